@@ -1,4 +1,4 @@
-//! The program `tracebook`: its window and its command line, two callers of the same commands.
+//! The program `tracebook`: its window and its command line, which run the same commands.
 
 /// Runs the program with the process's arguments.
 pub fn main() -> std::process::ExitCode {

@@ -11,27 +11,27 @@ pub struct AgendaEntry {
     pub note: DocId,
     /// The note's path in its volume.
     pub path: String,
-    /// The task as the note's outline has it.
+    /// The task, from the note's outline.
     pub task: NoteTask,
 }
 
-/// The group of an agenda that a task belongs to.
+/// Group of the agenda that a task belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AgendaSlot {
-    /// Its day is before today.
+    /// The task's day is before today.
     Overdue,
-    /// Its day is today.
+    /// The task's day is today.
     Today,
-    /// Its day is after today.
+    /// The task's day is after today.
     Upcoming,
-    /// It has no day.
+    /// The task has no day.
     Someday,
-    /// It's completed.
+    /// The task is completed.
     Done,
 }
 
 impl AgendaSlot {
-    /// Returns the group of a task.
+    /// Returns the group of `task` on the day `today`.
     pub fn of(task: &NoteTask, today: CalendarDay) -> AgendaSlot {
         match task.agenda_day() {
             _ if task.is_done() => AgendaSlot::Done,
@@ -54,8 +54,8 @@ impl AgendaSlot {
     }
 }
 
-/// Returns the tasks of all volumes that contain all words (in text, path or tags), sorted by day, priority and place.
-/// With `all`, also completed tasks.
+/// Returns the tasks of all volumes that contain all `words` (in text, path or tags), sorted by day, priority and
+/// place. With `all`, completed tasks are included.
 pub fn agenda_tasks(session: &Session, words: &str, all: bool) -> Vec<AgendaEntry> {
     let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
     let mut found = Vec::new();

@@ -1,5 +1,5 @@
-//! A user's wishes: the half of [`crate::Input`] that comes from people. Plain data, so that it can be logged,
-//! replayed and sent from another process.
+//! Commands: requests from the user, one half of [`crate::Input`]. Plain data, so that they can be logged, replayed and
+//! sent from another process.
 
 use crate::settings::Settings;
 use crate::staleness::Reactivity;
@@ -11,7 +11,8 @@ use store::{
 use text::text_edit::TextEdit;
 
 impl Command {
-    /// Whether it changes nothing that a user made or set: allowed where nothing can be written.
+    /// Returns whether the command changes no user data and no settings, so that it's allowed when nothing can be
+    /// written.
     pub fn is_read_only(&self) -> bool {
         matches!(
             self,
@@ -33,28 +34,28 @@ impl Command {
 /// A request of the user. [`crate::Session::apply`] carries it out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Command {
-    /// Opens a folder (an absolute path) as a volume, or rescans it if it's one already.
+    /// Opens a folder (an absolute path) as a volume, or rescans it if it's already open.
     OpenFolder {
         /// Absolute path of the folder.
         folder: PathBuf,
         /// The volume's name; the folder's name when `None`.
         name: Option<String>,
     },
-    /// Removes a volume from the workspace. Its files stay where they are.
+    /// Removes a volume from the workspace. Its files stay in place.
     CloseVolume {
         /// The volume to close.
         volume: DocId,
     },
-    /// Makes sure that what is to be remembered for a volume has a place, maybe outside of its folder.
+    /// Ensures that a volume's memory has a place, which may be outside of the volume's folder.
     OpenMemory {
-        /// The volume.
+        /// The volume whose memory is opened.
         volume: DocId,
     },
     /// Creates a note or a collection.
     NewNote {
-        /// The volume that gets the note.
+        /// The volume in which to create the note.
         volume: DocId,
-        /// Path in the volume; `.md` is added unless it ends like a note or a collection.
+        /// Path in the volume; `.md` is added unless it has the extension of a note or a collection.
         path: String,
         /// Initial text of the note.
         text: String,
@@ -69,12 +70,12 @@ pub enum Command {
         /// The note to keep open.
         note: DocId,
     },
-    /// Ends a [`Command::HoldNote`].
+    /// Ends the hold of a [`Command::HoldNote`].
     ReleaseNote {
         /// The note that's no longer needed.
         note: DocId,
     },
-    /// Closes a note that's no longer shown, and saves it first.
+    /// Closes a note that's no longer shown, after saving it.
     CloseNote {
         /// The note to close.
         note: DocId,
@@ -94,7 +95,7 @@ pub enum Command {
     EditAll {
         /// The note to edit.
         note: DocId,
-        /// The edits in ascending order, at offsets of the current text, not touching each other.
+        /// The edits in ascending order, at offsets of the current text, without touching each other.
         edits: Vec<TextEdit>,
     },
     /// Undoes the last edit of the note that was made on this device.
@@ -107,23 +108,23 @@ pub enum Command {
         /// The note to change.
         note: DocId,
     },
-    /// Takes over the outputs and metadata of an imported notebook.
+    /// Imports the outputs and metadata of a notebook.
     TakeNotebook {
-        /// The note that was made from the notebook.
+        /// The note that was created from the notebook.
         note: DocId,
         /// The notebook, kept as a blob.
         notebook: BlobRef,
-        /// What its cells printed. Code and time are filled in here.
+        /// Outputs of the notebook's cells. Code and time are filled in by the session.
         executions: Vec<Execution>,
     },
-    /// Runs a cell and, depending on the note's reactivity, what depends on it and what it needs.
+    /// Runs a cell and, depending on the note's reactivity, its dependents and the cells that it needs.
     Run {
         /// The note that holds the cell.
         note: DocId,
         /// The cell to run.
         cell: BlockId,
     },
-    /// Runs only this cell, with a time limit that replaces its own.
+    /// Runs only this cell, with a time limit that replaces the cell's own.
     RunWithin {
         /// The note that holds the cell.
         note: DocId,
@@ -154,64 +155,64 @@ pub enum Command {
         /// The note to run.
         note: DocId,
     },
-    /// Writes the note's reactivity into its properties.
+    /// Sets the note's reactivity in its properties.
     SetReactivity {
         /// The note to change.
         note: DocId,
-        /// What happens to cells that depend on one that runs.
+        /// What happens to the dependents of a cell that runs.
         to: Reactivity,
     },
-    /// Looks for Jupyter kernels that a note could use ([`crate::Session::kernels`]).
+    /// Searches for Jupyter kernels that a note could use ([`crate::Session::kernels`]).
     FindKernels {
         /// The note that needs a kernel.
         note: DocId,
     },
-    /// Chooses and allows the kernel of a note. A Jupyter kernel has all rights of the user.
+    /// Selects the kernel of a note and allows it to run. A Jupyter kernel has all rights of the user.
     UseKernel {
         /// The note that uses the kernel.
         note: DocId,
         /// Name of the Jupyter kernel; `None` for the built-in kernel.
         kernel: Option<String>,
-        /// Whether to write the choice into the note; otherwise it holds until the note is closed.
+        /// Whether to write the choice into the note; otherwise it applies until the note is closed.
         keep: bool,
-        /// Fingerprint of the kernel whose file and command the user has seen and allowed; needed if others can change
-        /// what it starts ([`crate::KernelSpec::doubt`]).
+        /// Fingerprint of the kernel whose file and command the user has seen and allowed; required if others can
+        /// change what it starts ([`crate::KernelSpec::doubt`]).
         #[serde(default)]
         seen: Option<String>,
     },
-    /// Sets what a note's built-in kernel may reach beyond its folder, on this device. A running kernel ends,
+    /// Sets what a note's built-in kernel may access beyond its folder, on this device. A running kernel is stopped,
     /// because its sandbox can't be widened.
     Grant {
         /// The note whose kernel gets access.
         note: DocId,
-        /// Everything the kernel may reach; the default is the note's folder only.
+        /// Everything that the kernel may access; the default is the note's folder only.
         grant: crate::records::kernels::KernelGrant,
     },
-    /// Answers the prompt of a running cell.
+    /// Answers the input prompt of a running cell.
     Answer {
         /// The note that holds the cell.
         note: DocId,
         /// The line that the user typed.
         text: String,
     },
-    /// Interrupts the running cell, and ends its kernel if that doesn't help.
+    /// Interrupts the running cell, and stops its kernel if the cell doesn't end.
     Interrupt {
         /// The note that holds the cell.
         note: DocId,
     },
-    /// Ends the note's kernel; the next cell starts a new one.
+    /// Stops the note's kernel; the next cell starts a new one.
     RestartKernel {
-        /// The note whose kernel ends.
+        /// The note whose kernel is stopped.
         note: DocId,
     },
-    /// Makes another of the saved states of a note's kernel the current one ([`crate::Note::state_move`]).
+    /// Switches a note's kernel to another of its saved states ([`crate::Note::state_move`]).
     MoveState {
-        /// The note whose kernel it is.
+        /// The note that the kernel belongs to.
         note: DocId,
-        /// Which state.
+        /// The state to switch to.
         to: crate::records::kernels::KernelStateMove,
     },
-    /// Moves or renames files of one volume. Links to them and relative links in them are updated.
+    /// Moves or renames files of one volume. Links to them and relative links inside them are updated.
     MoveFiles {
         /// The files and their new paths in the volume; `.md` is added to a note's path without an extension.
         moves: Vec<(DocId, String)>,
@@ -228,12 +229,12 @@ pub enum Command {
         /// The path to restore to; `None` for its old path. If the name is taken, a number is added.
         path: Option<String>,
     },
-    /// Deletes files in the trash permanently, with their history and outputs.
+    /// Permanently deletes files in the trash, with their history and outputs.
     Discard {
         /// The files to delete.
         files: Vec<DocId>,
     },
-    /// Ticks or unticks a task in a note, which may be closed. A repeating task gets its next occurrence above it.
+    /// Checks or unchecks a task in a note, which may be closed. A repeating task gets its next occurrence above it.
     Check {
         /// The note that holds the task.
         note: DocId,
@@ -241,10 +242,10 @@ pub enum Command {
         at: usize,
         /// The task's text without its fields.
         words: String,
-        /// Today's date where the user is.
+        /// Today's date in the user's time zone.
         today: text::task::CalendarDay,
     },
-    /// Replaces text in a note, which may be closed: the occurrence that's closest to `at`.
+    /// Replaces text in a note, which may be closed. The occurrence closest to `at` is replaced.
     Amend {
         /// The note to change.
         note: DocId,
@@ -252,7 +253,7 @@ pub enum Command {
         at: usize,
         /// The text to replace.
         old: String,
-        /// The text that replaces it.
+        /// The replacement text.
         new: String,
     },
     /// Sets a property in the front matter of a note, which may be closed.
@@ -266,16 +267,16 @@ pub enum Command {
     },
     /// Sends a message to an agent and starts a run that answers it.
     Ask {
-        /// Id of the run, chosen by the caller so that it can follow it.
+        /// Id of the run, chosen by the caller so that the caller can follow the run.
         run: DocId,
         /// The session; it's created if no session has this id.
         session: DocId,
         /// The volume that the agent works in.
         volume: DocId,
-        /// The note that's open in the window.
+        /// The note that's open in the window, if any.
         note: Option<DocId>,
-        /// The message that this one answers; `None` for the end of the current branch;
-        /// [`MessageId::BEGINNING`] to start a new branch.
+        /// The message that this one answers. `None` means the end of the current branch, [`MessageId::BEGINNING`]
+        /// starts a new branch.
         parent: Option<MessageId>,
         /// The text of the message.
         text: String,
@@ -285,7 +286,7 @@ pub enum Command {
         budget: Option<f64>,
         /// Policy patterns that are allowed without asking, such as `shell: cargo test *`.
         allow: Vec<String>,
-        /// Whether a trace may be replayed, and which memories are excluded.
+        /// Whether a trace may be replayed, and which memories are excluded from recall.
         recall: agent::memory::RecallOptions,
     },
     /// Shows or hides a generated view of an open note. The choice is stored with the note and this version of
@@ -293,12 +294,12 @@ pub enum Command {
     ShowView {
         /// The note that holds the view.
         note: DocId,
-        /// Hash of the view's source ([`crate::view::name`]).
+        /// Hash of the view's source ([`crate::generated_view::source_hash`]).
         view: store::BlobHash,
         /// Whether the view is shown.
         shown: bool,
     },
-    /// Presses a button of a visible generated view. Its action becomes a run that the policy checks.
+    /// Presses a button of a visible generated view. The policy checks its action, which becomes a run.
     Press {
         /// Id of the run, chosen by the caller.
         run: DocId,
@@ -318,12 +319,12 @@ pub enum Command {
     ResumeRun {
         /// The run to resume.
         run: DocId,
-        /// Number of further iterations that it gets.
+        /// Number of additional iterations to allow.
         more: Option<u64>,
-        /// New maximum of its total cost in US dollars.
+        /// New maximum of the run's total cost in US dollars.
         budget: Option<f64>,
     },
-    /// Decides a pending approval. Author and time are filled in here.
+    /// Decides a pending approval. Author and time are filled in by the session.
     Decide {
         /// The run that waits for the approval.
         run: DocId,
@@ -332,20 +333,20 @@ pub enum Command {
         /// The user's decision.
         decision: DecisionRecord,
     },
-    /// Replaces the list of todos of a run.
+    /// Replaces the todo list of a run.
     SetTodos {
         /// The run to change.
         run: DocId,
-        /// All todos in their order.
+        /// All todos, in order.
         todos: Vec<TodoItem>,
     },
-    /// Reverts what a run changed, or applies it again: all of it, one change, or one hunk.
+    /// Reverts or reapplies the changes of a run: all of them, one change, or one hunk.
     Revert {
         /// The run whose changes are reverted.
         run: DocId,
-        /// Number of the change, and of its hunk; `None` for everything.
+        /// Number of the change and index of its hunk; `None` for all changes.
         only: Option<(u64, Option<usize>)>,
-        /// Whether to apply the changes again.
+        /// Whether to reapply the changes instead of reverting them.
         again: bool,
     },
     /// Loads a run's document.
@@ -371,10 +372,10 @@ pub enum Command {
         session: DocId,
         /// The new title; `None` keeps it.
         title: Option<String>,
-        /// Whether it's archived; `None` keeps it.
+        /// Whether the session is archived; `None` keeps the current state.
         closed: Option<bool>,
     },
-    /// Starts a new session with a copy of the messages up to one.
+    /// Starts a new session with a copy of the messages up to a given one.
     ForkSession {
         /// The session to copy from.
         session: DocId,
@@ -383,16 +384,16 @@ pub enum Command {
         /// The new session's id.
         new: DocId,
     },
-    /// Brings the result of one branch into another.
+    /// Merges the result of one branch into another.
     MergeBranch {
-        /// The session that holds both.
+        /// The session that holds both branches.
         session: DocId,
-        /// Last message of the branch whose result is brought over.
+        /// Last message of the branch whose result is merged.
         from: MessageId,
-        /// Last message of the branch that gets it.
+        /// Last message of the branch that receives the result.
         into: MessageId,
     },
-    /// Deletes a session and its runs permanently.
+    /// Permanently deletes a session and its runs.
     DeleteSession {
         /// The session to delete.
         session: DocId,
@@ -401,7 +402,7 @@ pub enum Command {
     ImportSession {
         /// Id of the new session.
         session: DocId,
-        /// The volume that it works in.
+        /// The volume that the session works in.
         volume: DocId,
         /// Title of the session.
         title: String,
@@ -421,14 +422,14 @@ pub enum Command {
         /// The steps of the run.
         steps: Vec<ExecutionStep>,
     },
-    /// Adds a schedule. Its next and last occurrences are filled in here.
+    /// Adds a schedule. Its next and last occurrences are filled in by the session.
     AddSchedule {
         /// Id of the schedule, chosen by the caller.
         schedule: DocId,
         /// The schedule to add.
         what: Box<agent::schedule::Schedule>,
     },
-    /// Removes a schedule. Runs that it has started continue.
+    /// Removes a schedule. Runs that it has already started continue.
     RemoveSchedule {
         /// The schedule to remove.
         schedule: DocId,
@@ -437,30 +438,30 @@ pub enum Command {
     PauseSchedule {
         /// The schedule to change.
         schedule: DocId,
-        /// Whether it's paused.
+        /// Whether the schedule is paused.
         paused: bool,
     },
-    /// Starts a schedule's work now.
+    /// Starts the work of a schedule now.
     RunSchedule {
         /// The schedule to start.
         schedule: DocId,
     },
     /// Lets this process start scheduled work, since it stays open.
     MindSchedules {
-        /// Current rules of time zones, including this machine's; schedules take over the rules of their zone.
+        /// Current rules of time zones, including this machine's; schedules adopt the rules of their zone.
         zones: Vec<text::time_zone::ZoneClock>,
     },
-    /// Carries out a plan: a run that gives each task to the agent that fits it.
+    /// Runs a plan: starts a run that assigns each task to the agent that fits it.
     RunTasks {
         /// Id of the run, chosen by the caller.
         run: DocId,
-        /// The session to create for it.
+        /// Id of the session to create for the run.
         session: DocId,
-        /// The note that holds the plan; its boxes are ticked.
+        /// The note that holds the plan; completed tasks are checked off in it.
         note: DocId,
-        /// The tasks as they are in the note.
+        /// The tasks as written in the note.
         tasks: Vec<agent::task_block::TaskBlock>,
-        /// Only this task; `None` for all.
+        /// The only task to run; `None` for all tasks.
         only: Option<String>,
         /// Maximum total cost in US dollars.
         budget: Option<f64>,
@@ -480,7 +481,7 @@ pub enum Command {
         note: DocId,
         /// Id of the task.
         task: String,
-        /// Whether it goes back to failed rather than open.
+        /// Whether the task's status becomes failed rather than open.
         failed: bool,
     },
     /// Maintains the memory of a volume.
@@ -490,49 +491,49 @@ pub enum Command {
         /// The kind of maintenance.
         what: agent::memory::MemoryMaintenance,
     },
-    /// Reads again what agents work with: configuration, keys, tool servers.
+    /// Reloads the configuration of agents: settings, keys and tool servers.
     ReadSetup,
-    /// Proposes one of the user's own tools, or a new version of it.
+    /// Proposes a user tool, or a new version of it.
     ProposeTool {
-        /// The tool. Version and time are filled in here.
+        /// The tool. Version and time are filled in by the session.
         tool: Box<store::UserTool>,
     },
     /// Sets the version of a tool that agents may use.
     ApproveTool {
         /// Name of the tool.
         name: String,
-        /// Number of the version; `None` for none.
+        /// Number of the version; `None` to allow no version.
         version: Option<u64>,
     },
-    /// Removes a tool with all its versions.
+    /// Removes a tool and all its versions.
     RemoveTool {
         /// Name of the tool.
         name: String,
     },
-    /// Deletes a rule that was made by a decision.
+    /// Deletes a policy rule that a decision created.
     ForgetRule {
         /// Index of the rule in the list, from 0.
         number: usize,
     },
-    /// Undoes the last move or deletion of files, including changes of links.
+    /// Undoes the last move or deletion of files, including the updates of links.
     UndoMove,
     /// Updates links to files that another program renamed.
     FollowRenamed,
-    /// Shares a volume over a hub. Anyone with its address there can get it.
+    /// Shares a volume over a hub. Anyone who has its address on the hub can get it.
     ShareVolume {
         /// The volume to share.
         volume: DocId,
         /// The hub's address, `ws://…` or `wss://…`.
         hub: String,
     },
-    /// Stops sharing a volume over a hub. Others keep their copies.
+    /// Stops sharing a volume over a hub. Other devices keep their copies.
     UnshareVolume {
         /// The volume to stop sharing.
         volume: DocId,
-        /// The hub's address; empty for all hubs.
+        /// The hub's address; empty to stop sharing over all hubs.
         hub: String,
     },
-    /// Gets a volume from a hub and puts it into a folder.
+    /// Gets a volume from a hub and stores it in a folder.
     JoinVolume {
         /// The hub's address, `#`, and the volume's document id.
         address: String,
@@ -546,16 +547,16 @@ pub enum Command {
     },
     /// Reconnects to unreachable hubs now.
     RetrySync,
-    /// Tells others who look at the note where the user's carets are. Nothing is stored.
+    /// Announces the user's carets to others who have the note open. Nothing is stored.
     Carets {
         /// The note with the carets; `None` for no note.
         note: Option<DocId>,
-        /// Offsets in bytes of the note, each with the other end of its selection.
+        /// Byte offsets in the note, each with the other end of its selection.
         carets: Vec<(usize, usize)>,
     },
     /// Rescans all volumes.
     Rescan,
-    /// Saves everything now: ends bursts, writes files.
+    /// Saves everything now: ends edit bursts and writes files.
     Save,
     /// Stores new settings.
     Set {

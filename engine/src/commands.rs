@@ -1,7 +1,7 @@
-//! The one table of commands: menu, palette, key map, command line, completions and manual are made from it.
+//! The single table of commands, from which menu, palette, keymap, command line, completions and manual are generated.
 //!
-//! An entry says what a command is called and how to reach it. Its behavior is in the session ([`crate::Command`]) or,
-//! if it concerns only the view, in the window.
+//! An entry defines a command's name and how to reach it. Its behavior is in the session ([`crate::Command`]) or, if it
+//! concerns only the view, in the window.
 
 mod command_id;
 mod notes;
@@ -11,57 +11,57 @@ mod work;
 pub use command_id::UnknownCommand;
 use command_id::{command_info, command_table, command_text};
 
-/// A command as people meet it.
+/// An entry of the command table: what users see of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandInfo {
-    /// Which command it is.
+    /// Id of the command.
     pub id: CommandId,
-    /// What menu and palette show.
+    /// Title in the menu and the palette.
     pub title: &'static str,
-    /// Help text: one sentence.
+    /// Help text, one sentence.
     pub help: &'static str,
-    /// Its keys in the window, first the one that is shown. `Ctrl` is the command key on macOS.
+    /// Default keys in the window; the first one is displayed. `Ctrl` is the Command key on macOS.
     pub keys: &'static [&'static str],
-    /// Whether the window's palette and menu list it.
+    /// Whether the window's palette and menu list the command.
     pub window: bool,
-    /// Its form on the command line.
+    /// Form of the command on the command line; `None` if it has none.
     pub line: Option<CommandLineForm>,
 }
 
 /// A command's form on the command line.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandLineForm {
-    /// The word after `tracebook`.
+    /// The subcommand: the word after `tracebook`.
     pub name: &'static str,
-    /// What follows it, in order.
+    /// The arguments, in order.
     pub args: &'static [CommandArgument],
 }
 
 /// An argument on the command line.
 #[derive(Debug)]
 pub struct CommandArgument {
-    /// Its name; shown in capitals for a positional one, with `--` for an option.
+    /// Name of the argument; shown in capitals if positional, with `--` if an option.
     pub name: &'static str,
-    /// What the argument means, for help.
+    /// Meaning of the argument, for help.
     pub help: &'static str,
-    /// How it is given.
+    /// How the argument is passed.
     pub form: ArgumentForm,
 }
 
-/// How an argument is given.
+/// How an argument is passed on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgumentForm {
-    /// By its place; must be there.
+    /// Positional and required.
     Needed,
-    /// By its place; may be left out.
+    /// Positional and optional.
     Optional,
-    /// By its place, one or more times.
+    /// Positional, one or more times.
     Many,
     /// An option with a value, `--name VALUE`.
     Value,
-    /// `--name`, or `--name VALUE`.
+    /// An option with an optional value, `--name` or `--name VALUE`.
     OptionalValue,
-    /// `--name VALUE`, also several times.
+    /// An option with a value that can be repeated, `--name VALUE`.
     Values,
     /// An option without a value, `--name`.
     Flag,
@@ -97,7 +97,7 @@ const NOTE_ARGUMENT: CommandArgument = command_argument(
 );
 
 command_table!(
-    // Those that concern this device alone.
+    // Commands that concern only this device.
     PaletteOpen =
         window_command("palette.open", "Command palette", &["Ctrl+Shift+P"], "Find a command by name and run it."),
     SwitcherOpen = window_command("switcher.open", "Go to note", &["Ctrl+P"], "Find a note by name and open it."),
@@ -1227,7 +1227,7 @@ command_table!(
         "Print completions for a shell.",
     ),
     AppMan = command_line_form("app.man", "Manual page", "man", &[], "Print the manual page."),
-    // Those that concern other devices.
+    // Commands that concern other devices.
     SyncStatus = CommandInfo {
         id: "sync.status",
         title: "Sync status",

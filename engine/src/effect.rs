@@ -1,4 +1,4 @@
-//! Work for the host: what the session decided must be done in the world. Plain data; the host decides nothing.
+//! Effects: work that the session requests from the host. Plain data; the host makes no decisions.
 
 use crate::records::saving::BatchNumber;
 use agent::model_call::{ModelCallId, ModelRequest};
@@ -10,10 +10,10 @@ use store::disk::RowWrite;
 use store::{BlobHash, DocId, ExecutionId};
 use text::time::UnixMillis;
 
-/// A task for the host, as data.
+/// A task for the host, as data. The names in parentheses are the [`crate::Event`]s that answer it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Commits these writes as one, after all earlier batches, and answers with `Durable`. Retried until it succeeds.
+    /// Commits these writes as one transaction, after all earlier batches (`Durable`). Retried until it succeeds.
     Append {
         /// Number of the batch.
         batch: BatchNumber,
@@ -26,13 +26,13 @@ pub enum Effect {
         /// The volume to load.
         volume: DocId,
     },
-    /// Scans a volume's folder (`Scanned`…, `ScanDone`).
+    /// Scans a volume's folder (any number of `Scanned`, then `ScanDone`).
     Scan {
         /// The volume to scan.
         volume: DocId,
         /// The volume's folder.
         root: PathBuf,
-        /// Unchanged notes to read anyway and report (`Indexed`).
+        /// Unchanged notes to read and index anyway (`Indexed`).
         unindexed: BTreeSet<DocId>,
     },
     /// Extracts links, headings and tasks from a note (`Indexed`).
@@ -44,14 +44,15 @@ pub enum Effect {
         /// The text of its file.
         text: Arc<str>,
     },
-    /// Moves files, all or none, never over another; finished moves aren't repeated after a crash (`FilesMoved`).
+    /// Moves files, all or none, never overwriting another file. After a crash, finished moves aren't repeated
+    /// (`FilesMoved`).
     MoveFiles {
         /// Pairs of old and new path.
         moves: Vec<(PathBuf, PathBuf)>,
-        /// Folders to remove if they're empty afterwards.
+        /// Folders to remove if they're empty after the moves.
         emptied: Vec<PathBuf>,
     },
-    /// Deletes a file of the trash and the folder that was made for it (`Discarded`).
+    /// Deletes a file in the trash and the folder that was created for it (`Discarded`).
     Discard {
         /// The file to delete.
         file: DocId,
@@ -81,8 +82,8 @@ pub enum Effect {
         /// Absolute path of the note's file.
         file: PathBuf,
     },
-    /// Loads a note's documents (`NoteLoaded`). A note without one gets it from its rows on disk, once all
-    /// batches sent so far are there.
+    /// Loads a note's documents (`NoteLoaded`). A note without a document gets one from its rows on disk, once all
+    /// batches sent so far are committed.
     LoadNote {
         /// The note to load.
         note: DocId,
@@ -100,61 +101,61 @@ pub enum Effect {
         note: DocId,
         /// Absolute path of the file.
         file: PathBuf,
-        /// Hash of the file's expected content; `None` if it must not exist.
+        /// Hash of the file's expected content; `None` if the file must not exist.
         expected: Option<BlobHash>,
         /// The note's text.
         text: Arc<str>,
     },
-    /// Syncs these documents over these hubs from now on, and no others (`HubTold`, `Received`). Only what is on disk
-    /// is sent.
+    /// Sets which documents to sync over which hubs, replacing the previous selection (`HubTold`, `Received`). Only
+    /// what is on disk is sent.
     Sync(Box<crate::records::sync::SyncTargets>),
-    /// Exchanges the attachments and blobs of these volumes from now on, and no others (`AttachmentRead`,
+    /// Sets the volumes whose attachments and blobs to exchange, replacing the previous selection (`AttachmentRead`,
     /// `AttachmentPlaced`, `BlobsCame`).
     SyncFiles(Box<BTreeMap<DocId, crate::records::sync::VolumeAttachments>>),
     /// Reconnects to unreachable hubs now.
     RetrySync,
-    /// Refuses changes that came as `Received`.
+    /// Rejects changes that arrived as `Received`.
     RefuseReceived {
-        /// Number of the received changes.
+        /// The host's number for the received changes.
         ticket: u64,
         /// The reason, for the log.
         why: String,
     },
-    /// Announces our presence to others who sync the document, until it changes.
+    /// Announces the user's presence to others who sync the document, until it changes.
     Present {
-        /// The document that we're at.
+        /// The document that the user is in.
         doc: DocId,
-        /// Our carets and what we run; `None` if we left. The host fills in name and device.
+        /// The user's carets and running cells; `None` if the user left. The host fills in name and device.
         state: Option<Box<store::sync::presence::PresentPerson>>,
-        /// Whether the document is a volume's, where only presence counts and not carets.
+        /// Whether the document is a volume's, for which only presence matters, not carets.
         volume: bool,
     },
-    /// Rewrites the marker file next to the database, which names volumes and folders.
+    /// Rewrites the marker file next to the database, which lists volumes and folders.
     WriteMarker {
         /// Id, name and folder of each volume.
         volumes: Vec<(DocId, String, PathBuf)>,
     },
-    /// Looks for Jupyter kernels that notes of this folder could use (`KernelsFound`).
+    /// Searches for Jupyter kernels that notes in this folder could use (`KernelsFound`).
     FindKernels {
         /// Absolute path of the folder.
         folder: PathBuf,
     },
-    /// Sends a cell to the note's kernel, and starts one if there's none
-    /// (`KernelReady`, `Began`, `Output`…, `Asked`, `Finished`, `KernelDied`).
+    /// Sends a cell to the note's kernel, and starts a kernel if none is running (`KernelReady`, `Began`, any number of
+    /// `Output`, `Asked`, `Finished`, `KernelDied`).
     Eval {
         /// The note that holds the cell.
         note: DocId,
         /// The folder that the kernel runs in.
         folder: PathBuf,
-        /// Name of the note's file in it.
+        /// Name of the note's file in the folder.
         file: PathBuf,
-        /// What the note says of the packages that its cells need.
+        /// The note's declaration of the packages that its cells need.
         packages: Option<Box<crate::records::kernels::NotePackages>>,
         /// Name of the Jupyter kernel to start; `None` for the built-in kernel.
         kernel: Option<String>,
-        /// Fingerprint of the Jupyter kernel that the user has allowed; no other one is started.
+        /// Fingerprint of the Jupyter kernel that the user has allowed; no other kernel is started.
         allowed: Option<String>,
-        /// What a built-in kernel may reach beyond the folder.
+        /// What a built-in kernel may access beyond the folder.
         grant: crate::records::kernels::KernelGrant,
         /// Id of the execution.
         execution: ExecutionId,
@@ -162,34 +163,34 @@ pub enum Effect {
         code: String,
         /// The cell's name in tracebacks.
         label: String,
-        /// Names to delete first: of removed cells, or no longer assigned by their cells.
+        /// Names to delete first: those of removed cells, and those that their cells no longer assign.
         forget: Vec<String>,
-        /// If the result may come from the cache: the names that it depends on, and those that it assigns.
+        /// The names that the cell depends on and those that it assigns, if the result may come from the cache.
         pure: Option<(Vec<String>, Vec<String>)>,
-        /// Where states are saved: the executions in whose state it runs, in their order; others are undone first
-        /// (`StateMoved`). `None`: it runs in the current state.
+        /// If states are saved: the executions, in order, in whose state the cell runs. Others are undone first
+        /// (`StateMoved`). `None` to run in the current state.
         after: Option<Vec<ExecutionId>>,
         /// Whether the kernel saves its variables.
         saves_states: bool,
     },
-    /// Makes another saved state of the note's kernel the current one; starts a kernel if there's none (`StateMoved`).
+    /// Switches the note's kernel to another saved state; starts a kernel if none is running (`StateMoved`).
     MoveState {
-        /// The note whose kernel it is.
+        /// The note that the kernel belongs to.
         note: DocId,
         /// The folder that the kernel runs in.
         folder: PathBuf,
-        /// What the kernel may reach beyond the folder.
+        /// What the kernel may access beyond the folder.
         grant: crate::records::kernels::KernelGrant,
-        /// Which state.
+        /// The state to switch to.
         to: crate::records::kernels::KernelStateMove,
     },
-    /// Starts a built-in kernel for this folder in advance; one for another folder ends. `None`: none is
+    /// Starts a built-in kernel for this folder in advance, and stops one for another folder. `None` if no kernel is
     /// needed.
     Reserve {
         /// Absolute path of the folder.
         folder: Option<PathBuf>,
     },
-    /// Answers the prompt of a running cell.
+    /// Answers the input prompt of a running cell.
     Answer {
         /// The note that holds the cell.
         note: DocId,
@@ -203,7 +204,7 @@ pub enum Effect {
     },
     /// Kills the note's kernel (`KernelDied`).
     KillKernel {
-        /// The note whose kernel ends.
+        /// The note whose kernel is killed.
         note: DocId,
     },
     /// Loads a session's document (`SessionLoaded`).
@@ -245,14 +246,14 @@ pub enum Effect {
         /// Folder that holds its memory.
         root: PathBuf,
     },
-    /// Calls a model (`ModelDelta`…, `ModelDone`).
+    /// Calls a model (any number of `ModelDelta`, then `ModelDone`).
     CallModel {
         /// Id of the call.
         call: ModelCallId,
         /// The request with its messages and tools.
         request: Box<ModelRequest>,
     },
-    /// Cancels a model call; the rest of its answer is dropped.
+    /// Cancels a model call and drops the rest of its answer.
     CancelModel {
         /// Id of the call.
         call: ModelCallId,
@@ -263,7 +264,7 @@ pub enum Effect {
         run: DocId,
         /// Id of the tool call.
         call: String,
-        /// What the tool is to do.
+        /// The job to carry out.
         job: Box<ToolJob>,
     },
     /// Cancels a tool call.

@@ -1,4 +1,4 @@
-//! Events: what happened outside the session, the other half of [`crate::Input`].
+//! Events: things that happened outside the session, one half of [`crate::Input`].
 
 pub use crate::records::files::FileStamp;
 
@@ -23,20 +23,20 @@ use text::outline::{Outline, OutlinedBytes};
 pub enum Event {
     /// The workspace was opened. Always the first event of a session.
     Started(Box<WorkspaceStart>),
-    /// The time that [`crate::Effect::Wake`] asked for has come.
+    /// The time requested with [`crate::Effect::Wake`] has come.
     Tick,
-    /// A volume's files as they were last known, before it's scanned.
+    /// A volume's last known files were read, before the volume is scanned.
     VolumeRead {
         /// The volume that was read.
         volume: DocId,
-        /// Its files as they were last known.
+        /// The volume's last known files.
         files: Box<KnownFiles>,
     },
-    /// A volume's links as they were last known. Comes after `VolumeRead`, so that the tree needn't wait.
+    /// A volume's last known links were read. Comes after `VolumeRead`, so that the file tree can be shown earlier.
     VolumeLinked {
         /// The volume that was read.
         volume: DocId,
-        /// Its links as they were last known.
+        /// The volume's last known links.
         links: Box<KnownLinks>,
     },
     /// A volume's document was loaded.
@@ -52,7 +52,7 @@ pub enum Event {
         volume: DocId,
         /// New and changed files.
         files: Vec<ScannedFile>,
-        /// Number of files that the scan has looked at so far.
+        /// Number of files that the scan has checked so far.
         seen: u64,
     },
     /// A scan ended.
@@ -63,10 +63,10 @@ pub enum Event {
         gone: Vec<String>,
         /// Files and folders that were skipped, with the reasons.
         skipped: Vec<SkippedFile>,
-        /// Why the scan failed, for example because the folder is missing.
+        /// Why the scan failed, for example because the folder is missing; `None` if it succeeded.
         failed: Option<String>,
     },
-    /// The watcher noticed a change of a file.
+    /// The watcher noticed a change to a file.
     FileTouched {
         /// The volume that holds the file.
         volume: DocId,
@@ -99,7 +99,7 @@ pub enum Event {
     NoteRead {
         /// The note that was read.
         note: DocId,
-        /// The content.
+        /// The note's content.
         content: Result<Box<NoteContent>, DocumentLoadError>,
     },
     /// A note's documents were loaded.
@@ -111,7 +111,7 @@ pub enum Event {
     },
     /// A file was read again.
     FileRead {
-        /// The note that belongs to the file.
+        /// The note that the file belongs to.
         note: DocId,
         /// The file's content; `Ok(None)` if it doesn't exist.
         file: Result<Option<FileText>, FileReadError>,
@@ -123,21 +123,21 @@ pub enum Event {
         /// Size, modification time and hash of the written file.
         stamp: FileStamp,
     },
-    /// Another program wrote the file at the same time. Its text must be merged with ours and written again.
+    /// Another program wrote the file at the same time. Its text must be merged with the note's and written again.
     FileRaced {
-        /// The note that belongs to the file.
+        /// The note that the file belongs to.
         note: DocId,
         /// The other program's text.
         theirs: FileText,
     },
-    /// The file was removed before we could write it. It wasn't created again.
+    /// The file was removed before it could be written. It wasn't created again.
     FileGone {
-        /// The note that belongs to the file.
+        /// The note that the file belongs to.
         note: DocId,
     },
     /// A note's file couldn't be written.
     FileFailed {
-        /// The note that belongs to the file.
+        /// The note that the file belongs to.
         note: DocId,
         /// The reason: a sentence for the user.
         why: String,
@@ -147,62 +147,62 @@ pub enum Event {
         /// Number of the batch.
         batch: BatchNumber,
     },
-    /// The disk rejects writes. The host keeps retrying; nothing is dropped.
+    /// The disk rejected a write. The host keeps retrying; nothing is dropped.
     DiskTrouble {
         /// The reason: a sentence for the user.
         why: String,
     },
-    /// Changes of a note came from another replica.
+    /// Changes to a note arrived from another replica.
     Remote {
         /// The note that was changed.
         note: DocId,
         /// automerge changes, or a saved document.
         bytes: Vec<u8>,
     },
-    /// Changes of a document came from another device. [`crate::Effect::RefuseReceived`] refuses them.
+    /// Changes to a document arrived from another device. [`crate::Effect::RefuseReceived`] rejects them.
     Received {
-        /// The document: of a volume, a note or outputs.
+        /// The document of a volume, a note or outputs.
         doc: DocId,
-        /// Number by which the host knows them.
+        /// The host's number for these changes.
         ticket: u64,
         /// The changes.
         parcel: ChangeParcel,
     },
     /// The state of a hub changed.
     HubTold {
-        /// Address of the hub.
+        /// The hub's address.
         hub: String,
-        /// Its new state.
+        /// The hub's new state.
         state: Box<crate::records::sync::HubState>,
         /// New lines for the sync log.
         said: Vec<String>,
     },
-    /// The people at a document changed.
+    /// The people in a document changed.
     Presence {
-        /// The document that they're at.
+        /// The document that they're in.
         doc: DocId,
-        /// The people: id of their program and what they announce.
+        /// The people: the id of each one's program, and what it announces.
         here: Vec<(String, store::sync::presence::PresentPerson)>,
     },
-    /// The result of [`crate::Attached::Read`].
+    /// The result of [`crate::AttachmentAction::Read`].
     AttachmentRead {
         /// The attachment that was read.
         file: DocId,
-        /// Its stamp; `None` if it can't be read or was changed meanwhile.
+        /// Stamp of the file; `None` if it can't be read or was changed meanwhile.
         stamp: Option<FileStamp>,
     },
-    /// The result of [`crate::Attached::Fetch`].
+    /// The result of [`crate::AttachmentAction::Fetch`].
     AttachmentPlaced {
         /// The volume that got the file.
         volume: DocId,
         /// The attachment that was written.
         file: DocId,
-        /// Its path in the volume.
+        /// The file's path in the volume.
         path: String,
-        /// Its new stamp.
+        /// The file's new stamp.
         stamp: FileStamp,
     },
-    /// Blobs of outputs came from other devices.
+    /// Blobs of outputs arrived from other devices.
     BlobsCame {
         /// Number of blobs.
         count: u64,
@@ -234,21 +234,21 @@ pub enum Event {
     Gathered {
         /// The run that requested it.
         run: DocId,
-        /// Passages: where each is from, and its text.
+        /// Passages, as pairs of source and text.
         found: Vec<(String, String)>,
         /// Memory of the project.
         memory: Box<agent::memory::ProjectMemory>,
-        /// Agents of the project.
+        /// The agents of the project.
         crew: Box<agent::agent_registry::AgentRegistry>,
     },
     /// The memory of a volume was read.
     MemoryRead {
         /// The volume that was read.
         volume: DocId,
-        /// Everything in its memory.
+        /// The complete memory of the volume.
         memory: Box<agent::memory::ProjectMemory>,
     },
-    /// Search paid for embeddings.
+    /// Search spent money on embeddings.
     Spent(agent::run_records::EmbeddingCost),
     /// A piece of a model's answer arrived.
     ModelDelta {
@@ -283,28 +283,28 @@ pub enum Event {
         /// The note that the kernel belongs to.
         note: DocId,
     },
-    /// The variables after an execution are on the disk.
+    /// The variables after an execution were saved to disk, or saving them failed.
     StateSaved {
         /// The note that holds the cell.
         note: DocId,
         /// Id of the execution.
         execution: ExecutionId,
-        /// Why they aren't.
+        /// Why they couldn't be saved; `None` if they were.
         problem: Option<String>,
     },
-    /// Another saved state of the note's kernel is the current one.
+    /// The note's kernel switched to another saved state, or failed to.
     StateMoved {
-        /// The note whose kernel it is.
+        /// The note that the kernel belongs to.
         note: DocId,
-        /// The state; `None`: a kernel that has run nothing.
+        /// Id of the state; `None` for a kernel that has run nothing.
         state: Option<String>,
-        /// The branch.
+        /// Name of the branch.
         branch: String,
-        /// Executions whose effect is gone.
+        /// Executions whose effects were undone.
         undone: Vec<ExecutionId>,
-        /// Whether a cell made room for itself: what ran below it runs again.
+        /// Whether a cell switched the state so that it can run; what ran below it runs again.
         rerun: bool,
-        /// Why it failed; then nothing has changed.
+        /// Why switching failed; the state is unchanged in that case.
         problem: Option<String>,
     },
     /// The kernel started an execution.
@@ -362,15 +362,15 @@ pub enum Event {
         status: ExecutionStatus,
         /// The kernel's execution counter.
         count: Option<u64>,
-        /// Full text of streams that were cut, by index in the list of outputs.
+        /// Full text of streams that were truncated, by index in the list of outputs.
         whole: Vec<(usize, store::BlobRef)>,
         /// Whether the result came from the cache and nothing ran.
         cached: bool,
-        /// How long the kernel was at it, in milliseconds, as it was measured where its messages arrive: the session
-        /// hears of beginning and end only when it is next awake, perhaps of both at once.
+        /// Duration of the execution in milliseconds, measured where the kernel's messages arrive. The session can't
+        /// measure it: it learns of start and end only when it's next awake, possibly of both at once.
         took: Option<u64>,
     },
-    /// The kernel's process ended, on request or not.
+    /// The kernel's process ended, whether requested or not.
     KernelDied {
         /// The note that the kernel belonged to.
         note: DocId,
@@ -379,7 +379,7 @@ pub enum Event {
     },
 }
 
-/// The state on disk when a workspace is opened.
+/// State on disk when a workspace is opened.
 #[derive(Debug)]
 pub struct WorkspaceStart {
     /// Document id of the workspace.
@@ -388,25 +388,25 @@ pub struct WorkspaceStart {
     pub folder: PathBuf,
     /// The workspace's document.
     pub doc: Box<WorkspaceDoc>,
-    /// Folders of volumes on this device.
+    /// Folders of the volumes on this device.
     pub mounts: BTreeMap<DocId, PathBuf>,
-    /// Where new memory is kept, if the configuration says so.
+    /// Where new memory is kept; `None` if the configuration doesn't say.
     pub memory_place: Option<agent::memory::place::MemoryPlace>,
     /// Name of this device.
     pub device: String,
     /// Settings of this device.
     pub settings: Settings,
-    /// Highest journal number that was ever used.
+    /// Highest journal number ever used.
     pub last_seq: u64,
     /// Notes with unfinished work: journal records that aren't in a change yet, or text that isn't in the file yet.
     pub unfinished: Vec<DocId>,
-    /// New actor id of this process.
+    /// New actor id for this process.
     pub actor: [u8; 16],
-    /// Problems found while opening.
+    /// Problems found while opening the workspace.
     pub problems: Vec<String>,
     /// Files in the trash.
     pub trash: BTreeMap<DocId, crate::records::moves::TrashedFile>,
-    /// A move of files that was interrupted.
+    /// A move of files that was interrupted, if any.
     pub moving: Option<crate::records::moves::PendingMove>,
     /// Moves that can be undone.
     pub moved: Vec<crate::records::moves::CompletedMove>,
@@ -420,17 +420,17 @@ pub struct WorkspaceStart {
     pub shares: crate::records::sync::SyncShares,
     /// The sync log: milliseconds since 1970, and a line.
     pub sync_log: Vec<(i64, String)>,
-    /// Saved state of other devices.
+    /// Saved sync state of other devices.
     pub sync_kept: crate::records::sync::SavedSyncState,
-    /// Rules made by the user's decisions.
+    /// Policy rules created by the user's decisions.
     pub rules: Vec<agent::policy::PolicyRule>,
     /// Schedules of this device.
     pub schedules: BTreeMap<DocId, agent::schedule::Schedule>,
-    /// Cost outside runs on this device, by day.
+    /// Costs on this device outside of runs, by day.
     pub outlays: Vec<agent::run_records::EmbeddingCost>,
 }
 
-/// Outline of a note's file and its encoding on disk, both made where the file is read.
+/// Outline of a note's file and its encoding on disk, both computed where the file is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutlineSurvey {
     pub(crate) outline: Arc<Outline>,
@@ -438,7 +438,7 @@ pub struct OutlineSurvey {
 }
 
 impl OutlineSurvey {
-    /// Surveys a file's text; `hash` is the hash of its bytes.
+    /// Creates the survey of a file's text; `hash` is the hash of its bytes.
     pub fn of(hash: BlobHash, text: &str) -> OutlineSurvey {
         let outlined = OutlinedBytes::of(hash, text);
         let stored = serde_json::to_vec(&outlined).unwrap_or_default();
@@ -446,8 +446,8 @@ impl OutlineSurvey {
     }
 }
 
-/// A volume's known files in the form that the session keeps, made where they're read: with
-/// many thousands of files that takes longer than a frame.
+/// A volume's known files in the form that the session keeps. Built where they're read, because building takes longer
+/// than a frame with many thousands of files.
 #[derive(Debug)]
 pub struct KnownFiles {
     pub(crate) files: BTreeMap<String, FileRow>,
@@ -463,7 +463,7 @@ impl KnownFiles {
     }
 }
 
-/// The known links between a volume's files, made where they're read like [`KnownFiles`].
+/// Known links between a volume's files, built where they're read like [`KnownFiles`].
 #[derive(Debug)]
 pub struct KnownLinks {
     pub(crate) links: VolumeLinks,
@@ -498,9 +498,9 @@ impl KnownLinks {
 pub struct ScannedFile {
     /// Path in the volume.
     pub path: String,
-    /// Kind of file: note, collection, script or attachment.
+    /// Kind of the file: note, collection, script or attachment.
     pub kind: FileKind,
-    /// Size, modification time and hash.
+    /// Size, modification time and hash of the file.
     pub stamp: FileStamp,
     /// Number of blocks, if it's a note.
     pub blocks: u32,
@@ -508,7 +508,7 @@ pub struct ScannedFile {
     pub cells: u32,
     /// Outline of the file, if it's a note.
     pub survey: Option<OutlineSurvey>,
-    /// The file's earlier path, if the scan recognized its bytes.
+    /// The file's earlier path, if the scan recognized its bytes as those of a renamed file.
     pub was: Option<String>,
     /// Why a file that looks like a note is kept as an attachment.
     pub why: Option<String>,
@@ -527,13 +527,13 @@ pub struct SkippedFile {
 }
 
 impl SkippedFile {
-    /// A file that was left out for this reason.
+    /// Creates a skipped file with its reason.
     pub fn new(path: String, why: String) -> SkippedFile {
         SkippedFile { path, why, leads_outside: false }
     }
 }
 
-/// A file's text.
+/// A file's text and stamp.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileText {
     /// The file's text, UTF-8.
@@ -542,9 +542,9 @@ pub struct FileText {
     pub stamp: FileStamp,
 }
 
-/// A version of a note's file that the note's text contains already, though the file's row does not say so yet: what we
-/// are about to write there, or what another program wrote and was merged. Kept on disk until the row says so: after a
-/// crash in between, the same edits must not be merged again.
+/// A version of a note's file that the note's text already contains, although the file's row doesn't say so yet. It's
+/// either what is about to be written there, or what another program wrote and was merged. Kept on disk until the row
+/// says so, because the same edits must not be merged again after a crash in between.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct FileMark {
     /// Hash of the file's bytes.
@@ -560,33 +560,33 @@ pub fn file_marks_key(note: DocId) -> String {
     format!("file/{note}")
 }
 
-/// Why a document can't be read: what the host says, as a sentence for the user.
+/// Why a document can't be read, as a sentence for the user from the host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DocumentLoadError(pub String);
 
-/// Why a file can't be read or isn't text: what the host says, as a sentence for the user.
+/// Why a file can't be read or isn't text, as a sentence for the user from the host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FileReadError(pub String);
 
-/// Why files were not moved or deleted: what the host says, as a sentence for the user.
+/// Why files weren't moved or deleted, as a sentence for the user from the host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FileChangeError(pub String);
 
-/// Parts of a note that are read before its document.
+/// The parts of a note that are read before its document.
 #[derive(Debug)]
 pub struct NoteContent {
     /// Blocks with the journal replayed; for a note that was never edited here, the blocks of its file.
     pub blocks: Vec<Block>,
-    /// Whether the blocks are rows on disk, since the note was edited or run here.
+    /// Whether the blocks are rows on disk, because the note was edited or run here.
     pub adopted: bool,
     /// Journal records that aren't part of a change yet.
     pub records: Vec<JournalRecord>,
-    /// The stored row of its file.
+    /// Stored row of the note's file, if any.
     pub row: Option<FileRow>,
-    /// The file's content now; `None` if it doesn't exist; `Err` if it can't be read or isn't text.
+    /// Current content of the file; `None` if it doesn't exist; `Err` if it can't be read or isn't text.
     pub file: Result<Option<FileText>, FileReadError>,
     /// Whether the note was ahead of its file when it was last open.
     pub ahead: bool,
@@ -599,15 +599,15 @@ pub struct NoteContent {
 /// Documents of a note: its text and its outputs.
 #[derive(Debug)]
 pub struct NoteDocs {
-    /// The document of the note's text.
+    /// Document of the note's text.
     pub doc: Box<NoteDoc>,
     /// Chunks to append: the first bytes of a new document, or a repair.
     pub chunks: Vec<Vec<u8>>,
-    /// The whole document and its highest chunk number, if there were many chunks.
+    /// The whole document and its highest chunk number, if it had many chunks.
     pub snapshot: Option<(Vec<u8>, i64)>,
     /// Whether the outputs have no chunks on disk yet.
     pub outputs_new: bool,
-    /// The document of its outputs; `Err` if it can't be read.
+    /// Document of the note's outputs; `Err` if it can't be read.
     pub outputs: Result<Box<OutputsDoc>, DocumentLoadError>,
     /// Problems that were found and repaired, for the user.
     pub problems: Vec<String>,

@@ -1,5 +1,5 @@
-//! Which keys mean which command: those of the table, those of another editor on top, and what a user set above all.
-//! A key means one command; what is set later takes it from what had it.
+//! Maps keys to commands: the keys of the command table, then those of a preset, then the user's own, each overriding
+//! the one before. A key belongs to one command; a later assignment takes it from the earlier command.
 
 use crate::commands::{COMMANDS, CommandId};
 use crate::settings::Settings;
@@ -13,7 +13,7 @@ pub enum KeymapPreset {
     /// The keys of the command table.
     #[default]
     Tracebook,
-    /// As in VS Code.
+    /// Keys as in VS Code.
     VsCode,
     /// Keys as in Obsidian.
     Obsidian,
@@ -82,7 +82,7 @@ impl KeymapPreset {
     }
 }
 
-/// The keys of every command, first the one that is shown.
+/// Returns the keys of every command; the first one is displayed.
 pub fn effective_keymap(settings: &Settings) -> BTreeMap<CommandId, Vec<String>> {
     let mut map: BTreeMap<CommandId, Vec<String>> = COMMANDS
         .iter()
@@ -90,7 +90,7 @@ pub fn effective_keymap(settings: &Settings) -> BTreeMap<CommandId, Vec<String>>
         .collect();
     let preset = settings.keymap_preset.command_keys().iter();
     let preset = preset.map(|(id, keys)| (*id, keys.iter().map(|key| (*key).to_owned()).collect()));
-    // A command of a newer version, or one that is gone, is passed over.
+    // Commands of a newer version and removed commands are ignored.
     let own = settings.keys.iter().filter_map(|(id, keys)| Some((id.parse().ok()?, keys.clone())));
     for (id, keys) in preset.chain(own) {
         let keys: Vec<String> = keys;
@@ -105,7 +105,7 @@ pub fn effective_keymap(settings: &Settings) -> BTreeMap<CommandId, Vec<String>>
     map
 }
 
-/// Returns commands whose key was assigned to another command: command, key, and the command that has it now.
+/// Returns the commands whose key was assigned to another command: command, key, and the command that has it now.
 pub fn overridden_keys(settings: &Settings) -> Vec<(CommandId, String, CommandId)> {
     let now = effective_keymap(settings);
     let before = effective_keymap(&Settings { keys: BTreeMap::new(), ..settings.clone() });

@@ -1,7 +1,7 @@
-//! What runs: the session, decided purely.
+//! Engine: the session and its state transitions, without I/O.
 //!
 //! This crate doesn't know that files, threads, processes, clocks or windows exist. [`Session::apply`] is the only way
-//! state changes: a [`Command`] (a request of the user) or an [`Event`] (something that happened outside) goes in,
+//! to change state: a [`Command`] (a request of the user) or an [`Event`] (something that happened outside) goes in,
 //! [`Effect`]s (work for the host) or a [`CommandError`] come out. Time and randomness are arguments, so every run can
 //! be replayed.
 

@@ -1,5 +1,5 @@
-//! An open note as the session holds it: its blocks as they are shown, and how far they have got on their way to the
-//! document, the disk and the file. The session's modules change it; everybody else reads.
+//! An open note in the session: its blocks as shown, and how far they have been saved to the document, the disk and the
+//! file. Only the session's modules change it; everything else reads it.
 
 use crate::event::{FileMark, FileText};
 
@@ -25,11 +25,11 @@ pub enum NotePhase {
     Reading,
     /// The text is loaded.
     Ready,
-    /// The text can't be read: the reason as a sentence.
+    /// The text can't be read; contains the reason as a sentence.
     Failed(String),
 }
 
-/// Loading state of a note's document. A note is shown and edited without it.
+/// Loading state of a note's document. A note can be shown and edited without its document.
 #[derive(Debug)]
 pub enum DocPhase {
     /// The document isn't needed yet.
@@ -53,10 +53,10 @@ pub enum KernelPhase {
     Idle,
 }
 
-/// State of a note's file: what it and the note last had in common, and what is in progress.
+/// State of a note's file: the last text in common with the note, and work in progress.
 #[derive(Clone, Debug, Default)]
 pub struct FileSide {
-    /// The text that note and file last had in common.
+    /// Last text that note and file had in common.
     pub(crate) base: Option<Arc<str>>,
     /// Stamp of the file; `None` if it doesn't exist yet.
     pub(crate) stamp: Option<FileStamp>,
@@ -64,49 +64,49 @@ pub struct FileSide {
     pub(crate) known: Option<store::BlobHash>,
     /// Heads of the document at `base`.
     pub(crate) heads: Vec<[u8; 32]>,
-    /// The text being written, and the document's heads at that text.
+    /// Text being written, and the document's heads at that text.
     pub(crate) writing: Option<(Arc<str>, Vec<[u8; 32]>)>,
-    /// Earliest time of the next write.
+    /// Earliest time of the next write; `None` if no write is due.
     pub(crate) due: Option<UnixMillis>,
     /// When the last write started.
     pub(crate) written: Option<UnixMillis>,
-    /// The file's text, waiting for the document to tell what both had in common.
+    /// The file's text, to be merged once the document can provide the last common text.
     pub(crate) unmerged: Option<FileText>,
-    /// Whether `base` is a guess, because the file may be newer than everything known about it.
+    /// Whether `base` is a guess, because the file may be newer than every known version.
     pub(crate) unsure: bool,
-    /// Versions of the file that the note contains although its row doesn't say so yet; oldest first.
+    /// Versions of the file that the note contains although its row doesn't say so yet, oldest first.
     pub(crate) marks: Vec<FileMark>,
     /// Whether the file is being read.
     pub(crate) reading: bool,
-    /// Whether to read it again, because the text that's being read is older than what we wrote.
+    /// Whether to read the file again, because the text being read is older than what was written.
     pub(crate) reread: bool,
-    /// Whether the disk knows that the note is ahead of its file.
+    /// Whether the fact that the note is ahead of its file is stored on disk.
     pub(crate) ahead_stored: bool,
     /// Whether another program removed the file.
     pub gone: bool,
-    /// Why the file can't be written now.
+    /// Why the file can't be written now; `None` if it can.
     pub trouble: Option<String>,
 }
 
 impl FileSide {
-    /// Whether the file has never existed and is about to be created.
+    /// Returns whether the file has never existed and is about to be created.
     pub(crate) fn is_new_file(&self) -> bool {
         self.stamp.is_none() && !self.gone && (self.due.is_some() || self.ahead_stored)
     }
 }
 
-/// An edit as a caret sees it: `delete` bytes at `at` became `insert` bytes.
+/// An edit for adjusting carets: `delete` bytes at `at` were replaced by `insert` bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaretShift {
     /// The note's revision after the edit.
     pub revision: u64,
-    /// Where the edit starts, in bytes.
+    /// Start of the edit, in bytes.
     pub at: usize,
     /// Number of bytes deleted.
     pub delete: usize,
     /// Number of bytes inserted.
     pub insert: usize,
-    /// Whether another program or device made the edit, and not the user.
+    /// Whether another program or device made the edit, not the user.
     pub foreign: bool,
 }
 
@@ -114,9 +114,9 @@ pub struct CaretShift {
 pub(crate) struct BlockMeta {
     revision: u64,
     cell: Option<CellParts>,
-    /// Names used in its code, computed on first use.
+    /// Names used in the cell's code, computed on first use.
     pub(crate) names: OnceLock<Arc<CellNames>>,
-    /// Hash of its code, computed on first use.
+    /// Hash of the cell's code, computed on first use.
     pub(crate) code: OnceLock<String>,
 }
 
@@ -129,31 +129,31 @@ pub struct Note {
     pub kind: FileKind,
     /// The volume that holds the note.
     pub volume: DocId,
-    /// Loading state of its text.
+    /// Loading state of the note's text.
     pub phase: NotePhase,
-    /// State of its file.
+    /// State of the note's file.
     pub file: FileSide,
-    /// State of its kernel.
+    /// State of the note's kernel.
     pub kernel: KernelPhase,
     /// Problems that were found and repaired, for the user.
     pub problems: Vec<String>,
     /// Whether the window shows the note.
     pub(crate) shown: bool,
-    /// Number of holders that keep it open without showing it.
+    /// Number of holders that keep the note open without showing it.
     pub(crate) holds: u32,
     pub(crate) doc: DocPhase,
     pub(crate) outputs: Option<Box<OutputsDoc>>,
     pub(crate) outputs_new: bool,
-    /// The user's choices to show generated views that aren't in the document of outputs yet.
+    /// The user's choices to show generated views that aren't in the outputs document yet.
     pub(crate) views: BTreeMap<store::BlobHash, bool>,
     pub(crate) blocks: Vec<Block>,
     pub(crate) meta: HashMap<BlockId, BlockMeta>,
     pub(crate) revision: u64,
     pub(crate) length: usize,
     pub(crate) shifts: VecDeque<CaretShift>,
-    /// Whether its blocks are rows on disk.
+    /// Whether the note's blocks are rows on disk.
     pub(crate) adopted: bool,
-    /// Operations since the last change, and the journal number of the last of them.
+    /// Operations since the last change, and the journal number of the last one.
     pub(crate) pending: Vec<NoteOp>,
     pub(crate) pending_upto: u64,
     /// Whether all pending operations come from another program.
@@ -165,71 +165,71 @@ pub struct Note {
     pub(crate) undo: UndoHistory,
     /// Changes from other devices that arrived before the document was loaded.
     pub(crate) remote: Vec<ChangeParcel>,
-    /// Whether another device has changed text of this file since it was read.
+    /// Whether another device has changed the text of this file since it was read.
     pub(crate) others: bool,
     pub(crate) executions: BTreeMap<BlockId, Execution>,
     pub(crate) queue: VecDeque<BlockId>,
     pub(crate) unsaved_outputs: BTreeSet<BlockId>,
     pub(crate) outputs_saved: (UnixMillis, usize),
-    /// Kill the kernel at this time unless the execution has ended.
+    /// When to kill the kernel, unless this execution has ended by then.
     pub(crate) kill: Option<(UnixMillis, ExecutionId)>,
     /// Whether the kernel was asked to stop.
     pub(crate) stopping: bool,
-    /// Time limits in seconds that the runs of these cells were requested with.
+    /// Time limits in seconds that were requested for runs of these cells.
     pub(crate) limits: HashMap<BlockId, u64>,
     /// Deadline of the running execution, and its time limit in seconds.
     pub(crate) limit: Option<(UnixMillis, ExecutionId, u64)>,
     /// The execution that was stopped at its time limit, and the limit in seconds.
     pub(crate) overran: Option<(ExecutionId, u64)>,
     pub(crate) reactivity: Reactivity,
-    /// The Jupyter kernel named in its properties.
+    /// The Jupyter kernel named in the note's properties.
     pub(crate) kernel_stated: Option<String>,
-    /// Whether its properties name one, be it the built-in one.
+    /// Whether the note's properties name a kernel, including the built-in one.
     pub(crate) names_kernel: bool,
-    /// The kernel of notes that name none.
+    /// The kernel for notes that don't name one.
     pub(crate) kernel_default: Option<String>,
-    /// What its properties say of the packages that its cells need.
+    /// Packages that the note's cells need, as declared in its properties.
     pub(crate) packages: Option<NotePackages>,
     pub(crate) kernel_once: Option<Option<String>>,
-    /// Whether its cells run as from top to bottom, where states are saved.
+    /// Whether cells run as if from top to bottom, if states are saved.
     pub(crate) faithful: bool,
-    /// Whether its properties let its variables be saved.
+    /// Whether the note's properties allow its variables to be saved.
     pub(crate) may_save_states: bool,
-    /// Whether its kernel saves them.
+    /// Whether the note's kernel saves its variables.
     pub(crate) kernel_saves: bool,
-    /// Executions whose state is on the disk.
+    /// Executions whose state is on disk.
     pub(crate) saved_states: BTreeSet<ExecutionId>,
-    /// Whether the next kernel begins with nothing.
+    /// Whether the next kernel starts without a saved state.
     pub(crate) starts_fresh: bool,
     pub(crate) state_move: KernelStateReport,
-    /// Why its last kernel ended.
+    /// Why the note's last kernel ended.
     pub(crate) kernel_trouble: Option<String>,
-    /// Fingerprint of the kernel that was last chosen.
+    /// Fingerprint of the kernel that was last selected.
     pub(crate) kernel_print: Option<String>,
     pub(crate) kernel_is: Option<String>,
-    /// What the running built-in kernel may reach.
+    /// What the running built-in kernel may access.
     pub(crate) grant_is: crate::records::kernels::KernelGrant,
     pub(crate) question: Option<crate::records::kernels::StdinRequest>,
     pub(crate) outputs_changed: u64,
-    /// A number that rises with changes of cells and runs; derived data is recomputed after it.
+    /// Counter that increases with changes to cells and runs; derived data is recomputed when it changes.
     pub(crate) cells_revision: u64,
     pub(crate) runs: u64,
     pub(crate) kept_fresh: KeptStaleness,
-    /// Executions that the running kernel has begun.
+    /// Executions that the running kernel has started.
     pub(crate) kernel_executions: BTreeSet<ExecutionId>,
-    /// Names that the kernel holds.
+    /// Names that the kernel holds as variables.
     pub(crate) held: BTreeMap<String, HeldName>,
-    /// The execution that's running, its cell, and the names that it assigns (`true` if certainly).
+    /// The running execution, its cell, and the names that the cell assigns (`true` if certainly).
     pub(crate) running: Option<(ExecutionId, BlockId, BTreeMap<String, bool>)>,
-    /// Cells to run again, because a run was requested while they ran.
+    /// Cells to run again, because a run was requested while they were running.
     pub(crate) again: BTreeSet<BlockId>,
     pub(crate) clean: Option<CleanRun>,
-    /// Cells that wait for an agent's call, with the hash of the approved code: they run with no other.
+    /// Cells waiting for an agent's call, with the hash of the approved code. They run only with that code.
     pub(crate) bound: BTreeMap<BlockId, String>,
     pub(crate) verdict: Option<(u64, CleanRunReport)>,
 }
 
-/// Number of edits kept to shift carets; older carets read the text again.
+/// Number of edits kept to shift carets; readers with an older revision reread the text.
 const MAX_CARET_SHIFTS: usize = 1_024;
 
 impl Note {
@@ -303,7 +303,7 @@ impl Note {
         }
     }
 
-    /// The blocks that have text, in order.
+    /// Returns the blocks that have text, in order.
     pub fn blocks(&self) -> impl DoubleEndedIterator<Item = &Block> {
         self.blocks.iter().filter(|block| !block.text.is_empty())
     }
@@ -313,7 +313,7 @@ impl Note {
         self.blocks.iter().find(|block| block.id == id)
     }
 
-    /// Returns where a block starts, in bytes of the whole note.
+    /// Returns the start of a block, in bytes of the whole note.
     pub fn block_start(&self, id: BlockId) -> Option<usize> {
         let mut at = 0;
         for block in &self.blocks {
@@ -325,12 +325,12 @@ impl Note {
         None
     }
 
-    /// A number that rises with changes of the block, so that views know when to draw it again.
+    /// Returns a counter that increases with changes to the block, so that views know when to redraw it.
     pub fn block_revision(&self, id: BlockId) -> u64 {
         self.meta.get(&id).map_or(0, |meta| meta.revision)
     }
 
-    /// Returns the parts of a block that's a cell.
+    /// Returns the parts of a block that is a cell.
     pub fn cell_parts(&self, id: BlockId) -> Option<&CellParts> {
         self.meta.get(&id)?.cell.as_ref()
     }
@@ -349,17 +349,17 @@ impl Note {
             .and_then(|_| if is_script { Some(python()) } else { markdown::cell_language(&self.block(id)?.text) })
     }
 
-    /// Returns its cells in order.
+    /// Returns the ids of the note's cells, in order.
     pub fn cells(&self) -> impl Iterator<Item = BlockId> {
         self.blocks().map(|block| block.id).filter(|id| self.cell_parts(*id).is_some())
     }
 
-    /// A number that rises with each event of a run of its cells.
+    /// Returns a counter that increases with each event of a run of the note's cells.
     pub fn run_revision(&self) -> u64 {
         self.runs
     }
 
-    /// A number that rises with each change of the note.
+    /// Returns a counter that increases with each change to the note.
     pub fn revision(&self) -> u64 {
         self.revision
     }
@@ -369,19 +369,19 @@ impl Note {
         self.undo.step_count()
     }
 
-    /// Returns its length in bytes.
+    /// Returns the note's length in bytes.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// Returns its whole text, the bytes that its file gets.
+    /// Returns the note's whole text, as it's written to the file.
     pub fn text(&self) -> String {
         let mut text = String::with_capacity(self.length);
         self.blocks.iter().for_each(|block| text.push_str(&block.text));
         text
     }
 
-    /// Returns the text of a range, if it's inside the note and on character boundaries.
+    /// Returns the text of a range; `None` if it's outside of the note or not on character boundaries.
     pub fn slice(&self, at: usize, length: usize) -> Option<String> {
         let end = at.checked_add(length).filter(|end| *end <= self.length)?;
         let mut out = String::with_capacity(length);
@@ -407,32 +407,32 @@ impl Note {
         self.executions.get(&cell)
     }
 
-    /// Whether the cell's result is out of date.
+    /// Returns whether the cell's result is out of date.
     pub fn is_stale(&self, cell: BlockId) -> bool {
         self.stale_reason(cell).is_some()
     }
 
-    /// Whether it's loaded and contains what other programs wrote into its file while it was closed.
+    /// Returns whether the note is loaded and contains what other programs wrote to its file while it was closed.
     pub fn is_settled(&self) -> bool {
         self.phase == NotePhase::Ready && self.file.unmerged.is_none()
     }
 
-    /// Whether its document is being loaded.
+    /// Returns whether the note's document is being loaded.
     pub fn is_document_loading(&self) -> bool {
         matches!(self.doc, DocPhase::Loading)
     }
 
-    /// Whether all of its text is in the document.
+    /// Returns whether all of the note's text is in the document.
     pub fn is_committed(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// Whether its file lacks some of its text.
+    /// Returns whether the note's file lacks some of its text.
     pub fn is_ahead_of_file(&self) -> bool {
         self.file.ahead_stored || !self.pending.is_empty() || self.file.writing.is_some()
     }
 
-    /// Returns why it can't be edited, if so.
+    /// Returns why the note can't be edited; `None` if it can.
     pub fn read_only(&self) -> Option<&str> {
         match &self.doc {
             DocPhase::Failed(why) => Some(why),
@@ -440,7 +440,7 @@ impl Note {
         }
     }
 
-    /// Returns its document, once loaded.
+    /// Returns the note's document; `None` until it's loaded.
     pub fn document(&self) -> Option<&NoteDoc> {
         match &self.doc {
             DocPhase::Loaded(doc) => Some(doc),
@@ -448,7 +448,7 @@ impl Note {
         }
     }
 
-    /// Whether the user chose to show the generated view with this id ([`crate::view::name`]).
+    /// Returns whether the user chose to show the generated view with this id ([`crate::generated_view::source_hash`]).
     pub fn shows_view(&self, view: store::BlobHash) -> bool {
         let kept = || self.outputs.as_ref().and_then(|outputs| outputs.is_view_shown(view));
         self.views.get(&view).copied().or_else(kept).unwrap_or(false)
@@ -459,14 +459,14 @@ impl Note {
         self.outputs.as_ref()?.notebook_blob()
     }
 
-    /// Returns the text that note and file last had in common, as far as document and marks tell.
+    /// Returns the last text that note and file had in common, as far as document and marks can tell.
     pub(crate) fn common_text(&self, now: Option<&str>) -> String {
         let Some(doc) = self.document() else { return String::new() };
         let at = |heads: &[[u8; 32]]| {
             let heads: Vec<store::ChangeHash> = heads.iter().map(|hash| store::ChangeHash(*hash)).collect();
             if heads.is_empty() { None } else { doc.text_at(&heads).ok() }
         };
-        // Without heads the file was empty, or the note is one of ours whose file was never written.
+        // Without heads, the file was empty, or the note was created here and its file was never written.
         let mut last = at(&self.file.heads).unwrap_or_default();
         let Some(now) = now else { return last };
         for mark in &self.file.marks {
@@ -479,7 +479,7 @@ impl Note {
         last
     }
 
-    /// Whether nothing is in progress, so that it can be closed.
+    /// Returns whether nothing is in progress, so that the note can be closed.
     pub(crate) fn is_idle(&self) -> bool {
         let loading = matches!(self.doc, DocPhase::Loading) || self.phase == NotePhase::Reading;
         !loading
@@ -504,7 +504,7 @@ impl Note {
         self.refresh_blocks(ids);
     }
 
-    /// Recomputes what is derived from these blocks after they changed.
+    /// Recomputes everything derived from these blocks after they changed.
     pub(crate) fn refresh_blocks(&mut self, ids: impl IntoIterator<Item = BlockId>) {
         for id in ids {
             let Some(block) = self.blocks.iter().find(|block| block.id == id) else { continue };

@@ -1,13 +1,13 @@
-//! Notices: events that others may want to know about, typed and numbered. The session publishes them in one place
-//! ([`crate::Session::notices`]). A reader (the window, `--json` streams) remembers the last number it read. Notices
-//! aren't state: what must last is in documents.
+//! Notices: typed and numbered events that users or other programs may want to know about. The session publishes them
+//! in one place ([`crate::Session::notices`]). A reader (the window, `--json` streams) remembers the last number it
+//! read. Notices aren't state: what must be kept is in documents.
 
 use serde::Serialize;
 use std::collections::VecDeque;
 use store::{DocId, RunEnding};
 use text::time::UnixMillis;
 
-/// Number of notices that are kept for readers who ask later.
+/// Number of notices that are kept for later readers.
 const MAX_NOTICES: usize = 2_000;
 
 /// An event that the user or another program may want to know about.
@@ -18,18 +18,18 @@ pub enum Notice {
     RunBegan {
         /// The run that started.
         run: DocId,
-        /// Name of its agent.
+        /// Name of the run's agent.
         agent: String,
-        /// Its goal on one line.
+        /// The run's goal, on one line.
         goal: String,
     },
     /// A run ended.
     RunEnded {
         /// The run that ended.
         run: DocId,
-        /// How it ended.
+        /// How the run ended.
         ending: RunEnding,
-        /// The reason, unless it's done.
+        /// The reason; `None` if the run is done.
         why: Option<String>,
     },
     /// A run reached a phase.
@@ -43,7 +43,7 @@ pub enum Notice {
     },
     /// A tool call needs the user's approval.
     Asked {
-        /// The run that waits.
+        /// The run that waits for the approval.
         run: DocId,
         /// Id of the approval.
         approval: String,
@@ -56,30 +56,30 @@ pub enum Notice {
         run: DocId,
         /// Id of the task.
         task: String,
-        /// Its new status: `running`, `done`, `failed` or `cancelled`.
+        /// The task's new status: `running`, `done`, `failed` or `cancelled`.
         status: String,
     },
     /// A budget is nearly used up.
     BudgetLow {
-        /// What the budget is for.
+        /// What the budget applies to.
         of: String,
-        /// Remaining US dollars.
+        /// Remaining budget in US dollars.
         left: f64,
         /// Limit in US dollars.
         limit: f64,
     },
     /// Something was added to memory.
     Remembered {
-        /// The volume whose memory it is.
+        /// The volume that the memory belongs to.
         volume: DocId,
         /// Path of the note in the volume.
         path: String,
     },
     /// Memory was consolidated.
     Consolidated {
-        /// The volume whose memory it is.
+        /// The volume that the memory belongs to.
         volume: DocId,
-        /// Folder of memory in the volume.
+        /// Folder of the memory in the volume.
         folder: String,
         /// Number of patterns found.
         patterns: usize,
@@ -92,9 +92,9 @@ pub enum Notice {
         schedule: DocId,
         /// Name of the schedule.
         name: String,
-        /// The time it was due.
+        /// When the schedule was due.
         due: UnixMillis,
-        /// Number of earlier times that were missed.
+        /// Number of earlier occurrences that were missed.
         missed: u64,
     },
     /// A schedule was due and was skipped, or couldn't start.
@@ -108,7 +108,7 @@ pub enum Notice {
     },
     /// The watchdog stopped something that hung.
     Stopped {
-        /// The run that it belongs to.
+        /// The run that was affected.
         run: DocId,
         /// What was stopped, as a sentence.
         what: String,
@@ -143,7 +143,7 @@ impl RecentNotices {
         }
     }
 
-    /// Returns the number of the last notice, or 0.
+    /// Returns the number of the last notice, or 0 if there was none.
     pub fn last_number(&self) -> u64 {
         self.count
     }
@@ -155,7 +155,7 @@ impl RecentNotices {
 }
 
 impl Notice {
-    /// Returns whether the user should hear of it, because it isn't the direct result of a request.
+    /// Returns whether to inform the user of the notice, because it isn't the direct result of a request.
     pub fn is_news(&self) -> bool {
         match self {
             Notice::BudgetLow { .. } | Notice::Scheduled { .. } | Notice::Skipped { .. } | Notice::Stopped { .. } => {

@@ -7,21 +7,21 @@ use store::DocId;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TabArrangement {
-    /// Notes behind one another; `None` is a tab without a note.
+    /// Notes in tabs of one pane; `None` is a tab without a note.
     Tabs {
         /// The notes, from left to right.
         notes: Vec<Option<DocId>>,
-        /// The one that is seen.
+        /// Index of the visible tab.
         shown: usize,
     },
-    /// Side by side, each with its share of the room.
+    /// Panes side by side, each with its share of the width.
     Row(Vec<(f32, TabArrangement)>),
-    /// Above one another, each with its share of the room.
+    /// Panes one above another, each with its share of the height.
     Column(Vec<(f32, TabArrangement)>),
 }
 
 impl TabArrangement {
-    /// Whether there is more than one tab in it.
+    /// Returns whether the arrangement has more than one tab.
     pub fn has_several_tabs(&self) -> bool {
         self.count_tabs() > 1
     }

@@ -1,4 +1,4 @@
-//! Plain data that commands, events, effects and the state of the session share.
+//! Plain data shared by commands, events, effects and the session's state.
 
 pub mod files;
 pub mod kernels;

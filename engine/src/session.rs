@@ -1,4 +1,4 @@
-//! The session: all state, and [`Session::apply`], the only way it changes.
+//! The session: the complete state, and [`Session::apply`], the only way to change it.
 
 mod apply_context;
 mod cells;
@@ -78,20 +78,21 @@ use text::time::UnixMillis;
 pub enum SessionInput {
     /// A request of the user.
     Command(Command),
-    /// A fact from the world.
+    /// Something that happened outside the session.
     Event(Event),
 }
 
 impl Session {
-    /// A session that waits for [`Event::WorkspaceStart`].
+    /// Creates a session that waits for [`Event::Started`].
     pub fn new() -> Session {
         Session::default()
     }
 
-    /// The only entry point. `now` and `rng` are the only inputs besides `input`.
+    /// Applies one input; the only entry point. `now` and `rng` are the only inputs besides `input`.
     ///
     /// # Errors
-    /// [`CommandError`] when the command can't be carried out; the state is as before then. Facts are never rejected.
+    /// Returns a [`CommandError`] if the command can't be carried out; the state is then unchanged. Events are never
+    /// rejected.
     pub fn apply(
         &mut self,
         now: UnixMillis,
@@ -108,31 +109,31 @@ impl Session {
         Ok(turn.effects)
     }
 
-    /// What happened that others may want to know of.
+    /// Returns recent events that users or other programs may want to know about.
     pub fn notices(&self) -> &RecentNotices {
         &self.journal.notices
     }
 
-    /// Whether all is on disk.
+    /// Returns how much of what was typed is on disk.
     pub fn saving(&self) -> &SaveStatus {
         &self.journal.saving
     }
 
-    /// Whether nothing waits for the disk or a file.
+    /// Returns whether nothing is waiting for the disk or a file.
     pub fn is_saved(&self) -> bool {
         let mut notes = self.state.files.notes.open.values();
         self.journal.in_flight.is_empty()
             && notes.all(|note| !note.is_ahead_of_file() && note.unsaved_outputs.is_empty())
     }
 
-    /// What was found wrong while opening, for the user.
+    /// Returns problems found while opening the workspace, for the user.
     pub fn problems(&self) -> &[String] {
         &self.journal.problems
     }
 }
 
 impl SessionState {
-    /// Steps that run after every input.
+    /// Runs the steps that follow every input.
     fn step(&mut self, turn: &mut ApplyContext<'_>) {
         self.files.step_move(turn, &mut self.sync, &self.workspace);
         self.pass_on_requests(turn);
@@ -152,7 +153,7 @@ impl SessionState {
         self.sync.track_outbox(turn, &self.files.volumes, &self.runs);
     }
 
-    /// Passes on the requests of aggregates to each other, in order, until none is left.
+    /// Passes the aggregates' requests to each other, in order, until none is left.
     fn pass_on_requests(&mut self, turn: &mut ApplyContext<'_>) {
         while let Some(request) = turn.requests.pop_front() {
             match request {
@@ -595,7 +596,8 @@ impl SessionState {
 }
 
 impl FilesState {
-    /// Whether all notes are indexed, except those whose file can't be written: nobody knows when that ends.
+    /// Returns whether all notes are indexed, except those whose file can't be written, since that can last
+    /// indefinitely.
     pub(in crate::session) fn is_indexed(&self) -> bool {
         let stuck = |note: &DocId| self.notes.open.get(note).is_some_and(|note| note.file.trouble.is_some());
         self.volumes

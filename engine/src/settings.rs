@@ -1,4 +1,4 @@
-//! What a user set in this workspace on this device.
+//! The user's settings for a workspace on this device.
 
 use crate::keymap::KeymapPreset;
 use crate::pane_layout::TabArrangement;
@@ -26,7 +26,7 @@ pub enum ColorTheme {
     Dark,
 }
 
-/// Something that a new user tries; the welcome page lists them.
+/// A first step for new users, listed on the welcome page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FirstStep {
@@ -34,16 +34,16 @@ pub enum FirstStep {
     RunCell,
     /// A link to another note was written.
     LinkNotes,
-    /// A result of the search was opened.
+    /// A search result was opened.
     FindByMeaning,
-    /// An agent was asked.
+    /// A message was sent to an agent.
     AskAgent,
     /// A change of a run was reverted.
     UndoAgent,
 }
 
 impl FirstStep {
-    /// All of them, in the order in which they are shown.
+    /// All first steps, in display order.
     pub const ALL: [FirstStep; 5] =
         [FirstStep::RunCell, FirstStep::LinkNotes, FirstStep::FindByMeaning, FirstStep::AskAgent, FirstStep::UndoAgent];
 }
@@ -52,14 +52,14 @@ impl FirstStep {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EnterInsertion {
-    /// One line end; a second Enter on the empty line makes a paragraph.
+    /// One line break; a second Enter on the empty line starts a paragraph.
     #[default]
     Line,
-    /// An empty line, so that a new paragraph begins.
+    /// An empty line, which starts a new paragraph.
     Paragraph,
 }
 
-/// How the tree of files is sorted: folders by name, and files.
+/// Sort order of files in the tree; folders are sorted by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TreeOrder {
@@ -68,9 +68,9 @@ pub enum TreeOrder {
     Name,
     /// By name, Z to A.
     NameReversed,
-    /// What was edited last comes first.
+    /// By time of the last edit, newest first.
     Edited,
-    /// What was created last comes first, by the property `created`, or else by when it was edited.
+    /// By the property `created`, or else by time of the last edit, newest first.
     Created,
 }
 
@@ -119,10 +119,10 @@ pub struct Settings {
     pub spelling: bool,
     /// Whether a script runs automatically while it's edited.
     pub script_runs: bool,
-    /// Words that count as correct although no dictionary has them.
+    /// Words that count as correct although they aren't in a dictionary.
     #[serde(alias = "words")]
     pub spelling_dictionary: Vec<String>,
-    /// Starred notes in the order of the list.
+    /// Starred notes, in list order.
     pub starred: Vec<DocId>,
     /// Collapsed volumes in the tree.
     pub folded: Vec<DocId>,
@@ -130,42 +130,42 @@ pub struct Settings {
     pub unfolded: Vec<(DocId, String)>,
     /// Whether the tree lists recent notes.
     pub recent_open: bool,
-    /// How the tree is sorted.
+    /// Sort order of the tree.
     pub tree_order: TreeOrder,
-    /// The folder for daily notes.
+    /// Folder for daily notes.
     pub daily_folder: String,
-    /// Name of a daily note, as a date format of `strftime`.
+    /// Name of a daily note, as a `strftime` date format.
     pub daily_format: String,
     /// Path in the volume of the template for daily notes; empty for none.
     pub daily_template: String,
-    /// The folder of templates.
+    /// Folder for templates.
     pub templates: String,
     /// Tabs and split panes; `None` for a single tab with the last note.
     pub panes: Option<TabArrangement>,
-    /// Notes and the Jupyter kernels that may run them, with all rights of the user. Oldest first.
+    /// Notes and the Jupyter kernels that are allowed to run them, with all rights of the user. Oldest first.
     pub kernels: Vec<(DocId, String)>,
-    /// Fingerprints of those kernels as allowed: [`crate::KernelSpec::print`]. Oldest first.
+    /// Fingerprints of those kernels at the time they were allowed: [`crate::KernelSpec::print`]. Oldest first.
     pub kernel_prints: Vec<(DocId, String)>,
-    /// The kernel of notes that name none: one that is confined, as `science`; `None` for the built-in one.
+    /// Kernel for notes that don't name one. Must be confined, such as `science`; `None` for the built-in kernel.
     pub default_kernel: Option<String>,
-    /// What cells of notes may reach beyond their folder, on this device. Oldest first.
+    /// What cells of notes may access beyond their folder, on this device. Oldest first.
     pub grants: Vec<(DocId, crate::records::kernels::KernelGrant)>,
     /// Index of the active pane in `panes`, in reading order.
     pub pane: usize,
-    /// Model for search by meaning: `embedded`, `fastembed:NAME`, `folder:PATH` or `URL#MODEL`.
+    /// Model for semantic search: `embedded`, `fastembed:NAME`, `folder:PATH` or `URL#MODEL`.
     pub embedder: String,
     /// Path of the ONNX Runtime library for models that need it; empty to search for it.
     pub onnx_runtime: String,
     /// Model that reranks the best hits; empty for none.
     pub reranker: String,
-    /// Whether indexing by meaning is paused.
+    /// Whether indexing for semantic search is paused.
     pub meaning_paused: bool,
-    /// Folders that search skips: paths in any volume, without a trailing `/`.
+    /// Folders that search skips, as paths in any volume without a trailing `/`.
     pub unsearched: Vec<String>,
     /// Saved searches: name and query.
     pub searches: Vec<(String, String)>,
-    /// Where pictures and files go that are pasted into a note or dropped on it: empty for the note's own folder, a
-    /// name for a folder in it, `/name` for a folder of the volume.
+    /// Folder for images and files that are pasted or dropped into a note: empty for the note's own folder, a name for
+    /// a subfolder of it, `/name` for a folder of the volume.
     pub attachment_folder: String,
     /// Whether the next start shows the welcome page.
     pub show_welcome: bool,
@@ -226,13 +226,13 @@ impl Default for Settings {
     }
 }
 
-/// Why a search is not saved.
+/// Why a search can't be saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SavedSearchError {
-    /// It has no name, or asks nothing.
+    /// The name or the query is empty.
     #[error("a search is kept by a name and what is asked")]
     Empty,
-    /// Its name or what it asks is too long.
+    /// The name or the query is too long.
     #[error("the name of a search, and what it asks, have at most {MAX_SAVED_SEARCH_BYTES} bytes")]
     TooLong,
     /// There are too many saved searches.
@@ -244,7 +244,7 @@ impl Settings {
     /// Saves a search under a name, replacing one with the same name.
     ///
     /// # Errors
-    /// The query is empty, or there are too many saved searches.
+    /// Returns an error if the name or the query is empty or too long, or if there are too many saved searches.
     pub fn save_search(&mut self, name: &str, query: &str) -> Result<(), SavedSearchError> {
         let (name, query) = (name.trim().trim_start_matches('@'), query.trim());
         if name.is_empty() || query.is_empty() {
@@ -261,7 +261,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Puts every number into its range.
+    /// Returns the settings with numbers and lists within their limits, and without a default kernel that isn't
+    /// confined.
     pub fn clamped(mut self) -> Settings {
         let within = |value: f32, low: f32, high: f32, default: f32| {
             if value.is_finite() { value.clamp(low, high) } else { default }
@@ -272,7 +273,7 @@ impl Settings {
         self.right_panel_width = within(self.right_panel_width, 280.0, 560.0, 360.0);
         self.window.0 = within(self.window.0, 480.0, 10_000.0, 1280.0);
         self.window.1 = within(self.window.1, 320.0, 10_000.0, 800.0);
-        // A kernel with all of the user's rights is chosen for each note.
+        // A kernel with all rights of the user must be selected for each note.
         let kind = KernelKind::of(self.default_kernel.as_deref());
         self.default_kernel = self.default_kernel.filter(|_| kind.is_confined() && kind != KernelKind::BuiltIn);
         self.recent.truncate(50);

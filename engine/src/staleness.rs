@@ -1,4 +1,4 @@
-//! Which results of a note still count: what each cell saw when it ran, against what it would see now.
+//! Stale results of a note's cells: compares what each cell saw when it ran with what it would see now.
 
 use crate::note::{Note, code_hash};
 use std::cell::RefCell;
@@ -10,23 +10,23 @@ use text::markdown;
 use text::properties;
 use text::python_scope::CellNames;
 
-/// What happens to the cells that depend on one that runs.
+/// What happens to the dependents of a cell that runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Reactivity {
-    /// Nothing runs automatically; only changes of a cell's own code are shown.
+    /// Nothing runs automatically; only changes to a cell's own code are shown.
     Manual,
-    /// They are marked as stale.
+    /// Dependents are marked as stale.
     #[default]
     Marks,
-    /// They run, too, and before them what they need.
+    /// Dependents run too, after the cells that they need.
     Automatic,
 }
 
 impl Reactivity {
-    /// The property of a note that says it.
+    /// The property of a note that sets its reactivity.
     pub const REACTIVITY_PROPERTY: &'static str = "cells";
 
-    /// The word behind the property.
+    /// Returns the name of the mode.
     pub fn as_str(self) -> &'static str {
         match self {
             Reactivity::Manual => "manual",
@@ -35,7 +35,7 @@ impl Reactivity {
         }
     }
 
-    /// As the beginning of a note states it.
+    /// Reads the reactivity from the front matter of a note.
     pub(crate) fn from_note_text(text: &str) -> Reactivity {
         if !text.starts_with("---") {
             return Reactivity::default();
@@ -50,21 +50,21 @@ impl Reactivity {
     }
 }
 
-/// Why a cell's result no longer counts.
+/// Why a cell's result is out of date.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StaleReason {
-    /// Its code has changed since it ran.
+    /// The cell's code has changed since it ran.
     Code,
-    /// A cell that this name comes from has changed, run again or failed since.
+    /// A cell that defines this name has changed, run again or failed since.
     Input(String),
-    /// This name comes only from a cell below now.
+    /// This name is now defined only by a cell below.
     Below(String),
-    /// No cell defines this name now.
+    /// No cell defines this name any longer.
     Undefined(String),
 }
 
 impl StaleReason {
-    /// For the user: a few words.
+    /// Describes the reason for the user in a few words.
     pub fn describe(&self) -> String {
         match self {
             StaleReason::Code => "the code has changed since".to_owned(),
@@ -76,12 +76,12 @@ impl StaleReason {
     }
 }
 
-/// What the kernel holds under a name.
+/// A name that the kernel holds, with its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HeldName {
-    /// The executions that bound it: the last one, then, where that did so only perhaps, those before it.
+    /// Executions that bound the name, latest first. If the latest possibly didn't bind it, earlier ones follow.
     pub(crate) by: Vec<ExecutionId>,
-    /// The cell of the last one.
+    /// The cell of the latest execution.
     pub(crate) cell: BlockId,
 }
 
@@ -92,48 +92,48 @@ pub(crate) struct CellStaleness {
     pub(crate) names: Vec<Arc<CellNames>>,
     pub(crate) flow: Arc<CellFlow>,
     pub(crate) stale: BTreeMap<BlockId, StaleReason>,
-    /// Cells whose last run still counts and ended well.
+    /// Indices of cells whose last run is still valid and succeeded.
     pub(crate) good: BTreeSet<usize>,
 }
 
-/// What was worked out last, and for which state.
+/// The last computed staleness, and the state that it was computed for.
 #[derive(Debug, Default)]
 pub(crate) struct KeptStaleness(RefCell<Option<(StalenessState, Arc<CellStaleness>)>>);
 
-/// Which state of a note something was worked out for: how often its cells, and how often their runs, had changed.
+/// State of a note for which staleness was computed: the change counters of its cells and of their runs.
 type StalenessState = (u64, u64);
 
 impl Note {
-    /// What happens to cells that depend on one that runs.
+    /// Returns what happens to the dependents of a cell that runs.
     pub fn reactivity(&self) -> Reactivity {
         self.reactivity
     }
 
-    /// Why a cell's result no longer counts, if so.
+    /// Returns why a cell's result is out of date; `None` if it isn't.
     pub fn stale_reason(&self, cell: BlockId) -> Option<StaleReason> {
         self.executions.get(&cell)?;
         self.cell_staleness().stale.get(&cell).cloned()
     }
 
-    /// The names of a cell.
+    /// Returns the names that a cell uses and defines.
     pub fn cell_names(&self, cell: BlockId) -> Option<Arc<CellNames>> {
         let fresh = self.cell_staleness();
         let at = fresh.cells.iter().position(|other| *other == cell)?;
         Some(fresh.names[at].clone())
     }
 
-    /// The names of all its cells, in their order.
+    /// Returns the names of all cells, in order.
     pub fn all_cell_names(&self) -> Vec<Arc<CellNames>> {
         self.cell_staleness().names.clone()
     }
 
-    /// How values flow between its cells, in their order.
+    /// Returns the data flow between the cells, in order.
     pub fn cell_flow(&self) -> CellFlow {
         CellFlow::clone(&self.cell_staleness().flow)
     }
 
-    /// What a reader of a cell may want to know of its names: which are bound in other cells, too, and which are used
-    /// here and bound only below. Sentences for the user.
+    /// Returns remarks on a cell's names for the user, as sentences: which are also bound in other cells, and which are
+    /// used here and bound only below.
     pub fn name_remarks(&self, cell: BlockId) -> Vec<String> {
         let fresh = self.cell_staleness();
         let Some(at) = fresh.cells.iter().position(|other| *other == cell) else { return Vec::new() };
@@ -164,8 +164,8 @@ impl Note {
         self.kind == store::FileKind::Note && self.block(cell).is_some_and(|block| markdown::is_pure_cell(&block.text))
     }
 
-    /// For a cell marked as pure: the names that it reads and those that it assigns. `None` if it isn't pure, or if
-    /// they can't be determined.
+    /// Returns the names that a cell marked as pure reads and those that it assigns. `None` if it isn't pure, or if the
+    /// names can't be determined.
     pub(crate) fn pure_names(&self, cell: BlockId) -> Option<(Vec<String>, Vec<String>)> {
         let block = self.block(cell).filter(|_| self.is_declared_pure(cell))?;
         let fresh = self.cell_staleness();
@@ -192,12 +192,12 @@ impl Note {
         fresh
     }
 
-    /// `before`: what was worked out last, of which what is the same is kept.
+    /// Computes the staleness of all cells, reusing what is unchanged from the last result, `before`.
     fn compute_staleness(&self, before: Option<&CellStaleness>) -> CellStaleness {
         let cells: Vec<BlockId> = self.cells().collect();
         let names: Vec<Arc<CellNames>> = cells.iter().map(|cell| self.parse_names(*cell)).collect();
         let flow = match before {
-            // Most keys change the names of no cell.
+            // Most keystrokes change no cell's names.
             Some(before) if before.names == names => before.flow.clone(),
             Some(before) => Arc::new(before.flow.update(&before.names, &names)),
             None => Arc::new(CellFlow::of(&names)),
@@ -226,7 +226,7 @@ impl Note {
         CellStaleness { cells, names, ..fresh }
     }
 
-    /// What a cell would see otherwise than it did.
+    /// Returns why a cell would now see different values than in its last run; `None` if it wouldn't.
     fn find_stale_reason(
         &self,
         cells: &[BlockId],
@@ -251,7 +251,7 @@ impl Note {
                     None if from.is_empty() => {}
                     Some(_) | None => return input(),
                 },
-                // It ran before this was kept: the times must do.
+                // The run predates the recording of inputs, so the times are compared.
                 None => {
                     if sources.any(|source| source.started > run.started) {
                         return input();
@@ -264,7 +264,7 @@ impl Note {
 
     fn parse_names(&self, cell: BlockId) -> Arc<CellNames> {
         let read = || {
-            // What other languages bind is their kernel's affair.
+            // Names in other languages are left to their kernels.
             let python = self.cell_language(cell).is_none_or(|language| language == "python");
             Arc::new(match self.cell_parts(cell).filter(|_| python) {
                 Some(parts) => parts.form.names(self.cell_code(cell).unwrap_or_default()),
@@ -274,13 +274,13 @@ impl Note {
         self.meta.get(&cell).map_or_else(read, |meta| meta.names.get_or_init(read).clone())
     }
 
-    /// What the kernel would give a cell now, by the names that it uses.
+    /// Returns the executions that a cell's input values would now come from, by name.
     pub(crate) fn cell_inputs(&self, fresh: &CellStaleness, at: usize) -> BTreeMap<String, Vec<ExecutionId>> {
         let uses = fresh.flow.nodes[at].uses.keys();
         uses.filter_map(|name| Some((name.clone(), self.held.get(name)?.by.clone()))).collect()
     }
 
-    /// Returns the cells to run for a request for these, in the note's order.
+    /// Returns the cells to run when these are requested, in the note's order.
     pub(crate) fn plan_cells(&self, asked: &[BlockId]) -> Vec<BlockId> {
         let fresh = self.cell_staleness();
         let place = |cell: &BlockId| fresh.cells.iter().position(|other| other == cell);
@@ -307,8 +307,8 @@ impl Note {
         plan.into_iter().map(|cell| fresh.cells[cell]).collect()
     }
 
-    /// Names that the kernel holds and a cell must not see: of deleted cells, of code that no longer assigns them, and
-    /// in notes that run automatically those that only a later cell assigns.
+    /// Returns names that the kernel holds but a cell must not see: names of deleted cells, names that their code no
+    /// longer assigns, and, if the note runs automatically, names that only a later cell assigns.
     pub(crate) fn outdated_names(&self, fresh: &CellStaleness, at: usize) -> Vec<String> {
         let strict = self.reactivity == Reactivity::Automatic;
         let cell = fresh.cells[at];

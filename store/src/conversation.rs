@@ -1,5 +1,5 @@
-//! What people, models and tools say to each other: messages, tool calls and steps, in the terms of `llmbox.md`
-//! (shared/reference). The JSON of these types is that contract's: `camelCase` names, times in milliseconds since 1970.
+//! Messages, tool calls and run steps, in the terms of `llmbox.md` (shared/reference). The JSON of these types follows
+//! that contract: `camelCase` names, times in milliseconds since 1970.
 
 use crate::id::{DocId, MessageId, StepId};
 use crate::outputs::BlobRef;
@@ -35,11 +35,11 @@ impl MessageRole {
 /// A tool call requested by a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The model's name for it, unique in its run.
+    /// Id of the call, given by the model and unique in its run.
     pub id: String,
     /// The tool's name, as the model gave it.
     pub name: String,
-    /// What the tool is given.
+    /// Arguments of the call.
     pub arguments: Map<String, Value>,
 }
 
@@ -53,33 +53,33 @@ pub struct SessionMessage {
     pub role: MessageRole,
     /// The text of the message, Markdown.
     pub content: String,
-    /// When, milliseconds since 1970.
+    /// When the message was created, in milliseconds since 1970.
     pub timestamp: i64,
-    /// How long it took to come, milliseconds.
+    /// How long the message took to arrive, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<u64>,
-    /// What it answers, first; then the ends of branches that it brings in.
+    /// The message that this one answers, followed by the ends of branches that it merges.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<MessageId>,
-    /// What the model wants run.
+    /// Tool calls that the model requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
-    /// Of a tool: which call this answers.
+    /// For a tool's message: the id of the call that it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
-    /// Of a tool: its name.
+    /// For a tool's message: the tool's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<String>,
-    /// Of a tool: why it failed.
+    /// For a tool's message: why the tool failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The whole, where `content` holds only its beginning.
+    /// The full content, if `content` holds only its beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole: Option<BlobRef>,
-    /// The run that it belongs to.
+    /// The run that the message belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<DocId>,
-    /// Why it is not whole: the answer was cut or cancelled.
+    /// Why the message is incomplete: the answer was cut off or canceled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial: Option<String>,
     /// For a summary: the messages that it replaces, oldest first. They stay in the session.
@@ -88,7 +88,7 @@ pub struct SessionMessage {
 }
 
 impl SessionMessage {
-    /// A message that says `content` and nothing else.
+    /// Creates a message with this content and no optional fields.
     pub fn new(id: MessageId, role: MessageRole, content: impl Into<String>, timestamp: i64) -> SessionMessage {
         SessionMessage {
             id,
@@ -124,24 +124,23 @@ pub enum TodoStatus {
     Cancelled,
 }
 
-/// Something that a run is to do. Written as a line of a note it is a task (`text::task`), and a task is one of
-/// these.
+/// A todo of a run. In a note it is written as a task (`text::task`), and a task has the same fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TodoItem {
-    /// Its name in the run.
+    /// Id of the todo, unique in its run.
     pub id: String,
     /// The text of the todo, one line.
     pub content: String,
-    /// Its progress.
+    /// Progress of the todo.
     #[serde(default)]
     pub status: TodoStatus,
-    /// From 0, lowest, to 5, highest; 2 where nothing is said: as of a task.
+    /// Priority from 0 (lowest) to 5 (highest). The default is 2, as for tasks.
     #[serde(default = "normal")]
     pub priority: u8,
-    /// The day on which it is due, `2026-11-22`.
+    /// Due date, such as `2026-11-22`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<String>,
-    /// How it comes again, such as `every week`.
+    /// Recurrence rule, such as `every week`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<String>,
 }
@@ -150,19 +149,19 @@ fn normal() -> u8 {
     2
 }
 
-/// What a step is about: the discriminated union of `llmbox.md`, and what else a run must keep.
+/// Kind and content of a step: the discriminated union of `llmbox.md`, plus what else a run must store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum StepKind {
     /// Reasoning of the model before its answer.
     Thinking {
-        /// What it thinks or says on the way.
+        /// The model's reasoning or intermediate text.
         content: String,
-        /// Whether it still comes.
+        /// Whether it's still being streamed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         is_streaming: Option<bool>,
     },
-    /// A tool was called.
+    /// A call of a tool.
     ToolCall {
         /// Id of the call; its result has the same id.
         tool_call_id: String,
@@ -171,25 +170,25 @@ pub enum StepKind {
         /// Arguments of the call.
         params: Map<String, Value>,
     },
-    /// A tool has answered.
+    /// The result of a tool call.
     ToolResult {
         /// Id of the call that this result belongs to.
         tool_call_id: String,
-        /// Whether it did what was asked.
+        /// Whether the call succeeded.
         success: bool,
         /// The tool's result as JSON; `None` if it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<Value>,
-        /// Why it did not.
+        /// Why the call failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
-        /// The whole result, where `result` holds only its beginning.
+        /// The full result, if `result` holds only its beginning.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         whole: Option<BlobRef>,
     },
-    /// The todos as they stood.
+    /// A snapshot of the todo list.
     Todo {
-        /// The whole list after the change.
+        /// The complete list after the change.
         todos: Vec<TodoItem>,
     },
     /// The final answer of a run.
@@ -199,7 +198,7 @@ pub enum StepKind {
     },
     /// An error that stopped a step or the run.
     Error {
-        /// What, and what can be done.
+        /// What happened and what can be done.
         message: String,
         /// Whether the run can continue.
         recoverable: bool,
@@ -220,15 +219,15 @@ impl StepKind {
     }
 }
 
-/// What a model call used.
+/// Tokens and cost of a model call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallUsage {
-    /// Tokens that were read.
+    /// Number of input tokens.
     pub input_tokens: u64,
-    /// Tokens that were written.
+    /// Number of output tokens.
     pub output_tokens: u64,
-    /// US dollars; `None`: the price is not known. 0 for what runs on this machine.
+    /// Cost in US dollars. `None` if the price is unknown; 0 for models on this machine.
     pub cost: Option<f64>,
 }
 
@@ -238,21 +237,21 @@ pub struct CallUsage {
 pub struct ExecutionStep {
     /// Unique id of the step.
     pub id: StepId,
-    /// When it began, milliseconds since 1970.
+    /// When the step began, in milliseconds since 1970.
     pub timestamp: i64,
-    /// How long it took, milliseconds.
+    /// How long the step took, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<u64>,
-    /// The steps that it follows from.
+    /// The steps that this step follows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<StepId>,
     /// Kind and content of the step.
     #[serde(flatten)]
     pub kind: StepKind,
-    /// Of a thinking step: what the model call used, and which model, chosen why.
+    /// For a thinking step: tokens and cost of the model call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<CallUsage>,
-    /// Of a thinking step: `provider/model`, and why it was chosen.
+    /// For a thinking step: the model as `provider/model`, and why it was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<String>,
 }

@@ -13,14 +13,14 @@ use automerge::{ActorId, Automerge, AutomergeError, ObjId, ReadDoc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A longer list is not read, in bytes.
+/// Maximum size of a device list in bytes. A larger one is rejected.
 const MAX_DEVICE_LIST_BYTES: usize = 4 << 20;
-/// A longer name is cut, in characters.
+/// Maximum length of a device's name in characters. A longer one is truncated.
 const MAX_DEVICE_NAME_CHARS: usize = 64;
-/// Of this document, wherever it is kept: it is not one of a workspace.
+/// Fixed id of the devices document. It doesn't belong to a workspace, and has the same id everywhere.
 const DEVICES_DOC_ID: DocId = DocId([0; 16]);
 
-/// What a device may do with documents.
+/// A device's access to documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeviceAccess {
@@ -28,37 +28,37 @@ pub enum DeviceAccess {
     None,
     /// Read access only.
     Read,
-    /// It reads and writes.
+    /// Read and write access.
     #[default]
     Write,
 }
 
-/// A device that was paired.
+/// A paired device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairedDevice {
-    /// The name that is shown, at most 64 characters.
+    /// The displayed name, at most 64 characters.
     pub name: String,
-    /// When it was paired, milliseconds since 1970.
+    /// When it was paired, in milliseconds since 1970.
     pub added: i64,
-    /// When it was revoked, milliseconds since 1970.
+    /// When it was revoked, in milliseconds since 1970; `None` if it's authorized.
     #[serde(skip)]
     pub revoked: Option<i64>,
-    /// The most that it may do.
+    /// The maximum access that the device can have.
     #[serde(default)]
     pub access: DeviceAccess,
     /// Whether it may change this list.
     #[serde(default)]
     pub admin: bool,
-    /// Where it listens, as `wss://host:port`, when it is a hub.
+    /// Address that it listens on, as `wss://host:port`, if it's a hub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// BLAKE3 of the certificate that it shows there, in hexadecimal.
+    /// BLAKE3 hash of the certificate that it presents at `address`, in hexadecimal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<String>,
 }
 
 impl PairedDevice {
-    /// Whether it is welcome.
+    /// Whether the device may connect: it isn't revoked.
     pub fn is_authorized(&self) -> bool {
         self.revoked.is_none()
     }
@@ -84,10 +84,10 @@ impl std::fmt::Debug for DevicesDoc {
 }
 
 impl DevicesDoc {
-    /// Loads the list from its chunks; it writes under `actor` from now on.
+    /// Loads the list from its chunks. Further changes are written under `actor`.
     ///
     /// # Errors
-    /// Damage, a newer schema, another kind.
+    /// Returns an error if the document is damaged, has a newer schema, or is of another kind.
     pub fn load(chunks: &[Vec<u8>], actor: ActorId) -> Result<LoadedDocument<DevicesDoc>, StoreError> {
         let LoadedDocument { doc, bad_chunks: bad } =
             document::load_document(DEVICES_DOC_ID, DocumentKind::Devices, chunks, actor)?;
@@ -96,15 +96,16 @@ impl DevicesDoc {
         Ok(LoadedDocument { doc: DevicesDoc { doc, devices, revoked }, bad_chunks: bad })
     }
 
-    /// The whole document in one chunk.
+    /// Saves the whole document as one chunk.
     pub fn save(&self) -> Vec<u8> {
         self.doc.save()
     }
 
-    /// All devices by their keys (64 hexadecimal digits), those revoked too.
+    /// Returns all devices by public key (64 hexadecimal digits), including revoked ones.
     pub fn devices(&self) -> BTreeMap<String, PairedDevice> {
         let read = |key: String| {
-            // Two lists that were written apart may say two things of one device: what gives less counts.
+            // Two lists that were changed independently may conflict about a device. The one that grants less access
+            // counts.
             let said = self.doc.get_all(&self.devices, key.as_str()).ok()?;
             let one = |(value, _): &(automerge::Value<'_>, ObjId)| serde_json::from_str(value.as_str()?).ok();
             let mut all: Vec<PairedDevice> = said.iter().filter_map(one).collect();
@@ -113,7 +114,7 @@ impl DevicesDoc {
             device.name = sanitize_device_name(&device.name);
             let revoked = self.doc.get_all(&self.revoked, key.as_str()).ok()?;
             device.revoked = revoked.iter().filter_map(|(value, _)| value.as_i64()).max();
-            // Paired again after it was revoked.
+            // A revocation counts only until the device is paired again.
             device.revoked = device.revoked.filter(|revoked| *revoked >= device.added);
             Some((key, device))
         };
@@ -125,21 +126,22 @@ impl DevicesDoc {
         self.devices().remove(key)
     }
 
-    /// Adds a device, or updates its entry. A revoked device is accepted again only if it was paired again:
-    /// `added` is set behind the time of its revocation then.
+    /// Adds a device, or updates its entry. A revoked device is accepted only if it was paired again, with `added`
+    /// later than its revocation.
     ///
     /// # Errors
-    /// automerge's.
+    /// Returns automerge's error if the change fails.
     pub fn put_device(&mut self, key: &str, device: &PairedDevice, time: i64) -> Result<(), StoreError> {
         let device = PairedDevice { name: sanitize_device_name(&device.name), ..device.clone() };
         let json = serde_json::to_string(&device).map_err(|error| StoreError::Record(error.to_string()))?;
         self.edit_devices(time, |tx, devices, _| tx.put(devices, key, json))
     }
 
-    /// A device was paired: it is welcome from now on, also if it was revoked before. `device.added` is set.
+    /// Adds a newly paired device and sets `device.added`. The device may connect from now on, even if it was revoked
+    /// before.
     ///
     /// # Errors
-    /// automerge's.
+    /// Returns automerge's error if the change fails.
     pub fn pair_device(&mut self, key: &str, mut device: PairedDevice, time: i64) -> Result<(), StoreError> {
         let before = self.device(key).and_then(|device| device.revoked);
         device.added = before.map_or(time, |revoked| time.max(revoked.saturating_add(1)));
@@ -149,22 +151,23 @@ impl DevicesDoc {
     /// Revokes a device.
     ///
     /// # Errors
-    /// automerge's.
+    /// Returns automerge's error if the change fails.
     pub fn revoke_device(&mut self, key: &str, time: i64) -> Result<(), StoreError> {
-        // A device whose clock ran ahead when it was paired is revoked all the same.
+        // Also revokes a device whose clock was ahead when it was paired.
         let at = self.device(key).map_or(time, |device| time.max(device.added));
         self.edit_devices(time, |tx, _, revoked| tx.put(revoked, key, at))
     }
 
-    /// Takes in what another list says.
+    /// Merges another device list.
     ///
     /// # Errors
-    /// The bytes cannot be read whole, are too many, or hold something else; then nothing of them was taken.
+    /// Returns an error if the bytes can't be read completely, are too long, or hold something else. Nothing is merged
+    /// then.
     pub fn merge(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         if bytes.len() > MAX_DEVICE_LIST_BYTES {
             return Err(StoreError::Record("the list of devices is too long".to_owned()));
         }
-        // It must be a valid list by itself, or foreign content would stay in ours permanently.
+        // It must be a valid list by itself. Otherwise foreign content would stay in this list permanently.
         DevicesDoc::load(std::slice::from_ref(&bytes.to_vec()), self.doc.get_actor().clone())?;
         document::merge_changes(DEVICES_DOC_ID, &mut self.doc, bytes, None, |_| {}).map(|_| ())
     }
@@ -210,7 +213,7 @@ mod tests {
         one.pair_device(&key, device("laptop"), 1_000).expect("paired");
         other.pair_device(&key, device("laptop of Eva"), 1_200).expect("paired");
         one.revoke_device(&key, 1_100).expect("revoked");
-        // It was paired with the other afterwards, which counts as the later word.
+        // It was paired with the other list later, so that counts.
         one.merge(&other.save()).expect("merged");
         assert!(one.device(&key).expect("there").is_authorized());
         other.revoke_device(&key, 1_300).expect("revoked");

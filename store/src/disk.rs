@@ -1,8 +1,8 @@
-//! Where everything lasts: the only module that touches files, and `disk/sqlite.rs`, `batch.rs`, `reader.rs`,
-//! `inspect.rs` and `salvage.rs` beside it the only ones that speak SQL.
+//! Durable storage. This is the only module that touches files, and its submodules `disk/sqlite.rs`, `batch.rs`,
+//! `reader.rs`, `inspect.rs` and `salvage.rs` are the only ones that use SQL.
 //!
-//! A [`Disk`] commits groups of [`RowWrite`]s: all or nothing, and on the platter when `commit` returns. It decides
-//! nothing about documents; it checks that what it reads is what it wrote (a BLAKE3 sum in every row).
+//! A [`Disk`] commits groups of [`RowWrite`]s: all or nothing, and durably on disk when `commit` returns. It decides
+//! nothing about documents. It checks that it reads what it wrote, with a BLAKE3 checksum in every row.
 
 mod batch;
 mod blobs;

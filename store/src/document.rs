@@ -1,4 +1,4 @@
-//! Common parts of all documents: loading from chunks, detecting damage, increments, history.
+//! Common functions of all documents: loading from chunks, detecting damage, saving increments, and history.
 
 use crate::error::StoreError;
 use crate::id::DocId;
@@ -6,11 +6,11 @@ use crate::schema::{self, DocumentKind, TEXT_ENCODING};
 use automerge::{ActorId, Automerge, ChangeHash, LoadOptions, ReadDoc};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A document as it came from its chunks.
+/// A document loaded from its chunks.
 pub struct LoadedDocument<D> {
-    /// The document as far as it could be read.
+    /// The readable part of the document.
     pub doc: D,
-    /// Which of the chunks (by place in the list) could not be read or lack their predecessors: to be set aside.
+    /// Indexes of the chunks that couldn't be read or lack their predecessors. They should be quarantined.
     pub bad_chunks: Vec<usize>,
 }
 
@@ -25,22 +25,22 @@ impl<D> std::fmt::Debug for LoadedDocument<D> {
 pub struct HistoryEntry {
     /// Hash of the change, in hex.
     pub hash: String,
-    /// The process that wrote it, in hexadecimal.
+    /// Actor that wrote the change, in hexadecimal. Each process has its own.
     pub actor: String,
-    /// Seconds since 1970; 0 for frozen and imported changes.
+    /// Time of the change in seconds since 1970; 0 for frozen and imported changes.
     pub time: i64,
-    /// How many operations it holds.
+    /// Number of operations in the change.
     pub operations: u64,
     /// Purpose of the change, such as `import`, if recorded.
     pub message: Option<String>,
 }
 
-/// What has come for a document from elsewhere: changes, or all of it.
+/// Received data for a document: changes or the whole document.
 #[derive(Default)]
 pub struct ChangeParcel {
-    /// As they came, and as they are to be kept.
+    /// The bytes as received and as they must be stored.
     pub bytes: Vec<u8>,
-    /// The document, if the bytes contain all of it and it was loaded already: loading is most of the cost of merging.
+    /// The document, if the bytes contain all of it and it's already loaded. Loading is most of the cost of merging.
     pub(crate) loaded: Option<Box<Automerge>>,
 }
 
@@ -57,7 +57,8 @@ impl From<Vec<u8>> for ChangeParcel {
     }
 }
 
-/// automerge has panicked on hostile bytes before (FACTS.md): a panic in it is damage in the input, not in us.
+/// Runs automerge code and converts a panic to an error. automerge has panicked on hostile bytes before (FACTS.md), so
+/// a panic means that the input is damaged.
 fn catch_panic<T>(id: DocId, work: impl FnOnce() -> Result<T, automerge::AutomergeError>) -> Result<T, StoreError> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(value)) => Ok(value),
@@ -66,11 +67,11 @@ fn catch_panic<T>(id: DocId, work: impl FnOnce() -> Result<T, automerge::Automer
     }
 }
 
-/// Loads a document of `kind` from its chunks (snapshots first, then increments) and writes under `actor` from now on.
-/// No chunks make a fresh document.
+/// Loads a document of `kind` from its chunks (snapshots first, then increments). Further changes are written under
+/// `actor`. Without chunks, it returns a new document.
 ///
 /// # Errors
-/// [`StoreError::Damaged`] when nothing can be read, [`StoreError::Newer`], [`StoreError::Kind`].
+/// Returns [`StoreError::Damaged`] if nothing can be read, [`StoreError::Newer`], or [`StoreError::Kind`].
 pub(crate) fn load_document(
     id: DocId,
     kind: DocumentKind,
@@ -96,7 +97,7 @@ pub(crate) fn load_document(
     Ok(LoadedDocument { doc: doc.with_actor(actor), bad_chunks: bad })
 }
 
-/// Takes what can be read, chunk by chunk.
+/// Loads the readable chunks one by one. Returns the document and the indexes of bad chunks.
 fn load_piecewise(id: DocId, chunks: &[Vec<u8>]) -> Result<(Automerge, Vec<usize>), StoreError> {
     let mut doc = Automerge::new_with_encoding(TEXT_ENCODING);
     let mut bad = Vec::new();
@@ -128,13 +129,13 @@ fn load_piecewise(id: DocId, chunks: &[Vec<u8>]) -> Result<(Automerge, Vec<usize
     Ok((doc, bad))
 }
 
-/// Why the chunks of a document can't become one.
+/// Why a document's chunks can't be compacted.
 #[derive(Debug, thiserror::Error)]
 pub enum ChunkCompactionError {
     /// automerge can't read them.
     #[error(transparent)]
     Unreadable(#[from] automerge::AutomergeError),
-    /// They aren't the whole document.
+    /// They don't contain the whole document.
     #[error("a change lacks its predecessors")]
     MissingPredecessor,
     /// automerge panicked.
@@ -142,10 +143,11 @@ pub enum ChunkCompactionError {
     ReaderPanicked,
 }
 
-/// A document's chunks as one, whatever it holds: for those that keep documents and do not read them.
+/// Merges a document's chunks into one, without interpreting their content. For hosts that store documents but don't
+/// read them.
 ///
 /// # Errors
-/// The chunks cannot be read whole; then they must stay as they are.
+/// Returns an error if the chunks can't be read completely. They must then stay as they are.
 pub fn compact_chunks(chunks: &[Vec<u8>]) -> Result<Vec<u8>, ChunkCompactionError> {
     let read = catch_unwind(AssertUnwindSafe(|| {
         let options = LoadOptions::new().text_encoding(TEXT_ENCODING);
@@ -158,26 +160,29 @@ pub fn compact_chunks(chunks: &[Vec<u8>]) -> Result<Vec<u8>, ChunkCompactionErro
     read.unwrap_or(Err(ChunkCompactionError::ReaderPanicked))
 }
 
-/// What a merge has done to a document.
+/// What a merge did to a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MergeOutcome {
-    /// The changes that were handed over have become part of it.
+    /// The new changes are now part of it.
     Changes,
     /// It was empty, and was replaced by the received document.
     Replaced,
 }
 
-/// Merges changes from elsewhere (a stream of changes or a saved document) and hands over each that has become part of
-/// the document by it, unless it held nothing yet: to look at each change of a document that has just come costs more
-/// than to read all of it. What lacks its predecessors waits inside the document until they come.
+/// Merges changes from elsewhere (a stream of changes or a saved document), and passes each newly added change to
+/// `take`.
 ///
-/// `whole`: the document that the bytes are, if somebody has read it.
+/// If the document was empty, it's replaced and no change is passed: looking at each change of a newly received
+/// document costs more than reading all of it. Changes that lack their predecessors wait inside the document until
+/// those arrive.
 ///
-/// Uses the changes and not automerge's patches: a patch contains its object's path, and finding that visits all blocks
-/// of a note at every merge.
+/// `whole` is the document that the bytes contain, if it's already loaded.
+///
+/// This uses changes instead of automerge's patches: a patch contains its object's path, and finding that visits all
+/// blocks of a note at every merge.
 ///
 /// # Errors
-/// [`StoreError::Damaged`] when the bytes cannot be read whole; then nothing of them was taken.
+/// Returns [`StoreError::Damaged`] if the bytes can't be read completely. Nothing is merged then.
 pub(crate) fn merge_changes(
     id: DocId,
     doc: &mut Automerge,
@@ -185,8 +190,8 @@ pub(crate) fn merge_changes(
     whole: Option<Box<Automerge>>,
     mut take: impl FnMut(&automerge::ExpandedChange),
 ) -> Result<MergeOutcome, StoreError> {
-    // `load_incremental` takes the readable beginning of damaged bytes and only logs the rest, so a strict load into
-    // a document of its own comes first.
+    // `load_incremental` accepts the readable beginning of damaged bytes and only logs the rest. So a strict load into
+    // a separate document comes first.
     let options = || LoadOptions::new().text_encoding(TEXT_ENCODING);
     let read = match whole {
         Some(whole) => Some(*whole),
@@ -210,23 +215,23 @@ pub(crate) fn merge_changes(
     })
 }
 
-/// Whether a document has no more than its first change, and nothing waits in it.
+/// Whether a document has only its first change, and no change waits for predecessors.
 fn has_only_first_change(doc: &Automerge, heads: &[ChangeHash]) -> bool {
     let alone = |head| doc.get_change_meta_by_hash(head).is_some_and(|change| change.deps.is_empty());
     matches!(heads, [head] if alone(head)) && doc.get_missing_deps(&[]).is_empty()
 }
 
-/// Whether a document is whole and has all these changes.
+/// Whether a document is complete and contains all these heads.
 pub(crate) fn contains_heads(doc: &Automerge, heads: &[ChangeHash]) -> bool {
     heads.iter().all(|head| doc.get_change_meta_by_hash(head).is_some()) && doc.get_missing_deps(&[]).is_empty()
 }
 
-/// Everything after `heads` as one increment.
+/// Returns all changes after `heads` as one increment.
 pub(crate) fn save_since(doc: &Automerge, heads: &[ChangeHash]) -> Vec<u8> {
     doc.save_after(heads)
 }
 
-/// All changes, oldest first.
+/// Returns all changes, oldest first.
 pub(crate) fn read_history(doc: &Automerge) -> Vec<HistoryEntry> {
     doc.get_changes_meta(&[])
         .into_iter()
@@ -240,7 +245,7 @@ pub(crate) fn read_history(doc: &Automerge) -> Vec<HistoryEntry> {
         .collect()
 }
 
-/// A value of a map that is text, as JSON.
+/// Parses a text value of a map as JSON.
 pub(crate) fn parse_json_value<T: serde::de::DeserializeOwned>(item: &automerge::iter::MapRangeItem<'_>) -> Option<T> {
     match &item.value {
         automerge::ValueRef::Scalar(automerge::ScalarValueRef::Str(json)) => serde_json::from_str(json).ok(),

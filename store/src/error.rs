@@ -1,4 +1,4 @@
-//! The one error of this crate: what happened, to what, and the path last.
+//! The error type of this crate.
 
 use crate::id::DocId;
 
@@ -10,7 +10,7 @@ pub enum StoreError {
     Damaged {
         /// The document that's damaged.
         doc: DocId,
-        /// What does not hold.
+        /// What is inconsistent.
         why: String,
     },
     /// The document was written with a newer major schema version. It's left unchanged.
@@ -18,7 +18,7 @@ pub enum StoreError {
     Newer {
         /// The document that's newer.
         doc: DocId,
-        /// Its schema, `major.minor`.
+        /// The document's schema version, `major.minor`.
         found: String,
         /// Highest schema version that this version reads, `major.minor`.
         known: String,
@@ -28,12 +28,12 @@ pub enum StoreError {
     Kind {
         /// The document that has another kind.
         doc: DocId,
-        /// The kind it says it is.
+        /// The document's kind.
         found: String,
         /// The kind that was expected.
         wanted: String,
     },
-    /// An operation names a place that does not exist (a block or an offset).
+    /// An operation refers to a block or an offset that doesn't exist.
     #[error("the edit does not fit the note: {0}")]
     Edit(String),
     /// A journal record or other stored value cannot be read back.

@@ -1,4 +1,4 @@
-//! Names of things: documents, blocks, executions, messages, steps, blobs. All are plain numbers, shown in lower-case
+//! Ids of documents, blocks, executions, messages, steps and blobs. All are plain numbers, formatted in lower-case
 //! hexadecimal.
 
 use serde::{Deserialize, Serialize};
@@ -10,17 +10,17 @@ use std::str::FromStr;
 #[serde(into = "String", try_from = "String")]
 pub struct DocId(pub [u8; 16]);
 
-/// 64 bits that name a block inside its note.
+/// 64-bit id of a block, unique in its note.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct BlockId(pub u64);
 
-/// 64 bits that name one execution of a cell.
+/// 64-bit id of an execution of a cell.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct ExecutionId(pub u64);
 
-/// 64 bits that name a message inside its session.
+/// 64-bit id of a message, unique in its session.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct MessageId(pub u64);
@@ -30,7 +30,7 @@ impl MessageId {
     pub const SESSION_ROOT: MessageId = MessageId(0);
 }
 
-/// 64 bits that name a step inside its run.
+/// 64-bit id of a step, unique in its run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct StepId(pub u64);
@@ -41,8 +41,8 @@ pub struct StepId(pub u64);
 pub struct BlobHash(pub [u8; 32]);
 
 impl DocId {
-    /// A new document's name, of 16 random bytes: as UUIDs of version 4 are, since other programs that speak the
-    /// protocol (automerge-repo before 2) accept no others.
+    /// Creates the id of a new document from 16 random bytes. It's a valid UUID of version 4, because other programs
+    /// that use the protocol (automerge-repo before 2) accept no other ids.
     pub fn random(bytes: [u8; 16]) -> DocId {
         DocId::with_uuid_version(bytes, 4)
     }
@@ -57,7 +57,7 @@ impl DocId {
         matches!(self.0[6] >> 4, 1..=5) && self.0[8] >> 6 == 2
     }
 
-    /// The outputs document that belongs to this note. Derived, so that two devices never make two.
+    /// Returns the id of this note's outputs document. It's derived, so that two devices never create two.
     pub fn outputs_id(self) -> DocId {
         let mut hasher = blake3::Hasher::new_derive_key("tracebook 2026 outputs of note");
         hasher.update(&self.0);
@@ -68,7 +68,7 @@ impl DocId {
 }
 
 impl DocId {
-    /// The registry of tools that belongs to this workspace. Derived, so that two devices never make two.
+    /// Returns the id of this workspace's tool registry. It's derived, so that two devices never create two.
     pub fn registry_id(self) -> DocId {
         let mut hasher = blake3::Hasher::new_derive_key("tracebook 2026 registry of workspace");
         hasher.update(&self.0);
@@ -79,7 +79,7 @@ impl DocId {
 }
 
 impl DocId {
-    /// The tools that go along with this volume. Derived, so that two devices never make two.
+    /// Returns the id of the document with this volume's tools. It's derived, so that two devices never create two.
     pub fn tools_id(self) -> DocId {
         let mut hasher = blake3::Hasher::new_derive_key("tracebook 2026 tools of volume");
         hasher.update(&self.0);
@@ -90,8 +90,8 @@ impl DocId {
 }
 
 impl DocId {
-    /// The volume that holds what is remembered for this volume outside of its folder. Derived, so that it's found
-    /// without a table.
+    /// Returns the id of the volume with the memories for this volume that are stored outside of its folder. It's
+    /// derived, so that no table is needed to find it.
     pub fn memory_id(self) -> DocId {
         let mut hasher = blake3::Hasher::new_derive_key("tracebook 2026 memory of volume");
         hasher.update(&self.0);
@@ -102,7 +102,7 @@ impl DocId {
 }
 
 impl BlobHash {
-    /// The hash of `bytes`.
+    /// Computes the hash of `bytes`.
     pub fn of(bytes: &[u8]) -> BlobHash {
         BlobHash(*blake3::hash(bytes).as_bytes())
     }
@@ -112,13 +112,13 @@ fn hex(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
 }
 
-/// A text that isn't the id it should be.
+/// The error for a text that isn't a valid id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not {digits} hexadecimal digits: {text}")]
 pub struct IdParseError {
-    /// How many digits the id has.
+    /// Number of hexadecimal digits that the id has.
     pub digits: usize,
-    /// The text.
+    /// The invalid text.
     pub text: String,
 }
 

@@ -1,32 +1,32 @@
-//! The journal's record: one command's operations on one note, made durable at once and dropped when the change that
-//! holds them is.
+//! Journal records. A record contains one command's operations on one note. It's made durable at once, and dropped when
+//! the change that contains the operations is durable.
 
 use crate::error::StoreError;
 use crate::id::DocId;
 use crate::note::NoteOp;
 use serde::{Deserialize, Serialize};
 
-/// One durable edit of a note, kept until it's part of an automerge change.
+/// A durable edit of a note, stored until it's part of an automerge change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalRecord {
-    /// Counts up over the whole workspace and never repeats.
+    /// Sequence number, increasing over the whole workspace and never reused.
     pub seq: u64,
-    /// The note that it belongs to.
+    /// The edited note.
     pub note: DocId,
     /// The operations, in order.
     pub ops: Vec<NoteOp>,
 }
 
 impl JournalRecord {
-    /// Encodes the record for the journal (as JSON, so that it can be read by hand after damage).
+    /// Encodes the record for the journal, as JSON so that people can read it after damage.
     pub fn encode(&self) -> Vec<u8> {
         serde_json::to_vec(&self.ops).unwrap_or_default()
     }
 
-    /// Reads a record back.
+    /// Decodes a record.
     ///
     /// # Errors
-    /// [`StoreError::Record`] when the bytes are not ours.
+    /// Returns [`StoreError::Record`] if the bytes aren't a valid record.
     pub fn decode(seq: u64, note: DocId, bytes: &[u8]) -> Result<JournalRecord, StoreError> {
         let ops = serde_json::from_slice(bytes).map_err(|error| StoreError::Record(error.to_string()))?;
         Ok(JournalRecord { seq, note, ops })

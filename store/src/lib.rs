@@ -1,7 +1,7 @@
-//! What lasts: the CRDT documents, the journal of keystrokes, content-addressed blobs and the files' mirror state.
+//! Persistent data: the CRDT documents, the journal of edits, content-addressed blobs and the mirror state of files.
 //!
-//! This crate does not know that threads, clocks, randomness or networks exist: actors, ids and times are arguments.
-//! It does not know Markdown, Python or the window. Only [`disk`] touches files, and only it knows SQLite.
+//! This crate uses no threads, clocks, randomness or networks: actors, ids and times are arguments. It knows nothing
+//! about Markdown, Python or the user interface. Only [`disk`] touches files, and only it uses SQLite.
 
 mod conversation;
 mod devices;

@@ -1,8 +1,8 @@
-//! The note document: an ordered set of blocks, each a text of its own.
+//! The note document: an ordered set of blocks, each with its own text.
 //!
-//! A note's bytes are the texts of its blocks, sorted by position and id, and nothing else: a block with empty text
-//! doesn't exist. So a block is deleted by deleting its text, and text that another device typed into it meanwhile
-//! remains visible. The document doesn't know what a block means; the engine interprets Markdown.
+//! A note's bytes are exactly the texts of its blocks, sorted by position and id. A block with empty text doesn't
+//! exist. So a block is deleted by deleting its text, and text that another device typed into it meanwhile remains
+//! visible. The document doesn't interpret blocks; the engine interprets Markdown.
 
 mod history;
 
@@ -19,27 +19,27 @@ use automerge::{ActorId, Automerge, ChangeHash, ObjId, ObjType, ROOT, ReadDoc};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
 
-/// A block as shown: its position and its text.
+/// A block with its current position and text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
     /// Unique id of the block.
     pub id: BlockId,
     /// Fractional index that orders the block in the note.
     pub pos: String,
-    /// Its text, line ends as they are in the file.
+    /// Text of the block. Line endings are as in the file.
     pub text: String,
 }
 
-/// The smallest changes of a note. Offsets and lengths are bytes of UTF-8, on character boundaries.
+/// The elementary operations on a note. Offsets and lengths are bytes of UTF-8, on character boundaries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NoteOp {
-    /// Replaces `delete` bytes at `at` by `insert`.
+    /// Replaces `delete` bytes at `at` with `insert`.
     Splice {
         /// The block that's edited.
         block: BlockId,
         /// Where the edit starts, in bytes of the block's text.
         at: usize,
-        /// How many bytes go.
+        /// Number of deleted bytes.
         delete: usize,
         /// The text that's inserted there.
         insert: String,
@@ -53,7 +53,7 @@ pub enum NoteOp {
         /// Its initial text.
         text: String,
     },
-    /// Gives a block another place.
+    /// Moves a block to another position.
     Move {
         /// The block that's moved.
         block: BlockId,
@@ -63,7 +63,7 @@ pub enum NoteOp {
 }
 
 impl NoteOp {
-    /// The block that it changes.
+    /// Returns the block that the operation changes.
     pub fn block_id(&self) -> BlockId {
         match self {
             NoteOp::Splice { block, .. } | NoteOp::Insert { block, .. } | NoteOp::Move { block, .. } => *block,
@@ -71,22 +71,22 @@ impl NoteOp {
     }
 }
 
-/// What a merge touched, as the blocks are now: all that it changed, and perhaps some that came out as they were.
+/// The blocks that a merge touched, in their current state: all that it changed, and perhaps some that are unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TouchedBlocks {
-    /// The blocks, sorted by position. A text may have become empty.
+    /// The blocks, sorted by position. Their text may be empty now.
     pub blocks: Vec<Block>,
 }
 
-/// Sorts blocks as a note shows them.
+/// Sorts blocks by position and id, the order of a note.
 pub fn sort_blocks(blocks: &mut [Block]) {
     blocks.sort_by(|a, b| (&a.pos, a.id).cmp(&(&b.pos, b.id)));
 }
 
-/// Performs one operation on materialised blocks. Empty blocks stay in the list, so that later operations find them.
+/// Applies one operation to materialized blocks. Empty blocks stay in the list, so that later operations find them.
 ///
 /// # Errors
-/// [`StoreError::Edit`] when the block or the range does not exist; nothing is changed then.
+/// Returns [`StoreError::Edit`] if the block or the range doesn't exist. Nothing is changed then.
 pub fn apply_op(blocks: &mut Vec<Block>, op: &NoteOp) -> Result<(), StoreError> {
     match op {
         NoteOp::Splice { block, at, delete, insert } => {
@@ -128,7 +128,7 @@ fn find_block(blocks: &[Block], id: BlockId) -> Result<usize, StoreError> {
     blocks.iter().position(|block| block.id == id).ok_or_else(|| StoreError::Edit(format!("there is no block {id}")))
 }
 
-/// Joins neighbouring splices of one block into one, so that a burst of keystrokes becomes one or few operations.
+/// Joins adjacent splices of a block, so that a burst of keystrokes becomes one or few operations.
 pub fn coalesce(ops: &[NoteOp]) -> Vec<NoteOp> {
     let mut out: Vec<NoteOp> = Vec::new();
     for op in ops {
@@ -152,7 +152,7 @@ pub fn coalesce(ops: &[NoteOp]) -> Vec<NoteOp> {
     out
 }
 
-/// Joins the second splice into the first if it touches what the first inserted.
+/// Joins the second splice into the first if it touches the text that the first inserted. Returns whether it did.
 fn join_splices(first: (&mut usize, &mut usize, &mut String), second: (usize, usize, &str)) -> bool {
     let (at, delete, insert) = first;
     let (start, count, new) = second;
@@ -160,7 +160,7 @@ fn join_splices(first: (&mut usize, &mut usize, &mut String), second: (usize, us
     if start > inserted_end || start + count < *at {
         return false;
     }
-    // The part of the second deletion that falls before, inside and behind the first insertion.
+    // The parts of the second deletion before, inside and after the first insertion.
     let before = at.saturating_sub(start);
     let behind = (start + count).saturating_sub(inserted_end);
     let inside = start.max(*at) - *at..(start + count).min(inserted_end) - *at;
@@ -170,15 +170,15 @@ fn join_splices(first: (&mut usize, &mut usize, &mut String), second: (usize, us
     true
 }
 
-/// The document behind a note. A copy of it costs little: what both have is shared.
+/// The automerge document of a note. Cloning is cheap, because clones share their data.
 #[derive(Clone)]
 pub struct NoteDoc {
     id: DocId,
     doc: Automerge,
     blocks: ObjId,
-    /// Text objects by block: looking them up in the document costs a search per keystroke burst otherwise.
+    /// The text object of each block. Otherwise each burst of keystrokes would search the document.
     texts: HashMap<BlockId, ObjId>,
-    /// Which block an object is a part of: its map or its text. A remote change names objects only.
+    /// The block that an object belongs to, as its map or its text. A remote change names objects only.
     owners: HashMap<ObjId, BlockId>,
 }
 
@@ -189,10 +189,10 @@ impl std::fmt::Debug for NoteDoc {
 }
 
 impl NoteDoc {
-    /// Loads the note from its chunks; it writes under `actor` from now on, which must be fresh for this process.
+    /// Loads the note from its chunks. Further changes are written under `actor`, which must be new for this process.
     ///
     /// # Errors
-    /// Damage, a newer schema, another kind.
+    /// Returns an error if the document is damaged, has a newer schema, or is of another kind.
     pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<LoadedDocument<NoteDoc>, StoreError> {
         let LoadedDocument { doc, bad_chunks: bad } = document::load_document(id, DocumentKind::Note, chunks, actor)?;
         let blocks = find_container(&doc, id, keys::BLOCKS)?;
@@ -201,22 +201,22 @@ impl NoteDoc {
         Ok(LoadedDocument { doc: note, bad_chunks: bad })
     }
 
-    /// Makes an empty note that's about to merge all of a received one. Its own first change needn't be stored, since
-    /// the received document contains it. `None` if the received bytes aren't a complete note, or weren't loaded.
+    /// Creates an empty note that will merge a complete received one. Its first change needn't be stored, since the
+    /// received document contains it. Returns `None` if the received bytes aren't a complete note, or weren't loaded.
     ///
     /// # Errors
-    /// None that input can cause.
+    /// No input causes an error.
     pub fn empty_before_merge(id: DocId, parcel: &ChangeParcel, actor: ActorId) -> Result<Option<NoteDoc>, StoreError> {
         let Some(read) = &parcel.loaded else { return Ok(None) };
         let note = NoteDoc::load(id, &[], actor)?.doc;
         Ok(document::contains_heads(read, &note.heads()).then_some(note))
     }
 
-    /// A new note whose first own change brings in `blocks`. The change is a function of the blocks alone (actor and
-    /// time come from them), so two devices that import the same file make the same change.
+    /// Creates a note whose first own change inserts `blocks`. The change depends only on the blocks (they determine
+    /// its actor and time), so two devices that import the same file make the same change.
     ///
     /// # Errors
-    /// None that input can cause.
+    /// No input causes an error.
     pub fn import(id: DocId, blocks: &[Block], actor: ActorId) -> Result<NoteDoc, StoreError> {
         let mut hasher = blake3::Hasher::new_derive_key("tracebook 2026 actor of an imported note");
         for block in blocks {
@@ -239,42 +239,42 @@ impl NoteDoc {
         Ok(note)
     }
 
-    /// The note's document id.
+    /// Returns the note's document id.
     pub fn id(&self) -> DocId {
         self.id
     }
 
-    /// The newest changes, which nothing else follows.
+    /// Returns the hashes of the newest changes, which have no successors.
     pub fn heads(&self) -> Vec<ChangeHash> {
         self.doc.get_heads()
     }
 
-    /// Whether this change is part of it.
+    /// Whether the note contains this change.
     pub fn contains_change(&self, change: &ChangeHash) -> bool {
         self.doc.get_change_by_hash(change).is_some()
     }
 
-    /// Whether it has never been edited.
+    /// Whether the note has never been edited.
     pub fn is_untouched(&self) -> bool {
         self.texts.is_empty()
     }
 
-    /// The whole document in one chunk.
+    /// Saves the whole document as one chunk.
     pub fn save(&self) -> Vec<u8> {
         self.doc.save()
     }
 
-    /// All changes since `heads` in one chunk.
+    /// Saves all changes since `heads` as one chunk.
     pub fn save_since(&self, heads: &[ChangeHash]) -> Vec<u8> {
         document::save_since(&self.doc, heads)
     }
 
-    /// All changes, oldest first.
+    /// Returns all changes, oldest first.
     pub fn history(&self) -> Vec<HistoryEntry> {
         document::read_history(&self.doc)
     }
 
-    /// The blocks as they are now, sorted, without empty ones.
+    /// Returns the current blocks, sorted, without empty ones.
     pub fn blocks(&self) -> Vec<Block> {
         let mut blocks: Vec<Block> = self
             .texts
@@ -288,10 +288,10 @@ impl NoteDoc {
         blocks
     }
 
-    /// Makes one change of all `ops` and gives it back as a chunk to append. `time` is seconds since 1970.
+    /// Commits all `ops` as one change and returns it as a chunk to append. `time` is in seconds since 1970.
     ///
     /// # Errors
-    /// [`StoreError::Edit`] when an operation does not fit; nothing is changed then.
+    /// Returns [`StoreError::Edit`] if an operation isn't applicable. Nothing is changed then.
     pub fn commit(&mut self, ops: &[NoteOp], time: i64, message: Option<&str>) -> Result<Vec<u8>, StoreError> {
         let before = self.doc.get_heads();
         let mut options = CommitOptions::default().with_time(time);
@@ -315,18 +315,18 @@ impl NoteDoc {
         Ok(document::save_since(&self.doc, &before))
     }
 
-    /// Merges changes from another replica and says which blocks they touched.
+    /// Merges changes from another replica and returns the blocks that they touched.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`]; nothing is taken then.
+    /// Returns [`StoreError::Damaged`] if the bytes can't be read. Nothing is merged then.
     pub fn merge(&mut self, bytes: &[u8]) -> Result<TouchedBlocks, StoreError> {
         self.merge_loaded(bytes, None)
     }
 
-    /// The same with what has come, which may have been read already; its bytes stay.
+    /// Merges received changes, which may already be loaded. The parcel keeps its bytes.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`]; nothing is taken then.
+    /// Returns [`StoreError::Damaged`] if the bytes can't be read. Nothing is merged then.
     pub fn merge_parcel(&mut self, parcel: &mut ChangeParcel) -> Result<TouchedBlocks, StoreError> {
         let read = parcel.loaded.take();
         self.merge_loaded(&parcel.bytes, read)
@@ -359,7 +359,8 @@ impl NoteDoc {
         Ok(TouchedBlocks { blocks })
     }
 
-    /// The operations that make this document's blocks equal to `blocks`: a repair after chunks had to be set aside.
+    /// Returns the operations that make this document's blocks equal to `blocks`, to repair it after chunks were
+    /// quarantined.
     pub fn diff_blocks(&self, blocks: &[Block]) -> Vec<NoteOp> {
         let have: HashMap<BlockId, Block> = self.blocks().into_iter().map(|block| (block.id, block)).collect();
         let want: HashMap<BlockId, &Block> = blocks.iter().map(|block| (block.id, block)).collect();
@@ -399,11 +400,11 @@ impl NoteDoc {
         }
     }
 
-    /// Looks up which objects a block consists of. Gives its text.
+    /// Indexes the objects of a block. Returns its text object, if it has one.
     fn index_block(&mut self, id: BlockId) -> Option<ObjId> {
         let (_, block) = self.doc.get(&self.blocks, id.to_string()).ok()??;
         let text = self.doc.get(&block, keys::TEXT);
-        // A block that has no text yet may get one by a later change, which names the block alone.
+        // A block without text may get one by a later change, which names only the block.
         self.owners.insert(block, id);
         let text = match text.ok()?? {
             (automerge::Value::Object(ObjType::Text), text) => text,
@@ -415,7 +416,7 @@ impl NoteDoc {
     }
 }
 
-/// The container `key` of a document that [`crate::schema::check`] has passed.
+/// Returns the container `key` of a document that [`crate::schema::check`] has accepted.
 pub(crate) fn find_container(doc: &Automerge, id: DocId, key: &str) -> Result<ObjId, StoreError> {
     match doc.get(ROOT, key)? {
         Some((_, object)) => Ok(object),
@@ -457,7 +458,7 @@ fn write_op(
     Ok(())
 }
 
-/// Blocks for `texts`, evenly placed, with ids that depend on the texts alone (see [`NoteDoc::import`]).
+/// Creates blocks for `texts`, evenly spaced, with ids that depend only on the texts (see [`NoteDoc::import`]).
 pub fn import_blocks<'a>(texts: impl ExactSizeIterator<Item = &'a str>) -> Vec<Block> {
     let positions = position::spread_positions(texts.len());
     let mut chain = blake3::Hasher::new_derive_key("tracebook 2026 block of an imported note");

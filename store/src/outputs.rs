@@ -1,7 +1,7 @@
-//! The outputs document of a note: executions of its cells and what they printed, apart from the note's text.
+//! The outputs document of a note: executions of its cells and their outputs, separate from the note's text.
 //!
-//! Outputs are kept in nbformat's output form (https://nbformat.readthedocs.io, version 4.5), one JSON value each;
-//! large ones are blobs and only named here.
+//! Outputs are stored in nbformat's output form (https://nbformat.readthedocs.io, version 4.5), one JSON value each.
+//! Large ones are stored as blobs and only referenced here.
 
 use crate::document::{self, LoadedDocument};
 use crate::error::StoreError;
@@ -18,17 +18,17 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExecutionStatus {
-    /// Waits for the kernel.
+    /// Waiting for the kernel.
     Queued,
-    /// The kernel works on it.
+    /// Running in the kernel.
     Running,
     /// Finished without an exception.
     Ok,
     /// Ended with an exception.
     Error,
-    /// Stopped by the user, or by the program's end.
+    /// Stopped by the user, or because the program ended.
     Interrupted,
-    /// The kernel's process ended in the middle of it.
+    /// The kernel's process ended during the execution.
     Died,
 }
 
@@ -45,7 +45,7 @@ impl ExecutionStatus {
         }
     }
 
-    /// Whether it is over.
+    /// Whether the execution has ended.
     pub fn is_final(self) -> bool {
         !matches!(self, ExecutionStatus::Queued | ExecutionStatus::Running)
     }
@@ -64,7 +64,7 @@ impl ExecutionStatus {
 /// A reference to bytes too large for a document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlobRef {
-    /// The bytes' hash and name.
+    /// Hash of the bytes, the name of the blob.
     pub blob: BlobHash,
     /// Media type of the bytes, such as `image/png`.
     pub mime: String,
@@ -72,7 +72,7 @@ pub struct BlobRef {
     pub size: u64,
 }
 
-/// What an output says, in nbformat's form.
+/// Content of an output, in nbformat's form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "output_type", rename_all = "snake_case")]
 pub enum OutputBody {
@@ -93,7 +93,7 @@ pub enum OutputBody {
         #[serde(default)]
         metadata: serde_json::Map<String, serde_json::Value>,
     },
-    /// Something shown on the way.
+    /// A value displayed during the execution.
     DisplayData {
         /// Media type to content.
         data: serde_json::Map<String, serde_json::Value>,
@@ -107,23 +107,23 @@ pub enum OutputBody {
         ename: String,
         /// The exception's message.
         evalue: String,
-        /// Its traceback, a line each.
+        /// The traceback, one entry per line.
         traceback: Vec<String>,
     },
 }
 
-/// One output, and the blob with the whole of it when the body holds only its beginning.
+/// One output. If the body holds only its beginning, a blob holds the full output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellOutput {
-    /// What is shown, by kind of output.
+    /// Content of the output, by kind.
     #[serde(flatten)]
     pub body: OutputBody,
-    /// The whole, when the body was cut.
+    /// The full output, if the body was truncated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole: Option<BlobRef>,
 }
 
-/// One run of a cell.
+/// One execution of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Execution {
     /// Unique id of the execution.
@@ -136,7 +136,7 @@ pub struct Execution {
     pub started: i64,
     /// Duration in milliseconds, without the waits for answers; `None` while it's running, or if unknown.
     pub duration: Option<u64>,
-    /// For how many milliseconds it has waited for answers so far.
+    /// Time spent waiting for answers so far, in milliseconds.
     #[serde(skip)]
     pub waited: u64,
     /// How the execution ended, or that it's running.
@@ -146,14 +146,14 @@ pub struct Execution {
     /// Whether nothing ran, because a pure cell's result came from the cache.
     #[serde(default)]
     pub cached: bool,
-    /// What it printed and returned.
+    /// Everything that the cell printed and returned.
     pub outputs: Vec<CellOutput>,
     /// Names that it used, each with the executions that had assigned it; `None` if unknown.
     #[serde(skip)]
     pub inputs: Option<BTreeMap<String, Vec<ExecutionId>>>,
 }
 
-/// The document behind a note's outputs.
+/// The automerge document of a note's outputs.
 pub struct OutputsDoc {
     doc: Automerge,
     executions: ObjId,
@@ -166,10 +166,10 @@ impl std::fmt::Debug for OutputsDoc {
 }
 
 impl OutputsDoc {
-    /// Loads the outputs from their chunks; it writes under `actor` from now on.
+    /// Loads the outputs from their chunks. Further changes are written under `actor`.
     ///
     /// # Errors
-    /// Damage, a newer schema, another kind.
+    /// Returns an error if the document is damaged, has a newer schema, or is of another kind.
     pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<LoadedDocument<OutputsDoc>, StoreError> {
         let LoadedDocument { doc, bad_chunks: bad } =
             document::load_document(id, DocumentKind::Outputs, chunks, actor)?;
@@ -177,12 +177,12 @@ impl OutputsDoc {
         Ok(LoadedDocument { doc: OutputsDoc { doc, executions }, bad_chunks: bad })
     }
 
-    /// The whole document in one chunk.
+    /// Saves the whole document as one chunk.
     pub fn save(&self) -> Vec<u8> {
         self.doc.save()
     }
 
-    /// The latest execution of each cell, oldest first.
+    /// Returns the latest execution of each cell, oldest first.
     pub fn latest_executions(&self) -> Vec<Execution> {
         let keys: Vec<String> = self.doc.keys(&self.executions).collect();
         let mut all: Vec<Execution> = keys.iter().filter_map(|key| self.read_execution(key)).collect();
@@ -201,7 +201,7 @@ impl OutputsDoc {
     /// append.
     ///
     /// # Errors
-    /// automerge's.
+    /// Returns automerge's error if the change fails.
     pub fn commit(&mut self, executions: &[&Execution], time: i64) -> Result<Vec<u8>, StoreError> {
         let before = self.doc.get_heads();
         let container = &self.executions;
@@ -213,16 +213,16 @@ impl OutputsDoc {
         Ok(document::save_since(&self.doc, &before))
     }
 
-    /// Whether the user wants the generated view of this name to be drawn; `None`: nothing was said.
+    /// Whether the user wants the generated view with this hash rendered; `None` if that wasn't set.
     pub fn is_view_shown(&self, view: BlobHash) -> Option<bool> {
         let (value, _) = self.doc.get(automerge::ROOT, format!("{}{view}", keys::VIEW)).ok()??;
         value.as_str().map(|word| word == "yes")
     }
 
-    /// Remembers whether the generated view of this name is drawn. Gives the chunk to append.
+    /// Sets whether the generated view with this hash is rendered. Returns the chunk to append.
     ///
     /// # Errors
-    /// automerge's.
+    /// Returns automerge's error if the change fails.
     pub fn set_view_shown(&mut self, view: BlobHash, shown: bool, time: i64) -> Result<Vec<u8>, StoreError> {
         let before = self.doc.get_heads();
         let word = if shown { "yes" } else { "no" };
@@ -234,30 +234,30 @@ impl OutputsDoc {
         Ok(document::save_since(&self.doc, &before))
     }
 
-    /// Merges changes of another device.
+    /// Merges changes from another device.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`]; nothing is taken then.
+    /// Returns [`StoreError::Damaged`] if the bytes can't be read. Nothing is merged then.
     pub fn merge(&mut self, id: DocId, bytes: &[u8]) -> Result<(), StoreError> {
         document::merge_changes(id, &mut self.doc, bytes, None, |_| {}).map(|_| ())
     }
 
-    /// The blobs that it names: what was too large of the latest outputs of each cell, and the notebook.
+    /// Returns the blobs that the document refers to: large outputs of each cell's latest execution, and the notebook.
     pub fn blob_refs(&self) -> Vec<BlobRef> {
         let outputs = self.latest_executions().into_iter().flat_map(|execution| execution.outputs);
         outputs.filter_map(|output| output.whole).chain(self.notebook_blob()).collect()
     }
 
-    /// The blob that keeps the notebook that the note was imported from.
+    /// Returns the blob with the notebook that the note was imported from.
     pub fn notebook_blob(&self) -> Option<BlobRef> {
         let (value, _) = self.doc.get(automerge::ROOT, keys::NOTEBOOK).ok()??;
         serde_json::from_str(value.as_str()?).ok()
     }
 
-    /// Remembers the notebook that the note was imported from. Gives the chunk to append.
+    /// Sets the notebook that the note was imported from. Returns the chunk to append.
     ///
     /// # Errors
-    /// automerge's.
+    /// Returns automerge's error if the change fails.
     pub fn set_notebook_blob(&mut self, notebook: &BlobRef, time: i64) -> Result<Vec<u8>, StoreError> {
         let before = self.doc.get_heads();
         let json = serde_json::to_string(notebook).unwrap_or_default();

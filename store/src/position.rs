@@ -1,7 +1,7 @@
 //! Fractional positions: strings that sort by bytes, with room between any two.
 //!
 //! Uses the common scheme (a base-62 fraction without trailing zeros, see Figma, "Realtime editing of ordered
-//! sequences"); equal positions made by two devices at once are ordered by the block's id.
+//! sequences"). Equal positions that two devices create at the same time are ordered by the block's id.
 
 const POSITION_DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
@@ -19,7 +19,7 @@ fn digit_value(digit: u8) -> usize {
 pub fn position_between(low: Option<&str>, high: Option<&str>) -> String {
     let found = fraction_between(low, high);
     match low {
-        // Only a position of a foreign writer, of other digits than ours, leads here: behind it there is room.
+        // Only a position of another implementation with other digits gets here. There is room after it.
         Some(low) if found.as_str() <= low => {
             format!("{low}{}", char::from(POSITION_DIGITS[POSITION_DIGITS.len() / 2]))
         }
@@ -44,7 +44,7 @@ fn fraction_between(low: Option<&str>, high: Option<&str>) -> String {
             return out;
         }
         if bound.is_some_and(|high| at >= high.len()) && at >= low.len() {
-            // `high` is `low` with zeros behind it, which only a foreign writer makes: there is no room.
+            // `high` is `low` followed by zeros, which only another implementation writes. There is no room.
             out.push(char::from(POSITION_DIGITS[POSITION_DIGITS.len() / 2]));
             return out;
         }
@@ -56,7 +56,7 @@ fn fraction_between(low: Option<&str>, high: Option<&str>) -> String {
     }
 }
 
-/// `count` positions, evenly spread and of equal length.
+/// Returns `count` positions, evenly spaced and of equal length.
 pub fn spread_positions(count: usize) -> Vec<String> {
     let mut width = 1;
     let mut room = POSITION_DIGITS.len();
@@ -64,7 +64,7 @@ pub fn spread_positions(count: usize) -> Vec<String> {
         room = room.saturating_mul(POSITION_DIGITS.len());
         width += 1;
     }
-    // One digit more than needed: the first insertions between neighbours stay short.
+    // One digit more than needed, so that the first insertions between neighbors stay short.
     let step = room / (count + 1);
     (1..=count)
         .map(|index| {
@@ -74,7 +74,7 @@ pub fn spread_positions(count: usize) -> Vec<String> {
                 *digit = POSITION_DIGITS[number % POSITION_DIGITS.len()];
                 number /= POSITION_DIGITS.len();
             }
-            // No trailing zeros, or nothing could be put before the successor of the shorter form.
+            // No trailing zeros: otherwise nothing would fit before the successor of the shorter form.
             digits.push(POSITION_DIGITS[POSITION_DIGITS.len() / 2]);
             digits.into_iter().map(char::from).collect()
         })

@@ -1,5 +1,5 @@
-//! The registry document: the user's own tools, with all their versions. A version never changes; which one is approved
-//! does.
+//! The registry document: the user's own tools, with all their versions. A version never changes; which version is
+//! approved can change.
 
 use crate::document::{self, LoadedDocument};
 use crate::error::StoreError;
@@ -12,23 +12,23 @@ use automerge::{ActorId, Automerge, AutomergeError, ObjId, ObjType, ReadDoc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One version of a tool that the user, or an agent, has written in Python.
+/// One version of a Python tool, written by the user or an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UserTool {
     /// Name under which agents call the tool; unique in the registry.
     pub name: String,
-    /// Its version, from 1.
+    /// The version number, from 1.
     pub version: u64,
     /// Description of the tool, for the model.
     pub description: String,
-    /// JSON schema of its arguments.
+    /// JSON schema of the tool's arguments.
     pub parameters: Value,
-    /// Python that defines `run(**arguments)`.
+    /// Python code that defines `run(**arguments)`.
     pub code: String,
     /// Whether it may use the network.
     #[serde(default)]
     pub network: bool,
-    /// When it was written, milliseconds since 1970.
+    /// When this version was written, in milliseconds since 1970.
     #[serde(default)]
     pub created: i64,
     /// Name of the author.
@@ -41,7 +41,7 @@ pub struct UserTool {
 pub struct RegisteredTool {
     /// All versions, oldest first; at least one.
     pub versions: Vec<UserTool>,
-    /// The version that may be used; `None`: none was approved.
+    /// The version that may be used; `None` if none is approved.
     pub approved: Option<u64>,
 }
 
@@ -51,18 +51,18 @@ impl RegisteredTool {
         self.versions.last()
     }
 
-    /// The version that may be used.
+    /// Returns the approved version.
     pub fn usable_version(&self) -> Option<&UserTool> {
         self.versions.iter().find(|tool| Some(tool.version) == self.approved)
     }
 
-    /// Whether a newer version than the approved one waits for the user.
+    /// Whether a newer version than the approved one waits for the user's approval.
     pub fn has_pending_version(&self) -> bool {
         self.newest_version().is_some_and(|newest| self.approved.is_none_or(|approved| approved < newest.version))
     }
 }
 
-/// The document behind the user's tools.
+/// The automerge document of the user's tools.
 pub struct RegistryDoc {
     doc: Automerge,
     tools: ObjId,
@@ -74,19 +74,19 @@ impl std::fmt::Debug for RegistryDoc {
     }
 }
 
-/// What changes in the registry.
+/// A change to the registry.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RegistryWrite {
     /// A new version of a tool.
     Version(UserTool),
-    /// Which version may be used; `None`: none.
+    /// The version that may be used was set; `None` if none may be.
     Approved {
         /// The tool's name.
         name: String,
         /// The version that agents may use; `None` if none.
         version: Option<u64>,
     },
-    /// The tool goes, with its versions.
+    /// The tool was removed with all its versions.
     Removed {
         /// The tool's name.
         name: String,
@@ -94,10 +94,10 @@ pub enum RegistryWrite {
 }
 
 impl RegistryDoc {
-    /// Loads the registry from its chunks; it writes under `actor` from now on.
+    /// Loads the registry from its chunks. Further changes are written under `actor`.
     ///
     /// # Errors
-    /// Damage, a newer schema, another kind.
+    /// Returns an error if the document is damaged, has a newer schema, or is of another kind.
     pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<LoadedDocument<RegistryDoc>, StoreError> {
         let LoadedDocument { doc, bad_chunks: bad } =
             document::load_document(id, DocumentKind::Registry, chunks, actor)?;
@@ -105,12 +105,12 @@ impl RegistryDoc {
         Ok(LoadedDocument { doc: RegistryDoc { doc, tools }, bad_chunks: bad })
     }
 
-    /// The whole document in one chunk.
+    /// Saves the whole document as one chunk.
     pub fn save(&self) -> Vec<u8> {
         self.doc.save()
     }
 
-    /// All tools, by name.
+    /// Returns all tools, sorted by name.
     pub fn tools(&self) -> Vec<RegisteredTool> {
         let mut all = Vec::new();
         for name in self.doc.keys(&self.tools) {
@@ -127,18 +127,18 @@ impl RegistryDoc {
         all
     }
 
-    /// Takes changes of another device.
+    /// Merges changes from another device.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] when the bytes cannot be read whole; then nothing of them was taken.
+    /// Returns [`StoreError::Damaged`] if the bytes can't be read completely. Nothing is merged then.
     pub fn merge(&mut self, id: DocId, bytes: &[u8]) -> Result<(), StoreError> {
         document::merge_changes(id, &mut self.doc, bytes, None, |_| {}).map(|_| ())
     }
 
-    /// Writes. Gives the chunk to append.
+    /// Commits changes to the registry and returns the chunk to append.
     ///
     /// # Errors
-    /// automerge's.
+    /// Returns automerge's error if the change fails.
     pub fn commit(&mut self, writes: &[RegistryWrite], time: i64) -> Result<Vec<u8>, StoreError> {
         let before = self.doc.get_heads();
         let tools = &self.tools;

@@ -1,4 +1,5 @@
-//! The run document: an execution graph. Steps with their parents, todos, approvals, and what was changed.
+//! The run document: the execution graph of an agent's run. It contains steps with their parents, todos, approvals and
+//! changes.
 
 use crate::conversation::{CallUsage, ExecutionStep, StepKind, TodoItem, TodoStatus};
 use crate::document::{self, LoadedDocument};
@@ -13,11 +14,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// What an agent is at.
+/// What an agent is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AgentState {
-    /// Nothing: it is over, or waits for a decision.
+    /// Not working: the run has ended or waits for a decision.
     #[default]
     Idle,
     /// A model is being called.
@@ -34,27 +35,27 @@ pub enum RunEnding {
     Done,
     /// The user stopped it.
     Cancelled,
-    /// Something went wrong; it can be resumed.
+    /// An error occurred; the run can be resumed.
     Failed,
-    /// It came to its limit of iterations; it can be resumed with a higher one.
+    /// It reached its limit of iterations; it can be resumed with a higher limit.
     Limit,
-    /// The money was spent; it can be resumed with more.
+    /// The budget was spent; it can be resumed with a higher one.
     Budget,
 }
 
-/// Who wanted a run.
+/// Who or what started a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "lowercase")]
 pub enum RunOrigin {
-    /// The user, there and then.
+    /// The user, directly.
     #[default]
     User,
-    /// A schedule of the user's.
+    /// One of the user's schedules.
     Schedule {
         /// The schedule that started it.
         schedule: DocId,
     },
-    /// Another run, whose agent has handed a part of its work on.
+    /// Another run, whose agent delegated part of its work.
     Agent {
         /// The run whose agent started it.
         run: DocId,
@@ -65,29 +66,29 @@ pub enum RunOrigin {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunAbout {
-    /// The session that it belongs to.
+    /// The session that the run belongs to.
     pub session: DocId,
-    /// The message that it answers.
+    /// The message that the run answers.
     pub asked: MessageId,
-    /// The end of the branch that it has grown.
+    /// The last message of the branch that the run added.
     pub head: MessageId,
-    /// The volume in which it works.
+    /// The volume that the run works in.
     pub volume: DocId,
-    /// The note in which it was asked.
+    /// The note in which the user asked.
     pub note: Option<DocId>,
     /// The user's message that the run answers.
     pub prompt: String,
     /// Name of the agent that runs.
     pub agent: String,
-    /// When, milliseconds since 1970.
+    /// When the run started, in milliseconds since 1970.
     pub start_time: i64,
     /// When the run ended, in milliseconds since 1970; `None` while it's active.
     pub ended: Option<i64>,
-    /// How it ended; `None` while it's active.
+    /// How the run ended; `None` while it's active.
     pub ending: Option<RunEnding>,
-    /// How often a model was called.
+    /// Number of model calls so far.
     pub iteration: u64,
-    /// At most so often.
+    /// Maximum number of model calls.
     pub limit: u64,
     /// Current state of the agent.
     pub agent_state: AgentState,
@@ -98,7 +99,7 @@ pub struct RunAbout {
     /// Who or what started the run.
     #[serde(default)]
     pub origin: RunOrigin,
-    /// The phase that it is in, from 1, where its agent works in phases; else 0.
+    /// Current phase, from 1, if the agent works in phases; otherwise 0.
     #[serde(default)]
     pub phase: u8,
     /// For an imported run: other content of its file, kept for export.
@@ -106,23 +107,23 @@ pub struct RunAbout {
     pub imported: Option<Box<Value>>,
 }
 
-/// The device that owns a run and alone continues it.
+/// The device that owns a run. Only this device continues it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunDevice {
     /// Id of the device's workspace.
     pub id: DocId,
-    /// How it is called.
+    /// Name of the device.
     pub name: String,
 }
 
-/// How far a decision reaches.
+/// The calls that a decision applies to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DecisionScope {
     /// For this call only.
     #[default]
     Once,
-    /// Calls like it in this run.
+    /// For similar calls in this run.
     Run,
     /// For all runs in this volume.
     Project,
@@ -136,18 +137,18 @@ pub enum DecisionScope {
 pub enum DecisionMaker {
     /// The user.
     User,
-    /// Nobody, in time.
+    /// Nobody: the approval expired.
     Timeout,
-    /// Nobody: the run was stopped.
+    /// Nobody: the run was canceled.
     Cancelled,
     /// A rule of the policy.
     Policy,
-    /// What another version of the program calls it.
+    /// An unknown value, written by another version of the program.
     Other(String),
 }
 
 impl DecisionMaker {
-    /// The text that stands for it in documents.
+    /// Returns the value used in documents.
     pub fn as_str(&self) -> &str {
         match self {
             DecisionMaker::User => "user",
@@ -175,61 +176,62 @@ impl From<DecisionMaker> for String {
 /// A decision on an approval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DecisionRecord {
-    /// Whether it may be done.
+    /// Whether the call is allowed.
     pub allowed: bool,
-    /// How far that reaches.
+    /// The calls that the decision applies to.
     pub scope: DecisionScope,
     /// Who decided.
     pub by: DecisionMaker,
-    /// When, milliseconds since 1970.
+    /// When the decision was made, in milliseconds since 1970.
     pub at: i64,
     /// The user's changed arguments, which replace the original ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Map<String, Value>>,
-    /// The user's comment, which the model gets.
+    /// The user's comment, which is passed to the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
 }
 
-/// Something that waits for the user, or was decided.
+/// A request for the user's approval, pending or decided.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunApproval {
-    /// Its name: the call's id.
+    /// Id of the approval: the id of the call, with a suffix for repeated requests.
     pub id: String,
-    /// The step that asks.
+    /// The step that needs the approval.
     pub step: StepId,
     /// Name of the tool that needs approval.
     pub tool: String,
-    /// What it would be given.
+    /// Arguments of the call.
     pub arguments: Map<String, Value>,
     /// Effect of the call, as a sentence.
     pub what: String,
     /// Why approval is needed, as a sentence.
     pub reason: String,
-    /// When, milliseconds since 1970.
+    /// When approval was requested, in milliseconds since 1970.
     pub asked: i64,
-    /// When it counts as denied, milliseconds since 1970.
+    /// When it expires and counts as denied, in milliseconds since 1970.
     pub expires: i64,
-    /// The code that would run and is not among the arguments.
+    /// Code that would run and isn't part of the arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub code: Vec<CodePiece>,
-    /// What the tool is, where that can change: a hash.
+    /// Hash of the tool's definition, for tools that can change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
-    /// The addresses outside of the public internet that it would reach.
+    /// Addresses outside of the public internet that the call would connect to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<String>,
     /// What a permanent decision would cover, as a sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reach: String,
-    /// What was decided; `None`: it waits.
+    /// The decision; `None` while it's pending.
     #[serde(default)]
     pub decision: Option<DecisionRecord>,
 }
 
 impl RunApproval {
-    /// The call that it is about. A call that is asked about again has further approvals: `CALL~2`, `CALL~3`.
+    /// Returns the id of the call that needs approval. Repeated requests for the same call have the ids `CALL~2`,
+    /// `CALL~3`.
     pub fn call_id(&self) -> &str {
         self.id.split_once('~').map_or(&self.id, |(call, _)| call)
     }
@@ -238,31 +240,31 @@ impl RunApproval {
 /// Code that would run, with a title.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodePiece {
-    /// Such as `Cell 3`.
+    /// Title, such as `Cell 3`.
     pub title: String,
     /// The source code.
     pub text: String,
 }
 
-/// A piece of a text that was replaced.
+/// A replaced piece of a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextHunk {
-    /// Where, in bytes of the text after the change.
+    /// Start of the hunk, in bytes of the text after the change.
     pub at: usize,
     /// The text that was replaced.
     pub removed: String,
     /// The text that replaced it.
     pub inserted: String,
-    /// The end of the text before it, used to find its place again.
+    /// The text just before the hunk, used to find it again after later changes.
     #[serde(default)]
     pub before: String,
-    /// Numbers of its first line in the old and the new text, from 1; `None`: an older version has recorded it.
+    /// First line numbers in the old and the new text, from 1; `None` if an older version recorded the change.
     #[serde(default)]
     pub lines: Option<(u32, u32)>,
-    /// The lines before it, to show it among them.
+    /// Context lines before the hunk, for display.
     #[serde(default)]
     pub lines_before: String,
-    /// The lines after it.
+    /// Context lines after the hunk, for display.
     #[serde(default)]
     pub lines_after: String,
 }
@@ -271,17 +273,17 @@ pub struct TextHunk {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ChangeKind {
-    /// A note was made.
+    /// A note was created.
     Created {
         /// The new file's text.
         text: String,
     },
     /// A note's text was changed.
     Edited {
-        /// The places that were changed, in order.
+        /// The changed places, in order.
         hunks: Vec<TextHunk>,
     },
-    /// A file was put into the trash.
+    /// A file was moved to the trash.
     Deleted,
     /// The bytes of an attachment were changed; `None` if it didn't exist.
     Bytes {
@@ -295,17 +297,17 @@ pub enum ChangeKind {
 /// A change that a run made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunChange {
-    /// Its number in the run, from 0.
+    /// Number of the change in the run, from 0.
     pub number: u64,
     /// The step that made it.
     pub step: StepId,
     /// The volume that holds the file.
     pub volume: DocId,
-    /// The file, where it has an id.
+    /// Id of the file, if it has one.
     pub file: Option<DocId>,
-    /// Its path inside the volume.
+    /// Path inside the volume.
     pub path: String,
-    /// When, milliseconds since 1970.
+    /// When the change was made, in milliseconds since 1970.
     pub at: i64,
     /// How the file was changed.
     pub what: ChangeKind,
@@ -314,7 +316,7 @@ pub struct RunChange {
     pub undone: Vec<usize>,
 }
 
-/// The document behind a run.
+/// The automerge document of a run.
 pub struct RunDoc {
     doc: Automerge,
     steps: ObjId,
@@ -330,12 +332,12 @@ impl std::fmt::Debug for RunDoc {
     }
 }
 
-/// What is to be written into a run's document at once.
+/// Changes to write to a run's document in one commit.
 #[derive(Clone, Debug, Default)]
 pub struct RunWrite<'a> {
     /// Steps to add to the run.
     pub steps: Vec<&'a ExecutionStep>,
-    /// Todos in their order, where they have changed. Those that are missing are removed.
+    /// The complete todo list in order, if it has changed. Todos that aren't in it are removed.
     pub todos: Option<&'a [TodoItem]>,
     /// New or decided approvals.
     pub approvals: Vec<&'a RunApproval>,
@@ -343,15 +345,15 @@ pub struct RunWrite<'a> {
     pub changes: Vec<&'a RunChange>,
     /// New metadata of the run.
     pub about: Option<&'a RunAbout>,
-    /// The device that it belongs to.
+    /// The device that owns the run.
     pub device: Option<&'a RunDevice>,
 }
 
 impl RunDoc {
-    /// Loads a run from its chunks; it writes under `actor` from now on.
+    /// Loads a run from its chunks. Further changes are written under `actor`.
     ///
     /// # Errors
-    /// Damage, a newer schema, another kind.
+    /// Returns an error if the document is damaged, has a newer schema, or is of another kind.
     pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<LoadedDocument<RunDoc>, StoreError> {
         let LoadedDocument { doc, bad_chunks: bad } = document::load_document(id, DocumentKind::Run, chunks, actor)?;
         let [steps, todos, approvals, changes, about] =
@@ -361,7 +363,7 @@ impl RunDoc {
         Ok(LoadedDocument { doc: RunDoc { doc, steps, todos, approvals, changes, about }, bad_chunks: bad })
     }
 
-    /// The whole document in one chunk.
+    /// Saves the whole document as one chunk.
     pub fn save(&self) -> Vec<u8> {
         self.doc.save()
     }
@@ -380,12 +382,12 @@ impl RunDoc {
         serde_json::from_value(Value::Object(whole)).ok()
     }
 
-    /// The device that it belongs to; `None`: it was not kept, or is none.
+    /// Returns the device that owns the run; `None` if it wasn't recorded or can't be parsed.
     pub fn device(&self) -> Option<RunDevice> {
         self.read_json(&self.about, keys::DEVICE)
     }
 
-    /// All steps, oldest first. One that cannot be read is left out.
+    /// Returns all steps, oldest first, without unreadable ones.
     pub fn steps(&self) -> Vec<ExecutionStep> {
         let steps = self.doc.map_range(&self.steps, ..);
         let mut all: Vec<ExecutionStep> = steps.filter_map(|item| document::parse_json_value(&item)).collect();
@@ -393,7 +395,7 @@ impl RunDoc {
         all
     }
 
-    /// The todos in their order.
+    /// Returns the todos in order.
     pub fn todos(&self) -> Vec<TodoItem> {
         let mut all: Vec<(String, TodoItem)> = Vec::new();
         for id in self.doc.keys(&self.todos) {
@@ -421,7 +423,7 @@ impl RunDoc {
         all.into_iter().map(|(_, item)| item).collect()
     }
 
-    /// The approvals, oldest first.
+    /// Returns the approvals, oldest first.
     pub fn approvals(&self) -> Vec<RunApproval> {
         let mut all: Vec<RunApproval> = Vec::new();
         for id in self.doc.keys(&self.approvals) {
@@ -434,7 +436,7 @@ impl RunDoc {
         all
     }
 
-    /// What was changed, in the order in which it was.
+    /// Returns the changes in the order in which they were made.
     pub fn changes(&self) -> Vec<RunChange> {
         let mut all: Vec<RunChange> = Vec::new();
         for id in self.doc.keys(&self.changes) {
@@ -464,10 +466,10 @@ impl RunDoc {
         blobs
     }
 
-    /// Writes. Gives the chunk to append.
+    /// Commits changes to the run and returns the chunk to append.
     ///
     /// # Errors
-    /// automerge's.
+    /// Returns automerge's error if the change fails.
     pub fn commit(&mut self, write: &RunWrite<'_>, time: i64) -> Result<Vec<u8>, StoreError> {
         let before = self.doc.get_heads();
         let (steps, todos, approvals, changes, about) =
@@ -511,10 +513,10 @@ impl RunDoc {
         Ok(document::save_since(&self.doc, &before))
     }
 
-    /// Takes changes of another device. Gives the chunk to append.
+    /// Merges changes from another device and returns the chunk to append.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] when the bytes cannot be read whole; then nothing of them was taken.
+    /// Returns [`StoreError::Damaged`] if the bytes can't be read completely. Nothing is merged then.
     pub fn merge(&mut self, id: DocId, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
         let before = self.doc.get_heads();
         document::merge_changes(id, &mut self.doc, bytes, None, |_| {})?;
@@ -554,7 +556,7 @@ fn put_optional_text(
 }
 
 fn write_todos(tx: &mut Transaction<'_>, container: &ObjId, items: &[TodoItem]) -> Result<(), AutomergeError> {
-    // Positions are kept where they are in order already: two devices that add at once then disagree on nothing.
+    // Positions that are already in order stay, so that todos added by two devices at the same time don't conflict.
     let mut placed: BTreeMap<String, String> = BTreeMap::new();
     for id in tx.keys(container).collect::<Vec<_>>() {
         let Some((_, object)) = tx.get(container, id.as_str())? else { continue };
@@ -710,7 +712,7 @@ mod tests {
         assert_eq!(doc.changes(), std::slice::from_ref(&change));
         assert_eq!(doc.about(), Some(about));
         assert_eq!(doc.device().map(|device| device.name).as_deref(), Some("desk"));
-        // What it names: files as they were and are, unless they are hidden, and long results.
+        // The referenced blobs: large results, and changed files before and after, unless the files are hidden.
         let what = ChangeKind::Bytes { before: Some(BlobHash::of(b"2")), after: Some(BlobHash::of(b"3")) };
         let hidden = RunChange { number: 1, path: "deep/.env".to_owned(), what, ..change.clone() };
         let whole = crate::BlobRef { blob: BlobHash::of(b"long"), mime: "text/plain".to_owned(), size: 99_000 };

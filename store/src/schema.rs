@@ -1,7 +1,7 @@
-//! Kinds of documents, their schema number, and the frozen first change of each.
+//! Kinds of documents, their schema version, and the frozen first change of each.
 //!
-//! Two devices that create a document of one kind must create the same first change, or one side's containers hide
-//! the other's (FACTS.md). So actor, time, message and operations are fixed, and a test pins the change's hash.
+//! Two devices that create a document of one kind must create the same first change. Otherwise one side's containers
+//! hide the other's (FACTS.md). So actor, time, message and operations are fixed, and a test pins the change's hash.
 
 use crate::error::StoreError;
 use crate::id::DocId;
@@ -12,28 +12,28 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// `(major, minor)` that this program writes. A reader accepts any minor of its major.
+/// Schema version `(major, minor)` that this program writes. It can read any minor version of the same major version.
 pub const SCHEMA_VERSION: (u64, u64) = (1, 0);
 
-/// What a document holds.
+/// The kind of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DocumentKind {
-    /// Volumes, devices, shared settings.
+    /// A workspace: its volumes, devices and shared settings.
     Workspace,
-    /// File id to path.
+    /// A volume: its files by id, with their paths.
     Volume,
     /// A note: ordered blocks of text.
     Note,
-    /// Executions and their outputs, apart from the note's text.
+    /// A note's executions and their outputs, separate from its text.
     Outputs,
-    /// A tree of messages.
+    /// A session: a tree of messages.
     Session,
     /// An agent's run: steps, calls, approvals and cost.
     Run,
     /// The registry of the user's own tools.
     Registry,
-    /// Who may speak to this device, or to this hub.
+    /// The devices that may connect to this device or hub.
     Devices,
 }
 
@@ -66,13 +66,14 @@ impl DocumentKind {
     }
 }
 
-/// Offsets in every text are bytes of UTF-8. This is a matter of this process, not of the document.
+/// Offsets in texts are bytes of UTF-8. This applies to this process only and isn't stored in the document.
 pub(crate) const TEXT_ENCODING: TextEncoding = TextEncoding::Utf8CodeUnit;
 
-/// A document of `kind` that holds its frozen first change and nothing else. Its actor is fixed: set another first.
+/// Returns a document of `kind` that contains only its frozen first change. Its actor is fixed, so set another one
+/// before editing.
 ///
 /// # Errors
-/// None that input can cause; automerge's are passed on.
+/// No input causes an error; automerge's errors are passed on.
 pub(crate) fn first_change_document(kind: DocumentKind) -> Result<Automerge, StoreError> {
     // Creating one is a large part of the cost of receiving a note; a copy is cheap.
     static FIRST_CHANGES: Mutex<BTreeMap<&str, Automerge>> = Mutex::new(BTreeMap::new());
@@ -105,10 +106,10 @@ fn build_first_change(kind: DocumentKind) -> Result<Automerge, StoreError> {
     Ok(doc)
 }
 
-/// Checks that `doc` is of `kind` and of a schema that this program may write to.
+/// Checks that `doc` is of `kind` and has a schema that this program may write to.
 ///
 /// # Errors
-/// [`StoreError::Damaged`] without a readable stamp, [`StoreError::Newer`], [`StoreError::Kind`].
+/// Returns [`StoreError::Damaged`] if kind or schema can't be read, [`StoreError::Newer`], or [`StoreError::Kind`].
 pub(crate) fn check_schema(id: DocId, kind: DocumentKind, doc: &Automerge) -> Result<(), StoreError> {
     let damaged = |why: &str| StoreError::Damaged { doc: id, why: why.to_owned() };
     let found = match doc.get(ROOT, keys::KIND)? {
@@ -143,7 +144,7 @@ pub(crate) fn check_schema(id: DocId, kind: DocumentKind, doc: &Automerge) -> Re
 mod tests {
     use super::*;
 
-    /// These hashes are promises to every other device: a change here makes documents that cannot merge.
+    /// Every other device relies on these hashes. Changing one makes documents that can't be merged.
     #[test]
     fn first_changes_are_frozen() {
         let heads: Vec<String> = [

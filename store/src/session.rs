@@ -1,6 +1,5 @@
-//! The session document: a tree of messages. Any message can be branched from; the way from the root to a message is
-//! the context in which it was said. Messages never change and are never removed, so devices that write at once lose
-//! nothing.
+//! The session document: a tree of messages. Any message can start a new branch; the path from the root to a message is
+//! its context. Messages never change and are never removed, so concurrent writes of several devices lose nothing.
 
 use crate::conversation::SessionMessage;
 use crate::document::{self, LoadedDocument};
@@ -17,15 +16,15 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Metadata of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionAbout {
-    /// Its title: the beginning of its first message, until the user gives another.
+    /// The title: the beginning of the first message, until the user sets another.
     pub title: String,
-    /// The volume in which it works.
+    /// The volume that the session works in.
     pub volume: Option<DocId>,
-    /// The note in which it was begun.
+    /// The note in which the session was started.
     pub note: Option<DocId>,
     /// The current message: the end of the current branch; `None` for the newest message.
     pub head: Option<MessageId>,
-    /// Whether the user has put it away.
+    /// Whether the user has closed the session.
     #[serde(default)]
     pub closed: bool,
     /// For an imported session: other content of its file as JSON, kept for export.
@@ -33,7 +32,7 @@ pub struct SessionAbout {
     pub imported: Option<String>,
 }
 
-/// The document behind a session.
+/// The automerge document of a session.
 pub struct SessionDoc {
     doc: Automerge,
     messages: ObjId,
@@ -47,10 +46,10 @@ impl std::fmt::Debug for SessionDoc {
 }
 
 impl SessionDoc {
-    /// Loads a session from its chunks; it writes under `actor` from now on.
+    /// Loads a session from its chunks. Further changes are written under `actor`.
     ///
     /// # Errors
-    /// Damage, a newer schema, another kind.
+    /// Returns an error if the document is damaged, has a newer schema, or is of another kind.
     pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<LoadedDocument<SessionDoc>, StoreError> {
         let LoadedDocument { doc, bad_chunks: bad } =
             document::load_document(id, DocumentKind::Session, chunks, actor)?;
@@ -59,19 +58,19 @@ impl SessionDoc {
         Ok(LoadedDocument { doc: SessionDoc { doc, messages, about }, bad_chunks: bad })
     }
 
-    /// The whole document in one chunk.
+    /// Saves the whole document as one chunk.
     pub fn save(&self) -> Vec<u8> {
         self.doc.save()
     }
 
-    /// The heads of its history, in hexadecimal, in order.
+    /// Returns the document's heads in hexadecimal, sorted and separated by spaces.
     pub fn heads(&self) -> String {
         let mut heads: Vec<String> = self.doc.get_heads().iter().map(ToString::to_string).collect();
         heads.sort_unstable();
         heads.join(" ")
     }
 
-    /// All messages, oldest first. One that cannot be read is left out.
+    /// Returns all messages, oldest first, without unreadable ones.
     pub fn messages(&self) -> Vec<SessionMessage> {
         let messages = self.doc.map_range(&self.messages, ..);
         let mut all: Vec<SessionMessage> = messages.filter_map(|item| document::parse_json_value(&item)).collect();
@@ -95,10 +94,10 @@ impl SessionDoc {
         }
     }
 
-    /// Adds messages and says `about`. Gives the chunk to append.
+    /// Adds messages and sets the metadata. Returns the chunk to append.
     ///
     /// # Errors
-    /// automerge's.
+    /// Returns automerge's error if the change fails.
     pub fn commit(
         &mut self,
         messages: &[&SessionMessage],
@@ -137,10 +136,10 @@ impl SessionDoc {
         Ok(document::save_since(&self.doc, &before))
     }
 
-    /// Takes changes of another device. Gives the chunk to append.
+    /// Merges changes from another device and returns the chunk to append.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] when the bytes cannot be read whole; then nothing of them was taken.
+    /// Returns [`StoreError::Damaged`] if the bytes can't be read completely. Nothing is merged then.
     pub fn merge(&mut self, id: DocId, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
         let before = self.doc.get_heads();
         document::merge_changes(id, &mut self.doc, bytes, None, |_| {})?;
@@ -180,27 +179,27 @@ impl MessageTree {
         self.messages.get(&id)
     }
 
-    /// How many there are.
+    /// Returns the number of messages.
     pub fn len(&self) -> usize {
         self.messages.len()
     }
 
-    /// Whether nothing was said yet.
+    /// Whether the session has no messages yet.
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
 
-    /// All messages, by id.
+    /// Returns all messages, sorted by id.
     pub fn messages(&self) -> impl Iterator<Item = &SessionMessage> {
         self.messages.values()
     }
 
-    /// What answers this message (`None`: what begins the session), oldest first.
+    /// Returns the answers to a message, oldest first. `None` stands for the root and returns the first messages.
     pub fn children(&self, of: Option<MessageId>) -> &[MessageId] {
         self.children.get(&of).map_or(&[], Vec::as_slice)
     }
 
-    /// The way from the root to a message, both with it.
+    /// Returns the path from the root to a message, including both.
     pub fn branch_to(&self, end: MessageId) -> Vec<&SessionMessage> {
         let mut way = Vec::new();
         let mut seen = BTreeSet::new();
@@ -213,7 +212,7 @@ impl MessageTree {
         way
     }
 
-    /// The ends of all branches, newest first.
+    /// Returns the last messages of all branches, newest first.
     pub fn branch_ends(&self) -> Vec<MessageId> {
         let mut leaves: Vec<&SessionMessage> =
             self.messages.values().filter(|message| self.children(Some(message.id)).is_empty()).collect();
@@ -221,7 +220,7 @@ impl MessageTree {
         leaves.into_iter().map(|message| message.id).collect()
     }
 
-    /// The newest end below a message, and the message itself where nothing answers it.
+    /// Returns the newest message at or below a message; the message itself if nothing answers it.
     pub fn newest_end_below(&self, from: MessageId) -> MessageId {
         let mut best = from;
         let mut waiting = vec![from];
@@ -236,7 +235,7 @@ impl MessageTree {
         best
     }
 
-    /// The last message that two branches share.
+    /// Returns the last message that two branches share.
     pub fn last_shared_message(&self, one: MessageId, other: MessageId) -> Option<MessageId> {
         let ids = |end| self.branch_to(end).into_iter().map(|message| message.id).collect::<Vec<_>>();
         let (one, other) = (ids(one), ids(other));

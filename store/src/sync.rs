@@ -1,7 +1,9 @@
-//! Sync without a network: what devices say to each other ([`wire`]), and what follows from it ([`peers`]).
+//! The sync protocol without networking: the messages between devices ([`wire`]), and the state machine that handles
+//! them ([`peers`]).
 //!
 //! Nothing here waits, reads a clock or opens a socket: bytes and events go in, bytes and commands come out. So many
-//! devices can be tested in one process. The protocol is automerge-repo's, version 1: any of its clients can take part.
+//! devices can be tested in one process. The protocol is automerge-repo's, version 1, so any of its clients can take
+//! part.
 
 pub mod address;
 pub mod blobs;

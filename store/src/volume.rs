@@ -1,4 +1,4 @@
-//! The volume document: file id to path, so that a rename never conflicts with an edit.
+//! The volume document: maps file ids to paths, so that a rename never conflicts with an edit.
 
 use crate::document::{self, ChangeParcel, LoadedDocument, MergeOutcome};
 use crate::error::StoreError;
@@ -14,17 +14,17 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::catch_unwind;
 
-/// What a file is to us.
+/// How Tracebook treats a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileKind {
-    /// A Markdown file, kept as a document.
+    /// A Markdown file, stored as a document.
     Note,
-    /// A `.base` file, a view over the properties of notes: a document, too.
+    /// A `.base` file, a view over the properties of notes. Also stored as a document.
     Collection,
-    /// A `.py` file, one cell of Python: a document, too.
+    /// A `.py` file, a single Python cell. Also stored as a document.
     Script,
-    /// Anything else: bytes that we leave alone.
+    /// Any other file. Its bytes aren't interpreted.
     Attachment,
 }
 
@@ -55,7 +55,7 @@ impl FileKind {
         }
     }
 
-    /// Whether its text is a document, which is edited here.
+    /// Whether the file's text is stored as a document and can be edited in Tracebook.
     pub fn is_text(self) -> bool {
         match self {
             FileKind::Note | FileKind::Collection | FileKind::Script => true,
@@ -67,13 +67,13 @@ impl FileKind {
 /// A file of a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
-    /// Path inside the volume, `/` between parts.
+    /// Path inside the volume, with `/` between parts.
     pub path: String,
     /// Kind of file: note, collection, script or attachment.
     pub kind: FileKind,
 }
 
-/// Which bytes an attachment has.
+/// Hash and size of an attachment's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileBytes {
     /// BLAKE3 hash of the bytes.
@@ -117,11 +117,11 @@ pub struct VolumeChanges {
     pub listed: Vec<(ListedDocumentKind, DocId, Option<String>)>,
 }
 
-/// The document behind a volume.
+/// The automerge document of a volume.
 pub struct VolumeDoc {
     doc: Automerge,
     files: ObjId,
-    /// The file of each object, for changes of other devices, which only name objects.
+    /// The file that each object belongs to, because changes from other devices name objects only.
     owners: HashMap<ObjId, DocId>,
 }
 
@@ -132,22 +132,22 @@ impl std::fmt::Debug for VolumeDoc {
 }
 
 impl VolumeDoc {
-    /// Loads the volume from its chunks; it writes under `actor` from now on.
+    /// Loads the volume from its chunks. Further changes are written under `actor`.
     ///
     /// # Errors
-    /// Damage, a newer schema, another kind.
+    /// Returns an error if the document is damaged, has a newer schema, or is of another kind.
     pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<LoadedDocument<VolumeDoc>, StoreError> {
         let LoadedDocument { doc, bad_chunks: bad } = document::load_document(id, DocumentKind::Volume, chunks, actor)?;
         let files = find_container(&doc, id, keys::FILES)?;
         Ok(LoadedDocument { doc: VolumeDoc { doc, files, owners: HashMap::new() }, bad_chunks: bad })
     }
 
-    /// The whole document in one chunk.
+    /// Saves the whole document as one chunk.
     pub fn save(&self) -> Vec<u8> {
         self.doc.save()
     }
 
-    /// Its name, if it was given one.
+    /// Returns the volume's name, if it has one.
     pub fn name(&self) -> Option<String> {
         let (name, _) = self.doc.get(ROOT, keys::NAME).ok()??;
         name.as_str().map(str::to_owned)
@@ -164,12 +164,12 @@ impl VolumeDoc {
         self.read_file_entry(&id.to_string())
     }
 
-    /// Whether a file is listed, be it there or gone.
+    /// Whether a file is listed, even if it was deleted.
     pub fn is_listed(&self, id: DocId) -> bool {
         self.doc.get(&self.files, id.to_string()).ok().flatten().is_some()
     }
 
-    /// Which bytes an attachment has, as far as a device has said so.
+    /// Returns hash and size of an attachment's bytes, if a device has recorded them.
     pub fn attachment_bytes(&self, id: DocId) -> Option<FileBytes> {
         let (_, file) = self.doc.get(&self.files, id.to_string()).ok()??;
         let (bytes, _) = self.doc.get(&file, keys::BYTES).ok()??;
@@ -177,8 +177,8 @@ impl VolumeDoc {
         Some(FileBytes { hash: hash.parse().ok()?, size: size.parse().ok()? })
     }
 
-    /// Which bytes other devices gave an attachment at the same time: all but those that
-    /// [`VolumeDoc::attachment_bytes`] names.
+    /// Returns the hashes that other devices concurrently set for an attachment: all except the one that
+    /// [`VolumeDoc::attachment_bytes`] returns.
     pub fn rival_hashes(&self, id: DocId) -> Vec<BlobHash> {
         let bytes = self.attachment_bytes(id).map(|bytes| bytes.hash);
         let Ok(Some((_, file))) = self.doc.get(&self.files, id.to_string()) else { return Vec::new() };
@@ -187,10 +187,10 @@ impl VolumeDoc {
         hashes.filter(|hash| Some(*hash) != bytes).collect()
     }
 
-    /// Says which bytes attachments have that are listed. Gives the chunk to append.
+    /// Sets hash and size of the bytes of listed attachments. Returns the chunk to append.
     ///
     /// # Errors
-    /// automerge's.
+    /// Returns automerge's error if the change fails.
     pub fn set_attachment_bytes(&mut self, files: &[(DocId, FileBytes)], time: i64) -> Result<Vec<u8>, StoreError> {
         let before = self.doc.get_heads();
         let container = &self.files;
@@ -216,10 +216,10 @@ impl VolumeDoc {
         heads.as_str().map(str::to_owned)
     }
 
-    /// Says of notes that are about to be deleted what they held. Gives the chunk to append.
+    /// Records the last heads of notes that are about to be deleted. Returns the chunk to append.
     ///
     /// # Errors
-    /// automerge's.
+    /// Returns automerge's error if the change fails.
     pub fn set_last_heads(&mut self, files: &[(DocId, String)], time: i64) -> Result<Vec<u8>, StoreError> {
         let before = self.doc.get_heads();
         let container = &self.files;
@@ -245,7 +245,8 @@ impl VolumeDoc {
         known.filter_map(|(kind, id)| Some((kind, id, self.listed_heads(kind, id)?))).collect()
     }
 
-    /// All documents that belong to it: its own, those of its texts and their outputs, sessions, runs, tools.
+    /// Returns all documents that belong to the volume: its own, its text files and their outputs, sessions, runs and
+    /// tools.
     pub fn all_documents(&self, id: DocId) -> BTreeSet<DocId> {
         let texts = self.files().into_iter().filter(|(_, entry)| entry.kind.is_text());
         let texts = texts.flat_map(|(file, _)| [file, file.outputs_id()]);
@@ -254,7 +255,7 @@ impl VolumeDoc {
     }
 
     /// Returns all documents that changes of a volume's document name, without loading that document: added ones, and
-    /// those whose entry changes, such as deletions. `None` if the changes alone don't tell.
+    /// those whose entry changes, such as deletions. `None` if the changes alone don't contain enough information.
     pub fn documents_in_changes(changes: &[u8]) -> Option<BTreeSet<DocId>> {
         let mut named = BTreeSet::new();
         for (kind, bytes) in inflate::split_chunks(changes)? {
@@ -266,7 +267,7 @@ impl VolumeDoc {
             let is_new = |object: &OpId| object.1 == change.actor_id && object.0 >= change.start_op.get();
             for op in &change.operations {
                 let Key::Map(key) = &op.key else { continue };
-                // A restored file, or one that becomes a note: its object doesn't tell which file it is.
+                // A file that was restored or became a note: its object doesn't say which file it is.
                 let tells = key == keys::FILE_KIND || key == keys::GONE && matches!(op.action, OpType::Delete);
                 if tells && matches!(&op.obj, ObjectId::Id(object) if !is_new(object)) {
                     return None;
@@ -280,17 +281,17 @@ impl VolumeDoc {
         Some(named)
     }
 
-    /// Whether a session or a run is listed, and the heads of one that was deleted.
+    /// Returns whether a session or a run is listed, and the heads of a deleted one.
     fn listed_heads(&self, kind: ListedDocumentKind, id: DocId) -> Option<Option<String>> {
         let (value, _) = self.doc.get(ROOT, format!("{}{id}", kind.key_prefix())).ok()??;
         let word = value.as_str()?;
         Some(word.strip_prefix(keys::GONE).map(|heads| heads.trim().to_owned()))
     }
 
-    /// Lists sessions and runs (`None`), or says that they were deleted, with these heads. Gives the chunk to append.
+    /// Lists sessions and runs (`None`), or marks them as deleted with their last heads. Returns the chunk to append.
     ///
     /// # Errors
-    /// automerge's.
+    /// Returns automerge's error if the change fails.
     pub fn list_documents(
         &mut self,
         entries: &[(ListedDocumentKind, DocId, Option<String>)],
@@ -311,18 +312,18 @@ impl VolumeDoc {
         Ok(document::save_since(&self.doc, &before))
     }
 
-    /// Merges changes of another device and returns the affected entries in their current state.
+    /// Merges changes from another device and returns the affected entries in their current state.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`]; nothing is taken then.
+    /// Returns [`StoreError::Damaged`] if the bytes can't be read. Nothing is merged then.
     pub fn merge(&mut self, id: DocId, bytes: &[u8]) -> Result<VolumeChanges, StoreError> {
         self.merge_loaded(id, bytes, None)
     }
 
-    /// The same with what has come, which may have been read already; its bytes stay.
+    /// Merges received changes, which may already be loaded. The parcel keeps its bytes.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`]; nothing is taken then.
+    /// Returns [`StoreError::Damaged`] if the bytes can't be read. Nothing is merged then.
     pub fn merge_parcel(&mut self, id: DocId, parcel: &mut ChangeParcel) -> Result<VolumeChanges, StoreError> {
         let read = parcel.loaded.take();
         self.merge_loaded(id, &parcel.bytes, read)
@@ -388,10 +389,11 @@ impl VolumeDoc {
         Some(FileEntry { path: path.as_str()?.to_owned(), kind })
     }
 
-    /// Makes one change: sets the name if given, the listed files (`None`: gone). Gives the chunk to append.
+    /// Commits one change: sets the name, if given, and the given files' entries (`None`: deleted). Returns the chunk
+    /// to append.
     ///
     /// # Errors
-    /// automerge's.
+    /// Returns automerge's error if the change fails.
     pub fn commit(
         &mut self,
         name: Option<&str>,
@@ -411,7 +413,8 @@ impl VolumeDoc {
                     let known = tx.get(container, key.as_str())?.map(|(_, file)| file);
                     match (known, entry) {
                         (None, Some(entry)) => {
-                            // In one piece, at half the price: a folder that is opened can bring many thousands.
+                            // Creating the entry in one step costs half as much. Opening a folder can add many
+                            // thousands of files.
                             let path = (keys::PATH, entry.path.as_str().into());
                             let fields = HashMap::from([path, (keys::FILE_KIND, entry.kind.as_str().into())]);
                             tx.batch_create_object(container, key.as_str(), &fields.into(), false)?;
@@ -451,10 +454,10 @@ mod tests {
 
     const VOLUME: DocId = DocId([1; 16]);
 
-    /// What one of two devices does with a volume: which, what, and to which of few files.
+    /// An action on a volume: which of two devices, the kind of action, and the file.
     type Deed = (bool, u8, u8);
 
-    /// Does it, and gives the changes.
+    /// Performs an action and returns the changes.
     fn act(volume: &mut VolumeDoc, (_, deed, which): Deed, time: i64) -> Vec<u8> {
         let file = DocId([16 + which; 16]);
         let entry = |folder: &str, kind| Some(FileEntry { path: format!("{folder}/{which}"), kind });
@@ -475,15 +478,15 @@ mod tests {
     }
 
     proptest! {
-        /// A list that only gets the documents named in changes, as a hub keeps it, contains the whole rebuilt list,
-        /// and besides only documents that were deleted.
+        /// Checks the list of documents that a hub keeps, which only grows by the documents named in changes. It must
+        /// contain all documents of the rebuilt list, and otherwise only documents that were deleted.
         #[test]
         fn what_changes_name_keeps_a_list_whole(
             deeds in proptest::collection::vec((any::<bool>(), 0..10_u8, 0..6_u8), 1..60),
             begun in 0..30_usize,
         ) {
             let load = |actor| VolumeDoc::load(VOLUME, &[], ActorId::from([actor; 16])).expect("loaded").doc;
-            // Two devices that sync late, and the hub's document.
+            // Two devices that sync with a delay, and the hub's document.
             let (mut devices, mut hub) = ([load(2), load(3)], load(9));
             let (mut kept, mut ever) = (None, BTreeSet::new());
             for (at, deed) in deeds.into_iter().enumerate() {
@@ -555,7 +558,7 @@ mod tests {
         assert_eq!(here.merge(id, &gone).expect("merged").files, [(one, None)]);
         assert_eq!(here.last_heads(one).as_deref(), Some("heads"));
         assert!(here.merge(id, &gone).expect("again").files.is_empty());
-        // Which bytes an attachment has.
+        // Hash and size of an attachment's bytes.
         let picture = Some(FileEntry { path: "a.png".to_owned(), kind: FileKind::Attachment });
         let two_bytes = FileBytes { hash: BlobHash::of(b"ab"), size: 2 };
         let listed = here.commit(None, &[(three, picture.clone())], 3).expect("listed");
@@ -564,7 +567,7 @@ mod tests {
         let said = here.set_attachment_bytes(&[(three, two_bytes), (DocId([99; 16]), two_bytes)], 3).expect("said");
         assert_eq!(there.merge(id, &said).expect("merged").files, [(three, picture)]);
         assert_eq!((there.attachment_bytes(three), there.attachment_bytes(one)), (Some(two_bytes), None));
-        // Concurrent values: one wins, and the other is known.
+        // Of two concurrent values, one wins and the other is still available.
         let new = |bytes: &[u8]| FileBytes { hash: BlobHash::of(bytes), size: bytes.len() as u64 };
         let ours = here.set_attachment_bytes(&[(three, new(b"ours"))], 3).expect("said");
         let theirs = there.set_attachment_bytes(&[(three, new(b"theirs"))], 3).expect("said");
@@ -574,7 +577,7 @@ mod tests {
         let other = if stands == new(b"ours") { new(b"theirs") } else { new(b"ours") };
         assert_eq!((there.attachment_bytes(three), here.rival_hashes(three)), (Some(stands), vec![other.hash]));
         assert_eq!((there.rival_hashes(three), there.rival_hashes(one)), (vec![other.hash], Vec::new()));
-        // Sessions and runs, listed by both at once; one is deleted.
+        // Sessions and runs listed by both devices concurrently; one is deleted.
         let listed = |kind, id, gone: Option<&str>| (kind, DocId([id; 16]), gone.map(str::to_owned));
         let ours = here
             .list_documents(

@@ -1,5 +1,5 @@
-//! The workspace document: the list of volumes, and settings shared by all devices. Folders of volumes differ by
-//! device; they're in the disk's table of mounts.
+//! The workspace document: the list of volumes, and settings shared by all devices. The folders of volumes differ
+//! between devices, so they're in the disk's table of mounts.
 
 use crate::document::{self, LoadedDocument};
 use crate::error::StoreError;
@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 /// A volume of the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeEntry {
-    /// The name that is shown.
+    /// The displayed name.
     pub name: String,
 }
 
-/// The document behind a workspace.
+/// The automerge document of a workspace.
 pub struct WorkspaceDoc {
     doc: Automerge,
     volumes: ObjId,
@@ -31,10 +31,10 @@ impl std::fmt::Debug for WorkspaceDoc {
 }
 
 impl WorkspaceDoc {
-    /// Loads the workspace from its chunks; it writes under `actor` from now on.
+    /// Loads the workspace from its chunks. Further changes are written under `actor`.
     ///
     /// # Errors
-    /// Damage, a newer schema, another kind.
+    /// Returns an error if the document is damaged, has a newer schema, or is of another kind.
     pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<LoadedDocument<WorkspaceDoc>, StoreError> {
         let LoadedDocument { doc, bad_chunks: bad } =
             document::load_document(id, DocumentKind::Workspace, chunks, actor)?;
@@ -42,7 +42,7 @@ impl WorkspaceDoc {
         Ok(LoadedDocument { doc: WorkspaceDoc { doc, volumes }, bad_chunks: bad })
     }
 
-    /// The whole document in one chunk.
+    /// Saves the whole document as one chunk.
     pub fn save(&self) -> Vec<u8> {
         self.doc.save()
     }
@@ -58,10 +58,10 @@ impl WorkspaceDoc {
         keys.iter().filter_map(read).collect()
     }
 
-    /// Adds a volume or renames it (`None`: removes it from the workspace; its files stay). Gives the chunk to append.
+    /// Adds or renames a volume. `None` removes it from the workspace; its files stay. Returns the chunk to append.
     ///
     /// # Errors
-    /// automerge's.
+    /// Returns automerge's error if the change fails.
     pub fn set_volume(&mut self, id: DocId, name: Option<&str>, time: i64) -> Result<Vec<u8>, StoreError> {
         let before = self.doc.get_heads();
         let container = &self.volumes;

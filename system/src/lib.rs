@@ -1,9 +1,9 @@
-//! The read-only system volume, embedded in the program: what every workspace has without having to hold it.
+//! The read-only system volume, embedded in the program: content that every workspace has without storing it.
 //!
-//! That is the guide, the sample, the default configuration, and agents with their prompts. This
-//! crate imports nothing, does no IO, and does not change at run time.
+//! It consists of the guide, the sample, the default configuration, and agents with their prompts. This crate imports
+//! nothing, does no IO, and doesn't change at run time.
 
-/// A file of the system volume: its path, `/` between the parts, and its bytes.
+/// A file of the system volume: its path with `/` separators, and its bytes.
 pub type EmbeddedFile = (&'static str, &'static [u8]);
 
 macro_rules! sample {
@@ -12,7 +12,7 @@ macro_rules! sample {
     };
 }
 
-/// The sample volume that a first start brings along.
+/// The sample volume that the first start creates.
 pub const SAMPLE_FILES: &[EmbeddedFile] = sample![
     "Welcome.md",
     "Guide/Command line.md",
@@ -68,7 +68,7 @@ pub const GUIDE_FILES: &[EmbeddedFile] = guide![
     "writing.md",
 ];
 
-/// The default configuration: every key with what it means (read by `agent::config`).
+/// The default configuration, which documents every key (read by `agent::config`).
 pub const DEFAULT_CONFIG: &str = include_str!("config.yaml");
 
 macro_rules! agents {
@@ -77,7 +77,7 @@ macro_rules! agents {
     };
 }
 
-/// The agents that come with the program, as Markdown with front matter; the first is the one that answers.
+/// The built-in agents, as Markdown with front matter; the first one is the default.
 pub const BUILT_IN_AGENTS: &[EmbeddedFile] = agents![
     "assistant.md",
     "memory-analysis.md",
@@ -94,5 +94,5 @@ pub const BUILT_IN_AGENTS: &[EmbeddedFile] = agents![
     "planner.md",
 ];
 
-/// What a model that summarises a conversation is told.
+/// Prompt for a model that summarizes a conversation.
 pub const SUMMARY_PROMPT: &str = include_str!("../agents/summary.md");

@@ -1,5 +1,5 @@
-//! Notes that would take minutes or gigabytes to be drawn or laid out: each is given up within its limits, shown as its
-//! source with the reason, and takes nothing else down with it.
+//! Notes that would take minutes or gigabytes to draw or lay out. Each item is abandoned within its limits and shown as
+//! its source with the reason, and nothing else fails with it.
 
 use crate::program::House;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,14 +7,13 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A command that takes longer hangs: what its workers may take in a development build, and as much again for a slow
-/// machine.
+/// A command that takes longer counts as hanging: its workers' limits in an unoptimized build, doubled for a slow machine.
 const MAX_COMMAND_TIME: Duration = Duration::from_secs(600);
-/// No process of the program may ever hold more than this, in bytes: the budget of a note, what the program is without
-/// it, and the note's text.
+/// The most memory that any process of the program may hold, in bytes: a note's budget, the program's own use, and the
+/// note's text.
 const MOST: u64 = 700 << 20;
 
-/// What a command left behind, how long it took, and the most memory that one of its processes held.
+/// A command's output and exit code, its duration, and the peak memory of its largest process in bytes.
 struct Watched {
     code: i32,
     out: String,
@@ -23,7 +22,7 @@ struct Watched {
     peak: u64,
 }
 
-/// Runs a command and watches it and every process below it.
+/// Runs a command and watches its process and all descendants.
 fn watched(house: &House, words: &[&str]) -> Watched {
     let mut child = house.command(words).spawn().expect("started");
     drop(child.stdin.take());
@@ -53,7 +52,7 @@ fn watched(house: &House, words: &[&str]) -> Watched {
     })
 }
 
-/// The most memory that a process or one below it has held so far, in bytes.
+/// Returns the peak memory so far of the process `root` or a descendant, whichever is larger, in bytes.
 fn held(root: u32) -> u64 {
     let mut parents: BTreeMap<u32, u32> = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -78,7 +77,7 @@ fn page(house: &House, path: &str) -> String {
     String::from_utf8(house.read(path)).expect("text")
 }
 
-/// Words of a PDF are packed; it is whole where a reader would find its end.
+/// Whether a file is a complete PDF. A PDF's text is compressed, so the check looks for the header and the end marker.
 fn is_pdf(path: &Path) -> bool {
     let bytes = std::fs::read(path).expect("written");
     bytes.starts_with(b"%PDF-") && bytes[bytes.len().saturating_sub(32)..].windows(5).any(|end| end == b"%%EOF")
@@ -87,18 +86,18 @@ fn is_pdf(path: &Path) -> bool {
 const HONEST: &str =
     "# Honest\n\nRain on the roof, $\\frac{a}{b}$.\n\n```mermaid\nflowchart LR\n  Cloud --> Rain\n```\n\nthe end\n";
 
-/// A formula whose readers call themselves once for each sign: it ended the program.
+/// A formula that makes parsers recurse once per character. It used to crash the program.
 fn nested() -> String {
     format!("{}x", "\\not".repeat(2_400))
 }
 
-/// A diagram in which everything leads to everything.
+/// A diagram in which every node has an edge to every node.
 fn crossed() -> String {
     let all = (0..45).flat_map(|one| (0..45).map(move |other| format!("  A{one}-->A{other}\n")));
     format!("flowchart LR\n{}", all.collect::<String>())
 }
 
-/// Filters over a large ground, one upon another.
+/// An SVG with many chained filters over a large area.
 pub(crate) fn filters() -> String {
     let mut svg = String::from(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"4000\" height=\"4000\"><filter id=\"f\" x=\"0\" y=\"0\" \
@@ -113,7 +112,7 @@ pub(crate) fn filters() -> String {
     svg
 }
 
-/// A PNG of a few bytes that would fill four gigabytes.
+/// A PNG of a few bytes that decodes to four gigabytes.
 pub(crate) fn bomb() -> Vec<u8> {
     let mut bytes = vec![0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a];
     let mut chunk = |name: &[u8; 4], data: &[u8]| {

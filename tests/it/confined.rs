@@ -1,5 +1,5 @@
-//! Nothing leads out of a volume: not a note that is a symlink, not a folder that was swapped for one, before a command
-//! or while it works. Each fault is made for real, most of them by a sandboxed cell, and met through the program.
+//! No path leads out of a volume: neither a note that is a symlink, nor a folder that was replaced by one before or
+//! during a command. Each fault is real, most are made by a sandboxed cell, and each is met through the program.
 
 use crate::program::{Done, House, until};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const SECRET: &str = "PRIVATE KEY zyzzogeton\n";
 
-/// Everything below a folder, as text: what an attack could have put or changed there.
+/// The names and bytes of the files in a folder, to see what an attack added or changed.
 fn all(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found: Vec<_> = fs::read_dir(folder)
         .expect("listed")
@@ -24,7 +24,7 @@ fn all(folder: &Path) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// A volume with a note in a folder, and beside the volume a folder that holds a file of the same name.
+/// A volume with a note in a folder, and a folder outside the volume with a file of the same name.
 fn house() -> House {
     let house = House::with(&[("n.md", "top\n"), ("sub/n.md", "own\n"), ("sub/other.md", "[[n]]\n")]);
     house.write("outside/n.md", SECRET.as_bytes());
@@ -32,7 +32,7 @@ fn house() -> House {
     house
 }
 
-/// Puts a symlink to the folder outside where the folder `sub` was.
+/// Replaces the folder `sub` with a symlink to the folder outside.
 fn swap(house: &House) {
     fs::rename(house.path("notes/sub"), house.path("notes/was")).expect("renamed");
     symlink(house.path("outside"), house.path("notes/sub")).expect("linked");
@@ -94,7 +94,7 @@ fn a_link_that_a_cell_makes_shows_nobody_the_key() {
 
 #[test]
 fn a_folder_that_became_a_link_is_not_read_written_moved_or_removed_through() {
-    // Each on a fresh volume whose notes are known, with the folder swapped behind the program's back.
+    // Each command runs on a fresh volume whose notes are known, after the folder was replaced unnoticed.
     let commands: &[&[&str]] = &[
         &["cat", "sub/n.md"],
         &["new", "sub/new.md", "--text", "mine"],
@@ -118,14 +118,14 @@ fn a_folder_that_became_a_link_is_not_read_written_moved_or_removed_through() {
     swap(&house);
     tells_nothing(&house.fed(&["edit", "sub/n.md"], b"{\"at\":0,\"delete\":0,\"insert\":\"more\"}\n"));
     is_untouched(&house);
-    // What was typed is not lost: it is in the database, and in the file once the folder is back.
+    // The typed text isn't lost: it's in the database, and reaches the file once the folder is back.
     fs::remove_file(house.path("notes/sub")).expect("removed");
     fs::rename(house.path("notes/was"), house.path("notes/sub")).expect("renamed");
     let text = house.run(&["cat", "sub/n.md"]).good().text();
     assert!(text == "moreown\n" || text == "own\n", "{text}");
 }
 
-/// A note that could not be made must not hold up what has nothing to do with it, nor its own deletion.
+/// A note that couldn't be created must block neither unrelated work nor its own deletion.
 #[test]
 fn a_note_that_cannot_be_made_holds_nothing_up() {
     let house = house();
@@ -136,7 +136,7 @@ fn a_note_that_cannot_be_made_holds_nothing_up() {
     assert!(house.path("notes/moved.md").exists(), "{moved:?}");
     let removed = house.run(&["rm", "sub/new.md"]);
     assert_ne!(removed.code, 0, "{removed:?}");
-    // Which of the two is said depends on whether saving was tried by then.
+    // Which message appears depends on whether a save was attempted by then.
     let says = ["cannot be deleted before it is saved", "cannot be saved, so it was not deleted"];
     assert!(says.iter().any(|words| removed.err.contains(words)), "{removed:?}");
     house.run(&["undo"]);
@@ -177,7 +177,7 @@ fn a_note_that_is_open_is_not_saved_through_a_link() {
     owner.end();
 }
 
-/// The folder is a folder and a symlink in turn, as fast as a process can make it so, while commands work in it.
+/// A process swaps the folder and a symlink as fast as it can while commands work in the folder.
 #[test]
 fn a_folder_that_is_swapped_while_commands_work_leads_nowhere() {
     let house = house();
@@ -244,13 +244,13 @@ fn a_kernel_does_not_work_in_a_folder_behind_a_link() {
     house.write("outside/n.md", SECRET.as_bytes());
     house.write("outside/keep.txt", b"keep");
     swap(&house);
-    // The text is known from before.
+    // The program already knows the note's text.
     let done = house.run(&["run", "sub/n.md"]);
     tells_nothing(&done);
     is_untouched(&house);
 }
 
-/// Makes a backup say something else, as whoever hands it over could.
+/// Changes a backup's manifest, as anyone who hands over the backup could.
 fn tamper(house: &House, change: impl FnOnce(&mut Value)) {
     let path = house.path("B/manifest.json");
     let mut manifest: Value = serde_json::from_slice(&fs::read(&path).expect("read")).expect("JSON");
@@ -258,7 +258,7 @@ fn tamper(house: &House, change: impl FnOnce(&mut Value)) {
     fs::write(&path, manifest.to_string()).expect("written");
 }
 
-/// An entry of a backup for these bytes, which are put there.
+/// Writes a file into the backup and returns its manifest entry.
 fn entry(house: &House, path: &str, bytes: &[u8]) -> Value {
     house.write(&format!("B/{path}"), bytes);
     let hash = store::BlobHash::of(bytes).to_string();
@@ -281,7 +281,7 @@ fn a_hostile_backup_writes_nothing_outside_and_allows_nothing() {
     let evil = entry(&house, &format!("volumes/{volume}/way/evil.txt"), b"evil");
     let blob = entry(&house, "blobs/zz/evil", b"evil");
     tamper(&house, |manifest| {
-        // A folder of the user's that is not there, and one whose files the backup does not even hold.
+        // A missing folder of the user's, and a folder whose files the backup doesn't contain.
         manifest["mounts"][0]["path"] = json!(house.path("autostart"));
         let id = store::DocId([7; 16]).to_string();
         let far = json!({"id": id, "name": "far", "path": keys});
@@ -291,7 +291,7 @@ fn a_hostile_backup_writes_nothing_outside_and_allows_nothing() {
             files.push(json!({"path": path, "kind": "link", "to": to}));
         }
     });
-    // The links alone are restored, or left out.
+    // The links are restored as links or skipped.
     let restored = house.run(&["restore", "B", "--workspace", "R", "--json"]);
     assert_eq!(restored.code, 0, "{restored:?}");
     assert!(restored.err.contains("leads out of its volume"), "{}", restored.err);
@@ -308,7 +308,7 @@ fn a_hostile_backup_writes_nothing_outside_and_allows_nothing() {
     assert!(granted.contains("nothing beyond"), "{granted}");
     tells_nothing(&house.run(&["cat", "key.md", "--workspace", "R"]));
     tells_nothing(&house.run(&["search", "zyzzogeton", "--workspace", "R"]));
-    // Files behind the links are not written, whoever trusts the backup.
+    // Files behind the links are never written, even if the backup is trusted.
     tamper(&house, |manifest| {
         manifest["files"].as_array_mut().expect("a list").extend([evil.clone(), blob.clone()]);
     });

@@ -1,4 +1,4 @@
-//! What lasts, on real files: full and read-only disks, cut and overwritten files, check, salvage, backup, restore.
+//! Durability on real files: full and read-only disks, cut and overwritten files, check, salvage, backup, restore.
 
 mod backup;
 mod check;
@@ -17,10 +17,10 @@ use store::{
 const WORKSPACE: DocId = DocId([1; 16]);
 const VOLUME: DocId = DocId([2; 16]);
 const NOTE: DocId = DocId([3; 16]);
-/// The text of the whole note, the pending keystroke included.
+/// The text of the whole note, including the pending keystroke.
 const TEXT: &str = "# Alpha, the first\n\nBravo was edited.\n\nCharlie is last!\n";
 
-/// A workspace with a volume, a note that was edited, its outputs and a keystroke that is in the journal only.
+/// A workspace with a volume, an edited note, its outputs, and a keystroke that is only in the journal.
 struct House {
     dir: tempfile::TempDir,
     blob: BlobHash,
@@ -43,12 +43,12 @@ impl House {
         SqliteReader::open(&self.workspace()).expect("opened")
     }
 
-    /// The note as it is shown: its rows and its journal.
+    /// The note's text as users see it: its rows plus its journal.
     fn text(&self) -> String {
         text(&self.reader())
     }
 
-    /// The note as its document has it.
+    /// The note's text according to its automerge document.
     fn document(&self) -> String {
         let chunks = self.reader().chunks(NOTE).expect("read");
         assert!(chunks.iter().all(|chunk| chunk.intact));
@@ -58,7 +58,7 @@ impl House {
         loaded.doc.blocks().into_iter().map(|block| block.text).collect()
     }
 
-    /// Flips a bit in the database where it says `what`.
+    /// Flips a bit in the database at each occurrence of `what`.
     fn flip(&self, what: &str) {
         let mut bytes = fs::read(self.database()).expect("read");
         let places: Vec<usize> =
@@ -164,7 +164,7 @@ fn house() -> House {
     house
 }
 
-/// All files below a folder and their bytes.
+/// All files below a folder, with their bytes.
 fn tree(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];

@@ -1,5 +1,5 @@
-//! matplotlib's figures as display lists: those under tests/data/matplotlib were written by the real backend, with
-//! Agg's picture beside each (tests/matplotlib/kept_figures.py). Ours must look like Agg's, and no JSON may harm.
+//! matplotlib figures as display lists. The real backend wrote those in tests/data/matplotlib, each with Agg's image
+//! beside it (tests/matplotlib/kept_figures.py). Our images must look like Agg's, and no JSON may do harm.
 
 use plot::{Figure, PlotView, PreparedFigure};
 use proptest::prelude::*;
@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The largest mean difference of a channel from Agg's picture, of 255.
+/// The largest allowed mean difference of a channel from Agg's image, out of 255.
 const MAX_MEAN_DIFFERENCE: f64 = 5.0;
-/// A bounded figure is refused or drawn within this time, also by a build without optimization on a busy machine.
+/// The time within which a bounded figure is refused or drawn, even by an unoptimized build on a busy machine.
 const MAX_DRAWING_TIME: Duration = Duration::from_secs(60);
 
 fn kept_lists() -> Vec<PathBuf> {
@@ -45,7 +45,7 @@ fn kept_figures_look_as_matplotlib_draws_them() {
         let difference = mean_difference(&ours, &theirs);
         assert!(difference < MAX_MEAN_DIFFERENCE, "{}: differs by {difference:.2} of 255", list.display());
     }
-    // The measure tells figures apart.
+    // The measure can tell different figures apart.
     let [bar, pie] = ["bar", "pie"].map(|name| {
         let list = lists.iter().find(|list| list.ends_with(format!("{name}.json"))).expect("kept");
         plot::render_png(&read_figure(list), 1.0).expect("drawn")
@@ -69,7 +69,7 @@ fn a_display_list_becomes_svg_with_shapes_and_letters() {
     }
 }
 
-/// A figure of a display list, and what is drawn of it as a picture with a view.
+/// Draws a display list's figure with a view and returns where its axes are.
 fn places_of(ready: &PreparedFigure, view: &PlotView) -> Vec<plot::PlacedAxes> {
     let (width, height) = (ready.figure.width as u32, ready.figure.height as u32);
     let mut pixels = vec![0; (width * height * 3) as usize];
@@ -80,7 +80,7 @@ fn places_of(ready: &PreparedFigure, view: &PlotView) -> Vec<plot::PlacedAxes> {
 use backend::PixelBackend;
 
 mod backend {
-    //! A backend that takes pictures only, as a display list makes one.
+    //! A plot backend that accepts only whole images, which is what a display list produces.
 
     use plot::PlotBackend;
     use plotters_backend::{BackendColor, BackendCoord, BackendTextStyle, DrawingBackend, DrawingErrorKind};
@@ -144,20 +144,20 @@ fn axes_of_a_display_list_are_hovered_zoomed_and_moved() {
     let closer = places_of(&ready, &view);
     let [[from, to], _] = closer[2].limits();
     assert!((to - from) * 3.9 < high - low && from > low && to < high);
-    // What was under the pointer still is.
+    // The point under the pointer is still under it.
     let near = closer[2].nearest(&ready, &view, peak, 12.0).expect("a point");
     assert!(near.description.contains("y = 3"), "{}", near.description);
     assert!((near.at[0] - peak[0]).hypot(near.at[1] - peak[1]) < 12.0);
-    // The others stay.
+    // The other axes are unchanged.
     assert_eq!(closer[0].limits(), places[0].limits());
 }
 
-/// Draws what can be read, in every way. Whether it could be read.
+/// Draws a figure in every way if its JSON can be read. Returns whether it could be read.
 fn draw_whatever_it_is(json: &str) -> bool {
     let begun = Instant::now();
     let read = Figure::from_json(json);
     if let Ok(figure) = &read {
-        // Too much to draw is an error, too.
+        // A figure that is too large to draw is an error, too.
         let _ = plot::render_png(figure, 0.5);
         let _ = plot::render_svg(figure);
         if figure.width.max(figure.height) < 400.0 {
@@ -168,7 +168,7 @@ fn draw_whatever_it_is(json: &str) -> bool {
     read.is_ok()
 }
 
-/// Replaces a value somewhere in JSON by another one.
+/// Replaces a value somewhere in JSON by `by`.
 fn mutate(value: &mut Value, mut seed: u64, by: &Value) {
     let mut here = value;
     loop {
@@ -241,7 +241,7 @@ proptest! {
 fn work_is_bounded() {
     let list =
         |ops: Value| json!({"width": 600, "height": 400, "display_list": {"version": 1, "dpi": 100, "ops": ops}});
-    // Shapes that cover everything, as many as are read.
+    // The maximum number of shapes that the reader accepts, each covering the whole figure.
     let large = json!({"op": "path", "v": [-9, -9, 900, -9, 900, 900, -9, 900], "fill": "#00ff0001", "edge": "#000000",
                        "width": 300, "aa": true});
     let figure = Figure::from_json(&list(vec![large; 50_000].into()).to_string()).expect("within bounds");

@@ -1,5 +1,5 @@
-//! Faults made for real on the program as its users start it: killed, no room, no permission, files cut or emptied.
-//! What was acknowledged is there afterwards, nothing is half there, and what cannot be done is said in words.
+//! Real faults on the program as users start it: killed, no space, no permission, files cut or emptied. Acknowledged
+//! edits survive, nothing is left half done, and what can't be done gets a clear error.
 
 mod damage;
 mod disks;
@@ -18,23 +18,23 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Patience for a busy machine. Nothing waits this long unless it is broken.
+/// The maximum wait, generous for a busy machine. Nothing takes this long unless it's broken.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The text that a note begins with.
+/// The note's initial text.
 const FIRST: &str = "# Alpha\n\nBravo stands here.\n";
-/// The note.
+/// The note's path in the volume.
 const NOTE: &str = "a.md";
 
-/// A workspace and a folder with one note that it knows.
+/// A workspace and a volume folder with one known note.
 struct Place {
     workspace: PathBuf,
     folder: PathBuf,
-    /// What `open` said of the volume.
+    /// The volume's id, as `open` reported it.
     volume: String,
     _dir: tempfile::TempDir,
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug)]
 struct Done {
     code: Option<i32>,
@@ -43,13 +43,13 @@ struct Done {
 }
 
 impl Done {
-    /// Its output; it must have worked.
+    /// Asserts success and returns the output.
     fn fine(self) -> String {
         assert_eq!(self.code, Some(0), "{self:?}");
         self.out
     }
 
-    /// A refusal: this code, and a sentence with these words.
+    /// Asserts a refusal with this exit code and an error that contains these words.
     fn refused(&self, code: i32, words: &str) {
         assert_eq!(self.code, Some(code), "{self:?}");
         assert!(self.errors.contains(words) && self.errors.starts_with("tracebook: "), "{words}: {self:?}");
@@ -63,7 +63,7 @@ impl Place {
         Place::of(dir, workspace, folder, &[(NOTE, FIRST)])
     }
 
-    /// Parts of it may lie elsewhere, and hold other notes.
+    /// Creates a place whose workspace and folder may be on other disks, with other notes.
     fn of(dir: tempfile::TempDir, workspace: PathBuf, folder: PathBuf, notes: &[(&str, &str)]) -> Place {
         fs::create_dir_all(&folder).expect("made");
         for (name, text) in notes {
@@ -107,24 +107,24 @@ impl Place {
         fs::read_to_string(self.file()).expect("read")
     }
 
-    /// Everything holds together.
+    /// Asserts that `fsck --check` finds nothing wrong.
     fn sound(&self) {
         let checked = self.run(&["fsck", "--check"]);
         assert_eq!(checked.code, Some(0), "{checked:?}");
     }
 }
 
-/// A line for `edit`.
+/// A line of input for `edit`.
 fn insert(at: usize, text: &str) -> String {
     format!("{}\n", serde_json::json!({"at": at, "insert": text}))
 }
 
-/// A command while it runs.
+/// A command that is still running.
 struct Running {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
-    /// All that was printed.
+    /// Everything printed to standard output so far.
     out: Arc<Mutex<String>>,
     errors: Arc<Mutex<String>>,
     readers: Vec<JoinHandle<()>>,
@@ -157,7 +157,7 @@ impl Running {
         Running { input: child.stdin.take(), child, lines, out, errors, readers }
     }
 
-    /// Writes to it. Whoever has ended already reads nothing.
+    /// Writes to standard input. Returns whether the process could still read it.
     fn send(&mut self, input: &str) -> bool {
         self.input.as_mut().expect("open").write_all(input.as_bytes()).is_ok()
     }
@@ -166,7 +166,7 @@ impl Running {
         self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("nothing came; it said: {}", self.said()))
     }
 
-    /// The next line is an acknowledgement.
+    /// Asserts that the next line is an acknowledgment.
     fn acknowledged(&self) {
         let line = self.line();
         assert!(is_acknowledgement(&line), "{line}");
@@ -176,7 +176,7 @@ impl Running {
         self.errors.lock().expect("held").clone()
     }
 
-    /// Kills it as `kill -9` does. Gives what it had printed.
+    /// Kills it as `kill -9` does and returns what it had printed.
     fn kill(mut self) -> Vec<String> {
         self.child.kill().expect("killed");
         self.child.wait().expect("ended");
@@ -184,7 +184,7 @@ impl Running {
         self.lines.try_iter().collect()
     }
 
-    /// Waits for its end.
+    /// Closes its input and waits for it to exit.
     fn done(mut self) -> Done {
         drop(self.input.take());
         let until = Instant::now() + PATIENCE;
@@ -212,7 +212,7 @@ fn is_acknowledgement(line: &str) -> bool {
     line["seq"].is_u64() && line["durable"] == true
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 fn until(what: &str, mut so: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !so() {
@@ -221,7 +221,7 @@ fn until(what: &str, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// Types numbered words at the end of a note of `length` bytes until the program is gone. Gives the words.
+/// Types numbered words, starting at byte `at` of the note, until the process is gone. Returns the words.
 fn typist(mut input: ChildStdin, mut at: usize, mark: usize, pace: Duration) -> JoinHandle<Vec<String>> {
     thread::spawn(move || {
         let mut words = Vec::new();
@@ -241,7 +241,7 @@ fn typist(mut input: ChildStdin, mut at: usize, mark: usize, pace: Duration) -> 
     })
 }
 
-/// Killed at any moment, again and again: what was acknowledged is there, in order, and of the rest a beginning.
+/// Repeated kills at any moment: acknowledged text is there in order, followed by at most a prefix of the rest.
 #[test]
 fn kill_while_typing() {
     const SEED: u64 = 20_261_122;
@@ -268,7 +268,7 @@ fn kill_while_typing() {
             if kill % 2 == 1 {
                 place.sound(); // as the dead left it
             } else {
-                // Recovery is killed, too.
+                // The recovery is killed, too.
                 let recovery = Running::start(&place, &["cat", NOTE]);
                 thread::sleep(Duration::from_millis(rng.random_range(1..90)));
                 recovery.kill();
@@ -285,7 +285,7 @@ fn kill_while_typing() {
             known = text;
         }
         place.sound();
-        // A kill in the middle of replacing the file may leave the new one beside it: that is not shown.
+        // A kill during the file's replacement may leave the new file beside it, which isn't listed.
         let listed = fs::read_dir(&place.folder).expect("listed").map(|file| file.expect("listed").file_name());
         let names = listed.map(|name| name.into_string().expect("UTF-8"));
         let others: Vec<String> = names.filter(|name| name != NOTE).collect();
@@ -296,14 +296,14 @@ fn kill_while_typing() {
     assert!(acknowledged > 500 && lost > 0, "the kills came too early or too late: {acknowledged}, {lost}");
 }
 
-/// Children of a process, by what the system lists.
+/// The child processes of a process, read from `/proc`.
 fn children(parent: u32) -> Vec<u32> {
     let processes =
         fs::read_dir("/proc").expect("listed").filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     processes.filter(|process| stat(*process).is_some_and(|(_, of)| of == parent)).collect()
 }
 
-/// A process's state and parent.
+/// The state and the parent of a process.
 fn stat(process: u32) -> Option<(String, u32)> {
     let mut text = String::new();
     fs::File::open(format!("/proc/{process}/stat")).ok()?.read_to_string(&mut text).ok()?;
@@ -311,7 +311,7 @@ fn stat(process: u32) -> Option<(String, u32)> {
     Some((words.next()?.to_owned(), words.next()?.parse().ok()?))
 }
 
-/// Killed while a cell runs: what it had printed is there, it shows as interrupted, and its kernel is gone.
+/// Killed while a cell runs: printed output is kept, the cell shows as interrupted, and its kernel is gone.
 #[cfg(target_os = "linux")]
 #[test]
 fn kill_while_a_cell_runs() {
@@ -332,18 +332,18 @@ fn kill_while_a_cell_runs() {
     let kept: serde_json::Value = serde_json::from_str(&kept).expect("one line of JSON");
     assert_eq!((&kept["status"], &kept["cell"]), (&"interrupted".into(), &1.into()));
     let printed = kept["outputs"][0]["text"].as_str().expect("text");
-    // It is kept after the first second and whenever it has doubled since.
+    // Output is saved after the first second and each time it has doubled since.
     let lines = printed.lines().count();
     assert!(lines >= 50, "{lines} lines were kept");
     assert_eq!(printed, (0..lines).map(|number| format!("line {number}\n")).collect::<String>());
     assert_eq!(place.cat(), text);
     place.sound();
-    // And a cell runs again.
+    // A cell can run again.
     let again = Running::start(&place, &["run", NOTE]);
     assert_eq!((again.line(), again.line()), ("line 0\n".to_owned(), "line 1\n".to_owned()));
 }
 
-/// All files of a folder (not of those below it) but for these, copied.
+/// Copies the files of a folder, except those named in `without` and those in subfolders.
 fn copy(from: &Path, to: &Path, without: &[&str]) {
     fs::create_dir_all(to).expect("made");
     for entry in fs::read_dir(from).expect("listed") {

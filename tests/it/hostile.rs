@@ -1,5 +1,5 @@
-//! A peer that means harm, at a hub between two devices: what it sends is refused with a line in a log, and the devices
-//! go on as if it were not there.
+//! A hostile peer at a hub between two devices: what it sends is refused with a log line, and the devices work as if it
+//! weren't there.
 
 mod bringing;
 
@@ -19,7 +19,7 @@ use store::{ActorId, Block, BlockId, DocId, FileEntry, FileKind, NoteDoc, Volume
 const SOON: Duration = Duration::from_secs(60);
 const HUB: u64 = 1;
 
-/// A hub that lets in whoever is on this machine, with its log.
+/// A hub that accepts every local connection, with its log.
 struct Meeting {
     folder: tempfile::TempDir,
     hub: Option<RunningHub>,
@@ -53,7 +53,7 @@ impl Meeting {
     }
 }
 
-/// The peer: it knows the protocol, and keeps what it gets.
+/// The hostile peer: it speaks the protocol and keeps what it receives.
 struct Hostile {
     client: HubClient,
     told: Receiver<HubEvent>,
@@ -101,7 +101,7 @@ impl Hostile {
         }
     }
 
-    /// Goes on until something holds.
+    /// Exchanges messages with the hub until a condition holds.
     #[track_caller]
     fn until(&mut self, what: &str, holds: impl Fn(&Hostile) -> bool) {
         let begun = Instant::now();
@@ -117,7 +117,7 @@ impl Hostile {
         }
     }
 
-    /// Has the hub keep a document.
+    /// Sends a document's chunk and waits until the hub has it.
     fn offers(&mut self, doc: DocId, chunk: Vec<u8>) {
         self.chunks.entry(doc).or_default().push(chunk.clone());
         self.peers.on_changed(doc, &chunk);
@@ -125,7 +125,7 @@ impl Hostile {
         self.until("the hub has it", |peer| peer.peers.is_in_sync(HUB, doc) == Some(true));
     }
 
-    /// Sends the hub a sync message about a document, as it is.
+    /// Sends raw sync data about a document and waits until the hub disconnects.
     fn throws(&mut self, hub: &str, doc: DocId, data: Vec<u8>) {
         self.until("it has greeted", |peer| peer.greeted);
         let (sender, target) = (PeerId(self.name.clone()), PeerId(hub.to_owned()));
@@ -134,7 +134,7 @@ impl Hostile {
     }
 }
 
-/// A number as LEB128.
+/// Encodes a number as LEB128.
 fn leb(mut number: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while number > 0x7f {
@@ -145,7 +145,7 @@ fn leb(mut number: u64) -> Vec<u8> {
     bytes
 }
 
-/// automerge's sync message that knows nothing, wants nothing and brings this chunk.
+/// An automerge sync message without heads or needs that carries this chunk.
 fn brings(chunk: &[u8]) -> Vec<u8> {
     let mut message = vec![0x42, 0, 0, 0, 1];
     message.extend(leb(chunk.len() as u64));
@@ -153,9 +153,9 @@ fn brings(chunk: &[u8]) -> Vec<u8> {
     message
 }
 
-/// A change of few bytes that says of itself that it types 100 million letters.
+/// A change of a few bytes that claims to insert 100 million letters.
 fn hundred_million_letters() -> Vec<u8> {
-    // Nothing that it stands on, an actor, its number, its first operation, no time, no message, no other actors.
+    // No dependencies, an actor, its sequence number, its first operation, no time, no message, no other actors.
     let mut content = vec![0, 16];
     content.extend([7; 16]);
     content.extend([1, 1, 0, 0, 0]);
@@ -165,7 +165,7 @@ fn hundred_million_letters() -> Vec<u8> {
         bytes.push(value);
         bytes
     };
-    // Its columns: what is done (`set`), and that each is an insertion.
+    // Its columns: the action (`set`), and that each operation is an insertion.
     let (inserts, actions) = ([vec![0], leb(100_000_000)].concat(), run(1));
     content.push(2);
     content.extend([0x34, inserts.len() as u8, 0x42, actions.len() as u8]);
@@ -194,7 +194,7 @@ fn what_a_hostile_peer_sends_is_refused_and_the_rest_is_unharmed() {
     two.run(&["sync", "join", &address, "notes", "--for", "30"]).good();
     let (_, volume) = engine::read_volume_address(&address).expect("an address");
 
-    // Names that lead out of the volume, and one that does not.
+    // Names that lead out of the volume, and one that doesn't.
     let mut peer = Hostile::new(&meeting.at, "hostile");
     peer.peers.follow(HUB, volume);
     peer.until("it has the volume", |peer| peer.peers.heads(volume).is_some_and(|heads| !heads.is_empty()));
@@ -225,21 +225,21 @@ fn what_a_hostile_peer_sends_is_refused_and_the_rest_is_unharmed() {
     assert!(!std::path::Path::new("/tmp/tracebook-evil.md").exists());
     assert!(!two.path("evil.md").exists() && !two.path("../evil.md").exists());
 
-    // A few bytes that stand for very many, and a message that is too long.
+    // A few bytes that expand to very many, and a message that is too long.
     let mut bomb = Hostile::new(&meeting.at, "bomb");
     bomb.throws(&meeting.id, volume, brings(&hundred_million_letters()));
     meeting.logged("unpacks to more than a document may hold");
     let mut giant = Hostile::new(&meeting.at, "giant");
     giant.throws(&meeting.id, volume, vec![0x42; 100 << 20]);
     meeting.logged("too");
-    // In the name of another.
+    // Messages under another peer's name.
     let mut posing = Hostile::new(&meeting.at, "posing");
     posing.until("it has greeted", |peer| peer.greeted);
     posing.name = "hostile".to_owned();
     posing.throws(&meeting.id, volume, vec![0x42, 0, 0, 0, 0]);
     meeting.logged("and claims to be");
 
-    // All of it harmed nobody.
+    // None of it did any harm.
     one.edit("plan.md", 0, 0, "Still. ");
     for house in [&one, &two, &one] {
         now(house);

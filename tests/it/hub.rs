@@ -1,5 +1,5 @@
-//! Replicas of a hub over three NATS servers, all of them processes on loopback, killed in every way while clients
-//! type: nothing that was acknowledged to a client is missing afterwards.
+//! Replicas of a hub over three NATS servers, all local processes, killed in every way while clients type. Nothing that
+//! was acknowledged to a client may be missing afterwards.
 
 mod attacks;
 mod behind;
@@ -18,7 +18,7 @@ use support::typing_clients::{EnduranceReport, TypingClients, check_acknowledged
 struct Runs(Child);
 
 impl Runs {
-    /// As a power cut does it.
+    /// Kills the process at once, like a power cut.
     fn kill(mut self) {
         self.0.kill().expect("killed");
         self.0.wait().expect("ended");
@@ -32,7 +32,7 @@ impl Drop for Runs {
     }
 }
 
-/// Three servers, and what they need to be started again.
+/// Three NATS servers, with the ports needed to restart them.
 struct Cluster {
     ports: [u16; 3],
     monitors: [u16; 3],
@@ -40,7 +40,7 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// `None` where there is no `nats-server` on this machine.
+    /// Starts the servers. `None` if this machine has no `nats-server`.
     fn new(house: &House) -> Option<Cluster> {
         let there = Command::new("nats-server").arg("--version").stdout(Stdio::null()).status();
         if !there.is_ok_and(|status| status.success()) {
@@ -77,7 +77,7 @@ impl Cluster {
         until("a server listens", Duration::from_secs(60), || is_listening(self.ports[at]));
     }
 
-    /// Pieces of files that a server has, and on how many others they are too.
+    /// The number of file pieces on the first server, and the number of other servers that replicate them.
     fn pieces(&self) -> Option<(u64, usize)> {
         let page = get(self.monitors[0], "/jsz?streams=true")?;
         let value: Value = serde_json::from_str(page.split_once("\r\n\r\n")?.1).ok()?;
@@ -89,7 +89,7 @@ impl Cluster {
         self.ports.map(|port| format!("nats://127.0.0.1:{port}")).join(",")
     }
 
-    /// The server that leads the stream.
+    /// The index of the server that leads the stream.
     fn leader(&self) -> usize {
         let mut found = None;
         until("the stream has a leader", Duration::from_secs(60), || {
@@ -104,7 +104,7 @@ impl Cluster {
     }
 }
 
-/// What a server says of a stream.
+/// The entry of a stream in a server's monitoring page.
 fn stream<'a>(page: &'a Value, name: &str) -> Option<&'a Value> {
     let streams = page["account_details"][0]["stream_detail"].as_array()?;
     streams.iter().find(|stream| stream["name"] == name)
@@ -114,7 +114,7 @@ fn get(port: u16, path: &str) -> Option<String> {
     get_with(port, path, "")
 }
 
-/// A page, asked for with further lines of a head.
+/// Requests a page over HTTP with additional header lines.
 fn get_with(port: u16, path: &str, head: &str) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n{head}\r\n").ok()?;
@@ -136,7 +136,7 @@ fn until(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// One replica, over a folder of its own.
+/// Starts a replica with a folder of its own.
 fn replica(house: &House, name: &str, port: u16, nats: &str) -> Runs {
     hub(house, name, port, &["--store", nats])
 }
@@ -156,7 +156,7 @@ fn hub(house: &House, name: &str, port: u16, more: &[&str]) -> Runs {
     runs
 }
 
-/// So many more keys are acknowledged.
+/// Asserts that 40 more keys are acknowledged.
 #[track_caller]
 fn goes_on(typists: &TypingClients, what: &str) {
     let (before, since) = (typists.acknowledged(), Instant::now());
@@ -174,7 +174,7 @@ fn whoever_is_killed_nothing_acknowledged_is_lost() {
     let one = replica(&house, "R1", ports[0], &nats);
     let typists = TypingClients::start(&at, 4);
     goes_on(&typists, "one replica");
-    // It starts while others write, and misses nothing.
+    // The second replica starts while clients write, and misses nothing.
     let two = replica(&house, "R2", ports[1], &nats);
     goes_on(&typists, "a second one");
     let leader = cluster.leader();
@@ -196,10 +196,10 @@ fn whoever_is_killed_nothing_acknowledged_is_lost() {
     for at in &at {
         check_acknowledged(at, &endured).expect("all that was acknowledged");
     }
-    // What nobody keeps goes from one replica to the other, too.
+    // Ephemeral messages also cross from one replica to the other.
     check_ephemeral_delivery(&at[0], &at[1], &endured).expect("heard");
     check_ephemeral_delivery(&at[1], &at[0], &endured).expect("heard");
-    // Without any server a replica says that it is not well; once they are back, it is.
+    // Without servers a replica reports that it's unhealthy; once they're back, it's healthy.
     (0..3).for_each(|at| cluster.servers[at].take().expect("runs").kill());
     until("a replica without servers says so", Duration::from_secs(60), || {
         health(ports[0]).is_some_and(|page| page.contains("503") && page.ends_with("no NATS server answers\n"))
@@ -207,14 +207,14 @@ fn whoever_is_killed_nothing_acknowledged_is_lost() {
     (0..3).for_each(|at| cluster.start(&house, at));
     until("it is well again", Duration::from_secs(60), || health(ports[0]).is_some_and(|page| page.ends_with("ok\n")));
     cluster.leader();
-    // From nothing but the servers.
+    // A new replica restores everything from the servers alone.
     one.kill();
     two.kill();
     let _three = replica(&house, "R3", ports[0], &nats);
     check_acknowledged(&at[0], &endured).expect("all that was acknowledged");
 }
 
-/// Syncs until all is known.
+/// Syncs until everything has arrived.
 #[track_caller]
 fn sync(house: &House) {
     let mut done = house.run(&["sync", "now", "--for", "50"]);
@@ -224,7 +224,7 @@ fn sync(house: &House) {
     assert_eq!(done.code, 0, "{}{}{}", done.text(), done.err, house.run(&["sync", "log"]).text());
 }
 
-/// A device that shares its folder `notes` over a hub, and under which address.
+/// A device that shares its folder `notes` over a hub, and the shared address.
 fn shares(at: &str) -> (House, String) {
     let house =
         House::with(&[("a.md", "![A cat](cat.png)\n"), ("loud.md", "```python\nprint('loud ' * 50_000)\n```\n")]);
@@ -235,13 +235,13 @@ fn shares(at: &str) -> (House, String) {
 fn joins(address: &str) -> House {
     let house = House::new();
     house.run(&["init"]).good();
-    // Where a server was killed just now, it takes its time.
+    // Shortly after a server was killed, joining takes longer.
     let joined = house.run(&["sync", "join", address, "notes", "--for", "50"]);
     assert!(joined.err.is_empty() || joined.err.contains("not all arrived yet"), "{}", joined.err);
     house
 }
 
-/// Bytes that came to a replica since it started.
+/// The number of bytes that a replica has received since it started.
 fn received(house: &House, name: &str, port: u16) -> u64 {
     let token = String::from_utf8(house.read(&format!("{name}/metrics-token"))).expect("text");
     let page = get_with(port, "/metrics", &format!("Authorization: Bearer {token}\r\n")).expect("a page");
@@ -267,10 +267,10 @@ fn a_picture_that_one_replica_took_comes_from_the_other() {
     sync(&first);
     let files = first.json(&["sync", "now", "--for", "50"])["hubs"][0]["files"].clone();
     assert_eq!(files, serde_json::json!({"kept": true, "coming": 0, "there": 0, "going": 0, "refused": 0}));
-    // 5 + 2 + 1 pieces and those of the output, and for each of the four that it is whole; on each server.
+    // 5 + 2 + 1 pieces plus those of the output, and one completion message for each of the four files, on each server.
     let all = |(pieces, others): (u64, usize)| pieces >= 8 + 4 + 4 && others == 2;
     until("all servers have all pieces", Duration::from_secs(60), || cluster.pieces().is_some_and(all));
-    // One server is gone: the others have all of it.
+    // One server is gone; the others have everything.
     let leader = cluster.leader();
     cluster.servers[leader].take().expect("runs").kill();
     until("another one leads", Duration::from_secs(60), || cluster.leader() != leader);
@@ -280,10 +280,10 @@ fn a_picture_that_one_replica_took_comes_from_the_other() {
     assert!(second.read("notes/empty.bin").is_empty());
     let blobs = [&first, &second].map(|device| bytes(&device.path("W/blobs")));
     assert!(!blobs[0].is_empty() && blobs[0] == blobs[1], "{:?}", blobs[1].keys());
-    // And what the second brings to its replica comes to the first.
+    // What the second device sends to its replica reaches the first device.
     second.write("notes/cat.png", &noise(0, 70_000));
     sync(&second);
-    // One server is gone, and the first replica may still look for another.
+    // One server is gone, and the first replica may still be looking for another.
     until("the first has it, too", Duration::from_secs(60), || {
         sync(&first);
         first.read("notes/cat.png") == noise(0, 70_000)
@@ -308,7 +308,7 @@ fn an_upload_goes_on_at_another_replica_when_the_first_is_killed() {
     one.kill();
     let had = pieces() * 65_536;
     assert!(had < large.len() as u64, "it was killed in the middle: {had}");
-    // Another one, which has nothing of its own, is called at the same address.
+    // A new replica without data of its own listens at the same address.
     let three = replica(&house, "R3", ports[0], &nats);
     assert!(sending.wait().expect("ended").success(), "{}", first.run(&["sync", "log"]).text());
     let came = received(&house, "R3", ports[0]);
@@ -320,11 +320,11 @@ fn an_upload_goes_on_at_another_replica_when_the_first_is_killed() {
     assert!(second.read("notes/large.bin") == large, "{}", second.run(&["sync", "log"]).text());
 }
 
-/// A disk of its own, of few megabytes. It goes with this.
+/// A disk of a few megabytes, unmounted on drop.
 struct Small(std::path::PathBuf);
 
 impl Small {
-    /// `None` where that is not allowed.
+    /// Mounts the disk. `None` if mounting isn't permitted.
     fn at(folder: std::path::PathBuf) -> Option<Small> {
         std::fs::create_dir_all(&folder).expect("a folder");
         let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=16m", "tmpfs"]).arg(&folder).output();
@@ -357,7 +357,7 @@ fn a_hub_whose_disk_is_full_is_not_well_until_there_is_room() {
     let ballast = small.0.join("ballast");
     let mut file = std::fs::File::create(&ballast).expect("made");
     let mut bytes = 1 << 20;
-    // What SQLite has made room for is used up by and by, and filled up by what frees some.
+    // SQLite gradually uses up the space that it reserved, and the ballast takes what it frees.
     until("it says that it is not well", Duration::from_secs(60), || {
         while bytes > 0 && file.write_all(&vec![0; bytes]).is_err() {
             bytes /= 2;

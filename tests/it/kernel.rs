@@ -1,6 +1,6 @@
 //! The Python kernel from outside: requests in, messages out, as the host sees them.
 //!
-//! Each test starts a process of its own and speaks to it only through the protocol.
+//! Each test starts its own process and talks to it only through the protocol.
 
 mod arrays;
 mod asking;
@@ -22,14 +22,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// Patience for a busy machine. Nothing waits this long unless it is broken.
+/// The maximum wait, generous for a busy machine. Nothing takes this long unless it's broken.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Kernel {
     child: Child,
     input: Option<ChildStdin>,
     messages: Receiver<Value>,
-    /// The first message.
+    /// The first message, which describes the kernel.
     info: Value,
     requests: usize,
 }
@@ -39,12 +39,12 @@ impl Kernel {
         Kernel::start_in(std::path::Path::new("."))
     }
 
-    /// One whose cells reach this folder.
+    /// Starts a kernel whose cells can access this folder.
     fn start_in(folder: &std::path::Path) -> Kernel {
         Kernel::with(&["kernel".as_ref()], folder)
     }
 
-    /// The bridge to the kernel of Jupyter's that this file describes.
+    /// Starts the bridge to the Jupyter kernel that this spec file describes.
     fn bridge(spec: &std::path::Path, folder: &std::path::Path) -> Kernel {
         Kernel::with(&["kernel".as_ref(), "--jupyter".as_ref(), spec], folder)
     }
@@ -96,13 +96,13 @@ impl Kernel {
         self.messages.recv_timeout(PATIENCE).expect("a message comes")
     }
 
-    /// What the request `id` led to, one line for each message, neighbouring pieces of a stream as one. Checks that it
-    /// began with busy and ended with idle, and that every message of a cell names its request.
+    /// The messages that the request `id` caused, one line each, with adjacent stream pieces joined. Checks that they
+    /// start with busy and end with idle, and that every message of a cell names its request.
     fn outcome(&self, id: &str) -> String {
         self.rest(id, true)
     }
 
-    /// The same where some of its messages have been looked at.
+    /// Like `outcome`, when some of the messages have already been read.
     fn outcome_after(&self, id: &str) -> String {
         self.rest(id, false)
     }
@@ -151,7 +151,7 @@ impl Kernel {
         self.outcome(&id)
     }
 
-    /// Interrupts what `code` runs once it has printed, and says how it ended and how long that took.
+    /// Interrupts `code` once it has printed. Returns how it ended and how long that took.
     fn interrupt(&mut self, code: &str) -> (String, Duration) {
         self.execute(&format!("print('running')\n{code}"));
         while self.message()["header"]["msg_type"] != "stream" {}
@@ -185,7 +185,7 @@ impl Kernel {
 
 impl Drop for Kernel {
     fn drop(&mut self) {
-        // It may have ended, as the test wants it.
+        // The process may have ended already, as some tests want.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -226,7 +226,7 @@ fn the_last_expression_has_a_value() {
     check(kernel, "if x:\n    5", "ok");
     check(kernel, "_", "[13] 'doc'\nok");
     check(kernel, "'Grüße ☃ 😀 \\ud800'", "[14] 'Grüße ☃ 😀 \\ud800'\nok");
-    // Silent: no value, no count, and `_` stays.
+    // Silent execution: no value, no count, and `_` is unchanged.
     let id = kernel.send("execute_request", json!({"code": "print(x); 7", "silent": true}));
     assert_eq!(kernel.outcome(&id), "stdout 3\n\nok");
     check(kernel, "_", "[15] 'Grüße ☃ 😀 \\ud800'\nok");
@@ -248,7 +248,7 @@ fn variables_functions_classes_and_imports_are_kept() {
     check(kernel, "sys.modules['__main__'].__dict__ is globals()", "[7] True\nok");
 }
 
-/// The outcome of an error in the top level of "cell 2".
+/// The expected outcome of an error at the top level of "cell 2".
 fn top_level_error(words: &str, line: usize, source: &str, marks: &str) -> String {
     format!(
         "{words}\n| Traceback (most recent call last):\n|   File \"cell 2\", line {line}, in <module>\n\
@@ -343,7 +343,7 @@ ZeroDivisionError: division by zero
 | ZeroDivisionError: division by zero
 error";
     check(kernel, "def f(x):\n    y = x - 1\n    return 1 / y\n\nf(1)", expected);
-    // The lines are those that ran, also after the cell was edited.
+    // The traceback shows the lines that ran, even after the cell was edited.
     let expected = "\
 ZeroDivisionError: division by zero
 | Traceback (most recent call last):
@@ -373,7 +373,7 @@ ValueError: no
 | ValueError: no
 error";
     check(kernel, code, expected);
-    // Through the kernel's own `display` and into the cell's code again.
+    // The call passes through the kernel's own `display` and back into the cell's code.
     let code = "class R:\n    def __repr__(self): raise ValueError('broken')\ndisplay(R())";
     let expected = "\
 ValueError: broken
@@ -455,7 +455,7 @@ Rich()";
 
     let kernel = &mut kernel;
     check(kernel, "display({'text/html': '<i>'}, raw=True)", "display {\"text/html\":\"<i>\"}\nok");
-    // A form that fails is reported and hides no other; one that answers None is none.
+    // A representation that fails is reported and hides no other; one that returns None is skipped.
     let code = "class Half:\n    def __repr__(self): return 'half'\n    \
                 def _repr_html_(self): raise ValueError('torn')\n    \
                 def _repr_svg_(self): return None\nHalf()";
@@ -474,13 +474,13 @@ fn threads_of_a_cell_share_its_variables_and_go_on_behind_it() {
                 threads = [threading.Thread(target=add) for _ in range(4)]\n\
                 [thread.start() for thread in threads]\n[thread.join() for thread in threads]\ntotal";
     check(&mut kernel, code, "[1] 800\nok");
-    // One that outlives its cell waits for the next.
+    // A thread that outlives its cell waits for the next one.
     let code = "asked, answered = queue.Queue(), queue.Queue()\n\
                 def double():\n    while True: answered.put(asked.get() * 2)\n\
                 threading.Thread(target=double, daemon=True).start()";
     check(&mut kernel, code, "ok");
     check(&mut kernel, "asked.put(21)\nanswered.get()", "[3] 42\nok");
-    // What goes wrong in one is told, and takes nothing else along.
+    // An error in a thread is reported and affects nothing else.
     let outcome = kernel.run("thread = threading.Thread(target=lambda: 1 / 0)\nthread.start()\nthread.join()\n'on'");
     assert!(outcome.contains("ZeroDivisionError") && outcome.ends_with("[4] 'on'\nok"), "{outcome}");
 }

@@ -1,5 +1,5 @@
-//! Text that no reader may be given without limits: notes, collections, notebooks, agents, messages. Each fails alone,
-//! with a sentence, its bytes unchanged, and every other note works as before.
+//! Text that no parser may take without limits: notes, collections, notebooks, agents, messages. Each fails alone with
+//! an error, its bytes are unchanged, and every other note works as before.
 
 #[path = "../fuzz/targets.rs"]
 mod targets;
@@ -9,11 +9,11 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A command on text beyond the limits takes no longer, on a machine with much else to do.
+/// The maximum duration of a command on text beyond the limits, on a busy machine.
 const LONGEST: Duration = Duration::from_secs(20);
 const GOOD: &str = "---\ntags: [fine]\n---\n# Good\n\nWords with [[Other]].\n";
 
-/// Front matter that was exponential, that exhausted the stack, or that grows.
+/// Front matter that took exponential time, overflowed the stack, or expands.
 fn front_matter() -> Vec<(&'static str, String)> {
     let laughs: String = (1..14)
         .map(|level| format!("a{level}: &a{level} [{}]\n", vec![format!("*a{}", level - 1); 9].join(", ")))
@@ -60,7 +60,7 @@ fn front_matter_beyond_the_limits_concerns_its_own_note_alone() {
         assert!(why.starts_with("Its properties can't be read: ") && why.ends_with('.'), "{path}: {why}");
         assert!(why.len() < 200 && !why.contains('\n'), "{path}: {why}");
         assert!(said.contains(&why) && shown.err.contains(&why), "{path}: {said}{}", shown.err);
-        // It is edited like any other, and goes on from there.
+        // The note can be edited like any other, and the edit is kept.
         house.fed(&["edit", path], crate::program::line(text.len(), 0, "More.\n").as_bytes()).code(0);
         assert_eq!(house.read(&format!("notes/{path}")), format!("{text}More.\n").as_bytes());
         assert!(begun.elapsed() < LONGEST, "{path}: {:?}", begun.elapsed());
@@ -156,7 +156,7 @@ fn cells_beyond_the_limits_are_kept_and_end_no_process() {
     let begun = Instant::now();
     assert_eq!(house.cat("Cells.md"), text.as_bytes());
     house.fed(&["edit", "Cells.md"], crate::program::line(0, 0, "x\n\n").as_bytes()).good();
-    // Running one fails; the next command finds all as it was.
+    // Running a cell fails; the next command finds everything unchanged.
     let run = house.run(&["run", "Cells.md", "--cell", "1"]);
     assert!(run.code > 0, "{run:?}");
     assert_eq!(house.cat("Cells.md"), format!("x\n\n{text}").as_bytes());
@@ -255,7 +255,7 @@ fn a_configuration_beyond_the_limits_is_refused_in_a_sentence() {
     }
 }
 
-/// What fuzzing has kept, and what it began with: each target takes each of its inputs, in time.
+/// Replays the fuzzing corpora: each target handles each of its inputs in time.
 #[test]
 fn corpora_of_the_fuzz_targets_are_replayed() {
     let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
@@ -273,7 +273,7 @@ fn corpora_of_the_fuzz_targets_are_replayed() {
     }
 }
 
-/// Words of the grammars in random order, many of them, through every target.
+/// Feeds random sequences of grammar tokens to every fuzz target.
 #[test]
 fn random_words_of_each_grammar_are_read() {
     use proptest::prelude::*;

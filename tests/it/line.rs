@@ -1,5 +1,5 @@
-//! The command line through the program's binary: the fixed forms, exit codes, refusals, and that a command does the
-//! same whether it owns the workspace or another process does.
+//! The command line through the program's binary: output formats, exit codes and refusals. A command does the same
+//! whether it owns the workspace or another process does.
 
 pub(crate) mod agents;
 mod answers;
@@ -38,7 +38,7 @@ use crate::program::House;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The commands of the line, as README and the manual name them.
+/// The subcommands, as the README and the manual name them.
 const COMMANDS: [&str; 45] = [
     "capture",
     "devices",
@@ -112,7 +112,7 @@ fn keys(value: &Value) -> BTreeSet<&str> {
     value.as_object().unwrap_or_else(|| panic!("no object: {value}")).keys().map(String::as_str).collect()
 }
 
-/// A volume `notes` with a plain note, one with cells, two of one name, and an attachment.
+/// A volume `notes` with a plain note, one with cells, two with the same name, and an attachment.
 fn house() -> House {
     House::with(&[
         ("a.md", "# Alpha\n\né and more\n"),

@@ -1,4 +1,4 @@
-//! The one black-box test binary: the program as its users meet it, and the session with a world in memory.
+//! The single black-box test binary: the program as users run it, and the session with an in-memory world.
 
 #![allow(
     clippy::unwrap_used,

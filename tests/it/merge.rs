@@ -1,5 +1,5 @@
-//! Properties of merging, undo and the cut into blocks, over random edits in a world that answers in random order
-//! (`twin.rs`). What once failed stands below as a case of its own.
+//! Properties of merging, undo and splitting into blocks, over random edits in a world that answers in random order
+//! (`twin.rs`). Past failures are separate cases below.
 
 use crate::twin::{Twin, World};
 use engine::{Command, Event};
@@ -43,7 +43,7 @@ const PIECES: &[&str] = &[
     "---\n",
 ];
 
-/// An edit as chance gives it: fitted to whatever text it meets.
+/// A random edit, adapted to whatever text it's applied to.
 #[derive(Clone, Copy, Debug)]
 struct Edit {
     pub at: u16,
@@ -62,7 +62,7 @@ fn boundaries(text: &str) -> Vec<usize> {
     text.char_indices().map(|(at, _)| at).chain([text.len()]).collect()
 }
 
-/// Where the edit falls in this text: start, bytes that go, what comes.
+/// The edit's place in this text: start, number of deleted bytes, inserted text.
 fn fit(edit: Edit, text: &str) -> (usize, usize, &'static str) {
     let places = boundaries(text);
     let from = edit.at as usize % places.len();
@@ -103,11 +103,11 @@ fn undo_of_everything(first: &str, edits: &[Edit]) {
 
 // ---- replicas ----
 
-/// Something that happens among replicas.
+/// A random event among replicas.
 #[derive(Clone, Debug)]
 enum Happening {
     Edit(usize, Edit),
-    /// From one to another: changes from here on, so many, perhaps the last first, perhaps in one piece.
+    /// Sends `count` changes after `start` between replicas, perhaps in reverse order or as one piece.
     Send {
         from: usize,
         to: usize,
@@ -130,7 +130,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// What a replica has to send of this note.
+/// The changes that a replica has sent for this note.
 fn changes(twin: &Twin, note: DocId) -> Vec<Vec<u8>> {
     twin.sent.iter().filter(|(doc, _)| *doc == note).map(|(_, bytes)| bytes.clone()).collect()
 }
@@ -143,7 +143,7 @@ fn exchange(replicas: &mut [Twin], note: DocId, chance: &mut StdRng) {
     for (to, replica) in replicas.iter_mut().enumerate() {
         let mut coming: Vec<&Vec<u8>> =
             all.iter().enumerate().filter(|(from, _)| *from != to).flat_map(|(_, bytes)| bytes).collect();
-        // In any order, some of them twice.
+        // The changes arrive in any order, some of them twice.
         for at in (1..coming.len()).rev() {
             coming.swap(at, chance.random_range(0..=at));
         }
@@ -206,7 +206,7 @@ fn replicas_agree(first: &str, count: usize, seed: u64, happenings: &[Happening]
     }
     exchange(&mut replicas, note, &mut chance);
     agree(&replicas, note);
-    // And it goes on from there.
+    // Editing can continue afterwards.
     for replica in &mut replicas {
         let edit = Edit { at: chance.random(), delete: chance.random_range(0..4), piece: chance.random(), pause: 0 };
         type_in(replica, note, edit);
@@ -217,12 +217,12 @@ fn replicas_agree(first: &str, count: usize, seed: u64, happenings: &[Happening]
 
 // ---- another program ----
 
-/// A character that stands nowhere else: whoever looks can tell whether it was lost or doubled.
+/// A character that occurs nowhere else, so that loss and duplication can be detected.
 fn token(number: u32) -> char {
     char::from_u32(0xE000 + number).expect("a private character")
 }
 
-/// Puts a token somewhere and takes one plain character out somewhere else, as the user or another program would.
+/// Inserts a token and may delete one ASCII character there, as the user or another program would.
 fn scribble(text: &str, token: char, around: &[&str], chance: &mut StdRng) -> (usize, usize, String) {
     let places = boundaries(text);
     let at = places[chance.random_range(0..places.len())];
@@ -232,13 +232,13 @@ fn scribble(text: &str, token: char, around: &[&str], chance: &mut StdRng) -> (u
     (at, delete, format!("{token}{around}"))
 }
 
-/// What stands beside a token. After a crash that leaves open whether a write came about, the file's text alone tells:
-/// each side writes words of its own.
+/// The text beside a token. After a crash during a write, only the file's text shows whether the write happened, so
+/// each side uses words of its own.
 const OURS: &[&str] = &["", "\n", "```python\n", "```\n", "our "];
 const THEIRS: &[&str] = &["", "\r\n", "~~~python\n", "~~~\n", "their "];
 
-/// The user types, another program writes the same file, the note is closed and opened, the process crashes: what
-/// either side wrote (and, before a crash, was durable) is there once, and file and note are the same in the end.
+/// The user types, another program writes the same file, the note is closed and opened, the process crashes. Each
+/// side's text (before a crash, its durable text) is there once, and file and note are equal in the end.
 fn outside_edits_merge(seed: u64, turns: usize, crashes: bool) {
     let mut chance = StdRng::seed_from_u64(seed);
     let (mut twin, note) = Twin::on(FIRST[seed as usize % FIRST.len()]);
@@ -274,7 +274,7 @@ fn outside_edits_merge(seed: u64, turns: usize, crashes: bool) {
                 let now = twin.now;
                 twin = Twin::start(world, seed + u64::from(next));
                 twin.now = now;
-                // Known again before it is opened: what was left undone is done by itself meanwhile.
+                // The file is known again before the note is opened; unfinished work completes by itself meanwhile.
                 while twin.session.locate_file(note).is_none() {
                     twin.wander(&mut chance);
                 }
@@ -296,7 +296,7 @@ fn outside_edits_merge(seed: u64, turns: usize, crashes: bool) {
     }
 }
 
-/// Every cell of the whole text is one block, and nothing else is.
+/// Asserts that each cell of the whole text is one block, and that no other block is a cell.
 fn cells_are_blocks(twin: &Twin, note: DocId) {
     let text = twin.text(note);
     let mut at = 0;
@@ -312,7 +312,7 @@ fn cells_are_blocks(twin: &Twin, note: DocId) {
     assert_eq!(blocks, cells, "in {text:?}");
 }
 
-/// Another program gives the file these texts, one after another.
+/// Another program writes these texts to the file, one after another.
 fn shape_follows_the_file(texts: &[String]) {
     let (mut twin, note) = Twin::on(FIRST[2]);
     twin.edit(note, 0, 0, "x");
@@ -328,13 +328,13 @@ fn shape_follows_the_file(texts: &[String]) {
 
 // ---- operations ----
 
-/// Operations that fit one another, made of numbers.
+/// A sequence of consistent operations, generated from numbers.
 fn operations(numbers: &[(u8, u16, u8, u8)]) -> (Vec<Block>, Vec<NoteOp>) {
     let first: Vec<Block> = store::import_blocks(["one\n", "zw\u{f6}lf\n", ""].into_iter());
     let mut blocks = first.clone();
     let mut ops = Vec::new();
     for (kind, at, delete, piece) in numbers {
-        // Mostly the block that was touched last, as in a burst.
+        // Usually the block that was edited last, as in a burst.
         let last =
             ops.last().map(NoteOp::block_id).and_then(|id: BlockId| blocks.iter().position(|block| block.id == id));
         let index = if kind % 3 == 0 { *at as usize % blocks.len() } else { last.unwrap_or(0) };
@@ -380,7 +380,7 @@ fn markdown_text() -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(PIECES), 0..25).prop_map(|parts| parts.concat())
 }
 
-/// How often a property is tried; `PROPTEST_CASES` says otherwise.
+/// The number of cases for a property; `PROPTEST_CASES` overrides it.
 fn cases(few: u32) -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(few)
 }
@@ -431,13 +431,13 @@ proptest! {
 #[test]
 fn what_once_failed() {
     let plain = Edit { at: 0, delete: 0, piece: 0, pause: 0 };
-    // An increment stands on changes that the other replica has not got yet.
+    // An increment depends on changes that the other replica doesn't have yet.
     replicas_agree("", 2, 0, &[Happening::Edit(0, plain)]);
     for texts in [
-        // A cell behind a fence of another kind, both in one block.
+        // A cell after a fence of another kind, both in one block.
         &["~~~\n\n~~~\n```python\nz\n```\n"][..],
         &["", "```python\nz\n```\naaa``````python\na", "~~~\n```python\nz\n```\n~~~\n```python\n```\n"],
-        // What looks like a cell inside a fence, inside front matter, and between fences that are not its own.
+        // Text that looks like a cell inside a fence, inside front matter, and between fences that aren't its own.
         &["a```python\n```\n```python\nz\n```\n"],
         &["---\n~~~\n\u{e4}```python\n~~~\n```python\nz\n```\n---\n"],
         &["```\n```python\na```python\nz\n```\n```\n```python\n```\n- item\n"],

@@ -1,6 +1,6 @@
-//! A real model, not a stand-in: llama.cpp with half a billion parameters on loopback, where `TRACEBOOK_MODEL_URL`
-//! names one (`.ci/model` starts it). On the project's own machine it must be there; elsewhere it is left out, and
-//! said so.
+//! A real model instead of a stand-in: a local llama.cpp with half a billion parameters, named by `TRACEBOOK_MODEL_URL`
+//! (`.ci/model` starts it). On the project's own machine it must be there; elsewhere these tests say so and are
+//! skipped.
 
 use crate::line::agents::owns;
 use crate::program::{House, strict};
@@ -18,10 +18,10 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use store::{DocId, MessageId, MessageRole, SessionMessage};
 
-/// One thread of a busy machine.
+/// The maximum wait for a model that has one thread of a busy machine.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// The server's address; `None`, and said so, where there is none.
+/// The server's address, or `None` with a message if there is no server.
 fn address() -> Option<String> {
     let address = std::env::var("TRACEBOOK_MODEL_URL").ok().filter(|address| !address.is_empty());
     assert!(
@@ -52,7 +52,7 @@ fn request(wire: WireProtocol, address: &str, system: &str, prompt: &str, tools:
     }
 }
 
-/// The answer, in how many pieces it came, and these; or why there is none.
+/// Returns the answer, the number of pieces in which it came, and their text; or the error.
 fn call(
     providers: &ProviderClient,
     number: u64,
@@ -142,7 +142,7 @@ fn tools() -> Vec<ToolSpec> {
     ]
 }
 
-/// A prompt, the tool that it asks for, and what its arguments hold.
+/// A prompt, the expected tool, and text that its arguments must contain.
 type Prompt = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 const PROMPTS: [Prompt; 20] = [
@@ -192,7 +192,7 @@ fn a_real_model_calls_the_right_tool() {
     for (number, (prompt, name, arguments)) in (0..).zip(PROMPTS) {
         let request =
             request(WireProtocol::OpenAi, &address, "You work in a notebook by calling functions.", prompt, &tools());
-        // What the server itself could not make sense of is as wrong as another tool.
+        // A response that the server itself can't parse is as wrong as a wrong tool.
         let answer = match call(&providers, number, request) {
             Ok((answer, _, _)) => answer,
             Err(failure) => {
@@ -218,7 +218,7 @@ fn a_real_model_calls_the_right_tool() {
     assert!(right >= 16, "{right} of {} right; wrong: {wrong:#?}", PROMPTS.len());
 }
 
-/// A house whose agents ask the real model in this wire form.
+/// A house whose agents use the real model over this wire protocol.
 fn house(address: &str, wire: &str, files: &[(&str, &str)]) -> House {
     let house = House::with(files);
     let config = format!(
@@ -230,9 +230,9 @@ fn house(address: &str, wire: &str, files: &[(&str, &str)]) -> House {
     house
 }
 
-/// The real model through the whole loop: asked on the command line it writes a note by a call of its own, asks for the
-/// cell of that note, which another process allows, and ends with an answer. Each step is one that half a billion
-/// parameters can take; where they repeat themselves, the loop has them answer.
+/// The real model in the whole loop: asked on the command line, it writes a note with its own tool call, asks to run
+/// the note's cell, which another process approves, and ends with an answer. Half a billion parameters can do each
+/// step; if the model repeats itself, the loop makes it answer.
 #[test]
 fn a_whole_run_of_the_real_model() {
     let Some(address) = address() else { return };
@@ -244,7 +244,7 @@ fn a_whole_run_of_the_real_model() {
     let mut child = house.command(&["ask", prompt, "--agent", "worker", "--json"]).spawn().expect("started");
     drop(child.stdin.take());
     owns(&house, &child);
-    // Another process allows the cell of the note, and nothing else.
+    // Another process approves the note's cell and nothing else.
     let (mut allowed, end) = (0, Instant::now() + 2 * PATIENCE);
     while child.try_wait().expect("looked").is_none() {
         assert!(Instant::now() < end, "it does not end");
@@ -271,8 +271,8 @@ fn a_whole_run_of_the_real_model() {
     assert_eq!(house.run(&["runs", "--json"]).good().lines()[0]["standing"], "done");
 }
 
-/// The planner asks the real model for a plan, by a tool of a fixed form. Whatever so small a model makes of that, what
-/// is kept is a plan that can be carried out: its own, or that of the rules.
+/// The planner asks the real model for a plan through a tool with a fixed schema. Whatever so small a model answers,
+/// the kept plan can be carried out: its own, or the one made by rules.
 #[test]
 fn what_the_real_model_plans_holds() {
     let Some(address) = address() else { return };
@@ -289,7 +289,7 @@ fn what_the_real_model_plans_holds() {
     println!("{} tasks; {tokens:?} tokens read", tasks.len());
 }
 
-/// Plain streaming by the program's own `ask`, over the other wire forms of that server.
+/// Plain streaming with the program's `ask`, over the server's other wire protocols.
 #[test]
 fn ask_streams_over_the_other_wires() {
     let Some(address) = address() else { return };
@@ -299,7 +299,7 @@ fn ask_streams_over_the_other_wires() {
         let begun = Instant::now();
         let mut child = house.command(&["ask", "Name three colours.", "--agent", "talker"]).spawn().expect("started");
         drop(child.stdin.take());
-        // It is printed as it comes, in more than one piece.
+        // The answer is printed as it arrives, in more than one piece.
         let (mut out, mut pieces, mut said) = (child.stdout.take().expect("piped"), 0, Vec::new());
         let mut buffer = [0; 4_096];
         while let Ok(count @ 1..) = out.read(&mut buffer) {
@@ -317,7 +317,7 @@ fn ask_streams_over_the_other_wires() {
     }
 }
 
-/// A report in six steps, a line each: half a billion parameters call the right tool for a line, and plan nothing.
+/// A report in six steps, one line each: half a billion parameters call the right tool for a line, but can't plan.
 const REPORT: [&str; 6] = [
     "List the files of the folder data.",
     "Read the file data/{month}.csv.",
@@ -327,12 +327,12 @@ const REPORT: [&str; 6] = [
     "Read the file reports/{month}.md.",
 ];
 
-/// The months that are reported, as the goal and as the files have them.
+/// The reported months, as named in the goal and in the files.
 const MONTHS: [(&str, &str); 3] =
     [("October 2026", "2026-10"), ("November 2026", "2026-11"), ("December 2026", "2026-12")];
 
-/// Stands between the program and the real model, and steers it: of each request it hands on the line of the step that
-/// is next, and the tools. So the plan is the test's, and every call is the model's own. Counts the model's answers.
+/// A proxy in front of the real model that forwards only the next step's line and the tools. The plan is the test's,
+/// and every call is the model's own. Returns its address and the number of the model's answers.
 fn steered(model: &str) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}", listener.local_addr().expect("bound"));
@@ -385,8 +385,8 @@ fn hand_on(mut stream: TcpStream, host: &str, asked: &AtomicUsize) -> Option<()>
     std::io::copy(&mut model, &mut stream).ok().map(|_| ())
 }
 
-/// The real model does a report of six steps once, steered by a line for each step (it plans nothing by itself); the
-/// next month is replayed without it; a month whose data have another form is stopped, and the model goes on there.
+/// The real model makes a report of six steps once, guided by a line for each step, since it can't plan. The next month
+/// is replayed without it. A month whose data has another format stops the replay, and the model continues there.
 #[test]
 fn a_report_of_six_steps_is_learned_replayed_for_nothing_and_stopped_where_the_data_are_others() {
     let Some(address) = address() else { return };
@@ -409,14 +409,14 @@ fn a_report_of_six_steps_is_learned_replayed_for_nothing_and_stopped_where_the_d
         let done = house.fed(&words, input);
         assert_eq!(done.code, 0, "{}{}", done.text(), done.err);
         let run = house.run(&["runs", "--json"]).good().lines().remove(0);
-        // Why a replay was stopped is said on standard error.
+        // The reason for a stopped replay is on standard error.
         (format!("{}{}", done.text(), done.err), run)
     };
     let report = |month: usize| {
         let text = house.read(&format!("notes/reports/{}.md", MONTHS[month].1));
         String::from_utf8_lossy(&text).into_owned()
     };
-    // The first run learns it.
+    // The first run records the trace.
     let (said, run) = ask(0, &[], b"");
     let learned = asked.load(Ordering::SeqCst);
     assert_eq!((run["iteration"].as_u64(), learned), (Some(7), 7), "six steps and an answer: {said}");
@@ -425,7 +425,7 @@ fn a_report_of_six_steps_is_learned_replayed_for_nothing_and_stopped_where_the_d
     assert_eq!(trace["steps"], 6, "{trace}");
     assert!(trace["learned_tokens"].as_u64().is_some_and(|tokens| tokens > 500), "{trace}");
 
-    // The second one, of another month, costs no token; what it writes is asked about.
+    // The second run, for another month, uses no tokens; its writes need approval.
     let (said, run) = ask(1, &["--mode", "follower"], b"y\ny\n");
     assert_eq!(asked.load(Ordering::SeqCst), learned, "no model was called: {said}");
     assert_eq!(
@@ -437,10 +437,10 @@ fn a_report_of_six_steps_is_learned_replayed_for_nothing_and_stopped_where_the_d
     assert_eq!((&trace["usage_count"], &trace["verified_count"]), (&json!(1), &json!(1)));
     assert_eq!(trace["saved_tokens"], trace["learned_tokens"]);
 
-    // The third one meets data of another form: it is stopped before anything is written, and the model goes on.
+    // The third run meets data in another format: it stops before writing, and the model continues.
     let (said, run) = ask(2, &["--mode", "follower"], b"");
     assert!(said.contains("The replay stopped at step 2 of 6: it has another form"), "{said}");
     assert_eq!((asked.load(Ordering::SeqCst) - learned, run["iteration"].as_u64()), (5, Some(5)), "{said}");
-    // Which month so small a model then writes down is its own affair.
+    // Which month so small a model then writes isn't checked.
     assert_eq!(run["standing"], "done", "{run}");
 }

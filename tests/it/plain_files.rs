@@ -1,5 +1,5 @@
-//! Plain files both ways, through the program's binary: what is opened stays as it is, what is edited changes in the
-//! edited bytes alone, what another program does is taken in.
+//! Plain files in both directions, through the program's binary: opened files stay unchanged, edits change only the
+//! edited bytes, and changes by other programs are taken in.
 
 mod odd;
 mod outside;
@@ -12,7 +12,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// The folder of tests/data, and the vaults of the shared data where they are.
+/// The vault in tests/data, and the vaults of the shared data if they're available.
 fn vaults() -> Vec<PathBuf> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/vault");
     let others = shared("vaults").map(|folder| fs::read_dir(folder).expect("listed"));
@@ -32,7 +32,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What `ls` must say: text that ends in .md is a note, all else an attachment.
+/// The kinds that `ls` must print: UTF-8 text in .md is a note, in .base a collection, all else an attachment.
 fn kinds(folder: &Path) -> BTreeMap<String, &'static str> {
     let kind = |path: &str, bytes: Vec<u8>| match (path.rsplit('.').next(), String::from_utf8(bytes)) {
         (Some("md"), Ok(_)) => "note",
@@ -65,7 +65,7 @@ fn a_vault_is_opened_read_and_exported_as_it_is() {
         let kinds = kinds.into_iter().map(|(path, kind)| (path, kind.to_owned())).collect::<BTreeMap<_, _>>();
         assert_eq!(listed.collect::<BTreeMap<_, _>>(), kinds);
 
-        // Some alone, then some while another process has the workspace.
+        // Some notes are read alone, then some while another process owns the workspace.
         let notes: Vec<&String> = kinds.iter().filter(|(_, kind)| *kind == "note").map(|(path, _)| path).collect();
         let step = notes.len().div_ceil(45);
         for path in notes.iter().step_by(step * 3) {
@@ -119,7 +119,7 @@ fn an_edit_changes_the_edited_bytes_alone() {
         new.splice(at..&(at + delete), insert.bytes());
         assert_eq!(house.read(&format!("odd/{name}")), new, "the file of {name}");
         assert_eq!(house.cat(name), new, "{name}");
-        // That file may be another one now; the rest is as it was.
+        // Only that file may have been replaced; the others are unchanged.
         let now = files(&house.path("odd"));
         expected.insert((*name).to_owned(), now[*name].clone());
         assert_eq!(now, expected, "after the edit of {name}");
@@ -159,7 +159,7 @@ fn import_then_export_is_the_identity() {
     house.run(&["export", "Notes", "out"]).good();
     assert_eq!(bytes(&house.path("out/garden")), bytes(&vault));
     assert_eq!(files(&house.path("garden")), before, "the source was touched");
-    // A note alone, to a name and into a folder.
+    // A single note is exported to a file name and into a folder.
     house.run(&["export", "garden/Reading/with mark.md", "one.md"]).good();
     house.run(&["export", "garden/Reading/with mark.md", "out"]).good();
     let bytes = &before["Reading/with mark.md"].0;

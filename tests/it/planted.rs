@@ -1,5 +1,5 @@
-//! A Jupyter kernel that lies among a user's notes does not run before the user has seen what it would start, and not
-//! after it has changed. The kernels here are programs of a few lines that leave a mark when they run.
+//! A Jupyter kernel among a user's notes doesn't run before the user has seen what it would start, nor after it has
+//! changed. The kernels here are programs of a few lines that create a marker file when they run.
 
 use crate::program::{Done, House, until};
 use serde_json::json;
@@ -8,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 const NOTE: &str = "---\nkernel: python3\n---\n\n```python\n1 + 1\n```\n";
 
-/// A program that leaves a mark, as the kernel of that name in an environment.
+/// Installs a program that creates a marker file as the kernel `python3` of an environment.
 fn plant(house: &House, environment: &str, mark: &str) {
     let program = format!("{environment}/bin/python");
     house.write(&program, format!("#!/bin/sh\ntouch {}\n", house.path(mark).display()).as_bytes());
@@ -18,7 +18,7 @@ fn plant(house: &House, environment: &str, mark: &str) {
     house.write(&format!("{environment}/share/jupyter/kernels/python3/kernel.json"), spec.to_string().as_bytes());
 }
 
-/// Runs the note until the kernel has left its mark: what it leaves is no kernel, and nobody waits for its end.
+/// Runs the note until the kernel has created its marker. The program isn't a real kernel, so the command is killed.
 fn runs(house: &House, mark: &str) {
     let mut running = house.command(&["run", "n.md"]).spawn().expect("started");
     until("the kernel has run", || house.path(mark).exists());
@@ -26,7 +26,7 @@ fn runs(house: &House, mark: &str) {
     let _ = running.wait();
 }
 
-/// The kernel that `kernels` lists.
+/// The entry for `python3` in the output of `kernels`.
 fn listed(house: &House) -> serde_json::Value {
     let listed = house.json(&["kernels", "n.md"]);
     let kernels = listed["kernels"].as_array().expect("a list");
@@ -57,14 +57,14 @@ fn a_kernel_among_the_notes_asks_with_path_and_command_and_again_when_it_changes
         }
         assert!(!house.path("ran").exists(), "{words:?}: {done:?}");
     }
-    // As it was shown it may be allowed, and then it runs.
+    // After the user allows it as shown, it runs.
     let allow = |house: &House| {
         let print = listed(house)["print"].as_str().expect("a print")[..16].to_owned();
         house.run(&["kernels", "n.md", "--use", "python3", "--allow", &print]).good();
     };
     allow(&house);
     runs(&house, "ran");
-    // Whatever of it changes, it is asked again.
+    // After any change the user is asked again.
     let kernel = "notes/.venv/share/jupyter/kernels/python3/kernel.json";
     let changes: &[&dyn Fn()] = &[
         &|| plant(&house, "notes/.venv", "evil"),
@@ -94,7 +94,7 @@ fn a_kernel_among_the_notes_asks_with_path_and_command_and_again_when_it_changes
 
 #[test]
 fn a_permission_by_name_holds_for_no_kernel_among_the_notes() {
-    // The user has a kernel of their own, and has allowed it; then somebody puts one of that name nearer.
+    // The user has allowed a kernel of their own; then another one with the same name appears nearer to the note.
     let house = House::with(&[("n.md", NOTE), ("deep/er/m.md", NOTE)]);
     plant(&house, ".local", "own");
     house.run(&["kernels", "n.md", "--use", "python3"]).good();
@@ -104,7 +104,7 @@ fn a_permission_by_name_holds_for_no_kernel_among_the_notes() {
     let done = house.run(&["run", "n.md"]);
     is_asked(&done, "notes/venv/share/jupyter/kernels/python3/kernel.json");
     assert!(!house.path("evil").exists() && !house.path("own").exists());
-    // As earlier versions kept it: by name alone.
+    // Earlier versions stored permissions by name alone.
     house.run(&["kernels", "deep/er/m.md", "--use", "embedded"]).good();
     let done = house.run(&["run", "deep/er/m.md", "--kernel", "python3"]);
     is_asked(&done, "notes/venv");
@@ -123,11 +123,11 @@ fn a_cell_plants_a_kernel_for_another_note() {
     let notes = [("venv.md", plant(".venv/share/jupyter")), ("plant.md", plant("jupyter"))];
     let house = House::with(&[("n.md", NOTE), ("venv.md", &notes[0].1), ("plant.md", &notes[1].1)]);
     house.run(&["kernels", "n.md"]).good();
-    // An environment beside the note is found by itself, so no cell makes one.
+    // An environment beside the note is found automatically, so no cell may create one.
     let refused = house.run(&["run", "venv.md"]).code(1);
     assert!(refused.text().contains("Permission denied: '.venv'"), "{refused:?}");
     assert!(!house.path("notes/.venv").exists());
-    // Elsewhere it may write what it likes, and what it wrote is asked about.
+    // Elsewhere a cell may write files, but a kernel that it wrote needs permission.
     house.run(&["run", "plant.md"]).good();
     assert!(house.path("notes/jupyter/kernels/python3/kernel.json").exists(), "the cell wrote it");
     let mut command = house.command(&["run", "n.md", "--kernel", "python3"]);
@@ -143,7 +143,7 @@ fn a_relative_path_or_jupyter_path_leads_to_nothing_among_the_notes() {
     fs::set_permissions(house.path("notes/python"), fs::Permissions::from_mode(0o755)).expect("set");
     let spec = json!({"argv": ["./python", "-m", "ipykernel_launcher"], "language": "python"});
     house.write(".local/share/jupyter/kernels/python3/kernel.json", spec.to_string().as_bytes());
-    // A program that is named from the note's folder on is none, and nor is an empty entry of the path.
+    // A program path relative to the note's folder isn't used, and neither are empty entries of `PATH`.
     let spec = json!({"argv": ["python", "-m", "ipykernel_launcher"], "language": "python"});
     house.write("notes/jupyter/kernels/python3/kernel.json", spec.to_string().as_bytes());
     let mut command = house.command(&["run", "n.md", "--kernel", "python3"]);

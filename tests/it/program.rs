@@ -1,5 +1,5 @@
-//! The program under test as a shell has it: words and input go in, output, errors and an exit code come out. It
-//! knows nothing of the program's inside but that `W/lock` tells who owns a workspace.
+//! The program under test as a shell sees it: arguments and input go in; output, errors and an exit code come out. This
+//! module knows no internals of the program except that `W/lock` names the owner of a workspace.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_tracebook-under-test");
-/// A command that takes longer hangs.
+/// A command that takes longer than this is considered hung.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A folder of its own with a workspace `W` that may be there or not.
+/// A temporary folder with a workspace `W`, which may not exist yet.
 pub(crate) struct House {
     dir: tempfile::TempDir,
 }
@@ -49,7 +49,7 @@ impl House {
         fs::read(self.path(name)).unwrap_or_else(|error| panic!("{error}: {name}"))
     }
 
-    /// The program, in this folder, with nothing of the tester's own surroundings.
+    /// The program in this folder, without the tester's own environment.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(PROGRAM);
         self.surround(&mut command, words);
@@ -73,7 +73,7 @@ impl House {
         self.fed(words, b"")
     }
 
-    /// The same with standard input.
+    /// Runs a command with standard input.
     pub(crate) fn fed(&self, words: &[&str], input: &[u8]) -> Done {
         finish(self.command(words), input)
     }
@@ -87,12 +87,12 @@ impl House {
         self.run(&["cat", note]).good().out
     }
 
-    /// One splice from a process of its own.
+    /// Applies one splice in a separate process.
     pub(crate) fn edit(&self, note: &str, at: usize, delete: usize, insert: &str) {
         self.fed(&["edit", note], line(at, delete, insert).as_bytes()).good();
     }
 
-    /// `edit NOTE` held open on a pipe: the process that owns the workspace until it is ended.
+    /// Starts `edit NOTE` on an open pipe, which owns the workspace until it ends.
     pub(crate) fn owner(&self, note: &str) -> Owner {
         let owner = self.guest(note);
         let pid = owner.child.id();
@@ -104,7 +104,7 @@ impl House {
         owner
     }
 
-    /// The same beside an owner.
+    /// Starts `edit NOTE` beside an owner.
     pub(crate) fn guest(&self, note: &str) -> Owner {
         let mut child = self.command(&["edit", note]).spawn().expect("started");
         let (told, acks) = channel();
@@ -119,7 +119,7 @@ pub(crate) fn line(at: usize, delete: usize, insert: &str) -> String {
     serde_json::json!({"at": at, "delete": delete, "insert": insert}).to_string() + "\n"
 }
 
-/// A process that types into a note, and mostly holds the workspace. Killed when dropped.
+/// A process that edits a note and usually owns the workspace. Killed on drop.
 pub(crate) struct Owner {
     child: Child,
     input: Option<ChildStdin>,
@@ -127,7 +127,7 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    /// Types, and waits until it is said to be on disk.
+    /// Sends an edit and waits until it's acknowledged as durable.
     pub(crate) fn types(&mut self, at: usize, delete: usize, insert: &str) {
         let input = self.input.as_mut().expect("not ended");
         input.write_all(line(at, delete, insert).as_bytes()).expect("taken");
@@ -135,12 +135,12 @@ impl Owner {
         assert!(ack.ends_with(",\"durable\":true}"), "{ack}");
     }
 
-    /// The end of its input.
+    /// Closes its input.
     pub(crate) fn close(&mut self) {
         drop(self.input.take());
     }
 
-    /// The end of its input, and so of it.
+    /// Closes its input and waits for a clean exit.
     pub(crate) fn end(mut self) {
         self.close();
         let code = wait(&mut self.child, PATIENCE).expect("the owner ends with its input");
@@ -160,7 +160,7 @@ impl Drop for Owner {
     }
 }
 
-/// What a command left behind.
+/// The exit code, output and errors of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Done {
     pub(crate) code: i32,
@@ -175,14 +175,14 @@ impl Done {
         self
     }
 
-    /// Done, without a word of complaint.
+    /// Asserts exit code 0 without any error output.
     #[track_caller]
     pub(crate) fn good(self) -> Done {
         assert_eq!(self.err, "");
         self.code(0)
     }
 
-    /// Refused with this code, in one sentence that names `about`, and nothing on standard output.
+    /// Asserts a refusal with this code and one sentence that contains `about`.
     #[track_caller]
     pub(crate) fn refused(self, code: i32, about: &str) -> Done {
         let sentence = self.err.strip_prefix("tracebook: ").and_then(|rest| rest.strip_suffix('\n'));
@@ -219,12 +219,12 @@ fn wait(child: &mut Child, patience: Duration) -> Option<i32> {
     None
 }
 
-/// Runs a command to its end; one that hangs is killed and fails the test.
+/// Runs a command to its end. A command that hangs is killed and fails the test.
 pub(crate) fn finish(command: Command, input: &[u8]) -> Done {
     finish_within(command, input, PATIENCE)
 }
 
-/// The same for a command that may take this long.
+/// Like `finish`, with this time limit.
 pub(crate) fn finish_within(mut command: Command, input: &[u8], patience: Duration) -> Done {
     let mut child = command.spawn().unwrap_or_else(|error| panic!("{error}: {command:?}"));
     let mut stdin = child.stdin.take().expect("piped");
@@ -238,7 +238,7 @@ pub(crate) fn finish_within(mut command: Command, input: &[u8], patience: Durati
             let mut bytes = Vec::new();
             stderr.read_to_end(&mut bytes).map(|_| bytes)
         });
-        // Who refuses at once does not read: that is no failure here.
+        // A command that refuses at once doesn't read its input, which isn't a failure here.
         scope.spawn(move || stdin.write_all(input));
         let code = wait(&mut child, patience);
         (out.join().expect("read").expect("read"), err.join().expect("read").expect("read"), code)
@@ -248,7 +248,7 @@ pub(crate) fn finish_within(mut command: Command, input: &[u8], patience: Durati
     Done { code, out, err }
 }
 
-/// Looks again and again for up to ten seconds.
+/// Waits up to a minute until a condition holds.
 #[track_caller]
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(60);
@@ -258,10 +258,10 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A file as it stands: bytes, modification time, inode.
+/// A file's bytes, modification time and inode.
 pub(crate) type Stand = (Vec<u8>, i64, i64, u64);
 
-/// Every ordinary file below a folder by its path, hidden folders left out.
+/// The regular files below a folder by path, without hidden folders and files of 32 MiB or more.
 pub(crate) fn files(folder: &Path) -> BTreeMap<String, Stand> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -281,17 +281,17 @@ pub(crate) fn files(folder: &Path) -> BTreeMap<String, Stand> {
     found
 }
 
-/// The files' bytes alone.
+/// The bytes of the files below a folder, by path.
 pub(crate) fn bytes(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     files(folder).into_iter().map(|(path, stand)| (path, stand.0)).collect()
 }
 
-/// Whether what cannot be shown here is a failure: on the project's own machine.
+/// Whether missing test requirements are failures, as on the project's own machine.
 pub(crate) fn strict() -> bool {
     std::env::var_os("TRACEBOOK_CI").is_some_and(|value| value == "1")
 }
 
-/// A folder of the shared data; `None`, and said so, when it is not on this machine.
+/// A folder of the shared data, or `None` with a message if it isn't on this machine.
 pub(crate) fn shared(name: &str) -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let data = std::env::var_os("TRACEBOOK_DATA").map_or_else(|| here.join("../../shared/data"), PathBuf::from);
@@ -304,7 +304,7 @@ pub(crate) fn shared(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// Bytes that nobody else has.
+/// Pseudorandom bytes that depend on the seed and the size.
 pub(crate) fn noise(seed: u8, size: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(seed) << 17 ^ size as u64;
     let mut next = || {

@@ -1,4 +1,4 @@
-//! Search for programs: what an agent's tool asks, and documents beside notes.
+//! Search for programs: the queries of an agent's tool, and documents beside notes.
 
 use engine::{Command, Session};
 use host::search::{IndexedPassage, NoteText, PassageKind, SearchFilters, SearchRequest, SearchService, SearchSource};
@@ -10,7 +10,7 @@ use store::DocId;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Documents as a later part of the program keeps them.
+/// An in-memory search source for documents of other kinds.
 #[derive(Clone, Default)]
 pub(crate) struct Kept(pub(crate) Arc<Mutex<Vec<NoteText>>>);
 
@@ -94,7 +94,7 @@ fn steps_and_experiences_are_found_beside_notes() {
     };
     assert_eq!(addresses(&search, "tide", &birds).len(), 2);
     assert_eq!(addresses(&search, "tide", &SearchFilters { before: Some("2026-11-22".to_owned()), ..birds }).len(), 0);
-    // Where it comes from.
+    // Each hit names its origin.
     let found = search.recall("tide table", &of(&[PassageKind::Run]), 1).expect("an answer").remove(0);
     assert_eq!((found.address.as_str(), found.kind, found.title.as_str()), ("run-7#s1", "run", "Morning count"));
     assert_eq!((found.volume.as_str(), found.document, found.modified), ("notes", DocId([1; 16]), 1_795_305_600_000));
@@ -104,16 +104,16 @@ fn steps_and_experiences_are_found_beside_notes() {
     assert!(
         search.recall("x", &SearchFilters { after: Some("soon".to_owned()), ..SearchFilters::default() }, 1).is_err()
     );
-    // The same by a user's words.
+    // The same search with a user's query syntax.
     let hits = search
         .search_blocking(SearchRequest { text: "in:memory herons".to_owned(), limit: 9, ..SearchRequest::default() })
         .expect("found")
         .hits;
     assert_eq!(hits.iter().map(|hit| hit.link_address()).collect::<Vec<_>>(), ["memory#e1"]);
 
-    // Nothing fits: that is the answer.
+    // A query without matches has an empty answer.
     assert_eq!(addresses(&search, "zyzzyva quagga", &SearchFilters::default()), Vec::<String>::new());
-    // An index that is made again has them, too; what is gone is gone.
+    // A rebuilt index has these documents, too; removed ones are gone.
     search.rebuild(PATIENCE).expect("made again");
     assert_eq!(addresses(&search, "herons", &of(&[PassageKind::Run])), ["run-7#s2"]);
     kept.0.lock().unwrap().remove(0);
@@ -146,11 +146,11 @@ fn a_burst_of_keys_is_one_change_of_the_index() {
             driver.wait(Duration::from_millis(5));
         }
     }
-    // One in half a second, and no more of them where the machine is slow.
+    // At most one index update per half second, even on a slow machine.
     let most = 2 + begun.elapsed().as_millis() / 500;
     let changes = driver.search().freshness().revision - before;
     assert!(u128::from(changes) <= most, "{changes} changes of the index, {most} would do");
-    // Whoever asks for it waits for no pause.
+    // A search doesn't wait for the pause.
     let last = "buzzard ".to_owned();
     driver.run_command(Command::Edit { note, at: 8, delete: 0, insert: last }).expect("typed");
     while !driver.session().is_saved() {

@@ -1,4 +1,4 @@
-//! The session as a list of inputs and what comes of them, on a world in memory (`twin.rs`).
+//! The session as a sequence of inputs and their results, on an in-memory world (`twin.rs`).
 
 mod agents;
 mod attached;
@@ -24,7 +24,7 @@ use engine::Command;
 use store::disk::{CommitFault, DiskReader};
 use store::{BlockId, DocId, ExecutionStatus};
 
-/// How many changes of this document were made durable.
+/// The number of changes of this document that were made durable.
 fn changes(twin: &Twin, doc: DocId) -> usize {
     twin.sent.iter().filter(|(of, _)| *of == doc).count()
 }
@@ -213,7 +213,7 @@ fn typing_a_fence_makes_a_cell() {
     assert_eq!(twin.note(note).cell_code(cell), Some("x = 1\n"));
     twin.settle();
     twin.check_settled(note, "a.md");
-    // Breaking the fence makes it text again, mending it a cell; the id is the same.
+    // Breaking the fence turns the cell into text; repairing it restores the cell with the same id.
     let fence = twin.text(note).find("```\n\n").expect("the closing fence");
     twin.edit(note, fence, 1, "");
     assert_eq!(cells_of(&twin, note), []);
@@ -259,7 +259,7 @@ fn typing_a_line_right_before_a_cell_letter_by_letter() {
     let (mut twin, note) = Twin::on("```python\n1\n```\n");
     let cell = cells_of(&twin, note)[0];
     for (at, letter) in "text\n".chars().enumerate() {
-        // Without a line end the fence is not at the start of its line: for a moment there is no cell.
+        // Before the line end is typed, the fence isn't at the start of a line, so there is no cell.
         twin.edit(note, at, 0, &letter.to_string());
         twin.check(note);
     }
@@ -362,7 +362,7 @@ fn undo_leaves_what_others_wrote() {
     twin.settle();
     twin.outside("a.md", Some("zero\none\ntwo OURS\nthree theirs\n"));
     twin.settle();
-    // What they removed is a step of its own: it can be had back, and then ours below it.
+    // Their deletion is an undo step of its own; below it is ours.
     assert_eq!(undo(&mut twin, note), "zero\none\ntwo ours\nthree theirs\n");
     assert_eq!(undo(&mut twin, note), "zero\none\ntwo\nthree theirs\n");
     assert_eq!(twin.command(Command::Undo { note }).expect_err("rejected").0, "nothing to undo");

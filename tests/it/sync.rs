@@ -1,5 +1,5 @@
-//! Sync through the program's binary: two devices and a hub between them, each command a process of its own, so that
-//! all that is not done at its end is done by the next.
+//! Sync through the program's binary: two devices and a hub between them. Each command is a separate process, so work
+//! that isn't done when one ends is done by the next.
 
 mod devices;
 mod files;
@@ -13,7 +13,7 @@ use store::disk::{DiskReader, SqliteReader};
 struct Hub {
     child: Child,
     at: String,
-    /// Read from as long as the hub writes.
+    /// The hub's output, kept open as long as the hub writes.
     _out: BufReader<ChildStdout>,
 }
 
@@ -43,7 +43,7 @@ impl Drop for Hub {
     }
 }
 
-/// Two devices that share a volume: each a house of its own.
+/// Two devices that share a volume, each in a house of its own.
 struct Two {
     _hub: Hub,
     one: House,
@@ -64,14 +64,14 @@ impl Two {
         pair
     }
 
-    /// Both sync until both know all.
+    /// Syncs both devices until both have everything.
     fn settle(&self) {
         for house in [&self.one, &self.two, &self.one, &self.two] {
             now(house);
         }
     }
 
-    /// What follows happens on each device without the other.
+    /// Pauses sync on both devices, so that they work apart.
     fn apart(&self) {
         for house in [&self.one, &self.two] {
             house.run(&["sync", "pause"]).good();
@@ -113,7 +113,7 @@ const NOTES: &[(&str, &str)] = &[
 #[test]
 fn a_volume_goes_from_one_device_to_another_and_edits_go_both_ways() {
     let both = Two::new(NOTES);
-    // Each edits what the other also edits, another program on one side.
+    // Each device edits what the other also edits; on one side another program does.
     both.one.write("notes/plan.md", b"# The plan\n\nOne, two.\n\n```python\nprint(6 * 7)\n```\n\nThe end.\n");
     both.two.edit("plan.md", "# Plan\n\nOne, two.".len() - 1, 0, ", three");
     both.two.run(&["new", "from/two.md"]).good();
@@ -121,7 +121,7 @@ fn a_volume_goes_from_one_device_to_another_and_edits_go_both_ways() {
     both.same();
     let plan = String::from_utf8(both.two.cat("plan.md")).expect("text");
     assert!(plan.starts_with("# The plan\n\nOne, two, three."), "{plan}");
-    // Each can say what the other changed: the note before and after.
+    // Each device can show what the other changed: the note before and after.
     let merges = both.one.json(&["sync", "merges"]);
     let plan = merges.as_array().expect("a list").iter().find(|one| one["path"] == "plan.md").expect("an entry");
     let number = plan["number"].to_string();
@@ -134,7 +134,7 @@ fn a_volume_goes_from_one_device_to_another_and_edits_go_both_ways() {
     let state = both.one.json(&["sync", "status", "plan.md"]);
     assert!(state["address"].as_str().is_some_and(|at| at.starts_with("automerge:")), "{state}");
     assert_eq!(state["heads"], both.two.json(&["sync", "status", "plan.md"])["heads"]);
-    // What a cell printed is seen elsewhere.
+    // A cell's output is visible on the other device.
     both.one.run(&["run", "plan.md"]).good();
     both.settle();
     let printed = both.two.run(&["outputs", "plan.md"]).good().text();
@@ -198,7 +198,7 @@ fn without_a_hub_work_goes_on_and_it_is_no_error() {
     assert!(house.json(&["sync", "status"])["hubs"].as_array().expect("a list").is_empty());
 }
 
-/// All bytes below a folder, and those of the documents in its database once more, unpacked.
+/// All bytes below a folder, plus its database's documents in uncompressed form.
 fn everything(folder: &std::path::Path) -> Vec<u8> {
     let mut all: Vec<u8> = bytes(folder).into_values().flatten().collect();
     let reader = SqliteReader::open(folder).expect("a database");
@@ -217,7 +217,7 @@ fn holds(bytes: &[u8], word: &str) -> bool {
 fn what_was_said_and_done_goes_along_and_what_is_secret_does_not() {
     let both = Two::new(&[("plan.md", "planted-in-a-note\n")]);
     let (one, two) = (&both.one, &both.two);
-    // What stays: a key, the configuration, settings, another volume and what was said there.
+    // What isn't synced: a key, the configuration, settings, another volume and its sessions.
     let secret = |words: &[&str], input: &[u8]| {
         let mut command = one.command(words);
         command.env("TRACEBOOK_KEYRING", "off");
@@ -225,7 +225,7 @@ fn what_was_said_and_done_goes_along_and_what_is_secret_does_not() {
     };
     secret(&["secrets", "set", "MY_KEY"], b"planted-as-a-key\n");
     one.write("W/config.yaml", b"llm:\n  default_provider: planted-in-the-configuration\n");
-    // What goes: a session with a run and its steps.
+    // What is synced: a session with a run and its steps.
     let context = serde_json::json!({"version": 1, "savedAt": 5, "fileUri": "plan.md", "messages": [
         {"role": "user", "content": "planted-in-a-session"}, {"role": "assistant", "content": "yes"}]});
     let session = one.fed(&["sessions", "--import", "-"], context.to_string().as_bytes());
@@ -244,7 +244,7 @@ fn what_was_said_and_done_goes_along_and_what_is_secret_does_not() {
     let runs = two.run(&["runs", "--json"]).good().lines();
     assert_eq!((runs.len(), &runs[0]["prompt"]), (1, &serde_json::json!("planted-in-a-run")));
     assert!(two.run(&["steps", "last", "--json"]).good().text().contains("planted-in-a-step"));
-    // Nothing else is with the hub, nor with the other device.
+    // Neither the hub nor the other device has anything else.
     for folder in [one.path("H"), two.path("W")] {
         let all = everything(&folder);
         for word in ["planted-in-a-note", "planted-in-a-session", "planted-in-a-run", "planted-in-a-step"] {
@@ -268,21 +268,21 @@ fn what_waits_for_a_hub_that_is_away_is_said_and_nothing_else() {
     let volume = one.json(&["sync", "status"])["hubs"][0]["volumes"][0].clone();
     assert_eq!((&volume["state"], &volume["behind"]), (&"All sent".into(), &0.into()));
     assert!(volume["seen"].as_u64().is_some_and(|at| at > 1_700_000_000_000), "{volume}");
-    // Asking changes nothing, also while it is called in vain.
+    // Asking for the state changes nothing, even during a failed call.
     one.run(&["sync", "now", "--for", "1"]).code(1);
     assert!(state(&["plan.md"]).starts_with("plan.md: All sent, hub last seen 20"), "{}", state(&["plan.md"]));
     one.edit("plan.md", 0, 0, "Later. ");
     assert!(state(&[]).contains("\n  notes: Saved here, not sent yet\n"), "{}", state(&[]));
     assert!(state(&["plan.md"]).starts_with("plan.md: Saved here, not sent yet\n"));
     assert!(state(&["other.md"]).starts_with("other.md: All sent, "));
-    // What another program writes waits, too, once it was looked at.
+    // Another program's edit also waits, once it has been noticed.
     one.write("notes/other.md", b"# Another\n");
     one.cat("other.md");
     crate::program::until("it waits", || state(&[]).contains("\n  notes: Saved here, 2 not sent yet\n"));
-    // Killed and started again, it is known as before.
+    // The state is the same after a kill and a restart.
     one.owner("plan.md").kill();
     assert!(state(&[]).contains("\n  notes: Saved here, 2 not sent yet\n"), "{}", state(&[]));
-    // The hub is back: all was sent.
+    // The hub is back, and everything is sent.
     let _hub = Hub::at(&one, &listen);
     now(&one);
     assert!(

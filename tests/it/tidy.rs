@@ -1,9 +1,9 @@
-//! The house rules of ARCHITECTURE.md, held as a test: who may import whom, what the sources may name, how large crates
-//! and their import cycles are, how types are named, that manifests and licences are in order. It reads manifests,
-//! sources and documents only.
+//! The rules of ARCHITECTURE.md as a test: which crate may import which, which names the sources may use, the size of
+//! crates and of their import cycles, type names, and the state of manifests and licenses. The test reads only
+//! manifests, sources and documents.
 //!
-//! A rule is a row of a table. A failure names the rule, the place and what to do. An exemption is a row too: it
-//! carries its reason, and fails when nothing needs it any more.
+//! Each rule is a row of a table. A failure names the rule, the place and what to do. An exemption is a row, too: it
+//! has a reason, and fails when nothing needs it.
 
 mod circles;
 mod documents;
@@ -23,7 +23,7 @@ use spdx::{Expression, Licensee, ParseMode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-/// A crate of the workspace, the floor it stands on, and the crates it uses. An arrow only points to a lower floor.
+/// A workspace crate, its layer, and the crates that it uses. Dependencies only point to lower layers.
 const INSIDE: &[(u32, &str, &[&str])] = &[
     (0, "embed", &[]),
     (0, "guarded", &[]),
@@ -144,17 +144,17 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
     (11, "tests", &["agent", "bench", "text", "ui", "window"]),
 ];
 
-/// The crates that decide without IO.
+/// The crates that do no I/O.
 const PURE: &[&str] = &["agent", "collection", "engine", "text"];
 
 /// The crates that draw, and those that must not.
 const DRAWN: &[&str] = &["agent_ui", "editor", "notebook", "ui", "window"];
 const HEADLESS: &[&str] = &["cli", "export", "host"];
 
-/// The crates that ask the host: program, window, command line and what they are made of.
+/// The crates that use the host: program, window, command line and their parts.
 const APP: &[&str] = &["agent_ui", "cli", "editor", "export", "notebook", "tracebook", "ui", "window"];
 
-/// What crates must never reach, however long the way.
+/// Crates that must not be reachable from others, even indirectly.
 const UNREACHABLE: &[(&[&str], &[&str], &str)] = &[
     (
         &["store"],
@@ -196,7 +196,7 @@ const UNREACHABLE: &[(&[&str], &[&str], &str)] = &[
     (&["system"], &["serde_json", "tokio", "automerge", "rusqlite", "egui"], "it imports nothing"),
 ];
 
-/// What crates must not name in their own manifests, though what they use may.
+/// Crates that others must not name in their own manifests, though their dependencies may.
 const NOT_IN_MANIFEST: &[(&[&str], &[&str], &str)] = &[
     (
         &["store"],
@@ -221,36 +221,36 @@ const NOT_IN_MANIFEST: &[(&[&str], &[&str], &str)] = &[
     ),
 ];
 
-/// The largest crate, in lines without tests and benches.
+/// The maximum size of a crate, in lines without tests and benches.
 const LARGEST_CRATE_LINES: usize = 25_000;
 
-/// Larger crates, the most lines each may have, and why it is larger. A row only shrinks.
+/// Larger crates, the maximum number of lines of each, and the reason. A row may only shrink.
 const LARGE_CRATES: &[(&str, usize, &str)] = &[];
-/// How far below its row a crate may be before the row has to follow.
+/// How many lines a crate may be below its row before the row must be reduced.
 const CEILING_SLACK_LINES: usize = 500;
 
-/// The most files of one crate that import each other in a circle.
+/// The maximum number of files of one crate that import each other in a cycle.
 const LARGEST_IMPORT_CYCLE_FILES: usize = 10;
 
-/// Crates with a larger circle, and how many files it has. A row only shrinks.
+/// Crates with a larger cycle, and its number of files. A row may only shrink.
 const LARGE_IMPORT_CYCLES: &[(&str, usize)] = &[];
 
 /// The files whose functions see the whole session: dispatch and queries. All other functions of the session belong to
-/// one aggregate and take those they need as arguments.
+/// one aggregate and take the others that they need as arguments.
 const WHOLE_SESSION_FILES: &[&str] = &["engine/src/session.rs", "engine/src/session/queries.rs"];
 
-/// The number of files in which the window's root object has methods. All other methods belong to a group of its state
-/// and take the groups they need. It only shrinks.
+/// The maximum number of files in which the window's root object has methods. All other methods belong to a group of
+/// its state and take the groups that they need. The number may only shrink.
 const MAX_APP_WINDOW_FILES: usize = 12;
 
-/// ARCHITECTURE.md is read in one sitting.
+/// The maximum size of ARCHITECTURE.md, so that it can be read in one sitting.
 const MAX_ARCHITECTURE_BYTES: usize = 16_000;
 
-/// The most type names, in percent of all, that are one word, and that are declared in several files.
+/// The maximum share of type names that are one word, and that are declared in several files, in percent of all.
 const MAX_ONE_WORD_TYPES_PERCENT: usize = 35;
 const MAX_REPEATED_TYPES_PERCENT: usize = 8;
 
-/// What the sources of a folder must not name outside the listed files (a name ending in `/` is a folder).
+/// Words that the sources of a folder must not use outside the listed files (a name ending in `/` is a folder).
 struct Ban {
     within: &'static [&'static str],
     words: &'static [&'static str],
@@ -258,7 +258,7 @@ struct Ban {
     except: &'static [(&'static str, &'static str)],
 }
 
-/// The sources of `PURE` and of `APP`.
+/// The source folders of `PURE` and of `APP`.
 const PURE_FOLDERS: &[&str] = &["engine/src/", "engine/text/src/", "engine/agent/src/", "engine/collection/src/"];
 const APP_FOLDERS: &[&str] = &[
     "app/src/",
@@ -371,7 +371,7 @@ const BANS: &[Ban] = &[
     },
 ];
 
-/// What no source may hold.
+/// Text that no source may contain, and what to do instead.
 const NOWHERE: &[(&str, &str)] = &[
     ("todo!", "finish it, or say in an issue that it is not there"),
     ("unimplemented!", "finish it, or say in an issue that it is not there"),
@@ -379,19 +379,19 @@ const NOWHERE: &[(&str, &str)] = &[
     ("#[ignore", "a test runs or is not there; make it short, or give it a condition that it prints"),
 ];
 
-/// Names that say nothing about what a file holds.
+/// File names that don't say what a file contains.
 const NAMELESS: &[&str] = &["mod", "util", "utils", "common", "helper", "helpers", "misc"];
 
 const WIDEST: usize = 120;
 const LONGEST: usize = 1000;
 
-/// Files that may be longer than `LONGEST` lines: flat tables, or the one reducer.
+/// Files that may be longer than `LONGEST` lines: flat tables, or the single reducer.
 const LONG: &[(&str, &str)] = &[("engine/src/commands.rs", "the one table of commands")];
 
-/// The closed enums: a new variant must stop the build wherever one is handled.
+/// The closed enums: a new variant must break the build wherever the enum is handled.
 const CLOSED: &[&str] = &["Command", "Event", "Effect", "SessionInput"];
 const CLOSED_WITHIN: &[&str] = &["engine/src/", "engine/agent/src/", "engine/host/src/", "app/"];
-/// Beside a `_ =>` in such a match, with the reason why it is right there.
+/// The marker beside a `_ =>` in such a match, followed by the reason.
 const MARKER: &str = "tidy: open because";
 
 fn report(rule: &str, found: &[String]) {
@@ -716,7 +716,7 @@ fn manifests_take_versions_and_lints_from_the_workspace() {
     report("One version of each dependency and one set of lints, in the workspace's manifest.", &found);
 }
 
-/// What deny.toml allows, read line by line as its head says.
+/// The contents of deny.toml, read line by line as its header says.
 #[derive(Default)]
 struct Deny {
     allow: Vec<String>,

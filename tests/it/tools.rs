@@ -1,4 +1,4 @@
-//! Tools as the loop calls them: jobs go in, outcomes come out. Files, shell, Python, git, the network.
+//! Tools as the agent loop calls them: jobs in, outcomes out. Files, shell, Python, git, the network.
 
 mod fetch;
 mod files;
@@ -18,10 +18,10 @@ use std::time::Duration;
 use store::BlobHash;
 use store::disk::BlobStore;
 
-/// Longer than any job of these tests may take.
+/// The time limit of any job in these tests.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A volume, a workspace and a home with a key in it, each a folder of its own.
+/// A volume, a workspace, and a home with a key in it, each a folder of its own.
 pub(crate) struct Bench {
     dir: tempfile::TempDir,
     pub(crate) tools: ToolRunner,
@@ -92,7 +92,7 @@ impl Bench {
         ToolJob::Python { root: self.root(), code: code.to_owned(), seconds, web: None }
     }
 
-    /// Whether there are walls here. Where there are none, jobs that need them are refused, which is looked at.
+    /// Whether this machine has a sandbox. Without one, asserts that jobs that need it are refused.
     pub(crate) fn confined(&self) -> bool {
         let Err(why) = self.tools.check_confinement() else { return true };
         assert!(!strict(), "no sandbox on this machine, and it is asked for: {why}");
@@ -102,7 +102,7 @@ impl Bench {
         false
     }
 
-    /// Processes whose working folder is the volume.
+    /// The number of processes whose working folder is in the volume.
     pub(crate) fn left(&self) -> usize {
         let root = self.root();
         let all = std::fs::read_dir("/proc").expect("listed").flatten();

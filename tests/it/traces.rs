@@ -1,5 +1,5 @@
-//! What two people typed into one text at the same time, as it was recorded, typed again on two devices with a hub
-//! between them, which now and then have no network: the text at the end is the known one.
+//! A recorded trace of two people typing into one text at the same time, replayed on two devices with a hub between
+//! them that are sometimes offline: the final text is the recorded one.
 
 use crate::program::{shared, strict};
 use engine::{Command, Session, SyncStatus};
@@ -12,18 +12,18 @@ use std::time::{Duration, Instant};
 use store::DocId;
 
 const PATIENCE: Duration = Duration::from_secs(120);
-/// So many keys are typed on a user's machine; in CI, and with `TRACEBOOK_WHOLE`, all of them, which takes minutes.
+/// The number of keys typed on a user's machine. CI and `TRACEBOOK_WHOLE` type all of them, which takes minutes.
 const SHORT: usize = 3_000;
-/// Each device loses its network once in so many of its keys.
+/// Each device goes offline once per this number of its keys.
 const ALONE: usize = 1_100;
 
-/// A letter, by its number.
+/// The number of a letter.
 type Id = usize;
 
-/// One key.
+/// A keystroke.
 #[derive(Clone, Debug)]
 enum Key {
-    /// Letters behind another one, or at the beginning; before which one they were written.
+    /// Inserts letters after `left` (`None`: at the start), originally before `right`.
     Insert {
         left: Option<Id>,
         right: Option<Id>,
@@ -35,28 +35,28 @@ enum Key {
     },
 }
 
-/// What one person typed at once.
+/// The keys of one transaction of one person.
 #[derive(Debug)]
 struct Typed {
     agent: usize,
-    /// How much of each one's typing they had seen.
+    /// How many of each person's transactions the typist had seen.
     seen: [usize; 2],
     keys: Vec<Key>,
 }
 
-/// A text that remembers which letter is which, also those that are gone.
+/// A text that tracks the identity of its letters, including deleted ones.
 #[derive(Clone, Default)]
 struct Letters {
     all: Vec<(Id, bool)>,
-    /// A place, and how many letters that are there stand before it.
+    /// A cached position, and the number of visible letters before it.
     near: (usize, usize),
-    /// Where a letter was found last.
+    /// The position of the letter that was found last.
     found: usize,
     length: usize,
 }
 
 impl Letters {
-    /// The place of the letter that has so many before it; behind the last one where there is none.
+    /// The position of the visible letter that has `count` before it, or the end if there is none.
     fn nth(&mut self, count: usize) -> usize {
         let (mut at, mut before) = self.near;
         while before > count {
@@ -71,7 +71,7 @@ impl Letters {
         at
     }
 
-    /// How many letters that are there stand before a place.
+    /// The number of visible letters before a position.
     fn before(&mut self, place: usize) -> usize {
         let (mut at, mut before) = self.near;
         while at > place {
@@ -122,7 +122,7 @@ impl Letters {
         true
     }
 
-    /// Takes over what somebody typed. Gives the splices of the text that this comes to.
+    /// Applies a keystroke. Returns the text splices that it results in.
     fn take(&mut self, key: &Key) -> Vec<(usize, usize, String)> {
         match key {
             Key::Insert { left, first, text, .. } => {
@@ -150,7 +150,7 @@ impl Letters {
     }
 }
 
-/// The recorded trace: what was typed, all letters by number, and the text at the end.
+/// Reads the recorded trace: what was typed, all letters by number, and the final text if the trace is complete.
 fn recorded(file: &Path, most: usize) -> (Vec<Typed>, Vec<u8>, Option<String>) {
     let plain = std::process::Command::new("gzip").arg("-dc").arg(file).output().expect("gzip");
     let trace: Value = serde_json::from_slice(&plain.stdout).expect("JSON");
@@ -211,7 +211,7 @@ fn recorded(file: &Path, most: usize) -> (Vec<Typed>, Vec<u8>, Option<String>) {
 struct Device {
     driver: Driver,
     _folder: tempfile::TempDir,
-    /// Its text, letter by letter, and how much of the other's typing is in it.
+    /// Its text, letter by letter, and how many of the other's transactions it contains.
     letters: Letters,
     heard: usize,
     typed: usize,
@@ -239,7 +239,7 @@ impl Device {
         self.session().note(note).map(engine::Note::text).unwrap_or_default()
     }
 
-    /// Finds out how much of the other's typing has come.
+    /// Finds out how much of the other's typing has arrived.
     fn learn(&mut self, note: DocId, theirs: &[&Typed], letters: &[u8]) {
         let revision = self.session().note(note).map_or(0, engine::Note::revision);
         if revision == self.revision {
@@ -248,7 +248,7 @@ impl Device {
         let text = self.text(note);
         let (mut now, mut heard) = (self.letters.clone(), self.heard);
         while now.length != text.len() || now.text(letters) != text {
-            // Keys of what was typed at once may come one by one: then the rest is waited for.
+            // The keys of a transaction may arrive one by one; then this waits for the rest.
             let Some(next) = theirs.get(heard) else { return };
             next.keys.iter().for_each(|key| _ = now.take(key));
             heard += 1;
@@ -256,12 +256,12 @@ impl Device {
         (self.letters, self.heard, self.revision) = (now, heard, revision);
     }
 
-    /// Whether it is known what of the other's typing the text here holds.
+    /// Whether it's known which of the other's typing the text contains.
     fn is_learned(&self, note: DocId) -> bool {
         self.revision == self.session().note(note).map_or(0, engine::Note::revision)
     }
 
-    /// Types what one person typed, where it belongs in the text as it is here.
+    /// Types a transaction at its place in this device's text.
     fn types(&mut self, note: DocId, typed: &Typed) {
         for key in &typed.keys {
             for (at, delete, insert) in self.letters.take(key) {
@@ -302,7 +302,7 @@ fn two_people_type_as_they_once_did() {
     if let Some(end) = end {
         assert_eq!(expected, end, "the trace is read as it is meant");
     }
-    // Which letters are whose: those of the other must have come before something is typed beside them.
+    // Who typed each letter: the other's letters must have arrived before text is typed next to them.
     let mut whose = vec![(0, 0); letters.len()];
     for (agent, typed) in by.iter().enumerate() {
         for (rank, one) in typed.iter().enumerate() {

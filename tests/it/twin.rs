@@ -1,5 +1,5 @@
-//! The host's twin for tests: performs effects on a disk and a folder in memory, and tells what came of it. Each piece
-//! of work is a step of its own, so a test chooses in which order the world answers. No threads, no clock, no sleep.
+//! A stand-in for the host in tests: performs effects on an in-memory disk and folder, and reports the results. Each
+//! piece of work is a separate step, so a test chooses the order of answers. No threads, no clock, no sleep.
 
 use agent::model_call::{ModelCallId, ModelRequest};
 use agent::tool_job::ToolJob;
@@ -25,35 +25,35 @@ pub(crate) const ROOT: &str = "/u/v";
 /// A folder of plain files: bytes and modification time by path.
 pub(crate) type Files = BTreeMap<PathBuf, (Vec<u8>, i64)>;
 
-/// What outlives a process.
+/// The state that outlives a process.
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) disk: MemoryDisk,
     pub(crate) files: Files,
-    /// The last modification time that a file was given: none comes twice.
+    /// The latest modification time given to a file; each time is used once.
     pub(crate) stamps: i64,
 }
 
 impl World {
-    /// An empty disk and these files.
+    /// An empty disk, and these files in the volume's folder.
     pub(crate) fn new(files: &[(&str, &str)]) -> World {
         let file = |(path, text): &(&str, &str)| (Path::new(ROOT).join(path), (text.as_bytes().to_vec(), 1));
         World { disk: MemoryDisk::new(), files: files.iter().map(file).collect(), stamps: 1 }
     }
 }
 
-/// Something that the world can do next.
+/// A step that the world can take next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The session takes in what was told.
+    /// The session receives the next event.
     Take,
-    /// A worker tells what it has done.
+    /// A worker reports what it has done.
     Tell(usize),
-    /// The watcher tells what it has seen.
+    /// The watcher reports what it has seen.
     Notice,
-    /// The writer commits a batch, or as many as wait.
+    /// The writer commits one batch, or all waiting ones as a group.
     Commit { group: bool },
-    /// A worker performs a job. It tells later.
+    /// A worker performs a job. It reports later.
     Work,
 }
 
@@ -62,7 +62,7 @@ enum Writing {
     Then(Box<Effect>),
 }
 
-/// What was asked of a kernel.
+/// A request to a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Asked {
     Eval { execution: ExecutionId, code: String, label: String, forget: Vec<String> },
@@ -76,40 +76,40 @@ pub(crate) struct Twin {
     pub(crate) session: Session,
     pub(crate) world: World,
     pub(crate) now: UnixMillis,
-    /// What was asked of kernels, in order.
+    /// The requests to kernels, in order.
     pub(crate) asked: Vec<Asked>,
-    /// Where a kernel is in reserve.
+    /// The folder for which a kernel is in reserve.
     pub(crate) reserve: Option<PathBuf>,
-    /// The kernel for which the last cell was meant.
+    /// The kernel of the last cell that was run.
     pub(crate) kernel: Option<String>,
     /// Chunks of documents in the order in which they became durable: what would be sent to other replicas.
     pub(crate) sent: Vec<(DocId, Vec<u8>)>,
-    /// Documents that are synced, over whichever hub.
+    /// The documents synced over any hub.
     pub(crate) wanted: BTreeSet<DocId>,
-    /// What shared volumes have beside documents.
+    /// The attachments of shared volumes, which aren't documents.
     pub(crate) beside: BTreeMap<DocId, VolumeAttachments>,
-    /// The same by volume, as the first hub has it.
+    /// The synced documents by volume, for the first hub.
     pub(crate) shared: DocumentsByVolume,
-    /// Why changes of others were refused, each with what it is answered by.
+    /// The reasons for refused changes of others; `refusals` has the tickets that answer them.
     pub(crate) refused: Vec<String>,
     pub(crate) refusals: Vec<u64>,
-    /// How often a file was written.
+    /// The number of file writes.
     pub(crate) written: usize,
-    /// While set, no document is loaded: a slow worker.
+    /// While set, no document is loaded, as with a slow worker.
     pub(crate) slow: bool,
-    /// While set, nothing is committed: a disk that does not answer.
+    /// While set, nothing is committed, as with a disk that doesn't respond.
     pub(crate) stuck: bool,
-    /// While set, a worker keeps for itself what it did first.
+    /// While set, the worker that finished first doesn't report.
     pub(crate) mute: bool,
-    /// What agents have to work with.
+    /// The agents' configuration.
     pub(crate) setup: AgentSetup,
-    /// What is gathered for a message: where it stands, and the text.
+    /// Passages that are gathered for a message: address and text.
     pub(crate) found: Vec<(String, String)>,
-    /// Calls of models that wait for their answers.
+    /// Model calls that wait for their answers.
     pub(crate) models: Vec<(ModelCallId, ModelRequest)>,
-    /// Jobs of tools that wait for their outcome.
+    /// Tool jobs that wait for their outcome.
     pub(crate) tools: Vec<(DocId, String, ToolJob)>,
-    /// What was cancelled, in words.
+    /// Descriptions of what was canceled.
     pub(crate) cancelled: Vec<String>,
     rng: StdRng,
     actor: ActorId,
@@ -122,12 +122,12 @@ pub(crate) struct Twin {
 }
 
 impl Twin {
-    /// A process that starts on this world.
+    /// Starts a process on this world.
     pub(crate) fn start(world: World, seed: u64) -> Twin {
         Twin::start_at(world, seed, UnixMillis(1_700_000_000_000))
     }
 
-    /// The same, at this time.
+    /// Starts a process on this world at this time.
     pub(crate) fn start_at(world: World, seed: u64, now: UnixMillis) -> Twin {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut disk = world.disk.clone();
@@ -168,7 +168,7 @@ impl Twin {
         twin
     }
 
-    /// A new workspace with one volume of these files, all known.
+    /// A new workspace with one volume of these files, all indexed.
     pub(crate) fn with(files: &[(&str, &str)]) -> Twin {
         let mut twin = Twin::start(World::new(files), 1);
         twin.command(Command::OpenFolder { folder: ROOT.into(), name: None }).expect("opened");
@@ -176,14 +176,14 @@ impl Twin {
         twin
     }
 
-    /// The same, with one note `a.md` of this text, open and shown.
+    /// A workspace with one open note `a.md` of this text.
     pub(crate) fn on(text: &str) -> (Twin, DocId) {
         let mut twin = Twin::with(&[("a.md", text)]);
         let note = twin.open("a.md");
         (twin, note)
     }
 
-    /// What a process finds that starts after this one was killed just now.
+    /// The world that a process would find if this one were killed now.
     pub(crate) fn crash(&self) -> World {
         World { disk: self.world.disk.reopen_after_crash(), ..self.world.clone() }
     }
@@ -193,7 +193,7 @@ impl Twin {
         volume.files.get(path).unwrap_or_else(|| panic!("no {path}")).id
     }
 
-    /// Opens a note and waits until all is quiet.
+    /// Opens a note and waits until everything has settled.
     pub(crate) fn open(&mut self, path: &str) -> DocId {
         let note = self.id(path);
         self.command(Command::OpenNote { note }).expect("opened");
@@ -209,7 +209,7 @@ impl Twin {
         self.note(note).text()
     }
 
-    /// What lies in these folders of memory, all below this one.
+    /// Reads the memory in these folders below `root`.
     fn remembered(&self, root: &Path, folders: &[String]) -> agent::memory::ProjectMemory {
         let files = self.world.files.iter().filter_map(|(file, (bytes, _))| {
             let path = file.strip_prefix(root).ok()?.to_string_lossy().into_owned();
@@ -224,7 +224,7 @@ impl Twin {
         Some(String::from_utf8_lossy(bytes).into_owned())
     }
 
-    /// Another program writes a file (`None`: removes it).
+    /// Another program writes a file, or removes it (`None`).
     pub(crate) fn outside(&mut self, path: &str, text: Option<&str>) {
         let file = Path::new(ROOT).join(path);
         match text {
@@ -239,13 +239,13 @@ impl Twin {
         self.touched(path);
     }
 
-    /// A modification time that no file has yet.
+    /// A modification time that no file has had yet.
     fn stamp(&mut self) -> i64 {
         self.world.stamps += 1;
         self.world.stamps
     }
 
-    /// The watcher tells that something happened to a file.
+    /// The watcher reports that something happened to a file.
     pub(crate) fn touched(&mut self, path: &str) {
         if let Some(volume) = self.session.volumes().next().map(|volume| volume.id) {
             let seen = self.world.files.get(&Path::new(ROOT).join(path));
@@ -345,7 +345,7 @@ impl Twin {
         }
     }
 
-    /// What can happen next, but for the passing of time.
+    /// The steps that are possible now, apart from the passing of time.
     pub(crate) fn steps(&self) -> Vec<Step> {
         let mut steps = Vec::new();
         if !self.told.is_empty() {
@@ -358,7 +358,7 @@ impl Twin {
         if !self.writer.is_empty() && !self.stuck {
             steps.extend([Step::Commit { group: false }, Step::Commit { group: true }]);
         }
-        // Two workers: a third job waits until one of them has told.
+        // There are two workers: a third job waits until one of them has reported.
         if self.done.len() < 2 && self.next_job().is_some() {
             steps.push(Step::Work);
         }
@@ -392,8 +392,8 @@ impl Twin {
         }
     }
 
-    /// Does everything that can be done without time passing, one thing after another, and gives what a crash would
-    /// leave behind each.
+    /// Takes all steps that are possible without time passing, one after another. Returns the world that a crash would
+    /// leave before the first and after each.
     pub(crate) fn crashes(&mut self) -> Vec<World> {
         let mut worlds = vec![self.crash()];
         while let Some(step) = self.steps().first().copied() {
@@ -403,7 +403,7 @@ impl Twin {
         worlds
     }
 
-    /// Does everything that can be done without time passing.
+    /// Takes all steps that are possible without time passing.
     pub(crate) fn rest(&mut self) {
         for _ in 0..100_000 {
             let Some(step) = self.steps().first().copied() else { return };
@@ -412,7 +412,7 @@ impl Twin {
         panic!("the session does not come to rest");
     }
 
-    /// Lets this much time pass.
+    /// Lets this much time pass, in milliseconds.
     pub(crate) fn pass(&mut self, milliseconds: i64) {
         let until = self.now.plus_ms(milliseconds);
         self.rest();
@@ -429,7 +429,7 @@ impl Twin {
         self.event(Event::Tick);
     }
 
-    /// Lets everything come to its end.
+    /// Lets everything finish, including timers.
     pub(crate) fn settle(&mut self) {
         for _ in 0..1_000 {
             self.rest();
@@ -439,7 +439,7 @@ impl Twin {
         panic!("the session wakes for ever");
     }
 
-    /// Does one of the things that can happen, chosen by chance; time may pass.
+    /// Takes a random possible step; time may pass.
     pub(crate) fn wander(&mut self, chance: &mut StdRng) {
         let steps = self.steps();
         if steps.is_empty() || chance.random_ratio(1, 8) {
@@ -578,7 +578,7 @@ impl Twin {
         let rows = self.world.disk.file_rows(volume).expect("read");
         let known: BTreeMap<String, FileRow> = rows.into_iter().map(|row| (row.path.clone(), row)).collect();
         let inside = |file: &Path| file.strip_prefix(root).expect("inside").to_string_lossy().into_owned();
-        // As the host: one whose file was never made is under way, not gone.
+        // Like the host: a file that was never written is pending, not deleted.
         let is_gone =
             |row: &&FileRow| (row.size > 0 || row.mtime != 0) && !self.world.files.contains_key(&root.join(&row.path));
         let mut gone: Vec<&FileRow> = known.values().filter(is_gone).collect();
@@ -613,7 +613,7 @@ impl Twin {
         ]
     }
 
-    /// What holds at every moment of an open note.
+    /// Asserts the invariants of an open note that hold at every moment.
     pub(crate) fn check(&self, note: DocId) {
         let note = self.note(note);
         let text = note.text();
@@ -633,7 +633,7 @@ impl Twin {
         }
     }
 
-    /// What holds once everything has come to its end: session, document, rows and file say the same.
+    /// Asserts that session, document, rows and file agree once everything has settled.
     pub(crate) fn check_settled(&self, note: DocId, path: &str) {
         self.check(note);
         let id = note;

@@ -1,5 +1,5 @@
-//! What a cell may not do, tried for real: every fault in a note of its own, run by the program as its users run it.
-//! Whatever the cell does, the program lives, the next cell runs, and the note's text and outputs stay.
+//! What a cell may not do, tried for real: each fault is in a note of its own, run by the program as users run it.
+//! Whatever the cell does, the program keeps running, the next cell runs, and the note's text and outputs stay.
 
 mod guarded;
 
@@ -7,7 +7,7 @@ use crate::program::{House, finish};
 use std::net::TcpListener;
 use std::path::Path;
 
-/// Runs `code` as a note's only cell and then a harmless note beside it. Gives the exit code and what was printed.
+/// Runs `code` as a note's only cell, then a harmless note beside it. Returns the exit code and the printed text.
 #[track_caller]
 fn tried(house: &House, code: &str, words: &[&str]) -> (i32, String) {
     let text = format!("# Try\n\n```python\n{code}\n```\n");
@@ -81,7 +81,7 @@ fn time_has_an_end() {
     assert!(done.text().contains("TimeLimit: stopped after 1 s"), "{done:?}");
 }
 
-/// Where the machine has no Landlock or seccomp, `doctor` says so, and these cannot hold.
+/// Whether `doctor` reports this sandbox mechanism. Without Landlock or seccomp these tests can't hold.
 fn has(house: &House, wall: &str) -> bool {
     let offers = house.json(&["doctor"]);
     let found = offers.as_array().into_iter().flatten();
@@ -146,13 +146,13 @@ fn no_network_and_no_process_is_reached() {
     fails(&house, "import subprocess\nsubprocess.run(['/bin/true'])", "PermissionError");
     fails(&house, "import os\nos.execv('/bin/true', ['true'])", "PermissionError");
     fails(&house, "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)", "PermissionError");
-    // What needs neither works: threads, and asyncio, which talks to itself through a pair of sockets.
+    // Code that needs neither works: threads, and asyncio, which uses a socket pair internally.
     let well = "import threading, asyncio\nt = threading.Thread(target=print, args=('thread',)); t.start(); t.join()\n\
                 async def f():\n    await asyncio.sleep(0.01)\n    return 'done'\nasyncio.run(f())";
     assert_eq!(tried(&house, well, &[]), (0, "thread\n'done'\n".to_owned()));
 }
 
-/// Walls are moved by the user alone, for one note, and moved back.
+/// Only the user can extend a note's sandbox, and can restore it.
 #[test]
 fn what_is_granted_is_reached_and_nothing_beside_it() {
     let house = house();
@@ -174,7 +174,7 @@ fn what_is_granted_is_reached_and_nothing_beside_it() {
     house.run(&["grant", "try.md", "--write", data.to_str().expect("text")]).good();
     assert_eq!(tried(&house, &write, &[]).0, 0);
     assert_eq!(house.read("data/out.txt"), b"out");
-    // The network, until it is taken back.
+    // The network is granted and then revoked.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     let connect = format!("import socket\nsocket.create_connection(('127.0.0.1', {port}), 5).close()\n'met'");

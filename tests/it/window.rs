@@ -1,4 +1,4 @@
-//! The window, driven by the names of its controls over a real workspace in a temporary folder.
+//! The window, driven by the names of its controls, on a real workspace in a temporary folder.
 
 mod agent;
 mod asking;
@@ -138,7 +138,7 @@ fn a_cell_runs_and_shows_what_it_came_to() {
     until(&mut window, "the error is shown", |window| {
         window.query_by_label_contains("ZeroDivisionError: division by zero").is_some()
     });
-    // The caret went on to a line behind the last row, which is there only once something is typed.
+    // The caret moved to a line after the last row, which doesn't exist until something is typed.
     let before = text(&window).expect("a note is shown");
     type_text(&mut window, "Done.");
     assert_eq!(text(&window).expect("a note is shown"), format!("{before}\nDone."));
@@ -207,7 +207,7 @@ fn ten_thousand_notes_cost_no_frame() {
     for folder in 0..10 {
         window.get_by_label(&format!("Folder {folder}")).click_accesskit();
         window.run();
-        // Folded out, a thousand lines push the next folder out of sight.
+        // An expanded folder's thousand lines push the next folder out of sight.
         if folder < 9 {
             window.get_by_label(&format!("Folder {folder}")).click_accesskit();
             window.run();
@@ -228,7 +228,7 @@ fn ten_thousand_notes_cost_no_frame() {
     let begun = support::measure::thread_cpu();
     window.run_steps(100);
     let frame = (support::measure::thread_cpu() - begun) / 100;
-    // Processor time in a debug build; drawing all of them takes some hundred milliseconds.
+    // CPU time of a debug build; drawing all rows would take hundreds of milliseconds.
     assert!(frame < Duration::from_millis(60), "{frame:?}");
 }
 
@@ -272,7 +272,7 @@ fn another_program_writes_and_the_caret_stays() {
     assert_eq!(with_caret(&window), "the very first\n\nmy own |second\n");
 }
 
-/// A note, keys, the note afterwards; `|` is the caret.
+/// A note's text, keys, and the text afterwards; `|` is the caret.
 type Case = (&'static str, &'static [(Modifiers, Key)], &'static str);
 
 fn check(window: &mut Driven, number: usize, before: &str, keys: &[(Modifiers, Key)], after: &str) {
@@ -324,7 +324,7 @@ fn keys_at_the_edges_of_rows() {
         ("```python\n1\n```\n\n|", &[(NONE, Key::Backspace)], "```python\n1|\n```"),
         ("|one", &[(NONE, Key::Backspace)], "|one"),
         ("onä|", &[(NONE, Key::Backspace)], "on|"),
-        // Steps
+        // Arrow keys
         ("one|\n\ntwo\n", &[(NONE, Key::ArrowRight)], "one\n\n|two\n"),
         ("one\n\n|two\n", &[(NONE, Key::ArrowLeft)], "one|\n\ntwo\n"),
         ("on|e\n\ntwo\n", &[(NONE, Key::ArrowDown)], "one\n\ntw|o\n"),
@@ -336,7 +336,7 @@ fn keys_at_the_edges_of_rows() {
         ("- one\n- two|\n  - three\n", &[(NONE, Key::Tab)], "- one\n  - two|\n    - three\n"),
         ("- one\n  - two|\n", &[(Modifiers::SHIFT, Key::Tab)], "- one\n- two|\n"),
         ("```python\nx|\n```\n", &[(NONE, Key::Tab)], "```python\nx   |\n```\n"),
-        // Line ends of another system
+        // Windows line endings
         ("one\r\n\r\ntw|o\r\n", &[(NONE, Key::Enter)], "one\r\n\r\ntw\r\n|o\r\n"),
         ("one\r\n\r\n|two\r\n", &[(NONE, Key::Backspace)], "one|two\r\n"),
     ];
@@ -351,7 +351,7 @@ fn keys_behind_typed_text_see_it() {
     let mut window = bench.opened();
     window.state_mut().place_caret(3);
     window.run();
-    // All in one frame, as on a slow machine.
+    // All events in one frame, as on a slow machine.
     let key = |key| egui::Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers: NONE };
     let letters = |text: &str| egui::Event::Text(text.to_owned());
     let events = vec![letters("x"), key(Key::Enter), letters("y"), key(Key::Backspace), letters("z"), key(Key::Enter)];
@@ -374,8 +374,8 @@ fn closing_waits_until_all_is_saved() {
     let told = |window: &Driven, command: egui::ViewportCommand| {
         window.output().viewport_output[&egui::ViewportId::ROOT].commands.contains(&command)
     };
-    // Typed and closed within two frames: what was typed is not in the file yet. On a machine that stood still in
-    // between it may be; then once more.
+    // Typed and closed within two frames, so the text isn't in the file yet. If the machine paused in between, it may
+    // be; then the test tries again.
     let mut typed = String::new();
     let waits = (0..10).any(|_| {
         typed.push_str(" more");
@@ -412,7 +412,7 @@ fn links_and_the_outline_lead_there() {
     press(&mut window, NONE, Key::Home);
     let line = window.get_by_label("See the other.").rect();
     let link = egui::pos2(line.center().x, line.bottom() - 12.0);
-    // The link stands somewhere in the line: the pointer finds it as a hand finds it.
+    // The link is somewhere in the line, so the pointer moves along it until it hits the link.
     let mut x = line.left();
     while text(&window).as_deref() != Some("The other.\n") && x < line.right() {
         for pressed in [true, false] {
@@ -452,7 +452,7 @@ fn text_and_clicks_of_one_frame_keep_their_order() {
     let modifiers = NONE;
     let click = |pressed| egui::Event::PointerButton { pos, button: egui::PointerButton::Primary, pressed, modifiers };
     let key = Key::Backspace;
-    // A machine that is slow gives all of it in one frame.
+    // A slow machine delivers all events in one frame.
     window.input_mut().events.extend([
         egui::Event::Text("!".to_owned()),
         egui::Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers },
@@ -474,7 +474,7 @@ fn a_click_above_the_caret_takes_it_there() {
     for (label, expected) in [("two", "one\n\ntwo|\n\nthree\n"), ("one", "one|\n\ntwo\n\nthree\n")] {
         let pos = window.get_by_label(label).rect().center();
         let (button, modifiers) = (egui::PointerButton::Primary, NONE);
-        // A quick click, all in one frame.
+        // A quick click, all events in one frame.
         window.input_mut().events.extend([
             egui::Event::PointerMoved(pos),
             egui::Event::PointerButton { pos, button, pressed: true, modifiers },
@@ -487,7 +487,7 @@ fn a_click_above_the_caret_takes_it_there() {
     assert_eq!(with_caret(&window), "one!|\n\ntwo\n\nthree\n");
 }
 
-/// The note of the pictures: some of everything.
+/// The note in the screenshots, with a bit of everything.
 const NOTE: &str = r#"# Rain on the roof
 
 A quiet *morning* with **strong coffee**, `inline code`, a [link](Other.md), ~~a mistake~~ and enough words that the
@@ -536,7 +536,7 @@ The end.[^1]
 [^1]: A footnote is small.
 "#;
 
-/// Pictures for people, where [`pictures_folder`] says.
+/// Saves screenshots for people to look at, in the folder that [`pictures_folder`] names.
 #[test]
 fn pictures() {
     let Some(folder) = pictures_folder() else { return };

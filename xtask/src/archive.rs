@@ -1,11 +1,11 @@
-//! Makes the archive that is unpacked anywhere: `.tar.gz`, or `.zip` for Windows.
+//! Builds the portable archive, to be unpacked anywhere: `.tar.gz`, or `.zip` for Windows.
 
 use crate::package_files::{PackageFiles, ReleaseInfo, gzip};
 use anyhow::{Context, Result};
 use std::io::{Cursor, Write};
 use zip::write::SimpleFileOptions;
 
-/// The archive's name and its bytes. All files are below one folder.
+/// Returns the archive's name and bytes. All files are in one top-level folder.
 pub(crate) fn make(files: &PackageFiles, release: &ReleaseInfo) -> Result<(String, Vec<u8>)> {
     let folder = format!("tracebook-{}-{}", release.version, release.target);
     if release.is_windows() {
@@ -25,7 +25,7 @@ pub(crate) fn make(files: &PackageFiles, release: &ReleaseInfo) -> Result<(Strin
     Ok((format!("{folder}.tar.gz"), gzip(&archive.into_inner()?)?))
 }
 
-/// A zip file with these entries: path, Unix permissions, bytes.
+/// Builds a zip file from entries: path, Unix permissions, bytes.
 pub(crate) fn zip_of<'a>(
     entries: impl Iterator<Item = (String, u32, &'a [u8])>,
     release: &ReleaseInfo,

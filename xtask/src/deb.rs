@@ -1,4 +1,4 @@
-//! Makes the package for Debian and what is built on it, with `dpkg-deb`.
+//! Builds the package for Debian and its derivatives, with `dpkg-deb`.
 
 use crate::output_of;
 use crate::package_files::{PackageFiles, ReleaseInfo};
@@ -8,13 +8,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The packages of the libraries that the program may be linked against. `libc6` gets the version that it needs.
+/// Packages of the libraries that the program may be linked against. `libc6` gets the required version.
 const LINKED_LIBRARIES: &[(&str, &str)] = &[
     ("ld-linux-aarch64.so.1", "libc6"),
     ("ld-linux-x86-64.so.2", "libc6"),
     ("libc.so.6", "libc6"),
     ("libdl.so.2", "libc6"),
-    // These two only in programs that `xtask` hasn't built.
+    // Needed only by programs that `xtask` didn't build.
     ("libffi.so.8", "libffi8"),
     ("libz.so.1", "zlib1g"),
     ("libgcc_s.so.1", "libgcc-s1"),
@@ -23,17 +23,17 @@ const LINKED_LIBRARIES: &[(&str, &str)] = &[
     ("librt.so.1", "libc6"),
 ];
 
-/// The packages of the libraries that a window loads at run time. A driver comes with `libegl1` and `libgl1`.
+/// Packages of the libraries that the window loads at run time. `libegl1` and `libgl1` bring a driver.
 const WINDOW_LIBRARIES: &str =
     "libegl1, libgl1, libx11-6, libx11-xcb1, libxcursor1, libxi6, libxkbcommon-x11-0, libxkbcommon0, libxrandr2";
 
-/// What makes more of it work: Wayland, the desktop's own file dialogs, spelling, a keyring is the desktop's.
+/// Packages for optional features: Wayland, the desktop's file dialogs and spelling. The desktop provides a keyring.
 const RECOMMENDED: &str = "hunspell-en-us | hunspell-dictionary, libwayland-client0, libwayland-egl1, \
                            shared-mime-info, xdg-desktop-portal";
-/// Letters and pictures of the world, Python's packages, notes in Git.
+/// Suggested packages: CJK and emoji fonts, Python packages, and notes in Git.
 const SUGGESTED: &str = "fonts-noto-cjk, fonts-noto-color-emoji, git, python3-ipykernel";
 
-/// The package's name and its bytes.
+/// Builds the package and returns its name and bytes.
 pub(crate) fn make(
     files: &PackageFiles,
     release: &ReleaseInfo,
@@ -53,7 +53,7 @@ pub(crate) fn make(
     let copyright = fs::read(checkout.join("xtask/package/copyright")).context("can't read xtask/package/copyright")?;
     place_file(&root, "usr/share/doc/tracebook/copyright", 0o644, &copyright)?;
     for file in files.iter() {
-        // Debian's zsh looks for packages' completions in a folder with another name.
+        // Debian's zsh looks for completions of packages in another folder.
         let path = file.path.replace("share/zsh/site-functions/", "share/zsh/vendor-completions/");
         place_file(&root, &format!("usr/{path}"), file.mode, &file.bytes)?;
     }
@@ -64,7 +64,7 @@ pub(crate) fn make(
     let package = work.path().join(&name);
     output_of(
         Command::new("dpkg-deb")
-            // One thread: with several, the bytes would depend on how many this machine has.
+            // With several threads, the bytes would depend on the number of cores.
             .args(["--root-owner-group", "-Zxz", "--threads-max=1", "--build"])
             .args([&root, &package])
             .env("SOURCE_DATE_EPOCH", release.time.as_second().to_string()),
@@ -72,7 +72,7 @@ pub(crate) fn make(
     Ok((name, fs::read(&package)?))
 }
 
-/// The packages that it can't do without.
+/// Returns the packages that the program depends on.
 fn depends(needs: &LibraryNeeds) -> Result<String> {
     let mut packages: Vec<&str> = Vec::new();
     for library in &needs.libraries {
@@ -112,7 +112,7 @@ fn control_file(release: &ReleaseInfo, architecture: &str, depends: &str, instal
     )
 }
 
-/// Writes a file below `root`. It and the folders above it get permissions of packages, whatever the umask.
+/// Writes a file below `root`. The file and its folders get the permissions of packages, whatever the umask.
 fn place_file(root: &Path, path: &str, mode: u32, bytes: &[u8]) -> Result<()> {
     let path = root.join(path);
     let folder = path.parent().unwrap_or(root);
@@ -130,7 +130,7 @@ fn set_mode(path: &Path, mode: u32) -> Result<()> {
     Ok(fs::set_permissions(path, fs::Permissions::from_mode(mode))?)
 }
 
-/// Packages for Debian are made on Debian.
+/// Does nothing: Debian packages are built on Debian.
 #[cfg(not(unix))]
 fn set_mode(_: &Path, _: u32) -> Result<()> {
     Ok(())

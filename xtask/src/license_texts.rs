@@ -1,5 +1,6 @@
-//! Collects the licenses of all linked crates, fonts and models into one text: a table of who is under which license,
-//! then each text once, with the names of those whose text it is.
+//! Collects the licenses of all linked crates, fonts and models into one text.
+//!
+//! It starts with a table of names and licenses. Each license text follows once, with the names of all that use it.
 
 use crate::linked_crates::{LinkedCrate, LinkedCrates};
 use anyhow::{Context, Result};
@@ -7,21 +8,21 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How a file's name starts that holds a license or a notice, in upper case.
+/// Starts of the names of files with a license or a notice, in upper case.
 const LICENSE_FILE_NAMES: [&str; 8] =
     ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE", "PSF-LICENSE", "AUTHORS"];
-/// How it may end; others are code and data about licenses.
+/// Allowed file extensions; other files are code and data about licenses.
 const LICENSE_FILE_ENDINGS: [&str; 4] = ["", "md", "txt", "rst"];
-/// Folders whose files are licenses, whatever their names.
+/// Folders in which every file is a license, whatever its name.
 const LICENSE_FOLDERS: [&str; 2] = ["LICENSES", "licenses"];
-/// How deep a crate's source is searched: C sources that it brings have their license below.
+/// Maximum depth of the search in a crate's source. Bundled C sources have their license in subfolders.
 const MAX_SOURCE_DEPTH: usize = 6;
-/// A longer file is no license, in bytes.
+/// Maximum size of a license file in bytes.
 const MAX_LICENSE_BYTES: u64 = 512 << 10;
 
 const RULE: &str = "================================================================================\n";
 
-/// The licenses as one text.
+/// Collects the licenses as one text.
 pub(crate) fn collect(crates: &LinkedCrates, checkout: &Path) -> Result<String> {
     let mut owners_by_text: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut table = String::new();
@@ -59,7 +60,7 @@ pub(crate) fn collect(crates: &LinkedCrates, checkout: &Path) -> Result<String> 
     Ok(all)
 }
 
-/// The texts of the license files in a folder and below, in the order of their paths.
+/// Reads the license files in a folder and its subfolders, ordered by path.
 fn read_license_files(folder: &Path) -> Result<Vec<String>> {
     let mut files = Vec::new();
     find_license_files(folder, 0, &mut files)?;
@@ -80,7 +81,7 @@ fn find_license_files(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> 
     let is_license_folder = folder.file_name().is_some_and(|name| LICENSE_FOLDERS.iter().any(|known| name == *known));
     for entry in entries {
         let path = entry?.path();
-        // A link may lead anywhere.
+        // Symbolic links are skipped, because they may point anywhere.
         let Ok(about) = path.symlink_metadata() else { continue };
         if about.is_dir() && depth < MAX_SOURCE_DEPTH {
             find_license_files(&path, depth + 1, found)?;
@@ -94,17 +95,17 @@ fn find_license_files(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> 
 fn is_license_file(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_ascii_uppercase();
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
-    // `LICENSE-2.0` and `COPYING.LESSER` have no ending in this sense; sources are written in lower case.
+    // `LICENSE-2.0` and `COPYING.LESSER` have no extension in this sense; sources have lowercase extensions.
     let plain = LICENSE_FILE_ENDINGS.contains(&ending.as_str())
         || path
             .extension()
             .and_then(|ending| ending.to_str())
             .is_some_and(|ending| ending.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit()));
-    // Fonts have it behind their name: `Inter-LICENSE.txt`.
+    // Fonts have it after their name: `Inter-LICENSE.txt`.
     plain && LICENSE_FILE_NAMES.iter().any(|start| name.starts_with(start) || name.contains("-LICENSE"))
 }
 
-/// The standard texts of the licenses that a crate names without having their files, and its authors.
+/// Returns the standard texts of the licenses that a crate names without including their files, and its authors.
 fn standard_texts(found: &LinkedCrate) -> Result<Vec<String>> {
     let expression = spdx::Expression::parse_mode(&found.license, spdx::ParseMode::LAX)
         .map_err(|error| anyhow::anyhow!("{}: {}", found.license, error.reason))?;
@@ -117,7 +118,7 @@ fn standard_texts(found: &LinkedCrate) -> Result<Vec<String>> {
     Ok(texts)
 }
 
-/// A text with one kind of line end and nothing behind its lines, so that equal texts are recognized.
+/// Normalizes line ends and removes trailing space, so that equal texts are recognized.
 fn clean_text(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     lines.join("\n").trim_matches(['\n', '\u{feff}']).to_owned()

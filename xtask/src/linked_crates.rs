@@ -1,5 +1,6 @@
-//! Reads from Cargo which crates are linked into the program, and what uses what. Build scripts, procedural macros and
-//! tests are not in the program, so they aren't here.
+//! Reads from Cargo which crates are linked into the program, and their dependencies.
+//!
+//! Build scripts, procedural macros and tests are excluded, because they aren't in the program.
 
 use crate::output_of;
 use anyhow::{Context, Result};
@@ -11,37 +12,37 @@ use std::process::Command;
 /// A name and a version.
 pub(crate) type CrateId = (String, String);
 
-/// One crate that is linked into the program.
+/// A crate that's linked into the program.
 #[derive(Debug)]
 pub(crate) struct LinkedCrate {
-    /// Its license as an SPDX expression.
+    /// License as an SPDX expression.
     pub(crate) license: String,
-    /// Those who wrote it, as its manifest names them.
+    /// Authors, as in its manifest.
     pub(crate) authors: Vec<String>,
-    /// Where its source is kept.
+    /// Address of its source repository.
     pub(crate) repository: Option<String>,
-    /// What it is, in a line.
+    /// Description in one line.
     pub(crate) description: Option<String>,
-    /// Its source on this machine.
+    /// Folder of its source on this machine.
     pub(crate) folder: PathBuf,
-    /// The SHA-256 of its package in the registry. `None` for a crate of this workspace.
+    /// SHA-256 of its package in the registry; `None` for a crate of this workspace.
     pub(crate) checksum: Option<String>,
-    /// The crates that it uses.
+    /// The crates that it depends on.
     pub(crate) uses: BTreeSet<CrateId>,
 }
 
-/// The crates of a program.
+/// The crates linked into the program.
 pub(crate) struct LinkedCrates {
-    /// The version of the program in this checkout.
+    /// Version of the program in this checkout.
     pub(crate) version: String,
     crates: BTreeMap<CrateId, LinkedCrate>,
 }
 
 impl LinkedCrates {
-    /// Asks Cargo about the program with nothing left out.
+    /// Reads the crates of the program with all features from Cargo.
     pub(crate) fn read(checkout: &Path, target: &str) -> Result<LinkedCrates> {
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-        // Only `cargo tree` chooses features for one package as a build of it does.
+        // Only `cargo tree` selects features for a single package as its build does.
         let tree = output_of(
             Command::new(&cargo)
                 .args(["tree", "--locked", "--package", "tracebook", "--features", "full", "--target", target])
@@ -90,19 +91,19 @@ impl LinkedCrates {
         Ok(LinkedCrates { version, crates })
     }
 
-    /// All of them, by name.
+    /// Returns all crates, ordered by name.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&CrateId, &LinkedCrate)> {
         self.crates.iter()
     }
 
-    /// Those of other people: all that come from the registry.
+    /// Returns the third-party crates: all that come from the registry.
     pub(crate) fn foreign(&self) -> impl Iterator<Item = (&CrateId, &LinkedCrate)> {
         self.all().filter(|(_, found)| found.checksum.is_some())
     }
 }
 
-/// Reads `cargo tree --prefix depth --format ' {p}'`: what each crate uses. What is shown once is not shown again below
-/// another crate.
+/// Parses `cargo tree --prefix depth --format ' {p}'` into the dependencies of each crate. A crate's dependencies are
+/// listed only where it appears first.
 fn read_tree(tree: &str) -> BTreeMap<CrateId, BTreeSet<CrateId>> {
     let mut uses: BTreeMap<CrateId, BTreeSet<CrateId>> = BTreeMap::new();
     let mut above: Vec<CrateId> = Vec::new();
@@ -121,7 +122,7 @@ fn read_tree(tree: &str) -> BTreeMap<CrateId, BTreeSet<CrateId>> {
     uses
 }
 
-/// The checksums in Cargo.lock.
+/// Reads the checksums in Cargo.lock.
 fn read_checksums(lock: &str) -> Result<BTreeMap<CrateId, String>> {
     let lock: toml::Table = toml::from_str(lock)?;
     let packages = lock.get("package").and_then(|all| all.as_array()).into_iter().flatten();
@@ -132,7 +133,7 @@ fn read_checksums(lock: &str) -> Result<BTreeMap<CrateId, String>> {
     Ok(read.collect())
 }
 
-/// The licenses that deny.toml gives to crates that state none.
+/// Reads the licenses that deny.toml gives to crates that state none.
 fn read_clarified_licenses(deny: &str) -> Result<BTreeMap<String, String>> {
     let deny: toml::Table = toml::from_str(deny)?;
     let all = deny.get("licenses").and_then(|licenses| licenses.get("clarify")).and_then(|all| all.as_array());
@@ -143,7 +144,7 @@ fn read_clarified_licenses(deny: &str) -> Result<BTreeMap<String, String>> {
     Ok(read.collect())
 }
 
-/// An expression as SPDX writes it: old manifests say `MIT/Apache-2.0`.
+/// Converts a license to a valid SPDX expression: old manifests use `MIT/Apache-2.0`.
 fn canonical_license(license: &str) -> String {
     spdx::Expression::canonicalize(license).ok().flatten().unwrap_or_else(|| license.to_owned())
 }
@@ -169,9 +170,9 @@ mod tests {
         let target = crate::host_target().expect("rustc is there");
         let crates = LinkedCrates::read(&crate::checkout_folder(), &target).expect("Cargo knows the checkout");
         let names: BTreeSet<&str> = crates.all().map(|((name, _), _)| name.as_str()).collect();
-        // Of the window, of the hub that only `--features full` has, and of the kernel.
+        // Crates of the window, of the hub (only with `--features full`), and of the kernel.
         assert!(["egui", "axum", "rustpython-vm", "window"].iter().all(|name| names.contains(name)), "{names:?}");
-        // Of tests and of the compiler.
+        // Crates of tests and of the compiler.
         assert!(
             ["egui_kittest", "serde_derive", "xtask", "tests"].iter().all(|name| !names.contains(name)),
             "{names:?}"

@@ -7,13 +7,13 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-/// What is released: which version, when, and for what.
+/// A release: its version, time and target.
 pub(crate) struct ReleaseInfo {
     /// The version, as in Cargo.toml.
     pub(crate) version: String,
-    /// The time that packages and their files carry.
+    /// Timestamp of packages and their files.
     pub(crate) time: jiff::Timestamp,
-    /// The target, as the compiler names it.
+    /// Target triple.
     pub(crate) target: String,
 }
 
@@ -22,12 +22,12 @@ impl ReleaseInfo {
         Ok(ReleaseInfo { version, time: jiff::Timestamp::from_second(time).context("a time that is none")?, target })
     }
 
-    /// The day, in UTC.
+    /// Returns the date in UTC.
     pub(crate) fn date(&self) -> String {
         self.time.strftime("%Y-%m-%d").to_string()
     }
 
-    /// The time in the form of RFC 3339.
+    /// Returns the time in RFC 3339 format.
     pub(crate) fn timestamp(&self) -> String {
         self.time.to_string()
     }
@@ -40,25 +40,25 @@ impl ReleaseInfo {
         self.target.contains("windows")
     }
 
-    /// The processor, as the compiler names it.
+    /// Returns the CPU architecture, as in the target triple.
     pub(crate) fn processor(&self) -> &str {
         self.target.split('-').next().unwrap_or_default()
     }
 
-    /// The file that `tracebook update --check` reads.
+    /// Returns the contents of the file that `tracebook update --check` reads.
     pub(crate) fn version_file(&self) -> String {
         format!("{}\n", serde_json::json!({"version": self.version, "date": self.date()}))
     }
 }
 
-/// One file of a package.
+/// A file of a package.
 #[derive(Clone)]
 pub(crate) struct PackagedFile {
-    /// From the prefix, with `/`.
+    /// Path relative to the prefix, with `/` separators.
     pub(crate) path: String,
-    /// Its Unix permissions.
+    /// Unix permissions.
     pub(crate) mode: u32,
-    /// What it holds.
+    /// Contents of the file.
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct PackageFiles {
 }
 
 impl PackageFiles {
-    /// Collects what every package has.
+    /// Collects the files that every package has.
     pub(crate) fn collect(
         checkout: &Path,
         release: &ReleaseInfo,
@@ -115,7 +115,7 @@ impl PackageFiles {
         Ok(files)
     }
 
-    /// Files with these paths, for tests of the formats.
+    /// Creates files with these paths, for tests of the formats.
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, u32, &str)]) -> PackageFiles {
         let mut made = PackageFiles { files: Vec::new() };
@@ -128,16 +128,16 @@ impl PackageFiles {
         self.files.sort_by(|one, other| one.path.cmp(&other.path));
     }
 
-    /// All of them, sorted by path.
+    /// Returns all files, sorted by path.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &PackagedFile> {
         self.files.iter()
     }
 }
 
-/// The id of the program for software centers, in package/metainfo.xml.
+/// The program's id for software centers, the same as in package/metainfo.xml.
 pub(crate) const APPSTREAM_ID: &str = "io.github.tracebook.tracebook";
 
-/// Compresses without a time or a name in the header.
+/// Compresses bytes without a time or a name in the header.
 pub(crate) fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut writer = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
     writer.write_all(bytes)?;

@@ -1,4 +1,4 @@
-//! The program to package: built, stripped, and asked for what it says of itself and what it needs.
+//! The program to package: builds and strips it, and reads its version, manual, completions and required libraries.
 
 use crate::output_of;
 use anyhow::{Context, Result, bail, ensure};
@@ -9,33 +9,33 @@ use std::process::Command;
 /// The shells whose completions are packaged, as `tracebook completions` names them.
 const SHELLS: [&str; 4] = ["bash", "zsh", "fish", "powershell"];
 
-/// A program without symbols, and what packages have to know of it.
+/// The stripped program and what packages need to know about it.
 pub(crate) struct ProgramBinary {
-    /// Its bytes, stripped.
+    /// Bytes of the stripped program.
     pub(crate) bytes: Vec<u8>,
-    /// As `--version` prints it.
+    /// Version, as printed by `--version`.
     pub(crate) version: String,
     /// The manual page.
     pub(crate) manual: String,
-    /// Completions, by shell.
+    /// Completions by shell.
     pub(crate) completions: Vec<(&'static str, String)>,
-    /// What it needs of the system. `None` where programs aren't ELF.
+    /// Required libraries; `None` for targets other than Linux.
     pub(crate) needs: Option<LibraryNeeds>,
 }
 
-/// What an ELF program is linked against.
+/// The libraries that an ELF program is linked against.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LibraryNeeds {
-    /// The shared libraries, sorted.
+    /// Shared libraries, sorted.
     pub(crate) libraries: Vec<String>,
-    /// The oldest glibc that has all symbols: major and minor.
+    /// Oldest glibc version that has all symbols: major and minor.
     pub(crate) glibc: (u32, u32),
 }
 
-/// C libraries that crates link dynamically, and that differ between systems: linked from these files instead.
+/// C libraries that crates link dynamically but that differ between systems. They're linked statically instead.
 const STATIC_LIBRARIES: [&str; 2] = ["libffi.a", "libz.a"];
 
-/// Builds the program for users, with nothing left out, and returns its path.
+/// Builds the program for users with all features, and returns its path.
 pub(crate) fn build(checkout: &Path) -> Result<PathBuf> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| checkout.join("target"), PathBuf::from);
     let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
@@ -50,15 +50,16 @@ pub(crate) fn build(checkout: &Path) -> Result<PathBuf> {
     Ok(target.join("dist").join(format!("tracebook{}", std::env::consts::EXE_SUFFIX)))
 }
 
-/// Copies the system's static libraries into a folder that the linker searches first: where it finds no shared library
-/// beside them, it links them into the program.
+/// Copies the system's static libraries into a folder that the linker searches first.
+///
+/// Without shared libraries beside them, the linker links them into the program.
 fn collect_static_libraries(target: &Path) -> Result<PathBuf> {
     let folder = target.join("static-libraries");
     fs::create_dir_all(&folder)?;
     for name in STATIC_LIBRARIES {
         let path = output_of(Command::new("cc").arg(format!("-print-file-name={name}")))?;
         let path = Path::new(path.trim());
-        // The compiler repeats the name of what it doesn't find.
+        // The compiler prints the bare name of a file that it doesn't find.
         ensure!(path.is_absolute(), "{name} is missing: on Debian it is in libffi-dev or zlib1g-dev");
         fs::copy(path, folder.join(name)).with_context(|| format!("can't copy {}", path.display()))?;
     }
@@ -66,18 +67,18 @@ fn collect_static_libraries(target: &Path) -> Result<PathBuf> {
 }
 
 impl ProgramBinary {
-    /// Reads a program, strips a copy of it and asks that copy.
+    /// Reads a program, strips a copy of it, and queries that copy.
     pub(crate) fn read(path: &Path, target: &str) -> Result<ProgramBinary> {
         let work = tempfile::tempdir()?;
         let copy = work.path().join(format!("tracebook{}", std::env::consts::EXE_SUFFIX));
         fs::copy(path, &copy).with_context(|| format!("can't copy {}", path.display()))?;
-        // Windows keeps symbols in a file of their own.
+        // On Windows, symbols are in a separate file.
         if !target.contains("windows") {
             let words: &[&str] = if target.contains("apple") { &["-x"] } else { &["--strip-all"] };
             output_of(Command::new("strip").args(words).arg(&copy))?;
         }
         let ask = |words: &[&str]| {
-            // No workspace of this user is read or made.
+            // The command must not read or create a workspace of this user.
             let mut command = Command::new(&copy);
             command.args(words).env("HOME", work.path()).current_dir(work.path());
             ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "APPDATA"].iter().for_each(|name| _ = command.env_remove(name));
@@ -95,7 +96,7 @@ impl ProgramBinary {
         })
     }
 
-    /// The completions of one shell.
+    /// Returns the completions of a shell.
     pub(crate) fn completions_for(&self, shell: &str) -> &str {
         self.completions.iter().find(|(name, _)| *name == shell).map_or("", |(_, text)| text)
     }
@@ -107,7 +108,7 @@ impl LibraryNeeds {
         LibraryNeeds::from_readelf(&said)
     }
 
-    /// Reads what `readelf --wide --dynamic --version-info` prints.
+    /// Parses the output of `readelf --wide --dynamic --version-info`.
     fn from_readelf(said: &str) -> Result<LibraryNeeds> {
         let named = said.lines().filter(|line| line.contains("(NEEDED)"));
         let mut libraries: Vec<String> =
@@ -118,7 +119,7 @@ impl LibraryNeeds {
             let Some((major, minor)) = word.strip_prefix("GLIBC_").and_then(|version| version.split_once('.')) else {
                 continue;
             };
-            // Such as 2.2.5, which is older than all that Rust needs.
+            // A version such as 2.2.5 is older than all that Rust needs.
             let minor = minor.split('.').next().unwrap_or_default();
             if let (Ok(major), Ok(minor)) = (major.parse(), minor.parse()) {
                 glibc = glibc.max(Some((major, minor)));

@@ -1,11 +1,11 @@
-//! Writes the bill of materials: which crates are linked into the program, in the JSON of CycloneDX 1.5.
+//! Writes the software bill of materials: the crates linked into the program, as CycloneDX 1.5 JSON.
 
 use crate::linked_crates::{CrateId, LinkedCrate, LinkedCrates};
 use crate::package_files::ReleaseInfo;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-/// The bill of materials of a program.
+/// Returns the software bill of materials of a program.
 pub(crate) fn bill_of_materials(crates: &LinkedCrates, release: &ReleaseInfo) -> Result<String> {
     let program = crates.all().find(|((name, _), _)| name == "tracebook");
     let components = crates.all().filter(|((name, _), _)| name != "tracebook");
@@ -52,7 +52,7 @@ fn component(id: &CrateId, found: &LinkedCrate, kind: &str) -> Value {
     component
 }
 
-/// The address of a crate in the notation of package URLs. A `+` stands for a blank there.
+/// Returns the package URL of a crate. A `+` in it would mean a space.
 fn package_url((name, version): &CrateId) -> String {
     format!("pkg:cargo/{name}@{}", version.replace('+', "%2B"))
 }

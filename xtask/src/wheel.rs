@@ -1,4 +1,4 @@
-//! Makes a wheel that carries the program, so that `pipx install` and `uvx` bring it. It holds no Python.
+//! Builds a wheel that contains the program, so that `pipx install` and `uvx` can install it. It contains no Python.
 
 use crate::archive::zip_of;
 use crate::package_files::{PackageFiles, ReleaseInfo};
@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
-/// What users read on the package's page.
+/// Description on the package's page.
 const DESCRIPTION: &str = "\
 A native notebook that remembers: notes, tasks and Python cells in plain Markdown files.
 
@@ -16,7 +16,7 @@ This wheel carries the program itself, for `pipx install` and `uvx`. It needs no
 Python of its own, or in your Jupyter kernels. A window needs the graphics libraries of a desktop.
 ";
 
-/// The wheel's name and its bytes.
+/// Builds the wheel and returns its name and bytes.
 pub(crate) fn make(files: &PackageFiles, release: &ReleaseInfo, program: &ProgramBinary) -> Result<(String, Vec<u8>)> {
     let tag = platform_tag(release, program.needs.as_ref())?;
     let stem = format!("tracebook-{}", release.version);
@@ -55,18 +55,18 @@ pub(crate) fn make(files: &PackageFiles, release: &ReleaseInfo, program: &Progra
         })
         .chain([format!("{info}/RECORD,,\n")])
         .collect();
-    // Python's installers want it at the end.
+    // Python's installers expect it at the end.
     entries.push((format!("{info}/RECORD"), 0o644, record.into_bytes()));
     let entries = entries.iter().map(|(path, mode, bytes)| (path.clone(), *mode, bytes.as_slice()));
     Ok((format!("{stem}-py3-none-{tag}.whl"), zip_of(entries, release)?))
 }
 
-/// The libraries that every Linux of Python's wheels has, by the start of their names.
+/// Libraries available on every Linux that wheels support, by the start of their names.
 const WHEEL_LIBRARIES: [&str; 8] =
     ["ld-linux", "libc.", "libdl.", "libgcc_s.", "libm.", "libpthread.", "librt.", "libz."];
 
-/// The platform as Python's installers name it. A program that needs other libraries than every Linux has is for this
-/// machine and those like it: registries don't take its wheel.
+/// Returns the platform tag for Python's installers. A program that needs libraries that not every Linux has is only
+/// for this machine and similar ones, and registries don't accept its wheel.
 fn platform_tag(release: &ReleaseInfo, needs: Option<&LibraryNeeds>) -> Result<String> {
     let processor = release.processor();
     if let Some(LibraryNeeds { libraries, glibc: (major, minor) }) = needs {
@@ -77,7 +77,7 @@ fn platform_tag(release: &ReleaseInfo, needs: Option<&LibraryNeeds>) -> Result<S
         });
     }
     let known = [
-        // The oldest systems that Rust's own targets run on.
+        // The oldest systems that Rust's targets support.
         ("x86_64-apple-darwin", "macosx_10_12_x86_64"),
         ("aarch64-apple-darwin", "macosx_11_0_arm64"),
         ("x86_64-pc-windows-msvc", "win_amd64"),

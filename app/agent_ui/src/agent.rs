@@ -1,5 +1,4 @@
-//! The agent panel: the session as a conversation, pending approvals, todos and usage; and the commands that concern
-//! it.
+//! The agent panel: the session as a conversation, pending approvals, todos and usage, and the agent-related commands.
 
 pub mod approvals;
 mod branches;
@@ -37,87 +36,87 @@ use ui::icons;
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{icon_button, set_accessible_name};
 
-/// The lower part takes no more of the panel than this.
+/// Maximum share of the panel's height that the footer takes.
 const MAX_FOOTER_FRACTION: f32 = 0.72;
 
-/// A command of the table that concerns the agent.
+/// A command from the command table that concerns the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentCommand {
-    /// Show the panel, or hide it.
+    /// Shows or hides the panel.
     Panel,
-    /// Begin a new session with the next message.
+    /// Starts a new session with the next message.
     New,
-    /// Stop the run that works.
+    /// Stops the active run.
     Stop,
-    /// Continue the session's last run; with more turns, if it reached its limit.
+    /// Resumes the session's last run, with more turns if it reached its limit.
     Resume,
-    /// Answer the first approval that waits.
+    /// Answers the first pending approval.
     Decide {
-        /// Whether it's allowed; denied otherwise.
+        /// Whether the call is allowed; denied otherwise.
         allow: bool,
     },
-    /// Show the run's steps.
+    /// Shows the run's steps.
     Timeline,
-    /// Show the changes that the run made.
+    /// Shows the changes that the run made.
     Changes,
-    /// Show the session's branches.
+    /// Shows the session's branches.
     Branches,
-    /// Show the user's own tools.
+    /// Shows the user's own tools.
     Tools,
 }
 
-/// The panel in which the user talks with agents: one session, its run, and the field for the next message.
+/// The panel for conversations with agents: one session, its run, and the field for the next message.
 #[derive(Default)]
 pub struct AgentPanel {
     /// The visible session.
     pub session: Option<DocId>,
-    /// Whether the next message begins a session.
+    /// Whether the next message starts a new session.
     fresh: bool,
-    /// What was asked, until its run has begun.
+    /// The requested run and its prompt, until the run has started.
     pub waits: Option<(DocId, String)>,
-    /// Requested sessions and runs.
+    /// Sessions and runs that were already requested.
     read: BTreeSet<DocId>,
     /// The field for the next message.
     pub composer: composer::MessageComposer,
-    /// Who can be called.
+    /// Names of the agents that can be called.
     callable: super::memory::CallableAgents,
-    /// What memory offers for the message that is being written.
+    /// Recalled memory for the message that is being written.
     pub before: recall_preview::RecallPreview,
     /// The run whose recalled memory is shown.
     given: Option<DocId>,
-    /// A word on what is left to spend.
+    /// Warning that little of the budget is left.
     low: super::memory::LowBudgetWarning,
     messages: messages::MessageList,
     cards: approvals::ApprovalCards,
     phases: phases::RunPhasesView,
     todos: todos::TodoListView,
     sessions: sessions::SessionList,
-    /// The session's title while it is changed.
+    /// The session's title while it's being edited.
     title: Option<String>,
     /// The card that connects a model.
     pub connection: connection::ModelConnection,
     picker: model_picker::ModelPicker,
     /// A message to scroll to once its session is loaded.
     pub go_to: Option<MessageId>,
-    /// How high the lower part was.
+    /// Height of the footer in the last frame.
     foot: f32,
 }
 
-/// What the panel asks of the window.
+/// What the panel requests from the window.
 pub enum AgentPanelAction {
-    /// Send the message in the field.
+    /// Sends the message in the field.
     Send,
-    /// Stop this run.
+    /// Stops this run.
     Stop(DocId),
-    /// Copy the session up to this message into a new session, and show that.
+    /// Copies the session up to this message into a new session, and shows it.
     Fork(store::MessageId),
-    /// Give the session this title.
+    /// Sets the session's title.
     Title(String),
-    /// Show this session.
+    /// Shows this session.
     Session(DocId),
 }
 
-/// A key that was pressed with just these modifiers; it is used up.
+/// Returns whether a key was pressed with exactly these modifiers, and consumes the event.
 fn key(ui: &Ui, key: Key, modifiers: Modifiers) -> bool {
     let mut found = false;
     ui.input_mut(|input| {
@@ -131,7 +130,7 @@ fn key(ui: &Ui, key: Key, modifiers: Modifiers) -> bool {
     found
 }
 
-/// Moves the caret of a text field after this many characters.
+/// Moves the caret of a text field to after this many characters.
 fn lately(ui: &Ui, field: Id, caret: usize) {
     if let Some(mut state) = egui::TextEdit::load_state(ui.ctx(), field) {
         let cursor = egui::text::CCursor::new(caret);
@@ -140,7 +139,7 @@ fn lately(ui: &Ui, field: Id, caret: usize) {
     }
 }
 
-/// Why a run failed, as it says itself.
+/// Returns the message of the last error among a run's steps.
 fn last_error(run: &AgentRun) -> Option<String> {
     run.steps.iter().rev().find_map(|step| match &step.kind {
         StepKind::Error { message, .. } => Some(message.clone()),
@@ -152,12 +151,12 @@ fn last_error(run: &AgentRun) -> Option<String> {
     })
 }
 
-/// Whether a run continues by itself, or after the user's decision. Interrupted runs don't.
+/// Returns whether a run continues by itself or after the user's decision. Interrupted runs don't.
 pub fn works(run: &AgentRun) -> bool {
     run.about.ending.is_none() && (run.is_busy() || run.about.agent_state != AgentState::Idle)
 }
 
-/// How many decisions runs wait for, anywhere.
+/// Returns the number of pending approvals in all open runs.
 pub fn pending_decision_count(agents: &RunsState) -> usize {
     agents.open_runs().filter(|run| run.about.ending.is_none()).map(|run| run.pending().count()).sum()
 }
@@ -174,7 +173,7 @@ impl AgentPanel {
         own.or_else(|| agents.runs().max_by_key(|(_, line)| line.start_time).map(|(id, _)| id))
     }
 
-    /// For what memory is asked while it is written.
+    /// Returns the memory query for the message that is being written, or `None` if there is none.
     pub fn goal(&self, session: &Session, note: Option<DocId>) -> Option<recall_preview::RecallQuery> {
         let text = self.composer.text.trim();
         if text.is_empty() {
@@ -195,7 +194,7 @@ impl AgentPanel {
         self.composer.focus = true;
     }
 
-    /// Requests what is shown.
+    /// Requests the documents that the panel shows.
     fn sync(&mut self, session: &Session, actions: &mut Vec<PanelAction>) {
         let agents = session.agents();
         if self.session.is_none() && !self.fresh {
@@ -207,7 +206,7 @@ impl AgentPanel {
             && agents.run(run).is_none()
             && self.composer.text.is_empty()
         {
-            // It was not taken; why is said elsewhere.
+            // The request was rejected; the reason is shown elsewhere.
             self.composer.text = text;
         }
         let Some(id) = self.session else { return };
@@ -232,7 +231,7 @@ impl AgentPanel {
         }
     }
 
-    /// Draws the panel. `note`: the open note, to which the message belongs.
+    /// Draws the panel. `note`: the open note, which the message refers to.
     pub fn show(
         &mut self,
         ui: &mut Ui,
@@ -271,7 +270,7 @@ impl AgentPanel {
         }
         let below = Rect::from_min_max(pos2(area.left(), middle.bottom()), area.max);
         ui.painter().hline(below.x_range(), below.top() + 0.5, Stroke::new(1.0, ThemeColors::of(ui).line));
-        // Its height fits the content, and it scrolls if that's too high.
+        // The footer is as tall as its content, and scrolls if that exceeds the limit.
         let inner = Rect::from_min_size(below.min, vec2(below.width(), most)).shrink2(vec2(space::M, 0.0));
         let mut lower =
             ui.new_child(UiBuilder::new().max_rect(inner).id_salt("agent's foot").layout(Layout::top_down(Align::Min)));
@@ -350,14 +349,14 @@ impl AgentPanel {
         wanted
     }
 
-    /// Whether the card that connects a model is shown: the user wants it, or there is nothing else and no model.
+    /// Returns whether the card that connects a model is shown: the user wants it, or there is no content and no model.
     fn is_connecting(&self, agents: &RunsState, conversation: Option<&AgentSession>) -> bool {
         let is_reading = self.session.is_some_and(|id| agents.sessions().any(|(known, _)| known == id));
         let is_empty = conversation.is_none() && self.waits.is_none() && !self.sessions.open && !is_reading;
         self.connection.open || (is_empty && self.connection.is_needed())
     }
 
-    /// The card that connects a model.
+    /// Draws the card that connects a model.
     fn connect(&mut self, ui: &mut Ui, actions: &mut Vec<PanelAction>) {
         let shown = egui::ScrollArea::vertical().id_salt("connect a model").auto_shrink(false).show(ui, |ui| {
             let colours = ThemeColors::of(ui);
@@ -394,7 +393,7 @@ impl AgentPanel {
         ui::empty_state::show_message(ui, text, None, hint);
     }
 
-    /// What is pinned below: todos, what was used, what waits for a word, and the field.
+    /// Draws the footer: todos, usage, pending approvals, and the message field.
     fn lower(
         &mut self,
         ui: &mut Ui,
@@ -457,7 +456,7 @@ impl AgentPanel {
         }
     }
 
-    /// A word on what waits in another session.
+    /// Draws the button that switches to another session with pending approvals.
     fn elsewhere(&mut self, ui: &mut Ui, agents: &RunsState, count: usize) {
         let words = if count == 1 { "Another session waits for you" } else { "Other sessions wait for you" };
         if ui::widgets::text_button(ui, words, false).clicked() {
@@ -467,7 +466,7 @@ impl AgentPanel {
     }
 }
 
-/// The agent that a message calls by its name.
+/// Returns the agent that a message mentions by name.
 pub fn called(session: &Session, text: &str) -> Option<String> {
     let names = agent::model_context::mentions(text);
     let agents = agent::agent_definition::built_in();
@@ -475,7 +474,7 @@ pub fn called(session: &Session, text: &str) -> Option<String> {
     names.into_iter().find(asked)
 }
 
-/// A word on what is left to spend, which leads to the page of it.
+/// Draws the low-budget warning, which links to the budget page.
 fn low(ui: &mut Ui, text: &str, actions: &mut Vec<PanelAction>) {
     let colours = ThemeColors::of(ui);
     let (rect, response) =
@@ -499,7 +498,7 @@ fn low(ui: &mut Ui, text: &str, actions: &mut Vec<PanelAction>) {
     }
 }
 
-/// The volume in which the agent works: the open note's, the session's, or the first.
+/// Returns the volume in which the agent works: the session's, the open note's, or the first with a folder.
 pub fn volume(session: &Session, note: Option<DocId>, conversation: Option<&AgentSession>) -> Option<DocId> {
     let here = note.and_then(|note| session.locate_file(note)).map(|(volume, _)| volume);
     let own = conversation.and_then(|conversation| conversation.about.volume);

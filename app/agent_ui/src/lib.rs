@@ -1,4 +1,4 @@
-//! The agent panel, and pages of agents and of project memory.
+//! The agent panel, and the pages for agents and project memory.
 
 pub mod agent;
 pub mod memory;

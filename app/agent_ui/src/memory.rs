@@ -1,5 +1,5 @@
-//! What projects remember, as the window shows it: experiences and traces, read elsewhere when files have changed; and
-//! what is wished of them.
+//! Project memory in the window: experiences and traces, read in the background when files have changed, and the
+//! actions on them.
 
 mod agents;
 mod budget;
@@ -27,46 +27,46 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use store::{BlobHash, DocId};
 
-/// A command of the table that concerns memory.
+/// A command from the command table that concerns memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryCommand {
-    /// Show what agents remember.
+    /// Shows what agents remember.
     Experiences,
-    /// Show the traces that runs can follow.
+    /// Shows the traces that runs can follow.
     Traces,
-    /// Show what was spent.
+    /// Shows spending and budgets.
     Budget,
-    /// Show the schedules.
+    /// Shows the schedules.
     Schedule,
-    /// Show the agents that can be called.
+    /// Shows the agents that can be called.
     Agents,
-    /// Show the plans and their tasks.
+    /// Shows the plans and their tasks.
     Plans,
-    /// Brings back what was forgotten last.
+    /// Restores the item that was deleted last.
     Undo,
 }
 
-/// What pages of memory ask for.
+/// Action requested by a memory page.
 #[derive(Debug)]
 pub enum MemoryAction {
-    /// An entry goes out of its note, a schedule out of the list; a task is given up.
+    /// Removes an entry from its note, deletes a schedule, or cancels a task.
     Forget(ForgottenItem),
-    /// The run from which something comes, at one of its steps.
+    /// Shows the run that something comes from, at the step with this id.
     ShowRun(DocId, String),
-    /// The experience of this id.
+    /// Shows the experience with this id.
     Show(String),
-    /// Traces come into a volume.
+    /// Imports traces into a volume.
     Import {
-        /// The volume whose memory gets them.
+        /// The volume whose memory receives the traces.
         volume: DocId,
-        /// What was read of a file.
+        /// Traces read from a file.
         traces: Vec<RunTrace>,
     },
-    /// A message to the agent of this name is begun.
+    /// Starts a message to the agent with this name.
     Call(String),
-    /// A note is made, and shown where it is wished.
+    /// Creates a note, and shows it if requested.
     Make {
-        /// The volume that gets the note.
+        /// The volume that receives the note.
         volume: DocId,
         /// Path in the volume.
         path: String,
@@ -75,39 +75,39 @@ pub enum MemoryAction {
         /// Whether the window shows it.
         shown: bool,
     },
-    /// A plan is carried out, or one task of it.
+    /// Runs a plan, or one task of it.
     CarryOut {
-        /// The note that the plan is.
+        /// The plan's note.
         note: DocId,
         /// All tasks of the plan.
         tasks: Vec<TaskBlock>,
-        /// The id of the only task to do; `None`: all that are open.
+        /// The id of the only task to run; `None` runs all open ones.
         only: Option<String>,
     },
 }
 
-/// What was forgotten, and can be brought back.
+/// A deleted item that can be restored.
 #[derive(Clone, Debug)]
 pub enum ForgottenItem {
-    /// An entry that was taken out of its note.
+    /// An entry that was removed from its note.
     Entry {
-        /// The note that held it.
+        /// The note that contained it.
         note: DocId,
-        /// The byte at which it began.
+        /// Byte offset at which it began.
         at: usize,
-        /// Its whole text.
+        /// Its full text.
         text: String,
     },
-    /// A schedule that was removed.
+    /// A schedule that was deleted.
     Schedule {
-        /// Its id, kept if it's brought back.
+        /// Its id, which is kept when it's restored.
         id: DocId,
-        /// The schedule as it was.
+        /// The schedule.
         what: Box<Schedule>,
     },
-    /// A task of a plan that was given up.
+    /// A task of a plan that was canceled.
     Task {
-        /// The note that the plan is.
+        /// The plan's note.
         note: DocId,
         /// The task's id in the plan.
         task: String,
@@ -117,7 +117,7 @@ pub enum ForgottenItem {
 }
 
 impl ForgottenItem {
-    /// Returns the command that deletes it, the message, and the command that restores it.
+    /// Returns the command that deletes the item, a message, and the command that restores it.
     pub fn commands(&self) -> (Command, &'static str, Command) {
         match self.clone() {
             ForgottenItem::Entry { note, at, text } => {
@@ -137,13 +137,13 @@ impl ForgottenItem {
     }
 }
 
-/// What a page shows of the files of volumes.
+/// The part of a volume's files that a page shows.
 trait VolumeContents: Send + Sized + 'static {
-    /// Whether a file of this path is part of it.
+    /// Returns whether the file at this path belongs to it.
     fn has(path: &str) -> bool;
     /// Reads it from a volume's folder. Blocks.
     fn read(root: &Path) -> Self;
-    /// Whether volumes of private memory hold it, too.
+    /// Whether private memory volumes contain it, too.
     const IN_PRIVATE_MEMORY: bool = false;
 }
 
@@ -159,22 +159,22 @@ impl VolumeContents for ProjectMemory {
     }
 }
 
-/// What a volume holds of it.
+/// Contents read from one volume.
 struct VolumeMemory<T> {
     volume: DocId,
     name: String,
     holds: T,
 }
 
-/// What all volumes hold of it, as it was read last.
+/// Contents of all volumes as last read.
 struct MemoryCache<T> {
-    /// State of the volumes that it was read from.
+    /// The volumes that it was read from, with their revisions.
     key: Option<Vec<(DocId, u64)>>,
-    /// Those of them that are part of it, and what was in each.
+    /// The files that it was read from, with their hashes.
     watched: Vec<(DocId, String, Option<BlobHash>)>,
     waits: Option<Receiver<Vec<VolumeMemory<T>>>>,
     kept: Vec<VolumeMemory<T>>,
-    /// Rises with each result; 0 before the first.
+    /// Incremented with each result; 0 before the first.
     revision: u64,
 }
 
@@ -185,7 +185,7 @@ impl<T> Default for MemoryCache<T> {
 }
 
 impl<T: VolumeContents> MemoryCache<T> {
-    /// Stores results, and reads again if files have changed.
+    /// Receives results, and reads again if files have changed.
     fn refresh(&mut self, ctx: &egui::Context, session: &Session) {
         if let Some(waits) = &self.waits {
             match waits.try_recv() {
@@ -237,19 +237,19 @@ impl<T: VolumeContents> MemoryCache<T> {
 }
 
 impl MemoryCache<ProjectMemory> {
-    /// What could not be read, each with the reason.
+    /// Returns the read errors, each with its reason.
     fn problems(&self) -> impl Iterator<Item = &str> {
         self.kept.iter().flat_map(|kept| kept.holds.problems.iter().map(String::as_str))
     }
 }
 
-/// The volume in which something new is made: the open note's, or the first.
+/// Returns the volume for new items: the open note's, or the first with a folder.
 fn home(session: &Session, note: Option<DocId>) -> Option<DocId> {
     let here = note.and_then(|note| session.locate_file(note)).map(|(volume, _)| volume);
     here.or_else(|| session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id))
 }
 
-/// The file of this path in a volume.
+/// Returns the id of the file at this path in a volume.
 pub fn file(session: &Session, volume: DocId, path: &str) -> Option<DocId> {
     session.volume(volume)?.files.get(path).map(|row| row.id)
 }

@@ -1,31 +1,31 @@
-//! What the pages of agents and memory ask the window for.
+//! Actions that the agent and memory pages request from the window.
 
 use crate::memory::MemoryAction;
 use engine::Command;
 use engine::commands::CommandId;
 use store::{DocId, StepId};
 
-/// What a page asks for.
+/// Action requested by a page.
 #[derive(Debug)]
 pub enum PanelAction {
-    /// A command for the session; its rejection becomes a toast.
+    /// Runs a command of the session; its rejection becomes a toast.
     Do(Command),
-    /// A command of the table, by its id.
+    /// Runs a command from the command table, by its id.
     Run(CommandId),
-    /// Show this note.
+    /// Shows this note.
     Open(DocId),
-    /// Show this note from a byte on.
+    /// Shows this note, scrolled to a byte offset.
     OpenAt(DocId, usize),
-    /// Put a file into the trash.
+    /// Moves a file to the trash.
     Delete(DocId),
-    /// Follow a link in the open note.
+    /// Follows a link in the open note.
     Follow(String),
-    /// Show a toast.
+    /// Shows a toast.
     Say(String),
-    /// Something is done with what is remembered.
+    /// Performs an action on a remembered item.
     Memory(Box<MemoryAction>),
-    /// Show what this run and the others of its session changed.
+    /// Shows what this run and the others of its session changed.
     ShowChanges(DocId),
-    /// Show a step of a run on its timeline.
+    /// Shows a step of a run on its timeline.
     ShowStep(DocId, StepId),
 }

@@ -1,5 +1,5 @@
-//! Agents on the command line: `cmd_ask`, and what was asked before: `cmd_runs`, `cmd_steps`, `cmd_sessions`,
-//! `cmd_approvals`, `cmd_tools`.
+//! Agents on the command line: `cmd_ask` starts a run; `cmd_runs`, `cmd_steps`, `cmd_sessions`, `cmd_approvals` and
+//! `cmd_tools` inspect and control existing work.
 
 mod ask;
 mod sessions;
@@ -20,17 +20,17 @@ use store::{
 };
 use text::untrusted_text;
 
-/// How long a document may take to be read.
+/// Maximum time to read a document.
 const DOCUMENT_READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// An id of its own for something that is made.
+/// Returns a new random document id.
 pub(super) fn new_doc_id() -> DocId {
     DocId::random(rand::random())
 }
 
-/// The one of these ids that a word means: all of it, or its beginning.
+/// Resolves a word to one of these ids: the full id, or an unambiguous prefix.
 fn resolve_id_prefix(word: &str, ids: impl Iterator<Item = DocId>, what: &str) -> Result<DocId, CliError> {
-    // Searches name them `run-0123abcd#step`.
+    // Search results refer to them as `run-0123abcd#step`.
     let wanted = word.split('#').next().unwrap_or(word).to_lowercase();
     let wanted = wanted.strip_prefix(&format!("{what}-")).unwrap_or(&wanted).to_owned();
     let fitting: Vec<DocId> = ids.filter(|id| id.to_string().starts_with(&wanted)).collect();
@@ -41,7 +41,7 @@ fn resolve_id_prefix(word: &str, ids: impl Iterator<Item = DocId>, what: &str) -
     }
 }
 
-/// The run that a word means, loaded.
+/// Resolves a word to a run, and loads it.
 pub(super) fn resolve_run(scene: &CommandContext<'_>, word: &str) -> Result<DocId, CliError> {
     let ids: Vec<DocId> = scene.handle.read(|session| session.agents().runs().map(|(id, _)| id).collect())?;
     let run = if word == "last" {
@@ -58,7 +58,7 @@ pub(super) fn resolve_run(scene: &CommandContext<'_>, word: &str) -> Result<DocI
             return Some(Err(why.to_owned()));
         }
         let one = agents.run(run)?;
-        // Pending work continues in its session.
+        // A run that isn't over also needs its session, in which pending work continues.
         let whole = one.about.ending.is_some()
             || agents.session(one.about.session).is_some()
             || agents.read_error(one.about.session).is_some();
@@ -71,7 +71,7 @@ pub(super) fn resolve_run(scene: &CommandContext<'_>, word: &str) -> Result<DocI
     }
 }
 
-/// Reads something of a loaded run.
+/// Reads a value from a loaded run.
 fn read_run<R: Send + 'static>(
     scene: &CommandContext<'_>,
     run: DocId,
@@ -81,7 +81,7 @@ fn read_run<R: Send + 'static>(
     found.ok_or_else(|| CliError::workspace("the run was closed meanwhile"))
 }
 
-/// Waits until it is known what agents have to work with.
+/// Waits until the agents' setup and the user's tools have been read.
 pub(super) fn wait_for_setup(scene: &CommandContext<'_>) -> Result<(), CliError> {
     scene.handle.run_command(Command::ReadSetup)?;
     let ready = |session: &Session| {
@@ -132,7 +132,7 @@ pub(super) fn format_time(milliseconds: i64) -> String {
     at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
-/// `cmd_runs`: lists runs; with one, stops, resumes or takes back.
+/// Runs `cmd_runs`: lists runs, or stops, resumes or reverts one.
 pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &RunsArguments) -> Result<u8, CliError> {
     let Some(word) = args.run.clone() else {
         let elsewhere = |session: &Session, line: &RunSummary| {
@@ -201,7 +201,7 @@ pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &RunsArguments) -> 
     Ok(EXIT_DONE)
 }
 
-/// What a run was asked, did and changed.
+/// Prints a run's prompt, steps and changes.
 fn show_run(scene: &mut CommandContext<'_>, run: DocId, args: &RunsArguments) -> Result<u8, CliError> {
     let state = read_run(scene, run, |run| (run.about.clone(), run.todos.clone(), run.changes.clone()))?;
     let (about, todos, changes) = state;
@@ -272,7 +272,7 @@ fn todo_line(todo: &TodoItem) -> String {
     format!("- [{mark}] {}", untrusted_text::escape_line(&todo.content))
 }
 
-/// `cmd_steps`: the steps of a run; with `--json` a line each, in the form of `llmbox.md`.
+/// Runs `cmd_steps`: prints the steps of a run; with `--json` one per line, in the format of `llmbox.md`.
 pub(super) fn cmd_steps(scene: &mut CommandContext<'_>, args: &StepsArguments) -> Result<u8, CliError> {
     let word = args.run.as_str();
     let run = resolve_run(scene, word)?;
@@ -293,8 +293,8 @@ pub(super) fn cmd_steps(scene: &mut CommandContext<'_>, args: &StepsArguments) -
     Ok(EXIT_DONE)
 }
 
-/// Returns the arguments of a call that differ from the requested ones: the user has changed them, or it was
-/// redirected.
+/// Returns the arguments that a call ran with if they differ from the requested ones: the user changed them, or the
+/// call was redirected.
 fn executed_arguments<'a>(
     call: &str,
     asked: &Map<String, Value>,
@@ -305,7 +305,7 @@ fn executed_arguments<'a>(
     Some(decision.arguments.as_ref().unwrap_or(&last.arguments)).filter(|used| *used != asked)
 }
 
-/// Prints a step: a line of JSON, or for people.
+/// Prints a step: as a line of JSON, or as readable text.
 fn print_step(scene: &mut CommandContext<'_>, step: &ExecutionStep, approvals: &[RunApproval]) -> Result<(), CliError> {
     let used = match &step.kind {
         StepKind::ToolCall { tool_call_id, params, .. } => executed_arguments(tool_call_id, params, approvals),
@@ -371,7 +371,7 @@ fn print_step(scene: &mut CommandContext<'_>, step: &ExecutionStep, approvals: &
     Ok(())
 }
 
-/// `cmd_approvals`: what waits for a word, and what was decided.
+/// Runs `cmd_approvals`: lists pending approvals and past decisions, or decides one.
 pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArguments) -> Result<u8, CliError> {
     if let Some(number) = number_option("forget", args.forget.as_deref())? {
         let number = (number as usize).checked_sub(1).ok_or_else(|| CliError::usage("rules are counted from 1"))?;
@@ -397,7 +397,7 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArgu
         }
         return Ok(EXIT_DONE);
     }
-    // Runs that wait are loaded at the start; older ones are read where all decisions are wanted.
+    // Runs with pending approvals are loaded at the start; older ones are read only if all decisions are wanted.
     let all = args.all;
     let query = args.find.as_ref().map(|word| word.to_lowercase());
     let runs: Vec<DocId> = scene.handle.read(move |session| {
@@ -482,11 +482,11 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArgu
     let (run, approval) = (*run, approval.id.clone());
     scene.handle.run_command(Command::Decide { run, approval, decision })?;
     export::open_note::wait_until_saved(scene.handle)?;
-    // Another process may own the run's terminal; here, wait only for what follows in this process.
+    // Another process may own the run's terminal; in that case, don't follow the run here.
     if scene.own { ask::follow_run(scene, run, false, usize::MAX) } else { Ok(EXIT_DONE) }
 }
 
-/// `cmd_tools`: what agents may use; the user's own are read, approved, exported, imported.
+/// Runs `cmd_tools`: lists the tools that agents may use; reads, approves, exports or imports the user's own.
 pub(super) fn cmd_tools(scene: &mut CommandContext<'_>, args: &ToolsArguments) -> Result<u8, CliError> {
     scene.handle.run_command(Command::ReadSetup)?;
     let ready = |session: &Session| {
@@ -537,7 +537,7 @@ pub(super) fn cmd_tools(scene: &mut CommandContext<'_>, args: &ToolsArguments) -
         };
         let Some(newest) = tool.newest_version() else { return Ok(EXIT_DONE) };
         if args.approve {
-            // One that came after the user has read the code was not read.
+            // Versions newer than the last approved one haven't been reviewed.
             let unread = tool.versions.iter().filter(|one| tool.approved.is_none_or(|known| one.version > known));
             if let (None, 2..) = (version, unread.count()) {
                 let newest = newest.version;

@@ -1,4 +1,4 @@
-//! `tracebook capture`: a thought goes to today's note without opening anything.
+//! `tracebook capture`: appends a thought to today's note without opening anything.
 
 use super::{CliError, CommandContext, EXIT_DONE, notes, resolve, volumes};
 use crate::arguments::CaptureArguments;
@@ -7,7 +7,7 @@ use jiff::Zoned;
 use std::io::Read;
 use text::untrusted_text;
 
-/// The most that is captured at once.
+/// Maximum number of bytes captured at once.
 const MAX_CAPTURE_BYTES: u64 = 1 << 20;
 
 pub(super) fn cmd_capture(scene: &mut CommandContext<'_>, args: &CaptureArguments) -> Result<u8, CliError> {

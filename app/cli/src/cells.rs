@@ -1,4 +1,4 @@
-//! `cmd_cells`: how a note's cells depend on each other.
+//! `cmd_cells`: prints how a note's cells depend on each other.
 
 use super::{CliError, CommandContext, EXIT_DONE, resolve};
 use crate::arguments::CellsArguments;
@@ -65,7 +65,7 @@ pub(super) fn cmd_cells(scene: &mut CommandContext<'_>, args: &CellsArguments) -
     Ok(EXIT_DONE)
 }
 
-/// Gives the widgets of this name the value that is meant by `NAME=VALUE`.
+/// Sets the widgets with this name to the value in `NAME=VALUE`.
 fn set_widget(scene: &mut CommandContext<'_>, note: DocId, setting: &str) -> Result<(), CliError> {
     let Some((name, typed)) = setting.split_once('=') else {
         return Err(CliError::usage(format!("--set takes NAME=VALUE, not “{setting}”")));
@@ -98,7 +98,7 @@ fn reactivity_description(mode: Reactivity) -> &'static str {
     }
 }
 
-/// All cells of a note, one object each.
+/// Returns all cells of a note as JSON objects.
 fn cells_as_json(note: &Note) -> Vec<Value> {
     let flow = note.cell_flow();
     let cell = |(at, cell): (usize, BlockId)| {

@@ -1,4 +1,4 @@
-//! `cmd_base`: a view of a collection.
+//! `cmd_base`: prints a view of a collection.
 
 use super::{CliError, CommandContext, EXIT_DONE, file_ops};
 use crate::arguments::BaseArguments;
@@ -11,7 +11,7 @@ use store::DocId;
 /// Maximum size of a collection's file in bytes.
 const MAX_COLLECTION_BYTES: u64 = 16 << 20;
 
-/// The collection that a word means: its volume and its file.
+/// Resolves a word to a collection: its volume, its file and its path.
 fn find_collection(session: &Session, word: &str) -> Option<(DocId, DocId, ConfinedPath)> {
     let named = |path: &str| {
         let wanted = word.strip_suffix(".base").unwrap_or(word).to_lowercase();

@@ -1,5 +1,5 @@
-//! `cmd_devices`: which devices were paired, and which are revoked. `cmd_pair`: one more becomes acquainted, by a code.
-//! Neither needs an open workspace: the key and the list are the machine's.
+//! `cmd_devices` lists, adds and revokes paired devices; `cmd_pair` pairs another device by a code. Neither needs an
+//! open workspace: the key and the list belong to the machine.
 
 use super::{CliError, EXIT_DONE, EXIT_FAILED};
 use crate::arguments::{DevicesArguments, PairArguments};
@@ -61,7 +61,7 @@ pub(super) fn cmd_devices(args: &DevicesArguments, json: bool, out: &mut dyn Wri
     }
 }
 
-/// `none`, `read` or `write`.
+/// Parses `none`, `read` or `write`.
 pub(super) fn parse_access(word: &str) -> Result<DeviceAccess, CliError> {
     match word {
         "none" => Ok(DeviceAccess::None),
@@ -83,7 +83,7 @@ fn new_device(name: &str) -> PairedDevice {
     }
 }
 
-/// Describes a device.
+/// Describes a device's state.
 fn device_state_label(device: &PairedDevice, own: bool) -> String {
     let rights = match device.access {
         DeviceAccess::None => "sees nothing",
@@ -165,7 +165,7 @@ pub(super) fn cmd_pair(args: &PairArguments, json: bool, out: &mut dyn Write) ->
         (None, None) => {
             let reach = if args.local { LanVisibility::Loopback } else { LanVisibility::Local };
             let show = |invitation: &Invitation, _: &host::peers::pairing::OneTimeCode| {
-                // Shown at once: the other device waits for it.
+                // Shown immediately, since the other device waits for it.
                 let _ = show_invitation(invitation, json, out);
             };
             let log = |line: &str| eprintln!("{}", untrusted_text::escape_line(line));
@@ -205,7 +205,7 @@ pub(super) fn cmd_pair(args: &PairArguments, json: bool, out: &mut dyn Write) ->
     Ok(EXIT_DONE)
 }
 
-/// Shows an invitation: as words, and as a QR code.
+/// Shows an invitation as text and as a QR code.
 pub(super) fn show_invitation(invitation: &Invitation, json: bool, out: &mut dyn Write) -> std::io::Result<()> {
     if json {
         let text = invitation.to_string();

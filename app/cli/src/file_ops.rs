@@ -1,5 +1,5 @@
-//! `cmd_mv`, `cmd_rm`, `cmd_trash`, `restore-note`, `cmd_undo`, `cmd_follow`: files moved, deleted and taken back, and
-//! links that follow.
+//! `cmd_mv`, `cmd_rm`, `cmd_trash`, `restore-note`, `cmd_undo`, `cmd_follow`: move, delete and restore files, and
+//! update links.
 
 use super::{CliError, CommandContext, EXIT_DONE, resolve};
 use crate::arguments::{MvArguments, RestoreNoteArguments, RmArguments, TrashArguments};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use store::DocId;
 use text::untrusted_text;
 
-/// How long a move and the links that it changes may take.
+/// Maximum time for a move and its link updates.
 const MOVE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Waits until every note's links are known.
@@ -21,7 +21,7 @@ pub(super) fn wait_for_links(scene: &CommandContext<'_>) -> Result<(), CliError>
     }
 }
 
-/// Performs a command that moves files, and waits until all of it is done and saved.
+/// Runs a command that moves files, and waits until everything is done and saved.
 fn perform_move(scene: &mut CommandContext<'_>, command: Command) -> Result<(), CliError> {
     let before = scene.handle.read(|session| session.problems().len())?;
     scene.handle.run_command(command)?;
@@ -62,7 +62,7 @@ pub(super) fn cmd_mv(scene: &mut CommandContext<'_>, args: &MvArguments) -> Resu
     Ok(EXIT_DONE)
 }
 
-/// A note's new path: a folder, said by a `/` at its end or known to be one, keeps the note's name.
+/// Returns a note's new path. A folder (existing, or marked by a trailing `/`) keeps the note's name.
 fn resolve_new_path(session: &Session, note: DocId, to: &str) -> Option<(DocId, String)> {
     let (volume, path) = session.locate_file(note)?;
     let folder = to.trim_end_matches('/');
@@ -78,7 +78,7 @@ fn resolve_new_path(session: &Session, note: DocId, to: &str) -> Option<(DocId, 
     Some((note, to))
 }
 
-/// All files of a folder and where they go.
+/// Returns all files of a folder with their new paths.
 fn plan_folder_move(session: &Session, from: &str, to: &str) -> Vec<(DocId, String)> {
     let (from, to) = (format!("{}/", from.trim_end_matches('/')), to.trim_end_matches('/'));
     let files = session.volumes().map(|volume| {
@@ -107,7 +107,7 @@ pub(super) fn cmd_rm(scene: &mut CommandContext<'_>, args: &RmArguments) -> Resu
     Ok(EXIT_DONE)
 }
 
-/// Takes back what was moved or deleted last.
+/// Undoes the last move or deletion.
 pub(super) fn cmd_undo(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     wait_for_links(scene)?;
     perform_move(scene, Command::UndoMove)?;
@@ -115,7 +115,7 @@ pub(super) fn cmd_undo(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     Ok(EXIT_DONE)
 }
 
-/// Lets links follow files that other programs renamed.
+/// Updates links to files that other programs renamed.
 pub(super) fn cmd_follow(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     wait_for_links(scene)?;
     let notes = scene.handle.read(Session::count_outdated_link_notes)?;
@@ -139,7 +139,7 @@ fn list_trash(scene: &CommandContext<'_>) -> Result<Vec<(DocId, String, String, 
     Ok(scene.handle.read(read)?)
 }
 
-/// Which file of the trash a word means; of several of one name, the one that was deleted last.
+/// Resolves a word to a file in the trash; of several with the same name, the last deleted one.
 fn find_in_trash(all: &[(DocId, String, String, i64)], word: &str) -> Result<DocId, CliError> {
     let short = |path: &str| path.rsplit('/').next().unwrap_or(path).trim_end_matches(".md").to_owned();
     let fits = |(id, volume, path, _): &&(DocId, String, String, i64)| {
@@ -149,7 +149,7 @@ fn find_in_trash(all: &[(DocId, String, String, i64)], word: &str) -> Result<Doc
     found.ok_or_else(|| CliError::usage(format!("there is no “{word}” in the trash; `tracebook trash` lists what is")))
 }
 
-/// Deletes files of the trash for good, and waits until they are gone.
+/// Permanently deletes files from the trash, and waits until they are gone.
 fn delete_from_trash(scene: &mut CommandContext<'_>, files: Vec<DocId>) -> Result<(), CliError> {
     let before = scene.handle.read(|session| session.problems().len())?;
     let count = files.len();

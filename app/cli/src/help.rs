@@ -1,12 +1,12 @@
-//! What `tracebook --help` shows: subcommands by subject, each with a line and two examples.
+//! Output of `tracebook --help`: subcommands by subject, each with a summary and two examples.
 
-/// A subcommand as help shows it.
+/// Help entry of a subcommand.
 pub(crate) struct SubcommandHelp {
     /// The word after `tracebook`.
     pub(crate) name: &'static str,
-    /// What it does, in a line.
+    /// One-line summary.
     pub(crate) summary: &'static str,
-    /// What to type after `tracebook`, twice.
+    /// Two example command lines, without `tracebook`.
     pub(crate) examples: [&'static str; 2],
 }
 
@@ -14,7 +14,7 @@ const fn entry(name: &'static str, summary: &'static str, examples: [&'static st
     SubcommandHelp { name, summary, examples }
 }
 
-/// The subcommands by subject, in the order of help.
+/// Subcommands by subject, in the order shown in help.
 pub(crate) const HELP_GROUPS: &[(&str, &[SubcommandHelp])] = &[
     (
         "Notes",
@@ -185,12 +185,12 @@ Exit codes:
   3  the workspace is damaged, locked or cannot be written
 ";
 
-/// What help knows of a subcommand.
+/// Returns the help entry of a subcommand.
 pub(crate) fn subcommand_help(name: &str) -> Option<&'static SubcommandHelp> {
     HELP_GROUPS.iter().flat_map(|(_, entries)| *entries).find(|entry| entry.name == name)
 }
 
-/// All subcommands by subject, a line each.
+/// Returns all subcommands by subject, one per line.
 pub(crate) fn full_help() -> String {
     let mut text = HELP_HEAD.to_owned();
     for (group, entries) in HELP_GROUPS {
@@ -203,7 +203,7 @@ pub(crate) fn full_help() -> String {
     text + HELP_END
 }
 
-/// Whether only `-h` is asked, with or without options of the program.
+/// Returns whether only `-h` is given, with or without global options.
 pub(crate) fn is_short_help(words: &[String]) -> bool {
     let mut rest = words.iter().map(String::as_str);
     let mut is_short = false;
@@ -218,7 +218,7 @@ pub(crate) fn is_short_help(words: &[String]) -> bool {
     is_short
 }
 
-/// The subcommands' names by subject: it fits 24 rows.
+/// Returns the names of the subcommands by subject, which fits 24 rows.
 pub(crate) fn short_help() -> String {
     let mut text = HELP_HEAD.to_owned() + "\n";
     for (group, entries) in HELP_GROUPS {
@@ -238,7 +238,7 @@ pub(crate) fn short_help() -> String {
     text + "\n  --help lists them with a line each; tracebook help COMMAND explains one.\n"
 }
 
-/// The two examples of a subcommand, for the end of its help.
+/// Returns the two examples of a subcommand, for the end of its help.
 pub(crate) fn examples(name: &str) -> String {
     let Some(entry) = subcommand_help(name) else { return String::new() };
     let lines = entry.examples.map(|example| format!("  tracebook {example}"));

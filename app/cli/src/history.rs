@@ -1,4 +1,4 @@
-//! `cmd_history`: the changes of a note, the note as it was, what has changed since, who wrote what, and the way back.
+//! `cmd_history`: a note's changes, an earlier version, what has changed since, authorship, and reverting.
 
 use super::maintenance::format_date;
 use super::notes::{wait_for_file, wait_until_durable};
@@ -13,7 +13,7 @@ use text::history::{AuthoredSpan, ChangeAuthor, NoteHistory};
 use text::text_edit;
 use text::untrusted_text;
 
-/// Lines of context around a change.
+/// Number of context lines around a change.
 const HISTORY_CONTEXT_LINES: usize = 3;
 
 pub(super) fn cmd_history(scene: &mut CommandContext<'_>, args: &HistoryArguments) -> Result<u8, CliError> {
@@ -78,7 +78,7 @@ fn list_versions(scene: &mut CommandContext<'_>, story: Option<&NoteHistory>) ->
     Ok(())
 }
 
-/// How many changes a user means: their number, or the beginning of the last one's hash.
+/// Resolves a word to a number of changes: the number itself, or a prefix of the last change's hash.
 fn resolve_change_count(story: Option<&NoteHistory>, word: &str) -> Result<usize, CliError> {
     let moments = story.map(|story| story.past.moments.as_slice()).unwrap_or_default();
     let number = word.parse::<usize>().ok().filter(|number| *number <= moments.len());
@@ -99,7 +99,7 @@ fn text_after_change(story: Option<&NoteHistory>, count: usize, now: &str) -> Re
     }
 }
 
-/// How many changes there were before the last version.
+/// Returns the number of changes before the last version.
 fn changes_before_last_version(story: Option<&NoteHistory>) -> usize {
     story.and_then(|story| story.versions.last()).map_or(0, |version| version.changes.start)
 }
@@ -131,7 +131,7 @@ fn print_difference(scene: &mut CommandContext<'_>, count: usize, old: &str, new
 fn unified_diff(comparison: &TextDiff, old: &str, new: &str) -> String {
     let mut out = String::new();
     let mut hunk: Vec<(char, &str)> = Vec::new();
-    // The numbers of the next line on both sides, and of the first of the hunk.
+    // Next line number on both sides, and the line numbers at the start of the hunk.
     let (mut from, mut to) = (1, 1);
     let mut first = (1, 1);
     let mut flush = |hunk: &mut Vec<(char, &str)>, first: (usize, usize)| {
@@ -214,7 +214,7 @@ fn print_blame(
         return Ok(());
     }
     for line in line_ranges(&text, 0..text.len()) {
-        // A line is attributed to the author of most of it.
+        // A line is attributed to the author of most of its text.
         let first = written.partition_point(|one| one.range.end <= line.start);
         let own = written[first..].iter().take_while(|one| one.range.start <= line.end);
         let share = |one: &&AuthoredSpan| one.range.end.min(line.end).saturating_sub(one.range.start.max(line.start));

@@ -1,4 +1,4 @@
-//! `cmd_hub`: a peer that always listens and keeps what it hears, for the devices of a user or a team.
+//! `cmd_hub`: runs a hub, a peer that always listens and stores what it receives, for the devices of a user or a team.
 
 use super::devices::{parse_access, show_invitation};
 use super::{CliError, EXIT_DONE, EXIT_FAILED, parse};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A hub that runs takes up an invitation within this time.
+/// Time within which a running hub picks up an invitation.
 const INVITATION_TIMEOUT: Duration = Duration::from_secs(2);
 
 fn hub_error(why: impl std::fmt::Display) -> CliError {
@@ -70,7 +70,7 @@ fn hub_settings(folder: PathBuf, args: &HubArguments) -> Result<HubSettings, Cli
     Ok(settings)
 }
 
-/// Prints a line of the log without the time, which the log's keeper adds.
+/// Prints a log line without the time, which the log collector adds.
 fn print_log_line(line: &str) {
     eprintln!("{}", text::untrusted_text::escape_line(line));
 }
@@ -94,7 +94,7 @@ fn run_hub(mut settings: HubSettings, args: &HubArguments, json: bool, out: &mut
     }
     out.flush()?;
     let none = DeviceList::new(&folder).map_err(hub_error)?.list().map_err(hub_error)?.is_empty();
-    // The first device that is paired may change the list of devices, from wherever it is.
+    // The first paired device may change the list of devices, from wherever it connects.
     if args.pair || none {
         let invited = InvitationGrant {
             offer: OneTimeCode::new(now_millis()).map_err(hub_error)?,
@@ -109,7 +109,7 @@ fn run_hub(mut settings: HubSettings, args: &HubArguments, json: bool, out: &mut
     Ok(EXIT_DONE)
 }
 
-/// Asks the hub that runs over this folder for a code.
+/// Requests a pairing code from the hub that runs in this folder.
 fn request_pairing_code(folder: &Path, args: &HubArguments, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let none = || CliError::usage(format!("no hub runs over this folder: {}", folder.display()));
     let mut invitation = host::hub::running_hub_invitation(folder).ok_or_else(none)?;
@@ -131,7 +131,7 @@ fn request_pairing_code(folder: &Path, args: &HubArguments, json: bool, out: &mu
     Ok(EXIT_DONE)
 }
 
-/// Says what a hub shares of a volume, with everybody or with one device.
+/// Sets what a hub shares of a volume, with all devices or with one.
 fn set_share(folder: &Path, args: &HubArguments, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let mut policy = HubPolicy::load(folder).map_err(hub_error)?;
     let Some(volume) = args.volume.as_ref() else {

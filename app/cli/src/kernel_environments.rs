@@ -1,4 +1,4 @@
-//! `kernels env NOTE`: the packages that a note lists in its properties, and their environment.
+//! `kernels env NOTE`: the packages listed in a note's properties, and their environment.
 
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, resolve};
 use crate::arguments::KernelsArguments;
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use store::DocId;
 use text::untrusted_text::escape_line;
 
-/// The word behind `kernels`.
+/// The action word after `kernels`.
 pub(super) const ACTION: &str = "env";
 
 fn place_of(scene: &CommandContext<'_>, note: DocId) -> Result<NotePlace, CliError> {
@@ -22,7 +22,7 @@ fn place_of(scene: &CommandContext<'_>, note: DocId) -> Result<NotePlace, CliErr
     scene.handle.read(move |session| NotePlace::of(session, note, &workspace))?.ok_or_else(missing)
 }
 
-/// The Python that would run the note's cells, or why there's none yet.
+/// Returns the Python that would run the note's cells, or why there's none yet.
 pub(super) fn find_python(scene: &CommandContext<'_>, note: DocId) -> Result<anyhow::Result<PathBuf>, CliError> {
     let place = place_of(scene, note)?;
     let packages = scene.handle.read(move |session| session.note(note)?.packages().cloned())?;
@@ -32,7 +32,7 @@ pub(super) fn find_python(scene: &CommandContext<'_>, note: DocId) -> Result<any
     Ok(host::choose_interpreter((folder, &place.root), packages.as_ref()))
 }
 
-/// What the note is to list.
+/// Returns the packages that the note will list.
 fn changed_packages(old: NotePackages, args: &KernelsArguments) -> Result<NotePackages, CliError> {
     let mut new = old;
     if let Some(python) = &args.python {
@@ -50,7 +50,7 @@ fn changed_packages(old: NotePackages, args: &KernelsArguments) -> Result<NotePa
     Ok(new)
 }
 
-/// Installs what the note lists, with the changes that the arguments ask for; then the note lists that.
+/// Installs the note's packages with the requested changes, then updates the note's list.
 pub(super) fn cmd_environment(
     scene: &mut CommandContext<'_>,
     note: &str,
@@ -115,7 +115,7 @@ pub(super) fn cmd_environment(
     Ok(EXIT_DONE)
 }
 
-/// Writes what differs into the note's properties.
+/// Writes the differences to the note's properties.
 fn set_packages(
     scene: &CommandContext<'_>,
     note: DocId,

@@ -1,5 +1,5 @@
-//! `kernels install|remove science` and `kernels` without a note: the science pack, which belongs to the user and to no
-//! workspace.
+//! `kernels install|remove science`, and `kernels` without a note: the science pack, which belongs to the user rather
+//! than to a workspace.
 
 use super::{CliError, EXIT_DONE, EXIT_FAILED};
 use crate::arguments::KernelsArguments;
@@ -11,20 +11,20 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use text::untrusted_text;
 
-/// How often at most it's said how far an installation is.
+/// Minimum time between two progress messages of an installation.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
-/// What is done with the pack.
+/// Action on the science pack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PackJob {
     Install(PackSource),
     Remove,
-    /// The kinds of kernels are listed.
+    /// Lists the kinds of kernels.
     List,
 }
 
 impl PackJob {
-    /// What the arguments of `kernels` mean; `None`: they're about a note.
+    /// Parses the arguments of `kernels`. Returns `None` if they concern a note.
     pub(super) fn from_args(args: &KernelsArguments, here: &Path) -> Result<Option<PackJob>, CliError> {
         let action = match (args.note.as_deref(), args.name.as_deref()) {
             (None, None) if args.from.is_none() && args.use_kernel.is_none() => return Ok(Some(PackJob::List)),
@@ -45,12 +45,12 @@ impl PackJob {
     }
 }
 
-/// What stands between a verb and its *d*.
+/// Returns the letters between a verb and the final *d* of its past tense.
 fn past(verb: &str) -> &'static str {
     if verb.ends_with('e') { "" } else { "e" }
 }
 
-/// Does it, and says on `errors` how far it is.
+/// Performs the action, and reports progress on `errors`.
 pub(super) fn cmd_pack(
     job: &PackJob,
     program: &Path,
@@ -115,12 +115,12 @@ pub(super) fn cmd_pack(
     Ok(EXIT_DONE)
 }
 
-/// The user's pack, if one is installed.
+/// Returns the user's science pack if one is installed.
 pub(super) fn installed_pack() -> Result<Option<InstalledPack>, CliError> {
     Ok(PackFolder::of_user().installed())
 }
 
-/// The kinds of kernels that come with Tracebook: name, and what there is to say.
+/// Returns the kinds of kernels that come with Tracebook: name and description.
 pub(super) fn kinds_in_words(pack: &Option<InstalledPack>) -> [(&'static str, String); 3] {
     let science = match pack {
         Some(pack) => format!("installed, version {}, {} MB", pack.version, megabytes(pack.bytes)),
@@ -135,7 +135,7 @@ pub(super) fn kinds_in_words(pack: &Option<InstalledPack>) -> [(&'static str, St
     ]
 }
 
-/// The same for scripts.
+/// Returns the kinds of kernels as JSON, for scripts.
 pub(super) fn kinds_as_json(pack: &Option<InstalledPack>) -> Value {
     let science = json!({
         "name": SCIENCE_KERNEL, "installed": pack.is_some(), "version": pack.as_ref().map(|pack| &pack.version),

@@ -12,9 +12,9 @@ use std::time::Duration;
 use store::DocId;
 use text::untrusted_text::escape_line;
 
-/// How long a kernel may take to start and to restore a state.
+/// Maximum time for a kernel to start and to restore a state.
 const MOVE_TIMEOUT: Duration = Duration::from_secs(120);
-/// Digits of a state's id that are shown, which is enough to name it.
+/// Number of displayed digits of a state's id, which is enough to refer to it.
 const SHOWN_ID_CHARS: usize = 10;
 
 pub(super) fn cmd_kernel_states(
@@ -85,7 +85,7 @@ pub(super) fn cmd_kernel_states(
         if report.count > before {
             return Some(Ok(report.clone()));
         }
-        // A kernel that could not be started.
+        // The kernel couldn't be started.
         let died = open.kernel == engine::KernelPhase::Off;
         died.then(|| Err(open.kernel_trouble().unwrap_or("the kernel ended").to_owned()))
     };
@@ -127,7 +127,7 @@ fn short_id(id: &str) -> &str {
     id.get(..SHOWN_ID_CHARS).unwrap_or(id)
 }
 
-/// Words that belong to another action.
+/// Rejects arguments that belong to another action.
 fn check_words(action: &str, args: &KernelsArguments) -> Result<(), CliError> {
     let takes = match action {
         "compare" => 2,
@@ -144,7 +144,7 @@ fn check_words(action: &str, args: &KernelsArguments) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The state of the fork of this name, or the one whose id or name this is.
+/// Returns the latest state of the fork with this name, or the state with this id or name.
 fn state_or_fork(scene: &CommandContext<'_>, note: DocId, word: &str) -> Result<String, CliError> {
     let states = list_states(scene.handle.workspace_folder(), note);
     match states.branches.get(word) {
@@ -181,7 +181,7 @@ fn show_comparison(scene: &mut CommandContext<'_>, note: DocId, a: &str, b: &str
     Ok(EXIT_DONE)
 }
 
-/// The state whose id begins so, or that has this name.
+/// Returns the full id of the state whose id starts with this prefix, or that has this name.
 fn whole_id(scene: &CommandContext<'_>, note: DocId, begins: &str) -> Result<String, CliError> {
     let states = list_states(scene.handle.workspace_folder(), note);
     if let Some(named) = states.states.iter().find(|state| state.name.as_deref() == Some(begins)) {

@@ -1,4 +1,4 @@
-//! `cmd_kernels`, `cmd_grant`: which kernels a note may use, the one that it uses, and what its cells reach.
+//! `cmd_kernels`, `cmd_grant`: the kernels that a note may use, its current kernel, and the permissions of its cells.
 
 use super::parse::needed;
 use super::{
@@ -13,7 +13,7 @@ use std::time::Duration;
 use store::DocId;
 use text::untrusted_text;
 
-/// Length of a fingerprint's displayed prefix, which is enough to approve it.
+/// Length of the displayed fingerprint prefix, which is enough to approve it.
 const PRINT_PREFIX_CHARS: usize = 16;
 
 pub(super) fn cmd_grant(scene: &mut CommandContext<'_>, args: &GrantArguments) -> Result<u8, CliError> {
@@ -67,8 +67,8 @@ pub(super) fn find_kernels(scene: &CommandContext<'_>, note: DocId) -> Result<Ve
     Ok(scene.handle.wait(Some(Duration::from_secs(30)), found)?.unwrap_or_default())
 }
 
-/// Makes an environment in the folder of the note's volume, installs a kernel and packages, and chooses the kernel.
-/// What runs is printed as it begins.
+/// Creates an environment in the folder of the note's volume, installs a kernel and packages, and selects the kernel.
+/// Prints each command as it starts.
 fn set_up_python(scene: &mut CommandContext<'_>, note: DocId, packages: &[String]) -> Result<(), CliError> {
     let workspace = scene.handle.workspace_folder().to_owned();
     let look = move |session: &Session| {
@@ -112,7 +112,7 @@ fn set_up_python(scene: &mut CommandContext<'_>, note: DocId, packages: &[String
     Ok(())
 }
 
-/// Chooses the kernel of notes that name none.
+/// Sets the kernel of notes that name none.
 fn set_default_kernel(scene: &mut CommandContext<'_>, name: &str) -> Result<u8, CliError> {
     let kind = KernelKind::of(Some(name));
     if !kind.is_confined() {
@@ -168,7 +168,7 @@ pub(super) fn cmd_kernels(scene: &mut CommandContext<'_>, args: &KernelsArgument
         export::open_note::read_loaded_note(scene.handle, note, |_| ())?;
         let seen = args.allow.clone();
         let spec = found.iter().find(|spec| spec.name == *name);
-        // What is allowed is named by the beginning of its print, as it was shown.
+        // An approval refers to the fingerprint prefix that was shown.
         let seen = seen.map(|seen| match spec {
             Some(spec) if seen.len() >= PRINT_PREFIX_CHARS && spec.print.starts_with(&seen) => spec.print.clone(),
             _ => seen,

@@ -1,7 +1,7 @@
-//! The command line: the same commands as the window, made from the one table.
+//! The command line: the same commands as the window, built from one command table.
 //!
-//! A command runs in the process that owns the workspace. If that is another one (the window), this process only
-//! passes words, input and output through the local socket, so both ways behave the same.
+//! A command runs in the process that owns the workspace. If that's another process (the window), this one only passes
+//! arguments, input and output through the local socket, so both ways behave the same.
 
 mod agents;
 pub mod arguments;
@@ -56,15 +56,15 @@ pub(crate) use sample_workspace::make_sample;
 
 /// Exit code for success.
 pub const EXIT_DONE: u8 = 0;
-/// A cell or a check failed.
+/// Exit code if a cell or a check failed.
 pub const EXIT_FAILED: u8 = 1;
-/// Wrong use: words, names or input that do not fit.
+/// Exit code for wrong use: arguments, names or input that don't fit.
 const EXIT_USAGE: u8 = 2;
-/// The workspace is damaged, locked, or cannot be written.
+/// Exit code if the workspace is damaged, locked, or can't be written.
 const EXIT_WORKSPACE: u8 = 3;
 
-/// Read-only commands, which work on read-only media. Some of them can also change something on request: that's
-/// rejected there.
+/// Read-only commands, which work on read-only media. If such a command is asked to change something there, it's
+/// rejected.
 const READING_COMMANDS: &[&str] = &[
     "approvals",
     "backup",
@@ -95,7 +95,7 @@ const READING_COMMANDS: &[&str] = &[
     "trash",
 ];
 
-/// Why a command did not do it: the exit code and a sentence with what to do.
+/// Error of a command: the exit code, and a sentence with what to do.
 #[derive(Debug)]
 pub struct CliError {
     /// The exit code.
@@ -105,7 +105,7 @@ pub struct CliError {
 }
 
 impl CliError {
-    /// An error in what was asked for: exit code 2.
+    /// Creates a usage error, with exit code 2.
     pub fn usage(why: impl std::fmt::Display) -> CliError {
         CliError { code: EXIT_USAGE, why: why.to_string() }
     }
@@ -147,7 +147,7 @@ impl From<host::WaitError> for CliError {
 
 impl From<std::io::Error> for CliError {
     fn from(error: std::io::Error) -> Self {
-        // The reader has closed our output (`tracebook man | head`): that's not an error.
+        // The reader has closed the output (`tracebook man | head`): that's not an error.
         if error.kind() == std::io::ErrorKind::BrokenPipe {
             return CliError { code: EXIT_DONE, why: String::new() };
         }
@@ -167,10 +167,10 @@ impl From<OpenError> for CliError {
     }
 }
 
-/// What a command works with.
+/// Context of a running command.
 struct CommandContext<'a> {
     handle: &'a Handle,
-    /// The folder in which the command was given.
+    /// The folder in which the command was run.
     folder: &'a std::path::Path,
     json: bool,
     input: &'a mut dyn Read,
@@ -180,20 +180,20 @@ struct CommandContext<'a> {
     own: bool,
 }
 
-/// Functions of the program besides its command line.
+/// Parts of the program outside the command line.
 #[derive(Clone, Copy)]
 pub struct ProgramHooks {
-    /// Opens the window, on a folder or file if one was named, and returns when it is closed and all is saved; the
+    /// Opens the window, on a folder or file if one is given, and returns when it's closed and everything is saved. The
     /// function is called after the first frame.
     pub window: WindowCommand,
-    /// Measures or takes screenshots. `None`: that is in a program of its own, `tracebook-bench`.
+    /// Runs benchmarks or takes screenshots. `None` if that's in a separate program, `tracebook-bench`.
     pub bench: Option<BenchCommand>,
 }
 
-/// Opens the window on a workspace; gives what could not be saved.
+/// Opens the window on a workspace; fails with what couldn't be saved.
 pub type WindowCommand = fn(host::Driver, Option<PathBuf>, Box<dyn FnOnce()>) -> anyhow::Result<()>;
 
-/// A subcommand that measures or takes screenshots: its name, its arguments, and whether it prints JSON.
+/// Runs a benchmark or screenshot subcommand: its name, its arguments, and whether it prints JSON.
 pub type BenchCommand = fn(&str, &ArgMatches, bool, &mut dyn Write) -> Result<u8, CliError>;
 
 /// Runs the command line; `hooks` opens the window.
@@ -222,7 +222,7 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
         return export::render_jobs::serve_jobs();
     }
     if help::is_short_help(&words) {
-        // If nobody reads it, nothing is lost.
+        // A closed standard output loses nothing important.
         let _ = write!(std::io::stdout(), "{}", help::short_help());
         return ExitCode::from(EXIT_DONE);
     }
@@ -230,7 +230,7 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
     let (matches, path) = match parse::parse_with_path(&words, &here) {
         Ok(parsed) => parsed,
         Err(error) => {
-            // If nobody reads it, the exit code still says that it failed.
+            // Even if standard error is closed, the exit code reports the failure.
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { EXIT_USAGE } else { EXIT_DONE });
         }
@@ -290,7 +290,7 @@ fn workspace_folder(matches: &ArgMatches) -> Result<PathBuf, CliError> {
         .ok_or_else(|| CliError::usage("there is no home folder to keep a workspace in; name one with --workspace DIR"))
 }
 
-/// Runs cells: in an environment's Python where the words behind `tracebook kernel` name one, else in the built-in one.
+/// Runs cells: in the Python environment named in the arguments after `tracebook kernel`, else in the built-in kernel.
 fn run_python_kernel(words: &[String]) -> ExitCode {
     #[cfg(target_os = "linux")]
     if let Some(environment) = python::EnvironmentKernel::from_args(words) {
@@ -304,16 +304,15 @@ fn run_python_kernel(words: &[String]) -> ExitCode {
     python::run_kernel(python::SandboxGrants::from_args(words))
 }
 
-/// The path of this program, which is also the kernel and the sandbox.
+/// Returns the path of this program, which is also the kernel and the sandbox.
 ///
 /// # Errors
-/// The system doesn't say.
+/// Returns an error if the operating system can't determine the path.
 pub fn program_path() -> Result<PathBuf, CliError> {
     std::env::current_exe().map_err(|error| CliError::workspace(format!("the program does not find itself ({error})")))
 }
 
-/// Runs a subcommand, or opens the window. `here`: the current folder, and the path that was named instead of a
-/// subcommand.
+/// Runs a subcommand, or opens the window. `here`: the current folder, and the path given instead of a subcommand.
 fn run_command_line(
     matches: &ArgMatches,
     words: &[String],
@@ -378,7 +377,7 @@ fn run_command_line(
             Ok(driver) => return run_as_owner(driver, &request),
             Err(OpenError::Owned { socket: Some(socket), .. }) => match socket::send_request(&socket, &request) {
                 Ok(code) => return Ok(code),
-                // Done over, half of it could be done twice.
+                // A retry could repeat what was already done.
                 Err(SocketError::Interrupted(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
                     return Err(error.into());
                 }
@@ -405,14 +404,14 @@ fn run_command_line(
     }
 }
 
-/// Waits without a clock of its own: a thread that is parked.
+/// Sleeps by parking the thread, without a clock of its own.
 fn sleep(time: Duration) {
     std::thread::park_timeout(time);
 }
 
-/// Performs a command in this process, which owns the workspace meanwhile.
+/// Runs a command in this process, which owns the workspace meanwhile.
 fn run_as_owner(driver: host::Driver, request: &SocketRequest) -> Result<u8, CliError> {
-    // Another command may come in the meantime; without a socket it waits.
+    // Other commands that arrive meanwhile are served through the socket; without one they wait.
     let guests = driver.serve_requests(serve_request);
     if guests.is_err() && driver.read_only_reason().is_none() {
         tracing::warn!("there is no local socket; other commands wait");
@@ -433,7 +432,7 @@ fn run_as_owner(driver: host::Driver, request: &SocketRequest) -> Result<u8, Cli
     }
     handle.close();
     match session.join() {
-        // It was used rightly; nothing can be written here.
+        // The usage was correct, but this workspace can't be written.
         Ok(Ok(())) if reads_only.is_some() && code == EXIT_USAGE && handle.has_refused_writes() => Ok(EXIT_WORKSPACE),
         Ok(Ok(())) => Ok(code),
         Ok(Err(why)) => Err(CliError::workspace(format!("not everything could be saved: {why}"))),
@@ -441,7 +440,7 @@ fn run_as_owner(driver: host::Driver, request: &SocketRequest) -> Result<u8, Cli
     }
 }
 
-/// Performs a command that some process was given: the way in for the local socket.
+/// Runs a command that another process received: the entry point for the local socket.
 pub fn serve_request(
     handle: &Handle,
     request: &SocketRequest,
@@ -460,7 +459,7 @@ fn run_request(
     errors: &mut dyn Write,
     own: bool,
 ) -> u8 {
-    // Text by others is always escaped for terminals.
+    // Untrusted text is always escaped for terminals.
     let mut errors = TerminalWriter::new(errors, ScreenForm::Text);
     let errors = &mut errors;
     let mut log = None;
@@ -479,7 +478,7 @@ fn run_request(
     });
     let code = done.unwrap_or_else(|refusal| {
         if !refusal.why.is_empty() {
-            // If nobody reads it, the exit code still says that it failed.
+            // Even if standard error is closed, the exit code reports the failure.
             let _ = writeln!(errors, "tracebook: {}", refusal.why);
         }
         refusal.code
@@ -537,7 +536,7 @@ fn run_subcommand(scene: &mut CommandContext<'_>, name: &str, args: &ArgMatches)
     }
 }
 
-/// Measuring is in a program of its own, so that this one stays small: it is run with the same words.
+/// Runs the benchmark program with the same arguments. It's separate to keep this program small.
 fn run_bench_program(words: &[String]) -> Result<u8, CliError> {
     let bench = program_path()?.with_file_name(format!("tracebook-bench{}", std::env::consts::EXE_SUFFIX));
     match std::process::Command::new(&bench).args(words).status() {
@@ -551,7 +550,7 @@ fn run_bench_program(words: &[String]) -> Result<u8, CliError> {
     }
 }
 
-/// Opens the window on a folder, or on a file in its folder. A window that is open already gets the folder as a volume.
+/// Opens the window on a folder, or on a file in its folder. An open window adds the folder as a volume.
 fn open_path(folder: &Path, path: &Path, json: bool, hooks: ProgramHooks) -> Result<u8, CliError> {
     let Some(socket) = host::owner_socket(folder).ok().flatten() else { return open_window(folder, Some(path), hooks) };
     let whole = copy::absolute_path(Path::new("/"), &path.to_string_lossy());
@@ -562,7 +561,7 @@ fn open_path(folder: &Path, path: &Path, json: bool, hooks: ProgramHooks) -> Res
     let request = SocketRequest { words, folder: PathBuf::from("/"), terminal };
     match socket::send_request(&socket, &request) {
         Ok(code) => Ok(code),
-        // The owner has ended.
+        // The owning process has ended.
         Err(SocketError::NotStarted(_)) => open_window(folder, Some(path), hooks),
         Err(SocketError::Interrupted(error)) => Err(CliError::workspace(format!(
             "the program that has the workspace open ended in the middle of this ({error}); try again"
@@ -570,7 +569,8 @@ fn open_path(folder: &Path, path: &Path, json: bool, hooks: ProgramHooks) -> Res
     }
 }
 
-/// Opens the window, on a folder or file if `path` names one; makes the workspace, with the sample, at the first start.
+/// Opens the window, on a folder or file if `path` names one. At the first start, creates the workspace with the
+/// sample.
 fn open_window(folder: &Path, path: Option<&Path>, hooks: ProgramHooks) -> Result<u8, CliError> {
     if !host::has_display() {
         return Err(CliError::usage(

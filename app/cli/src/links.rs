@@ -1,4 +1,4 @@
-//! `cmd_links`, `cmd_todos`: what the notes say of each other, and what is to be done.
+//! `cmd_links`, `cmd_todos`: links between notes, and open todos.
 
 use super::{CliError, CommandContext, EXIT_DONE, file_ops, resolve};
 use crate::arguments::{LinksArguments, TodosArguments};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use text::outline::{LinkKind, NoteLink};
 use text::untrusted_text;
 
-/// A link as other notations name it: target and part.
+/// Formats a link's target and part, as other notations write it.
 fn link_text(link: &NoteLink) -> String {
     let part = link.part.as_ref().map_or_else(String::new, |part| format!("#{part}"));
     format!("{}{part}", link.path())
@@ -77,7 +77,7 @@ pub(super) fn cmd_links(scene: &mut CommandContext<'_>, args: &LinksArguments) -
     Ok(EXIT_DONE)
 }
 
-/// The links that lead nowhere.
+/// Prints broken links.
 fn list_broken_links(scene: &mut CommandContext<'_>, only: Option<store::DocId>) -> Result<u8, CliError> {
     let read = move |session: &Session| -> Vec<Value> {
         let mut rows = Vec::new();

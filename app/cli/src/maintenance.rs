@@ -1,4 +1,4 @@
-//! `cmd_init`, `fsck`, `cmd_backup`, `cmd_restore`, `cmd_doctor`: what concerns the workspace as a whole.
+//! `cmd_init`, `fsck`, `cmd_backup`, `cmd_restore`, `cmd_doctor`: maintenance of the whole workspace.
 
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, EXIT_WORKSPACE, program_path, sample_workspace};
 use crate::arguments::{BackupArguments, DoctorArguments, FsckArguments, InitArguments, RestoreArguments};
@@ -39,16 +39,16 @@ pub(super) fn cmd_init(folder: &Path, args: &InitArguments, json: bool, out: &mu
     Ok(EXIT_DONE)
 }
 
-/// What makes a build that leaves nothing out.
+/// Command that builds Tracebook with all features.
 const FULL_BUILD_COMMAND: &str = "cargo build --release --ignore-rust-version --features full";
 
-/// The answer of a build that has no hub.
+/// Returns the error of a build without the hub.
 #[cfg(not(feature = "hub"))]
 pub(super) fn built_without_hub() -> CliError {
     CliError::usage(format!("this build has no hub server; build one that has it with `{FULL_BUILD_COMMAND}`"))
 }
 
-/// The parts that a build may leave out, and how to get them.
+/// Returns the parts that a build may leave out, and how to get them.
 fn optional_parts() -> Vec<host::MachineCapability> {
     let parts = [("hub server", cfg!(feature = "hub")), ("ONNX search models", cfg!(feature = "onnx"))];
     let capability = |(name, there): (&str, bool)| host::MachineCapability {
@@ -103,7 +103,7 @@ fn write_report(
 ) -> Result<u8, CliError> {
     let checked = match WorkspaceLock::acquire(folder) {
         _ if !host::workspace_exists(folder) => Err(OpenError::Disk(DiskError::Missing { path: folder.to_owned() })),
-        // Looking needs no lock where nobody can write.
+        // A check needs no lock if nothing can be written.
         Ok(_) | Err(OpenError::Disk(DiskError::ReadOnly { .. })) => {
             Ok(host::maintenance::check::check_workspace(folder, false, host::unix_millis_now()))
         }
@@ -129,7 +129,7 @@ fn write_report(
     Ok(EXIT_DONE)
 }
 
-/// Checks a workspace that isn't open. `None` if it's open.
+/// Checks a workspace that isn't open. Returns `None` if it's open.
 pub(super) fn check_closed_workspace(
     folder: &Path,
     args: &FsckArguments,
@@ -142,7 +142,7 @@ pub(super) fn check_closed_workspace(
     let _owned = match WorkspaceLock::acquire(folder) {
         Ok(owned) => Some(owned),
         Err(OpenError::Owned { .. }) => return Ok(None),
-        // Reading needs no lock if nobody can write.
+        // A check needs no lock if nothing can be written.
         Err(OpenError::Disk(DiskError::ReadOnly { .. })) if args.check => None,
         Err(error) => return Err(error.into()),
     };
@@ -150,7 +150,7 @@ pub(super) fn check_closed_workspace(
     print_report(&report, json, out).map(Some)
 }
 
-/// Checks a workspace that this process has open: looks only, since a repair needs it for itself.
+/// Checks a workspace that this process has open, without repair, which needs exclusive access.
 pub(super) fn check_open_workspace(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     scene.handle.run_command(Command::Save)?;
     scene.handle.wait(Some(Duration::from_secs(10)), |session: &Session| session.is_saved().then_some(()))?;
@@ -192,11 +192,11 @@ fn print_report(report: &CheckReport, json: bool, out: &mut dyn Write) -> Result
 
 pub(super) fn cmd_backup(scene: &mut CommandContext<'_>, args: &BackupArguments) -> Result<u8, CliError> {
     let dest = scene.folder.join(args.dest.as_str());
-    // What is typed goes to the disk first; what is typed meanwhile is the next backup's.
+    // Save typed text first; text typed during the backup is part of the next one.
     scene.handle.run_command(Command::Save)?;
     scene.handle.wait(Some(Duration::from_secs(10)), |session: &Session| session.is_saved().then_some(()))?;
     let mut progress = progress_printer(&mut *scene.errors);
-    // A command is cancelled by ending it: what was written of the backup has no manifest and is refused.
+    // A backup is canceled by ending the process: a partial backup has no manifest and is rejected.
     let cancel = AtomicBool::new(false);
     let folder = scene.handle.workspace_folder();
     let made = host::maintenance::backup::create_backup(folder, &dest, host::unix_millis_now(), &mut progress, &cancel);
@@ -213,14 +213,14 @@ pub(super) fn cmd_backup(scene: &mut CommandContext<'_>, args: &BackupArguments)
     Ok(EXIT_DONE)
 }
 
-/// Says how far a long copy has got, at every tenth; a short one says nothing.
+/// Returns a callback that prints the progress of a long copy at every tenth; short copies print nothing.
 fn progress_printer(errors: &mut dyn Write) -> impl FnMut(BackupProgress) {
     let mut told = 0;
     move |at: BackupProgress| {
         let tenth = at.done.saturating_mul(10) / at.total.max(1);
         if tenth > told && at.total > 64 << 20 {
             told = tenth;
-            // A backup continues if nobody reads its progress.
+            // The backup continues even if its progress can't be printed.
             let _ = writeln!(errors, "{} %", tenth * 10);
         }
     }
@@ -269,7 +269,7 @@ pub(super) fn cmd_restore(
     Ok(EXIT_DONE)
 }
 
-/// Seconds since 1970 as a date for people, in UTC.
+/// Formats seconds since 1970 as a date in UTC.
 pub(super) fn format_date(seconds: i64) -> String {
     match jiff::Timestamp::from_second(seconds) {
         Ok(time) if seconds != 0 => time.to_string(),

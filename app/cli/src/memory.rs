@@ -1,4 +1,4 @@
-//! Memory on the command line: earlier work and its lessons.
+//! Memory on the command line: earlier work and lessons from it.
 
 mod budget;
 mod experiences;
@@ -17,31 +17,31 @@ use std::path::PathBuf;
 use std::time::Duration;
 use store::DocId;
 
-/// How long a deletion may take.
+/// Maximum time for a deletion.
 pub(super) const DELETION_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A project, and what it remembers.
+/// A project with its memory.
 struct RememberedProject {
     id: DocId,
-    /// The volume that holds its memory.
+    /// The volume that contains its memory.
     home: DocId,
     name: String,
     memory: ProjectMemory,
 }
 
-/// How a goal is to be reached, by the option `--mode`.
+/// Parses the option `--mode`: how replay is used to reach a goal.
 pub(super) fn parse_mode(word: Option<&str>) -> Result<ReplayMode, CliError> {
     let word = word.unwrap_or("auto");
     ReplayMode::from_name(word)
         .ok_or_else(|| CliError::usage(format!("--mode is auto, learner or follower, not “{word}”")))
 }
 
-/// Parses the options of `ask` about memory.
+/// Parses the memory options of `ask`.
 pub(super) fn parse_recall_options(args: &AskArguments) -> Result<RecallOptions, CliError> {
     Ok(RecallOptions { mode: parse_mode(args.mode.as_deref())?, without: args.without.clone() })
 }
 
-/// The projects with what they remember; one where it is named.
+/// Loads the projects with their memory, or only the named one.
 fn load_projects(scene: &CommandContext<'_>, named: Option<&str>) -> Result<Vec<RememberedProject>, CliError> {
     resolve::wait_for_volumes(scene, true)?;
     let all: Vec<(DocId, String, (DocId, PathBuf))> = scene.handle.read(|session| {
@@ -60,7 +60,7 @@ fn load_projects(scene: &CommandContext<'_>, named: Option<&str>) -> Result<Vec<
     Ok(wanted.map(read).collect())
 }
 
-/// Makes sure that a project's memory has a place, and returns its volume.
+/// Ensures that a project's memory has a place, and returns its volume.
 fn open_memory(scene: &CommandContext<'_>, volume: DocId) -> Result<DocId, CliError> {
     scene.handle.run_command(Command::OpenMemory { volume })?;
     resolve::wait_for_volumes(scene, true)?;
@@ -68,13 +68,13 @@ fn open_memory(scene: &CommandContext<'_>, volume: DocId) -> Result<DocId, CliEr
     home.map(|(home, _)| home).ok_or_else(|| CliError::workspace("the volume was closed meanwhile"))
 }
 
-/// The file of this path in a volume.
+/// Returns the id of the file at this path in a volume.
 fn find_file(scene: &CommandContext<'_>, volume: DocId, path: &str) -> Result<Option<DocId>, CliError> {
     let path = path.to_owned();
     Ok(scene.handle.read(move |session| Some(session.volume(volume)?.files.get(&path)?.id))?)
 }
 
-/// Moves files to the trash, and waits until they're there.
+/// Moves files to the trash, and waits until they are there.
 fn move_to_trash(scene: &CommandContext<'_>, files: Vec<DocId>) -> Result<(), CliError> {
     let before = scene.handle.read(|session| session.problems().len())?;
     scene.handle.run_command(Command::DeleteFiles { files })?;
@@ -88,7 +88,7 @@ fn move_to_trash(scene: &CommandContext<'_>, files: Vec<DocId>) -> Result<(), Cl
     }
 }
 
-/// The note at this path gets this text: it is made, or changed in the smallest steps.
+/// Writes a note's text: creates the note, or applies minimal edits.
 pub(super) fn write_note(scene: &CommandContext<'_>, volume: DocId, path: &str, text: &str) -> Result<(), CliError> {
     match find_file(scene, volume, path)? {
         None => {

@@ -1,4 +1,4 @@
-//! `index models|use|reranker|pause|resume`: which sentence model finds by meaning.
+//! `index models|use|reranker|pause|resume`: the sentence model for semantic search.
 
 use super::{CliError, CommandContext, EXIT_DONE};
 use engine::{Command, Settings};
@@ -9,12 +9,12 @@ use serde_json::json;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// How often it is looked how far the new model's vectors are.
+/// Polling interval for the progress of a new model's vectors.
 const MODEL_POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// How long the vectors of very many notes may take.
+/// Maximum time to compute vectors for a very large number of notes.
 const REINDEX_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
-/// Lists the models, the one in use marked.
+/// Lists the models, and marks the current one.
 pub(super) fn list_models(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     let settings = read_settings(scene)?;
     let (wanted, _) = EmbeddingChoice::from_settings(&settings);
@@ -71,7 +71,7 @@ fn update_settings(scene: &mut CommandContext<'_>, change: impl FnOnce(&mut Sett
     Ok(())
 }
 
-/// Chooses a model and waits until its vectors are whole; until then those of the old one answer.
+/// Selects a model and waits until its vectors are complete; until then, those of the old one are used.
 pub(super) fn use_model(scene: &mut CommandContext<'_>, name: &str) -> Result<u8, CliError> {
     let choice: EmbedderChoice = name.parse().map_err(|why: EmbedderChoiceError| CliError::usage(why.to_string()))?;
     let (before, _) = EmbeddingChoice::from_settings(&read_settings(scene)?);
@@ -90,7 +90,7 @@ pub(super) fn use_model(scene: &mut CommandContext<'_>, name: &str) -> Result<u8
     super::search::print_index_status(scene)
 }
 
-/// Does what takes long, and says meanwhile how far downloads and vectors are.
+/// Runs a long operation, and prints the progress of downloads and vectors meanwhile.
 fn run_with_progress(
     scene: &mut CommandContext<'_>,
     what: impl FnOnce(SearchService) -> anyhow::Result<()> + Send + 'static,
@@ -121,7 +121,7 @@ fn run_with_progress(
     }
 }
 
-/// Chooses what reads the best hits once more, or nothing.
+/// Selects the model that reranks the best hits, or none.
 pub(super) fn use_reranker(scene: &mut CommandContext<'_>, name: &str) -> Result<u8, CliError> {
     let all = known_rerankers();
     let found = all.iter().find(|known| known.name.eq_ignore_ascii_case(name) || known.repository == name);
@@ -149,7 +149,7 @@ pub(super) fn use_reranker(scene: &mut CommandContext<'_>, name: &str) -> Result
     Ok(EXIT_DONE)
 }
 
-/// Pauses or resumes indexing by meaning.
+/// Pauses or resumes semantic indexing.
 pub(super) fn set_paused(scene: &mut CommandContext<'_>, paused: bool) -> Result<u8, CliError> {
     update_settings(scene, move |settings| settings.meaning_paused = paused)?;
     let said = if paused { "paused: new passages are found by their words alone" } else { "going on" };

@@ -1,4 +1,4 @@
-//! Jupyter's notebooks: `import` of `.ipynb` files, `export` of a note as one, or as a program.
+//! Jupyter notebooks: `import` of `.ipynb` files, `export` of a note as a notebook or a script.
 
 use super::{CliError, CommandContext, output_files};
 use anyhow::anyhow;
@@ -10,7 +10,7 @@ use jupyter::{CellRun, NotebookOriginal};
 use std::path::Path;
 use store::{BlockId, DocId, FileKind};
 
-/// What a note becomes for Jupyter and Python.
+/// Export format for Jupyter and Python.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotebookFormat {
     /// A Jupyter notebook.
@@ -20,7 +20,7 @@ pub(super) enum NotebookFormat {
 }
 
 impl NotebookFormat {
-    /// How the name of such a file ends.
+    /// Returns the file extension.
     fn extension(self) -> &'static str {
         match self {
             NotebookFormat::Notebook => "ipynb",
@@ -29,7 +29,7 @@ impl NotebookFormat {
     }
 }
 
-/// A note as a notebook file.
+/// Returns a note as the bytes of a notebook file.
 pub(super) fn notebook_bytes(scene: &mut CommandContext<'_>, note: DocId) -> Result<Vec<u8>, CliError> {
     let _held = export::open_note::hold_note(scene.handle, note)?;
     let (text, mut cells, kept) = export::open_note::read_loaded_note(scene.handle, note, |note| {
@@ -60,7 +60,7 @@ pub(super) fn notebook_bytes(scene: &mut CommandContext<'_>, note: DocId) -> Res
         cells.iter().map(|(at, execution)| CellRun { at: *at, execution: execution.as_ref() }).collect();
     let blob = |hash| scene.handle.read_blob(hash).ok();
     let notebook = jupyter::export_notebook(&text, &ran, kept.as_ref(), &blob);
-    // As Jupyter writes it: one space, one line end.
+    // Same format as Jupyter: indented by one space, with a final line end.
     let mut bytes = Vec::new();
     let formatter = serde_json::ser::PrettyFormatter::with_indent(b" ");
     let mut writer = serde_json::Serializer::with_formatter(&mut bytes, formatter);
@@ -70,14 +70,14 @@ pub(super) fn notebook_bytes(scene: &mut CommandContext<'_>, note: DocId) -> Res
     Ok(bytes)
 }
 
-/// A note as a program.
+/// Returns a note as a Python script.
 pub(super) fn script_bytes(scene: &CommandContext<'_>, note: DocId) -> Result<Vec<u8>, CliError> {
     let _held = export::open_note::hold_note(scene.handle, note)?;
     let read = move |session: &Session| session.note(note).map(Note::text).unwrap_or_default();
     Ok(jupyter::export_script(&scene.handle.read(read)?).into_bytes())
 }
 
-/// Writes one note as a notebook or a program. Gives its path in the volume.
+/// Writes a note as a notebook or a script. Returns the note's path in the volume.
 pub(super) fn write_note_as(
     scene: &mut CommandContext<'_>,
     note: DocId,
@@ -94,7 +94,7 @@ pub(super) fn write_note_as(
     Ok(path)
 }
 
-/// Writes all notes of a volume as notebooks, or as programs, into a new folder.
+/// Writes all notes of a volume as notebooks or scripts into a new folder.
 pub(super) fn write_volume_as(
     scene: &mut CommandContext<'_>,
     volume: DocId,

@@ -1,4 +1,4 @@
-//! `cmd_cat`, `cmd_edit`, `cmd_outputs`: what concerns one note.
+//! `cmd_cat`, `cmd_edit`, `cmd_outputs`: commands for one note.
 
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_USAGE, output_files, resolve};
 use crate::arguments::{CatArguments, EditArguments, OutputsArguments};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use store::{BlockId, DocId, Execution};
 use text::text_edit;
 
-/// After the end of its input, `cmd_edit` waits this long for a disk that refuses.
+/// After the end of its input, `cmd_edit` waits this long for a disk that rejects writes.
 const EDIT_DISK_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn report_problems(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
@@ -46,7 +46,7 @@ pub(super) fn cmd_cat(scene: &mut CommandContext<'_>, args: &CatArguments) -> Re
     Ok(EXIT_DONE)
 }
 
-/// Prints what an address of the search names: `NOTE#block`, or `NOTE#cell/output/2`.
+/// Prints the passage at a search address: `NOTE#block`, or `NOTE#cell/output/2`.
 fn print_passage(scene: &mut CommandContext<'_>, path: &str, place: &str) -> Result<u8, CliError> {
     let note = resolve::resolve_note(scene, path)?;
     let held = export::open_note::hold_note(scene.handle, note)?;
@@ -86,7 +86,7 @@ struct EditInputLine {
 pub(super) fn cmd_edit(scene: &mut CommandContext<'_>, args: &EditArguments) -> Result<u8, CliError> {
     let note = resolve::resolve_note(scene, args.note.as_str())?;
     let _held = export::open_note::hold_note(scene.handle, note)?;
-    // A document that cannot be written to is known before anything is acknowledged.
+    // A read-only document is reported before any edit is acknowledged.
     if let Some(why) =
         export::open_note::read_loaded_note(scene.handle, note, |note| note.read_only().map(ToOwned::to_owned))?
     {
@@ -101,7 +101,7 @@ pub(super) fn cmd_edit(scene: &mut CommandContext<'_>, args: &EditArguments) -> 
     Ok(EXIT_DONE)
 }
 
-/// Waits until the note's file has its text, or says why it has not.
+/// Waits until the note's text is written to its file, or reports why it isn't.
 pub(super) fn wait_for_file(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
     scene.handle.run_command(Command::Save)?;
     let look = move |session: &Session| {
@@ -114,7 +114,7 @@ pub(super) fn wait_for_file(scene: &mut CommandContext<'_>, note: DocId) -> Resu
     Ok(())
 }
 
-/// Performs the lines of the input.
+/// Applies the edits from the input lines.
 fn apply_edit_lines(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
     // All available input is sent at once and acknowledged together, as a group commit. A slow writer gets each line
     // acknowledged separately.
@@ -167,7 +167,8 @@ fn apply_edit_line(handle: &host::Handle, note: DocId, line: &[u8]) -> anyhow::R
     Ok(handle.run_command(Command::Edit { note, at, delete, insert })?)
 }
 
-/// Waits until a keystroke is on disk. If the disk rejects it, reports that once and keeps waiting for a few seconds.
+/// Waits until an edit is on disk. If the disk rejects it, reports that once and keeps waiting for
+/// [`EDIT_DISK_TIMEOUT`].
 pub(super) fn wait_until_durable(handle: &host::Handle, seq: u64, errors: &mut dyn Write) -> Result<(), CliError> {
     let look = move |session: &Session| {
         let saving = session.saving();
@@ -192,7 +193,7 @@ fn replace_text(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliEr
     }
     let old = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
     let mut seq = 0;
-    // From the last to the first, so that the offsets of those before stay right.
+    // From last to first, so that the offsets of earlier edits stay valid.
     for splice in text_edit::compute_edits(&old, &text).into_iter().rev() {
         let (at, delete, insert) = (splice.at, splice.delete, splice.insert);
         seq = scene.handle.run_command(Command::Edit { note, at, delete, insert })?;

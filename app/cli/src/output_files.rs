@@ -1,4 +1,4 @@
-//! Outputs as files: figures are drawn, what is a picture already is unpacked; tables, pages and JSON are as they are.
+//! Cell outputs as files: figures are rendered, images are decoded, and tables, pages and JSON are written unchanged.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -6,16 +6,16 @@ use export::render_jobs;
 use serde_json::{Map, Value};
 use store::{BlobHash, CellOutput, OutputBody};
 
-/// Pixels to a point, as screens have them now.
+/// Pixels per point, as on current screens.
 const FIGURE_PIXELS_PER_POINT: f64 = 2.0;
 
-/// A figure among an output's forms, as JSON.
+/// Returns the figure among an output's formats, as JSON.
 fn figure_json(data: &Map<String, Value>) -> Option<String> {
     let value = data.get(plot::FIGURE_MIME)?;
     Some(value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned))
 }
 
-/// The pictures of an output: the ending of each one's name, and its bytes.
+/// Returns the images of an output: each one's file extension and bytes.
 pub(super) fn output_pictures(body: &OutputBody) -> Vec<(&'static str, Vec<u8>)> {
     let (OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. }) = body else {
         return Vec::new();
@@ -40,7 +40,7 @@ pub(super) fn output_pictures(body: &OutputBody) -> Vec<(&'static str, Vec<u8>)>
     png.into_iter().chain(jpeg).chain(svg).collect()
 }
 
-/// Returns the files of an output: its pictures, or a table, a page, JSON. `blob` reads content outside the note.
+/// Returns the files of an output: its images, or a table, a page, or JSON. `blob` reads content outside the note.
 pub(super) fn output_files(
     output: &CellOutput,
     blob: impl Fn(BlobHash) -> anyhow::Result<Vec<u8>>,
@@ -76,7 +76,7 @@ pub(super) fn output_files(
     Ok(Vec::new())
 }
 
-/// Adds pictures to each figure in the outputs, for programs that don't know our figures.
+/// Adds images to each figure in the outputs, for programs that can't draw Tracebook's figures.
 pub(super) fn draw_figures(outputs: &mut [CellOutput]) {
     for output in outputs {
         let (OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. }) = &mut output.body else {

@@ -1,4 +1,4 @@
-//! The command line's grammar, completions and manual, made from the one table of commands.
+//! The command line's grammar, completions and manual, built from one command table.
 
 use super::arguments::CompletionsArguments;
 use super::{CliError, EXIT_DONE, EXIT_USAGE, help};
@@ -45,16 +45,17 @@ pub fn build_grammar() -> Command {
         }
         grammar = grammar.subcommand(words);
     }
-    // The kernel speaks a protocol, not to people.
+    // The kernel subcommand speaks a protocol and isn't meant for users.
     grammar.subcommand(Command::new("kernel").hide(true).about("Run cells (started by Tracebook itself)"))
 }
 
-/// Reads the words after `tracebook`.
+/// Parses the arguments after `tracebook`.
 pub(super) fn parse(words: &[String]) -> Result<ArgMatches, clap::Error> {
     build_grammar().try_get_matches_from(std::iter::once("tracebook".to_owned()).chain(words.iter().cloned()))
 }
 
-/// The same, where the path of a folder or file may stand in the place of a subcommand: the window opens on it.
+/// Parses the arguments like [`parse`], but also accepts the path of a folder or file, to open in the window, instead
+/// of a subcommand.
 pub(super) fn parse_with_path(words: &[String], here: &Path) -> Result<(ArgMatches, Option<PathBuf>), clap::Error> {
     let error = match parse(words) {
         Ok(matches) => return Ok((matches, None)),
@@ -65,7 +66,7 @@ pub(super) fn parse_with_path(words: &[String], here: &Path) -> Result<(ArgMatch
     if !path.exists() {
         return Err(error);
     }
-    // The same word may also be the value of an option.
+    // The same word may also occur as the value of an option.
     let without =
         |at: usize| words.iter().enumerate().filter(move |(place, _)| *place != at).map(|(_, word)| word.clone());
     let places = (0..words.len()).filter(|at| words[*at] == *unknown);
@@ -76,12 +77,12 @@ pub(super) fn parse_with_path(words: &[String], here: &Path) -> Result<(ArgMatch
     }
 }
 
-/// An argument that this use of the subcommand can't do without.
+/// Returns an argument's value, or a usage error if this action needs it and it's missing.
 pub(super) fn needed<'a>(value: Option<&'a str>, name: &str) -> Result<&'a str, CliError> {
     value.ok_or_else(|| CliError::usage(format!("{name} is missing")))
 }
 
-/// A number given as an option.
+/// Parses the value of an option as a number.
 pub fn number_option(name: &str, value: Option<&str>) -> Result<Option<u64>, CliError> {
     let Some(text) = value else { return Ok(None) };
     text.parse().map(Some).map_err(|_| CliError::usage(format!("--{name} wants a whole number, not “{text}”")))
@@ -102,7 +103,7 @@ pub(super) fn cmd_completions(args: &CompletionsArguments, out: &mut dyn Write) 
 pub(super) fn cmd_man(out: &mut dyn Write) -> Result<u8, CliError> {
     let mut page = Vec::new();
     clap_mangen::Man::new(build_grammar()).render(&mut page)?;
-    // mangen names the commands only; what each takes is appended in the same form.
+    // clap_mangen lists only the commands; the arguments of each are appended in the same format.
     for command in build_grammar().get_subcommands().filter(|command| !command.is_hide_set()) {
         let mut one = Vec::new();
         let man = clap_mangen::Man::new(command.clone());

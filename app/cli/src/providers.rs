@@ -1,5 +1,5 @@
-//! `cmd_providers`: the language models of the configuration, and whether they answer. `cmd_secrets`: their keys.
-//! Neither needs an open workspace.
+//! `cmd_providers`: the configured language models, and whether they answer. `cmd_secrets`: their keys. Neither needs
+//! an open workspace.
 
 use super::{CliError, EXIT_DONE, EXIT_FAILED};
 use crate::arguments::{ProvidersArguments, SecretsArguments};
@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// A test has its own end before that.
+/// Maximum wait for a test, which has a shorter timeout of its own.
 const PROVIDER_TEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl From<SecretError> for CliError {
@@ -51,10 +51,10 @@ pub(super) fn cmd_providers(
     }
 }
 
-/// The word for a server that speaks like OpenAI and is none of the known ones.
+/// Kind of an OpenAI-compatible server that is none of the known ones.
 const COMPATIBLE_KIND: &str = "compatible";
 
-/// Describes a new provider by the arguments, without its key.
+/// Builds a new provider from the arguments, without its key.
 fn described_provider(args: &ProvidersArguments) -> Result<NewProvider, CliError> {
     let name = needed(args.name.as_deref(), "NAME")?;
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -83,7 +83,7 @@ fn described_provider(args: &ProvidersArguments) -> Result<NewProvider, CliError
     Ok(provider)
 }
 
-/// Tests a new provider, keeps its key, and makes it the one that agents ask.
+/// Tests a new provider, stores its key, and makes it the default for agents.
 fn add_provider(
     workspace: &Path,
     secrets: &UserSecrets,
@@ -127,12 +127,12 @@ fn add_provider(
     Ok(EXIT_DONE)
 }
 
-/// Reads a secret from standard input without showing it.
+/// Reads a secret from standard input without echo.
 fn read_secret(name: &str) -> Result<SecretValue, CliError> {
     if host::terminal::is_terminal() {
         eprint!("Value of {name}, which is not shown: ");
     }
-    // The first line, and no more than a secret may have.
+    // The first line only, up to the maximum length of a secret.
     let read = host::terminal::read_without_echo(|| {
         let mut line = String::new();
         let limit = MAX_SECRET_BYTES as u64 + 2;
@@ -206,7 +206,7 @@ fn probe_provider(
     let (tell, told) = channel();
     let providers = ProviderClient::new(ProviderTimeouts::default());
     providers.test_provider(endpoint.clone(), key.map(|key| key.expose().to_owned()), move |found| {
-        // The receiver may be gone, and then nobody needs this.
+        // The receiver may be gone; then the result isn't needed.
         let _ = tell.send(found);
     });
     let found = told

@@ -1,20 +1,20 @@
-//! Which note or volume a word means.
+//! Resolves names on the command line to notes and volumes.
 
 use super::{CliError, CommandContext};
 use engine::{Session, Volume};
 use std::time::Duration;
 use store::{DocId, FileKind};
 
-/// What a word can mean.
+/// What a name resolves to.
 pub(super) enum ResolvedName {
     Note(DocId),
     Volume(DocId),
 }
 
-/// How long files may take to be known before that is said to be odd.
+/// Maximum time to wait until the volumes' files are known.
 const SCAN_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Waits until every volume's files are known, and with `scanned` until each was looked through once.
+/// Waits until every volume's files are known and, with `scanned`, until each was scanned once.
 pub(super) fn wait_for_volumes(scene: &CommandContext<'_>, scanned: bool) -> Result<(), CliError> {
     let ready = move |volume: &Volume| volume.known && (!scanned || volume.scans > 0 || volume.root.is_none());
     let look = move |session: &Session| {
@@ -26,7 +26,7 @@ pub(super) fn wait_for_volumes(scene: &CommandContext<'_>, scanned: bool) -> Res
     }
 }
 
-/// Resolves a word to a note: known files first, new ones after a rescan.
+/// Resolves a name to a note: known files first, new ones after a rescan.
 pub(super) fn resolve_note(scene: &CommandContext<'_>, word: &str) -> Result<DocId, CliError> {
     match resolve_note_or_volume(scene, word)? {
         ResolvedName::Note(note) => Ok(note),
@@ -34,7 +34,7 @@ pub(super) fn resolve_note(scene: &CommandContext<'_>, word: &str) -> Result<Doc
     }
 }
 
-/// The note or volume that a word means.
+/// Resolves a name to a note or a volume.
 pub(super) fn resolve_note_or_volume(scene: &CommandContext<'_>, word: &str) -> Result<ResolvedName, CliError> {
     wait_for_volumes(scene, false)?;
     let wanted = word.to_owned();
@@ -49,7 +49,7 @@ pub(super) fn resolve_note_or_volume(scene: &CommandContext<'_>, word: &str) -> 
     }
 }
 
-/// Whether a path in a volume matches.
+/// Returns whether a path in a volume matches a name.
 type NameMatch<'a> = &'a dyn Fn(&Volume, &str) -> bool;
 
 fn find_in_session(session: &Session, word: &str, folder: &std::path::Path) -> Result<ResolvedName, CliError> {
@@ -61,7 +61,7 @@ fn find_in_session(session: &Session, word: &str, folder: &std::path::Path) -> R
             .collect()
     };
     let absolute = folder.join(word);
-    // From the most exact meaning to the loosest; the first that fits counts.
+    // From the strictest match to the loosest; the first match wins.
     let meanings: [NameMatch<'_>; 5] = [
         &|_, path| path == word,
         &|volume, path| word.strip_prefix(&volume.name).and_then(|rest| rest.strip_prefix(':')) == Some(path),
@@ -98,7 +98,7 @@ fn find_in_session(session: &Session, word: &str, folder: &std::path::Path) -> R
     Err(CliError::usage(format!("there is no note “{word}”; `tracebook ls` lists them")))
 }
 
-/// The volume of that name, or the first one.
+/// Resolves a name to a volume; without a name, returns the first one.
 pub(super) fn resolve_volume(scene: &CommandContext<'_>, name: Option<&str>) -> Result<Option<DocId>, CliError> {
     wait_for_volumes(scene, false)?;
     let wanted = name.map(ToOwned::to_owned);

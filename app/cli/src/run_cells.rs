@@ -1,4 +1,4 @@
-//! `cmd_run`: cells without a window, their outputs kept in the note as the window would.
+//! `cmd_run`: runs cells without a window, and stores their outputs in the note as the window does.
 
 use super::parse::number_option;
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, output_files, resolve};
@@ -10,10 +10,10 @@ use store::{BlockId, CellOutput, DocId, ExecutionStatus, OutputBody};
 use text::untrusted_text;
 use typeset::ansi::PROGRESS_MIME_TYPE;
 
-/// A longer line of input is cut into several.
+/// Maximum length of an input line in bytes; longer lines are split.
 const MAX_INPUT_LINE_BYTES: usize = 1 << 20;
 
-/// What is new of an execution since the last look.
+/// What is new in an execution since the last poll.
 enum ExecutionNews {
     Text { name: String, text: String },
     Whole(OutputBody),
@@ -48,7 +48,7 @@ pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &RunArguments) -> Re
         }
     }
     if only.is_none() {
-        // A note may hold cells of several languages; its kernel runs one.
+        // A note may contain cells in several languages; its kernel runs one of them.
         let here = runnable_cells(scene, note)?;
         if chosen.iter().any(|(_, cell)| here.contains(cell)) {
             chosen.retain(|(_, cell)| here.contains(cell));
@@ -73,7 +73,7 @@ pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &RunArguments) -> Re
     if let Some(problem) = scene.handle.read(unsaved)? {
         writeln!(scene.errors, "tracebook: {}", untrusted_text::escape_line(&problem))?;
     }
-    // The outputs are a result of the command: it ends once they're on disk.
+    // The outputs are a result of the command, so it waits until they are on disk.
     let saved = |session: &Session| session.is_saved().then_some(());
     if scene.handle.wait(Some(Duration::from_secs(10)), saved)?.is_none() {
         let why = scene.handle.read(|session| session.saving().trouble.clone())?;
@@ -83,7 +83,7 @@ pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &RunArguments) -> Re
     Ok(code)
 }
 
-/// The cells that the note's kernel can run.
+/// Returns the cells that the note's kernel can run.
 fn runnable_cells(scene: &CommandContext<'_>, note: DocId) -> Result<Vec<BlockId>, CliError> {
     let look = move |session: &Session| {
         let named = session.note(note).is_some_and(|note| KernelKind::of(note.kernel_name()) == KernelKind::Jupyter);
@@ -102,7 +102,7 @@ fn runnable_cells(scene: &CommandContext<'_>, note: DocId) -> Result<Vec<BlockId
     Ok(scene.handle.read(cells)?.unwrap_or_default())
 }
 
-/// Runs what the session finds is to be run, and prints it in its order.
+/// Runs the cells that the session plans to run, and prints their outputs in order.
 fn run_planned_cells(
     scene: &mut CommandContext<'_>,
     note: DocId,
@@ -110,7 +110,7 @@ fn run_planned_cells(
     stale: bool,
     clean: bool,
 ) -> Result<u8, CliError> {
-    // What is stale says the note's outputs.
+    // Which cells are stale is stored in the note's outputs.
     export::open_note::read_loaded_note(scene.handle, note, |_| ())?;
     let verdicts =
         move |session: &Session| session.note(note).and_then(Note::clean_run_report).map_or(0, |(count, _)| count);
@@ -169,7 +169,7 @@ fn has_no_stale_cells(note: &Note) -> bool {
     note.cells().all(|cell| note.stale_reason(cell).is_none())
 }
 
-/// Prints a cell's outputs as they come, until it ends.
+/// Prints a cell's outputs as they arrive, until it ends.
 fn follow_cell(
     scene: &mut CommandContext<'_>,
     note: DocId,
@@ -178,7 +178,7 @@ fn follow_cell(
 ) -> Result<ExecutionStatus, CliError> {
     let mut seen = (0, 0);
     let live = !scene.json;
-    // The kernel's echo of a prompt that's in the terminal already.
+    // The kernel's echo of a prompt that is already in the terminal.
     let mut echo = String::new();
     loop {
         let look = move |session: &Session| next_execution_news(session.note(note)?, cell, seen, live);
@@ -193,7 +193,7 @@ fn follow_cell(
             }
             Some((now, ExecutionNews::Whole(body))) => {
                 seen = now;
-                // Progress bars make no sense in output that's written once.
+                // Progress bars are useless in output that's written only once.
                 if !matches!(&body, OutputBody::DisplayData { data, .. } if data.contains_key(PROGRESS_MIME_TYPE)) {
                     print_output(scene.out, &body)?;
                 }
@@ -204,7 +204,7 @@ fn follow_cell(
             }
             Some((_, ExecutionNews::End { status, mut outputs })) => {
                 if scene.json {
-                    // A figure with much data stays a blob; its pictures are drawn of it all the same.
+                    // A large figure stays a blob, but images are rendered from it.
                     let blobs: Vec<bool> = outputs.iter().map(|output| output.whole.is_some()).collect();
                     export::restore_figure_blobs(scene.handle, &mut outputs);
                     output_files::draw_figures(&mut outputs);
@@ -226,14 +226,14 @@ fn follow_cell(
     }
 }
 
-/// Asks the user what a cell asks. Gives what the kernel is going to print of it.
+/// Asks the user for a cell's input. Returns the echo that the kernel will print.
 fn answer_stdin_request(
     scene: &mut CommandContext<'_>,
     note: DocId,
     prompt: &str,
     password: bool,
 ) -> Result<String, CliError> {
-    // With `--json`, standard output is for programs.
+    // With `--json`, standard output is for programs, so the prompt goes to standard error.
     let to: &mut dyn Write = if scene.json { scene.errors } else { scene.out };
     to.write_all(prompt.as_bytes())?;
     to.flush()?;
@@ -241,7 +241,7 @@ fn answer_stdin_request(
     let line =
         if hidden { host::terminal::read_without_echo(|| read_line(scene.input)) } else { read_line(scene.input) }?;
     let Some(text) = line else {
-        // Like Python: `EOFError`, which the cell may handle.
+        // As in Python: raises `EOFError`, which the cell may handle.
         scene.handle.run_command(Command::Answer { note, text: END_OF_INPUT.to_owned() })?;
         return Ok(prompt.to_owned());
     };
@@ -251,7 +251,7 @@ fn answer_stdin_request(
     Ok(echo)
 }
 
-/// A line of input, without its end; `None` at the end of it all.
+/// Reads a line of input without its line end; `None` at the end of the input.
 pub(super) fn read_line(input: &mut dyn Read) -> std::io::Result<Option<String>> {
     let (mut bytes, mut byte) = (Vec::new(), [0]);
     while bytes.len() < MAX_INPUT_LINE_BYTES {
@@ -265,7 +265,7 @@ pub(super) fn read_line(input: &mut dyn Read) -> std::io::Result<Option<String>>
     Ok(Some(String::from_utf8_lossy(&bytes).trim_end_matches('\r').to_owned()))
 }
 
-/// Prints what streams held behind the part that the note keeps.
+/// Prints the parts of long streams that are stored outside the note.
 fn print_stream_tails(scene: &mut CommandContext<'_>, outputs: &[CellOutput]) -> Result<(), CliError> {
     for output in outputs {
         if let (OutputBody::Stream { name, text }, Some(whole)) = (&output.body, &output.whole) {
@@ -277,7 +277,7 @@ fn print_stream_tails(scene: &mut CommandContext<'_>, outputs: &[CellOutput]) ->
     Ok(())
 }
 
-/// Returns what follows `seen` (complete outputs, bytes of the next one).
+/// Returns what is new after `seen` (number of complete outputs, bytes of the next one).
 fn next_execution_news(
     note: &Note,
     cell: BlockId,
@@ -285,7 +285,7 @@ fn next_execution_news(
     live: bool,
 ) -> Option<((usize, usize), ExecutionNews)> {
     let execution = note.latest_execution(cell)?;
-    // A cell may clear its outputs.
+    // A cell may have cleared its outputs.
     let seen = if execution.outputs.len() < seen.0 { (0, 0) } else { seen };
     if live && let Some(output) = execution.outputs.get(seen.0) {
         match &output.body {
@@ -309,7 +309,7 @@ fn next_execution_news(
     execution.status.is_final().then_some((seen, end))
 }
 
-/// Prints an output for people.
+/// Prints an output as readable text.
 pub(super) fn print_output(out: &mut dyn Write, body: &OutputBody) -> std::io::Result<()> {
     match body {
         OutputBody::Stream { text, .. } => {

@@ -1,10 +1,10 @@
-//! The sample volume that a first start brings along: ordinary notes, written into the workspace's folder.
+//! The sample volume of a first start: ordinary notes, written into the workspace's folder.
 
 use engine::{Command, Settings};
 use host::{Handle, fs::copy};
 use std::path::Path;
 
-/// Writes the sample below the workspace and makes a volume of it. Gives what went wrong, if anything.
+/// Writes the sample into the workspace and opens it as a volume.
 pub(crate) fn make_sample(handle: &Handle, workspace: &Path) -> anyhow::Result<()> {
     let folder = workspace.join("Sample");
     for (path, bytes) in system::SAMPLE_FILES {
@@ -17,7 +17,7 @@ pub(crate) fn make_sample(handle: &Handle, workspace: &Path) -> anyhow::Result<(
     Ok(())
 }
 
-/// Has the window show the welcome page and count the first steps.
+/// Makes the window show the welcome page and the first steps.
 pub(crate) fn show_welcome(handle: &Handle) -> anyhow::Result<()> {
     let settings = handle.read(|session| session.settings().clone())?;
     let settings = Settings { show_welcome: true, show_first_steps: true, ..settings };

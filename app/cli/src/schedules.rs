@@ -1,4 +1,4 @@
-//! `cmd_schedule`: what begins by itself and when; and a process that stays for it.
+//! `cmd_schedule`: manages scheduled work, or keeps running to start it.
 
 use super::memory::parse_mode;
 use super::parse::number_option;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use store::{DocId, RunEnding};
 use text::untrusted_text;
 
-/// How long it is waited for what a schedule begins without a model.
+/// Maximum wait for scheduled work that needs no model.
 const SCHEDULE_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) fn cmd_schedule(scene: &mut CommandContext<'_>, args: &ScheduleArguments) -> Result<u8, CliError> {
@@ -55,7 +55,7 @@ pub(super) fn cmd_schedule(scene: &mut CommandContext<'_>, args: &ScheduleArgume
     }
 }
 
-/// The schedule that a word means.
+/// Resolves a word to a schedule.
 fn find_schedule(scene: &CommandContext<'_>, word: &str) -> Result<(DocId, Schedule), CliError> {
     let all: Vec<(DocId, Schedule)> =
         scene.handle.read(|session| session.schedules().map(|(id, one)| (id, one.clone())).collect())?;
@@ -76,7 +76,7 @@ fn schedule_json(id: DocId, one: &Schedule) -> serde_json::Value {
     value
 }
 
-/// Describes the last outcome.
+/// Describes a schedule's last outcome.
 fn last_outcome_text(one: &Schedule) -> String {
     let Some(last) = &one.last else { return "never yet".to_owned() };
     format!("{} {}", agents::format_time(last.at.0), last.describe())
@@ -109,7 +109,7 @@ fn list_schedules(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     Ok(EXIT_DONE)
 }
 
-/// Seconds: `90s`, `30m`, `12h`, `3d`, or a number of seconds.
+/// Parses a duration into seconds: `90s`, `30m`, `12h`, `3d`, or a number of seconds.
 fn parse_duration_seconds(word: &str) -> Option<u64> {
     let digits = word.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let factor = match &word[digits.len()..] {
@@ -195,7 +195,7 @@ fn add_schedule(scene: &mut CommandContext<'_>, args: &ScheduleArguments, when: 
     Ok(EXIT_DONE)
 }
 
-/// Returns an unused name made from the first words of the work.
+/// Returns an unused name built from the first words of the work.
 fn unused_name(scene: &CommandContext<'_>, work: &ScheduledWork) -> Result<String, CliError> {
     let taken: Vec<String> =
         scene.handle.read(|session| session.schedules().map(|(_, one)| one.name.clone()).collect())?;
@@ -203,7 +203,7 @@ fn unused_name(scene: &CommandContext<'_>, work: &ScheduledWork) -> Result<Strin
     Ok(agent::schedule::unused_name(work, &taken))
 }
 
-/// Starts a schedule's work now, and follows it.
+/// Starts a schedule's work now, and prints its progress.
 fn run_schedule(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliError> {
     resolve::wait_for_volumes(scene, true)?;
     let (schedule, _) = find_schedule(scene, word)?;
@@ -236,7 +236,7 @@ fn run_schedule(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliErr
     }
 }
 
-/// Keeps running, starts due work, and prints events; with `once` only work that's due now, to its end.
+/// Keeps running, starts due work, and prints events. With `once`, only runs work that's due now, to its end.
 fn watch_schedules(scene: &mut CommandContext<'_>, once: bool) -> Result<u8, CliError> {
     let mut number = scene.handle.read(|session| session.notices().last_number())?;
     let zones = clock::load_zones(scene.handle.read(clock::schedule_zone_names)?);

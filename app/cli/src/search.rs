@@ -1,4 +1,4 @@
-//! `cmd_search` and `cmd_index`: finding, and the index behind it.
+//! `cmd_search` and `cmd_index`: search, and its index.
 
 use super::parse::number_option;
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, models, resolve};
@@ -11,14 +11,14 @@ use std::collections::HashMap;
 use std::time::Duration;
 use text::untrusted_text;
 
-/// How long the index may take to come up to what is on disk; a first index of very many notes takes a while.
+/// Maximum time for the index to catch up with the disk; the first index of a very large number of notes takes a while.
 const INDEX_TIMEOUT: Duration = Duration::from_secs(600);
-/// What was edited just now is waited for this long.
+/// Maximum wait for recent edits to be saved.
 const EDIT_SAVE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Few passages without a meaning are waited for, and this long.
+/// Up to this many passages without an embedding are waited for, and how long.
 const MAX_AWAITED_PASSAGES: usize = 200;
 const EMBEDDING_TIMEOUT: Duration = Duration::from_secs(6);
-/// Bytes of a passage that are printed for people, and for programs.
+/// Maximum number of bytes printed of a passage, in readable output and in JSON.
 const MAX_SHOWN_PASSAGE_BYTES: usize = 160;
 const MAX_JSON_PASSAGE_BYTES: usize = 1_000;
 
@@ -51,14 +51,14 @@ pub(super) fn cmd_search(scene: &mut CommandContext<'_>, args: &SearchArguments)
     if !answer.has_match() && !args.nearest {
         answer.hits.clear();
     }
-    print_hits(scene, &answer, explain, &format!("Nothing fits “{text}”."))
+    print_hits(scene, &answer, explain, &format!("No results for “{text}”."))
 }
 
 fn saved_searches(scene: &CommandContext<'_>) -> Result<Vec<(String, String)>, CliError> {
     Ok(scene.handle.read(|session| session.settings().searches.clone())?)
 }
 
-/// Lists the searches that are kept, keeps one, or forgets one.
+/// Runs `cmd_searches`: lists saved searches, saves one, or deletes one.
 pub(super) fn cmd_searches(scene: &mut CommandContext<'_>, args: &SearchesArguments) -> Result<u8, CliError> {
     let mut settings = scene.handle.read(|session| session.settings().clone())?;
     let before = settings.searches.clone();
@@ -94,21 +94,21 @@ pub(super) fn cmd_searches(scene: &mut CommandContext<'_>, args: &SearchesArgume
     Ok(EXIT_DONE)
 }
 
-/// Notes whose meaning is near to that of one.
+/// Runs `cmd_related`: prints notes that are semantically similar to one.
 pub(super) fn cmd_related(scene: &mut CommandContext<'_>, args: &RelatedArguments) -> Result<u8, CliError> {
     let limit = number_option("limit", args.limit.as_deref())?
         .map_or(10, |limit| usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, 1_000));
     let note = resolve::resolve_note(scene, args.note.as_str())?;
     wait_for_index(scene)?;
     let search = scene.handle.search();
-    // Without embeddings in time, related notes are found by words and links.
+    // If embeddings aren't ready in time, related notes are found by words and links.
     let _ = search.wait_until_embedded(EMBEDDING_TIMEOUT);
     let answer =
         search.find_related(note, limit, || {}).recv().map_err(|_| CliError::workspace("the program is closing"))?;
     print_hits(scene, &answer.map_err(CliError::workspace)?, false, "Nothing is near to that note in meaning.")
 }
 
-/// Prints hits, or that there are none.
+/// Prints hits, or a message that there are none.
 fn print_hits(
     scene: &mut CommandContext<'_>,
     answer: &SearchAnswer,
@@ -167,7 +167,7 @@ fn print_hits(
     Ok(EXIT_DONE)
 }
 
-/// Waits until what is on disk is found. Where the disk refuses what is new, what is in the index answers.
+/// Waits until the index contains what is on disk. If that fails, prints a warning and uses the existing index.
 pub(super) fn wait_for_index(scene: &mut CommandContext<'_>) -> Result<(), CliError> {
     resolve::wait_for_volumes(scene, true)?;
     let saved = |session: &Session| (session.is_saved() || session.saving().trouble.is_some()).then_some(());
@@ -182,7 +182,7 @@ pub(super) fn wait_for_index(scene: &mut CommandContext<'_>) -> Result<(), CliEr
     }
 }
 
-/// Paths that several volumes have.
+/// Returns for each path whether several volumes contain it.
 fn ambiguous_paths(scene: &CommandContext<'_>, hits: &[NoteHit]) -> Result<HashMap<String, bool>, CliError> {
     let paths: Vec<String> = hits.iter().map(|hit| hit.path.clone()).collect();
     Ok(scene.handle.read(move |session| {
@@ -191,7 +191,7 @@ fn ambiguous_paths(scene: &CommandContext<'_>, hits: &[NoteHit]) -> Result<HashM
     })?)
 }
 
-/// Where a hit is: the note as every command takes it, and behind `#` the block.
+/// Returns a hit's address: the note as commands accept it, and the block after `#`.
 fn hit_address(hit: &NoteHit, twice: &HashMap<String, bool>) -> String {
     let volume =
         if twice.get(&hit.path).is_some_and(|twice| *twice) { format!("{}:", hit.volume) } else { String::new() };
@@ -239,7 +239,7 @@ pub(super) fn cmd_index(scene: &mut CommandContext<'_>, args: &IndexArguments) -
     }
 }
 
-/// Leaves a folder's notes out of the search, or takes them in again.
+/// Excludes a folder's notes from search, or includes them again.
 fn set_excluded(scene: &mut CommandContext<'_>, folder: &str, out: bool) -> Result<u8, CliError> {
     let folder = folder.trim().trim_matches('/').to_owned();
     let mut settings = scene.handle.read(|session| session.settings().clone())?;

@@ -10,9 +10,9 @@ use std::time::Duration;
 use text::diff::unified_diff;
 use text::untrusted_text;
 
-/// Default time that `sync now` and `sync join` wait for completion.
+/// Default time in seconds that `sync now` and `sync join` wait for completion.
 const DEFAULT_SYNC_TIMEOUT_SECS: u64 = 60;
-/// Longer than anything is on its way between two threads.
+/// Longer than a message takes between two threads.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(super) fn cmd_sync(scene: &mut CommandContext<'_>, args: &SyncArguments) -> Result<u8, CliError> {
@@ -98,7 +98,7 @@ fn find_volume(scene: &CommandContext<'_>, name: &str) -> Result<store::DocId, C
     resolve::resolve_volume(scene, Some(name))?.ok_or_else(|| CliError::usage(format!("there is no volume {name}")))
 }
 
-/// Waits until all is everywhere, and still is a moment later: what is on its way between two threads is not seen.
+/// Waits until everything is synced, and still is a moment later, since messages between two threads aren't visible.
 fn wait_until_synced(scene: &CommandContext<'_>, patience: Duration) -> Result<bool, CliError> {
     for _ in 0..3 {
         let look = |session: &Session| is_synced(session).then_some(());
@@ -110,7 +110,7 @@ fn wait_until_synced(scene: &CommandContext<'_>, patience: Duration) -> Result<b
     Ok(true)
 }
 
-/// Whether all hubs that are wanted have the same as this device.
+/// Returns whether all configured hubs have the same content as this device.
 fn is_synced(session: &Session) -> bool {
     let sync = session.sync();
     let there = |state: Option<&HubState>| {
@@ -205,14 +205,14 @@ fn print_status(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     Ok(EXIT_DONE)
 }
 
-/// How far one note has got.
+/// Prints the sync progress of one note.
 fn print_note_status(scene: &mut CommandContext<'_>, note: &str) -> Result<u8, CliError> {
     let note = resolve::resolve_note(scene, note)?;
     let read = move |session: &Session| {
         (session.locate_file(note).map(|(_, path)| path.to_owned()).unwrap_or_default(), session.sync_progress(note))
     };
     let (path, spread) = scene.handle.read(read)?;
-    // As another program with automerge-repo finds it, and knows whether it has the same.
+    // The address and heads let another program that uses automerge-repo find the note and compare its state.
     let _held = export::open_note::hold_note(scene.handle, note)?;
     let heads = |note: &engine::Note| {
         let heads = note.document().map(|doc| doc.heads()).unwrap_or_default();
@@ -238,7 +238,7 @@ fn print_note_status(scene: &mut CommandContext<'_>, note: &str) -> Result<u8, C
     Ok(EXIT_DONE)
 }
 
-/// What other devices changed, newest first.
+/// Prints changes by other devices, newest first.
 fn list_merges(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     let merges: Vec<MergeRecord> =
         scene.handle.read(|session| session.sync().merges.iter().rev().cloned().collect())?;
@@ -267,7 +267,7 @@ fn list_merges(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     Ok(EXIT_DONE)
 }
 
-/// One of them: the note before and after, as a diff.
+/// Prints one of these changes: the note before and after, as a diff.
 fn print_merge(scene: &mut CommandContext<'_>, number: &str) -> Result<u8, CliError> {
     let place = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
     let found = scene.handle.read(move |session| session.sync().merges.iter().rev().nth(place?).cloned())?;
@@ -299,7 +299,7 @@ fn blob_state_json(blobs: &engine::HubBlobState) -> serde_json::Value {
         "refused": blobs.refused})
 }
 
-/// The state of a hub that wasn't heard of yet.
+/// Returns the state of a hub that hasn't answered yet.
 fn unknown_hub_state() -> HubState {
     HubState { reach: HubConnection::Connecting, ..HubState::default() }
 }

@@ -1,4 +1,4 @@
-//! `cmd_tasks`: plans as notes: listed, made, carried out, given up.
+//! `cmd_tasks`: plans as notes: list, create, run, cancel.
 
 use super::memory::{note_text_at, write_note};
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, agents, resolve};
@@ -59,7 +59,7 @@ pub(super) fn cmd_tasks(scene: &mut CommandContext<'_>, args: &TasksArguments) -
     }
 }
 
-/// A task with all its fields, also those that say what goes without saying.
+/// Returns a task as JSON with all its fields, including defaults.
 fn task_json(task: &TaskBlock) -> Value {
     json!({
         "id": task.id, "goal": task.goal, "standing": task.standing.as_str(), "inputs": task.inputs,
@@ -68,7 +68,7 @@ fn task_json(task: &TaskBlock) -> Value {
     })
 }
 
-/// The plan that a word means, its tasks, and the one of them that it names behind `#`.
+/// Resolves a word to a plan: its note, its tasks, and the task named after `#`.
 fn find_plan(scene: &mut CommandContext<'_>, word: &str) -> Result<(DocId, Vec<TaskBlock>, Option<String>), CliError> {
     let (name, id) = word.split_once('#').map_or((word, None), |(name, id)| (name, Some(id.to_owned())));
     let note = resolve::resolve_note(scene, name)?;
@@ -114,7 +114,7 @@ fn list_plans(scene: &mut CommandContext<'_>, args: &TasksArguments) -> Result<u
     Ok(EXIT_DONE)
 }
 
-/// Who could do tasks: the program's agents, the user's own, and those of the project.
+/// Lists the agents that can do tasks: built-in ones, the user's own, and those of the project.
 fn list_agents(scene: &mut CommandContext<'_>, args: &TasksArguments) -> Result<u8, CliError> {
     agents::wait_for_setup(scene)?;
     let volume = agents::resolve_agent_volume(scene, args.project.clone(), None)?;
@@ -158,7 +158,7 @@ fn task_line(task: &TaskBlock) -> String {
     format!("  [{}] {}  {}{agent}{needs}", task.standing.checkbox_mark(), task.id, task.goal)
 }
 
-/// Brings a task into a plan.
+/// Adds a task to a plan.
 fn add_task(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: &str) -> Result<u8, CliError> {
     let volume = agents::resolve_agent_volume(scene, args.project.clone(), None)?;
     if let Some(name) = args.agent.clone() {
@@ -204,7 +204,7 @@ fn add_task(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: &str) -
     Ok(EXIT_DONE)
 }
 
-/// Splits a goal into tasks: by rules, or by a model.
+/// Splits a goal into tasks, by rules or by a model.
 fn plan_goal(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: String) -> Result<u8, CliError> {
     let volume = agents::resolve_agent_volume(scene, args.project.clone(), None)?;
     if args.model {
@@ -250,7 +250,7 @@ fn plan_goal(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: String
     Ok(EXIT_DONE)
 }
 
-/// Has a plan carried out, or one task of it.
+/// Runs a plan, or one task of it.
 fn run_plan(scene: &mut CommandContext<'_>, args: &TasksArguments, word: &str) -> Result<u8, CliError> {
     let (note, tasks, id) = find_plan(scene, word)?;
     let run = agents::new_doc_id();

@@ -1,11 +1,11 @@
-//! What people read in a terminal: a writer that lets no control character of others' text through.
+//! Writer for terminal output that escapes control characters in untrusted text.
 
 use std::io::Write;
 use text::untrusted_text::{self, EscapeForm};
 
-/// The longest sequence that is waited for when its end has not come.
+/// Maximum length of an incomplete escape sequence that is held back.
 const MAX_PENDING_SEQUENCE_BYTES: usize = 64;
-/// Commands whose output is data when another program reads it: then it is byte for byte what was stored or printed.
+/// Commands whose output is data when another program reads it: then it's written byte for byte as stored or printed.
 const DATA_COMMANDS: [&str; 7] = ["cat", "export", "run", "outputs", "history", "completions", "man"];
 
 /// How output is escaped for the terminal.
@@ -15,14 +15,14 @@ pub(super) enum ScreenForm {
     Exact,
     /// Escapes control characters.
     Text,
-    /// They do, but for colours.
+    /// Escapes control characters except colors.
     Colours,
-    /// They become escapes of JSON, which mean the same.
+    /// Escapes control characters as JSON escapes, which mean the same.
     Json,
 }
 
 impl ScreenForm {
-    /// What fits a command's output. `terminal`: a person reads it as it comes.
+    /// Returns the form for a command's output. `terminal`: output goes to a terminal.
     pub(super) fn for_command(name: &str, args: &clap::ArgMatches, json: bool, terminal: bool) -> ScreenForm {
         let flag = |id: &str| {
             let there = args.ids().any(|known| known.as_str() == id);
@@ -38,11 +38,11 @@ impl ScreenForm {
     }
 }
 
-/// A writer for people.
+/// A writer that escapes text for terminals.
 pub(super) struct TerminalWriter<'a> {
     to: &'a mut dyn Write,
     form: ScreenForm,
-    /// The beginning of a letter, or of a colour, whose rest has not come yet.
+    /// The start of an incomplete character or color sequence.
     held: Vec<u8>,
 }
 
@@ -57,21 +57,21 @@ impl<'a> TerminalWriter<'a> {
             ScreenForm::Text => self.to.write_all(untrusted_text::escape_as(text, EscapeForm::Visible).as_bytes()),
             ScreenForm::Json => self.to.write_all(untrusted_text::escape_as(text, EscapeForm::Json).as_bytes()),
             ScreenForm::Colours => {
-                // A bar that is written over itself becomes lines.
+                // Each state of a progress bar that overwrites itself becomes a line.
                 let text = text.replace("\r\n", "\n").replace('\r', "\n");
                 self.to.write_all(untrusted_text::escape_terminal(&text).as_bytes())
             }
         }
     }
 
-    /// Writes what is held back, however it ends.
+    /// Writes the bytes held back, even if they are incomplete.
     fn finish(&mut self) -> std::io::Result<()> {
         let rest = std::mem::take(&mut self.held);
         if rest.is_empty() { Ok(()) } else { self.write_escaped(&String::from_utf8_lossy(&rest)) }
     }
 }
 
-/// Where a text ends whose rest may still come: inside of a letter, or of a colour.
+/// Returns the length without an incomplete character or color sequence at the end.
 fn complete_prefix_length(bytes: &[u8], form: ScreenForm) -> usize {
     let letters = match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),

@@ -1,4 +1,4 @@
-//! `update --check`: whether there is a newer version. It installs nothing.
+//! `update --check`: checks for a newer version. It installs nothing.
 
 use super::{CliError, EXIT_DONE, EXIT_FAILED};
 use crate::arguments::UpdateArguments;

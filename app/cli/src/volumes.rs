@@ -1,4 +1,4 @@
-//! `cmd_open`, `cmd_new`, `ls`, `cmd_import`, `cmd_export`: what concerns volumes and their files.
+//! `cmd_open`, `cmd_new`, `ls`, `cmd_import`, `cmd_export`: commands for volumes and their files.
 
 use super::{CliError, CommandContext, EXIT_DONE, notebooks, resolve};
 use crate::arguments::{ExportArguments, ImportArguments, LsArguments, NewArguments, OpenArguments, typed};
@@ -14,7 +14,7 @@ use store::DocId;
 use text::untrusted_text;
 use typeset::pdf::PaperSize;
 
-/// How long a folder may take to be looked through.
+/// Maximum time to scan a folder.
 const SCAN_TIMEOUT: Duration = Duration::from_secs(3_600);
 
 struct OpenedVolume {
@@ -104,7 +104,8 @@ pub(super) fn cmd_open(scene: &mut CommandContext<'_>, args: &OpenArguments) -> 
     Ok(EXIT_DONE)
 }
 
-/// The volume of that name, else the first one, else a new one in the workspace's own folder.
+/// Returns the named volume, the first one if `first` is set, or the volume `Notes` in the workspace's folder, which is
+/// created if necessary.
 pub(super) fn volume_or_new(
     scene: &mut CommandContext<'_>,
     name: Option<&str>,
@@ -149,7 +150,7 @@ pub(super) fn cmd_new(scene: &mut CommandContext<'_>, args: &NewArguments) -> Re
         Some((row.id, row.path.clone(), volume.name.clone()))
     })?;
     if let Some((note, path, volume)) = made {
-        // The note is made; whether it is still open changes nothing for the user.
+        // The note exists; whether it stays open doesn't matter to the user.
         let _ = scene.handle.run_command(Command::CloseNote { note });
         if scene.json {
             writeln!(scene.out, "{}", serde_json::json!({"path": path, "volume": volume, "id": note}))?;
@@ -226,7 +227,7 @@ pub(super) fn cmd_import(scene: &mut CommandContext<'_>, args: &ImportArguments)
         import_paths(args, scene.folder).into_iter().partition(|path| export::notebook_import::is_notebook_path(path));
     let notebooks = export::notebook_import::read_notebooks(&notebooks)?;
     let (_, root) = volume_or_new(scene, args.volume.as_deref(), false)?;
-    // All or nothing: two of one name would meet in the middle of the copying.
+    // All or nothing: two files with the same name would collide in the middle of copying.
     let twins = |at: usize| paths[..at].iter().any(|other| other.file_name() == paths[at].file_name());
     if let Some(twin) = (0..paths.len()).find(|at| twins(*at)) {
         return Err(CliError::usage(format!("two imports have the same name; rename one: {}", paths[twin].display())));
@@ -306,11 +307,11 @@ pub(super) fn cmd_export(scene: &mut CommandContext<'_>, args: &ExportArguments)
     Ok(EXIT_DONE)
 }
 
-/// Endings of formats that people expect of an export and that there is none for. Another ending is part of a name.
+/// Extensions of formats that users may expect but that aren't supported. Any other extension is part of the name.
 const UNSUPPORTED_EXPORT_ENDINGS: &[&str] =
     &["doc", "docx", "epub", "json", "odt", "ppt", "pptx", "rst", "rtf", "tex", "xls", "xlsx", "xml"];
 
-/// What notes shall become.
+/// Requested export format.
 enum ExportRequest {
     Ours(ExportFormat),
     Jupyter(notebooks::NotebookFormat),
@@ -341,7 +342,7 @@ fn parse_export_request(what: &ExportScope, dest: &Path, args: &ExportArguments)
     if UNSUPPORTED_EXPORT_ENDINGS.contains(&ending.as_str()) && matches!(what, ExportScope::Note(_)) {
         return Err(CliError::usage(format!("can't export to .{ending}: use .md, .html, .pdf, .ipynb or .py")));
     }
-    // A volume becomes a folder, whatever its name; a document is requested by its name.
+    // A volume is exported to a folder, whatever its name, unless the name requests a PDF.
     let named = named(&ending).filter(|_| matches!(what, ExportScope::Note(_)) || ending == "pdf");
     Ok(named.unwrap_or(ExportRequest::Ours(ExportFormat::Files)))
 }

@@ -1,6 +1,6 @@
-//! Content of rows beyond their own text: pictures, other notes, formulas, diagrams, code colors. A row requests it
-//! during layout and is laid out again when it arrives; reading, decoding, drawing and highlighting happen on a
-//! separate thread.
+//! Content that rows show besides their own text: pictures, embedded notes, formulas, diagrams and syntax highlighting.
+//! A row requests an asset during layout and is laid out again when it arrives. Reading, decoding, drawing and
+//! highlighting run on a separate thread.
 
 use anyhow::{Context as _, anyhow};
 use eframe::egui;
@@ -22,58 +22,58 @@ use typeset::formula::{self, SetFormula};
 use typeset::highlight::CodeHue;
 use ui::theme::{self, ThemeColors};
 
-/// A file larger than this is named, not shown.
+/// Maximum size of a file that is shown; a larger file is only named.
 const MAX_ASSET_BYTES: u64 = 64 << 20;
-/// Pictures are kept up to this many bytes; what was seen longest ago goes first.
+/// Maximum bytes of cached pictures; the least recently seen are evicted first.
 const MAX_CACHED_PICTURE_BYTES: usize = 192 << 20;
-/// No picture is shown wider or higher than this, in pixels.
+/// Maximum width and height of a shown picture, in pixels.
 const MAX_PICTURE_SIDE_PIXELS: u32 = 2_080;
-/// Of a file that is previewed as text no more than this is read, in bytes.
+/// Maximum bytes read from a file that is previewed as text.
 pub const MAX_FILE_PREVIEW_BYTES: usize = 1 << 20;
-/// What a file is asked for as itself, and not as something that a note names: no link can hold this.
+/// Asset name that requests a file itself instead of a target named in a note. No link can contain it.
 const FILE_AS_PICTURE: &str = "\0picture";
 const FILE_AS_TEXT: &str = "\0text";
-/// Of an embedded note no more than this is shown, in bytes.
+/// Maximum bytes shown of an embedded note.
 const MAX_EMBEDDED_NOTE_BYTES: usize = 6_000;
-/// Code that differs by more bytes than this is other code.
+/// Maximum bytes that an edit may replace or insert; beyond this, the code counts as different code.
 const MAX_SAME_CODE_EDIT_BYTES: usize = 400;
-/// Coloured codes that are kept.
+/// Maximum number of code snippets whose highlighting is cached.
 const MAX_CACHED_HIGHLIGHTS: usize = 500;
-/// Drawings are kept up to this many bytes.
+/// Maximum bytes of cached drawings.
 const MAX_CACHED_DRAWING_BYTES: usize = 64 << 20;
-/// Formulas whose measures are kept.
+/// Maximum number of cached typeset formulas.
 const MAX_CACHED_FORMULAS: usize = 5_000;
-/// Texts that took their time and are kept.
+/// Maximum number of cached texts that were computed in the background.
 const MAX_CACHED_TEXTS: usize = 500;
 
 /// A requested asset.
 #[derive(Clone)]
 pub enum Asset {
-    /// It is on its way.
+    /// The asset hasn't arrived yet.
     Waiting,
-    /// A picture, and how large it would like to be, in points.
+    /// A picture and its preferred size, in points.
     Picture(TextureHandle, Vec2),
-    /// The text of another note or of a part of it.
+    /// The text of another note, or of a part of it.
     Text(Arc<str>),
-    /// It is on another device and will come, or is beyond a limit: what is to be said of it.
+    /// A message to show instead: the file is still on another device, or exceeds a limit.
     Remark(Arc<str>),
-    /// It doesn't exist, or can't be shown.
+    /// The asset doesn't exist or can't be shown.
     None,
 }
 
-/// Bytes of an output: here, or in a blob.
+/// Where an asset's bytes are: in memory, in a blob or in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AssetBytes {
     /// Shared bytes already in memory.
     Here(Arc<str>),
     /// A stored blob.
     Blob(BlobHash),
-    /// A file of a volume: its folder, and its path in it.
+    /// A file of a volume: the volume's folder, and the file's path in it.
     File(PathBuf, String),
 }
 
 impl AssetBytes {
-    /// Reads them; waits for the disk, so not while drawing.
+    /// Reads the bytes. Blocks on the disk, so don't call it while drawing.
     pub fn read(&self, handle: Option<&host::Handle>) -> anyhow::Result<Vec<u8>> {
         match self {
             AssetBytes::Here(text) => Ok(text.as_bytes().to_vec()),
@@ -92,7 +92,7 @@ impl AssetBytes {
     }
 }
 
-/// Key of a row's request: note and name.
+/// Cache key of a row's request: the note, and the name that it requests.
 type AssetKey = (DocId, String);
 
 enum AssetResult {
@@ -106,27 +106,27 @@ enum AssetResult {
     Words(u64, Option<Arc<str>>),
 }
 
-/// A picture, and how large it would like to be, in points.
+/// A picture's pixels and its preferred size, in points.
 type AssetPixels = (ColorImage, Vec2);
 
-/// A formula that was set, or what of it was not understood.
+/// A typeset formula, or why it couldn't be typeset.
 pub(crate) type TypesetFormula = Result<Arc<SetFormula>, Arc<str>>;
 
 /// State of a requested drawing.
 #[derive(Clone)]
 pub enum DrawingState {
-    /// It is on its way.
+    /// The drawing isn't ready yet.
     Waiting,
-    /// It, and how large it would like to be, in points.
+    /// The drawing and its preferred size, in points.
     Ready(TextureHandle, Vec2),
-    /// Why it can't be drawn.
+    /// Why the drawing failed.
     Failed(Arc<str>),
 }
 
 /// Highlighted ranges of a piece of code.
 type CodeHues = Arc<[(Range<usize>, CodeHue)]>;
 
-/// The colours of a code.
+/// Highlighting state of a piece of code.
 enum HighlightState {
     Waiting,
     Known(Option<CodeHues>),
@@ -139,27 +139,27 @@ type AssetJob = Box<dyn FnOnce() -> AssetResult + Send>;
 pub struct AssetCache {
     known: HashMap<AssetKey, (Asset, u64)>,
     codes: HashMap<u64, HighlightState>,
-    /// Number of requests for colors that were pending, and of those that arrived.
+    /// Number of requests for highlighting that wasn't known yet, and of results that arrived.
     waits: u64,
     coloured: u64,
-    /// The code being edited, its language, and its last known colors.
+    /// The code being edited, its language, and its last known highlighting.
     edited: Option<(String, String, CodeHues)>,
     formulas: HashMap<u64, Option<TypesetFormula>>,
     drawings: HashMap<u64, (DrawingState, u64)>,
-    /// Texts that took their time to be made; `None` while they do.
+    /// Texts computed in the background; `None` while one is being computed.
     words: HashMap<u64, Option<Option<Arc<str>>>>,
-    /// The way to blobs.
+    /// Host handle through which blobs are read.
     handle: Option<host::Handle>,
     wishes: Vec<AssetKey>,
-    /// Callouts that the user folded or unfolded, by their key.
+    /// Keys of the callouts that the user folded or unfolded.
     turned: HashSet<u64>,
     way: Option<(Sender<AssetJob>, Mutex<Receiver<AssetResult>>)>,
     frame: u64,
-    /// A text that is laid out in every frame.
+    /// Layout of a probe text, repeated in every frame to detect a rebuilt font atlas.
     probe: Option<Arc<Galley>>,
-    /// How often volumes were looked through when files were shown last.
+    /// Number of volume scans and sync arrivals when assets were last fetched.
     scans: u64,
-    /// Rises with each arrival: rows laid out earlier may look different now.
+    /// Increases when assets arrive or change; rows laid out at an earlier version may be outdated.
     version: u64,
 }
 
@@ -192,7 +192,8 @@ impl AssetCache {
             return;
         }
         for done in done {
-            // A formula has its place before it has its pixels, and code before it has its colours.
+            // These don't affect layout: a formula's size is known before its pixels, and that of code before its
+            // colors.
             if !matches!(&done, AssetResult::Letters(..) | AssetResult::Code(..)) {
                 self.version += 1;
             }
@@ -238,7 +239,7 @@ impl AssetCache {
         self.forget();
     }
 
-    /// Lets go of the pictures that were seen longest ago when there are too many.
+    /// Evicts the least recently seen pictures and drawings when the cache is too large.
     fn forget(&mut self) {
         let bytes = |sight: &Asset| match sight {
             Asset::Picture(texture, _) => texture.byte_size(),
@@ -249,7 +250,7 @@ impl AssetCache {
             DrawingState::Waiting | DrawingState::Failed(_) => 0,
         };
         if self.drawings.values().map(|(vector, _)| drawn(vector)).sum::<usize>() > MAX_CACHED_DRAWING_BYTES {
-            // Visible assets are requested in every frame, and stay.
+            // Visible drawings are requested in every frame, so they stay.
             self.drawings
                 .retain(|_, (vector, seen)| *seen + 2 >= self.frame || matches!(vector, DrawingState::Waiting));
         }
@@ -274,7 +275,7 @@ impl egui::Plugin for AssetCache {
         let ctx = ui.ctx().clone();
         self.take(&ctx);
         // Laid-out text refers to the font atlas. When it's rebuilt (another theme, too many glyphs), egui drops its
-        // layouts, and so must we.
+        // layouts, so rows must be laid out again too.
         let probe = ctx.fonts_mut(|fonts| fonts.layout_job(LayoutJob::single_section("x".to_owned(), format())));
         if !self.probe.as_ref().is_some_and(|known| Arc::ptr_eq(known, &probe)) {
             self.version += 1;
@@ -292,12 +293,12 @@ fn with<R>(ctx: &Context, what: impl FnOnce(&mut AssetCache) -> R) -> Option<R> 
     ctx.with_plugin(what)
 }
 
-/// What rows that were laid out at another version may no longer look like.
+/// Returns the asset version; rows laid out at another version must be laid out again.
 pub fn version(ctx: &Context) -> u64 {
     with(ctx, |sights| sights.version).unwrap_or(0)
 }
 
-/// What a note shows under this name.
+/// Returns the asset that a note shows under a name, and requests it if it isn't cached.
 pub fn request_asset(ctx: &Context, note: DocId, name: &str) -> Asset {
     let seen = with(ctx, |sights| {
         let frame = sights.frame;
@@ -317,12 +318,12 @@ pub fn request_asset(ctx: &Context, note: DocId, name: &str) -> Asset {
     seen.unwrap_or(Asset::None)
 }
 
-/// A preview of a file itself: its picture, or the beginning of its text.
+/// Requests a preview of a file: its picture, or the beginning of its text.
 pub fn request_file(ctx: &Context, file: DocId, as_text: bool) -> Asset {
     request_asset(ctx, file, if as_text { FILE_AS_TEXT } else { FILE_AS_PICTURE })
 }
 
-/// Returns the highlighted ranges of code; empty until known.
+/// Returns the highlighted ranges of code; `None` until they're known, or if there are none.
 pub(crate) fn code_hues(ctx: &Context, code: &str, language: &str) -> Option<CodeHues> {
     let hash = name(&(code, language));
     with(ctx, |sights| {
@@ -335,7 +336,7 @@ pub(crate) fn code_hues(ctx: &Context, code: &str, language: &str) -> Option<Cod
         }
         let (code, language) = (code.to_owned(), language.to_owned());
         let job = move || AssetResult::Code(hash, render_jobs::highlight_code(&code, &language).map(Arc::from));
-        // Here and below: the receiver ends only with the program or the connection.
+        // Here and below, a failed send is ignored: the receiver ends only with the program or the connection.
         let _ = sights.way(ctx).send(Box::new(job));
         None
     })?
@@ -369,7 +370,7 @@ pub(crate) fn edited_hues(ctx: &Context, code: &str, language: &str) -> Vec<(Ran
     found.unwrap_or_default()
 }
 
-/// A formula that was set; `None` until it is.
+/// Returns a typeset formula; `None` until it's ready.
 pub(crate) fn formula(ctx: &Context, source: &str, display: bool) -> Option<TypesetFormula> {
     let name = name(&(source, display));
     with(ctx, |sights| {
@@ -379,7 +380,7 @@ pub(crate) fn formula(ctx: &Context, source: &str, display: bool) -> Option<Type
         if sights.formulas.len() > MAX_CACHED_FORMULAS {
             sights.formulas.clear();
         }
-        // A short one takes less than a tenth of a millisecond.
+        // A short formula takes less than a tenth of a millisecond, so it is typeset at once.
         let (short, source) = (formula::is_short(source), source.to_owned());
         let set = move || render_jobs::typeset_formula(&source, display).map(Arc::new).map_err(unset);
         let known = short.then(&set);
@@ -391,11 +392,11 @@ pub(crate) fn formula(ctx: &Context, source: &str, display: bool) -> Option<Type
     })?
 }
 
-/// Paints a formula; `rect` is as much larger than it as its drawing is.
+/// Paints a formula once its pixels are ready; `rect` includes the padding of its drawing.
 pub(crate) fn paint_formula(painter: &Painter, rect: Rect, formula: &Arc<SetFormula>, ink: Color32) {
     let ctx = painter.ctx();
     let scale = ctx.pixels_per_point();
-    // On whole pixels its lines are as sharp as those of letters.
+    // Aligned to whole pixels, a formula's lines are as sharp as those of letters.
     let at = (rect.min * scale).round() / scale;
     let wide = (rect.width() * scale).round().max(1.0);
     let name = name(&(Arc::as_ptr(formula) as usize, wide.to_bits(), ink));
@@ -421,17 +422,17 @@ pub(crate) fn paint_formula(painter: &Painter, rect: Rect, formula: &Arc<SetForm
     }
 }
 
-/// Takes over the way to blobs.
+/// Sets the host handle through which blobs are read.
 pub fn set_host(ctx: &Context, handle: host::Handle) {
     with(ctx, |sights| sights.handle = Some(handle));
 }
 
-/// The way to blobs.
+/// Returns the host handle through which blobs are read; `None` before `set_host`.
 pub fn host_handle(ctx: &Context) -> Option<host::Handle> {
     with(ctx, |sights| sights.handle.clone())?
 }
 
-/// A picture of an output.
+/// Returns the drawing of an output's picture, and requests it if it isn't cached.
 pub fn shown_picture(ctx: &Context, bytes: &AssetBytes, is_svg: bool) -> DrawingState {
     let scale = ctx.pixels_per_point();
     let (bytes, handle) = (bytes.clone(), host_handle(ctx));
@@ -447,7 +448,7 @@ pub fn shown_picture(ctx: &Context, bytes: &AssetBytes, is_svg: bool) -> Drawing
     })
 }
 
-/// Requests a text that's computed from another one; empty until it's ready.
+/// Requests a text that is computed from bytes in the background; `None` until it's ready.
 pub fn request_text(
     ctx: &Context,
     bytes: &AssetBytes,
@@ -469,7 +470,7 @@ pub fn request_text(
     })?
 }
 
-/// A mermaid diagram in the colours in use.
+/// Returns a Mermaid diagram, drawn in the current theme's colors.
 pub(crate) fn diagram(ctx: &Context, source: &str, colours: &'static ThemeColors) -> DrawingState {
     let scale = ctx.pixels_per_point();
     let tints = colours.tints();
@@ -480,7 +481,7 @@ pub(crate) fn diagram(ctx: &Context, source: &str, colours: &'static ThemeColors
     })
 }
 
-/// A drawing that was made, or is being made.
+/// Returns a cached drawing, or starts drawing it with `make` in the background.
 fn drawing(
     ctx: &Context,
     name: u64,
@@ -515,22 +516,22 @@ fn pixels(drawn: render_jobs::DrawnPixels) -> AssetPixels {
     (image, vec2(width, height))
 }
 
-/// Returns how often colors were requested that weren't known yet.
+/// Returns how often highlighting was requested that wasn't known yet.
 pub fn unknown_hues_count(ctx: &Context) -> u64 {
     with(ctx, |sights| sights.waits).unwrap_or(0)
 }
 
-/// Counts the codes that were coloured.
+/// Returns how many pieces of code have been highlighted.
 pub fn highlighted_count(ctx: &Context) -> u64 {
     with(ctx, |sights| sights.coloured).unwrap_or(0)
 }
 
-/// Whether a callout was turned from how it begins.
+/// Returns whether the user toggled a callout away from its initial fold state.
 pub(crate) fn is_turned(ctx: &Context, callout: u64) -> bool {
     with(ctx, |sights| sights.turned.contains(&callout)).unwrap_or(false)
 }
 
-/// Folds a callout, or unfolds it.
+/// Folds a callout, or unfolds it if it's folded.
 pub fn toggle_callout(ctx: &Context, callout: u64) {
     with(ctx, |sights| {
         if !sights.turned.remove(&callout) {
@@ -541,11 +542,11 @@ pub fn toggle_callout(ctx: &Context, callout: u64) {
     ctx.request_repaint();
 }
 
-/// Sends for what rows have asked since the last frame.
+/// Fetches the assets that rows have requested since the last frame.
 pub fn fetch_assets(ctx: &Context, session: &Session) {
     let scans = session.volumes().map(|volume| volume.scans).sum::<u64>() + session.sync().arrival_count();
     let wishes = with(ctx, |sights| {
-        // Files may have changed: what was shown of them is read again.
+        // Files may have changed, so cached assets are read again.
         let failed = |vector: &DrawingState| matches!(vector, DrawingState::Failed(_));
         let lacks = sights.drawings.values().any(|(vector, _)| failed(vector))
             || sights.words.values().any(|words| matches!(words, Some(None)));
@@ -565,7 +566,7 @@ pub fn fetch_assets(ctx: &Context, session: &Session) {
     }
 }
 
-/// The file that a note shows under a name.
+/// Returns the file that a note shows under a name, with its kind and id.
 fn shown_file(session: &Session, note: DocId, name: &str) -> Option<(ConfinedPath, FileKind, DocId)> {
     let (volume, _) = session.locate_file(note).filter(|_| !name.is_empty())?;
     let volume = session.volume(volume)?;
@@ -574,16 +575,16 @@ fn shown_file(session: &Session, note: DocId, name: &str) -> Option<(ConfinedPat
     Some((ConfinedPath::new(volume.root.as_ref()?, path), row.kind, row.id))
 }
 
-/// The file of a picture that a note shows under a name.
+/// Returns the picture file that a note shows under a name.
 pub fn picture_file(session: &Session, note: DocId, name: &str) -> Option<ConfinedPath> {
     let (file, kind, _) = shown_file(session, note, dialect::split_wiki_target(name).0)?;
     (kind == FileKind::Attachment).then_some(file)
 }
 
-/// The pixels of a picture. It reads and decodes, so don't call it while drawing.
+/// Reads and decodes a picture. Slow, so don't call it while drawing.
 ///
 /// # Errors
-/// Why it can't be read.
+/// Returns an error if the file can't be read or decoded.
 pub fn read_picture(file: &ConfinedPath, scale: f32) -> Result<ColorImage, DrawFailure> {
     picture(file, scale).map(|(image, _)| image)
 }
@@ -608,7 +609,7 @@ fn job(session: &Session, wish: AssetKey, scale: f32) -> AssetJob {
             Box::new(move || AssetResult::Picture(wish, picture(&file, scale)))
         }
         Some((file, FileKind::Note, note)) => {
-            // What is open here may be ahead of its file.
+            // An open note may be ahead of its file.
             let open = session.note(note).filter(|note| note.phase == engine::NotePhase::Ready).map(engine::Note::text);
             Box::new(move || {
                 let read = || String::from_utf8(file.read(MAX_ASSET_BYTES)?).ok();
@@ -623,7 +624,7 @@ fn job(session: &Session, wish: AssetKey, scale: f32) -> AssetJob {
     }
 }
 
-/// What is to be said of a file that a note shows and that is still to come from another device.
+/// Returns the message for a shown file that hasn't arrived from another device yet.
 fn requested_text(session: &Session, note: DocId, name: &str) -> Option<Arc<str>> {
     let (volume, _) = session.locate_file(note)?;
     let sync = session.sync();
@@ -658,7 +659,7 @@ fn unset(failure: DrawFailure) -> Arc<str> {
     })
 }
 
-/// The beginning of a file as text; bytes that are no text are shown as such.
+/// Reads the beginning of a file as text; invalid UTF-8 is shown as replacement characters.
 fn text_beginning(file: &ConfinedPath) -> Option<Arc<str>> {
     let (opened, _) = file.open().ok()?;
     let mut bytes = Vec::new();
@@ -688,7 +689,7 @@ fn bitmap(bytes: Vec<u8>) -> Result<AssetPixels, DrawFailure> {
 mod tests {
     use super::*;
 
-    /// What is coloured, as words.
+    /// Returns the highlighted parts of code, as text.
     fn coloured(ctx: &Context, code: &str) -> Vec<String> {
         edited_hues(ctx, code, "rust").into_iter().map(|(range, _)| code[range].to_owned()).collect()
     }
@@ -699,12 +700,12 @@ mod tests {
         ctx.add_plugin(AssetCache::default());
         let code = "let x = 1; // so";
         assert!(coloured(&ctx, code).is_empty(), "nobody has looked at it yet");
-        // As the process that colours answers; here there is none.
+        // Stores the result that the highlighting process would return; no such process runs in this test.
         let hues = typeset::highlight::highlight_code(code, "rust").map(Arc::from);
         with(&ctx, |assets| assets.codes.insert(name(&(code, "rust")), HighlightState::Known(hues)));
         let known = coloured(&ctx, code);
         assert!(known.iter().any(|word| word == "let") && known.iter().any(|word| word == "// so"), "{known:?}");
-        // Each of these is new to the thread that colours: what was known moves along with what is typed.
+        // None of these has been highlighted yet, so the known ranges move along with the edit.
         for (now, words) in [
             ("let xy = 1; // so", ["let", "1", "// so"]),
             (" let x = 1; // so", ["let", "1", "// so"]),

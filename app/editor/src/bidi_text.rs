@@ -1,9 +1,9 @@
-//! Text read from right to left. egui sets every line from left to right (egui #8576), so text with Hebrew or Arabic
-//! letters is cut into pieces that egui shapes, which are put side by side in the order of Unicode's bidirectional
-//! algorithm.
+//! Layout of right-to-left text. egui lays out every line from left to right (egui #8576). Text with Hebrew or Arabic
+//! letters is therefore cut into pieces that egui shapes. The pieces are placed side by side in the order of Unicode's
+//! bidirectional algorithm.
 //!
-//! As in every galley, a row has one glyph for each character, in the order of the text. A glyph read from right to
-//! left begins at its right edge: its width is negative.
+//! As in every galley, a row has one glyph for each character, in the order of the text. A right-to-left glyph begins
+//! at its right edge: its width is negative.
 
 use eframe::egui;
 use egui::epaint::Mesh;
@@ -15,10 +15,10 @@ use std::sync::Arc;
 use unicode_bidi::{BidiClass, BidiInfo, Level, bidi_class};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// How much wider than its room a line may be, for sums of widths that are off by a rounding.
+/// Tolerance by which a line may exceed its width, to allow for rounding errors in sums of widths.
 const WIDTH_TOLERANCE: f32 = 0.01;
 
-/// Whether a text has letters that are read from right to left.
+/// Returns whether a text contains right-to-left letters.
 pub fn has_right_to_left(text: &str) -> bool {
     text.chars().any(|letter| letter >= '\u{590}' && letter != '\u{200f}' && is_right_to_left(letter))
 }
@@ -27,8 +27,8 @@ fn is_right_to_left(letter: char) -> bool {
     matches!(bidi_class(letter), BidiClass::R | BidiClass::AL)
 }
 
-/// Lays a text out in the order in which it is read. A paragraph whose first letter is read from right to left ends at
-/// the right edge of the job's width.
+/// Lays out text in reading order. A paragraph whose first letter is right-to-left is aligned to the right edge of the
+/// job's width.
 pub(crate) fn layout_in_reading_order(ctx: &Context, job: LayoutJob) -> Arc<Galley> {
     let mut rows = Vec::new();
     let mut at = 0;
@@ -47,7 +47,7 @@ pub(crate) fn layout_in_reading_order(ctx: &Context, job: LayoutJob) -> Arc<Gall
         }
         at += line.len() + 1;
     }
-    // A galley can't be built elsewhere than in egui; another is taken apart.
+    // Only egui can construct a galley, so an existing one is cloned and modified.
     let mut galley = Galley::clone(&blank_galley(ctx, &job, 0));
     galley.rect = Rect::from_min_size(egui::Pos2::ZERO, vec2(widest.ceil(), top));
     galley.mesh_bounds = Rect::NOTHING;
@@ -67,12 +67,12 @@ struct ShapedPiece {
     text: String,
     galley: Arc<Galley>,
     level: Level,
-    /// The section of the job that it is in.
+    /// Index of the job's section that contains the piece.
     section: usize,
-    /// Whether letters of the same word may be added to it.
+    /// Whether further letters of the same word may be appended.
     is_word: bool,
     is_space: bool,
-    /// The room before it.
+    /// Space before the piece, in points.
     lead: f32,
 }
 
@@ -85,7 +85,7 @@ impl ShapedPiece {
         self.row().map_or(0.0, |row| row.size.x)
     }
 
-    /// Where each of its characters begins, and how far it reaches from there.
+    /// Returns each character's start position and advance; the advance is negative in right-to-left text.
     fn extents(&self) -> Vec<(f32, f32)> {
         let glyphs = self.row().map_or(&[][..], |row| &row.glyphs);
         if !self.level.is_rtl() && glyphs.len() == self.text.chars().count() {
@@ -95,7 +95,7 @@ impl ShapedPiece {
         let mut spans: Vec<(f32, f32)> =
             glyphs.iter().filter(|glyph| glyph.advance_width > 0.0).map(|glyph| (glyph.pos.x, glyph.max_x())).collect();
         if spans.len() != clusters.len() {
-            // Letters drawn as one share its width.
+            // Letters drawn as one glyph share its width.
             let each = self.width() / clusters.len().max(1) as f32;
             spans = (0..clusters.len()).map(|index| (index as f32 * each, (index + 1) as f32 * each)).collect();
         }
@@ -119,9 +119,9 @@ struct ShapedParagraph {
 }
 
 impl ShapedParagraph {
-    /// `start` is where the paragraph begins in the job's text.
+    /// Shapes a paragraph; `start` is its byte offset in the job's text.
     fn new(ctx: &Context, job: &LayoutJob, start: usize, line: &str) -> ShapedParagraph {
-        // Marks that turn text around without a visible letter could make it read as what it isn't.
+        // Invisible direction overrides could make text read differently than it is, so they are replaced.
         let plain: String = line.chars().map(|letter| if is_override(letter) { '\u{fffd}' } else { letter }).collect();
         let is_code = job.sections.iter().all(|section| ui::theme::is_mono(&section.format.font_id));
         let bidi = BidiInfo::new(&plain, is_code.then(Level::ltr));
@@ -131,7 +131,8 @@ impl ShapedParagraph {
             let level = bidi.levels.get(at).copied().unwrap_or(base);
             let section = section_at(job, start + at);
             let first = cluster.chars().next().unwrap_or(' ');
-            // What has no direction of its own is set alone: egui would set it from left to right.
+            // Characters without a direction of their own become separate pieces: egui would lay them out left to
+            // right.
             let is_word = if level.is_rtl() {
                 is_right_to_left(first)
             } else {
@@ -164,7 +165,7 @@ impl ShapedParagraph {
         ShapedParagraph { pieces, base }
     }
 
-    /// Cuts it into lines of a width, behind spaces where there are some.
+    /// Breaks the paragraph into lines of a width, after spaces where possible.
     fn line_cuts(&self, width: f32) -> Vec<Range<usize>> {
         let mut cuts = Vec::new();
         let (mut start, mut behind_space) = (0, 0);
@@ -184,7 +185,7 @@ impl ShapedParagraph {
         cuts
     }
 
-    /// Sets one line, at height 0.
+    /// Places the pieces of one line as a row at height 0.
     fn placed_row(&self, ctx: &Context, job: &LayoutJob, start: usize, cut: Range<usize>) -> Option<PlacedRow> {
         let pieces = &self.pieces[cut];
         let mut placed = match pieces.first() {
@@ -208,7 +209,7 @@ impl ShapedParagraph {
         row.size = vec2(width, if pieces.is_empty() { row.size.y } else { height });
         row.glyphs = Vec::new();
         let mut mesh = Mesh::default();
-        // The grounds come first, then the letters, then the lines under them.
+        // Backgrounds come first, then letters, then underlines.
         let offsets: Vec<Vec2> = pieces
             .iter()
             .zip(&lefts)
@@ -268,7 +269,7 @@ enum RowMeshPart {
     Lines,
 }
 
-/// Adds a part of a row's mesh to another mesh, moved.
+/// Appends a part of a row's mesh to another mesh, offset by `by`.
 fn append_mesh(mesh: &mut Mesh, row: &Row, part: RowMeshPart, by: Vec2) {
     let visuals = &row.visuals;
     let letters = visuals.glyph_vertex_range.clone();
@@ -286,7 +287,7 @@ fn append_mesh(mesh: &mut Mesh, row: &Row, part: RowMeshPart, by: Vec2) {
     mesh.indices.extend(found.iter().map(|index| index.saturating_sub(from) + to));
 }
 
-/// Whether a mark turns the text behind it around.
+/// Returns whether a character is an invisible mark that overrides the direction of the text after it.
 fn is_override(letter: char) -> bool {
     matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -305,7 +306,7 @@ fn shaped_piece(
     lead: f32,
 ) -> ShapedPiece {
     let format = job.sections.get(section).map(|section| section.format.clone()).unwrap_or_default();
-    // A bracket opens to the side to which the text is read.
+    // Brackets are mirrored in right-to-left text.
     let shown = if level.is_rtl() { text.chars().map(mirrored).collect() } else { text.to_owned() };
     let set = |text: String| {
         let mut part = LayoutJob { break_on_newline: false, round_output_to_gui: false, ..LayoutJob::default() };
@@ -320,12 +321,12 @@ fn shaped_piece(
     ShapedPiece { text: text.to_owned(), galley, level, section, is_word, is_space, lead }
 }
 
-/// A line without letters, as high as the text at a byte of the job.
+/// Returns the layout of a blank line, as high as the text at a byte of the job.
 fn blank_galley(ctx: &Context, job: &LayoutJob, at: usize) -> Arc<Galley> {
     shaped_piece(ctx, job, " ", Level::ltr(), section_at(job, at), false, 0.0).galley
 }
 
-/// The other one of a pair of brackets.
+/// Returns the counterpart of a bracket; other characters are returned unchanged.
 fn mirrored(letter: char) -> char {
     const PAIRS: [(char, char); 6] = [('(', ')'), ('[', ']'), ('{', '}'), ('<', '>'), ('«', '»'), ('‹', '›')];
     PAIRS
@@ -342,12 +343,12 @@ fn is_reversed(glyph: &Glyph) -> bool {
     glyph.advance_width.is_sign_negative()
 }
 
-/// Whether some of a row's text is read from right to left.
+/// Returns whether a row contains right-to-left text.
 fn is_turned(row: &Row) -> bool {
     row.glyphs.iter().any(is_reversed)
 }
 
-/// Returns where the caret is at a character: a rectangle without width.
+/// Returns the caret's rectangle at a character; its width is zero.
 pub fn caret_place(galley: &Galley, cursor: CCursor) -> Rect {
     let place = galley.layout_from_cursor(cursor);
     let rect = galley.pos_from_layout_cursor(&place);
@@ -363,7 +364,7 @@ pub fn caret_place(galley: &Galley, cursor: CCursor) -> Rect {
     }
 }
 
-/// Returns the caret nearest to a point of laid-out text.
+/// Returns the caret position nearest to a point of laid-out text.
 pub fn caret_at_point(galley: &Galley, point: Vec2) -> CCursor {
     let found = galley.cursor_from_pos(point);
     let place = galley.layout_from_cursor(found);
@@ -386,7 +387,7 @@ pub fn caret_at_point(galley: &Galley, point: Vec2) -> CCursor {
     CCursor { prefer_next_row: column < row.glyphs.len(), ..CCursor::new(before + column) }
 }
 
-/// Returns the rectangles of a range of a row's characters, where some of the row's text is read from right to left.
+/// Returns the rectangles of a range of a row's characters; `None` if the row has no right-to-left text.
 pub(crate) fn turned_rects(row: &PlacedRow, columns: Range<usize>) -> Option<Vec<Rect>> {
     if !is_turned(row) {
         return None;

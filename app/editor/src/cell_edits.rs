@@ -1,52 +1,52 @@
-//! Edits of whole cells: create, delete, merge, split, convert to text and back. Pure text: a cell is a fenced block of
-//! the note's Markdown, and each operation is one edit of it.
+//! Edits of whole cells: create, delete, merge, split, convert to text and back. Works on text only: a cell is a fenced
+//! block of the note's Markdown, and each operation is one edit of it.
 
 use std::ops::Range;
 
 /// An operation on cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellEdit {
-    /// An empty code cell above this one.
+    /// Inserts an empty code cell above this one.
     Above,
-    /// An empty code cell below this one.
+    /// Inserts an empty code cell below this one.
     Below,
-    /// The cell goes, with its fences.
+    /// Deletes the cell with its fences.
     Delete,
-    /// The cell becomes prose; a paragraph becomes a cell.
+    /// Converts the cell to text by removing its fences.
     Prose,
-    /// The cell becomes a code cell.
+    /// Converts the row with the caret to a code cell.
     Code,
-    /// With the cell below it.
+    /// Merges the cell with the one below it.
     Merge,
-    /// In two, at the caret.
+    /// Splits the cell in two at the caret.
     Split,
 }
 
-/// An edit of the note, and the caret afterwards.
+/// An edit of the note, and the caret position after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellEditResult {
-    /// Bytes of the note's text that are replaced.
+    /// Byte range of the note's text that is replaced.
     pub range: Range<usize>,
-    /// What stands there instead.
+    /// The replacement text.
     pub with: String,
-    /// Where the caret stands afterwards, as a byte of the note's new text.
+    /// Byte offset of the caret in the new text.
     pub caret: usize,
 }
 
-/// A cell in the note's text.
+/// Byte ranges of a cell in the note's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FencedCell {
-    /// With its fences, without the line end behind it.
+    /// The cell with its fences, without the line ending after it.
     pub whole: Range<usize>,
-    /// The code, without its last line end.
+    /// The code, without its final line ending.
     pub code: Range<usize>,
 }
 
-/// What a new cell begins and ends with.
+/// Opening fence of a new cell.
 const CELL_FENCE_START: &str = "```python\n";
 const EMPTY_CELL_TEXT: &str = "```python\n\n```";
 
-/// The cells of a note, from the top.
+/// Returns the cells of a note, from the top.
 pub fn cells(text: &str) -> Vec<FencedCell> {
     let trim = |range: Range<usize>| {
         let held = text.get(range.clone()).unwrap_or("");
@@ -65,15 +65,15 @@ pub fn cells(text: &str) -> Vec<FencedCell> {
     text::markdown::cell_ranges(text).into_iter().map(fenced).collect()
 }
 
-/// The cell around a byte of the note.
+/// Returns the index of the cell that contains a byte of the note.
 pub fn cell_index_at(cells: &[FencedCell], at: usize) -> Option<usize> {
     cells.iter().position(|cell| (cell.whole.start..=cell.whole.end).contains(&at))
 }
 
-/// Computes the edit for an operation. `row`: the row with the caret, a cell or text.
+/// Computes the edit for an operation. `row` is the row with the caret, which is a cell or text.
 ///
 /// # Errors
-/// Why it cannot be done, in a sentence.
+/// Returns a sentence that tells the user why the operation isn't possible here.
 pub fn apply_cell_edit(
     text: &str,
     work: CellEdit,
@@ -105,7 +105,7 @@ pub fn apply_cell_edit(
         CellEdit::Code if index.is_some() => Err("It is a cell already."),
         CellEdit::Code => {
             let words = text.get(row.clone()).unwrap_or("").trim_end_matches('\n');
-            // Code that holds fences needs longer ones.
+            // Code that contains fences needs longer ones around it.
             let longest = words.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
             let fence = "`".repeat(longest.max(2) + 1);
             let with = format!("{fence}python\n{words}\n{fence}");
@@ -120,7 +120,8 @@ pub fn apply_cell_edit(
             }
             let code = &text[next.code.clone()];
             let with = if code.is_empty() { String::new() } else { format!("\n{code}") };
-            // From the end of this one's code to the end of that one's: its closing fence closes both.
+            // The next cell's closing fence closes the merged cell, so the edit covers the end of this code to the end
+            // of that.
             Ok(CellEditResult { range: cell.code.end..next.code.end, caret: cell.code.end, with })
         }
         CellEdit::Split => {
@@ -136,21 +137,21 @@ pub fn apply_cell_edit(
     }
 }
 
-/// A cell put in front of a place, and where it begins then.
+/// Returns the text that inserts a cell before an offset, and the offset where the cell then begins.
 pub(crate) fn insert_above(text: &str, at: usize, cell: &str) -> (String, usize) {
     let before = &text[..at];
     let lead = if before.is_empty() || before.ends_with("\n\n") || before.ends_with("\n\r\n") { "" } else { "\n" };
     (format!("{lead}{cell}\n\n"), at + lead.len())
 }
 
-/// A cell put behind a place, and where it begins then.
+/// Returns the text that inserts a cell after an offset, and the offset where the cell then begins.
 pub fn insert_below(text: &str, at: usize, cell: &str) -> (String, usize) {
     let behind = text[at..].replace('\r', "");
     let tail = if behind.is_empty() || behind == "\n" || behind.starts_with("\n\n") { "" } else { "\n" };
     (format!("\n\n{cell}{tail}"), at + 2)
 }
 
-/// A cell goes, with the empty line behind it; the caret goes to the next cell, or to the one before.
+/// Deletes a cell with the empty line after it, and moves the caret to the next cell, or else to the previous one.
 fn delete(text: &str, all: &[FencedCell], cell: &FencedCell) -> CellEditResult {
     let (mut start, mut end) = (cell.whole.start, cell.whole.end);
     let newline = |at: usize| ["\r\n", "\n"].into_iter().find(|end| text[at..].starts_with(end)).map_or(0, str::len);
@@ -172,7 +173,7 @@ fn delete(text: &str, all: &[FencedCell], cell: &FencedCell) -> CellEditResult {
 mod tests {
     use super::*;
 
-    /// `|` is the caret.
+    /// Checks an operation on a text; `|` marks the caret.
     #[track_caller]
     fn check(work: CellEdit, before: &str, after: &str) {
         let caret = before.find('|').expect("a caret");

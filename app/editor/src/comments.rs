@@ -11,7 +11,7 @@ use std::ops::Range;
 use store::Block;
 use text::markdown::dialect;
 
-/// Where a block has `%%`, in order, outside code and formulas.
+/// Returns the offsets of `%%` in a block, in order; those in code and formulas are skipped.
 pub(crate) fn comment_marks(text: &str, before: &PrecedingContext) -> Vec<usize> {
     if !text.contains("%%") {
         return Vec::new();
@@ -44,13 +44,13 @@ impl DisplayMap {
         self.pairs = pairs;
     }
 
-    /// The comment that holds a byte, its ends included.
+    /// Returns the start of the multi-row comment that contains a byte; its ends are included.
     fn comment_at(&self, at: usize) -> Option<usize> {
         let place = self.comments.partition_point(|range| range.end < at);
         self.comments.get(place).filter(|range| range.start <= at).map(|range| range.start)
     }
 
-    /// Folds comments away, but for those that are open; the rows know it.
+    /// Folds all comments except open ones, and marks their rows accordingly.
     pub(crate) fn fold_comments(&mut self, note: &Note, texts: &[&Block]) {
         let mut rows: Vec<(RowIndex, CommentSpan)> = Vec::new();
         let mut hidden: Vec<RowIndex> = Vec::new();
@@ -71,7 +71,7 @@ impl DisplayMap {
                 let text = texts.get(spot.block).map_or("", |block| block.text.as_str());
                 let behind = range.end.min(content.end) - start;
                 let ends = text.get(behind..row.content.end).is_some_and(|rest| rest.trim().is_empty());
-                // A cell can run: it is never out of sight.
+                // A cell can be run, so it is never hidden.
                 if row.kind == RowKind::Cell {
                     continue;
                 }
@@ -84,7 +84,7 @@ impl DisplayMap {
                     let own = self.pairs[from..].iter().take_while(|range| range.start < content.end);
                     let inside = |range: &Range<usize>| {
                         let (from, mut to) = (range.start.max(content.start), range.end.min(content.end));
-                        // What follows begins the row.
+                        // Text after the comment starts the row, so the spaces between them are hidden too.
                         if from == content.start {
                             let rest = text.get(to - start..row.content.end).unwrap_or("");
                             to += rest.len() - rest.trim_start_matches(' ').len();
@@ -101,7 +101,7 @@ impl DisplayMap {
 }
 
 impl EditContext<'_> {
-    /// Opens comments with a caret or a jump target, and folds the others.
+    /// Opens comments that contain a caret or a jump target, and folds the others.
     pub fn open_comments(&mut self, editor: &Editor, jumped: Option<usize>) {
         if self.sheet.comments.is_empty() {
             return;
@@ -120,7 +120,7 @@ impl EditContext<'_> {
         }
     }
 
-    /// Shows a comment that holds a row. Whether there was one.
+    /// Opens the folded comment that contains a row. Returns whether there was one.
     pub(crate) fn unfold_comment(&mut self, spot: RowIndex) -> bool {
         let at = self.sheet.start(spot.block) + self.rows(spot.block).get(spot.row).map_or(0, |row| row.content.start);
         let Some(comment) = self.sheet.comment_at(at).filter(|comment| !self.sheet.open.contains(comment)) else {

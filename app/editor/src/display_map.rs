@@ -1,4 +1,4 @@
-//! Maps the open note to rows with heights: the row of a byte, the row at a height. Blocks are split into rows only
+//! Maps the open note to rows with heights, and finds rows by byte offset or by height. Blocks are split into rows only
 //! when needed; an unchanged block keeps its rows and their heights.
 
 use super::comments;
@@ -10,12 +10,12 @@ use store::{Block, BlockId, DocId};
 use ui::theme::{self, space};
 use unicode_width::UnicodeWidthChar;
 
-/// A row by its place.
+/// Position of a row in the note.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RowIndex {
-    /// The block's place in the note, from 0.
+    /// Index of the block in the note, from 0.
     pub block: usize,
-    /// The row's place in its block, from 0.
+    /// Index of the row in its block, from 0.
     pub row: usize,
 }
 
@@ -30,9 +30,9 @@ pub struct BlockRows {
     cell: bool,
     bytes: usize,
     words: usize,
-    /// Its rows once computed, and whether one of them is a heading.
+    /// The rows, once computed; `heads` says whether one of them is a heading.
     rows: Option<Vec<MarkdownRow>>,
-    /// Where it has `%%`.
+    /// Byte offsets of `%%` in the block.
     pub(crate) marks: Vec<usize>,
     heads: bool,
     height: f32,
@@ -44,22 +44,22 @@ pub struct DisplayMap {
     note: Option<DocId>,
     revision: u64,
     pieces: Vec<BlockRows>,
-    /// The first byte of each block, and at the end the length of the note.
+    /// First byte of each block, followed by the length of the note.
     starts: Vec<usize>,
-    /// The top of each block, and at the end the height of all.
+    /// Top of each block, followed by the total height.
     tops: Vec<f32>,
     /// The first block from which `tops` must be recomputed.
     moved: usize,
-    /// Counts layouts: rows measured for an earlier one are measured again when they are seen.
+    /// Layout generation; rows measured in an earlier one are measured again when they become visible.
     layout: u32,
     words: usize,
     cells: usize,
-    /// Headings whose rows are folded away: their block, and the how manieth heading of it they are.
+    /// Folded headings: their block, and the heading's index among the headings of that block.
     pub folds: HashSet<(BlockId, usize)>,
-    /// Whether a row is hidden by them.
+    /// Whether any row is hidden by folding.
     hides: bool,
-    /// Comments, and those that span rows, in bytes of the note; start offsets of the open ones, and of the last jump
-    /// target.
+    /// Byte ranges of all comments and of those that span rows (`comments`); start offsets of the open ones, and of the
+    /// last jump target (`gone_to`).
     pub(crate) pairs: Vec<Range<usize>>,
     pub(crate) comments: Vec<Range<usize>>,
     pub(crate) open: Vec<usize>,
@@ -69,7 +69,7 @@ pub struct DisplayMap {
 }
 
 impl DisplayMap {
-    /// Updates to the current note. Returns whether anything changed.
+    /// Updates the map to the current note. Returns whether anything changed.
     pub fn sync(&mut self, note: &Note, texts: &[&Block]) -> bool {
         if self.note == Some(note.id) && self.revision == note.revision() && self.pieces.len() == texts.len() {
             return false;
@@ -94,7 +94,7 @@ impl DisplayMap {
         let mut index = head;
         loop {
             if index >= to_end - tail {
-                // What stands before them may have changed what the blocks behind are.
+                // A change in the text before these blocks may have changed what they are.
                 if tail == 0 || self.pieces[head].before == before {
                     break;
                 }
@@ -136,7 +136,7 @@ impl DisplayMap {
         true
     }
 
-    /// How many blocks at the beginning and at the end are what they were, as the edits since then tell it.
+    /// Returns how many blocks at the start and at the end are unaffected by the edits since the last sync.
     fn untouched(&self, note: &Note, texts: &[&Block]) -> (usize, usize) {
         let Some(shifts) = note.shifts_since(self.revision).filter(|_| self.revision != 0) else { return (0, 0) };
         let (mut front, mut back, mut length) = (usize::MAX, usize::MAX, note.length());
@@ -168,52 +168,52 @@ impl DisplayMap {
         (head, tail)
     }
 
-    /// The blocks that are cells, in order.
+    /// Returns the ids of the blocks that are cells, in order.
     pub fn cell_ids(&self) -> impl Iterator<Item = BlockId> {
         self.pieces.iter().filter(|piece| piece.cell).map(|piece| piece.id)
     }
 
-    /// How many of the blocks are cells.
+    /// Returns the number of cells.
     pub fn cells(&self) -> usize {
         self.cells
     }
 
-    /// How many words the note has.
+    /// Returns the number of words in the note.
     pub fn words(&self) -> usize {
         self.words
     }
 
-    /// How many blocks the note has.
+    /// Returns the number of blocks in the note.
     pub fn len(&self) -> usize {
         self.pieces.len()
     }
 
-    /// Whether it has no rows.
+    /// Returns whether the note has no blocks.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of the note's text.
+    /// Returns the length of the note's text in bytes.
     pub fn bytes(&self) -> usize {
         self.starts.last().copied().unwrap_or(0)
     }
 
-    /// Says that widths or fonts changed.
+    /// Starts a new layout generation after a change of widths or fonts.
     pub fn relayout(&mut self) {
         self.layout = self.layout.wrapping_add(1);
     }
 
-    /// What is known of a block. Panics where the note has no such block.
+    /// Returns the rows and height of a block. Panics if the note has no such block.
     pub fn block_rows(&self, block: usize) -> &BlockRows {
         &self.pieces[block]
     }
 
-    /// The first byte of a block.
+    /// Returns the offset of a block's first byte in the note.
     pub fn start(&self, block: usize) -> usize {
         self.starts.get(block).copied().unwrap_or(0)
     }
 
-    /// The rows of a block.
+    /// Returns the rows of a block, and computes them if needed.
     pub(crate) fn rows(&mut self, block: usize, note: &Note, texts: &[&Block]) -> &[MarkdownRow] {
         let piece = &mut self.pieces[block];
         if piece.rows.is_none() {
@@ -228,7 +228,7 @@ impl DisplayMap {
         piece.rows.as_deref().unwrap_or(&[])
     }
 
-    /// Whether a block has headings, where that is known already.
+    /// Returns whether a block has headings; `None` if its rows haven't been computed.
     pub fn has_headings(&self, block: usize) -> Option<bool> {
         self.pieces.get(block).and_then(|piece| piece.rows.is_some().then_some(piece.heads))
     }
@@ -238,12 +238,12 @@ impl DisplayMap {
         self.pieces.get(spot.block)?.rows.as_ref()?.get(spot.row)
     }
 
-    /// Whether a row's height holds.
+    /// Returns a row's height; `None` if it hasn't been measured in the current layout.
     pub fn measured_height(&self, spot: RowIndex) -> Option<f32> {
         self.row(spot).filter(|row| row.layout == self.layout).and_then(|row| row.height)
     }
 
-    /// Notes how high a row is; `stays` says whether it will be as high in the next frame, too.
+    /// Stores a row's measured height; `stays` says whether it will be the same in the next frame.
     pub fn set_height(&mut self, spot: RowIndex, height: f32, stays: bool) {
         let layout = if stays { self.layout } else { self.layout.wrapping_sub(1) };
         let Some(piece) = self.pieces.get_mut(spot.block) else { return };
@@ -256,7 +256,7 @@ impl DisplayMap {
         }
     }
 
-    /// The row that holds a byte of the note.
+    /// Returns the row that contains a byte of the note.
     pub(crate) fn find_row(&mut self, at: usize, note: &Note, texts: &[&Block]) -> Option<RowIndex> {
         if self.pieces.is_empty() {
             return None;
@@ -267,7 +267,7 @@ impl DisplayMap {
         Some(RowIndex { block, row })
     }
 
-    /// Where the text begins behind the front matter: the next row, or the note's end. `None` without front matter.
+    /// Returns the start of the text after the front matter, or the note's end. `None` without front matter.
     pub fn start_of_text(&mut self, note: &Note, texts: &[&Block]) -> Option<usize> {
         let first = RowIndex::default();
         if self.pieces.is_empty() || self.rows(first.block, note, texts).first()?.kind != RowKind::Meta {
@@ -278,7 +278,7 @@ impl DisplayMap {
         Some(self.start(spot.block) + start)
     }
 
-    /// The row before that is not folded away.
+    /// Returns the nearest row before this one that isn't hidden by folding.
     pub(crate) fn previous_row(&mut self, spot: RowIndex, note: &Note, texts: &[&Block]) -> Option<RowIndex> {
         let mut spot = self.row_before(spot, note, texts)?;
         while self.is_hidden(spot) {
@@ -287,7 +287,7 @@ impl DisplayMap {
         Some(spot)
     }
 
-    /// The row behind that is not folded away.
+    /// Returns the nearest row after this one that isn't hidden by folding.
     pub(crate) fn following_row(&mut self, spot: RowIndex, note: &Note, texts: &[&Block]) -> Option<RowIndex> {
         let mut spot = self.row_after(spot, note, texts)?;
         while self.is_hidden(spot) {
@@ -296,7 +296,7 @@ impl DisplayMap {
         Some(spot)
     }
 
-    /// The row before this one, also one that is folded away; `None` for the first.
+    /// Returns the row before this one, even if folding hides it; `None` for the first.
     pub fn row_before(&mut self, spot: RowIndex, note: &Note, texts: &[&Block]) -> Option<RowIndex> {
         if spot.row > 0 {
             return Some(RowIndex { row: spot.row - 1, ..spot });
@@ -306,7 +306,7 @@ impl DisplayMap {
         Some(RowIndex { block, row: rows.saturating_sub(1) })
     }
 
-    /// The row after this one, also one that is folded away; `None` for the last.
+    /// Returns the row after this one, even if folding hides it; `None` for the last.
     pub fn row_after(&mut self, spot: RowIndex, note: &Note, texts: &[&Block]) -> Option<RowIndex> {
         if spot.row + 1 < self.rows(spot.block, note, texts).len() {
             return Some(RowIndex { row: spot.row + 1, ..spot });
@@ -314,7 +314,7 @@ impl DisplayMap {
         (spot.block + 1 < self.pieces.len()).then_some(RowIndex { block: spot.block + 1, row: 0 })
     }
 
-    /// The room above a row.
+    /// Returns the space above a row.
     pub fn space_above_row(&self, spot: RowIndex) -> f32 {
         if spot == RowIndex::default() {
             return 0.0;
@@ -323,7 +323,7 @@ impl DisplayMap {
         leading_space(rows, spot.row, spot.block == 0)
     }
 
-    /// The top of a row, the room above it included.
+    /// Returns the top of a row, before the space above it.
     pub fn top(&mut self, spot: RowIndex) -> f32 {
         self.refresh();
         let top = self.tops.get(spot.block).copied().unwrap_or(0.0);
@@ -333,13 +333,13 @@ impl DisplayMap {
             .sum::<f32>()
     }
 
-    /// The height of all rows.
+    /// Returns the total height of all rows.
     pub fn height(&mut self) -> f32 {
         self.refresh();
         self.tops.last().copied().unwrap_or(0.0)
     }
 
-    /// The row at a height, and how far below its top that is.
+    /// Returns the row at a height, and the distance from the row's top to it.
     pub fn at_height(&mut self, y: f32, note: &Note, texts: &[&Block]) -> Option<(RowIndex, f32)> {
         if self.pieces.is_empty() {
             return None;
@@ -358,7 +358,7 @@ impl DisplayMap {
         Some((RowIndex { block, row: 0 }, left))
     }
 
-    /// Marks a row as folded away.
+    /// Marks a row as hidden by folding.
     pub(crate) fn hide_row(&mut self, spot: RowIndex) {
         let rows = self.pieces.get_mut(spot.block).and_then(|piece| piece.rows.as_mut());
         if let Some(row) = rows.and_then(|rows| rows.get_mut(spot.row)) {
@@ -367,7 +367,7 @@ impl DisplayMap {
         }
     }
 
-    /// Marks exactly these rows as being in comments.
+    /// Marks exactly these rows as parts of comments.
     pub(crate) fn comment_rows(&mut self, rows: Vec<(RowIndex, CommentSpan)>) {
         let known = self.pieces.iter_mut().filter_map(|piece| piece.rows.as_mut()).flatten();
         let mut old: Vec<&mut MarkdownRow> = known.filter(|row| row.comment != CommentSpan::None).collect();
@@ -380,7 +380,7 @@ impl DisplayMap {
         }
     }
 
-    /// Marks no row as folded away.
+    /// Clears the hidden mark of all rows.
     pub(crate) fn show_all(&mut self) {
         if !std::mem::take(&mut self.hides) {
             return;
@@ -391,7 +391,7 @@ impl DisplayMap {
         self.remeasure();
     }
 
-    /// Recomputes all tops.
+    /// Recomputes the heights of all blocks, and marks all tops as outdated.
     pub(crate) fn remeasure(&mut self) {
         for piece in &mut self.pieces {
             piece.height = piece.measure();
@@ -435,7 +435,7 @@ impl BlockRows {
             heads: false,
             height: 0.0,
         };
-        // A block being edited is split at once, and unchanged rows keep their heights.
+        // A block that is being edited is split into rows at once; unchanged rows keep their heights.
         if let Some(old) = old.and_then(|old| old.rows) {
             let heights: HashMap<u64, (f32, u32)> =
                 old.iter().filter_map(|row| Some((row.hash, (row.height?, row.layout)))).collect();
@@ -445,7 +445,7 @@ impl BlockRows {
                 if let Some((height, layout)) = heights.get(&row.hash) {
                     (row.height, row.layout) = (Some(*height), *layout);
                 } else if let Some(same_place) = old.get(index).filter(|old| old.kind == row.kind) {
-                    // Not this height, but near it; it is measured when it is seen.
+                    // The old height is a good estimate; the row is measured again when it becomes visible.
                     (row.height, row.layout) = (same_place.height, layout.wrapping_sub(1));
                 }
             }
@@ -477,7 +477,7 @@ fn estimate(text: &str) -> f32 {
     (newlines as f32 * 18.0).max(text.len() as f32 / 90.0 * 24.0).max(24.0)
 }
 
-/// A row's height, or what it will be about.
+/// Returns a row's height, or an estimate if it hasn't been measured.
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
 fn guess(row: &MarkdownRow) -> f32 {
     if row.hidden {
@@ -485,13 +485,13 @@ fn guess(row: &MarkdownRow) -> f32 {
     }
     row.height.unwrap_or_else(|| match row.kind {
         RowKind::Heading(level) => theme::heading(level).line,
-        // Of a part of long code it is nearly known: lines of about 35 letters.
+        // Part of a long code block, which can be estimated closely: lines have about 35 characters.
         RowKind::Code { .. } => (row.content.len() as f32 / 35.0).ceil().max(1.0) * theme::code().line,
         _ => (row.content.len() as f32 / 90.0).ceil().max(1.0) * 24.0,
     })
 }
 
-/// The room above a row: more before what begins something, less between what belongs together.
+/// Returns the space above a row: more before headings and blocks, less between related rows such as list items.
 fn leading_space(rows: &[MarkdownRow], index: usize, first_block: bool) -> f32 {
     let row = &rows[index];
     if row.hidden || row.part {
@@ -546,7 +546,7 @@ fn leading_space(rows: &[MarkdownRow], index: usize, first_block: bool) -> f32 {
     }
 }
 
-/// How many words a text has: what spaces part, and each character of Chinese and Japanese, which write without spaces.
+/// Counts the words of a text: separated by spaces, or one for each Chinese or Japanese character.
 fn count_words(text: &str) -> usize {
     let (mut count, mut in_word) = (0, false);
     for letter in text.chars() {

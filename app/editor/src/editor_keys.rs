@@ -1,5 +1,5 @@
-//! Keys in a note: steps of the caret, and what writes. Each key becomes at most one edit or one step of the caret;
-//! what Enter, Tab and Backspace do to the marks of Markdown is in `marks.rs`.
+//! Key handling in a note: caret movement and typing. Each key results in at most one edit or one caret movement.
+//! `markdown_keys.rs` handles Enter, Tab and Backspace at Markdown markup.
 
 use super::bidi_text::{caret_at_point, caret_place};
 use super::display_map::RowIndex;
@@ -14,40 +14,40 @@ use egui::{Galley, Key, Modifiers, vec2};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What a key came to.
+/// Result of a key press.
 #[derive(Debug, PartialEq)]
 pub enum KeyOutcome {
-    /// It means nothing here.
+    /// The key isn't handled here.
     Not,
-    /// It moved the caret, or is swallowed.
+    /// The key moved the caret or was consumed.
     Moved,
-    /// It edits; the first edit is that of the leading caret.
+    /// The key edits the note; the first edit belongs to the primary caret.
     Edits(Vec<NoteEdit>),
-    /// The caret goes a screen up (-1) or down (1).
+    /// The caret moves one screen up (-1) or down (1).
     Page(f32),
 }
 
 impl KeyOutcome {
-    /// A single edit, at the leading caret.
+    /// Returns the outcome for a single edit at the primary caret.
     pub fn edit(edit: NoteEdit) -> KeyOutcome {
         KeyOutcome::Edits(vec![edit])
     }
 }
 
-/// The caret inside its target.
+/// The caret and its selection, relative to the edit target.
 pub struct CaretRange {
-    /// Bytes of `shown`, in order.
+    /// Start of the selection in `shown`, in bytes; `to` is its end.
     pub(crate) from: usize,
     pub(crate) to: usize,
-    /// Where the caret itself is.
+    /// Position of the caret itself, in bytes of `shown`.
     pub(crate) head: usize,
-    /// What is selected beyond the target, in bytes of the note.
+    /// The selection in bytes of the note, if it extends beyond the target.
     pub(crate) across: Option<Range<usize>>,
 }
 
 impl CaretRange {
-    /// Where a caret of the note stands in the target's shown text; a selection that reaches beyond the target is kept
-    /// in `across`.
+    /// Maps a caret of the note into the target's shown text. A selection that extends beyond the target is kept in
+    /// `across`.
     pub fn in_target(caret: Caret, target: &EditTarget) -> CaretRange {
         let (head, tail) = (target.shown_byte(caret.at), target.shown_byte(caret.anchor));
         let range = caret.range();
@@ -106,7 +106,7 @@ impl Editor {
         })
     }
 
-    /// Takes characters around the caret away, as input methods ask for it.
+    /// Deletes a number of characters before and after the caret, as input methods request.
     pub fn delete_surrounding(&mut self, before: usize, behind: usize, world: &mut EditContext<'_>) -> KeyOutcome {
         let (Some(caret), Some(target)) = (self.caret, self.edit_target(world)) else { return KeyOutcome::Not };
         let here = CaretRange::in_target(caret, &target);
@@ -116,7 +116,7 @@ impl Editor {
         KeyOutcome::edit(target.replace(from..motion::ceil_grapheme(&target.shown, to), "", 0))
     }
 
-    /// Steps of the caret.
+    /// Moves the caret for a navigation key.
     fn step(
         &mut self,
         key: Key,
@@ -175,7 +175,7 @@ impl Editor {
         KeyOutcome::Moved
     }
 
-    /// Returns the start of the line, or first the start of its text after markup and spaces.
+    /// Moves the caret to the start of the line's text after markup and spaces, or to the line's start if it's there.
     fn home(&mut self, target: &EditTarget, head: usize, world: &EditContext<'_>) -> KeyOutcome {
         let shown = &target.shown;
         let (galley, _) = layout_target(target, world);
@@ -194,12 +194,12 @@ impl Editor {
         self.step_in(target, at)
     }
 
-    /// The caret as the layout knows it.
+    /// Returns the layout's cursor for a byte of the shown text.
     pub fn display_cursor(&self, shown: &str, at: usize) -> CCursor {
         CCursor { prefer_next_row: !self.upstream, ..CCursor::new(char_of(shown, at)) }
     }
 
-    /// A line up or down, in the column that the caret came from.
+    /// Moves the caret one line up or down, and keeps the horizontal position that the movement started from.
     fn vertical(
         &mut self,
         target: &EditTarget,
@@ -220,7 +220,7 @@ impl Editor {
             self.step_in(target, at);
             let line_end = target.shown[at..].starts_with('\n') || at == target.shown.len();
             self.upstream = !found.prefer_next_row && !line_end && at > 0;
-            // If the next line starts at the same byte, the caret is on the next line.
+            // If the next line starts at the same byte, the caret belongs to that line.
             self.upstream &=
                 galley.layout_from_cursor(CCursor { prefer_next_row: true, ..found }).row != next.unwrap_or(0);
             self.goal = Some(x);
@@ -246,7 +246,7 @@ impl Editor {
         }
     }
 
-    /// Puts the caret into a row, in a column, at a height of the row's text.
+    /// Places the caret in a row, at horizontal position `x` and height `y` of the row's text.
     pub fn enter_row(&mut self, spot: RowIndex, y: f32, x: f32, world: &mut EditContext<'_>) -> KeyOutcome {
         let Some(target) = target_of(spot, false, false, world) else { return KeyOutcome::Not };
         let (galley, left) = layout_target(&target, world);
@@ -281,7 +281,7 @@ impl Editor {
         }
     }
 
-    /// From the code of a fenced row to the fences around it.
+    /// Moves the caret from the code of a fenced row to its fences.
     fn enter_fence(&mut self, target: &EditTarget, at: usize, world: &EditContext<'_>) -> KeyOutcome {
         let Some(spot) = target.spot else { return KeyOutcome::Moved };
         self.place_caret(at);
@@ -357,7 +357,7 @@ impl Editor {
         }
         let Some(spot) = target.spot else { return KeyOutcome::Moved };
         if target.code_only && !target.kind.continues().1 {
-            // The last part of long code is the way to its closing fence.
+            // From the last part of long code, Delete moves to the closing fence.
             let is_part = matches!(target.kind, RowKind::Code { .. });
             return if is_part { self.enter_fence(target, target.range.end + 1, world) } else { KeyOutcome::Moved };
         }
@@ -382,14 +382,14 @@ impl Editor {
     }
 }
 
-/// The edit that puts text in place of a range of the note.
+/// Returns the edit that replaces a range of the note with text.
 pub fn replace_across(range: Range<usize>, text: &str, crlf: bool) -> NoteEdit {
     let insert = if crlf { text.replace('\n', "\r\n") } else { text.to_owned() };
     let caret = range.start + insert.len();
     NoteEdit { at: range.start, delete: range.len(), insert, caret, anchor: caret }
 }
 
-/// Lays out a target and returns its offset from the column's left edge.
+/// Lays out a target. Returns the layout and its offset from the column's left edge.
 pub fn layout_target(target: &EditTarget, world: &EditContext<'_>) -> (Arc<Galley>, f32) {
     let (left, width) = place_of(target, world.width, world.margin, world.pen);
     (world.pen.galley(job_of(target, &target.shown, width, world.pen)), left)

@@ -1,5 +1,5 @@
-//! Figures in outputs, with the visible range and series. Parsed once, in the background if large; redrawn when range
-//! or size change, so that they stay sharp.
+//! Figures in outputs, with their visible range and series. A figure is parsed once, in the background if large. It is
+//! redrawn when its range or size changes, so it stays sharp.
 
 mod interaction;
 mod shape_backend;
@@ -21,29 +21,29 @@ use ui::theme::{self, ThemeColors};
 
 /// Number of frames after which unseen figures are evicted.
 const FIGURE_EVICTION_FRAMES: u64 = 900;
-/// What a figure is before it is read, in points.
+/// Size of a figure before it is parsed, in points.
 const PLACEHOLDER_FIGURE_SIZE: Vec2 = vec2(640.0, 400.0);
 
-/// An execution and the index of its output.
+/// Identifies a figure: its execution and the index of its output.
 pub type FigureId = (ExecutionId, usize);
 
-/// Where a figure's data are.
+/// Where a figure's data is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum FigureSource {
-    /// In the note's outputs: a hash of them.
+    /// In the note's outputs; contains a hash of the data.
     Here(u64),
     Blob(BlobHash),
 }
 
-/// A figure in the outputs: its place, and what is known before it's parsed.
+/// A figure in a cell's outputs: its position, and what is known before it's parsed.
 pub struct FigureSlot {
     name: FigureId,
     data: FigureSource,
-    /// It, where it is small enough for a note's outputs.
+    /// The parsed figure, if it is small enough to be in the note's outputs.
     made: Option<FigureResult>,
     /// Offset from the top of the outputs.
     pub y: f32,
-    /// Its size on the page, in points.
+    /// Size on the page, in points.
     pub size: Vec2,
     scale: f32,
     /// Text alternative for screen readers.
@@ -51,7 +51,7 @@ pub struct FigureSlot {
 }
 
 impl FigureSlot {
-    /// The figure of an output, at most so wide, if it is one.
+    /// Returns the figure of an output, at most `width` wide; `None` if the output isn't a figure.
     pub fn from_output(
         name: FigureId,
         output: &CellOutput,
@@ -77,7 +77,7 @@ impl FigureSlot {
             let mut hasher = DefaultHasher::new();
             json.hash(&mut hasher);
             let data = FigureSource::Here(hasher.finish());
-            // Small enough for a note's outputs, so small enough to be read at once.
+            // Data in the note's outputs is small enough to be parsed at once.
             let made = with(pen.ctx, |shelf| shelf.cached_figure(data)).flatten().unwrap_or_else(|| {
                 let made = prepare_figure(&json).map_err(Arc::new);
                 with(pen.ctx, |shelf| shelf.keep(data, made.clone()));
@@ -92,13 +92,13 @@ impl FigureSlot {
         } else {
             (FigureSource::Blob(output.whole.as_ref().filter(|whole| whole.mime == plot::FIGURE_MIME)?.blob), None)
         };
-        // One that is too wide is made smaller as a whole: its words stay in proportion.
+        // A figure that is too wide is scaled as a whole, so its text stays in proportion.
         let scale = (width / size.x).min(1.0);
         Some(FigureSlot { name, data, made, y: 0.0, size: size * scale, scale, words })
     }
 }
 
-/// What a drawing depends on besides the figure and the view.
+/// Everything that a drawing depends on besides the figure and the view.
 #[derive(Clone, Copy, PartialEq)]
 struct FigureKey {
     data: FigureSource,
@@ -114,7 +114,7 @@ struct PaintedFigure {
     key: FigureKey,
     view: PlotView,
     shapes: Vec<Shape>,
-    /// Shown by some of the shapes.
+    /// Textures that some of the shapes use; held to keep them alive.
     _textures: Vec<TextureHandle>,
     places: Vec<PlacedAxes>,
 }
@@ -140,9 +140,9 @@ impl PaintedFigure {
         Ok(PaintedFigure { ready: ready.clone(), key, view: view.clone(), shapes, _textures: textures, places })
     }
 
-    /// Paints it at a place.
+    /// Paints the figure at a position.
     fn paint(&self, painter: &egui::Painter, at: Pos2) {
-        // A picture whose pixels are those of the screen stays sharp only on whole ones.
+        // Images drawn at screen resolution stay sharp only on whole pixels.
         let at = at.round_to_pixels(painter.pixels_per_point());
         let moved = self.shapes.iter().cloned().map(|mut shape| {
             shape.translate(at.to_vec2());
@@ -157,15 +157,15 @@ impl PaintedFigure {
 struct FigureView {
     view: PlotView,
     drawn: Option<PaintedFigure>,
-    /// When it was in sight last, and where.
+    /// Frame in which it was last visible; `top` is its position then.
     seen: u64,
     top: f32,
     focused: bool,
-    /// Since when it is waited for, in seconds.
+    /// Time at which loading began, in seconds.
     since: Option<f64>,
 }
 
-/// The figures of a page.
+/// View state and drawings of a page's figures.
 #[derive(Default)]
 pub struct PageFigures {
     looked: HashMap<FigureId, FigureView>,
@@ -174,7 +174,7 @@ pub struct PageFigures {
 }
 
 impl PageFigures {
-    /// Draws a figure again if something has changed.
+    /// Redraws a figure if something has changed.
     fn draw(&mut self, slot: &FigureSlot, pen: TextStyleContext<'_>) -> Option<FigureResult> {
         let made = slot.made.clone().or_else(|| with(pen.ctx, |shelf| shelf.ask(slot.data)).flatten());
         let ready = match made? {
@@ -203,7 +203,7 @@ impl PageFigures {
         self.looked.values_mut().for_each(|looked| looked.drawn = None);
     }
 
-    /// Counts frames and evicts drawings unseen for long.
+    /// Counts frames, and evicts drawings that haven't been visible for a long time.
     fn begin(&mut self, ctx: &Context) {
         let pass = ctx.cumulative_pass_nr();
         if self.pass != pass {
@@ -216,17 +216,17 @@ impl PageFigures {
     }
 }
 
-/// A figure that was read, or why it was not; shared, as each view of it shows either.
+/// A parsed figure or the parse error, shared because each of its views shows one of them.
 type FigureResult = Result<Arc<PreparedFigure>, Arc<anyhow::Error>>;
 
 fn prepare_figure(json: &str) -> anyhow::Result<Arc<PreparedFigure>> {
     Ok(Arc::new(PreparedFigure::from_json(json)?))
 }
 
-/// The way on which figures come that were read elsewhere.
+/// Channel that delivers figures parsed on other threads.
 type FigureChannel = (Sender<(FigureSource, FigureResult)>, Mutex<Receiver<(FigureSource, FigureResult)>>);
 
-/// Figures that were read, for all pages.
+/// Cache of parsed figures, shared by all pages.
 #[derive(Default)]
 pub struct FigureCache {
     known: HashMap<FigureSource, (Option<FigureResult>, u64)>,
@@ -256,7 +256,7 @@ impl FigureCache {
         self.known.insert(data, (Some(made), self.frame));
     }
 
-    /// A figure; sends for it where it is a blob that is not here yet.
+    /// Returns a figure if it's cached; requests it if it is a blob that hasn't been requested yet.
     fn ask(&mut self, data: FigureSource) -> Option<FigureResult> {
         if let FigureSource::Blob(blob) = data
             && !self.known.contains_key(&data)
@@ -303,7 +303,7 @@ pub fn fetch_figures(ctx: &Context, driver: &host::Driver) {
                 let json = String::from_utf8(bytes).map_err(|_| anyhow!("it is not UTF-8"))?;
                 prepare_figure(&json)
             };
-            // The window may have gone.
+            // A failed send is ignored: the window may have been closed.
             let _ = done.send((FigureSource::Blob(blob), read().map_err(Arc::new)));
             ctx.request_repaint();
         });

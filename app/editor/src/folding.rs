@@ -1,5 +1,5 @@
-//! Folding: rows below a heading, up to the next one of the same or a higher level, take no space. Folded headings are
-//! kept while the note is open; they're not part of the note.
+//! Folding of sections: rows below a folded heading, up to the next one of the same or a higher level, take no space.
+//! Folds are kept while the note is open; they're not part of the note.
 
 use crate::display_map::{DisplayMap, RowIndex};
 use crate::note_editor::EditContext;
@@ -13,16 +13,16 @@ use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_focus_ring, set_accessible_name};
 
-/// A narrower margin has no room for a grip and a chevron at its left.
+/// Minimum width of a left margin that has room for both a grip and a chevron, in points.
 const MIN_WIDE_MARGIN: f32 = 72.0;
 
 impl DisplayMap {
-    /// Whether a row is folded away.
+    /// Returns whether folding hides a row.
     pub fn is_hidden(&self, spot: RowIndex) -> bool {
         self.row(spot).is_some_and(|row| row.hidden)
     }
 
-    /// The name of the fold that a heading has or would have, and how high it is.
+    /// Returns a heading's fold key and level; `None` if the row isn't a heading.
     pub fn fold_of(&self, spot: RowIndex) -> Option<((BlockId, usize), u8)> {
         let RowKind::Heading(level) = self.row(spot)?.kind else { return None };
         let before = (0..spot.row).filter_map(|row| self.row(RowIndex { row, ..spot }));
@@ -30,12 +30,12 @@ impl DisplayMap {
         Some(((self.block_rows(spot.block).id, count), level))
     }
 
-    /// Whether the row is a heading whose section is folded away.
+    /// Returns whether a row is a heading whose section is folded.
     pub fn is_folded(&self, spot: RowIndex) -> bool {
         !self.folds.is_empty() && self.fold_of(spot).is_some_and(|(fold, _)| self.folds.contains(&fold))
     }
 
-    /// Hides what is folded away, and shows the rest.
+    /// Hides the rows of folded sections and comments, and shows all others.
     pub fn update_folds(&mut self, note: &Note, texts: &[&Block]) {
         self.show_all();
         let commented = !self.comments.is_empty() || std::mem::take(&mut self.commented);
@@ -75,7 +75,7 @@ impl DisplayMap {
 }
 
 impl EditContext<'_> {
-    /// Folds a heading, or unfolds it.
+    /// Folds a heading's section, or unfolds it if it's folded.
     pub fn toggle_fold(&mut self, spot: RowIndex) {
         if let Some((fold, _)) = self.sheet.fold_of(spot)
             && !self.sheet.folds.remove(&fold)
@@ -85,7 +85,7 @@ impl EditContext<'_> {
         self.sheet.update_folds(self.note, self.texts);
     }
 
-    /// Shows a row, whatever it is folded below.
+    /// Unfolds every section and comment that hides a row.
     pub fn unfold_to(&mut self, spot: RowIndex) {
         let mut at = spot;
         if self.sheet.is_hidden(spot) {
@@ -100,15 +100,15 @@ impl EditContext<'_> {
         }
     }
 
-    /// Shows what is folded away right behind a row, or right before it: who edits across it shall see what goes.
-    /// Whether there was something.
+    /// Unfolds what is hidden directly after or before a row, so the user sees what an edit across it would delete.
+    /// Returns whether anything was hidden.
     pub fn unfold_beside(&mut self, spot: RowIndex, behind: bool) -> bool {
         let Some(beside) = self.hidden_beside(spot, behind) else { return false };
         self.unfold_to(beside);
         true
     }
 
-    /// Whether what is right behind a row, or right before it, is folded away.
+    /// Returns whether the row directly after or before this one is hidden by folding.
     pub fn beside_hidden(&mut self, spot: RowIndex, behind: bool) -> bool {
         self.hidden_beside(spot, behind).is_some()
     }
@@ -121,7 +121,7 @@ impl EditContext<'_> {
         beside.filter(|beside| self.sheet.is_hidden(*beside))
     }
 
-    /// Returns the heading above a row, or the row itself.
+    /// Returns the heading of the section that contains a row; for a heading, the row itself.
     pub fn heading_of(&mut self, spot: RowIndex) -> Option<RowIndex> {
         let mut at = spot;
         while !self.rows(at.block).get(at.row).is_some_and(|row| matches!(row.kind, RowKind::Heading(_))) {
@@ -131,8 +131,8 @@ impl EditContext<'_> {
     }
 }
 
-/// Draws the chevron next to a heading, visible if the pointer is near or the section is folded. Returns whether it was
-/// clicked.
+/// Draws the chevron next to a heading; it's visible if the pointer is near or the section is folded. Returns whether
+/// it was clicked.
 pub fn show_fold_chevron(
     ui: &Ui,
     spot: RowIndex,
@@ -142,7 +142,7 @@ pub fn show_fold_chevron(
     folded: bool,
     id: BlockId,
 ) -> bool {
-    // In a narrow margin it stands at the text, and leaves the rest to the grip.
+    // In a narrow margin the chevron is next to the text and leaves the remaining space to the grip.
     let left = if origin.x - area.left() < MIN_WIDE_MARGIN { size::MIN_CLICK_HEIGHT } else { space::XXXL };
     let centre = pos2(origin.x - left + size::MIN_CLICK_HEIGHT / 2.0, area.bottom() - (area.bottom() - origin.y) / 2.0);
     let rect = Rect::from_center_size(centre, Vec2::splat(size::MIN_CLICK_HEIGHT));

@@ -1,9 +1,9 @@
-//! Tables as text: positions of cells, and the table with aligned columns. Pure text; positions are bytes.
+//! Markdown tables: positions of cells, and source with aligned columns. Works on text only; positions are bytes.
 
 use std::ops::Range;
 use unicode_width::UnicodeWidthStr;
 
-/// How a column is set.
+/// Text alignment of a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ColumnAlignment {
     #[default]
@@ -13,16 +13,16 @@ enum ColumnAlignment {
     Centre,
 }
 
-/// A table's source, taken apart.
+/// A parsed Markdown table.
 #[derive(Debug)]
 pub(crate) struct MarkdownTable {
-    /// Lines of cells; the second line, of dashes, is not among them.
+    /// Cells by row, without the delimiter row (the second line, of dashes).
     rows: Vec<Vec<String>>,
     aligns: Vec<ColumnAlignment>,
     indent: String,
 }
 
-/// A place in a table: row (the head is 0), column, and how far into its text.
+/// A position in a table: row (0 is the header), column, and byte offset in the cell's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TablePosition {
     pub(crate) row: usize,
@@ -30,7 +30,7 @@ pub(crate) struct TablePosition {
     pub(crate) offset: usize,
 }
 
-/// The ranges of a line's cells.
+/// Returns the byte ranges of a line's cells.
 fn cells(line: &str) -> Vec<Range<usize>> {
     let start = line.len() - line.trim_start().len();
     let end = line.trim_end().len();
@@ -68,7 +68,7 @@ fn align(cell: &str) -> ColumnAlignment {
 }
 
 impl MarkdownTable {
-    /// Takes a table apart.
+    /// Parses a table's source.
     pub(crate) fn parse_table(text: &str) -> MarkdownTable {
         let mut rows: Vec<Vec<String>> = Vec::new();
         let mut aligns = Vec::new();
@@ -95,7 +95,7 @@ impl MarkdownTable {
         self.aligns.len()
     }
 
-    /// Returns the table position of a byte of its source.
+    /// Returns the table position of a byte of the table's source.
     pub(crate) fn position_at(&self, text: &str, at: usize) -> TablePosition {
         let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
         let line = text[..at].matches('\n').count();
@@ -115,13 +115,13 @@ impl MarkdownTable {
         }
     }
 
-    /// Adds an empty row behind one.
+    /// Inserts an empty row after a row.
     pub(crate) fn insert_row(&mut self, behind: usize) {
         let row = vec![String::new(); self.columns()];
         self.rows.insert((behind + 1).min(self.rows.len()), row);
     }
 
-    /// Adds an empty column behind one; `None`: in front of all.
+    /// Inserts an empty column after a column; `None` inserts it before the first.
     pub(crate) fn insert_column(&mut self, behind: Option<usize>) {
         let at = behind.map_or(0, |behind| (behind + 1).min(self.columns()));
         self.rows.iter_mut().for_each(|row| row.insert(at, String::new()));
@@ -133,7 +133,7 @@ impl MarkdownTable {
         self.aligns.remove(column);
     }
 
-    /// Whether a row holds nothing.
+    /// Returns whether all cells of a row are empty.
     pub(crate) fn is_empty_row(&self, row: usize) -> bool {
         self.rows.get(row).is_some_and(|row| row.iter().all(String::is_empty))
     }
@@ -142,7 +142,7 @@ impl MarkdownTable {
         self.rows.remove(row);
     }
 
-    /// Returns its source with aligned columns, and the offset of a position in it.
+    /// Returns the table's source with aligned columns, and the offset of a position in it.
     pub(crate) fn aligned_source(&self, place: TablePosition) -> (String, usize) {
         let widths: Vec<usize> = (0..self.columns())
             .map(|column| self.rows.iter().map(|row| row[column].width()).max().unwrap_or(0).max(3))
@@ -191,7 +191,7 @@ impl MarkdownTable {
         (out, found)
     }
 
-    /// How long the text of a cell is.
+    /// Returns the length of a cell's text in bytes; 0 if there's no such cell.
     pub(crate) fn cell_len(&self, row: usize, column: usize) -> usize {
         self.rows.get(row).and_then(|row| row.get(column)).map_or(0, String::len)
     }

@@ -1,12 +1,12 @@
-//! Order of input. egui handles the pointer before keys, whichever came first: on a slow machine, a click and text
-//! typed before it arrive in one frame, and the text would go where the click went. So a frame gets either keys or
-//! pointer buttons, in their order, and the rest waits for the next frame.
+//! Keeps input events in order. egui handles the pointer before keys, whichever came first. On a slow machine, a click
+//! and text typed before it can arrive in one frame, and the text would go where the click went. Each frame therefore
+//! gets either keys or pointer buttons, in their order, and the other events wait for the next frame.
 
 use eframe::egui;
 use egui::{Context, Event, RawInput, Ui};
 use std::collections::VecDeque;
 
-/// Events that wait for their frame.
+/// Queue of events that wait for a later frame.
 #[derive(Default)]
 pub struct InputOrder {
     waiting: VecDeque<Event>,
@@ -33,7 +33,7 @@ fn side(event: &Event) -> Option<InputKind> {
 }
 
 impl InputOrder {
-    /// Puts events that came to their turn too early back to where they were.
+    /// Returns events to the front of the queue if they were delivered too early.
     pub fn requeue_events(ctx: &Context, events: Vec<Event>) {
         if events.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! Notes as they are shown and edited: rows, their layout, carets, keys and Vim. Nothing here knows a window.
+//! Display and editing of notes: rows, layout, carets, keys and Vim. Independent of any window.
 
 pub mod assets;
 pub mod bidi_text;

@@ -1,17 +1,17 @@
-//! Ordered lists as text: which number each item should have. Pure text.
+//! Numbering of ordered lists: which number each item should have. Works on text only.
 
 use text::text_edit::TextEdit;
 
-/// A list that is open at a line.
+/// A list level that is open at the current line.
 struct ListLevel {
-    /// Where its items begin, and where their text does.
+    /// Column where items begin; `content` is the column where their text begins.
     indent: usize,
     content: usize,
-    /// Number of its next item, and the delimiter after numbers; `None` for a bullet list.
+    /// Number of the next item, and the delimiter after numbers; `None` for a bullet list.
     next: Option<(u64, u8)>,
 }
 
-/// Marker of an item: column, offset of its number, and delimiter.
+/// Marker of a list item: its column, the column of its text, and the range and delimiter of its number.
 struct ListMarker {
     indent: usize,
     content: usize,
@@ -34,8 +34,8 @@ fn mark(line: &str) -> Option<ListMarker> {
     Some(ListMarker { indent, content: indent + digits + 2, number })
 }
 
-/// What must change so that every ordered list counts on from its first item. Lists inside others that begin at or
-/// behind `fresh` begin with 1, and the outermost with `start`.
+/// Returns the edits that make every ordered list count up from its first item. Nested lists that begin at or after
+/// `fresh` start at 1, and the outermost list starts at `start`.
 fn fixes(text: &str, fresh: usize, start: Option<u64>) -> Vec<TextEdit> {
     let (mut fixes, mut levels, mut at) = (Vec::new(), Vec::<ListLevel>::new(), 0);
     let mut fence: Option<String> = None;

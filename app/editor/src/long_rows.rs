@@ -1,17 +1,17 @@
-//! What is too long to be one row: fenced code and paragraphs are cut into parts at line ends, so that only the parts
-//! in sight are laid out, and an edit lays out one of them. Pure text, as `rows.rs` is.
+//! Splits fenced code and paragraphs that are too long for one row into parts at line endings. Only the visible parts
+//! are laid out, and an edit lays out one of them again. Works on text only, as `row_splitter.rs` does.
 
 use super::row_splitter::{self, PrecedingContext, RowKind, after_line, trim_line_end};
 use super::source_layout;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// Code with more bytes than this is cut.
+/// Maximum bytes of code that isn't split.
 const MAX_UNSPLIT_CODE_BYTES: usize = 4_096;
-/// A paragraph with more bytes than this is cut where a line of its source ends.
+/// Maximum bytes of a paragraph that isn't split; longer ones are split at the line endings of their source.
 const MAX_UNSPLIT_PARAGRAPH_BYTES: usize = 3_000;
-/// A part of a paragraph ends with the line in which it gets this many bytes; one of code, whose lines are short and
-/// therefore high for their bytes, earlier.
+/// Minimum bytes of a paragraph's part, which ends with the line that reaches them. Parts of code are smaller, because
+/// code lines are short and take more height for their bytes.
 const PARAGRAPH_PART_BYTES: usize = 1_000;
 const CODE_PART_BYTES: usize = 400;
 
@@ -20,19 +20,19 @@ const CODE_PART_BYTES: usize = 400;
 pub struct OpenFence {
     mark: u8,
     count: usize,
-    /// The language that its opening fence names.
+    /// Language named by the opening fence.
     pub(crate) language: Rc<str>,
 }
 
-/// A part of a long piece: what becomes one row. Offsets are bytes of the block.
+/// A part of a long piece of text, which becomes one row. Offsets are bytes of the block.
 pub(crate) struct LongRowPart {
     pub(crate) kind: RowKind,
     pub(crate) content: Range<usize>,
-    /// The code in it, with its last line end.
+    /// The code in the part, with its final line ending.
     pub(crate) code: Option<Range<usize>>,
 }
 
-/// All code that this is a part of, as far as it's in the block, and its language.
+/// The range of the whole code that a part belongs to, as far as it's in the block, and its language.
 pub(crate) type WholeCode = (Range<usize>, Rc<str>);
 
 impl OpenFence {
@@ -43,7 +43,7 @@ impl OpenFence {
         Some(OpenFence { mark, count, language: source_layout::language(opening).into() })
     }
 
-    /// The line that closes it, without its line end.
+    /// Returns the range of the closing fence's line, without its line ending.
     fn closing(&self, text: &str) -> Option<Range<usize>> {
         let mut at = 0;
         for line in text.split_inclusive('\n') {
@@ -58,7 +58,7 @@ impl OpenFence {
     }
 }
 
-/// Returns the open code at the end of a text with this context.
+/// Returns the fence of code that is still open at the end of a text with this context.
 pub(crate) fn open_at_end(before: &PrecedingContext, text: &str) -> Option<Rc<OpenFence>> {
     let mut from = 0;
     if let PrecedingContext::Code(open) = before {
@@ -76,9 +76,8 @@ pub(crate) fn open_at_end(before: &PrecedingContext, text: &str) -> Option<Rc<Op
         .then(|| OpenFence::of(&rest[start..after_line(rest, start)]).map(Rc::new))?
 }
 
-/// Returns the parts of code continued from the previous block, its range in this one, and where the following text
-/// starts.
-/// `last`: no block follows.
+/// Returns the parts of code continued from the previous block, the code's range in this one, and where the text after
+/// it starts. `last` says that no block follows.
 pub(crate) fn continued_code_parts(
     text: &str,
     open: &OpenFence,
@@ -90,7 +89,7 @@ pub(crate) fn continued_code_parts(
     (code_parts(text, None, code.clone(), closing, last), code, end)
 }
 
-/// The parts of a piece, where it is too long to be one row. `last`: no block follows.
+/// Splits a piece that is too long for one row; `None` if it isn't. `last` says that no block follows.
 pub(crate) fn split_piece(
     text: &str,
     kind: RowKind,
@@ -108,7 +107,7 @@ pub(crate) fn split_piece(
             let parts = code_parts(text, Some(range.start), code.clone(), closing, last);
             (parts.len() > 1).then_some((parts, Some((code, language))))
         }
-        // A line that shows a collection is a row of its own.
+        // A line that embeds a collection becomes a separate row.
         (RowKind::Paragraph, _) if !collection::split_around_embeds(&text[range.clone()]).is_empty() => {
             let lines = collection::split_around_embeds(&text[range.clone()]).into_iter();
             let part = |line: Range<usize>| {
@@ -131,7 +130,7 @@ pub(crate) fn split_piece(
     }
 }
 
-/// The parts of code between fences. `opening`: where the fence before it begins, if that is here.
+/// Splits fenced code into parts. `opening` is the offset of the opening fence, if it is in this block.
 fn code_parts(
     text: &str,
     opening: Option<usize>,
@@ -157,7 +156,7 @@ fn code_parts(
     cuts.iter().zip(&ends).enumerate().map(part).collect()
 }
 
-/// Where the parts of a range begin, at beginnings of lines that `fits` accepts, each with `part` bytes or more.
+/// Returns where the parts of a range begin: at lines that `fits` accepts, each after at least `part` bytes.
 fn cuts(text: &str, range: Range<usize>, part: usize, fits: impl Fn(&str) -> bool) -> Vec<usize> {
     let (mut cuts, mut at) = (vec![range.start], range.start);
     for line in text[range.clone()].split_inclusive('\n') {
@@ -179,7 +178,7 @@ mod tests {
         (0..lines).map(|line| format!("const value{line} = {line};\n")).collect()
     }
 
-    /// All of a block's text is in its rows, in order; gives them.
+    /// Returns the rows of a block, after a check that they cover all of its text in order.
     fn cut(text: &str, before: &PrecedingContext, last: bool) -> Vec<MarkdownRow> {
         let rows = rows(text, before, None, last);
         let mut at = 0;

@@ -1,5 +1,5 @@
-//! What Enter, Tab and Backspace do to the marks of Markdown: items of lists and their numbers, quotes, fences, tables.
-//! Each gives one edit.
+//! Enter, Tab and Backspace at Markdown markup: list items and their numbers, quotes, fences, tables. Each key results
+//! in one edit.
 
 use super::display_map::RowIndex;
 use super::editor_keys::{CaretRange, KeyOutcome, replace_across};
@@ -11,7 +11,7 @@ use engine::EnterInsertion;
 use std::ops::Range;
 use text::text_edit::{apply_edits, trim_common};
 
-/// What Enter writes: the next line of whatever the caret is in.
+/// Handles Enter: inserts the next line of the element that contains the caret.
 pub(crate) fn insert_line(target: &EditTarget, here: &CaretRange, world: &mut EditContext<'_>) -> KeyOutcome {
     let Some(range) = here.across.clone() else { return enter_in(target, here, world) };
     // The line continues from the start of the selection.
@@ -35,7 +35,7 @@ pub(crate) fn insert_line(target: &EditTarget, here: &CaretRange, world: &mut Ed
     KeyOutcome::edit(replace_across(range, "\n", target.crlf))
 }
 
-/// The text of a row from a byte of the note on.
+/// Returns the text of a row from a byte of the note to the row's end.
 fn target_of_end(at: usize, crlf: bool, world: &mut EditContext<'_>) -> String {
     let target = world.find_row(at).and_then(|spot| super::note_editor::target_of(spot, false, crlf, world));
     target.map_or(String::new(), |target| target.shown[target.shown_byte(at)..].to_owned())
@@ -80,7 +80,7 @@ fn enter_in(target: &EditTarget, here: &CaretRange, world: &mut EditContext<'_>)
             let spaces = text[here.to..].len() - text[here.to..].trim_start_matches(' ').len();
             let rest_empty = spaces == text[here.to..].find('\n').unwrap_or(text.len() - here.to);
             let to = if rest_empty { here.to } else { here.to + spaces };
-            // Lines of a table that is being typed stay together, whatever Enter means.
+            // Lines of a table that is being typed stay together, regardless of the Enter setting.
             let is_table_line = here.from > line_start && line.trim_start().starts_with('|');
             let one = is_table_line || world.session.settings().enter == EnterInsertion::Line;
             let insert = if one { "\n" } else { "\n\n" };
@@ -89,8 +89,8 @@ fn enter_in(target: &EditTarget, here: &CaretRange, world: &mut EditContext<'_>)
     })
 }
 
-/// Shift+Enter: a line break that stays in the paragraph, item or quote; nothing on an empty line, nor where Markdown
-/// has no lines.
+/// Handles Shift+Enter: inserts a line break within the paragraph, item or quote. Does nothing on an empty line, or
+/// where Markdown has no line breaks.
 pub(crate) fn break_line(target: &EditTarget, here: &CaretRange) -> KeyOutcome {
     let text = &target.shown;
     if here.across.is_some() || matches!(target.kind, RowKind::Table | RowKind::Cell | RowKind::Blank) {
@@ -104,7 +104,7 @@ pub(crate) fn break_line(target: &EditTarget, here: &CaretRange) -> KeyOutcome {
     }
     let next = match target.kind {
         RowKind::Item { tail: false, .. } if line_start == 0 => {
-            // The text of an item begins behind its bullet or number; a box is part of the text.
+            // The text of an item begins after its bullet or number; a checkbox is part of the text.
             let mark = lead.trim_end_matches("[ ] ").trim_end_matches("[x] ").trim_end_matches("[X] ");
             " ".repeat(mark.len())
         }
@@ -116,7 +116,7 @@ pub(crate) fn break_line(target: &EditTarget, here: &CaretRange) -> KeyOutcome {
     KeyOutcome::edit(target.replace(at..here.to.max(at), &insert, insert.len()))
 }
 
-/// Enter in a list: the next item; an empty one goes a level out, and from the outermost out of the list.
+/// Handles Enter in a list: starts the next item. An empty item is outdented; at the outermost level it ends the list.
 fn enter_item(target: &EditTarget, here: &CaretRange, world: &mut EditContext<'_>) -> KeyOutcome {
     let text = &target.shown;
     let lead = source_layout::row_marks(text, target.kind);
@@ -145,7 +145,7 @@ fn enter_item(target: &EditTarget, here: &CaretRange, world: &mut EditContext<'_
         next = next.replace(done, "[ ] ");
     }
     let insert = format!("\n{spaces}{next}");
-    // A space between two words isn't kept at the end of a line.
+    // When the caret splits a line between two words, the space between them is removed.
     let gap = text[here.to.max(at)..].len() - text[here.to.max(at)..].trim_start_matches(' ').len();
     let to = if here.to.max(at) + gap == text.len() { here.to.max(at) } else { here.to.max(at) + gap };
     let edit = target.replace(at..to, &insert, insert.len());
@@ -156,7 +156,7 @@ fn is_indented(text: &str) -> bool {
     text.starts_with([' ', '\t'])
 }
 
-/// Removes an item's marker: it's outdented, or becomes a paragraph.
+/// Removes an item's marker: a nested item is outdented, others become paragraphs.
 pub(crate) fn remove_list_marker(target: &EditTarget, lead: usize, world: &mut EditContext<'_>) -> KeyOutcome {
     if is_indented(&target.shown) {
         return shift_item(target, lead, true, world);
@@ -170,7 +170,7 @@ pub(crate) fn remove_list_marker(target: &EditTarget, lead: usize, world: &mut E
     KeyOutcome::edit(target.replace(0..lead, insert, insert.len()))
 }
 
-/// Tab: indents or outdents items and code, moves to the next cell in tables; elsewhere it moves the focus.
+/// Handles Tab: indents or outdents items and code, and moves to the next cell in tables. Elsewhere it isn't handled.
 pub(crate) fn indent_or_next_cell(
     caret: Caret,
     target: &EditTarget,
@@ -205,7 +205,7 @@ pub(crate) fn indent_or_next_cell(
     }
 }
 
-/// Moves an item and the items inside it in or out: in below the item before it, out to the level around it.
+/// Indents an item and its nested items below the previous item, or outdents them to the enclosing level.
 fn shift_item(target: &EditTarget, here: usize, back: bool, world: &mut EditContext<'_>) -> KeyOutcome {
     let (Some(spot), RowKind::Item { depth, .. }) = (target.spot, target.kind) else { return KeyOutcome::Moved };
     let Some(by) = step_of(spot, depth, back, world) else { return KeyOutcome::Moved };
@@ -225,7 +225,7 @@ fn shift_item(target: &EditTarget, here: usize, back: bool, world: &mut EditCont
     KeyOutcome::edit(renumber_list(edit, true, world))
 }
 
-/// Returns by how much an item moves one level in or out; `None` if there's no such level.
+/// Returns the spaces by which an item's indentation changes one level in or out; `None` if there's no such level.
 fn step_of(spot: RowIndex, depth: u8, back: bool, world: &mut EditContext<'_>) -> Option<isize> {
     let own = indent_of(spot, world);
     let mut before = world.previous_row(spot);
@@ -259,7 +259,7 @@ fn mark_width(spot: RowIndex, world: &mut EditContext<'_>) -> usize {
     line_of(spot, world).trim_start().bytes().take_while(|byte| *byte != b' ').count() + 1
 }
 
-/// Moves all lines of a selection that goes over several rows in or out.
+/// Indents or outdents all lines of a selection that spans several rows.
 fn shift_rows(caret: Caret, range: Range<usize>, crlf: bool, back: bool, world: &mut EditContext<'_>) -> KeyOutcome {
     let (Some(first), Some(last)) = (world.find_row(range.start), world.find_row(range.end)) else {
         return KeyOutcome::Moved;
@@ -284,7 +284,7 @@ fn shift_rows(caret: Caret, range: Range<usize>, crlf: bool, back: bool, world: 
     KeyOutcome::edit(renumber_list(edit, true, world))
 }
 
-/// Adds to an edit in a list what puts the list's numbers right. `moved`: the edit moved items in or out.
+/// Extends an edit in a list so that it also corrects the list's numbers. `moved`: the edit moved items in or out.
 pub fn renumber_list(edit: NoteEdit, moved: bool, world: &mut EditContext<'_>) -> NoteEdit {
     let Some(spot) = world.find_row(edit.at) else { return edit };
     let in_list = |spot: RowIndex, world: &mut EditContext<'_>| {
@@ -345,7 +345,7 @@ pub(crate) fn shift_lines(text: &str, by: isize, caret: usize) -> (String, usize
     (out, place)
 }
 
-/// A table that was changed, as an edit; the caret selects the cell at `position_at` when `whole`.
+/// Returns a changed table as an edit; if `whole`, it selects the cell at `place`.
 fn table_edit(target: &EditTarget, grid: &MarkdownTable, place: TablePosition, whole: bool) -> NoteEdit {
     let (source, at) = grid.aligned_source(place);
     let (from, to) = trim_common(&target.shown, &source);
@@ -359,7 +359,7 @@ fn table_edit(target: &EditTarget, grid: &MarkdownTable, place: TablePosition, w
     edit
 }
 
-/// Tab in a table: the next cell, selected; behind the last one a new row.
+/// Handles Tab in a table: selects the next cell, and adds a row after the last one.
 fn tab_table(target: &EditTarget, here: &CaretRange, back: bool) -> KeyOutcome {
     let mut grid = MarkdownTable::parse_table(&target.shown);
     let mut place = grid.position_at(&target.shown, here.head);
@@ -379,7 +379,8 @@ fn tab_table(target: &EditTarget, here: &CaretRange, back: bool) -> KeyOutcome {
     KeyOutcome::edit(table_edit(target, &grid, place, true))
 }
 
-/// Enter in a table: the cell below, in a new row below the last one; an empty last row ends the table.
+/// Handles Enter in a table: moves to the cell below, and adds a row after the last one. An empty last row ends the
+/// table.
 fn enter_table(target: &EditTarget, here: &CaretRange) -> KeyOutcome {
     let text = &target.shown;
     let mut grid = MarkdownTable::parse_table(text);
@@ -390,7 +391,7 @@ fn enter_table(target: &EditTarget, here: &CaretRange) -> KeyOutcome {
         let insert = format!("{source}\n\n");
         return KeyOutcome::edit(target.replace(0..text.len(), &insert, insert.len()));
     }
-    // In front of a table, and behind it, a line is a line.
+    // Before and after a table, Enter inserts an ordinary line.
     if here.head == 0 && here.to == 0 {
         return KeyOutcome::edit(target.replace(0..0, "\n\n", 0));
     }
@@ -404,7 +405,7 @@ fn enter_table(target: &EditTarget, here: &CaretRange) -> KeyOutcome {
     if place.row + 1 == grid.rows() {
         grid.insert_row(place.row);
     }
-    // Behind the line of dashes, the first cell of a row comes next.
+    // From the delimiter row, the caret moves to the first cell of the next row.
     if text[..here.head].matches('\n').count() == 1 {
         place.column = 0;
     }
@@ -413,24 +414,24 @@ fn enter_table(target: &EditTarget, here: &CaretRange) -> KeyOutcome {
     KeyOutcome::edit(table_edit(target, &grid, place, true))
 }
 
-/// What a menu does with the rows and columns of a table.
+/// A menu operation on the rows and columns of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableEdit {
-    /// An empty row above.
+    /// Inserts an empty row above.
     RowAbove,
-    /// An empty row below.
+    /// Inserts an empty row below.
     RowBelow,
-    /// The row goes.
+    /// Deletes the row.
     DeleteRow,
-    /// An empty column to the left.
+    /// Inserts an empty column to the left.
     ColumnLeft,
-    /// An empty column to the right.
+    /// Inserts an empty column to the right.
     ColumnRight,
-    /// The column goes.
+    /// Deletes the column.
     DeleteColumn,
 }
 
-/// Edits the row or column around a byte of a table; `None` where that can't be done: the head is always the first row.
+/// Edits the row or column at a byte of a table; `None` if that isn't possible. The header is always the first row.
 pub fn edit_table(target: &EditTarget, at: usize, edit: TableEdit) -> Option<NoteEdit> {
     let mut grid = MarkdownTable::parse_table(&target.shown);
     let TablePosition { mut row, mut column, .. } = grid.position_at(&target.shown, at);
@@ -458,7 +459,7 @@ pub fn edit_table(target: &EditTarget, at: usize, edit: TableEdit) -> Option<Not
     Some(table_edit(target, &grid, TablePosition { row, column, offset: 0 }, false))
 }
 
-/// Swaps the row of the caret, with what belongs to it, with the one above or below.
+/// Swaps the row at the caret, with its nested items, with the one above or below.
 pub fn move_row(target: &EditTarget, caret: Caret, down: bool, world: &mut EditContext<'_>) -> KeyOutcome {
     let Some(spot) = target.spot else { return KeyOutcome::Moved };
     let Some((own, other)) = neighbor_rows(spot, caret, down, world) else { return KeyOutcome::Moved };
@@ -467,7 +468,7 @@ pub fn move_row(target: &EditTarget, caret: Caret, down: bool, world: &mut EditC
     let slice = |range: Range<usize>| world.note.slice(range.start, range.len()).unwrap_or_default();
     let (first, gap, second) = (slice(a.clone()), slice(a.end..b.start), slice(b.clone()));
     let both_items = is_item(upper.0, world) && is_item(lower.0, world);
-    // Separated blocks stay separated, and nothing joins the text before.
+    // Blocks stay separated by an empty line, so that none joins the text before it.
     let newline = if target.crlf { "\r\n" } else { "\n" };
     let gap = if both_items || gap.matches('\n').count() > 1 { gap } else { newline.repeat(2) };
     let shift = if down { second.len() + gap.len() } else { 0 };
@@ -480,7 +481,7 @@ pub fn move_row(target: &EditTarget, caret: Caret, down: bool, world: &mut EditC
     KeyOutcome::edit(if both_items { renumber_list(edit, false, world) } else { edit })
 }
 
-/// The rows that a caret moves, what is selected together, and those that they change places with.
+/// Returns the first and last of the rows that a caret moves together, and of those that they swap with.
 pub fn neighbor_rows(
     spot: RowIndex,
     caret: Caret,
@@ -500,12 +501,12 @@ pub fn neighbor_rows(
     Some((own, other?))
 }
 
-/// Whether the row is an item of a list.
+/// Returns whether a row is a list item.
 pub fn is_item(spot: RowIndex, world: &mut EditContext<'_>) -> bool {
     world.rows(spot.block).get(spot.row).is_some_and(|row| matches!(row.kind, RowKind::Item { .. }))
 }
 
-/// A row and the items inside it.
+/// Returns a row and the last of its nested items.
 pub fn item_rows(spot: RowIndex, world: &mut EditContext<'_>) -> (RowIndex, RowIndex) {
     let depth =
         |spot: RowIndex, world: &mut EditContext<'_>| match world.rows(spot.block).get(spot.row).map(|row| row.kind) {
@@ -522,7 +523,7 @@ pub fn item_rows(spot: RowIndex, world: &mut EditContext<'_>) -> (RowIndex, RowI
     (spot, last)
 }
 
-/// The branch that ends just before a row: that of the nearest item of the same level.
+/// Returns the first and last row of the sibling item that ends directly before a row.
 fn sibling_before(before: RowIndex, own: RowIndex, world: &mut EditContext<'_>) -> (RowIndex, RowIndex) {
     let depth =
         |spot: RowIndex, world: &mut EditContext<'_>| match world.rows(spot.block).get(spot.row).map(|row| row.kind) {
@@ -542,7 +543,7 @@ fn sibling_before(before: RowIndex, own: RowIndex, world: &mut EditContext<'_>) 
     (first, before)
 }
 
-/// Bytes of the note from the first of these rows to the end of the last.
+/// Returns the note's byte range from the start of the first row to the end of the last.
 pub fn rows_byte_range(rows: (RowIndex, RowIndex), world: &mut EditContext<'_>) -> Range<usize> {
     let start =
         world.sheet.start(rows.0.block) + world.rows(rows.0.block).get(rows.0.row).map_or(0, |row| row.content.start);
@@ -551,7 +552,7 @@ pub fn rows_byte_range(rows: (RowIndex, RowIndex), world: &mut EditContext<'_>) 
     start..end
 }
 
-/// Writes the rows of the selection once more, below.
+/// Inserts a copy of the selection's rows below them.
 pub fn duplicate_rows(target: &EditTarget, caret: Caret, world: &mut EditContext<'_>) -> KeyOutcome {
     let range = caret.range();
     let (first, last) = (world.find_row(range.start), world.find_row(range.end));
@@ -566,7 +567,7 @@ pub fn duplicate_rows(target: &EditTarget, caret: Caret, world: &mut EditContext
     KeyOutcome::edit(if is_item(last, world) { renumber_list(edit, false, world) } else { edit })
 }
 
-/// Puts marks (`**`, `*`, a backtick) around the selection or the word at the caret, or takes them away.
+/// Toggles inline markup (`**`, `*`, a backtick) around the selection or the word at the caret.
 pub fn toggle_inline_style(target: &EditTarget, here: &CaretRange, mark: &str) -> KeyOutcome {
     if here.across.is_some() {
         return KeyOutcome::Moved;
@@ -599,7 +600,7 @@ pub fn toggle_inline_style(target: &EditTarget, here: &CaretRange, mark: &str) -
     let length = if lead > 0 { part.len() } else { insert.len() };
     let mut edit = target.replace(replaced.clone(), &insert, lead + length);
     if here.from == here.to {
-        // The caret stays at its letter.
+        // The caret stays at the same character.
         let within = here.from.clamp(range.start, range.end) - range.start;
         let end = if part.is_empty() { 0 } else { length - within.min(length) };
         edit.caret -= end;
@@ -610,7 +611,7 @@ pub fn toggle_inline_style(target: &EditTarget, here: &CaretRange, mark: &str) -
     KeyOutcome::edit(edit)
 }
 
-/// Makes a link of the selection; the caret goes to where its target is written.
+/// Turns the selection into a link and moves the caret to its target, or to its text if nothing is selected.
 pub fn insert_link(target: &EditTarget, here: &CaretRange) -> KeyOutcome {
     if here.across.is_some() {
         return KeyOutcome::Moved;
@@ -621,7 +622,7 @@ pub fn insert_link(target: &EditTarget, here: &CaretRange) -> KeyOutcome {
     KeyOutcome::edit(target.replace(here.from..here.to, &insert, caret))
 }
 
-/// Ticks the task at the caret, opens it again, or makes a task of an item or a line.
+/// Toggles the task at the caret, or turns an item or line into a task.
 pub fn toggle_task(caret: Caret, target: &EditTarget) -> KeyOutcome {
     let text = &target.shown;
     let line = motion::line_around(text, target.shown_byte(caret.at)).start;

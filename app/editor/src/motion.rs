@@ -1,22 +1,22 @@
-//! Steps inside a text: by clusters, words and lines. Pure text; places are bytes, and none of these functions ever
-//! gives one inside a cluster (what a reader takes for one letter).
+//! Movement within a text by grapheme clusters, words and lines. Works on text only; positions are bytes, and no
+//! function returns one inside a cluster (what a reader takes for one letter).
 
 use std::ops::Range;
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
-/// The end of the cluster that begins at a place.
+/// Returns the end of the cluster that begins at a position.
 pub fn next_grapheme(text: &str, at: usize) -> usize {
     let mut cursor = GraphemeCursor::new(at.min(text.len()), text.len(), true);
     cursor.next_boundary(text, 0).ok().flatten().unwrap_or(text.len())
 }
 
-/// The beginning of the cluster that ends at a place.
+/// Returns the start of the cluster that ends at a position.
 pub fn previous_grapheme(text: &str, at: usize) -> usize {
     let mut cursor = GraphemeCursor::new(at.min(text.len()), text.len(), true);
     cursor.prev_boundary(text, 0).ok().flatten().unwrap_or(0)
 }
 
-/// The place itself, or the beginning of the cluster around it.
+/// Returns the position itself, or the start of the cluster that contains it.
 pub fn floor_grapheme(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -26,13 +26,13 @@ pub fn floor_grapheme(text: &str, at: usize) -> usize {
     if cursor.is_boundary(text, 0).unwrap_or(true) { at } else { previous_grapheme(text, at) }
 }
 
-/// The place itself, or the end of the cluster around it.
+/// Returns the position itself, or the end of the cluster that contains it.
 pub(crate) fn ceil_grapheme(text: &str, at: usize) -> usize {
     let low = floor_grapheme(text, at);
     if low < at { next_grapheme(text, low) } else { low }
 }
 
-/// Character classes that words are made of.
+/// Character classes that delimit words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CharClass {
     Space,
@@ -57,7 +57,7 @@ pub(crate) fn char_class(cluster: &str) -> CharClass {
     }
 }
 
-/// Runs of one class, with the apostrophe of "don't" inside its word.
+/// Splits a text into runs of one character class; the apostrophe of "don't" counts as part of its word.
 fn runs(text: &str) -> Vec<(Range<usize>, CharClass)> {
     let mut runs: Vec<(Range<usize>, CharClass)> = Vec::new();
     let mut clusters = text.grapheme_indices(true).peekable();
@@ -76,21 +76,21 @@ fn runs(text: &str) -> Vec<(Range<usize>, CharClass)> {
     runs
 }
 
-/// The end of the word behind a place.
+/// Returns the end of the word at or after a position.
 pub(crate) fn word_after(text: &str, at: usize) -> usize {
     let runs = runs(text);
     let ends = runs.iter().filter(|(run, class)| *class != CharClass::Space && run.end > at);
     ends.map(|(run, _)| run.end).next().unwrap_or(text.len())
 }
 
-/// The beginning of the word in front of a place.
+/// Returns the start of the word at or before a position.
 pub(crate) fn word_before(text: &str, at: usize) -> usize {
     let runs = runs(text);
     let starts = runs.iter().rev().filter(|(run, class)| *class != CharClass::Space && run.start < at);
     starts.map(|(run, _)| run.start).next().unwrap_or(0)
 }
 
-/// The word at a place; the one in front of it where there is none behind it.
+/// Returns the word at a position, or the one that ends there if none begins there.
 pub fn word_around(text: &str, at: usize) -> Range<usize> {
     let runs = runs(text);
     let here = runs.iter().position(|(run, _)| run.contains(&at)).or_else(|| runs.len().checked_sub(1));
@@ -103,12 +103,12 @@ pub fn word_around(text: &str, at: usize) -> Range<usize> {
     if *class != CharClass::Space {
         return run.clone();
     }
-    // White space is selected within its line.
+    // Whitespace is selected only within its line.
     let line = line_around(text, at);
     run.start.max(line.start)..run.end.min(line.end)
 }
 
-/// The line around a place, without its end.
+/// Returns the line that contains a position, without its line ending.
 pub fn line_around(text: &str, at: usize) -> Range<usize> {
     let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let end = text[at..].find('\n').map_or(text.len(), |newline| at + newline);

@@ -1,5 +1,5 @@
-//! The caret. It's a byte of the whole note; its row, and the edited part of that row, are recomputed after every
-//! change. Views read it; typing results in one edit, and the session's text is authoritative.
+//! Carets and the edit target. A caret is a byte of the whole note; its row, and the edited part of that row, are
+//! recomputed after every change. Views read it. Typing results in one edit, and the session's text is authoritative.
 
 use super::display_map::{DisplayMap, RowIndex};
 use super::editor_keys::KeyOutcome;
@@ -16,47 +16,47 @@ use store::{Block, BlockId};
 use text::text_edit::shift_offset;
 use ui::theme;
 
-/// Id of the focused control while editing: the row with the caret.
+/// Returns the id of the control that has the focus while editing: the row with the caret.
 pub fn field() -> egui::Id {
     egui::Id::unique("note editor")
 }
 
-/// An edit of the note, and the caret afterwards, in bytes of the whole note.
+/// An edit of the note and the caret after it, in bytes of the whole note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoteEdit {
-    /// Where the edit begins.
+    /// Offset at which the edit begins.
     pub at: usize,
-    /// How many bytes it deletes from there on.
+    /// Number of bytes deleted from there.
     pub delete: usize,
-    /// What it inserts there.
+    /// Text inserted there.
     pub insert: String,
-    /// Where the caret stands afterwards.
+    /// Position of the caret after the edit.
     pub caret: usize,
-    /// The other end of the selection afterwards; equal to `caret` for none.
+    /// Other end of the selection after the edit; equal to `caret` if nothing is selected.
     pub anchor: usize,
 }
 
-/// Where the caret is. `anchor` is the other end of a selection.
+/// A caret with its selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caret {
-    /// The end that moves, in bytes of the note.
+    /// The moving end, in bytes of the note.
     pub at: usize,
-    /// The end that stays, in bytes of the note; equal to `at` for no selection.
+    /// The fixed end, in bytes of the note; equal to `at` if nothing is selected.
     pub anchor: usize,
 }
 
 impl Caret {
-    /// Makes a caret without a selection.
+    /// Creates a caret without a selection.
     pub(crate) fn at(at: usize) -> Caret {
         Caret { at, anchor: at }
     }
 
-    /// Returns the selected bytes.
+    /// Returns the selected byte range.
     pub fn range(self) -> Range<usize> {
         self.at.min(self.anchor)..self.at.max(self.anchor)
     }
 
-    /// Whether nothing is selected.
+    /// Returns whether nothing is selected.
     pub fn is_empty(self) -> bool {
         self.at == self.anchor
     }
@@ -67,71 +67,71 @@ impl Caret {
     }
 }
 
-/// A selection that the pointer is making. Until the button is up, no row goes from source to text or back.
+/// A selection in progress by pointer. No row switches between source and rendered text until the button is released.
 #[derive(Clone, Debug)]
 pub struct SelectionDrag {
-    /// Where the caret was: its row stays the one that shows its source.
+    /// Caret position before the drag; its row keeps showing its source.
     pub frozen: Option<usize>,
-    /// What the press selected; nothing, a word or a row.
+    /// Range that the press selected: empty, a word or a row.
     pub origin: Range<usize>,
-    /// How often was pressed: letters, words, rows.
+    /// Number of presses, which sets the unit of selection: characters, words or rows.
     pub unit: u32,
-    /// Where, and whether the pointer has left that place.
+    /// Position of the press.
     pub from: egui::Pos2,
-    /// Whether the pointer has left the place of the press.
+    /// Whether the pointer has moved away from the position of the press.
     pub moved: bool,
 }
 
-/// Text that an input method has not committed yet, and which of its characters are being chosen.
+/// Text that an input method hasn't committed yet, and the part of it that is being converted.
 #[derive(Clone, Debug)]
 pub struct ImePreedit {
-    /// The text so far.
+    /// The uncommitted text.
     pub text: String,
-    /// The characters of `text` that are being chosen, if any.
+    /// Character range of `text` that is being converted, if any.
     pub active: Option<Range<usize>>,
 }
 
-/// What is needed to find rows and lay them out.
+/// Everything needed to find rows and lay them out.
 pub struct EditContext<'a> {
     /// The session that the note belongs to.
     pub session: &'a Session,
     /// The note.
     pub note: &'a Note,
-    /// The note's blocks, in their order.
+    /// The note's blocks, in order.
     pub texts: &'a [&'a Block],
     /// The note's rows.
     pub sheet: &'a mut DisplayMap,
-    /// Fonts and colours to lay text out with.
+    /// Fonts and colors for text layout.
     pub pen: TextStyleContext<'a>,
-    /// The width of the column, and of the margin at its left.
+    /// Width of the column, in points.
     pub width: f32,
-    /// The margin at its left, in points.
+    /// Width of the margin to the left of the column, in points.
     pub margin: f32,
 }
 
 impl EditContext<'_> {
-    /// The rows of a block; none where there is no such block.
+    /// Returns the rows of a block.
     pub fn rows(&mut self, block: usize) -> &[MarkdownRow] {
         self.sheet.rows(block, self.note, self.texts)
     }
 
-    /// The row that holds this byte of the note.
+    /// Returns the row that contains a byte of the note.
     pub fn find_row(&mut self, at: usize) -> Option<RowIndex> {
         self.sheet.find_row(at, self.note, self.texts)
     }
 
-    /// Whether lines of this note end as on Windows: the first one says it.
+    /// Returns whether the note's lines end with CRLF, judged by its first line.
     pub fn crlf(&self) -> bool {
         let first = self.texts.first();
         first.is_some_and(|block| block.text.find('\n').is_some_and(|newline| block.text[..newline].ends_with('\r')))
     }
 
-    /// The row before this one that is shown; `None` for the first.
+    /// Returns the nearest visible row before this one; `None` for the first.
     pub fn previous_row(&mut self, spot: RowIndex) -> Option<RowIndex> {
         self.sheet.previous_row(spot, self.note, self.texts)
     }
 
-    /// The row after this one that is shown; `None` for the last.
+    /// Returns the nearest visible row after this one; `None` for the last.
     pub fn following_row(&mut self, spot: RowIndex) -> Option<RowIndex> {
         self.sheet.following_row(spot, self.note, self.texts)
     }
@@ -142,37 +142,37 @@ impl EditContext<'_> {
 pub struct EditTarget {
     /// The row; `None` for the line after the last one, which doesn't exist yet.
     pub spot: Option<RowIndex>,
-    /// The block that's clicked.
+    /// Id of the row's block.
     pub block: Option<BlockId>,
-    /// What the row is.
+    /// Kind of the row.
     pub kind: RowKind,
-    /// Whether it's in a comment.
+    /// Whether the row is in a comment.
     pub(crate) dim: bool,
     /// Whether only the code between the fences is edited.
     pub code_only: bool,
     /// The language of that code.
     pub(crate) language: Rc<str>,
-    /// Its bytes in the note.
+    /// Byte range of the edited text in the note.
     pub range: Range<usize>,
-    /// What must go in front of the first thing typed, and behind it.
+    /// Text to insert before the first typed text; `trail` is inserted after it.
     pub(crate) lead: &'static str,
     pub(crate) trail: &'static str,
-    /// Its text with the file's line ends, and with `\n` alone.
+    /// The edited text with the file's line endings.
     pub(crate) raw: String,
-    /// The same with `\n` alone as line end: what is laid out and edited.
+    /// The edited text with `\n` line endings, as it is laid out and edited.
     pub shown: String,
-    /// How new lines end in this note.
+    /// Whether new lines in this note end with CRLF.
     pub(crate) crlf: bool,
 }
 
 impl EditTarget {
-    /// From a byte of `source_row` to one of the note.
+    /// Maps a byte of `shown` to a byte of the note.
     pub fn note_byte(&self, shown: usize) -> usize {
         self.range.start + to_raw(&self.raw, shown)
     }
 
-    /// Makes the line that Enter has just begun part of the target, as far as the caret: until something is typed,
-    /// Markdown reads it as an empty line behind the row.
+    /// Extends the target by the line that Enter has just begun, up to the caret. Until text is typed there, Markdown
+    /// parses it as an empty line after the row.
     fn include_new_line(&mut self, caret: usize, world: &EditContext<'_>) {
         if self.code_only || caret <= self.range.end {
             return;
@@ -182,7 +182,7 @@ impl EditTarget {
         let spaces = line.filter(|line| line.bytes().all(|byte| matches!(byte, b' ' | b'\t')));
         let goes_on = match self.kind {
             RowKind::Paragraph | RowKind::Heading(_) | RowKind::Rule => spaces.is_some(),
-            // A line of an item is indented.
+            // A further line of an item is indented.
             RowKind::Item { .. } => spaces.is_some_and(|spaces| !spaces.is_empty()),
             _ => false,
         };
@@ -191,12 +191,12 @@ impl EditTarget {
             self.shown.push_str(&behind.replace("\r\n", "\n"));
             self.raw.push_str(&behind);
         } else if self.kind == RowKind::Blank && behind.trim().is_empty() {
-            // Of several empty lines that are one row, that of the caret is written into.
+            // If several empty lines form one row, text goes into the line with the caret.
             self.range = caret..caret;
         }
     }
 
-    /// From a byte of the note to one of `source_row`.
+    /// Maps a byte of the note to a byte of `shown`.
     pub fn shown_byte(&self, at: usize) -> usize {
         let raw = at.clamp(self.range.start, self.range.end) - self.range.start;
         let mut raw = (0..=raw).rev().find(|at| self.raw.is_char_boundary(*at)).unwrap_or(0);
@@ -207,7 +207,7 @@ impl EditTarget {
         raw - self.raw[..raw].matches("\r\n").count()
     }
 
-    /// Returns the edit that replaces a range of `source_row`; the caret goes after `caret` bytes of the insertion.
+    /// Returns the edit that replaces a range of `shown`; the caret goes after `caret` bytes of the insertion.
     pub fn replace(&self, range: Range<usize>, insert: &str, caret: usize) -> NoteEdit {
         let (at, end) = (self.note_byte(range.start), self.note_byte(range.end));
         let lines = |text: &str| if self.crlf { text.replace('\n', "\r\n") } else { text.to_owned() };
@@ -232,24 +232,24 @@ fn to_raw(raw: &str, shown: usize) -> usize {
     at
 }
 
-/// How the caret looks.
+/// Shape of the caret.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CaretShape {
-    /// A thin line between two letters.
+    /// A thin line between two characters.
     #[default]
     Line,
-    /// It covers a letter: letters are commands.
+    /// Covers a character, in modes where letters are commands.
     Block,
-    /// It is not to be seen: letters mean whole cells.
+    /// Hidden, in the mode where letters act on whole cells.
     None,
 }
 
-/// The caret and all that goes with it.
+/// The carets and editing state of a note.
 #[derive(Default)]
 pub struct Editor {
-    /// The leading caret; `None` before the note had one.
+    /// The primary caret; `None` until the note has one.
     pub caret: Option<Caret>,
-    /// Its rectangle on the screen when last drawn.
+    /// The caret's rectangle on the screen when it was last drawn with keyboard focus.
     pub stands: Option<egui::Rect>,
     /// Additional carets.
     pub more: Vec<Caret>,
@@ -257,61 +257,71 @@ pub struct Editor {
     pub behind: bool,
     /// At a line wrap: whether the caret is at the end of the line instead of the start of the next one.
     pub upstream: bool,
-    /// The row whose fences are being edited too.
+    /// The row whose fences are also being edited.
     pub fence: Option<(BlockId, usize)>,
-    /// The note shall have the keyboard.
+    /// Whether the note should take the keyboard focus.
     pub focus: bool,
-    /// The caret shall come into sight.
+    /// Whether to scroll the caret into view.
     pub reveal: bool,
-    /// Up to which revision of the note the caret was carried.
+    /// Note revision up to which the carets have been adjusted.
     revision: u64,
-    /// The column that moving up and down keeps to.
+    /// Horizontal position that vertical movement keeps.
     pub goal: Option<f32>,
-    /// The selection that the pointer is making now.
+    /// The selection in progress by pointer.
     pub drag: Option<SelectionDrag>,
-    /// What an input method has not committed yet.
+    /// Text that an input method hasn't committed yet.
     pub preedit: Option<ImePreedit>,
-    /// How the carets look.
+    /// Shape of the carets.
     pub shape: CaretShape,
-    /// When the caret was moved last, by the window's clock: it does not blink out right then.
+    /// Window time of the last caret movement; the caret stays visible right after it instead of blinking.
     pub touched: f64,
-    /// Where on the screen it was drawn last.
+    /// The caret's rectangle on the screen at its last layout, with or without focus.
     pub seen: Option<egui::Rect>,
 }
 
 impl Editor {
-    /// Puts the caret at a byte of the note.
+    /// Returns the caret's rectangle for a list below it, whose area has this id. There's one while the editor has the
+    /// keyboard, or the pointer is over the list: pressing the button there takes the keyboard from the editor.
+    pub fn list_anchor(&self, ctx: &egui::Context, list: egui::Id) -> Option<egui::Rect> {
+        let over_list = || {
+            let pointer = ctx.input(|input| input.pointer.latest_pos())?;
+            ctx.layer_id_at(pointer).filter(|layer| layer.id == list)
+        };
+        self.stands.or_else(|| over_list().and(self.seen))
+    }
+
+    /// Moves the caret to a byte of the note.
     pub fn place_caret(&mut self, at: usize) {
         self.caret = Some(Caret::at(at));
         (self.behind, self.upstream, self.focus, self.reveal) = (false, false, true, true);
         self.goal = None;
     }
 
-    /// Puts the caret on the line behind the last row.
+    /// Moves the caret to the line after the last row.
     pub fn move_caret_after(&mut self, length: usize) {
         self.place_caret(length);
         self.behind = true;
     }
 
-    /// Selects a range; the caret is at `at`.
+    /// Selects a range, with the caret at `at`.
     pub fn select(&mut self, anchor: usize, at: usize) {
         self.place_caret(at);
         self.caret = Some(Caret { at, anchor });
     }
 
-    /// Selects the whole note; the page stays where it is.
+    /// Selects the whole note without scrolling.
     pub fn select_all(&mut self, length: usize) {
         self.more.clear();
         self.select(0, length);
         (self.reveal, self.fence) = (false, None);
     }
 
-    /// All carets, the one that leads first.
+    /// Returns all carets, the primary one first.
     pub fn carets(&self) -> impl Iterator<Item = Caret> {
         self.caret.into_iter().chain(self.more.iter().copied())
     }
 
-    /// What is selected, each range once.
+    /// Returns the non-empty selections.
     pub fn selected(&self) -> Vec<Range<usize>> {
         self.carets().map(Caret::range).filter(|range| !range.is_empty()).collect()
     }
@@ -346,7 +356,7 @@ impl Editor {
         }
     }
 
-    /// Sets the carets after simultaneous edits of our own; the first edit is that of the main caret.
+    /// Sets the carets after simultaneous edits by this editor; the first edit belongs to the primary caret.
     pub fn apply_own_edits(&mut self, edits: &[NoteEdit], note: &Note) {
         self.revision = note.revision();
         let carets: Vec<Caret> = edits
@@ -372,7 +382,7 @@ impl Editor {
         self.goal = None;
     }
 
-    /// Puts the caret where an undo changed something.
+    /// Moves the caret to the last change of an undo.
     pub fn follow_undo(&mut self, since: u64, note: &Note) {
         let last = note.shifts_since(since).and_then(|shifts| shifts.last().copied());
         self.revision = note.revision();
@@ -382,7 +392,7 @@ impl Editor {
         }
     }
 
-    /// Does something with every caret in turn.
+    /// Runs a step for every caret in turn, and combines the edits or caret movements.
     pub fn for_each_caret(
         &mut self,
         world: &mut EditContext<'_>,
@@ -423,7 +433,7 @@ impl Editor {
         KeyOutcome::Moved
     }
 
-    /// The row that shows its source: that of the caret, or, while the pointer selects, the one that it was in before.
+    /// Returns the row that shows its source: the caret's row, or during a pointer selection the row it was in before.
     pub fn source_row(&mut self, world: &mut EditContext<'_>) -> Option<EditTarget> {
         match &self.drag {
             Some(drag) => {
@@ -437,7 +447,7 @@ impl Editor {
         }
     }
 
-    /// What the caret edits now.
+    /// Returns the target that the caret currently edits.
     pub fn edit_target(&mut self, world: &mut EditContext<'_>) -> Option<EditTarget> {
         let caret = self.caret?;
         let crlf = world.crlf();
@@ -472,7 +482,7 @@ impl Editor {
     }
 }
 
-/// What of a row is edited; `fences` too, if asked.
+/// Returns the editable part of a row; `fences` includes its fences.
 pub fn target_of(spot: RowIndex, fences: bool, crlf: bool, world: &mut EditContext<'_>) -> Option<EditTarget> {
     let start = world.sheet.start(spot.block);
     let row = world.rows(spot.block).get(spot.row)?.clone();
@@ -483,7 +493,7 @@ pub fn target_of(spot: RowIndex, fences: bool, crlf: bool, world: &mut EditConte
         RowKind::Code { .. } => row.code.as_ref().is_some_and(|code| code.end != row.content.end),
         _ => false,
     };
-    // A script has no fence that names its language.
+    // A script is a cell without a fence that names its language.
     let bare = row.kind == RowKind::Cell && row.code.as_ref().is_some_and(|code| code.start == row.content.start);
     let (mut range, mut code_only, mut trail) = (row.content.clone(), false, "");
     if let Some(code) = row.code.filter(|_| whole_fence && !fences) {
@@ -516,7 +526,7 @@ pub fn target_of(spot: RowIndex, fences: bool, crlf: bool, world: &mut EditConte
     })
 }
 
-/// The line ends that a paragraph behind the last text needs in front of it.
+/// Returns the newlines that must precede a new paragraph after the last text.
 fn missing_lines(texts: &[&Block]) -> &'static str {
     let mut ends = 0;
     for block in texts.iter().rev() {
@@ -530,7 +540,7 @@ fn missing_lines(texts: &[&Block]) -> &'static str {
     ""
 }
 
-/// Where and how wide the text field of a target is, from the column's left.
+/// Returns the offset of a target's text field from the column's left edge, and its width.
 pub fn place_of(target: &EditTarget, width: f32, margin: f32, pen: TextStyleContext<'_>) -> (f32, f32) {
     match target.kind {
         kind if kind.is_fenced() || kind == RowKind::Indented => (0.0, crate::source_layout::code_width(width)),
@@ -541,7 +551,7 @@ pub fn place_of(target: &EditTarget, width: f32, margin: f32, pen: TextStyleCont
     }
 }
 
-/// The layout of a target's text.
+/// Returns the layout job for a target's text.
 pub fn job_of(target: &EditTarget, text: &str, width: f32, pen: TextStyleContext<'_>) -> LayoutJob {
     if target.code_only {
         let mut job = source_layout::edited_code_job(text, &target.language, pen);
@@ -556,22 +566,22 @@ pub fn job_of(target: &EditTarget, text: &str, width: f32, pen: TextStyleContext
     job
 }
 
-/// How high the text of a target is, at least one line.
+/// Returns the height of a target's text, at least one line.
 pub fn text_height(galley: &Galley, kind: RowKind) -> f32 {
     galley.size().y.max(line_of(kind))
 }
 
-/// The height of one line of a kind's source.
+/// Returns the line height of a row kind's source.
 pub fn line_of(kind: RowKind) -> f32 {
     if kind == RowKind::Blank { theme::body().line } else { source_layout::type_of(kind).line }
 }
 
-/// Line ends as they are counted here: `\n`, whatever another program wrote.
+/// Normalizes line endings from other programs to `\n`.
 pub fn plain_ends(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-/// Drops edits that overlap earlier ones in the list.
+/// Drops edits that overlap earlier edits in the list.
 fn apart(edits: Vec<NoteEdit>) -> Vec<NoteEdit> {
     let mut kept: Vec<NoteEdit> = Vec::with_capacity(edits.len());
     for edit in edits {
@@ -588,12 +598,12 @@ fn apart(edits: Vec<NoteEdit>) -> Vec<NoteEdit> {
     kept
 }
 
-/// The byte of a character.
+/// Converts a character index to a byte offset.
 pub fn byte_of(text: &str, chars: usize) -> usize {
     text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at)
 }
 
-/// The character at a byte.
+/// Converts a byte offset to a character index.
 pub fn char_of(text: &str, byte: usize) -> usize {
     text.get(..byte).map_or_else(|| text.chars().count(), |head| head.chars().count())
 }

@@ -1,5 +1,5 @@
-//! Tables in outputs: up to a million rows, of which visible ones are drawn; sorted by column, filtered, copied.
-//! Parsing, sorting and filtering happen on a separate thread.
+//! Tables in outputs. A table has up to a million rows, of which only the visible ones are drawn. Rows can be sorted by
+//! column, filtered and copied; parsing, sorting and filtering run on a separate thread.
 
 use crate::assets::{self, AssetBytes};
 use crate::table_data::{ColumnSort, TableData};
@@ -17,26 +17,26 @@ use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
 use ui::widgets::format;
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, word_button};
 
-/// The height of a row.
+/// Height of a row, in points.
 const DATA_TABLE_ROW_HEIGHT: f32 = 24.0;
-/// Rows in sight at most.
+/// Maximum number of rows visible at once.
 const MAX_VISIBLE_TABLE_ROWS: usize = 14;
-/// A table with no more rows has no field to narrow it.
+/// Maximum number of rows for which no filter field is shown.
 const MAX_ROWS_WITHOUT_FILTER: usize = 8;
-/// The bars at the edges.
+/// Width of the scroll bars, in points.
 const TABLE_SCROLL_BAR_WIDTH: f32 = 10.0;
 /// Minimum width of a column in points.
 const MIN_DATA_COLUMN_WIDTH: f32 = 56.0;
 const MAX_DATA_COLUMN_WIDTH: f32 = 360.0;
 
-/// In which form a table came.
+/// Source format of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TableFormat {
     /// Comma-separated values.
     Csv,
     /// An `application/vnd.dataresource+json` table.
     Resource,
-    /// A text, line by line.
+    /// Plain text, one row per line.
     Lines,
 }
 
@@ -48,28 +48,28 @@ enum TableState {
 
 /// A table and its view state.
 pub struct DataTable {
-    /// The hash of the output that it shows: another one is another table.
+    /// Hash of the output that the table shows; a different hash means a different table.
     pub source: u64,
     form: TableFormat,
     state: TableState,
-    /// The rows that are shown, in their order; `None`: all as they came.
+    /// Rows to show, in order; `None` shows all in their original order.
     rows: Option<Arc<[u32]>>,
     sort: ColumnSort,
     filter: String,
-    /// The view that is being worked out.
+    /// Receives the sorted and filtered rows that are being computed.
     coming: Option<Receiver<Arc<[u32]>>>,
     copy: Option<Receiver<String>>,
-    /// The first row in sight, and how far the columns are moved.
+    /// First visible row; `left` is the horizontal scroll offset.
     top: f64,
     left: f32,
-    /// The selected row, as displayed, and column.
+    /// The selected cell: row as displayed, and column.
     chosen: Option<(usize, usize)>,
-    /// How often it became another height.
+    /// Number of times its height changed.
     pub version: u64,
 }
 
 impl DataTable {
-    /// Begins to read it.
+    /// Creates a table and starts to parse it in the background.
     pub fn new(source: u64, form: TableFormat, bytes: AssetBytes, ctx: &Context) -> DataTable {
         let (send, receive) = channel();
         let (handle, wake) = (assets::host_handle(ctx), ctx.clone());
@@ -136,7 +136,7 @@ impl DataTable {
         self.form != TableFormat::Lines
     }
 
-    /// How high it is; this does not change while it is narrowed.
+    /// Returns the table's height, which doesn't change while it is filtered.
     #[allow(clippy::cast_precision_loss, reason = "some rows")]
     pub fn height(&self) -> f32 {
         let Some(data) = self.data() else { return DATA_TABLE_ROW_HEIGHT };
@@ -157,7 +157,7 @@ impl DataTable {
         self.rows.as_ref().map_or(at, |rows| rows.get(at).map_or(usize::MAX, |row| *row as usize))
     }
 
-    /// Has another view worked out.
+    /// Starts to compute the sorted and filtered rows.
     fn look(&mut self, ctx: &Context) {
         let Some(data) = self.data().cloned() else { return };
         let (send, receive) = channel();
@@ -169,7 +169,7 @@ impl DataTable {
         self.coming = Some(receive);
     }
 
-    /// Has the rows that are shown put on the clipboard.
+    /// Starts to copy the shown rows to the clipboard.
     fn copy_rows(&mut self, ctx: &Context) {
         let Some(data) = self.data().cloned() else { return };
         let rows = self.rows.clone();
@@ -183,7 +183,7 @@ impl DataTable {
         self.copy = Some(receive);
     }
 
-    /// Draws the table. `name`: its name among the outputs.
+    /// Draws the table; `name` identifies it among the outputs.
     pub fn show(&mut self, ui: &mut Ui, id: Id, name: &str, origin: Pos2, width: f32) {
         let colours = ThemeColors::of(ui);
         let data = match &self.state {
@@ -257,7 +257,7 @@ impl DataTable {
         }
     }
 
-    /// The rows in sight.
+    /// Draws the visible rows.
     fn body(&mut self, ui: &mut Ui, id: Id, name: &str, data: &TableData, body: Rect, spans: &[(f32, f32)]) {
         let colours = ThemeColors::of(ui);
         let shown = self.shown(data);
@@ -275,7 +275,7 @@ impl DataTable {
         self.keys(ui, &response, data, shown, body);
         let most = most(shown, body);
         if response.has_focus() && ui.rect_contains_pointer(body) {
-            // Who has clicked into the table scrolls it; else the wheel is the page's.
+            // The wheel scrolls the table only after a click into it; otherwise it scrolls the page.
             let wheel = ui.input_mut(|input| std::mem::take(&mut input.smooth_scroll_delta));
             self.top -= f64::from(wheel.y / DATA_TABLE_ROW_HEIGHT);
             self.left -= wheel.x;
@@ -331,7 +331,7 @@ impl DataTable {
             );
         }
         if let Some((row, column)) = self.chosen.filter(|_| response.has_focus()) {
-            // Who does not see it hears the chosen cell.
+            // Screen readers announce the selected cell.
             let title = data.columns.get(column).map_or("", |column| column.name.as_str());
             let said = format!("{title}: {}", data.cell(self.row(row), column));
             ui.ctx().accesskit_node_builder(grid, |node| node.set_description(&*untrusted_text::escape_line(&said)));
@@ -339,7 +339,7 @@ impl DataTable {
         paint_focus_ring(ui, &response, CONTROL_CORNER);
     }
 
-    /// Arrows, pages and ends move the chosen cell; Ctrl+C copies it.
+    /// Moves the selected cell with arrow, page and Home/End keys; Ctrl+C copies it.
     fn keys(&mut self, ui: &Ui, response: &egui::Response, data: &TableData, shown: usize, body: Rect) {
         if !response.has_focus() || shown == 0 {
             return;
@@ -391,7 +391,7 @@ impl DataTable {
         }
     }
 
-    /// The names of the columns; a click orders by one, the next turns that round, the third takes it back.
+    /// Draws the column names; a click sorts by a column, the next reverses the order, and the third removes it.
     fn head(&mut self, ui: &Ui, id: Id, data: &TableData, head: Rect, spans: &[(f32, f32)]) {
         let colours = ThemeColors::of(ui);
         let clip = head.intersect(ui.clip_rect());
@@ -448,7 +448,7 @@ impl DataTable {
         }
     }
 
-    /// The bars at the right and below: grabbed, they move the rows and the columns.
+    /// Draws the scroll bars at the right and the bottom; they scroll rows and columns when dragged.
     fn bars(&mut self, ui: &Ui, id: Id, data: &TableData, body: Rect, wide: f32) {
         let colours = ThemeColors::of(ui);
         let shown = self.shown(data);
@@ -488,13 +488,13 @@ impl DataTable {
     }
 }
 
-/// The last row that can be the first in sight.
+/// Returns the highest row that can be the first visible one.
 #[allow(clippy::cast_precision_loss, reason = "a count of rows")]
 fn most(shown: usize, body: Rect) -> f64 {
     (shown as f64 - f64::from(body.height() / DATA_TABLE_ROW_HEIGHT)).max(0.0)
 }
 
-/// Where each column begins and how wide it is.
+/// Returns the left edge and width of each column.
 fn spans(data: &TableData) -> Vec<(f32, f32)> {
     let mut x = 0.0;
     let spans = data.columns.iter().map(|column| {

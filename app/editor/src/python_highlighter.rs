@@ -1,16 +1,16 @@
-//! A light colouring of Python: keywords, strings, comments, numbers. A tokenizer of its own, linear and without state,
-//! so that it can run on every keystroke.
+//! Light highlighting of Python: keywords, strings, comments and numbers. The tokenizer is linear and stateless, so it
+//! can run on every keystroke.
 
 use std::ops::Range;
 
-/// What a stretch of code is.
+/// Kind of a highlighted token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PythonToken {
     Keyword,
     Text,
     Comment,
     Number,
-    /// A name being defined.
+    /// A name that is being defined.
     Name,
 }
 
@@ -69,7 +69,8 @@ pub(crate) fn python_tokens(code: &str) -> Vec<(Range<usize>, PythonToken)> {
     out
 }
 
-/// `match` and `case` are words of the language only where a statement begins; after a dot nothing is.
+/// Returns whether a word is a keyword. `match` and `case` are keywords only at the start of a statement; no word is
+/// one after a dot.
 fn is_keyword(code: &str, start: usize, word: &str) -> bool {
     if PYTHON_KEYWORDS.binary_search(&word).is_err() || code[..start].ends_with('.') {
         return false;
@@ -82,7 +83,7 @@ fn is_keyword(code: &str, start: usize, word: &str) -> bool {
     code[line..start].trim().is_empty() && !rest.starts_with(['=', '.', '(', ',', ')']) && rest.contains(':')
 }
 
-/// Where the string that begins with a quote ends.
+/// Returns the end of the string whose opening quote is at `start`.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let quote = bytes[start];
     let triple = bytes[start..].starts_with(&[quote; 3]);
@@ -96,7 +97,7 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
             _ => at += 1,
         }
     }
-    // A backslash at the very end must not lead past it, nor into a character.
+    // A backslash at the very end must not lead past the end or into the middle of a character.
     at.min(bytes.len())
 }
 

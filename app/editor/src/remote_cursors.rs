@@ -1,5 +1,5 @@
-//! Other people at the open note: carets and selections with name and color, and cells they run. Also reports the
-//! user's carets to them.
+//! Other people in the open note: their carets and selections with name and color. Also defines the user's own carets
+//! that are reported to them.
 
 use eframe::egui;
 use egui::accesskit::Role;
@@ -16,20 +16,20 @@ use ui::widgets::set_accessible_name;
 /// How long a name is shown next to a caret that moved, in seconds.
 const CURSOR_NAME_SECONDS: f64 = 3.0;
 
-/// The user's carets: the note, and each caret with the other end of its selection.
+/// The user's carets: the note, and each caret with the other end of its selection, in bytes.
 pub type SharedCarets = (Option<DocId>, Vec<(usize, usize)>);
 
-/// Another person at the note.
+/// Another person in the note.
 pub struct RemoteUser {
-    /// The name that the user chose, or that of the device.
+    /// Name chosen by the user, or the name of the device.
     pub name: String,
     peer: String,
     moves: u64,
-    /// Carets as bytes of the current note.
+    /// Carets and the other ends of their selections, in bytes of the current note.
     carets: Vec<(usize, usize)>,
 }
 
-/// Who else is at a note.
+/// Returns the other people in a note.
 pub fn remote_users(session: &Session, note: &Note) -> Vec<RemoteUser> {
     let others = session.sync().peers_at(note.id).iter();
     let person = |one: &engine::RemotePeer| {
@@ -48,7 +48,7 @@ pub fn remote_users(session: &Session, note: &Note) -> Vec<RemoteUser> {
     others.map(person).collect()
 }
 
-/// What others have selected in a row, and their colours.
+/// Returns other people's selections that touch a row, with their colors.
 pub fn selection_fills(
     people: &[RemoteUser],
     own: &Range<usize>,
@@ -63,7 +63,7 @@ pub fn selection_fills(
     people.iter().flat_map(of).collect()
 }
 
-/// Draws other people's carets in a row. `place`: maps a byte of the note to the screen.
+/// Draws other people's carets in a row; `place` maps a byte of the note to the screen.
 pub fn paint_carets(ui: &Ui, people: &[RemoteUser], own: &Range<usize>, place: impl Fn(usize) -> Option<Rect>) {
     for person in people {
         for (number, (at, _)) in person.carets.iter().enumerate() {
@@ -113,7 +113,7 @@ fn caret(ui: &Ui, person: &RemoteUser, number: usize, rect: Rect) {
     ui.painter().galley(flag.min + vec2(space::XS, 1.0), galley, colours.paper);
 }
 
-/// Who else is at the note, in the status line: a dot in each one's colour, and words. Gives how wide it is.
+/// Shows other people in the note in the status bar: a dot in each person's color, and text. Returns the width.
 pub fn show_remote_users(ui: &Ui, session: &Session, note: &Note, right: f32) -> f32 {
     let mut names: Vec<&str> = session.sync().peers_at(note.id).iter().map(|one| one.name.as_str()).collect();
     names.sort_unstable();

@@ -1,5 +1,5 @@
-//! Rendered rows of Markdown: laid out once, drawn many times. Uses fonts and colors; independent of caret, note and
-//! session.
+//! Renders Markdown rows, which are laid out once and drawn many times. Uses fonts and colors; independent of caret,
+//! note and session.
 
 use super::bidi_text;
 use super::row_layout::{RowLayout, RowPart, SourceMap, SourceRun};
@@ -27,24 +27,24 @@ use inline_html::HtmlElement;
 pub(crate) use inline_text::InlineText;
 use inline_text::{InlineInset, InsetContent};
 
-/// Indentation of a list item from the surrounding one.
+/// Indentation of a list item relative to the enclosing one.
 pub const LIST_ITEM_INDENT: f32 = space::XL;
 /// Indentation of a quote.
 pub(crate) const QUOTE_INDENT: f32 = space::L;
 
-/// What is needed to lay text out.
+/// Everything needed to lay out text.
 #[derive(Clone, Copy)]
 pub struct TextStyleContext<'a> {
-    /// What fonts and textures are taken from.
+    /// Context that provides fonts and textures.
     pub ctx: &'a egui::Context,
-    /// The colours of the theme.
+    /// Colors of the theme.
     pub colours: &'static ThemeColors,
-    /// The note that is laid out: what its links and pictures are named by means what it means there.
+    /// The note that is laid out; link and picture targets are resolved relative to it.
     pub note: DocId,
 }
 
 impl TextStyleContext<'_> {
-    /// Lays text out.
+    /// Lays out a job, in reading order if it contains right-to-left text.
     pub fn galley(&self, job: LayoutJob) -> Arc<Galley> {
         if job.halign == egui::Align::LEFT && bidi_text::has_right_to_left(&job.text) {
             return bidi_text::layout_in_reading_order(self.ctx, job);
@@ -52,7 +52,7 @@ impl TextStyleContext<'_> {
         self.ctx.fonts_mut(|fonts| fonts.layout_job(job))
     }
 
-    /// One run of text in one style.
+    /// Lays out text in one style.
     pub fn text(&self, text: &str, kind: &theme::TypeStyle, colour: Color32, width: f32) -> Arc<Galley> {
         let mut job = LayoutJob::default();
         job.wrap.max_width = width;
@@ -61,12 +61,12 @@ impl TextStyleContext<'_> {
     }
 }
 
-/// Lays a row out. `source_layout` is its content; `width` the column, `wide` what a table may take.
+/// Renders a row. `source` is its content, `width` the column's width, and `wide` the width available to tables.
 pub fn draw(source: &str, kind: RowKind, width: f32, wide: f32, pen: TextStyleContext<'_>) -> RowLayout {
     laid(source, kind, width, wide, None, pen)
 }
 
-/// Renders a row without its parts in a comment that spans rows. If nothing is left, a mark is shown.
+/// Renders a row without its parts in a comment that spans rows. If nothing is left, a placeholder is shown.
 pub fn draw_without(
     source: &str,
     kind: RowKind,
@@ -123,7 +123,7 @@ fn laid(
     };
     let mut draw = RowRenderer::new(&dedented, kind, width, wide, pen);
     let options = dialect::dialect_options() - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
-    // Footnotes referred to by a row are in other rows; the parser needs their definitions.
+    // The footnotes that a row refers to are defined in other rows, but the parser needs a definition.
     let length = dedented.text.len();
     let with_notes = dedented.text.contains("[^").then(|| format!("{}\n\n{}", dedented.text, notes(&dedented.text)));
     let text = with_notes.as_deref().unwrap_or(&dedented.text);
@@ -142,7 +142,7 @@ fn laid(
     draw.finish(source)
 }
 
-/// A definition for every footnote that a text refers to.
+/// Returns an empty definition for every footnote that a text refers to.
 fn notes(text: &str) -> String {
     let names = text.split("[^").skip(1).filter_map(|rest| rest.split_once(']')).map(|(name, _)| name);
     names.filter(|name| !name.contains(char::is_whitespace)).map(|name| format!("[^{name}]: .\n\n")).collect()
@@ -162,14 +162,14 @@ fn plain(source: &str, kind: RowKind, width: f32, pen: TextStyleContext<'_>) -> 
         let rect = Rect::from_min_size(Pos2::ZERO, vec2(width, height));
         parts.push(RowPart::Fill { rect, colour: pen.colours.sunken, corner: theme::CONTROL_CORNER });
     }
-    // A carriage return is left out above; where there are some, a click finds the line's start at worst.
+    // Carriage returns are removed above, so in text that has some, a click may land at the line's start.
     let map = SourceMap { runs: vec![SourceRun { chars: 0, source: 0..source.len(), exact: true }] };
     let at = vec2(inset, if ground { space::S } else { 0.0 });
     parts.push(RowPart::Text { at, galley, map, links: Vec::new() });
     RowLayout { height, parts, text: source.to_owned(), bare: false }
 }
 
-/// Renders text that wasn't parsed as Markdown: the source, and the reason.
+/// Renders text that couldn't be parsed as Markdown: its source, and the reason.
 fn unread(source: &str, width: f32, pen: TextStyleContext<'_>) -> RowLayout {
     let mut drawn = plain(source, RowKind::Plain, width, pen);
     let why = text::markdown::check(source).err().map_or_else(|| "it can't be read".to_owned(), |why| why.to_string());
@@ -182,10 +182,10 @@ fn unread(source: &str, width: f32, pen: TextStyleContext<'_>) -> RowLayout {
     drawn
 }
 
-/// An item's source without the indentation that its list gives it.
+/// An item's source without the indentation of its list.
 pub(crate) struct DedentedSource {
     text: String,
-    /// Where in `text` something was left out, and how much in all up to there.
+    /// Offsets in `text` where indentation was removed, with the total bytes removed up to there.
     cuts: Vec<(usize, usize)>,
 }
 
@@ -208,14 +208,14 @@ impl DedentedSource {
         at + index.checked_sub(1).map_or(0, |index| self.cuts[index].1)
     }
 
-    /// Maps a byte of the source to the rendered text.
+    /// Maps a byte of the source to the dedented text.
     fn shown(&self, source: usize) -> usize {
         let index = self.cuts.partition_point(|(from, less)| from + less <= source);
         source - index.checked_sub(1).map_or(0, |index| self.cuts[index].1)
     }
 }
 
-/// How text looks inside a row.
+/// Nested inline styles at the current position.
 #[derive(Clone, Default)]
 struct InlineStyle {
     strong: u32,
@@ -223,7 +223,7 @@ struct InlineStyle {
     strike: u32,
     link: Option<String>,
     highlight: bool,
-    /// Elements of HTML around the text that look like no Markdown.
+    /// Number of open HTML elements whose look has no Markdown equivalent.
     underline: u32,
     small: u32,
     key: u32,
@@ -231,22 +231,22 @@ struct InlineStyle {
     lowered: u32,
 }
 
-/// A quote or callout that is open.
+/// An open quote or callout.
 struct OpenQuote {
     top: f32,
-    /// For a callout: its color, and the index of its background among the parts.
+    /// For a callout: its color, and the index of its background in the parts.
     callout: Option<(Color32, usize)>,
 }
 
-/// A callout whose title comes next.
+/// A callout whose title is rendered next.
 struct CalloutTitle {
     kind: CalloutKind,
     words: String,
-    /// Whether it is open, where it can be folded, and what names it.
+    /// For a foldable callout: whether it is open, and its fold key.
     fold: Option<(bool, u64)>,
 }
 
-/// A picture or embedded note inside text.
+/// A picture or embedded note within text.
 struct InlineImage {
     target: String,
     wiki: bool,
@@ -264,38 +264,38 @@ struct RowRenderer<'a> {
     text: String,
     x: f32,
     y: f32,
-    /// Room to leave before the next block.
+    /// Space to leave before the next block.
     gap: f32,
     inline: Option<InlineText>,
     look: InlineStyle,
-    /// Elements of HTML that are open in this line of text.
+    /// HTML elements that are open in the current line of text.
     elements: Vec<HtmlElement>,
     heading: Option<u8>,
     quotes: Vec<OpenQuote>,
     title: Option<CalloutTitle>,
-    /// How many callouts there were so far.
+    /// Number of callouts so far.
     callouts: usize,
-    /// Inside a folded callout: how many quotes are open around its body.
+    /// Inside a folded callout: the depth of quotes around its body.
     folded: Option<usize>,
-    /// How many quotes and callouts are open, drawn or not.
+    /// Number of open quotes and callouts, including those that aren't drawn.
     depth: usize,
     image: Option<InlineImage>,
-    /// How many notes are around this text.
+    /// Number of notes in which this text is embedded.
     embedded: u8,
     meta: bool,
-    /// The next number of each open list.
+    /// Next item number of each open list.
     lists: Vec<Option<u64>>,
-    /// The row's own item has this number instead.
+    /// Number that the row's own item has instead.
     number: Option<u32>,
-    /// Whether the mark of the row's own item is still to come.
+    /// Whether the row's own item marker is still to be rendered.
     own: bool,
-    /// Where the mark of the last item was put, so that a task box can take its place.
+    /// Index of the last item's marker in the parts, so that a checkbox can replace it.
     mark: Option<usize>,
-    /// The open items, and whether the words of each are struck out.
+    /// For each open item, whether its text is struck through.
     struck: Vec<bool>,
-    /// The box of the item whose words come next.
+    /// Index of the checkbox whose label is the text that follows.
     unnamed: Option<usize>,
-    /// Open code, its language, and its range.
+    /// Open code block: its text, language and range.
     code: Option<(String, String, Range<usize>)>,
     table: Option<TableRenderer>,
     small: bool,
@@ -424,7 +424,7 @@ impl<'a> RowRenderer<'a> {
 
     fn start(&mut self, tag: Tag<'_>, range: Range<usize>) {
         match tag {
-            // The number of a footnote precedes its first paragraph.
+            // A footnote's number is on the same line as its first paragraph.
             Tag::Paragraph if self.small && self.parts.is_empty() => {}
             Tag::Paragraph if self.title.is_some() => self.title_icon(&range),
             Tag::Paragraph | Tag::HtmlBlock => self.flush(),
@@ -451,7 +451,7 @@ impl<'a> RowRenderer<'a> {
                 self.flush();
                 self.gap = self.gap.min(space::XS);
                 self.lists.push(number);
-                // A cancelled task says nothing of those in it.
+                // Tasks nested in a canceled task aren't canceled by it.
                 self.strike_item(false);
             }
             Tag::Item => self.item(&range),
@@ -544,7 +544,7 @@ impl<'a> RowRenderer<'a> {
         }
     }
 
-    /// Leaves the room that is due between two blocks of one row.
+    /// Adds the pending space between two blocks of a row.
     fn space(&mut self) {
         self.y += std::mem::take(&mut self.gap);
     }
@@ -583,7 +583,7 @@ impl<'a> RowRenderer<'a> {
                 text.lines().next().unwrap_or("Task").clone_into(label);
             }
         }
-        // A row without visible Markdown is shown as source, so that it can be seen and clicked.
+        // A row that renders nothing is shown as source, so that it can be seen and clicked.
         if self.parts.is_empty() {
             return plain(source, RowKind::Definition, self.width, self.pen);
         }

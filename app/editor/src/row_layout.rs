@@ -1,4 +1,4 @@
-//! A row as it was laid out: what to paint where, and the way back from a point to the source.
+//! The layout of a row: what to paint where, and the mapping from a point back to the source.
 
 use super::assets;
 use super::bidi_text;
@@ -10,29 +10,29 @@ use std::sync::Arc;
 use typeset::formula::SetFormula;
 use ui::theme::{self, ThemeColors};
 
-/// How far below the middle of a line the mark of an unresolved link is, as a part of the line's height.
+/// Distance of an unresolved link's dashed line below the middle of its line, as a fraction of the line's height.
 const UNRESOLVED_LINE_DROP: f32 = 0.36;
 
-/// From a character of laid-out text back to the byte of the source.
+/// Maps characters of laid-out text to bytes of the source.
 #[derive(Debug, Default)]
 pub struct SourceMap {
-    /// Runs of laid-out text, by their first character.
+    /// Runs of laid-out text, ordered by their first character.
     pub runs: Vec<SourceRun>,
 }
 
-/// A run of laid-out characters that came from one place of the source.
+/// A run of laid-out characters that come from one range of the source.
 #[derive(Debug)]
 pub struct SourceRun {
-    /// Its first character, counted over all laid-out text of the part.
+    /// Index of the first character in the part's laid-out text.
     pub chars: usize,
-    /// The bytes of the source that it came from.
+    /// Byte range of the source.
     pub source: Range<usize>,
-    /// Whether the text is the source, character by character.
+    /// Whether the text equals the source, character by character.
     pub exact: bool,
 }
 
 impl SourceMap {
-    /// The byte of `source` that the character came from.
+    /// Returns the byte of `source` for a character.
     pub(crate) fn source(&self, source: &str, chars: usize) -> usize {
         let index = self.runs.partition_point(|run| run.chars <= chars);
         let Some(run) = index.checked_sub(1).and_then(|index| self.runs.get(index)) else {
@@ -46,14 +46,14 @@ impl SourceMap {
         run.source.start + part.char_indices().nth(skip).map_or(part.len(), |(at, _)| at)
     }
 
-    /// The characters, of `total`, that came from a range of `source`.
+    /// Returns the character ranges, up to `total`, that come from a range of `source`.
     fn chars(&self, source: &str, range: &Range<usize>, total: usize) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> = Vec::new();
         for (index, run) in self.runs.iter().enumerate() {
             let end = self.runs.get(index + 1).map_or(total, |next| next.chars);
             let (from, to) = (range.start.max(run.source.start), range.end.min(run.source.end));
             let chars = if run.source.is_empty() {
-                // A mark that represents something without text.
+                // A marker for something that has no text in the source.
                 if range.contains(&run.source.start) { run.chars..end } else { continue }
             } else if from >= to {
                 continue;
@@ -92,88 +92,88 @@ pub fn text_rects(galley: &Galley, chars: Range<usize>) -> Vec<Rect> {
     rects
 }
 
-/// Something to paint, at an offset from the row's left top.
+/// Something to paint or click, at an offset from the row's top left corner.
 pub enum RowPart {
     /// Laid-out text.
     Text {
-        /// Its left top.
+        /// Offset of its top left corner.
         at: Vec2,
-        /// The text, with its fonts and colours.
+        /// The text, with its fonts and colors.
         galley: Arc<Galley>,
-        /// Where its characters stand in the source.
+        /// Maps its characters to the source.
         map: SourceMap,
-        /// Its links: characters of the laid-out text, and the address of each.
+        /// Its links: character range of the laid-out text, and target.
         links: Vec<(Range<usize>, String)>,
     },
     /// A filled rectangle.
     Fill {
-        /// Where.
+        /// Area of the rectangle.
         rect: Rect,
-        /// Its colour.
+        /// Fill color.
         colour: Color32,
-        /// How its corners are rounded.
+        /// Corner radius.
         corner: CornerRadius,
     },
-    /// A box; `mark` is the byte between its brackets, or the word that says yes or no.
+    /// A checkbox; `mark` is the byte between its brackets, or the word for yes or no.
     Task {
-        /// Where.
+        /// Area of the checkbox.
         rect: Rect,
-        /// The bytes of the source that a click replaces.
+        /// Byte range of the source that a click replaces.
         mark: Range<usize>,
-        /// Whether it is ticked.
+        /// Whether it is checked.
         done: bool,
-        /// The letter between its brackets, where it is neither blank nor `x`.
+        /// The character between its brackets, if it is neither blank nor `x`.
         state: Option<char>,
-        /// Whether it's only shown: the box of another note, which is ticked there.
+        /// Whether it is read-only, because it belongs to an embedded note.
         fixed: bool,
         /// Its accessible name.
         label: String,
     },
-    /// A click makes an edit, and puts the caret this many bytes after its start.
+    /// An area in which a click makes an edit.
     Edit {
-        /// Where a click counts.
+        /// Clickable area.
         rect: Rect,
-        /// The bytes of the source that are replaced.
+        /// Byte range of the source that is replaced.
         range: Range<usize>,
-        /// What stands there instead.
+        /// Replacement text.
         insert: String,
-        /// The caret, in bytes behind the beginning of `insert`; `None`: it stays.
+        /// New caret position, in bytes after the start of `insert`; `None` leaves the caret where it is.
         caret: Option<usize>,
         /// Its accessible name.
         label: String,
     },
-    /// What folds a callout; nothing is painted for it.
+    /// A click area that folds a callout; nothing is painted for it.
     Fold {
-        /// Where a click counts.
+        /// Clickable area.
         rect: Rect,
-        /// The callout, by the key under which its fold is kept.
+        /// Key under which the callout's fold state is kept.
         callout: u64,
-        /// Whether it is unfolded.
+        /// Whether the callout is unfolded.
         open: bool,
         /// Its accessible name.
         label: String,
     },
     /// A picture.
     Picture {
-        /// Where, scaled to fit.
+        /// Area of the picture, scaled to fit.
         rect: Rect,
-        /// Its pixels.
+        /// The picture's pixels.
         texture: TextureHandle,
     },
-    /// A formula, in a rectangle as much larger than it as its drawing is.
+    /// A formula, in a rectangle that includes the padding of its drawing.
     Formula {
-        /// Where.
+        /// Area of the formula, with padding.
         rect: Rect,
-        /// The formula, set.
+        /// The typeset formula.
         formula: Arc<SetFormula>,
-        /// The colour of its strokes.
+        /// Color of its strokes.
         ink: Color32,
     },
     /// A tooltip without a visible mark.
     Remark {
-        /// Where the pointer rests.
+        /// Area in which the pointer shows the tooltip.
         rect: Rect,
-        /// What is said.
+        /// Text of the tooltip.
         text: String,
     },
 }
@@ -198,17 +198,17 @@ impl RowPart {
 /// A laid-out row.
 #[derive(Default)]
 pub struct RowLayout {
-    /// Its height, in points.
+    /// Height, in points.
     pub height: f32,
-    /// What is painted, the lowest first.
+    /// Parts to paint, in z-order from bottom to top.
     pub parts: Vec<RowPart>,
-    /// Whether it's a drawing: code shown as a drawing has no box.
+    /// Whether the row is drawn without a box, as for code shown as a diagram.
     pub bare: bool,
-    /// Its text without marks, for those who listen.
+    /// Text without markup, for screen readers.
     pub text: String,
 }
 
-/// Paints a background behind text; the current search match also has an outline, since not everyone can tell two
+/// Paints a background behind text. The current search match also has an outline, because not everyone can tell the two
 /// backgrounds apart.
 pub fn paint_ground(painter: &egui::Painter, rect: Rect, ground: Color32, colours: &ThemeColors) {
     painter.rect_filled(rect, CornerRadius::ZERO, ground);
@@ -219,7 +219,7 @@ pub fn paint_ground(painter: &egui::Painter, rect: Rect, ground: Color32, colour
 }
 
 impl RowLayout {
-    /// Paints it, with these ranges of its source on these grounds.
+    /// Paints the row, with background colors for ranges of its source.
     pub fn paint(
         &self,
         painter: &egui::Painter,
@@ -268,8 +268,8 @@ impl RowLayout {
         }
     }
 
-    /// Paints those of its links for which `leads_nowhere` is true in a dimmed color, over a dashed line. `is_plain`:
-    /// nothing is selected or found in the row, so what is behind a link is known.
+    /// Paints the links for which `leads_nowhere` returns true in a dimmed color, over a dashed line. `is_plain` says
+    /// that nothing is selected or found in the row, so the background of a link is known.
     pub fn paint_unresolved_links(
         &self,
         painter: &egui::Painter,
@@ -285,7 +285,7 @@ impl RowLayout {
                     let ground = self.fill_behind(rect.translate(*at).center()).unwrap_or(colours.paper);
                     let rect = rect.translate(origin.to_vec2() + *at);
                     if is_plain {
-                        // What was painted in the color of links would shine through at the edges of letters.
+                        // Text already painted in the link color would show through at the edges of letters.
                         painter.rect_filled(rect, CornerRadius::ZERO, ground);
                     }
                     let inside = painter.with_clip_rect(rect.intersect(painter.clip_rect()));
@@ -298,7 +298,7 @@ impl RowLayout {
         }
     }
 
-    /// The color on which text at a point of the row is set, if it's not the page's.
+    /// Returns the background color behind text at a point of the row, if it isn't the page's.
     fn fill_behind(&self, point: Pos2) -> Option<Color32> {
         self.parts.iter().rev().find_map(|part| match part {
             RowPart::Fill { rect, colour, .. } if rect.contains(point) && colour.is_opaque() => Some(*colour),
@@ -321,7 +321,7 @@ impl RowLayout {
         last
     }
 
-    /// Where its last line of text ends: a rectangle without width there.
+    /// Returns a zero-width rectangle at the end of the row's last line of text.
     pub fn end_rect(&self) -> Option<Rect> {
         let last = self.parts.iter().rev().find_map(|part| match part {
             RowPart::Text { at, galley, .. } => Some(galley.rows.last()?.rect().translate(*at)),
@@ -336,7 +336,7 @@ impl RowLayout {
         Some(last.with_min_x(last.right()))
     }
 
-    /// The byte of `source` nearest to a point, and the link there.
+    /// Returns the byte of `source` nearest to a point, and the link at that point.
     pub fn byte_at_point(&self, source: &str, point: Vec2) -> (usize, Option<&str>) {
         let mut best: Option<(f32, usize, Option<&str>)> = None;
         for part in &self.parts {
@@ -372,7 +372,7 @@ fn paint_task(painter: &egui::Painter, rect: Rect, done: bool, state: Option<cha
             egui::StrokeKind::Inside,
         );
         match state {
-            // Half done.
+            // A half-done task.
             Some('/') => _ = painter.rect_filled(square.shrink(4.0).with_max_x(square.center().x), 1, colours.accent),
             Some('-') => {
                 let bar = Rect::from_center_size(square.center(), vec2(8.0, 2.0));

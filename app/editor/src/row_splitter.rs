@@ -1,7 +1,7 @@
-//! Where a block of Markdown is cut into rows, the pieces that are laid out and edited one at a time. Pure text: it
-//! knows no fonts, no caret and no note.
+//! Splits a block of Markdown into rows, the pieces that are laid out and edited one at a time. Works on text only,
+//! with no fonts, caret or note.
 //!
-//! The cut loses nothing: the ranges of a block's rows, one after another, are the block byte for byte.
+//! The split is lossless: the ranges of a block's rows, one after another, are the block byte for byte.
 
 use super::long_rows::{self, OpenFence};
 use pulldown_cmark::{CodeBlockKind, Event as Mark, Options, Tag, TagEnd};
@@ -9,32 +9,32 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::rc::Rc;
 
-/// What a row is.
+/// Kind of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RowKind {
     /// Running text.
     Paragraph,
     /// A heading and its level, 1 to 6.
     Heading(u8),
-    /// An item of a list with what belongs to it, up to the next item.
+    /// A list item with its content, up to the next item.
     Item {
-        /// How many lists are around its own.
+        /// Number of lists around the item's own list.
         depth: u8,
-        /// Its number in an ordered list.
+        /// The item's number in an ordered list.
         number: Option<u32>,
         /// Whether it continues an item after a nested list, and has no marker.
         tail: bool,
     },
     /// A block quote.
     Quote,
-    /// A table of Markdown with all its rows.
+    /// A Markdown table with all its rows.
     Table,
-    /// Fenced code; `closed`: whether it has a closing fence.
+    /// Fenced code that isn't a cell.
     Fence {
         /// Whether it has a closing fence.
         closed: bool,
     },
-    /// A part of fenced code that is too long to be one row.
+    /// A part of fenced code that is too long for one row.
     Code {
         /// Whether the opening fence is its first line.
         first: bool,
@@ -43,26 +43,26 @@ pub enum RowKind {
     },
     /// An indented code block.
     Indented,
-    /// A block of HTML, shown as source.
+    /// An HTML block, shown as source.
     Html,
-    /// Front matter, YAML.
+    /// YAML front matter.
     Meta,
     /// A horizontal rule.
     Rule,
     /// A footnote definition.
     Footnote,
-    /// What Markdown does not show: the target of a link.
+    /// Text that Markdown doesn't show: a link reference definition.
     Definition,
-    /// What is not read as Markdown, since it nests too deep.
+    /// Text that isn't parsed as Markdown, because it is nested too deeply.
     Plain,
-    /// A line that is empty, beyond the one that parts paragraphs.
+    /// An empty line in addition to the one that separates paragraphs.
     Blank,
-    /// Fenced code that runs: a code cell.
+    /// A code cell: fenced code that can be run.
     Cell,
 }
 
 impl RowKind {
-    /// Whether its source is set in the code font.
+    /// Returns whether the row's source is shown in the code font.
     pub fn is_mono(self) -> bool {
         matches!(
             self,
@@ -78,12 +78,12 @@ impl RowKind {
         )
     }
 
-    /// Whether it is code between fences.
+    /// Returns whether the row is fenced code.
     pub fn is_fenced(self) -> bool {
         matches!(self, RowKind::Cell | RowKind::Fence { .. } | RowKind::Code { .. })
     }
 
-    /// Whether it's in a box with padding above, and below.
+    /// Returns whether the row's box has padding above, and below.
     pub fn has_padding(self) -> (bool, bool) {
         match self {
             RowKind::Cell | RowKind::Fence { .. } | RowKind::Indented => (true, true),
@@ -92,7 +92,7 @@ impl RowKind {
         }
     }
 
-    /// Whether the text before it, or after it, is in the same fences.
+    /// Returns whether the previous row, and the next row, belong to the same fenced code.
     pub fn continues(self) -> (bool, bool) {
         match self {
             RowKind::Code { first, last } => (!first, !last),
@@ -104,48 +104,48 @@ impl RowKind {
 /// The part of a row that belongs to a comment spanning rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CommentSpan {
-    /// Outside comments.
+    /// The row is outside comments.
     #[default]
     None,
-    /// These bytes of its content, which are not shown.
+    /// Byte ranges of the row's content that are hidden.
     Hidden(Rc<[Range<usize>]>),
-    /// The caret is in the comment: the row is shown as source.
+    /// The comment is open, so the row is shown as source.
     Open,
 }
 
-/// A row. Offsets are bytes of its block.
+/// A row of a block; offsets are bytes of the block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MarkdownRow {
-    /// All that belongs to it, with the line ends and the empty line behind it.
+    /// The whole row, with its line endings and the empty line after it.
     pub range: Range<usize>,
     /// The range that's shown and edited.
     pub content: Range<usize>,
-    /// The code between the fences, where there are fences.
+    /// The code between the fences, if there are fences.
     pub code: Option<Range<usize>>,
-    /// For a part of long code: all of the code in this block, and its language.
+    /// For a part of long code: the range of all the code in this block, and its language.
     pub whole: Option<long_rows::WholeCode>,
-    /// How it is laid out and edited.
+    /// Kind, which determines how the row is laid out and edited.
     pub kind: RowKind,
-    /// Its part in a comment that spans rows.
+    /// The row's part in a comment that spans rows.
     pub comment: CommentSpan,
-    /// Whether it shows a collection, a search, or a generated view.
+    /// Whether the row shows a collection, a search or a generated view.
     pub base: bool,
-    /// Whether it's a later part of the previous row.
+    /// Whether the row continues the text of the previous row.
     pub part: bool,
-    /// Whether an empty line is in front of it.
+    /// Whether an empty line precedes the row.
     pub spaced: bool,
-    /// Names its content and kind: equal rows look equal.
+    /// Hash of content and kind; rows with equal hashes look the same.
     pub hash: u64,
-    /// How high it was when it was laid out last, without the room above.
+    /// Height at the last layout, without the space above; `None` if the row hasn't been laid out.
     pub height: Option<f32>,
-    /// For which layout [`MarkdownRow::height`] holds.
+    /// Layout generation for which [`MarkdownRow::height`] is valid.
     pub layout: u32,
-    /// Whether it is folded away below its heading.
+    /// Whether folding hides the row.
     pub hidden: bool,
 }
 
 impl MarkdownRow {
-    /// Names how it looks: its content and kind, and what of it is not shown.
+    /// Returns a hash of everything that affects the row's look: content, kind and hidden ranges.
     pub fn layout_hash(&self) -> u64 {
         if self.comment == CommentSpan::None {
             return self.hash;
@@ -156,12 +156,12 @@ impl MarkdownRow {
     }
 }
 
-/// The context before a block.
+/// The kind of text before a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PrecedingContext {
-    /// Nothing: it is the note's first.
+    /// Nothing: the block is the note's first.
     Start,
-    /// Text whose last line continues.
+    /// Text whose last line continues in the block.
     Line,
     /// The end of a line.
     LineEnd,
@@ -172,7 +172,7 @@ pub enum PrecedingContext {
 }
 
 impl PrecedingContext {
-    /// What the end of a text is for the block behind it.
+    /// Returns the context that a text leaves for the block after it.
     pub(crate) fn after_text(&self, text: &str) -> PrecedingContext {
         if let Some(open) = long_rows::open_at_end(self, text) {
             return PrecedingContext::Code(open);
@@ -197,7 +197,7 @@ struct MarkdownPiece {
     code: Option<Range<usize>>,
 }
 
-/// Cuts a block. `parse_cell` is its code when the block is a cell; `last` says that no block follows.
+/// Splits a block into rows. `cell` is the range of its code if the block is a cell; `last` says that no block follows.
 pub fn rows(text: &str, before: &PrecedingContext, cell: Option<Range<usize>>, last: bool) -> Vec<MarkdownRow> {
     let bom =
         if *before == PrecedingContext::Start && text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
@@ -237,7 +237,7 @@ struct RowSplitter<'a> {
     text: &'a str,
     rows: Vec<MarkdownRow>,
     at: usize,
-    /// Whether the empty line that parts this from what is before has been seen.
+    /// Whether the empty line that separates the next row from the previous one has been seen.
     gap: bool,
     before: PrecedingContext,
 }
@@ -269,7 +269,7 @@ impl RowSplitter<'_> {
         self.gap = false;
     }
 
-    /// A part of a piece that is too long to be one row.
+    /// Adds a part of a piece that is too long for one row.
     fn part(&mut self, part: long_rows::LongRowPart, whole: Option<long_rows::WholeCode>, goes_on: bool) {
         self.push(part.kind, part.content, part.code);
         if let Some(row) = self.rows.last_mut() {
@@ -279,7 +279,7 @@ impl RowSplitter<'_> {
         }
     }
 
-    /// Takes the lines up to `end`, in which no piece begins: empty ones, and what Markdown does not show.
+    /// Adds the lines up to `end` outside of pieces: empty lines, and text that Markdown doesn't show.
     fn lines(&mut self, end: usize, last: bool) {
         while self.at < end {
             let blanks = self.blanks(end);
@@ -298,7 +298,7 @@ impl RowSplitter<'_> {
         }
     }
 
-    /// The empty lines from here on, each with its line end.
+    /// Returns the empty lines from the current offset on, each with its line ending.
     fn blanks(&self, end: usize) -> Vec<Range<usize>> {
         let mut blanks = Vec::new();
         let mut at = self.at;
@@ -310,12 +310,13 @@ impl RowSplitter<'_> {
         blanks
     }
 
-    /// The first empty line after a text is the gap, the last one before a text too; those between are rows.
+    /// Adds rows for empty lines. The first one after a text and the last one before a text are gaps; the others are
+    /// rows.
     fn blank_rows(&mut self, blanks: &[Range<usize>], ends: bool) {
         let first = usize::from(!self.gap && !blanks.is_empty());
         self.gap |= first == 1;
         let free = &blanks[first..];
-        // Where Enter at the end of a line puts the caret, directly below it, a line can be written.
+        // Enter at the end of a line puts the caret directly below it, so that empty line must be editable.
         let below_text =
             self.rows.last().is_some_and(|row| matches!(row.kind, RowKind::Paragraph | RowKind::Heading(_)));
         if !ends && first == 1 && free.len() == 1 && below_text {
@@ -332,7 +333,7 @@ impl RowSplitter<'_> {
                 row.spaced = spaced;
             }
         }
-        // Where the note ends in a line of its own behind a gap, the caret can stand there.
+        // If the note ends in an empty line after a gap, the caret can be placed there.
         let own_line = self.text.ends_with('\n') && (!blanks.is_empty() || self.before == PrecedingContext::Gap);
         if ends && own_line {
             let end = self.text.len();
@@ -365,7 +366,7 @@ fn options(first: bool) -> Options {
     if first { options } else { options - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS }
 }
 
-/// The pieces of a text, each whole lines; items of lists are pieces of their own.
+/// Splits a text into pieces of whole lines; each list item is a separate piece.
 fn pieces(text: &str, offset: usize, first: bool) -> Vec<MarkdownPiece> {
     let read = text::markdown::parse(text, options(first), |parser| {
         let mut walk = PieceWalker { text, pieces: Vec::new(), stack: Vec::new(), numbers: Vec::new(), nested: false };
@@ -395,7 +396,7 @@ fn pieces(text: &str, offset: usize, first: bool) -> Vec<MarkdownPiece> {
         let open = matches!(piece.kind, RowKind::Fence { closed: false });
         piece.end = piece.end.min(next);
         if open {
-            // What is typed into an open fence belongs to it, empty lines too.
+            // Text typed into an open fence belongs to it, including empty lines.
             piece.end = if next == text.len() { next } else { trim_line_end(text, piece.start, next) };
         } else {
             piece.end = trim_blank(text, piece.start, piece.end).min(next);
@@ -409,7 +410,7 @@ fn pieces(text: &str, offset: usize, first: bool) -> Vec<MarkdownPiece> {
     pieces
 }
 
-/// Where the fence begins that is still open where a text ends.
+/// Returns the start of the fence that is still open at the end of a text.
 pub(crate) fn open_fence(text: &str, first: bool) -> Option<usize> {
     let last = pieces(text, 0, first).pop()?;
     (last.kind == RowKind::Fence { closed: false }).then_some(last.start)
@@ -418,11 +419,11 @@ pub(crate) fn open_fence(text: &str, first: bool) -> Option<usize> {
 struct PieceWalker<'a> {
     text: &'a str,
     pieces: Vec<MarkdownPiece>,
-    /// What is open; `true` for lists and items.
+    /// Open elements; `true` for lists and items.
     stack: Vec<bool>,
-    /// The next number of each open list.
+    /// Next item number of each open list.
     numbers: Vec<Option<u64>>,
-    /// Whether a list inside the open item has just ended.
+    /// Whether a nested list in the open item has just ended.
     nested: bool,
 }
 
@@ -448,7 +449,7 @@ impl PieceWalker<'_> {
                 self.stack.push(true);
                 return;
             }
-            // Set on a line that something else began: not a piece of its own.
+            // Inline elements belong to the line that contains them, so they aren't pieces.
             Tag::Emphasis | Tag::Strong | Tag::Strikethrough | Tag::Link { .. } | Tag::Image { .. } => {}
             _ if top => {
                 let (kind, code) = self.kind(tag, &range);
@@ -494,14 +495,14 @@ impl PieceWalker<'_> {
     fn piece(&mut self, range: Range<usize>, kind: RowKind) {
         let start = line_start(self.text, range.start);
         match self.pieces.last_mut() {
-            // An item that begins on the line of another ("- - a") is part of it.
+            // An item that begins on another item's line ("- - a") is part of that item.
             Some(last) if start <= last.start => last.end = last.end.max(range.end),
             _ => self.pieces.push(MarkdownPiece { start, end: range.end, kind, code: None }),
         }
     }
 }
 
-/// The code of a fence that begins at `start`, and whether the fence is closed.
+/// Returns the range of the code in a fence that begins at `start`, and whether the fence is closed.
 fn fence_code(text: &str, start: usize, end: usize) -> (Range<usize>, bool) {
     let opening = line(text, start);
     let mark = opening.trim_start().chars().next().unwrap_or('`');
@@ -518,18 +519,18 @@ fn is_blank(line: &str) -> bool {
     line.bytes().all(|byte| byte.is_ascii_whitespace())
 }
 
-/// The line that begins at `at`, without its end.
+/// Returns the line that begins at `at`, without its line ending.
 fn line(text: &str, at: usize) -> &str {
     &text[at..line_end(text, at)]
 }
 
-/// Where the line around `at` ends, before its line end.
+/// Returns the end of the line that contains `at`, before its line ending.
 fn line_end(text: &str, at: usize) -> usize {
     let end = text[at..].find('\n').map_or(text.len(), |newline| at + newline);
     if end > at && text.as_bytes()[end - 1] == b'\r' { end - 1 } else { end }
 }
 
-/// Where the line behind the one around `at` begins.
+/// Returns the start of the line after the one that contains `at`.
 pub(crate) fn after_line(text: &str, at: usize) -> usize {
     text[at..].find('\n').map_or(text.len(), |newline| at + newline + 1)
 }
@@ -538,13 +539,13 @@ fn line_start(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |newline| newline + 1)
 }
 
-/// The end of the last line in the range that is not empty; spaces at its end stay.
+/// Returns the end of the last non-empty line in a range; spaces at its end are kept.
 fn trim_blank(text: &str, start: usize, end: usize) -> usize {
     let trimmed = start + text[start..end.max(start)].trim_end().len();
     line_end(text, trimmed)
 }
 
-/// Leaves out one line end at the end of the range.
+/// Returns the end of a range without its final line ending.
 pub(crate) fn trim_line_end(text: &str, start: usize, end: usize) -> usize {
     let part = &text[start..end];
     let part = part.strip_suffix('\n').map_or(part, |part| part.strip_suffix('\r').unwrap_or(part));

@@ -1,5 +1,5 @@
-//! Layout of a row being edited: its source, with markup in `muted` and text as rendered, so that little moves when the
-//! caret comes and goes.
+//! Layout of a row's source while it is edited. Markup is drawn in `muted` and text as rendered, so that little moves
+//! when the caret enters or leaves the row.
 
 use super::assets;
 use super::python_highlighter::{self, PythonToken};
@@ -14,12 +14,12 @@ use typeset::highlight::CodeHue;
 use ui::theme::{self, InterCut};
 use ui::widgets::format;
 
-/// Width of code in a column: the box extends beyond the column, so that code aligns with text.
+/// Returns the width of code in a column; its box extends beyond the column, so that code aligns with text.
 pub fn code_width(column: f32) -> f32 {
     column
 }
 
-/// The font and line height in which a row's source is set.
+/// Returns the font and line height of a row's source.
 pub(crate) fn type_of(kind: RowKind) -> theme::TypeStyle {
     match kind {
         RowKind::Heading(level) => theme::heading(level),
@@ -29,7 +29,7 @@ pub(crate) fn type_of(kind: RowKind) -> theme::TypeStyle {
     }
 }
 
-/// Lays the source of a row out for the editor.
+/// Returns the layout job of a row's source for the editor.
 pub(crate) fn source_job(text: &str, kind: RowKind, width: f32, pen: TextStyleContext<'_>) -> LayoutJob {
     let mut job = match kind {
         RowKind::Cell => code_job(text, language(text), true, pen),
@@ -52,18 +52,18 @@ fn single(text: &str, format: TextFormat) -> LayoutJob {
     job
 }
 
-/// The language of code whose opening fence begins a text.
+/// Returns the language of a code block whose text begins with its opening fence.
 pub fn language(text: &str) -> &str {
     let opening = text.lines().next().unwrap_or("").trim_start();
     fence_language(opening.trim_start_matches(['`', '~']))
 }
 
-/// The language that an opening fence names.
+/// Returns the language in an opening fence's info string.
 pub(crate) fn fence_language(info: &str) -> &str {
     info.trim().trim_start_matches('{').trim_start_matches('.').split([' ', '{', ',', '}']).next().unwrap_or("")
 }
 
-/// What to say below a query of another program's plugin, which stands here as code.
+/// Returns the hint shown below a query of another program's plugin, which is shown as code here.
 pub fn foreign_query_hint(language: &str) -> Option<&'static str> {
     match language.to_ascii_lowercase().as_str() {
         "dataview" | "dataviewjs" => Some(
@@ -74,7 +74,8 @@ pub fn foreign_query_hint(language: &str) -> Option<&'static str> {
     }
 }
 
-/// Code in a language, coloured as far as is known; `fenced` says that the first line, and a closing one, are fences.
+/// Returns the layout job of code, highlighted as far as known. `fenced` says that its first line, and a closing one,
+/// are fences.
 pub fn code_job(text: &str, language: &str, fenced: bool, pen: TextStyleContext<'_>) -> LayoutJob {
     let colours = pen.colours;
     let style = theme::code();
@@ -99,7 +100,7 @@ pub fn code_job(text: &str, language: &str, fenced: bool, pen: TextStyleContext<
     job
 }
 
-/// Lays out code being edited: until new colors are known, characters keep theirs.
+/// Returns the layout job of code being edited; until new highlighting is known, characters keep their colors.
 pub(crate) fn edited_code_job(text: &str, language: &str, pen: TextStyleContext<'_>) -> LayoutJob {
     if is_python(language) {
         return code_job(text, language, false, pen);
@@ -118,7 +119,7 @@ fn is_python(language: &str) -> bool {
     matches!(language.to_ascii_lowercase().as_str(), "python" | "python3" | "py")
 }
 
-/// Lays out a part of code that starts at byte `at` of the whole, with the colors of the whole.
+/// Returns the layout job of a part that starts at byte `at` of the whole code, with the whole's highlighting.
 pub fn code_part_job(text: &str, whole: &str, at: usize, language: &str, pen: TextStyleContext<'_>) -> LayoutJob {
     let style = theme::code();
     let plain = format(style.font, style.line, pen.colours.ink);
@@ -133,7 +134,7 @@ pub fn code_part_job(text: &str, whole: &str, at: usize, language: &str, pen: Te
     job
 }
 
-/// Sets code in its colours.
+/// Appends code with its highlighting to a layout job.
 fn coloured(
     job: &mut LayoutJob,
     code: &str,
@@ -158,8 +159,8 @@ fn coloured(
     append(job, &code[at..], plain);
 }
 
-/// Returns the highlighted ranges of code. Python is highlighted at once, since cells are edited most; other languages
-/// on a separate thread.
+/// Returns the highlighted ranges of code. Python is highlighted at once, because cells are edited most; other
+/// languages are highlighted on a separate thread.
 fn hues(code: &str, language: &str, pen: TextStyleContext<'_>) -> Vec<(Range<usize>, CodeHue)> {
     if !is_python(language) {
         return assets::code_hues(pen.ctx, code, language).map(|hues| hues.to_vec()).unwrap_or_default();
@@ -180,7 +181,7 @@ fn append(job: &mut LayoutJob, text: &str, format: &TextFormat) {
     }
 }
 
-/// Running text: what Markdown would show is set as it would be shown; all else, the marks, is muted.
+/// Returns the layout job of prose: text looks as it does when rendered, and markup is muted.
 fn prose(text: &str, kind: RowKind, pen: TextStyleContext<'_>) -> LayoutJob {
     let style = type_of(kind);
     let colours = pen.colours;
@@ -188,7 +189,7 @@ fn prose(text: &str, kind: RowKind, pen: TextStyleContext<'_>) -> LayoutJob {
     let (mut strong, mut emphasis, mut strike, mut link, mut lit) = (0_u32, 0_u32, 0_u32, 0_u32, false);
     let heading = matches!(kind, RowKind::Heading(_));
     let options = dialect::dialect_options() - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
-    // An item is indented relative to its list; otherwise Markdown would take four spaces for code.
+    // An item is indented relative to its list; without this, Markdown would parse four spaces as code.
     let skip = match kind {
         RowKind::Item { .. } => text.len() - text.trim_start_matches([' ', '\t']).len(),
         _ => 0,
@@ -269,7 +270,7 @@ fn prose(text: &str, kind: RowKind, pen: TextStyleContext<'_>) -> LayoutJob {
         append(&mut job, &text[range.clone()], &format);
         at = range.end;
     }
-    // What is begun below a heading is no heading.
+    // Lines begun below a heading aren't part of it.
     let end = if heading && text.starts_with('#') {
         text[at..].find('\n').map_or(text.len(), |end| at + end)
     } else {
@@ -319,15 +320,15 @@ pub(crate) fn words_at(kind: RowKind) -> f32 {
     }
 }
 
-/// How far left of the column's edge the editor of a row begins, so that its words stay where they were read.
-/// Negative: to the left of it.
+/// Returns the offset of a row's editor from the column's left edge, so that its text stays where it was rendered.
+/// Negative values are to the left of the edge.
 pub(crate) fn hanging_indent(text: &str, kind: RowKind, margin: f32, pen: TextStyleContext<'_>) -> f32 {
     let lead = row_marks(text, kind);
     if lead.is_empty() {
         return words_at(kind).min(0.0);
     }
     let mut job = source_job(lead, kind, f32::INFINITY, pen);
-    // Alone, a mark is not a mark to Markdown: set it in the type of the row.
+    // Markdown doesn't parse a marker on its own as one, so it is set in the row's style here.
     let style = type_of(kind);
     let cut = if matches!(kind, RowKind::Heading(_)) { InterCut::SemiBold } else { InterCut::Regular };
     job.sections.clear();

@@ -1,5 +1,5 @@
-//! Spell checking: misspelled words are marked while reading and editing, and corrected from a list of suggestions. An
-//! egui plugin, because every row uses it. Code, links and other non-words are skipped.
+//! Spell checking: misspelled words are marked while reading and editing, and corrected from a list of suggestions. It
+//! is an egui plugin, because every row uses it. Code, links and other non-words are skipped.
 
 use crate::row_layout::{RowLayout, RowPart, text_rects};
 use eframe::egui;
@@ -14,43 +14,43 @@ use store::DocId;
 use ui::theme::{self, ThemeColors};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Texts whose words are remembered.
+/// Maximum number of texts whose misspelled words are cached.
 const MAX_CACHED_SPELLED_TEXTS: usize = 2_000;
-/// Words that are remembered.
+/// Maximum number of cached words.
 const MAX_CACHED_WORDS: usize = 20_000;
-/// Texts longer than this many bytes are not looked through: what is that long is data.
+/// Maximum bytes of a text that is checked; longer text is data.
 const MAX_SPELL_CHECK_BYTES: usize = 50_000;
 
-/// Words of our own and of those who write notes, which older dictionaries lack.
+/// Words of Tracebook and of note-taking that older dictionaries lack.
 const BUILT_IN_WORDS: &[&str] = &["tracebook", "todo", "todos", "wikilink", "wikilinks", "markdown"];
 
-/// A word and its place in a note.
+/// A misspelled word in a note, with suggested corrections.
 pub struct SpellingRequest {
     /// The note that holds the word.
     pub note: DocId,
-    /// The bytes of the word in the note.
+    /// Byte range of the word in the note.
     pub range: Range<usize>,
     /// The misspelled word.
     pub word: String,
-    /// The suggested corrections, the best first.
+    /// Suggested corrections, best first.
     pub found: Vec<String>,
 }
 
-/// Dictionaries and cached results.
+/// Spell-checking dictionaries and cached results.
 pub struct SpellChecker {
-    /// The dictionaries, while spelling is checked.
+    /// The dictionaries; `None` while spell checking is turned off.
     pub speller: Option<HunspellChecker>,
-    /// The user's own words.
+    /// Words added by the user.
     pub own: HashSet<String>,
-    /// Texts by their hash, with the characters of the misspelt words in them.
+    /// Character ranges of misspelled words, by hash of their text.
     known: HashMap<u64, Arc<[Range<usize>]>>,
-    /// Words that were looked up, and whether they are right.
+    /// Words that were looked up, and whether they are spelled correctly.
     pub words: HashMap<String, bool>,
-    /// Counts the changes of all of this: marks made before one may be others now.
+    /// Increases whenever earlier results may have become invalid.
     version: u64,
-    /// Sends answers from the thread that looks for corrections.
+    /// Sends results from the thread that looks for corrections.
     pub tell: Sender<SpellingRequest>,
-    /// Answers received.
+    /// Receives those results.
     pub requests: Receiver<SpellingRequest>,
 }
 
@@ -60,7 +60,7 @@ impl egui::Plugin for SpellingPlugin {
     }
 }
 
-/// The plugin: nothing of egui's own is needed of it.
+/// The egui plugin that holds the spell checker; it uses none of egui's hooks.
 #[derive(Default)]
 pub struct SpellingPlugin(std::sync::Mutex<Option<SpellChecker>>);
 
@@ -86,7 +86,7 @@ impl SpellChecker {
         self.version += 1;
     }
 
-    /// Caches [`SpellChecker::accepts`].
+    /// Returns the cached result of [`SpellChecker::accepts`].
     fn is_right(&mut self, word: &str) -> bool {
         if let Some(right) = self.words.get(word) {
             return *right;
@@ -99,7 +99,7 @@ impl SpellChecker {
         right
     }
 
-    /// Whether a word is in a dictionary or the user's list.
+    /// Returns whether a word is in a dictionary, in the user's list or built in.
     pub fn accepts(&self, word: &str) -> bool {
         let word = word.replace('\u{2019}', "'");
         let small = word.to_lowercase();
@@ -139,7 +139,7 @@ impl SpellChecker {
     }
 }
 
-/// The plain words of a text, in bytes: no names of things in code, no addresses, no numbers, no tags.
+/// Returns the byte ranges of a text's plain words, without code identifiers, addresses, numbers and tags.
 fn words(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     let text = if text.len() > MAX_SPELL_CHECK_BYTES { "" } else { text };
     text.unicode_word_indices().filter_map(move |(start, word)| {
@@ -154,8 +154,8 @@ fn words(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
-/// Marks misspelled words in laid-out text. `caret`: the character being typed at; its word isn't marked until the
-/// caret leaves it.
+/// Marks misspelled words in laid-out text. `caret` is the character at which the user types; its word isn't marked
+/// until the caret leaves it.
 pub fn paint(painter: &Painter, origin: Pos2, galley: &Galley, caret: Option<usize>) {
     let found = with(painter.ctx(), |spelling| spelling.speller.is_some().then(|| spelling.misspelt(galley)));
     let Some(Some(found)) = found else { return };
@@ -170,7 +170,7 @@ pub fn paint(painter: &Painter, origin: Pos2, galley: &Galley, caret: Option<usi
     }
 }
 
-/// Changes whenever other words may be misspelt than before.
+/// Returns a version that changes whenever the set of misspelled words may have changed.
 pub fn version(ctx: &egui::Context) -> u64 {
     with(ctx, |spelling| spelling.version).unwrap_or(0)
 }
@@ -190,7 +190,7 @@ pub fn misspelled_rects(ctx: &egui::Context, drawn: &RowLayout) -> Vec<Rect> {
     marks
 }
 
-/// Draws the marks of a row.
+/// Draws the misspelling marks of a row.
 pub fn paint_marks(painter: &Painter, origin: Pos2, marks: &[Rect]) {
     let colour = ThemeColors::for_dark_mode(painter.ctx().global_style().visuals.dark_mode).bad;
     for rect in marks {
@@ -198,7 +198,7 @@ pub fn paint_marks(painter: &Painter, origin: Pos2, marks: &[Rect]) {
     }
 }
 
-/// A small wave under a word: a shape of its own, so that the colour does not speak alone.
+/// Draws a small wave under a word. The shape marks it independently of color.
 fn wave(painter: &Painter, rect: Rect, stroke: Stroke) {
     if !painter.clip_rect().intersects(rect) {
         return;
@@ -212,7 +212,7 @@ fn wave(painter: &Painter, rect: Rect, stroke: Stroke) {
     painter.add(Shape::line(points.collect(), stroke));
 }
 
-/// Runs a function with the checker of this window.
+/// Runs a function with the spell checker of this egui context.
 pub fn with<R>(ctx: &egui::Context, look: impl FnOnce(&mut SpellChecker) -> R) -> Option<R> {
     ctx.with_plugin(|plugin: &mut SpellingPlugin| {
         let mut spelling = plugin.0.lock().ok()?;

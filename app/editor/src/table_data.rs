@@ -1,12 +1,12 @@
-//! A table that a cell handed over: read, ordered and narrowed, all off the thread that draws. It knows no window.
+//! Data of an output table: parsed, sorted and filtered off the UI thread. Independent of any window.
 
 use anyhow::{Context, bail};
 use serde_json::Value;
 use std::cmp::Ordering;
 
-/// A longer table is not read, in bytes.
+/// Maximum bytes of a table that is read.
 pub(crate) const MAX_TABLE_BYTES: usize = 256 << 20;
-/// A table of more columns is not read.
+/// Maximum number of columns of a table that is read.
 const MAX_TABLE_COLUMNS: usize = 1_000;
 /// Separates the cells of a row, so that a search doesn't match across two.
 const CELL_SEPARATOR: char = '\u{1f}';
@@ -17,20 +17,20 @@ pub(crate) struct TableData {
     pub(crate) columns: Vec<DataColumn>,
     pub(crate) rows: usize,
     text: String,
-    /// Where each cell ends in `text`.
+    /// End offset of each cell in `text`.
     ends: Vec<u32>,
 }
 
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct DataColumn {
     pub(crate) name: String,
-    /// Whether it holds numbers and nothing else.
+    /// Whether it contains only numbers and empty cells.
     pub(crate) numeric: bool,
-    /// Letters of its widest cell, as far as was looked.
+    /// Number of characters in its widest cell, as far as cells were measured.
     pub(crate) letters: usize,
 }
 
-/// By which column, and whether from the last to the first.
+/// Sort order: the column's index, and whether it is descending; `None` is unsorted.
 pub(crate) type ColumnSort = Option<(usize, bool)>;
 
 impl TableData {
@@ -82,7 +82,7 @@ impl TableData {
                 }
                 (record, place) = (record + 1, 0);
             } else if at == bytes.len() {
-                // A comma at the very end: one more cell, which is empty.
+                // A trailing comma means one more cell, which is empty.
                 if record == 0 {
                     head.push(String::new())
                 } else {
@@ -99,7 +99,8 @@ impl TableData {
         Ok(data.finished())
     }
 
-    /// Frictionless' tabular data resource, as pandas hands tables over: `{"schema": {"fields": […]}, "data": […]}`.
+    /// Parses a Frictionless tabular data resource, as pandas exports tables: `{"schema": {"fields": […]}, "data":
+    /// […]}`.
     pub(crate) fn parse_data_resource(value: &Value) -> anyhow::Result<TableData> {
         let rows = value["data"].as_array().context("the table has no rows")?;
         let named = value["schema"]["fields"].as_array().into_iter().flatten();
@@ -124,7 +125,7 @@ impl TableData {
         Ok(data.finished())
     }
 
-    /// A text, a row each line.
+    /// Creates a one-column table with one row for each line of a text.
     pub(crate) fn lines(text: &str) -> anyhow::Result<TableData> {
         let mut data = TableData::default();
         data.head(vec![String::new()])?;
@@ -159,7 +160,7 @@ impl TableData {
         Ok(())
     }
 
-    /// Ends a row, which has this many cells.
+    /// Ends a row that has `cells` cells; missing cells are added as empty ones.
     fn end(&mut self, cells: usize) -> anyhow::Result<()> {
         for place in cells..self.columns.len() {
             self.put("", place)?;
@@ -176,7 +177,7 @@ impl TableData {
         self
     }
 
-    /// The text of a cell; empty where there is none.
+    /// Returns the text of a cell; empty if there's no such cell.
     pub(crate) fn cell(&self, row: usize, column: usize) -> &str {
         let at = row * self.columns.len() + column;
         let start = at.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |end| *end as usize + 1);
@@ -192,7 +193,7 @@ impl TableData {
     }
 
     /// Returns the rows that match a filter, sorted. Words of the filter are searched in all cells; `column=word`,
-    /// `column:part` and `column<5` (also `>`, `<=`, `>=`, `!=`) in one.
+    /// `column:part` and `column<5` (also `>`, `<=`, `>=`, `!=`) are searched in one column.
     pub(crate) fn filtered_rows(&self, sort: ColumnSort, filter: &str) -> Vec<u32> {
         let tests: Vec<FilterTerm> =
             filter.split_whitespace().map(|word| FilterTerm::of(word, &self.columns)).collect();
@@ -220,7 +221,7 @@ impl TableData {
         rows
     }
 
-    /// Rows with their head, to be pasted into a spreadsheet.
+    /// Returns rows with their header as tab-separated values, for spreadsheets.
     pub(crate) fn rows_as_tsv(&self, rows: &[u32]) -> String {
         let clean = |cell: &str| cell.replace(['\t', '\n', '\r'], " ");
         let mut text = String::new();
@@ -242,11 +243,11 @@ impl TableData {
 }
 
 fn number(text: &str) -> Option<f64> {
-    // Words that Rust reads as numbers are words here.
+    // Words that Rust parses as numbers, such as `inf`, are text here.
     text.trim().parse().ok().filter(|_| text.bytes().any(|byte| byte.is_ascii_digit()))
 }
 
-/// The order of two texts, without regard to upper and lower case where that decides.
+/// Compares two texts case-insensitively, and then case-sensitively if they are equal.
 fn words(a: &str, b: &str) -> Ordering {
     if a.is_ascii() && b.is_ascii() {
         let low = |byte: u8| byte.to_ascii_lowercase();
@@ -256,7 +257,7 @@ fn words(a: &str, b: &str) -> Ordering {
     a.chars().flat_map(low).cmp(b.chars().flat_map(low)).then_with(|| a.cmp(b))
 }
 
-/// One word of a filter.
+/// One term of a filter.
 enum FilterTerm {
     Has(String),
     Holds(usize, String),
@@ -304,7 +305,7 @@ impl FilterTerm {
     }
 }
 
-/// Whether a text holds a word that is written in lower case.
+/// Returns whether a text contains a lowercase word, ignoring the text's case.
 fn has(text: &str, word: &str) -> bool {
     if !text.is_ascii() {
         return text.to_lowercase().contains(word);

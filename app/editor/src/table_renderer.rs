@@ -1,4 +1,4 @@
-//! Tables as a grid: column widths, hairlines between rows, alignment. No vertical lines, no frame.
+//! Layout of Markdown tables as a grid: column widths, hairlines between rows, alignment. No vertical lines, no frame.
 
 use super::render::{InlineText, TextStyleContext};
 use super::row_layout::RowPart;
@@ -8,12 +8,12 @@ use pulldown_cmark::Alignment;
 use std::sync::Arc;
 use ui::theme::{self, space};
 
-/// The room at the left and right of a cell's text.
+/// Space to the left and right of a cell's text, in points.
 const TABLE_CELL_PADDING: f32 = space::M;
-/// A column is not squeezed below this.
+/// Minimum width to which a column is squeezed, in points.
 const MIN_TABLE_COLUMN_WIDTH: f32 = 64.0;
 
-/// A table in progress; the first row is its header.
+/// A table that is being built; the first row is its header.
 pub(crate) struct TableRenderer {
     columns: Vec<Alignment>,
     pub(crate) rows: Vec<Vec<InlineText>>,
@@ -24,7 +24,7 @@ impl TableRenderer {
         TableRenderer { columns, rows: Vec::new() }
     }
 
-    /// Lays the grid out at a place; gives its height and its words.
+    /// Lays out the grid at a position. Returns its height and its text.
     pub(crate) fn layout_grid(
         mut self,
         parts: &mut Vec<RowPart>,
@@ -54,7 +54,7 @@ impl TableRenderer {
         let room = if x > 0.0 { width - x } else { wide };
         let widths = shares(&natural, room.max(MIN_TABLE_COLUMN_WIDTH));
         let total: f32 = widths.iter().sum();
-        // Wider than the column: it breaks out to both sides.
+        // A table wider than the column extends beyond it on both sides.
         let left = if total > width - x && x == 0.0 { (width - total) / 2.0 } else { x - TABLE_CELL_PADDING };
         let (mut top, mut words) = (y, String::new());
         let lines = self.rows.len();
@@ -99,7 +99,7 @@ impl TableRenderer {
     }
 }
 
-/// Widths of columns: as they would like, or, where there is less room, the wide ones share what the narrow ones leave.
+/// Returns column widths: natural widths, or if there's too little room, wide columns share what narrow ones leave.
 fn shares(natural: &[f32], room: f32) -> Vec<f32> {
     if natural.iter().sum::<f32>() <= room {
         return natural.to_vec();

@@ -1,6 +1,7 @@
-//! Vim's keys: a pure state machine. It gets a text and the possible caret positions, and answers each key with
-//! actions; `modal.rs` passes keys and performs the actions. Where Vim shows an empty line between paragraphs,
-//! Tracebook shows space: no caret can be there, and such a line comes and goes with the lines that it separates.
+//! Vim key handling as a pure state machine. It gets a text and the possible caret positions, and answers each key with
+//! actions; the window's `vim_adapter.rs` passes the keys and performs the actions. Where Vim shows an empty line
+//! between paragraphs, Tracebook shows space: no caret can be there, and such a line is inserted and removed with the
+//! lines that it separates.
 
 mod block;
 pub mod ex;
@@ -25,15 +26,15 @@ use operators::{LetterCase, VimOperator};
 use registers::VimRegisters;
 pub use types::{VimAction, VimKey, VimMode, VimStroke};
 
-/// A count is at most this.
+/// Maximum value of a count.
 const MAX_COUNT: usize = 100_000;
 /// Maximum number of recorded keys for repeating.
 const MAX_REPEAT_KEYS: usize = 10_000;
 
-/// The rest of a command of several letters.
+/// What the next key of a command with several keys means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PendingKey {
-    /// For a letter to look for.
+    /// The character to search for in the line.
     Hunt {
         back: bool,
         till: bool,
@@ -41,18 +42,18 @@ enum PendingKey {
     Replace,
     G,
     Z,
-    /// For the second Z of `ZZ`.
+    /// The second key of `ZZ` or `ZQ`.
     End,
     Object {
         around: bool,
     },
     Register,
     Mark,
-    /// For the mark to go to; `line`: to its line.
+    /// The mark to go to; `line` goes to its line.
     Place {
         line: bool,
     },
-    /// For the register to record keys into, or from which keys are played.
+    /// The register to record keys into (`Record`), or to play keys from (`Play`).
     Record,
     Play,
 }
@@ -62,33 +63,33 @@ enum PendingKey {
 pub struct VimMachine {
     mode: VimMode,
     count: Option<usize>,
-    /// What waits for a motion, and the count in front of it.
+    /// The operator that waits for a motion, and the count before it.
     operator: Option<(VimOperator, Option<usize>)>,
     waits: Option<PendingKey>,
-    /// The column that going up and down keeps to.
+    /// The column that vertical motions keep.
     column: Option<usize>,
     hunt: Option<CharSearch>,
-    /// In visual modes: the letters at both ends.
+    /// In visual modes: positions of the characters at both ends; `head` is the moving end.
     anchor: usize,
     head: usize,
-    /// In block mode: up to the lines' ends, however long they are.
+    /// In block mode: whether the block extends to the end of each line, regardless of its length.
     to_end: bool,
     registers: VimRegisters,
-    /// The marks of the open note, and where the caret was.
+    /// Marks, jumps and changes of the open note.
     pub places: VimMarks,
-    /// The register into which keys are recorded, and the keys.
+    /// The register into which keys are being recorded, and the keys so far.
     recording: Option<(char, Vec<VimStroke>)>,
-    /// From which register keys were played last.
+    /// The register whose keys were played last.
     played: Option<char>,
-    /// Whether keys of a register are played: they are not recorded.
+    /// Whether the keys of a register are being played; they aren't recorded again.
     pub plays: bool,
     /// Whether the last key failed.
     pub failed: bool,
-    /// Where the caret goes when writing into a block ends.
+    /// Where the caret goes when typing into a block ends.
     block: Option<usize>,
     /// The pending command as shown in the status bar.
     typed: String,
-    /// All keys of the pending command, and of the last one that changed the text.
+    /// All keys of the pending command (`tape`), and of the last command that changed the text (`last`).
     tape: Vec<VimStroke>,
     last: Vec<VimStroke>,
     changes: bool,
@@ -101,14 +102,14 @@ pub struct VimMachine {
 }
 
 impl VimMachine {
-    /// What typing means now.
+    /// Returns the current mode.
     pub fn mode(&self) -> VimMode {
         self.mode
     }
 
-    /// What the status line says: the mode, and what has been typed of a command.
+    /// Returns the text for the status bar: mode, pending command and recording.
     pub fn status_text(&self, caret: usize, anchor: usize) -> String {
-        // A click may have ended a selection, or begun one.
+        // A click may have ended a selection or begun one.
         let told = self.placed == Some((caret, anchor));
         let mode = match self.mode {
             VimMode::Normal if caret != anchor => "Visual",
@@ -125,12 +126,12 @@ impl VimMachine {
         [Some(mode.to_owned()), typed, recording].into_iter().flatten().collect::<Vec<String>>().join(" ")
     }
 
-    /// In visual modes, the letter at the end that moves.
+    /// Returns the character at the moving end of the selection; `None` outside visual modes.
     pub fn head(&self) -> Option<usize> {
         self.is_visual().then_some(self.head)
     }
 
-    /// Notes a key before it is answered.
+    /// Records a key before it is handled, for macros and repetition.
     pub fn record(&mut self, input: VimStroke) {
         if let Some((_, keys)) = self.recording.as_mut().filter(|(_, keys)| keys.len() < MAX_REPEAT_KEYS && !self.plays)
             && !self.replays
@@ -142,7 +143,7 @@ impl VimMachine {
         }
     }
 
-    /// Answers a key outside insert mode. `caret` and `anchor` are those of the editor.
+    /// Handles a key outside insert mode. `caret` and `anchor` are those of the editor.
     pub fn handle_key(
         &mut self,
         press: VimKey,
@@ -183,7 +184,7 @@ impl VimMachine {
             self.places.keep_selection(visual.0, self.anchor, self.head);
         }
         self.note_placed(&deeds);
-        // A register is named for one command.
+        // A register is selected for one command only.
         if chosen.is_some() && self.count.is_none() && self.operator.is_none() && self.waits.is_none() {
             self.registers.chosen = None;
         }
@@ -201,7 +202,7 @@ impl VimMachine {
         deeds
     }
 
-    /// Keeps in mind where deeds leave the caret.
+    /// Remembers where actions leave the caret.
     pub(crate) fn note_placed(&mut self, deeds: &[VimAction]) {
         for deed in deeds {
             self.placed = match deed {
@@ -215,7 +216,7 @@ impl VimMachine {
         }
     }
 
-    /// The caret was put somewhere by a deed that goes by what is seen: a selection reaches there.
+    /// Moves the caret, or the end of a selection, to where an action that depends on the screen has placed it.
     pub fn extend_selection_to(&mut self, ground: &BufferView<'_>, at: usize) -> Vec<VimAction> {
         let at = motion::floor_grapheme(ground.text, at);
         let deeds = self.arrive(at, ground);
@@ -223,7 +224,7 @@ impl VimMachine {
         deeds
     }
 
-    /// Something else moved the caret: with a selection, that's visual mode.
+    /// Adapts the mode after something else moved the caret: a selection means visual mode.
     fn taken_over(&mut self, ground: &BufferView<'_>, caret: usize, anchor: usize) {
         if caret == anchor {
             if self.is_visual() {
@@ -240,7 +241,7 @@ impl VimMachine {
         }
     }
 
-    /// Whether a command is typed by half.
+    /// Returns whether a command is partially typed.
     fn is_under_way(&self) -> bool {
         let begun = self.count.is_some() || self.operator.is_some() || self.waits.is_some();
         begun || self.registers.chosen.is_some()
@@ -364,7 +365,7 @@ impl VimMachine {
         }
     }
 
-    /// The first letter of a command of two.
+    /// Handles the first key of a command with two keys.
     fn opens(&mut self, letter: char) -> Vec<VimAction> {
         if letter == 'q' && self.recording.is_some() {
             self.end_recording();
@@ -381,7 +382,7 @@ impl VimMachine {
         Vec::new()
     }
 
-    /// Drops the pending command.
+    /// Drops the pending command and marks the key as failed.
     fn nothing(&mut self) -> Vec<VimAction> {
         self.failed = true;
         let mode = self.mode;
@@ -436,7 +437,7 @@ impl VimMachine {
                 if !self.places.set(letter, at) {
                     return self.nothing();
                 }
-                // A capital is one place in all notes.
+                // A capital letter names one mark across all notes.
                 if letter.is_ascii_uppercase() { vec![VimAction::Marked(letter)] } else { Vec::new() }
             }
             PendingKey::Place { line } => {
@@ -507,7 +508,7 @@ impl VimMachine {
         }
     }
 
-    /// Goes, selects, or does what waits for a motion.
+    /// Performs a motion: moves the caret, extends the selection or applies the pending operator.
     fn go(&mut self, motion: VimMotion, ground: &BufferView<'_>, at: usize) -> Vec<VimAction> {
         let (operator, before) = self.operator.take().unzip();
         let count = match (self.count.take(), before.flatten()) {
@@ -515,11 +516,11 @@ impl VimMachine {
             (own, before) => Some((own.unwrap_or(1) * before.unwrap_or(1)).min(MAX_COUNT)),
         };
         let mut motion = motion;
-        // `cw` leaves the space behind the word.
+        // `cw` keeps the space after the word.
         let on_word = ground.text[at..].chars().next().is_some_and(|letter| !letter.is_whitespace());
         if let (Some(VimOperator::Change), VimMotion::Word { big }, true) = (operator, motion, on_word) {
             let end = ground.object(if big { 'W' } else { 'w' }, false, 1, at).map_or(at, |(range, _)| range.end);
-            // Where the word ends here, its end is not the next one's.
+            // On the last character of a word, `e` would continue to the end of the next word.
             if count.unwrap_or(1) == 1 {
                 return self.apply_operator(VimOperator::Change, at..end, false, ground, at);
             }
@@ -533,7 +534,7 @@ impl VimMachine {
             if motion.is_jump() {
                 self.places.push_jump(at);
             }
-            // Behind the last letter there is nothing to go to.
+            // After the last character there is no position to move to.
             self.failed = to == at && matches!(motion, VimMotion::Left)
                 || matches!(motion, VimMotion::Right | VimMotion::Word { .. }) && ground.on_letter(to) == at;
             if !matches!(motion, VimMotion::Up | VimMotion::Down) {
@@ -554,11 +555,11 @@ impl VimMachine {
             }
             return self.arrive(to, ground);
         };
-        // A word that ends its line is deleted without the line's end.
+        // A word at the end of its line is deleted without the line ending.
         if matches!(motion, VimMotion::Word { .. }) && to > ground.line(at).end && to <= ground.indent(to) {
             to = ground.line(at + ground.text[at..to].trim_end().len()).end;
         }
-        // What goes up to the beginning of a line from that of another means whole lines.
+        // A motion from the start of one line to the start of another covers whole lines.
         if matches!(motion, VimMotion::Paragraph { back: false }) && to > at {
             let whole = at <= ground.indent(at);
             let end = if ground.text[..to].ends_with('\n') { ground.line(to - 1).end } else { to };
@@ -581,7 +582,7 @@ impl VimMachine {
         }
     }
 
-    /// Moves the caret.
+    /// Moves the caret, or in visual modes the moving end of the selection.
     fn arrive(&mut self, to: usize, ground: &BufferView<'_>) -> Vec<VimAction> {
         let to = ground.on_letter(to);
         if self.is_visual() {
@@ -608,7 +609,7 @@ impl VimMachine {
             return self.apply_operator(operator, range, lines, ground, at);
         }
         match self.operator {
-            // Twice the same: whole lines.
+            // A repeated operator applies to whole lines.
             Some((same, before)) if same == operator => {
                 self.operator = None;
                 let count = self.count.take().unwrap_or(1) * before.unwrap_or(1);

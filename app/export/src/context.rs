@@ -21,7 +21,7 @@ use text::links::VolumeLinks;
 use text::markdown::dialect::{self, DialectToken};
 use text::outline::{self, Outline};
 
-/// A larger picture is named, not shown.
+/// Maximum size of an image in bytes; larger ones are only named.
 const MAX_PICTURE_BYTES: u64 = 32 << 20;
 /// Maximum size of cached texts of embedded notes in bytes.
 const MAX_CACHED_NOTE_BYTES: usize = 32 << 20;
@@ -30,19 +30,19 @@ const NOTES_INDEXED_TIMEOUT: Duration = Duration::from_secs(600);
 /// Number of files examined before yielding to the window.
 const FILES_PER_YIELD: usize = 500;
 
-/// A volume's files as exports see them.
+/// A volume's files as seen by exports.
 pub(super) struct ExportFiles {
     pub(super) root: PathBuf,
     kinds: BTreeMap<String, (DocId, FileKind)>,
-    /// Where their links lead. What has not been looked through yet is added when it is exported.
+    /// Links between the files. Files that aren't indexed yet are added when they're exported.
     links: RefCell<VolumeLinks>,
     /// Whether the other notes are exported, too.
     all: bool,
     handle: Handle,
     volume: DocId,
-    /// Texts of notes that are shown inside others, by their paths.
+    /// Cached texts of embedded notes, by path.
     embedded: RefCell<HashMap<String, Rc<str>>>,
-    /// What collections are worked out over, once there is one.
+    /// Copy of the volume that collections are evaluated on, built when first needed.
     mirror: OnceCell<anyhow::Result<VolumeMirror>>,
 }
 
@@ -79,7 +79,7 @@ impl ExportFiles {
         self.kinds.get(path).map(|(_, kind)| *kind)
     }
 
-    /// The text of a note with a table in place of each collection in it.
+    /// Returns a note's text with each collection replaced by a table.
     pub(super) fn replace_collections(&self, own: &str, text: &str) -> String {
         let text = &engine::generated_view::text_with_views(text);
         if let Some((id, _)) = self.kinds.get(own) {
@@ -150,7 +150,7 @@ impl ExportFiles {
         links.path(links.resolve_rendered_link(own, target)?).map(str::to_owned)
     }
 
-    /// The text of a note that is shown inside others, which may be many times.
+    /// Returns the text of an embedded note, cached since it may be embedded many times.
     fn embedded_note_text(&self, path: &str) -> Option<Rc<str>> {
         if let Some(known) = self.embedded.borrow().get(path) {
             return Some(known.clone());
@@ -185,13 +185,13 @@ impl ExportFiles {
     }
 }
 
-/// Context of one note: answers the questions of the process that lays it out.
+/// Context of one note: answers questions of the process that lays it out.
 pub(super) struct NoteContext<'a> {
     pub(super) files: &'a ExportFiles,
     pub(super) own: &'a str,
-    /// Attachments that pages link to.
+    /// Attachments that exported pages link to.
     pub(super) linked: &'a RefCell<BTreeSet<String>>,
-    /// Whether it is part of one document, in which links lead to places.
+    /// Whether the note is part of a single document, in which links lead to anchors.
     pub(super) document: bool,
 }
 
@@ -251,12 +251,12 @@ impl NoteContext<'_> {
     }
 }
 
-/// The path of the page of a note.
+/// Returns the path of a note's HTML page.
 pub(super) fn page_path(path: &str) -> String {
     format!("{}.html", path.strip_suffix(".md").unwrap_or(path))
 }
 
-/// The title of a note, by its path.
+/// Returns a note's title, derived from its path.
 pub(super) fn note_title(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.strip_suffix(".md").unwrap_or(name)

@@ -1,14 +1,14 @@
-//! Why something that was asked of a workspace was not done.
+//! Errors of workspace operations such as exports.
 
 use std::fmt::Display;
 
-/// Why something was not done: a sentence with what to do, by whose turn it is.
+/// An error as a sentence with what to do, by who can fix it.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// What was asked does not fit.
+    /// The request is wrong.
     #[error("{0}")]
     Usage(String),
-    /// The workspace, or its disk, refuses.
+    /// The workspace or its disk rejects it.
     #[error("{0}")]
     Workspace(String),
 }

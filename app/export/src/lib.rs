@@ -1,5 +1,5 @@
-//! Notes written to a new place: as they are, as pages for a browser, as PDF. The command line and the window do it
-//! alike, on a thread that does not draw. Nothing is overwritten.
+//! Exports notes to a new place: as files, HTML pages or PDF. The command line and the window share this code, which
+//! runs on a thread that doesn't draw. Nothing is overwritten.
 
 mod context;
 pub mod error;
@@ -83,7 +83,7 @@ pub struct ExportReport {
     pub dest: PathBuf,
 }
 
-/// What is to be said of letters that no font has.
+/// Returns a message about characters that no font has.
 pub fn missing_glyphs_message(missing: &[char]) -> String {
     let some: String = missing.iter().take(12).flat_map(|letter| [*letter, ' ']).collect();
     let more = if missing.len() > 12 { "and others " } else { "" };
@@ -98,7 +98,7 @@ fn count_files_in_folder(volume: &engine::Volume, below: &str) -> usize {
 /// Exports to a new file or folder.
 ///
 /// # Errors
-/// What is in the way.
+/// Returns an error if the destination exists, the content can't be read or written, or the export is canceled.
 pub fn export(
     handle: &Handle,
     what: &ExportScope,
@@ -141,7 +141,7 @@ pub fn export(
     }
 }
 
-/// A note's text and the last execution of each of its cells.
+/// Returns a note's text and the last execution of each cell.
 fn read_note_content(handle: &Handle, note: DocId) -> Result<(String, Vec<Option<Execution>>), ExportError> {
     let _held: OpenNoteGuard<'_> = crate::open_note::hold_note(handle, note)?;
     let read = |note: &Note| (note.text(), note.cells().map(|cell| note.latest_execution(cell).cloned()).collect());
@@ -150,7 +150,7 @@ fn read_note_content(handle: &Handle, note: DocId) -> Result<(String, Vec<Option
     Ok((text, outputs))
 }
 
-/// Puts figures with much data, which are blobs, back among outputs.
+/// Restores large figures, which are stored as blobs, in outputs.
 pub fn restore_figure_blobs(handle: &Handle, outputs: &mut [CellOutput]) {
     for output in outputs {
         if let Some(whole) = output.whole.as_ref().filter(|whole| whole.mime == plot::FIGURE_MIME)
@@ -163,7 +163,7 @@ pub fn restore_figure_blobs(handle: &Handle, outputs: &mut [CellOutput]) {
     }
 }
 
-/// The name of a volume, or of a folder of it, and its notes in the order of their paths.
+/// Returns the name of a volume or its folder, and its notes sorted by path.
 fn list_notes(handle: &Handle, volume: DocId, below: &str) -> Result<(String, Vec<(String, DocId)>), ExportError> {
     let below = below.to_owned();
     let read = move |session: &Session| {
@@ -176,7 +176,7 @@ fn list_notes(handle: &Handle, volume: DocId, below: &str) -> Result<(String, Ve
     handle.read(read)?.ok_or_else(|| ExportError::usage("the volume no longer exists"))
 }
 
-/// Saves a volume that is to be exported into a new folder; gives the volume's own folder.
+/// Saves a volume before it's exported into a new folder, and checks the destination. Returns the volume's own folder.
 pub fn save_and_create_folder(handle: &Handle, volume: DocId, dest: &Path) -> Result<PathBuf, ExportError> {
     if dest.exists() {
         return Err(ExportError::usage(format!("it already exists; choose another name: {}", dest.display())));
@@ -193,7 +193,7 @@ pub fn save_and_create_folder(handle: &Handle, volume: DocId, dest: &Path) -> Re
     Ok(root)
 }
 
-/// A note as a page; as its source, with the reason, where it cannot be laid out within its limits.
+/// Renders a note as a page. If it exceeds its limits, the page shows the source with the reason.
 fn note_page(
     path: &str,
     text: &str,
@@ -218,7 +218,7 @@ fn note_page(
     }
 }
 
-/// What a page says whose note is shown as its source.
+/// Returns the notice on a page that shows a note's source.
 fn limit_notice(why: &Unfinished) -> String {
     format!("This is the note's source. Laying it out was stopped: {why}.")
 }
@@ -237,12 +237,12 @@ pub fn text_page(title: &str, text: &str) -> String {
         .unwrap_or_else(|why| html::render_source_page(title, text, &limit_notice(&why), &light, &dark))
 }
 
-/// The colours of a document on white paper.
+/// Returns the colors of a document on white paper.
 fn print_colors() -> ThemeTints {
     ThemeTints { paper: [0xff, 0xff, 0xff], ..LIGHT_TINTS }
 }
 
-/// Writes one note. Gives its path in the volume.
+/// Exports a single note. Returns its path in the volume.
 fn export_note(
     handle: &Handle,
     id: DocId,
@@ -285,10 +285,10 @@ fn export_note(
     Ok(ExportReport { files: vec![path], skipped: Vec::new(), limited, missing, dest })
 }
 
-/// Writes a note into a new folder, with the files that it shows and links to.
+/// Exports a note into a new folder, with the files that it shows and links to.
 ///
 /// # Errors
-/// What is in the way.
+/// Returns an error if the folder exists, the note can't be read or written, or the export is canceled.
 pub fn export_bundle(
     handle: &Handle,
     id: DocId,
@@ -312,7 +312,8 @@ pub fn export_bundle(
         if !progress.report_fraction(at as f32 / count as f32) {
             return Err(ExportError::usage(copy::COPY_STOPPED));
         }
-        // Files below the note's folder keep their place; all others go next to the note, where links find them.
+        // Files below the note's folder keep their relative path; all others go next to the note, where links find
+        // them.
         let to = attached.strip_prefix(folder).unwrap_or(attached.rsplit('/').next().unwrap_or(&attached));
         match copy::copy_to(&ConfinedPath::new(&root, &attached), dest, to) {
             Ok(()) => done.files.push(attached),
@@ -322,7 +323,7 @@ pub fn export_bundle(
     Ok(done)
 }
 
-/// Writes notes as one PDF.
+/// Exports notes as one PDF.
 fn export_pdf(
     handle: &Handle,
     volume: DocId,
@@ -362,8 +363,8 @@ fn export_pdf(
     if let Err(why) = &made
         && *why != Unfinished::Stopped
     {
-        // One of them exceeds its limits: each is tried alone, and those that fail are shown as source. If even that's
-        // too much, only the reason is shown.
+        // A note exceeds its limits: each is tried separately, and those that fail are shown as source. If even that
+        // fails, only the reason is shown.
         for at in 0..read.len() {
             let mut first = if read.len() == 1 { Err(why.clone()) } else { lay(&read[at..=at], 0.3) };
             for round in 0..2 {
@@ -395,7 +396,7 @@ fn export_pdf(
 
 const EXPORT_STOPPED_MESSAGE: &str = "it was stopped";
 
-/// Lays notes out as one PDF, in a process of its own.
+/// Lays out notes as one PDF, in a separate process.
 fn lay_out_pdf(
     files: &ExportFiles,
     name: &str,
@@ -425,7 +426,7 @@ fn lay_out_pdf(
     })
 }
 
-/// Writes notes as pages into a new folder, with the attachments that they link to and a page that lists them.
+/// Exports notes as pages into a new folder, with the attachments that they link to and an index page.
 fn export_pages(
     handle: &Handle,
     volume: DocId,

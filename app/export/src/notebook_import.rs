@@ -1,4 +1,4 @@
-//! Jupyter's notebooks as notes: what `import` and a dropped `.ipynb` file do.
+//! Imports Jupyter notebooks as notes, for `import` and dropped `.ipynb` files.
 
 use crate::error::ExportError;
 use crate::open_note;
@@ -8,16 +8,16 @@ use jupyter::ImportedNotebook;
 use std::path::{Path, PathBuf};
 use store::{BlobRef, BlockId, DocId, Execution, ExecutionStatus, OutputBody};
 
-/// A larger file is not read.
+/// Maximum size of an imported notebook in bytes.
 const MAX_IMPORTED_NOTEBOOK_BYTES: u64 = 256 << 20;
 
-/// Whether a file to be imported is a notebook.
+/// Returns whether an imported file is a notebook.
 pub fn is_notebook_path(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("");
     ending.eq_ignore_ascii_case("ipynb") && !copy::is_folder(path)
 }
 
-/// Reads notebooks, each with the name of its note.
+/// Reads notebooks. Returns each with the name of its note.
 pub fn read_notebooks(paths: &[PathBuf]) -> Result<Vec<(String, ImportedNotebook)>, ExportError> {
     let mut read = Vec::new();
     for path in paths {
@@ -31,8 +31,8 @@ pub fn read_notebooks(paths: &[PathBuf]) -> Result<Vec<(String, ImportedNotebook
     Ok(read)
 }
 
-/// Creates a note from a notebook: its text, the outputs of its cells, and metadata that text can't carry. Returns the
-/// note, which is closed again.
+/// Creates a note from a notebook: its text, cell outputs, and metadata that text can't carry. Returns the note, which
+/// is closed afterwards.
 pub fn create_note(
     handle: &host::Handle,
     volume: DocId,
@@ -51,7 +51,7 @@ pub fn create_note(
     let blob = handle.store_blob(kept).map_err(ExportError::workspace)?;
     let mut executions = Vec::new();
     for printed in laid.outputs {
-        // Cells in other languages are text here; their outputs stay with the notebook.
+        // Cells in other languages are plain text here; their outputs stay with the original notebook.
         let Some((_, cell)) = cells.iter().find(|(at, _)| *at == printed.at) else { continue };
         let bodies = printed.outputs.into_iter().filter_map(|output| serde_json::from_value::<OutputBody>(output).ok());
         let outputs: Vec<_> = bodies.map(|body| handle.offload_large_output(body)).collect();

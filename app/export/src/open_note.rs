@@ -1,25 +1,25 @@
-//! Notes that are kept open while a command reads them, and waiting until all is saved.
+//! Keeps notes open while a command reads them, and waits until everything is saved.
 
 use crate::error::ExportError;
 use engine::{Command, Note, NotePhase, Session};
 use std::time::Duration;
 use store::DocId;
 
-/// A note is read within this time, or it is said that it cannot be.
+/// Maximum time to read a note.
 const NOTE_READ_TIMEOUT: Duration = Duration::from_secs(120);
-/// How long files may take to be written.
+/// Maximum time to write files.
 const SAVE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Keeps a note open while a command works with it.
 pub struct OpenNoteGuard<'a> {
     handle: &'a host::Handle,
-    /// The note, open until this is dropped.
+    /// The note, which stays open until this is dropped.
     pub note: DocId,
 }
 
 impl Drop for OpenNoteGuard<'_> {
     fn drop(&mut self) {
-        // If the session has ended, it holds no note.
+        // If the session has ended, the note is no longer held.
         let _ = self.handle.run_command(Command::ReleaseNote { note: self.note });
     }
 }
@@ -42,7 +42,7 @@ pub fn hold_note<'a>(handle: &'a host::Handle, note: DocId) -> Result<OpenNoteGu
     }
 }
 
-/// Waits until the note's documents are loaded, then calls `look`.
+/// Waits until the note's documents are loaded, then calls `read`.
 pub fn read_loaded_note<R: Send + 'static>(
     handle: &host::Handle,
     note: DocId,
@@ -57,7 +57,7 @@ pub fn read_loaded_note<R: Send + 'static>(
         .ok_or_else(|| ExportError::workspace("the note's document could not be read in two minutes"))
 }
 
-/// Waits until everything is in the database and in its file.
+/// Waits until everything is saved in the database and in files.
 pub fn wait_until_saved(handle: &host::Handle) -> Result<(), ExportError> {
     handle.run_command(Command::Save)?;
     let look = |session: &Session| {

@@ -1,6 +1,6 @@
-//! Slow rendering, each job with a limit: diagrams, SVG, formulas and pictures as pixels, code colors, whole notes as
-//! pages. Each runs in a process with limits of time and memory that's killed beyond them, so that a note's content
-//! can't hang or crash the program or fill the machine. Never called on the thread that draws.
+//! Slow rendering with limits: diagrams, SVG, formulas and images as pixels, code highlighting, whole notes as pages.
+//! Each job runs in a process that is killed when it exceeds its time or memory. So a note's content can't hang or
+//! crash the program, or exhaust the machine. Never call this on the thread that draws.
 
 mod job;
 mod worker;
@@ -19,34 +19,34 @@ use typeset::highlight::CodeHue;
 use typeset::pdf::PaperSize;
 use typeset::tints::{Rgb, ThemeTints};
 
-/// How much slower an unoptimized build is.
+/// Factor by which time limits are extended in unoptimized builds.
 const DEBUG_BUILD_FACTOR: u32 = if cfg!(debug_assertions) { 5 } else { 1 };
-/// What one formula, diagram or picture may use.
+/// Budget of one formula, diagram or image.
 const DRAWING_BUDGET: RenderBudget =
     RenderBudget { time: Duration::from_secs(2).saturating_mul(DEBUG_BUILD_FACTOR), memory: 256 << 20 };
-/// What all drawings of one note that is laid out may take together.
+/// Maximum total time for the drawings of one note.
 const MAX_NOTE_DRAWINGS_TIME: Duration = Duration::from_secs(20).saturating_mul(DEBUG_BUILD_FACTOR);
-/// What a note of little text may use to be laid out.
+/// Layout budget of a very short note.
 const MIN_NOTE_BUDGET: RenderBudget =
     RenderBudget { time: Duration::from_secs(2).saturating_mul(DEBUG_BUILD_FACTOR), memory: 256 << 20 };
-/// What each byte of its text and outputs adds to that.
+/// Additional budget per byte of text and outputs.
 const NOTE_TIME_PER_BYTE: Duration = Duration::from_nanos(6_000).saturating_mul(DEBUG_BUILD_FACTOR);
 const NOTE_MEMORY_PER_BYTE: u64 = 400;
-/// No note may use more, however long it is.
+/// Maximum budget of a note, regardless of its length.
 const MAX_NOTE_BUDGET: RenderBudget =
     RenderBudget { time: Duration::from_secs(60).saturating_mul(DEBUG_BUILD_FACTOR), memory: 2 << 30 };
-/// No document of many notes may use more memory.
+/// Maximum memory of a document of several notes.
 const MAX_DOCUMENT_MEMORY: u64 = 4 << 30;
 
-/// Why a whole note or document was not laid out.
+/// Why a note or document wasn't laid out.
 pub(crate) use host::renderer::RenderFailure as Unfinished;
 
-/// The whole process that draws.
+/// Runs the rendering process.
 pub fn serve_jobs() -> ExitCode {
     renderer::serve(|job, asker| worker::perform_job(job, Some(asker)))
 }
 
-/// A limit, as a sentence that a page says.
+/// Returns a limit as a sentence to show on a page.
 pub(crate) fn limit_message(why: &Unfinished) -> String {
     let why = why.to_string();
     let mut letters = why.chars();
@@ -54,7 +54,7 @@ pub(crate) fn limit_message(why: &Unfinished) -> String {
     format!("{first}{}.", letters.as_str())
 }
 
-/// Has a single drawing made.
+/// Runs a single drawing job in a separate process.
 fn run_drawing_job(job: &DrawingJob, body: Vec<u8>) -> Result<(JobOutput, Vec<u8>), DrawFailure> {
     let message = worker::encode_message(job, body);
     // In unit tests of this crate there's no program to start.
@@ -95,13 +95,13 @@ fn output_text((made, body): (JobOutput, Vec<u8>)) -> Result<String, DrawFailure
     }
 }
 
-/// Pixels, and how large they would like to be, in points.
+/// A rasterized drawing with its preferred size.
 pub struct DrawnPixels {
     /// The pixels, row by row from the top.
     pub raster: DrawingPixels,
     /// The preferred width and height, in points.
     pub size: [f32; 2],
-    /// Whether the colours are multiplied by their opacity.
+    /// Whether the colors are premultiplied by alpha.
     pub multiplied: bool,
 }
 
@@ -116,10 +116,10 @@ fn output_pixels((made, bytes): (JobOutput, Vec<u8>)) -> Result<DrawnPixels, Dra
     }
 }
 
-/// A formula, set.
+/// Typesets a formula.
 ///
 /// # Errors
-/// Why it is not.
+/// Returns an error if the formula is invalid or exceeds the limits.
 pub fn typeset_formula(source: &str, display: bool) -> Result<SetFormula, DrawFailure> {
     if formula::is_short(source) {
         return SetFormula::new(source, display);
@@ -133,7 +133,7 @@ pub fn typeset_formula(source: &str, display: bool) -> Result<SetFormula, DrawFa
 /// Rasterizes a formula at this width.
 ///
 /// # Errors
-/// Why it is not drawn.
+/// Returns an error if the formula can't be drawn within the limits.
 pub fn rasterize_formula(formula: &SetFormula, ink: Rgb, width: f32) -> Result<DrawnPixels, DrawFailure> {
     output_pixels(run_drawing_job(&DrawingJob::FormulaPixels { formula: formula.clone(), ink, width }, Vec::new())?)
 }
@@ -141,7 +141,7 @@ pub fn rasterize_formula(formula: &SetFormula, ink: Rgb, width: f32) -> Result<D
 /// Rasterizes a mermaid diagram in a theme's colors at this scale.
 ///
 /// # Errors
-/// Why it is not drawn.
+/// Returns an error if the diagram is invalid or exceeds the limits.
 pub fn rasterize_diagram(source: &str, tints: ThemeTints, scale: f32) -> Result<DrawnPixels, DrawFailure> {
     output_pixels(run_drawing_job(&DrawingJob::DiagramPixels { source: source.to_owned(), tints, scale }, Vec::new())?)
 }
@@ -149,23 +149,23 @@ pub fn rasterize_diagram(source: &str, tints: ThemeTints, scale: f32) -> Result<
 /// Rasterizes an untrusted SVG; no side exceeds `side` pixels.
 ///
 /// # Errors
-/// Why it is not shown.
+/// Returns an error if the SVG is invalid or exceeds the limits.
 pub fn rasterize_svg(bytes: Vec<u8>, scale: f32, side: u32) -> Result<DrawnPixels, DrawFailure> {
     output_pixels(run_drawing_job(&DrawingJob::SvgPixels { scale, side }, bytes)?)
 }
 
-/// A picture of pixels, unpacked; no side has more than `side`.
+/// Decodes a bitmap image; no side exceeds `side` pixels.
 ///
 /// # Errors
-/// Why it is not shown.
+/// Returns an error if the image can't be read or exceeds the limits.
 pub fn decode_bitmap(bytes: Vec<u8>, side: u32) -> Result<DrawnPixels, DrawFailure> {
     output_pixels(run_drawing_job(&DrawingJob::Bitmap { side }, bytes)?)
 }
 
-/// Returns the highlighted ranges of code; `None` if that takes too long.
+/// Returns the highlighted ranges of code, or `None` if that takes too long.
 pub fn highlight_code(code: &str, language: &str) -> Option<Vec<(Range<usize>, CodeHue)>> {
     match run_drawing_job(&DrawingJob::Colours { code: code.to_owned(), language: language.to_owned() }, Vec::new()) {
-        // Ranges that fit no letter would be no use to who cuts the code by them.
+        // Ranges outside of character boundaries would be unusable for slicing the code.
         Ok((JobOutput::Colours(Some(hues)), _)) => {
             hues.iter().all(|(range, _)| code.get(range.clone()).is_some()).then_some(hues)
         }
@@ -173,12 +173,12 @@ pub fn highlight_code(code: &str, language: &str) -> Option<Vec<(Range<usize>, C
     }
 }
 
-/// HTML as Markdown; nothing where it says no more than its words, or takes too long.
+/// Converts HTML to Markdown. Returns `None` if it's no more than its plain text, or takes too long.
 pub fn html_to_markdown(html: &str) -> Option<String> {
     output_text(run_drawing_job(&DrawingJob::Html { lone: false }, html.as_bytes().to_vec()).ok()?).ok()
 }
 
-/// HTML that has no plain text beside it, as Markdown; nothing where it holds no words, or takes too long.
+/// Converts HTML without a plain-text alternative to Markdown. Returns `None` if it has no words, or takes too long.
 pub fn lone_html_to_markdown(html: &str) -> Option<String> {
     output_text(run_drawing_job(&DrawingJob::Html { lone: true }, html.as_bytes().to_vec()).ok()?).ok()
 }
@@ -200,14 +200,14 @@ fn note_budget(bytes: usize) -> RenderBudget {
     RenderBudget { time: time.min(MAX_NOTE_BUDGET.time), memory: memory.min(MAX_NOTE_BUDGET.memory) }
 }
 
-/// Answers what notes ask that are laid out: files, links and other notes, one note of a document after another.
-/// `None` stops it all.
+/// Answers the questions of a layout: files, links and other notes, and the notes of a document one by one. Returning
+/// `None` stops the layout.
 pub(crate) type LayoutContext<'a> = dyn FnMut(LayoutQuestion) -> Option<(LayoutReply, Vec<u8>)> + 'a;
 
 /// Renders a note as an HTML page. `alone`: without context.
 ///
 /// # Errors
-/// Why it is not laid out.
+/// Returns an error if the layout exceeds its limits or is stopped.
 pub(crate) fn render_page(
     note: LayoutNote,
     theme: &PageTheme<'_>,
@@ -221,20 +221,20 @@ pub(crate) fn render_page(
     output_text(made).map_err(|failure| Unfinished::Ended(failure.message().to_owned()))
 }
 
-/// The colours of a page.
+/// Colors of a page.
 pub(crate) struct PageTheme<'a> {
     /// CSS of the light theme.
     pub(crate) light: &'a str,
     /// CSS of the dark theme.
     pub(crate) dark: &'a str,
-    /// Those in which drawings are made.
+    /// Colors in which drawings are made.
     pub(crate) drawn: ThemeTints,
 }
 
 /// Renders notes as one PDF, and returns characters missing in all fonts. `near` provides the notes.
 ///
 /// # Errors
-/// Why it is not made.
+/// Returns an error if the layout exceeds its limits or is stopped.
 pub(crate) fn render_pdf(
     title: &str,
     paper: PaperSize,
@@ -248,7 +248,7 @@ pub(crate) fn render_pdf(
     }
 }
 
-/// How long a note is as far as its budget goes, in bytes.
+/// Returns the size of a note that determines its budget, in bytes.
 fn note_bytes(note: &LayoutNote) -> usize {
     note.text.len() + serde_json::to_vec(&note.outputs).map_or(0, |json| json.len())
 }
@@ -283,11 +283,11 @@ struct LayoutProgress {
     tints: ThemeTints,
     document: bool,
     budget: RenderBudget,
-    /// Memory that was allowed so far.
+    /// Memory granted so far, in bytes.
     given: u64,
-    /// What the drawings of the note have taken.
+    /// Time used by the current note's drawings.
     drawing: Duration,
-    /// What all notes so far may take.
+    /// Total time budget of all notes so far.
     notes: Duration,
 }
 
@@ -322,7 +322,7 @@ impl LayoutProgress {
             }
             LayoutQuestion::Picture(note, target) => {
                 let (reply, body) = near(LayoutQuestion::Picture(note, target))?;
-                // A page holds it in letters, a document unpacked: that is counted when it was tried.
+                // An HTML page contains it as text, a PDF unpacked: the latter is counted once it has been tried.
                 let memory = self.grant_memory(8 * body.len() as u64);
                 let time = Duration::from_nanos(50 * body.len() as u64).saturating_mul(DEBUG_BUILD_FACTOR);
                 RenderAnswer { memory, time, ..plain(&reply, body) }
@@ -350,7 +350,7 @@ impl LayoutProgress {
         })
     }
 
-    /// More memory, as long as all of it is not too much.
+    /// Grants more memory, up to the total limit. Returns the granted bytes.
     fn grant_memory(&mut self, memory: u64) -> u64 {
         let most = if self.document { MAX_DOCUMENT_MEMORY } else { MAX_NOTE_BUDGET.memory };
         let memory = memory.min(most.saturating_sub(self.given));
@@ -358,7 +358,7 @@ impl LayoutProgress {
         memory
     }
 
-    /// Has something drawn, or tried, by a process of its own: the note may not take its time.
+    /// Runs a drawing job in a separate process, so that it doesn't use up the note's time.
     fn render_drawing(&mut self, job: &DrawingJob, body: Vec<u8>) -> RenderAnswer {
         let begun = Instant::now();
         let done = if self.drawing >= MAX_NOTE_DRAWINGS_TIME {
@@ -386,7 +386,7 @@ impl LayoutProgress {
             Ok(_) => (LayoutReply::Nothing, Vec::new()),
             Err(failure) => (LayoutReply::Failed(failure), Vec::new()),
         };
-        // What could be drawn once is drawn again in its place, which may take as long.
+        // A drawing that succeeded is drawn again in its place, which may take as long.
         RenderAnswer {
             message: worker::encode_message(&reply, body),
             time: took.min(DRAWING_BUDGET.time).saturating_mul(2),

@@ -1,4 +1,4 @@
-//! What views ask for: plain data, carried out by the window's dispatch.
+//! Actions that views request: plain data, performed by the window's dispatch.
 
 use agent_ui::panel_action::PanelAction;
 use editor::note_editor::NoteEdit;
@@ -13,52 +13,52 @@ use store::{BlockId, DocId, StepId};
 use text::find_query::FindQuery;
 use text::text_edit::{self, TextEdit};
 
-/// What notes shall become.
+/// Export commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportCommand {
-    /// Web pages.
+    /// Exports as HTML pages.
     Html,
-    /// One PDF of them all.
+    /// Exports as a single PDF.
     Pdf,
-    /// A folder of Markdown.
+    /// Exports as a folder of Markdown files.
     Folder,
-    /// Shows what was written last.
+    /// Shows the last export.
     Open,
-    /// The open note, on paper.
+    /// Prints the open note.
     Print,
 }
 
-/// What a menu does with the clipboard.
+/// Clipboard command of a menu.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClipboardCommand {
-    /// Moves the selection to it.
+    /// Moves the selection to the clipboard.
     Cut,
-    /// Copies the selection to it.
+    /// Copies the selection to the clipboard.
     Copy,
-    /// Inserts what it holds.
+    /// Inserts the clipboard's content.
     Paste,
-    /// Inserts its text without formatting.
+    /// Inserts the clipboard's text without formatting.
     PastePlain,
 }
 
-/// What a view asks for.
+/// Action requested by a view.
 #[derive(Debug)]
 pub enum PageAction {
     /// A command for the session; a rejection becomes a toast.
     Do(Command),
-    /// A command of the table.
+    /// A command from the command table.
     Run(CommandId),
-    /// A command of the table that concerns this cell.
+    /// A command from the command table, applied to this cell.
     InCell(BlockId, CommandId),
-    /// The clipboard and what is selected in the note.
+    /// A clipboard command for the selection in the note.
     Clipboard(ClipboardCommand),
     /// An edit of the open note.
     Edit(NoteEdit),
     /// Show this note.
     Open(DocId),
-    /// Show this note from a byte on.
+    /// Show this note, scrolled to a byte offset.
     OpenAt(DocId, usize),
-    /// Ask for a file's new path.
+    /// Ask the user for a file's new path.
     Rename(DocId),
     /// Give a new note the typed name.
     NameNote {
@@ -66,109 +66,110 @@ pub enum PageAction {
         note: DocId,
         /// The name; empty if nothing was typed.
         name: String,
-        /// Whether the caret goes into the note's text.
+        /// Whether the caret moves into the note's text.
         writes: bool,
     },
-    /// Put a file into the trash.
+    /// Move a file to the trash.
     Delete(DocId),
-    /// Do something with an attachment.
+    /// Perform an action on an attachment.
     File(DocId, FileAction),
-    /// Show it in a tab of its own.
+    /// Show this note in a new tab.
     OpenBeside(DocId),
-    /// A menu of the tree asks for this.
+    /// Perform an action from a menu of the file tree.
     Tree(TreeAction),
-    /// The caret goes to this pane.
+    /// Make this pane the active one.
     Here(PaneId),
     /// Close this tab.
     CloseTab(PaneId),
     /// Follow a link in the open note.
     Follow(String),
-    /// The same in a tab of its own, where it leads to a note.
+    /// Follow a link in the open note; a linked note opens in a new tab.
     FollowBeside(String),
-    /// Copy a picture that the open note shows under this name.
+    /// Copy the image that the open note shows under this name.
     CopyPicture(String),
-    /// Save it under another name.
+    /// Save the image that the open note shows under this name as a file.
     SavePicture(String),
     /// Add a word to the user's dictionary.
     Learn(String),
     /// Move rows of the open note.
     Move {
-        /// What moves them.
+        /// Edits that move the rows.
         edits: Vec<TextEdit>,
-        /// The byte at which the caret is then, if it was in them.
+        /// Byte offset of the caret afterwards, if it was in the rows.
         caret: Option<usize>,
     },
-    /// Rows of another note go into this one; the caret goes there.
+    /// Move rows of another note into this one; the caret moves there.
     Carry {
-        /// The rows where they are now.
+        /// The rows at their current place.
         from: Box<RowDrag>,
-        /// The note that gets them.
+        /// The note that receives them.
         to: DocId,
-        /// What inserts them there.
+        /// The edit that inserts them.
         edit: TextEdit,
-        /// The byte at which the caret is then.
+        /// Byte offset of the caret afterwards.
         caret: usize,
     },
-    /// Put the caret at a byte of the open note.
+    /// Place the caret at a byte offset of the open note.
     Place(usize),
-    /// Say something.
+    /// Show a toast.
     Say(String),
-    /// Something is done with what is remembered.
+    /// Perform an action on a remembered item.
     Memory(Box<agent_ui::memory::MemoryAction>),
-    /// Show what the agent asks.
+    /// Show the agent's pending questions.
     ShowAgent,
     /// Show a step of a run on its timeline.
     ShowStep(DocId, StepId),
     /// Show what this run and the others of its session changed.
     ShowChanges(DocId),
-    /// Something is done in a collection.
+    /// Perform an edit in a collection.
     Collection(DocId, CollectionEdit),
-    /// Show what a search has found.
+    /// Show a search hit.
     Hit(PendingJump),
-    /// Search for this in the panel at the left.
+    /// Search for this in the left panel.
     SearchFor(String),
     /// Replace matches of `query` in several notes.
     Replace {
-        /// What was looked for, which makes the new texts.
+        /// The search query, which also produces the new texts.
         query: FindQuery,
-        /// The text in place of a match.
+        /// The replacement for a match.
         with: String,
-        /// The matches that are replaced.
+        /// The matches to replace.
         notes: Vec<NoteReplacement>,
     },
-    /// The caret goes to a line of a cell.
+    /// Move the caret to a line of a cell.
     ToLine {
         /// Number of the cell in the note, from 1.
         cell: usize,
         /// Number of the line in the cell, from 1.
         line: usize,
     },
-    /// Save what a cell printed as a file.
+    /// Save a cell's output as a file.
     SaveOutput(BlockId),
     /// Use this theme from now on.
     SetTheme(ColorTheme),
-    /// Offer to set up a full Python that has this module, which a cell misses.
+    /// Offer to set up a full Python that has a module missing from the built-in one.
     SetUpPython {
-        /// The cell.
+        /// The cell that imports the module.
         cell: BlockId,
-        /// The module that it imports.
+        /// Name of the module.
         module: String,
     },
-    /// Show the packages of the note, with one that this cell misses.
+    /// Show the note's packages, with one that this cell is missing.
     ShowPackages {
         /// The cell that failed.
         cell: BlockId,
-        /// The package, as the index calls it; `None`: those that the note lists aren't installed.
+        /// The package's name in the package index; `None` if the packages that the note lists aren't installed.
         missing: Option<String>,
     },
-    /// Run the note with the science pack, which has this module, and this cell at once; offer to install it first.
+    /// Run the note with the science pack, which has this module, and run this cell immediately; offer to install the
+    /// pack first.
     UseScience {
-        /// The cell.
+        /// The cell that imports the module.
         cell: BlockId,
-        /// The module that it imports.
+        /// Name of the module.
         module: String,
     },
-    /// Ask over which hub a volume shall be shared.
+    /// Ask which hub to share a volume over.
     Share(DocId),
 }
 
@@ -189,12 +190,12 @@ impl From<PanelAction> for PageAction {
     }
 }
 
-/// What is done with an attachment.
+/// Action on an attachment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileAction {
-    /// Open it with the program that is set for its kind.
+    /// Open it with the default program for its type.
     OpenOutside,
-    /// Show the folder that it is in.
+    /// Show its folder.
     ShowInFolder,
     /// Show the note of a notebook; import the notebook if there is none.
     OpenNotebook,
@@ -204,90 +205,90 @@ pub enum FileAction {
     ConvertToUtf8,
 }
 
-/// What a menu of the tree asks for, beyond commands of the session.
+/// Action from a menu of the file tree, beyond commands of the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TreeAction {
-    /// A new note below this path of a volume.
+    /// Create a note below this path of a volume.
     NewNote(DocId, String),
-    /// Another name or place for a folder of a volume.
+    /// Rename or move a folder of a volume.
     RenameFolder(DocId, String),
-    /// Duplicate it.
+    /// Duplicate this file.
     Duplicate(DocId),
-    /// To the starred notes, or away from them.
+    /// Star this note, or remove its star.
     Star(DocId),
-    /// A link to it, for the clipboard.
+    /// Copy a link to this file.
     CopyLink(DocId),
-    /// Copy its path.
+    /// Copy this file's path.
     CopyPath(DocId),
-    /// How it was.
+    /// Show this note's history.
     History(DocId),
-    /// An end to files of the trash.
+    /// Permanently delete files from the trash.
     Discard(Vec<DocId>),
-    /// Take a volume out of the workspace.
+    /// Remove a volume from the workspace.
     CloseVolume(DocId),
-    /// Files go to new paths of their volume, because they were dropped on a folder or a volume.
+    /// Move files within their volume after they were dropped on a folder or a volume.
     Move {
         /// The files and their new paths.
         moves: Vec<(DocId, String)>,
-        /// Name of the folder or volume.
+        /// Name of the target folder or volume.
         into: String,
     },
-    /// To a new place, as HTML, PDF or Markdown.
+    /// Export as HTML, PDF or Markdown.
     Export(ExportCommand, ExportScope),
 }
 
-/// Jump target for when the note is loaded: block and words.
+/// Jump target, kept until the note is loaded: a block with terms, or a range.
 #[derive(Clone, Debug)]
 pub struct PendingJump {
     /// The note, session or run to show.
     pub note: DocId,
-    /// The block to scroll to; `None`: the top.
+    /// The block to scroll to; `None` means the top.
     pub block: Option<BlockId>,
-    /// Words to mark there.
+    /// Terms to highlight there.
     pub terms: HashSet<String>,
-    /// For sessions and runs: the message or step.
+    /// For sessions and runs: the id of the message or step.
     pub part: String,
-    /// Whether it was found by what it means, and not by its words.
+    /// Whether it was found by semantic search rather than by its words.
     pub by_meaning: bool,
-    /// What is selected of the note's text, in bytes; instead of block and words.
+    /// Bytes of the note's text to select, instead of block and terms.
     pub range: Option<Range<usize>>,
 }
 
-/// A text that is replaced, as long as it is where it was found.
+/// A text to replace if it's still where it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextReplacement {
-    /// Where it was found, in bytes of the note.
+    /// Byte offset in the note at which it was found.
     pub at: usize,
-    /// What stands there.
+    /// The text found there.
     pub old: String,
-    /// The text in its place; `None` where the search's query makes it.
+    /// The replacement; `None` if the search query produces it.
     pub new: Option<String>,
 }
 
-/// Texts of a note that are replaced, in their order.
+/// Replacements in a note, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoteReplacement {
     /// The note.
     pub note: DocId,
-    /// The texts, from the first to the last.
+    /// The replacements, from first to last.
     pub edits: Vec<TextReplacement>,
 }
 
 impl PendingJump {
-    /// A block, or what a cell printed, by its place: `block`, `cell/output/2`.
+    /// Creates a jump to a block or a cell's output by its address: `block`, `cell/output/2`.
     pub fn from_place(note: DocId, place: &str) -> Option<PendingJump> {
         let block = place.split('/').next()?.parse().ok()?;
         Some(PendingJump { block: Some(block), ..PendingJump::to_note(note) })
     }
 
-    /// The passage of a hit.
+    /// Creates a jump to the passage of a hit.
     pub fn from_hit(hit: &NoteHit, terms: &HashSet<String>) -> PendingJump {
         let block = hit.place.split('/').next().and_then(|block| block.parse().ok());
         let (part, by_meaning) = (hit.place.clone(), hit.why.is_by_meaning());
         PendingJump { block, terms: terms.clone(), part, by_meaning, ..PendingJump::to_note(hit.note) }
     }
 
-    /// A range of a note's text, in bytes.
+    /// Creates a jump to a byte range of a note's text.
     pub fn from_range(note: DocId, range: Range<usize>) -> PendingJump {
         PendingJump { range: Some(range), ..PendingJump::to_note(note) }
     }
@@ -300,14 +301,14 @@ impl PendingJump {
 /// An edit in a collection.
 #[derive(Debug)]
 pub enum CollectionEdit {
-    /// Its text is edited.
+    /// Changes the collection's own text.
     Change {
-        /// The note that holds the text.
+        /// The note that contains the text.
         note: DocId,
-        /// What changes in the note, bytes counted from its beginning.
+        /// Edits of that note, with offsets from its start.
         edits: Vec<text_edit::TextEdit>,
     },
-    /// A property of a note is set.
+    /// Sets a property of a note.
     Set {
         /// The note with the property.
         file: DocId,
@@ -316,35 +317,35 @@ pub enum CollectionEdit {
         /// Its new value; `None` removes it.
         value: Option<Value>,
     },
-    /// A new note in a folder, with properties.
+    /// Creates a note with properties in a folder.
     New {
-        /// The volume that gets the note.
+        /// The volume that receives the note.
         volume: DocId,
-        /// The folder in it; `None`: at its top.
+        /// The folder in the volume; `None` means its root.
         folder: Option<String>,
-        /// What puts it among the rows that are shown.
+        /// Properties that make it one of the visible rows.
         properties: Map<String, Value>,
     },
-    /// Its text is shown, or its views again.
+    /// Switches between the collection's text and its views.
     Text,
 }
 
-/// Rows that the pointer holds.
+/// Rows being dragged.
 #[derive(Clone, Debug)]
 pub struct RowDrag {
-    /// The note that they are in.
+    /// The note that contains them.
     pub note: DocId,
-    /// Their bytes in it.
+    /// Their byte range in the note.
     pub rows: Range<usize>,
-    /// The revision of the note for which that is so.
+    /// The note revision for which the range is valid.
     pub revision: u64,
     /// The text to insert elsewhere.
     pub load: DraggedText,
-    /// The edit that removes them here.
+    /// The edit that removes them from this note.
     pub gone: TextEdit,
 }
 
-/// Rows as they are written elsewhere.
+/// Text of rows to insert elsewhere.
 #[derive(Clone, Debug)]
 pub struct DraggedText {
     /// The rows, with the line ends between them.
@@ -357,5 +358,5 @@ pub struct DraggedText {
     pub items: (bool, bool),
 }
 
-/// The name of a pane, as long as the window is open.
+/// Identifies a pane while the window is open.
 pub type PaneId = u64;

@@ -1,5 +1,5 @@
-//! The row with the caret: its source, drawn with caret and selection, as the focused control. Keys have already edited
-//! the note (`keyboard.rs`); this only draws the result.
+//! The row with the caret: its source, drawn with caret and selection, as the focused control. Key events have already
+//! edited the note (`keyboard.rs`); this only draws the result.
 
 use super::page::{NotePage, is_pressed};
 use editor::bidi_text::{caret_at_point, caret_place};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use ui::theme::{ThemeColors, size, space};
 
 impl NotePage {
-    /// Draws the row that is edited and gives its layout. `area`: where the pointer finds it.
+    /// Draws the active row and returns its layout. `area`: where it receives pointer input.
     #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
     pub fn show_active_row(
         &mut self,
@@ -46,7 +46,7 @@ impl NotePage {
         }
         let galley = pen.galley(note_editor::job_of(target, &text, width, pen));
         let response = ui.interact(area, id, Sense::click_and_drag()).on_hover_cursor(CursorIcon::Text);
-        // What floated in the last frame keeps the keyboard from what is below until this one is over.
+        // A popup of the last frame blocks keyboard input to widgets below it until this frame ends.
         let free = ui.memory(|memory| memory.top_modal_layer().is_none());
         let asked = editor.focus && free;
         if asked {
@@ -57,14 +57,14 @@ impl NotePage {
         }
         let focused = response.has_focus();
         if focused {
-            // Where Tab moves an item or code in, it must not move the keyboard on.
+            // Where Tab indents an item or code, it must not move the focus.
             let mono = target.kind.is_fenced() || target.kind == RowKind::Table;
             let across = caret.range().start < target.range.start || caret.range().end > target.range.end;
             let tab = mono || across || matches!(target.kind, RowKind::Item { tail: false, .. });
             let filter = EventFilter { tab, horizontal_arrows: true, vertical_arrows: true, escape: true };
             ui.memory_mut(|memory| memory.set_focus_lock_filter(id, filter));
         } else if asked {
-            // A click that gave the caret to another row in this very frame took the keyboard from the field.
+            // A click that moved the caret to another row in this frame took the focus from the field.
             editor.focus = true;
             ui.ctx().request_repaint();
         } else if !hold && !editor.focus && editor.drag.is_none() {
@@ -114,7 +114,7 @@ impl NotePage {
         Some(galley)
     }
 
-    /// What is selected and what was found in this row.
+    /// Draws the backgrounds of selections and search matches in this row.
     fn field_grounds(
         &self,
         ui: &Ui,
@@ -133,7 +133,7 @@ impl NotePage {
                 row_layout::paint_ground(ui.painter(), rect.translate(origin.to_vec2()), colour, ThemeColors::of(ui));
             }
             if range.end > target.range.end {
-                // The line end is part of it.
+                // The selection includes the line end.
                 let end = caret_place(galley, galley.end()).translate(origin.to_vec2());
                 let rect = Rect::from_min_max(end.left_top(), pos2(end.left() + space::S, end.bottom()));
                 ui.painter().rect_filled(rect, 0.0, colour);
@@ -141,7 +141,7 @@ impl NotePage {
         }
     }
 
-    /// Returns all carets in this row.
+    /// Draws all carets in this row.
     #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
     pub fn carets(
         &mut self,
@@ -234,7 +234,7 @@ impl NotePage {
     }
 }
 
-/// A caret that covers a letter, where letters are commands.
+/// Draws a caret that covers a character, for modes in which letters are commands.
 fn block_caret(ui: &Ui, origin: Pos2, galley: &Arc<Galley>, text: &str, letter: std::ops::Range<usize>) {
     let colours = ThemeColors::of(ui);
     let place = |at: usize| {
@@ -252,7 +252,7 @@ fn block_caret(ui: &Ui, origin: Pos2, galley: &Arc<Galley>, text: &str, letter: 
     );
 }
 
-/// The ring of focus is the caret; where rows are only read it is this.
+/// Draws a focus ring around read-only rows, where no caret shows the focus.
 pub fn paint_focus_ring(ui: &Ui, origin: Pos2, width: f32, bottom: f32) {
     let ring =
         Rect::from_min_max(pos2(origin.x - space::S, origin.y - 2.0), pos2(origin.x + width + space::S, bottom + 2.0));

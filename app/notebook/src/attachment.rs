@@ -1,5 +1,5 @@
-//! Shows an attachment: a preview of pictures and text, and what can be done with other files. Files are read, bounded
-//! and decoded on another thread.
+//! The page of an attachment: a preview of images and text, and actions for other files. Files are read with a size
+//! limit, and decoded, on another thread.
 
 use crate::actions::{FileAction, PageAction};
 use editor::assets::{self, Asset};
@@ -13,25 +13,25 @@ use text::untrusted_text;
 use ui::theme::{self, ThemeColors, space};
 use ui::widgets::{set_accessible_name, text_button};
 
-/// A line is cut after this many characters.
+/// Maximum number of characters shown of a line.
 const MAX_PREVIEW_LINE_CHARS: usize = 2_000;
-/// A note up to this size is an attachment because of its encoding; a larger one because of its size.
+/// A note up to this size is an attachment because of its encoding; a larger one, because of its size.
 const MAX_NOTE_BYTES: u64 = 16 << 20;
 
-/// What is shown of an attachment.
+/// The page that shows an attachment.
 #[derive(Default)]
 pub struct AttachmentPage {
-    /// The attachment that was shown last, and whether the user wants to see its text.
+    /// The attachment shown last, and whether the user has opened its text.
     shown: Option<(DocId, bool)>,
 }
 
-/// What kind of attachment a file is.
+/// Kind of an attachment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AttachmentKind {
     Picture,
     Text,
     Notebook,
-    /// A note by its name that can't be edited as one.
+    /// A file with the extension of a note that can't be edited as one.
     Note,
     Other,
 }
@@ -54,12 +54,12 @@ impl AttachmentKind {
 }
 
 impl AttachmentPage {
-    /// Whether this file was shown as an attachment.
+    /// Returns whether this file was shown as an attachment.
     pub fn has_shown(&self, file: DocId) -> bool {
         self.shown.is_some_and(|(shown, _)| shown == file)
     }
 
-    /// Draws the file; it's an attachment.
+    /// Draws a file as an attachment.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, file: DocId, actions: &mut Vec<PageAction>) {
         let Some((volume, path)) = session.locate_file(file) else { return };
         let Some(volume) = session.volume(volume) else { return };
@@ -155,7 +155,7 @@ fn preview(ui: &mut Ui, asset: Asset) {
     }
 }
 
-/// The lines of a text, those in sight.
+/// Draws the visible lines of a text.
 fn lines(ui: &mut Ui, text: &str) {
     let style = theme::code();
     let colours = ThemeColors::of(ui);

@@ -1,5 +1,5 @@
-//! Cells: a code box with a gutter on the left and the outputs below. This only draws and returns actions; the session
-//! runs cells.
+//! Cells: a code box with a gutter on the left and the outputs below. This module only draws and returns actions; the
+//! session runs the cells.
 
 use super::outputs::{self, OutputLayout, OutputViewState};
 use crate::actions::PageAction;
@@ -17,15 +17,15 @@ use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, word_button};
 
-/// The room above and below code in its box.
+/// Space above and below code in its box.
 pub const CELL_PADDING: f32 = space::S;
-/// The box reaches this far to the left of the column where it has a gutter, and without one.
+/// How far the box extends to the left of the column, with and without a gutter.
 const CELL_OUTSET_WITH_GUTTER: f32 = theme::size::CELL_GUTTER_WIDTH + space::L;
 const CELL_OUTSET_WITHOUT_GUTTER: f32 = space::M;
-/// How often a running cell's ring turns on.
+/// Repaint interval of a running cell's spinner.
 const SPINNER_FRAME_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// The box around code of a height, at the column's left top.
+/// Returns the box around code of this height; `origin` is the column's top left.
 pub fn code_box(origin: Pos2, column: f32, height: f32, gutter: bool) -> Rect {
     let left = if gutter { CELL_OUTSET_WITH_GUTTER } else { CELL_OUTSET_WITHOUT_GUTTER };
     Rect::from_min_max(origin - vec2(left, 0.0), origin + vec2(column + space::M, height + 2.0 * CELL_PADDING))
@@ -33,25 +33,25 @@ pub fn code_box(origin: Pos2, column: f32, height: f32, gutter: bool) -> Rect {
 
 /// A cell in the current frame.
 pub struct CellFrame<'a> {
-    /// The block that the cell is.
+    /// The cell's block.
     pub cell: BlockId,
     /// Number of the cell in its note, from 1.
     pub number: usize,
     /// The cell's rectangle on the screen.
     pub area: Rect,
-    /// The code's first line, where that is laid out already.
+    /// The code's first line, if it's already laid out.
     pub first: Option<&'a Galley>,
-    /// Whether the caret is in it.
+    /// Whether the caret is in the cell.
     pub focused: bool,
-    /// Who runs it on another device.
+    /// Who is running the cell on another device.
     pub elsewhere: Option<&'a str>,
 }
 
-/// What a cell asks, and the answer so far.
+/// A cell's input request, and the answer typed so far.
 struct CellAnswer {
     question: StdinRequest,
     text: String,
-    /// Where the caret was when it asked, and whether that was the line behind the last row.
+    /// Where the caret was at the request, and whether it was on the line after the last row.
     caret: Option<(usize, bool)>,
 }
 
@@ -59,29 +59,29 @@ struct CellAnswer {
 #[derive(Default)]
 pub struct CellViews {
     outputs: HashMap<BlockId, OutputLayout>,
-    /// View state of their outputs.
+    /// View states of their outputs.
     views: HashMap<BlockId, OutputViewState>,
     /// View state of figures.
     pub figures: PageFigures,
-    /// Cells whose output is unfolded.
+    /// Cells whose long output is expanded.
     open: HashSet<BlockId>,
-    /// What a cell asks, and the answer so far.
+    /// The open input request, and the answer typed so far.
     answer: Option<CellAnswer>,
 }
 
 impl CellViews {
-    /// Forgets all; another note is shown.
+    /// Clears everything when another note is shown.
     pub fn clear(&mut self) {
         *self = CellViews::default();
     }
 
-    /// Forgets what was laid out.
+    /// Discards cached layouts.
     pub fn relayout(&mut self) {
         self.outputs.clear();
         self.figures.relayout();
     }
 
-    /// How high a cell's output is, with the room above it.
+    /// Returns the height of a cell's outputs, including the space around them.
     pub fn output_height(&mut self, note: &Note, cell: BlockId, width: f32, pen: TextStyleContext<'_>) -> f32 {
         let Some(run) = note.latest_execution(cell) else { return 0.0 };
         let old = self.outputs.remove(&cell);
@@ -139,7 +139,7 @@ impl CellViews {
         }
         if response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter)) {
             actions.push(PageAction::Do(Command::Answer { note: note.id, text: std::mem::take(text) }));
-            // Where the caret went when the cell was run; else into the cell.
+            // Return the caret to where it was, otherwise to the cell.
             let code = || Some((note.block_start(cell)? + note.cell_parts(cell)?.code.start, false));
             match caret.or_else(code) {
                 Some((_, true)) => editor.move_caret_after(note.length()),
@@ -150,7 +150,7 @@ impl CellViews {
         }
     }
 
-    /// The box of a cell, its gutter and its buttons.
+    /// Draws a cell's box, its gutter and its buttons.
     pub fn show_cell_frame(&mut self, ui: &mut Ui, note: &Note, shown: CellFrame<'_>, actions: &mut Vec<PageAction>) {
         let CellFrame { cell, number, area, first, focused, elsewhere } = shown;
         let colours = theme::ThemeColors::of(ui);
@@ -245,19 +245,19 @@ impl CellViews {
         }
     }
 
-    /// What a cell printed, as text.
+    /// Returns a cell's output as text, or `None` if there is none.
     pub(crate) fn output_text(&self, cell: BlockId) -> Option<String> {
         self.outputs.get(&cell).map(|outputs| outputs.text.clone()).filter(|text| !text.is_empty())
     }
 
-    /// Whether one of a cell's figures is at this offset from the bottom of its box.
+    /// Returns whether one of the cell's figures is at this offset from the bottom of its box.
     pub(crate) fn has_figure_at(&self, cell: BlockId, offset: Vec2) -> bool {
         let Some(outputs) = self.outputs.get(&cell) else { return false };
         let rect = |y: f32, size: Vec2| Rect::from_min_size(pos2(0.0, y + space::S), size);
         outputs.figures.iter().any(|slot| rect(slot.y, slot.size).contains(offset.to_pos2()))
     }
 
-    /// Folds what a cell printed away, or shows it.
+    /// Collapses or expands a cell's output.
     pub fn toggle_output_fold(&mut self, cell: BlockId) {
         let views = self.views.entry(cell).or_default();
         views.folded = !views.folded;
@@ -369,12 +369,12 @@ impl CellViews {
     }
 }
 
-/// What a cell asks, if it runs and does.
+/// Returns the pending input request of a cell.
 fn question(note: &Note, cell: BlockId) -> Option<&StdinRequest> {
     note.stdin_request().filter(|question| note.latest_execution(cell).is_some_and(|run| run.id == question.execution))
 }
 
-/// The height that outputs take, with the room around them.
+/// Returns the height of outputs with the space around them.
 fn taken(outputs: &OutputLayout) -> f32 {
     let more = if outputs.lines > 0 { theme::size::MIN_CLICK_HEIGHT } else { 0.0 };
     if outputs.height == 0.0 {
@@ -412,17 +412,17 @@ fn hint(run: Option<&Execution>, stale: Option<&StaleReason>, name: &str) -> Str
     format!("{name}   Shift+Enter\n{says}{stale}")
 }
 
-/// What is said of a cell whose inputs have changed since it ran.
+/// Describes why a cell is out of date.
 fn out_of_date(reason: &StaleReason) -> String {
     format!("Out of date: {}", reason.describe())
 }
 
-/// Whether a result is there and its kernel isn't: that ended, or it ran on another device.
+/// Returns whether a result's kernel is gone: it ended, or ran on another device.
 fn is_earlier(note: &Note, run: &Execution) -> bool {
     run.status.is_final() && !note.is_of_running_kernel(run.id)
 }
 
-/// When it ran, and whether its variables are still there.
+/// Describes when a cell ran, and whether its variables still exist.
 fn when(note: &Note, run: &Execution) -> String {
     let (moment, now) = (host::clock::format_moment(run.started), host::clock::format_moment(host::unix_millis_now()));
     let day = |moment: &str| moment.split(' ').next().map(str::to_owned);
@@ -438,8 +438,8 @@ fn when(note: &Note, run: &Execution) -> String {
     }
 }
 
-/// Its execution count and how long it took, at the right of the first line where that leaves room. Gives where that
-/// is, and what it says.
+/// Draws the execution count and duration at the right of the first line if there's room. Returns the caption's
+/// rectangle and text.
 fn caption(
     ui: &Ui,
     area: Rect,
@@ -483,7 +483,8 @@ fn caption(
     Some((rect, text))
 }
 
-/// How long a cell has been running, without its waits for answers; `asked`: since when it waits for one.
+/// Returns how long a cell has been running, in milliseconds, without waits for input. `asked`: the start of a pending
+/// wait.
 fn elapsed(run: &Execution, asked: Option<UnixMillis>) -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let now = asked.map_or_else(|| i64::try_from(now.as_millis()).unwrap_or(i64::MAX), |asked| asked.0);

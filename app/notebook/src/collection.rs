@@ -1,5 +1,5 @@
-//! The page of a collection: its views as tabs, filters and sorting, and the table or cards. Edits are written to the
-//! `.base` file or to the notes' properties, one value at a time.
+//! The page of a collection: its views as tabs, filters and sorting, and a table, cards or list. Edits are written to
+//! the `.base` file or to notes' properties, one value at a time.
 
 mod cards;
 mod cell;
@@ -27,23 +27,23 @@ use ui::empty_state;
 use ui::text::shown_name;
 use ui::theme::{self, ThemeColors, space};
 
-/// A line of a table: a group's name, or a row.
+/// A line of a table: a group header or a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableLine {
-    /// The name of the group at this index.
+    /// The header of the group at this index.
     Group(usize),
     /// The row at this index.
     Row(usize),
 }
 
-/// A cell that is edited.
+/// State of editing a cell.
 struct CellEditor {
     file: DocId,
     column: String,
     text: String,
-    /// Whether the text field has had the keyboard.
+    /// Whether the text field has had focus.
     begun: bool,
-    /// Whether it began with what was typed.
+    /// Whether editing began by typing a character.
     typed: bool,
     trouble: Option<&'static str>,
 }
@@ -51,21 +51,21 @@ struct CellEditor {
 /// Source of a collection's text.
 #[derive(Clone, Copy)]
 pub struct CollectionSource<'a> {
-    /// The note that holds it.
+    /// The note that contains it.
     pub note: &'a Note,
-    /// Which part of that note it is, and where that begins; `None`: it is all of it.
+    /// The part of the note, and the byte offset where it begins; `None` if it's the whole note.
     part: Option<(&'a str, usize)>,
     /// The note that embeds it, if any.
     inside: Option<DocId>,
 }
 
 impl<'a> CollectionSource<'a> {
-    /// A collection that is a file, on its page.
+    /// Creates the source of a collection that is a file of its own.
     pub fn file(note: &'a Note) -> CollectionSource<'a> {
         CollectionSource { note, part: None, inside: None }
     }
 
-    /// The collection as YAML.
+    /// Returns the collection as YAML.
     pub fn text(&self) -> String {
         self.part.map_or_else(|| self.note.text(), |(text, _)| text.to_owned())
     }
@@ -76,59 +76,59 @@ impl<'a> CollectionSource<'a> {
     }
 }
 
-/// A collection with one of its views: on a page of its own or inside a note.
+/// A collection with one of its views, on its own page or inside a note.
 #[derive(Default)]
 pub struct CollectionPage {
     /// The parsed text: note, revision, offset, and hash of the text.
     read: Option<(DocId, u64, usize, u64)>,
     base: Option<anyhow::Result<Arc<Collection>>>,
-    /// The view that is shown.
+    /// Index of the current view.
     pub view: usize,
-    /// The view to begin with, by its name.
+    /// Name of the initial view.
     begin: Option<String>,
-    /// Whether its text is shown instead.
+    /// Whether its text is shown instead of the view.
     pub as_text: bool,
     /// The current lines of the table.
     lines: Vec<TableLine>,
-    /// The table that the lines were made from.
+    /// The table that the lines were built from.
     pub lined: Option<Arc<CollectionTable>>,
     folded: HashSet<String>,
     refold: bool,
-    /// The cell that is chosen: a line and a column.
+    /// The selected cell: line and column.
     chosen: Option<(usize, usize)>,
     reveal: bool,
-    /// How far the table is scrolled.
+    /// Scroll offset of the table.
     offset: egui::Vec2,
     editing: Option<CellEditor>,
-    /// A column that is being made wider, and how wide it is by now.
+    /// The column being resized, and its current width.
     stretched: Option<(String, f32)>,
-    /// A condition that is being made.
+    /// The filter condition being edited.
     draft: toolbar::FilterDraft,
-    /// Whether there is little room for words.
+    /// Whether buttons show only icons for lack of space.
     compact: bool,
-    /// Since when it is waited for, in seconds.
+    /// Since when the page has been waiting for a table, in seconds.
     since: Option<f64>,
-    /// How high and how wide it would be with all that it has, in points, as it was drawn last.
+    /// Full height and width of the content as last drawn, in points.
     high: f32,
     wide: f32,
-    /// Whether it has the keyboard.
+    /// Whether it has keyboard focus.
     focused: bool,
     /// A requested view that doesn't exist.
     missing: Option<String>,
 }
 
-/// What a part of the page needs.
+/// Context for drawing a part of the page.
 struct CollectionContext<'a> {
     session: &'a Session,
     source: CollectionSource<'a>,
     base: &'a Arc<Collection>,
-    /// Whether the pane has the keyboard.
+    /// Whether the pane has keyboard focus.
     is_here: bool,
     actions: &'a mut Vec<PageAction>,
 }
 
 impl CollectionContext<'_> {
-    /// Writes a change into the collection.
+    /// Writes a change to the collection's text.
     fn change(&mut self, change: &CollectionChange) {
         let text = self.source.text();
         match apply_change(&text, change) {
@@ -155,7 +155,7 @@ impl CollectionContext<'_> {
         self.push_edit(CollectionEdit::Set { file, key: key.to_owned(), value });
     }
 
-    /// Makes a note that a view shows.
+    /// Creates a note that the view will include.
     fn make(&mut self, view: usize) {
         let inside = self.source.inside.and_then(|note| self.session.locate_file(note));
         let name = inside.map(|(_, path)| shown_name(path.rsplit('/').next().unwrap_or(path)));
@@ -169,7 +169,7 @@ impl CollectionContext<'_> {
         file.is_some_and(|file| file.kind == store::FileKind::Note)
     }
 
-    /// Returns a note's property as it is in the note.
+    /// Returns the value of a note's property as it's in the note.
     fn property(&self, file: DocId, key: &str) -> Value {
         let outline = self.session.volume(self.source.note.volume).and_then(|volume| volume.links.outline(file));
         let found = outline.and_then(|outline| {
@@ -183,12 +183,12 @@ impl CollectionContext<'_> {
 }
 
 impl CollectionPage {
-    /// Another note is shown.
+    /// Resets the page when another note is shown.
     pub fn reset_for_note(&mut self) {
         *self = CollectionPage::default();
     }
 
-    /// The view that a link asks for.
+    /// Selects the initial view, as requested by a link.
     pub fn begin_with(&mut self, view: &str) {
         self.begin = Some(view.to_owned()).filter(|view| !view.is_empty());
     }
@@ -304,7 +304,7 @@ impl CollectionPage {
         }
     }
 
-    /// One line in a note, where a page would say it in its middle.
+    /// Draws a message on one line inside a note, where a page would center it.
     fn say(&mut self, ui: &mut Ui, words: &str, colour: egui::Color32) {
         let style = theme::small();
         let mut job = egui::text::LayoutJob::default();
@@ -350,13 +350,13 @@ impl CollectionPage {
         ui.painter().rect_filled(done, 2.0, colours.accent);
     }
 
-    /// Makes the lines of a table, where groups are folded or not.
+    /// Builds the lines of a table from its groups and their collapsed state.
     fn line_up(&mut self, table: &Arc<CollectionTable>) {
         let same = self.lined.as_ref().is_some_and(|lined| Arc::ptr_eq(lined, table));
         if same && !std::mem::take(&mut self.refold) {
             return;
         }
-        // The chosen cell stays with its row.
+        // The selection stays on the same row.
         let chosen = self.chosen.and_then(|(line, column)| {
             let Some(TableLine::Row(row)) = self.lines.get(line) else { return None };
             Some((self.lined.as_ref()?.rows.get(*row)?.file, column))
@@ -404,16 +404,16 @@ impl CollectionPage {
     }
 }
 
-/// Edits made in collections, to be taken back in order.
+/// Undo and redo stacks of edits made in collections.
 #[derive(Default)]
 pub struct CollectionUndo {
-    /// Which collection, and which note was edited.
+    /// Edits that can be undone: the collection, and the edited note.
     pub done: Vec<(DocId, DocId)>,
-    /// Edits that were taken back, to be made again.
+    /// Edits that can be redone.
     pub undone: Vec<(DocId, DocId)>,
-    /// Notes that are held open for it.
+    /// Notes that are kept open for undo.
     pub held: Vec<DocId>,
 }
 
-/// Edits that can be taken back.
+/// Maximum number of edits that can be undone.
 pub const MAX_COLLECTION_UNDO_STEPS: usize = 64;

@@ -1,4 +1,4 @@
-//! Embedded searches: below a code block in the language `query`, the notes that match it now, with matches
+//! Embedded searches: the current hits of a query, shown below a code block in the language `query`, with matches
 //! highlighted. They follow the index without blocking.
 
 use crate::actions::{PageAction, PendingJump};
@@ -14,16 +14,16 @@ use store::DocId;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 
-/// As many notes are shown; the search itself shows more.
+/// Maximum number of notes shown; the search panel shows more.
 const MAX_EMBEDDED_RESULTS: usize = 50;
 const EMBEDDED_SEARCH_HEADER_HEIGHT: f32 = 32.0;
 const EMBEDDED_RESULT_HEIGHT: f32 = 48.0;
-/// Bytes of a passage in a line.
+/// Maximum number of bytes of a passage on a line.
 const MAX_EMBEDDED_PASSAGE_BYTES: usize = 160;
-/// While notes change, it is asked again at most this often.
+/// Minimum interval between two searches while notes change.
 const EMBEDDED_SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A search in a note.
+/// A search embedded in a note.
 #[derive(Default)]
 pub struct EmbeddedSearch {
     /// The query, the state of the index, and the time of the request.
@@ -32,7 +32,7 @@ pub struct EmbeddedSearch {
     answer: SearchAnswer,
     /// Message shown instead of hits.
     said: String,
-    /// How high all of it is.
+    /// Height of the content.
     pub high: f32,
 }
 
@@ -69,7 +69,7 @@ impl EmbeddedSearch {
                 answer.hits.retain(|hit| hit.note != around);
                 answer.hits.truncate(MAX_EMBEDDED_RESULTS);
                 self.answer = answer;
-                self.said = format!("Nothing fits “{text}”.");
+                self.said = format!("No results for “{text}”.");
             }
             Ok(Err(why)) => (self.answer, self.said) = (SearchAnswer::default(), why.to_string()),
             Err(TryRecvError::Empty) => return,
@@ -78,7 +78,7 @@ impl EmbeddedSearch {
         self.wait = None;
     }
 
-    /// Draws it. `around`: the note that holds it.
+    /// Draws the search. `around`: the note that contains it.
     pub fn show(
         &mut self,
         ui: &mut Ui,

@@ -6,7 +6,7 @@ use egui::Ui;
 use engine::commands::CommandId;
 use ui::empty_state::show_message;
 
-/// The whole of a workspace without volumes.
+/// Draws the placeholder for a workspace without volumes.
 pub fn no_volume(ui: &mut Ui, actions: &mut Vec<PageAction>) {
     let text = "Open a folder of Markdown, and its notes appear here.";
     if show_message(

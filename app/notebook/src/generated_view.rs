@@ -1,5 +1,5 @@
 //! Generated views in notes: trees of a few controls proposed by an agent (`engine::generated_view`), drawn by this
-//! window only after the user has allowed it. Sliders and fields set a property of the note; buttons start runs that
+//! window only after the user has allowed them. Sliders and fields set a property of the note; buttons start runs that
 //! the policy checks.
 
 use crate::actions::PageAction;
@@ -25,7 +25,7 @@ use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, tex
 
 /// Number of table rows visible without scrolling.
 const MAX_VISIBLE_VIEW_ROWS: usize = 12;
-/// A row of a table.
+/// Height of a table row.
 const VIEW_TABLE_ROW_HEIGHT: f32 = 26.0;
 const VIEW_PLOT_HEIGHT: f32 = 240.0;
 /// Minimum width of columns side by side; narrower ones are stacked.
@@ -35,31 +35,31 @@ const MIN_VIEW_COLUMN_WIDTH: f32 = 150.0;
 #[derive(Default)]
 pub struct GeneratedView {
     source: String,
-    /// The hash of the source, and the parsed view or what is wrong with it.
+    /// The hash of the source, and the parsed view or the parse error.
     pub read: Option<(BlobHash, Rc<anyhow::Result<AgentView>>)>,
     values: ViewValues,
     /// Revision of the note, and number of kernel answers, that the values are from.
     of: Option<(u64, u64)>,
     grids: HashMap<usize, WordGrid>,
     slots: HashMap<usize, Option<FigureSlot>>,
-    /// The width for which the plots are made.
+    /// The width for which the plots were made.
     wide: f32,
     figures: PageFigures,
-    /// What is being written into fields, and where sliders are that are being moved.
+    /// Uncommitted input of text fields and sliders.
     edits: BTreeMap<String, String>,
     moved: BTreeMap<String, f64>,
-    /// Runs of buttons that were pressed here.
+    /// Runs started by buttons here.
     pressed: BTreeMap<usize, DocId>,
-    /// Whether it is drawn, and its note's kernel may be asked.
+    /// Whether it was drawn, so that its note's kernel may be queried.
     pub drawn: bool,
-    /// After which of the kernel's runs it was asked for values.
+    /// The kernel execution after which values were last requested.
     pub asked: Option<u64>,
-    /// The kernel's answer, until it comes.
+    /// Pending answer of the kernel.
     pub waits: Option<Receiver<InquiryAnswer>>,
     answers: u64,
-    /// Whether the kernel reports values.
+    /// Whether the kernel can report values.
     tells: bool,
-    /// How high it is.
+    /// Height of the view.
     pub high: f32,
 }
 
@@ -71,7 +71,7 @@ struct ControlContext<'a> {
     pen: TextStyleContext<'a>,
 }
 
-/// How many nodes and buttons were drawn before.
+/// Number of nodes and buttons drawn so far.
 #[derive(Default)]
 struct ControlCounts {
     nodes: usize,
@@ -280,7 +280,7 @@ impl GeneratedView {
         if response.changed() {
             self.moved.insert(property.to_owned(), value);
         }
-        // While it is dragged the note is left alone; then it is set once.
+        // The note is set once, when the drag ends.
         let rests = !response.dragged() && !response.is_pointer_button_down_on();
         if rests && let Some(value) = self.moved.get(property).copied().filter(|value| Some(*value) != set) {
             let value = rounded(value, step);
@@ -394,19 +394,19 @@ fn set_property(around: &ControlContext<'_>, key: &str, value: Option<Value>, ac
     actions.push(PageAction::Do(Command::SetProperty { note: around.note, key: key.to_owned(), value }));
 }
 
-/// A number as people write it: whole where it is.
+/// Returns a number in its usual form: as an integer if it's whole.
 fn number(value: f64) -> Value {
     #[allow(clippy::cast_possible_truncation, reason = "far below the largest")]
     if value.fract() == 0.0 && value.abs() < 1e15 { json!(value as i64) } else { json!(value) }
 }
 
-/// The next multiple of a step, without the dust of binary fractions.
+/// Rounds to the nearest multiple of a step, without binary rounding noise.
 fn rounded(value: f64, step: f64) -> f64 {
     let near = (value / step).round() * step;
     format!("{near:.9}").parse().unwrap_or(near)
 }
 
-/// A text in its lines.
+/// Draws wrapped text.
 fn words(ui: &mut Ui, text: &str, look: TextLook, colour: egui::Color32) {
     let (style, role) = match look {
         TextLook::Heading => {
@@ -424,7 +424,7 @@ fn words(ui: &mut Ui, text: &str, look: TextLook, colour: egui::Color32) {
     set_accessible_name(&response, role, text);
 }
 
-/// A table: its head stays, its rows scroll.
+/// Draws a table with a fixed header and scrolling rows.
 fn table(ui: &mut Ui, grid: &WordGrid, salt: usize) {
     let colours = ThemeColors::of(ui);
     if grid.rows.is_empty() {
@@ -482,7 +482,7 @@ fn table(ui: &mut Ui, grid: &WordGrid, salt: usize) {
     });
 }
 
-/// Numbers as a figure.
+/// Builds a figure from numbers.
 fn plotted(
     at: usize,
     kind: PlotKind,

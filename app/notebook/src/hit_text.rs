@@ -1,4 +1,4 @@
-//! How a hit of a search is shown: where it stands, and its words with what was found marked.
+//! Display of search hits: location, and text with highlighted matches.
 
 use egui::Color32;
 use egui::text::LayoutJob;
@@ -9,7 +9,7 @@ use text::untrusted_text;
 use ui::theme::{self, InterCut, ThemeColors};
 use ui::widgets::format;
 
-/// The folder, heading and kind of a hit, as shown below its title.
+/// Returns the folder, heading and kind of a hit, as shown below its title.
 pub fn hit_location(hit: &NoteHit) -> String {
     let folder = hit.path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.replace('/', " / "));
     let heading = if hit.heading == hit.title { "" } else { hit.heading.as_str() };
@@ -23,7 +23,7 @@ pub fn hit_location(hit: &NoteHit) -> String {
     [folder.as_str(), heading, kind].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ·  ")
 }
 
-/// A text with the words that were found in the accent colour.
+/// Lays out a text with the found words in the accent color.
 pub fn highlighted_text(
     text: &str,
     found: &[Range<usize>],
@@ -45,7 +45,7 @@ pub fn highlighted_text(
     job
 }
 
-/// The hit with its passage as it reads, without the marks of Markdown.
+/// Returns a hit with its passage as rendered text, without Markdown syntax.
 pub fn readable_hit(hit: &NoteHit) -> NoteHit {
     let mut shown = hit.clone();
     if !matches!(hit.kind, PassageKind::Prose | PassageKind::Memory) {

@@ -1,4 +1,4 @@
-//! What a note's page shows: rows, cells and their outputs, figures, collections. It reads the session and returns
+//! Content of a note's page: rows, cells and their outputs, figures, collections. It reads the session and returns
 //! actions; it changes nothing itself.
 
 pub mod actions;

@@ -1,17 +1,17 @@
-//! Where a link of a note leads: a file, and a heading in it.
+//! Resolves links in notes to a file, and a heading in it.
 
 use engine::Session;
 use std::collections::HashMap;
 use store::DocId;
 use text::outline::Outline;
 
-/// Where a link of a note leads.
+/// Returns the file that a note's link leads to.
 pub fn link_target(session: &Session, note: DocId, link: &str) -> Option<DocId> {
     let (volume, _) = session.locate_file(note)?;
     session.volume(volume)?.links.resolve_rendered_link(note, link)
 }
 
-/// Whether a link names a file of its volume, and not a page of the web, a tag or a run.
+/// Returns whether a link names a file of its volume rather than a web page, a tag or a run.
 fn names_file(session: &Session, link: &str) -> bool {
     let path = link.split_once('#').map_or(link, |(path, _)| path);
     !path.is_empty()
@@ -21,16 +21,16 @@ fn names_file(session: &Session, link: &str) -> bool {
         && session.agents().find_by_address(path).is_none()
 }
 
-/// Which links of a note lead nowhere, as long as nothing has changed.
+/// Cache of a note's unresolved links.
 #[derive(Default)]
 pub struct UnresolvedLinks {
-    /// The note, its revision, and those of its volume's files and links for which this is so.
+    /// The note, its revision, and the revisions of its volume's files and links that the cache is valid for.
     stamp: Option<(DocId, u64, u64, u64)>,
     known: HashMap<String, bool>,
 }
 
 impl UnresolvedLinks {
-    /// Whether a link of the note names a file that doesn't exist.
+    /// Returns whether a link of the note names a file that doesn't exist.
     pub fn contains(&mut self, session: &Session, note: DocId, link: &str) -> bool {
         let volume = session.locate_file(note).and_then(|(volume, _)| session.volume(volume));
         // Before the first scan, files may still be unknown.
@@ -55,7 +55,7 @@ pub fn heading_offset(outline: &Outline, part: &str) -> Option<usize> {
     if let Some(block) = part.strip_prefix('^') {
         return outline.blocks.iter().find(|(id, _)| id.eq_ignore_ascii_case(block)).map(|(_, at)| *at);
     }
-    // `#a#b` names a heading below another: the last one counts. GitHub writes headings in small letters with `-`.
+    // `#a#b` names a heading below another: the last one counts. GitHub writes headings in lowercase with `-`.
     let plain = |text: &str| -> String {
         text.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
     };

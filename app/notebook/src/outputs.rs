@@ -1,5 +1,5 @@
-//! What a cell printed and returned, in the richest form that can be drawn: laid out once per change, folded past some
-//! lines.
+//! Outputs of a cell, each in the richest format that can be drawn: laid out once per change, and collapsed beyond a
+//! number of lines.
 
 mod json_tree;
 mod mime_bundle;
@@ -33,29 +33,29 @@ use ui::text::format_thousands;
 use ui::theme::{self, MAX_UNFOLDED_OUTPUT_LINES, size, space};
 use ui::widgets::{format, set_accessible_name, word_button};
 
-/// Of HTML as Markdown no more is laid out, in bytes.
+/// Maximum number of bytes of HTML, converted to Markdown, that are laid out.
 const MAX_RICH_OUTPUT_BYTES: usize = 60_000;
-/// A longer name is none of a module.
+/// Maximum length of a module name in bytes; a longer one isn't recognized.
 const MAX_MODULE_NAME_BYTES: usize = 100;
-/// No picture is drawn higher.
+/// Maximum height of an image, in points.
 const MAX_OUTPUT_PICTURE_HEIGHT: f32 = 1_200.0;
-/// Where egui keeps whether the science pack is installed.
+/// Key of egui's memory that stores whether the science pack is installed.
 const SCIENCE_INSTALLED_KEY: &str = "science pack installed";
 
-/// Laid-out output of one execution.
+/// Laid-out outputs of one execution.
 pub struct OutputLayout {
     key: OutputLayoutKey,
-    /// Printed text.
+    /// Printed texts.
     pub galleys: Vec<OutputText>,
-    /// Places of figures.
+    /// Places reserved for figures.
     pub figures: Vec<FigureSlot>,
-    /// What is neither text nor a figure, each at its height.
+    /// Everything other than text and figures, each with its vertical position.
     pub others: Vec<(f32, OutputItem)>,
-    /// Height of all of it, in points.
+    /// Total height, in points.
     pub height: f32,
-    /// Lines in all, when some are folded away or could be.
+    /// Total number of lines if some are hidden or could be.
     pub lines: usize,
-    /// All of it, for the clipboard.
+    /// The full text, for the clipboard.
     pub text: String,
 }
 
@@ -63,29 +63,29 @@ pub struct OutputLayout {
 pub struct OutputText {
     /// Distance from the top of the output, in points.
     pub y: f32,
-    /// The text, laid out.
+    /// The laid-out text.
     pub galley: Arc<Galley>,
-    /// Where it names lines of cells: where, which cell, which line.
+    /// References to lines of cells: rectangle, cell number, line number.
     pub places: Vec<(Rect, usize, usize)>,
 }
 
-/// Something in an output.
+/// An output item other than text or a figure.
 pub enum OutputItem {
-    /// Markdown, also what HTML and LaTeX became.
+    /// Markdown, including converted HTML and LaTeX.
     Rich(Row),
-    /// A picture, and its size in points.
+    /// An image, and its size in points.
     Picture(TextureHandle, Vec2),
     /// A progress bar; `None` if the progress is unknown.
     Progress(Option<f32>, Vec2),
-    /// JSON as a tree, of the output at this index.
+    /// A JSON tree of the output at this index.
     Tree(usize),
-    /// A table that can be sorted, of the output at this index.
+    /// A sortable table of the output at this index.
     Table(usize),
     /// Link to the full output at this index, with its size in bytes.
     Whole(usize, u64),
-    /// The ways to a full Python that has this module.
+    /// Offers to set up a full Python that has this module.
     Kernels(String),
-    /// The way to the note's packages: the one that its environment lacks, or `None` where none are installed.
+    /// A link to the note's packages: the missing one, or `None` if none are installed.
     Packages(Option<String>),
 }
 
@@ -95,11 +95,11 @@ pub struct OutputViewState {
     execution: Option<ExecutionId>,
     trees: BTreeMap<usize, (u64, JsonTree)>,
     tables: BTreeMap<usize, DataTable>,
-    /// Outputs that are shown in full.
+    /// Indices of the outputs shown in full.
     whole: HashSet<usize>,
-    /// Whether all of it is folded away.
+    /// Whether all outputs are collapsed.
     pub folded: bool,
-    /// How often something was opened or closed.
+    /// Incremented when something is expanded or collapsed.
     pub version: u64,
 }
 
@@ -156,7 +156,7 @@ struct OutputLayoutKey {
     execution: ExecutionId,
     outputs: usize,
     bytes: usize,
-    /// How often shown things of the note became others, where that may concern this.
+    /// Number of changes to the note's displayed values that this output may depend on.
     changed: u64,
     views: u64,
     status: ExecutionStatus,
@@ -219,7 +219,7 @@ fn folded(key: OutputLayoutKey, run: &Execution, pen: TextStyleContext<'_>) -> O
     OutputLayout { key, galleys, figures: Vec::new(), others: Vec::new(), height, lines: 0, text: whole_text(run) }
 }
 
-/// The words of an execution's outputs.
+/// Returns the text of an execution's outputs.
 fn whole_text(run: &Execution) -> String {
     let words = run.outputs.iter().map(|output| match &output.body {
         OutputBody::Stream { text, .. } => parse_styled(text).0.trim_end_matches('\n').to_owned(),
@@ -232,16 +232,16 @@ fn whole_text(run: &Execution) -> String {
     words.filter(|words| !words.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-/// A number of rows that a kernel says of a table.
+/// Reads a number of rows from a kernel's description of a table.
 fn count(about: &Value, key: &str) -> Option<usize> {
     usize::try_from(about.get(key)?.as_u64()?).ok()
 }
 
-/// Outputs on their way to a layout.
+/// State of a layout in progress.
 struct OutputLayouter<'a> {
     pen: TextStyleContext<'a>,
     width: f32,
-    /// Lines that may still be shown, and lines in all.
+    /// Number of lines that may still be shown, and total number of lines.
     left: usize,
     lines: usize,
     y: f32,
@@ -317,14 +317,14 @@ fn layout_execution(
         }
         ExecutionStatus::Queued | ExecutionStatus::Running | ExecutionStatus::Ok | ExecutionStatus::Error => {}
     }
-    // One long stream has one button, which shows all of it.
+    // A single long stream has one button, which shows it in full.
     let whole = lay.made.others.iter().any(|(_, shown)| matches!(shown, OutputItem::Whole(..)));
     let lines = if whole && run.outputs.len() == 1 { 0 } else { lay.lines };
     OutputLayout { height: lay.y, lines: if lines > MAX_UNFOLDED_OUTPUT_LINES { lines } else { 0 }, ..lay.made }
 }
 
 impl OutputLayouter<'_> {
-    /// Printed text, as far as there is room for its lines.
+    /// Lays out printed text, as far as the line limit allows.
     fn text(&mut self, text: &str, colour: Color32) {
         let (text, spans) = parse_styled(text);
         self.coloured(text.trim_end_matches('\n'), &spans, colour, &[]);
@@ -351,7 +351,7 @@ impl OutputLayouter<'_> {
         let code = theme::code();
         let mut job = LayoutJob::default();
         job.wrap.max_width = self.width;
-        // What hides is seen; where that makes a piece longer, what can be clicked moves along.
+        // Hidden characters are made visible; if that makes a piece longer, clickable ranges move along.
         let put = |job: &mut LayoutJob, range: std::ops::Range<usize>, look| {
             job.append(&untrusted_text::escape_block(&shown[range]), 0.0, look);
         };
@@ -393,7 +393,7 @@ impl OutputLayouter<'_> {
         self.made.galleys.push(OutputText { y, galley, places });
     }
 
-    /// An exception: what led to it, then its words.
+    /// Lays out an exception: its traceback, then its message.
     fn error(&mut self, ename: &str, evalue: &str, traceback: &[String]) {
         let head = if evalue.is_empty() { ename.to_owned() } else { format!("{ename}: {evalue}") };
         let (trace, spans) = parse_styled(&traceback.join("\n"));
@@ -405,7 +405,7 @@ impl OutputLayouter<'_> {
             self.other(OutputItem::Packages(missing), size::MIN_CLICK_HEIGHT);
             return;
         }
-        // Tracebacks of the embedded kernel name cells so.
+        // Tracebacks of the embedded kernel refer to cells like this.
         if let Some(module) = missing_module(ename, evalue).filter(|_| trace.contains("File \"cell ")) {
             let words = match science_pack::has_module(module) {
                 true => format!("This cell needs {module}."),
@@ -416,7 +416,7 @@ impl OutputLayouter<'_> {
         }
     }
 
-    /// A word of the program about what is above.
+    /// Adds a message from the program about the output above.
     pub(crate) fn note(&mut self, text: &str) {
         let galley = self.pen.text(text, &theme::caption(), self.pen.colours.muted, self.width);
         if self.y > 0.0 {
@@ -466,7 +466,7 @@ impl OutputLayouter<'_> {
             OutputForm::Html(bytes) => match assets::request_text(pen.ctx, &bytes, short_markdown) {
                 None => self.note("Reading …"),
                 Some(Some(text)) => self.rich(&text),
-                // It has no more content than the text form, or is too large.
+                // The HTML has no more content than the text, or is too large.
                 Some(None) => self.form(at, output, data, mime_bundle::plain_form(output, data), views),
             },
             OutputForm::Markdown(bytes) => match &bytes {
@@ -507,7 +507,7 @@ impl OutputLayouter<'_> {
     }
 }
 
-/// Says whether the science pack is installed, for the offers below cells.
+/// Sets whether the science pack is installed, for the offers below cells.
 pub fn set_science_installed(ctx: &egui::Context, is_installed: bool) {
     ctx.data_mut(|data| data.insert_temp(egui::Id::unique(SCIENCE_INSTALLED_KEY), is_installed));
 }
@@ -516,7 +516,7 @@ fn is_science_installed(ctx: &egui::Context) -> bool {
     ctx.data(|data| data.get_temp(egui::Id::unique(SCIENCE_INSTALLED_KEY))).unwrap_or(false)
 }
 
-/// The module that the built-in Python lacks, as far as an exception says so.
+/// Returns the module that an exception says is missing from the built-in Python.
 fn missing_module<'a>(ename: &str, evalue: &'a str) -> Option<&'a str> {
     if evalue.contains("a full Python kernel has it") {
         return Some(if evalue.contains("matplotlib") { "matplotlib" } else { "numpy" });
@@ -530,12 +530,12 @@ fn missing_module<'a>(ename: &str, evalue: &'a str) -> Option<&'a str> {
     is_name.then_some(module)
 }
 
-/// What the environment of a note lacks, as far as an exception says so: the package, or `None` for all that the note
-/// lists.
+/// Returns what an exception says is missing from the note's environment: a package, or `None` for all packages that
+/// the note lists.
 fn missing_packages(ename: &str, evalue: &str) -> Option<Option<String>> {
     match ename {
         "ModuleNotFoundError" => {
-            // The built-in Python names this command among others; an environment has only this one.
+            // The built-in Python mentions this command among others; an environment mentions only this one.
             let (_, advice) = evalue.rsplit_once("(add it with `tracebook kernels env ")?;
             let package = advice.rsplit_once(" --add ")?.1.split('`').next()?;
             is_requirement(package).then(|| Some(package.to_owned()))
@@ -545,7 +545,7 @@ fn missing_packages(ename: &str, evalue: &str) -> Option<Option<String>> {
     }
 }
 
-/// Draws what is neither text nor a figure at a place, in a width.
+/// Draws everything other than text and figures at a position, in this width.
 pub fn show(
     ui: &mut Ui,
     piece: &OutputItem,
@@ -666,7 +666,7 @@ fn short_markdown(html: &str) -> Option<String> {
     export::render_jobs::html_to_markdown(html).map(|text| short(&text))
 }
 
-/// Letters as a terminal has them, in our colours.
+/// Returns the text format for a terminal style, in theme colors.
 fn styled(style: &TerminalStyle, plain: Color32, pen: TextStyleContext<'_>) -> egui::TextFormat {
     let colours = pen.colours;
     let colour = |ink: TerminalColor| match ink {
@@ -700,12 +700,12 @@ fn styled(style: &TerminalStyle, plain: Color32, pen: TextStyleContext<'_>) -> e
     format
 }
 
-/// A colour, mixed with ink or paper until it can be read on a ground.
+/// Mixes a color with ink or paper until it's legible on a background.
 fn legible(colour: Color32, ground: Color32, colours: &theme::ThemeColors) -> Color32 {
     let ink = contrast(colours.ink, ground) >= contrast(colours.paper, ground);
     let towards = if ink { colours.ink } else { colours.paper };
     let steps = (0..=10_u8).map(|step| colour.lerp_to_gamma(towards, f32::from(step) / 10.0));
-    // On a ground of middle brightness neither does; black or white always can be read.
+    // On a background of medium brightness neither is enough; either black or white always is.
     let (black, white) = (Color32::BLACK, Color32::WHITE);
     let last = if contrast(black, ground) >= contrast(white, ground) { black } else { white };
     steps.into_iter().find(|mixed| contrast(*mixed, ground) >= 4.5).unwrap_or(last)

@@ -1,4 +1,4 @@
-//! The page of the open note: only visible rows are laid out and drawn, the one with the caret as a text field. The
+//! The page of the open note: only visible rows are laid out and drawn; the row with the caret is a text field. The
 //! scroll position is stored as a byte of the note, so that the text stays in place while heights above it become known
 //! or change.
 
@@ -32,21 +32,21 @@ use store::{Block, BlockId, DocId};
 use text::text_edit::shift_offset;
 use ui::theme::{self, ThemeColors, size, space};
 
-/// The room above the first row and below the last.
+/// Space above the first row and below the last.
 const PAGE_TOP_PADDING: f32 = space::XXL;
 const PAGE_BOTTOM_PADDING: f32 = 160.0;
 /// Minimum margin at both sides of the column.
 const MIN_PAGE_MARGIN: f32 = space::XXXL;
-/// The pointer rests once it has been still for so long, in seconds.
+/// Time without movement after which the pointer counts as resting, in seconds.
 const POINTER_REST_SECONDS: f32 = 0.4;
-/// For so long, in seconds, the row is marked to which a link led.
+/// How long the target row of a link is highlighted, in seconds.
 const LINK_TARGET_HIGHLIGHT_SECONDS: f64 = 1.5;
-/// Laid-out rows that are kept.
+/// Maximum number of cached row layouts.
 const MAX_CACHED_ROW_LAYOUTS: usize = 400;
 /// Maximum number of rows evicted per frame.
 const MAX_EVICTED_ROWS_PER_FRAME: usize = 40;
 
-/// Where a note was left: the byte at the page's top and how far below its row's top that is, and the caret.
+/// Where a note was left: the byte at the top of the page, the distance from its row's top, and the caret.
 #[derive(Clone, Copy, Debug)]
 struct ScrollPosition {
     pub at: usize,
@@ -60,95 +60,96 @@ impl Default for ScrollPosition {
     }
 }
 
-/// A row as it was drawn in this frame.
+/// A row drawn in this frame.
 struct VisibleRow {
     spot: RowIndex,
     origin: Pos2,
     area: Rect,
 }
 
-/// A laid-out row that is kept.
+/// A cached row layout.
 struct CachedRow {
     drawn: Rc<RowLayout>,
-    /// In which frame it was used last.
+    /// The frame in which it was last used.
     used: u64,
-    /// If colors were pending: how many had arrived.
+    /// If code colors were pending: the number of results that had arrived.
     waits: Option<u64>,
-    /// Its misspelled words, and the state of the dictionaries.
+    /// Rectangles of misspelled words, and the dictionaries' revision.
     spelt: Option<(u64, Vec<Rect>)>,
 }
 
-/// The page of a note: what is laid out of it, where it is scrolled to, and what the pointer does.
+/// The page of a note: cached layouts, scroll position, and pointer state.
 #[derive(Default)]
 pub struct NotePage {
-    /// The note that is shown.
+    /// The displayed note.
     pub note: Option<DocId>,
     /// Outputs and other state of its cells.
     pub cells: CellViews,
-    /// The collections that the note shows.
+    /// Collections embedded in the note.
     pub insets: CollectionEmbeds,
-    /// What its widgets are being set to.
+    /// State of its widgets' controls.
     controls: WidgetControls,
     drawn: HashMap<u64, CachedRow>,
     frame: u64,
-    /// Width of column, room for tables, ground, scale and what else was to be seen at the last layout.
+    /// What rows were last laid out for: column width, width of wide blocks, background, scale, and revision of fonts
+    /// and images.
     look: Option<(f32, f32, Color32, f32, u64)>,
     /// Fill ratio of the font atlas, and when it was checked.
     letters: (f32, u64),
     seat: ScrollPosition,
     seats: HashMap<DocId, ScrollPosition>,
     revision: u64,
-    /// The offset that was shown, and the one that the user scrolled to since.
+    /// The scroll offset last drawn, and the one after the user's scrolling.
     shown: f32,
     ended: f32,
     /// Whether the user jumped to the current position.
     jumped: bool,
-    /// Where a link led, and since when its row is marked.
+    /// The target of a link, and since when its row is highlighted.
     pub pointed: Option<(usize, Option<f64>)>,
-    /// Whether the caret was put at the beginning and shall go behind the properties once they are known.
+    /// Whether the caret was placed at the start, and moves past the properties once they are known.
     skips_properties: bool,
-    /// To be scrolled by the program.
+    /// Distance to scroll in the next frame.
     nudge: f32,
     view: f32,
     /// The number of each cell, from 1.
     pub numbers: HashMap<BlockId, usize>,
-    /// The cells from the top, as they were counted.
+    /// The cells from top to bottom, as last numbered.
     order: Vec<BlockId>,
-    /// Whether outputs are shown elsewhere: next to a script.
+    /// Whether outputs are shown elsewhere, next to a script.
     pub apart: bool,
-    /// When and where was pressed last, and how often right there.
+    /// Time and position of the last press, and the number of presses there.
     presses: (f64, Pos2, u32),
-    /// The rows in sight, from the top.
+    /// The visible rows, from the top.
     seen: Vec<VisibleRow>,
-    /// The grip at the left of a row, and the rows that the pointer holds by one.
+    /// The drag handle of a row, and the rows being dragged.
     grip: Option<drag::DragHandle>,
     held: Option<RowDrag>,
-    /// What the pointer brings from another page, and whether it is over another page.
+    /// Rows dragged here from another page, and whether the pointer is over another page.
     guest: Option<RowDrag>,
     away: bool,
-    /// Where the page was drawn last, and in which pass.
+    /// The page's last rectangle, and the pass in which it was drawn.
     area: Option<Rect>,
     drawn_in: u64,
-    /// Which links of the note lead nowhere.
+    /// Cache of the note's unresolved links.
     pub unresolved_links: UnresolvedLinks,
-    /// The link under the pointer, and where the pointer is.
+    /// The link under the pointer, and the pointer's position.
     pub over: Option<(String, Pos2)>,
-    /// The byte on which the pointer rests, and where that is.
+    /// The byte on which the pointer rests, and the pointer's position.
     pub resting: Option<(usize, Pos2)>,
-    /// The cell that was drawn last, until its button for a cell below is drawn.
+    /// The last drawn cell, until its button for inserting a cell below is drawn.
     cell_end: Option<context_menu::CellEnd>,
-    /// The open menu of the right mouse button.
+    /// The open context menu.
     menu: Option<context_menu::ContextMenu>,
-    /// What agents have changed and the user hasn't seen.
+    /// Changes by agents that the user hasn't seen.
     agent_marks: agent_marks::AgentMarks,
     /// Search matches in order.
     pub found: Rc<[Range<usize>]>,
-    /// The search match that is selected.
+    /// The selected search match.
     pub current: Option<Range<usize>>,
 }
 
 impl NotePage {
-    /// Goes to another note; remembers where this one was left.
+    /// Shows another note, and remembers where this one was left.
     pub fn show_note(&mut self, note: Option<DocId>, editor: &mut Editor) {
         if self.note == note {
             return;
@@ -159,7 +160,7 @@ impl NotePage {
         }
         self.note = note;
         self.menu = None;
-        // Links and pictures of equal rows may mean other things in another note.
+        // Links and images of equal rows may have other targets in another note.
         self.drawn.clear();
         self.cells.clear();
         self.insets.clear();
@@ -169,24 +170,24 @@ impl NotePage {
         *editor = Editor::default();
     }
 
-    /// Whether it's at a point, in this pass or the previous one.
+    /// Returns whether the page is at a point, in this pass or the previous one.
     pub fn is_at(&self, ctx: &egui::Context, point: Pos2) -> bool {
         self.drawn_in + 1 >= ctx.cumulative_pass_nr() && self.area.is_some_and(|area| area.contains(point))
     }
 
-    /// Brings a byte of the note to the top of the page.
+    /// Scrolls so that a byte of the note is at the top of the page.
     pub fn scroll_to_byte(&mut self, at: usize) {
         self.jumped = true;
         (self.seat.at, self.seat.y) = (at, if at == 0 { -PAGE_TOP_PADDING } else { -space::L });
     }
 
-    /// Brings a byte of the note to the top of the page and marks its row for a moment.
+    /// Scrolls so that a byte of the note is at the top of the page, and highlights its row for a moment.
     pub fn point_out(&mut self, at: usize) {
         self.scroll_to_byte(at);
         self.pointed = Some((at, None));
     }
 
-    /// Lets go of the row that is marked for a moment once that is over; nothing is marked where motion is unwanted.
+    /// Ends the highlight of a link's target when its time is over, or immediately with reduced motion.
     fn fade(&mut self, ui: &Ui) {
         let Some((_, since)) = &mut self.pointed else { return };
         let now = ui.input(|input| input.time);
@@ -203,24 +204,24 @@ impl NotePage {
         self.nudge += screens * (self.view - space::XXXL).max(space::XXXL);
     }
 
-    /// Remembers where the caret is, for when the keyboard comes back.
+    /// Remembers the caret's position, for when focus returns.
     pub fn keep_caret(&mut self, editor: &Editor) {
         self.seat.caret = editor.caret.or(self.seat.caret);
     }
 
-    /// Puts the caret back to where it was when the note was left, or to the beginning of its text.
+    /// Restores the caret to where it was when the note was left, otherwise to the start of its text.
     pub fn restore_caret(&mut self, editor: &mut Editor) {
         self.skips_properties = self.seat.caret.is_none();
         editor.place_caret(self.seat.caret.map_or(0, |caret| caret.at));
         editor.reveal = false;
     }
 
-    /// Takes over what happened to the note since the last frame.
+    /// Applies changes of the note since the last frame.
     pub fn sync_layout(&mut self, note: &Note, sheet: &mut DisplayMap, texts: &[&Block], editor: &mut Editor) {
         let revision = std::mem::replace(&mut self.revision, note.revision());
-        // A page that was just turned to knows of no edits yet.
+        // A page that has just switched notes has no earlier revision to compare with.
         if revision != note.revision() && revision != 0 {
-            // It may have been sent to the very end, wherever that is.
+            // The position may be beyond the end after a jump to the very end.
             self.seat.at = self.seat.at.min(sheet.bytes());
             for shift in note.shifts_since(revision).into_iter().flatten() {
                 let carried = |at| shift_offset(at, shift.at, shift.delete, shift.insert, false);
@@ -248,13 +249,13 @@ impl NotePage {
         }
     }
 
-    /// The measures of the page in a width.
+    /// Returns the width and the margin of the text column for a page width.
     pub fn column_metrics(available: f32) -> (f32, f32) {
         let width = size::NOTE_COLUMN_WIDTH.min(available - 2.0 * MIN_PAGE_MARGIN).max(200.0);
         (width, (available - width) / 2.0)
     }
 
-    /// Moves the caret a screen up or down.
+    /// Moves the caret up or down by a screen.
     pub fn move_caret_by_page(&mut self, direction: f32, editor: &mut Editor, world: &mut EditContext<'_>) {
         let (Some(caret), Some(target)) = (editor.caret, editor.edit_target(world)) else { return };
         let by = direction * (self.view - space::XXXL).max(space::XXXL);
@@ -272,7 +273,7 @@ impl NotePage {
         self.nudge += by;
     }
 
-    /// Scrolls so that the caret's line is at this part of the page: 0 at the top, 1 at the bottom.
+    /// Scrolls so that the caret's line is at this share of the page: 0 at the top, 1 at the bottom.
     pub fn scroll_caret_to(&mut self, part: f32, editor: &mut Editor, world: &mut EditContext<'_>) {
         let (Some(caret), Some(target)) = (editor.caret, editor.edit_target(world)) else { return };
         let Some(spot) = target.spot else { return };
@@ -285,12 +286,12 @@ impl NotePage {
         editor.reveal = false;
     }
 
-    /// Scrolls by this distance.
+    /// Scrolls by this distance in points.
     pub fn scroll_by(&mut self, by: f32) {
         self.nudge += by;
     }
 
-    /// Puts the caret into the line at this part of the page.
+    /// Moves the caret to the line at this share of the page: 0 at the top, 1 at the bottom.
     pub fn go_to_part(&mut self, part: f32, editor: &mut Editor, world: &mut EditContext<'_>) {
         let line = theme::body().line;
         let y = self.shown - PAGE_TOP_PADDING + line + part * (self.view - 2.0 * line).max(0.0);
@@ -300,7 +301,7 @@ impl NotePage {
         editor.goal = None;
     }
 
-    /// Draws the note. `hold` keeps the caret although something else has the keyboard.
+    /// Draws the note. `hold` keeps the caret although another widget has focus.
     pub fn show(
         &mut self,
         ui: &mut Ui,
@@ -310,7 +311,7 @@ impl NotePage {
         actions: &mut Vec<PageAction>,
     ) {
         self.frame += 1;
-        // A menu takes the keyboard for a moment, and not the caret.
+        // A menu takes the focus for a moment, but the caret stays.
         let right = egui::PointerButton::Secondary;
         let opens = ui.input(|input| input.pointer.button_down(right) || input.pointer.button_released(right));
         let hold = hold || opens || self.has_menu();
@@ -323,8 +324,8 @@ impl NotePage {
         let wide = size::WIDE_BLOCK_WIDTH.min(available.x - space::XXXL).max(world.width);
         let (paper, scale) = (ThemeColors::of(ui).paper, ui.ctx().pixels_per_point() * theme::text_scale());
         let look = (world.width, wide, paper, scale, assets::version(ui.ctx()));
-        // If egui rebuilt the atlas, it's emptier than before, and laid-out text refers to outdated positions. A hidden
-        // page may have missed it.
+        // If egui has rebuilt the font atlas, it's emptier than before, and laid-out text refers to outdated positions.
+        // A hidden page may have missed that.
         let letters = (ui.ctx().fonts(|fonts| fonts.font_atlas_fill_ratio()), ui.ctx().cumulative_pass_nr());
         let anew = letters.0 < self.letters.0 || letters.1 > self.letters.1 + 1;
         self.letters = letters;
@@ -336,7 +337,7 @@ impl NotePage {
             self.drawn.clear();
             world.sheet.relayout();
         }
-        // Unfolds text that the caret or a jump goes to.
+        // Expand collapsed text that the caret or a jump goes to.
         let jumped = std::mem::take(&mut self.jumped).then_some(self.seat.at);
         world.open_comments(editor, jumped);
         for at in editor.carets().map(|caret| caret.at).chain(jumped).collect::<Vec<usize>>() {
@@ -375,7 +376,7 @@ impl NotePage {
         self.forget_rows();
     }
 
-    /// Evicts the least recently seen rows if there are too many: a few per frame, since freeing text layouts takes
+    /// Evicts the least recently used rows if there are too many: a few per frame, since freeing text layouts takes
     /// time.
     fn forget_rows(&mut self) {
         let over = self.drawn.len().saturating_sub(MAX_CACHED_ROW_LAYOUTS).min(MAX_EVICTED_ROWS_PER_FRAME);
@@ -390,7 +391,7 @@ impl NotePage {
         }
     }
 
-    /// Where the page's top is, after what the user scrolled.
+    /// Returns the page's scroll offset after the user's scrolling.
     fn offset(&mut self, target: Option<&EditTarget>, world: &mut EditContext<'_>) -> f32 {
         let by = self.ended - self.shown + std::mem::take(&mut self.nudge);
         if by.abs() > 3.0 * self.view
@@ -427,7 +428,7 @@ impl NotePage {
         (PAGE_TOP_PADDING + world.sheet.top(spot) + y).max(0.0)
     }
 
-    /// Brings the row of the caret near, when it is far away.
+    /// Scrolls near the caret's row if it's far away.
     fn approach(&mut self, target: Option<&EditTarget>, world: &mut EditContext<'_>) {
         let Some(spot) = target.and_then(|target| target.spot) else {
             self.nudge = world.sheet.height();
@@ -440,7 +441,7 @@ impl NotePage {
         }
     }
 
-    /// Measures what will be in sight, so that nothing moves while it is drawn.
+    /// Measures the rows that will be visible, so that nothing moves while it's drawn.
     fn measure_view(&mut self, offset: f32, target: Option<&EditTarget>, world: &mut EditContext<'_>) -> f32 {
         let Some(mut spot) = world.find_row(self.seat.at) else { return offset };
         let mut y = -self.seat.y;
@@ -454,7 +455,7 @@ impl NotePage {
         offset
     }
 
-    /// The height of a row and the room above it.
+    /// Returns the height of a row, with the space above it.
     fn extent(&mut self, spot: RowIndex, target: Option<&EditTarget>, world: &mut EditContext<'_>) -> f32 {
         world.rows(spot.block);
         let Some(row) = world.sheet.row(spot).filter(|row| !row.hidden).cloned() else { return 0.0 };
@@ -499,18 +500,18 @@ impl NotePage {
         (world.width + world.margin - space::XL).min(size::WIDE_BLOCK_WIDTH).max(world.width)
     }
 
-    /// Its cells from the top, with their numbers.
+    /// Returns the note's cells from top to bottom, with their numbers.
     pub fn cells_in_order(&self) -> Vec<(BlockId, usize)> {
         self.order.iter().copied().zip(1..).collect()
     }
 
-    /// The number of the cell that a target edits.
+    /// Returns the number of the cell that a target edits.
     pub fn cell_at(&self, target: &EditTarget) -> Option<usize> {
         self.numbers.get(&target.block?).copied()
     }
 }
 
-/// The name of the collection that a row shows.
+/// Returns the key of the embed that a row shows.
 fn inset_of(spot: RowIndex, world: &mut EditContext<'_>) -> (BlockId, usize) {
     let before = world.rows(spot.block).iter().take(spot.row).filter(|row| row.base).count();
     (world.sheet.block_rows(spot.block).id, before)
@@ -530,7 +531,7 @@ fn pads(kind: RowKind) -> (f32, f32) {
     (if above { cells::CELL_PADDING } else { 0.0 }, if below { cells::CELL_PADDING } else { 0.0 })
 }
 
-/// Puts the caret after the last row: onto an existing empty line, or one that's created by the first letter.
+/// Moves the caret after the last row: onto an existing empty line, or one that's created when the user types.
 pub fn move_caret_after_last_row(world: &mut EditContext<'_>, editor: &mut Editor) {
     let bytes = world.sheet.bytes();
     let last = world.find_row(bytes).and_then(|spot| world.sheet.row(spot));

@@ -1,5 +1,5 @@
-//! Scripts: the code of a `.py` file on the left, its outputs on the right. While editing, it runs automatically after
-//! a pause if the code parses; opening it never runs it.
+//! Scripts: the code of a `.py` file on the left, and its outputs on the right. While the user edits it, it runs
+//! automatically after a pause if the code parses. Opening it never runs it.
 
 use super::page::NotePage;
 use crate::actions::PageAction;
@@ -14,29 +14,29 @@ use text::python_scope::CellNames;
 use ui::theme::{self, ThemeColors, space};
 use ui::widgets::set_accessible_name;
 
-/// In narrower panes, outputs are below the code, as in notes.
+/// Minimum pane width for showing outputs beside the code; in narrower panes they are below it, as in notes.
 const MIN_SPLIT_SCRIPT_WIDTH: f32 = 720.0;
-/// So long the keys rest, in seconds, before it runs.
+/// Time after the last edit until the script runs, in seconds.
 const AUTO_RUN_DELAY_SECONDS: f64 = 0.5;
-/// One that is to be stopped first is asked again after this long.
+/// Interval of retries while a running script is being stopped, in seconds.
 const RESTART_RETRY_SECONDS: f64 = 0.1;
 
 /// State of a script in a pane.
 #[derive(Default)]
 pub struct ScriptSync {
-    /// The state of the note that was seen last.
+    /// The note and the revision last seen.
     seen: Option<(store::DocId, u64)>,
-    /// When it is to run, in the window's seconds, and whether what ran was asked to stop.
+    /// When to run the script, in the window's seconds, and whether the running one was asked to stop.
     due: Option<(f64, bool)>,
 }
 
-/// The places of code and preview, where there is room for both.
+/// Returns the rectangles of code and preview if there's room for both.
 pub fn split_rects(rect: Rect) -> Option<(Rect, Rect)> {
     (rect.width() >= MIN_SPLIT_SCRIPT_WIDTH).then(|| rect.split_left_right_at_fraction(0.5))
 }
 
 impl ScriptSync {
-    /// Has the script run once its writer rests. `writes`: whether the caret is in this pane.
+    /// Runs the script once editing pauses. `writes`: whether the caret is in this pane.
     pub fn update_auto_run(
         &mut self,
         ui: &Ui,

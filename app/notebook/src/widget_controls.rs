@@ -1,5 +1,5 @@
-//! The controls of widgets: cells that set a variable. A change becomes an edit of the note, and then what depends on
-//! the variable runs. This only draws and returns actions.
+//! Controls of widgets: cells that set a variable. A change becomes an edit of the note, and then the cells that depend
+//! on the variable run. This module only draws and returns actions.
 
 use crate::actions::PageAction;
 use editor::render::TextStyleContext;
@@ -20,27 +20,27 @@ use ui::icons;
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{icon_button, set_accessible_name};
 
-/// The height of a widget's box.
+/// Height of a widget's box.
 const WIDGET_BOX_HEIGHT: f32 = size::MIN_CLICK_HEIGHT + 2.0 * crate::cells::CELL_PADDING;
-/// The most of the column that a label takes.
+/// Maximum share of the column that a label takes.
 const MAX_LABEL_SHARE: f32 = 0.35;
-/// The room at the right for what a cell's box says of its last run.
+/// Space at the right for the caption of the cell's last run.
 const CAPTION_WIDTH: f32 = 120.0;
-/// The widest control.
+/// Maximum width of a control.
 const MAX_CONTROL_WIDTH: f32 = 320.0;
 
-/// What the controls of a note hold between frames.
+/// State of a note's controls that's kept between frames.
 #[derive(Default)]
 pub struct WidgetControls {
-    /// Sliders that are being dragged, and where they are.
+    /// Sliders being dragged, and their values.
     moved: HashMap<BlockId, f64>,
-    /// Fields that are being edited, and what was typed.
+    /// Fields being edited, and their text.
     typed: HashMap<BlockId, String>,
-    /// Widgets that were changed and whose dependents haven't run since.
+    /// Changed widgets whose dependents haven't run since.
     changed: BTreeSet<BlockId>,
 }
 
-/// The widget that a cell's whole text is; `None` if the cell is none.
+/// Parses a cell as a widget. Returns `None` if it isn't one.
 pub fn widget_of(block: &str) -> Option<Result<WidgetSpec, widget::WidgetError>> {
     let parts = text::markdown::parse_cell(block).filter(|parts| parts.form == CellForm::Widget)?;
     Some(WidgetSpec::parse(&block[parts.code]))
@@ -55,7 +55,7 @@ pub fn widget_row(source: &str, spec: &WidgetSpec, pen: TextStyleContext<'_>) ->
     RowLayout { height: WIDGET_BOX_HEIGHT, parts, bare: false, text }
 }
 
-/// Adds below a widget's source why it can't be shown.
+/// Shows an error below a widget's source.
 pub fn add_error(drawn: &mut RowLayout, why: &widget::WidgetError, width: f32, pen: TextStyleContext<'_>) {
     let said = untrusted_text::escape_line(&why.to_string()).into_owned();
     let galley = pen.text(&said, &theme::caption(), pen.colours.bad, width);
@@ -66,7 +66,7 @@ pub fn add_error(drawn: &mut RowLayout, why: &widget::WidgetError, width: f32, p
 }
 
 impl WidgetControls {
-    /// Runs what depends on widgets that were changed, as soon as nothing else runs: changes in quick succession are
+    /// Runs the dependents of changed widgets as soon as nothing else runs, so that changes in quick succession cause
     /// one run.
     pub fn run_dependents(&mut self, note: &Note, actions: &mut Vec<PageAction>) {
         if self.changed.is_empty() || !note.pending_cells().is_empty() {
@@ -115,7 +115,7 @@ impl WidgetControls {
         }
     }
 
-    /// Draws the control; returns the value that it was given.
+    /// Draws the control. Returns its new value.
     fn control(&mut self, ui: &mut Ui, (cell, spec): (BlockId, &WidgetSpec), label: &str) -> Option<Value> {
         let room = (ui.available_width() - size::MIN_CLICK_HEIGHT - space::S).clamp(80.0, MAX_CONTROL_WIDTH);
         match &spec.control {
@@ -130,7 +130,7 @@ impl WidgetControls {
                 if response.changed() {
                     self.moved.insert(cell, now);
                 }
-                // While it's dragged the note is left alone; then it's edited once.
+                // The note is edited once, when the drag ends.
                 let rests = !response.dragged() && !response.is_pointer_button_down_on();
                 let moved = self.moved.remove(&cell)?;
                 if rests {
@@ -170,7 +170,7 @@ impl WidgetControls {
                 let day = match (is_before, is_after) {
                     (true, _) => widget::parse_day(&widget::day_text(day(-1))),
                     (_, true) => widget::parse_day(&widget::day_text(day(1))),
-                    // What is no day is not taken: the field shows the old one again.
+                    // An invalid date is ignored, and the field shows the old one again.
                     _ => typed.and_then(|typed| widget::parse_day(typed.trim())),
                 };
                 day.map(|day| Value::String(widget::day_text(day)))
@@ -178,7 +178,7 @@ impl WidgetControls {
         }
     }
 
-    /// A field for a text, which is taken when the keyboard leaves it.
+    /// Draws a text field. Returns its text when it loses focus.
     fn field(&mut self, ui: &mut Ui, cell: BlockId, value: &str, width: f32, label: &str) -> Option<String> {
         let mut text = self.typed.get(&cell).cloned().unwrap_or_else(|| value.to_owned());
         let edit = egui::TextEdit::singleline(&mut text)
@@ -193,7 +193,7 @@ impl WidgetControls {
         if response.lost_focus() { self.typed.remove(&cell) } else { None }
     }
 
-    /// Edits the note so that the widget has a value.
+    /// Edits the note to set the widget's value.
     fn set(&mut self, note: &Note, cell: BlockId, value: &Value, actions: &mut Vec<PageAction>) {
         let place = note.block_start(cell).zip(note.cell_parts(cell)).zip(note.cell_code(cell));
         let Some(((start, parts), code)) = place else { return };

@@ -1,4 +1,4 @@
-//! Placeholders in the main area: nothing yet, nothing selected, loading, failed. Each has one sentence and one action.
+//! Placeholders in the main area: empty, nothing selected, loading, failed. Each has one sentence and one action.
 
 use crate::theme::{self, ThemeColors, size, space};
 use crate::widgets::{set_accessible_name, text_button};
@@ -7,10 +7,10 @@ use egui::accesskit::Role;
 use egui::{Rect, Ui, pos2, vec2};
 use text::untrusted_text;
 
-/// A skeleton is shown only to those who have waited this long, in seconds.
+/// Delay before a loading skeleton is shown, in seconds.
 pub const SKELETON_DELAY_SECONDS: f64 = 0.15;
 
-/// A sentence and a button below it, in the middle. Whether the button was clicked.
+/// Draws a centered message with a button below it. Returns whether the button was clicked.
 pub fn show_message(ui: &mut Ui, text: &str, button: Option<&str>, hint: &str) -> bool {
     let colours = ThemeColors::of(ui);
     let area = ui.max_rect();
@@ -36,7 +36,7 @@ pub fn show_message(ui: &mut Ui, text: &str, button: Option<&str>, hint: &str) -
     button.is_some_and(|button| text_button(&mut child, button, true).clicked())
 }
 
-/// Bars where text will be.
+/// Draws bars where text will be.
 pub fn show_skeleton(ui: &Ui, column: f32, margin: f32) {
     let colours = ThemeColors::of(ui);
     let area = ui.max_rect();

@@ -1,5 +1,5 @@
-//! Fonts for what neither the bundled text fonts nor those of the system have: emoji come from a bundled font, and
-//! scripts that no font has are reported.
+//! Fallback fonts for characters that neither the bundled text fonts nor the system's fonts have. Emoji come from a
+//! bundled font; scripts without any font are reported.
 
 use eframe::egui;
 use egui::epaint::text::{FallbackRequest, FontInsert, FontPriority, FontProvider, InsertFontFamily};
@@ -10,19 +10,19 @@ use unicode_script::{Script, UnicodeScript};
 
 const EMOJI_FONT: &[u8] = include_bytes!("../../../assets/fonts/NotoEmoji-Regular.ttf");
 
-/// Names of scripts for whose characters no font was found since the last time somebody asked.
+/// Names of scripts without a font, collected since the last call of [`UnshownScripts::take`].
 #[derive(Clone, Default)]
 pub struct UnshownScripts(Arc<Mutex<BTreeSet<&'static str>>>);
 
 impl UnshownScripts {
-    /// Takes the names of scripts that were found to be without a font, such as "Hangul".
+    /// Takes the names of scripts that have no font, such as "Hangul".
     pub fn take(&self) -> BTreeSet<&'static str> {
         self.0.lock().map(|mut scripts| std::mem::take(&mut *scripts)).unwrap_or_default()
     }
 }
 
-/// Has the context ask for emoji in the bundled font, and for the rest nowhere. To be called after the system's fonts
-/// are set up: the first that has a character draws it.
+/// Adds the bundled emoji font as a fallback, and records scripts without a font. Call this after the system's fonts
+/// are set up, since the first font that has a character draws it.
 pub fn install_fallback_fonts(ctx: &Context) -> UnshownScripts {
     let unshown = UnshownScripts::default();
     ctx.add_font_provider(Arc::new(BundledEmoji));
@@ -30,7 +30,7 @@ pub fn install_fallback_fonts(ctx: &Context) -> UnshownScripts {
     unshown
 }
 
-/// The blocks of Unicode that the emoji font has characters of.
+/// Returns whether a character is in a Unicode block that the emoji font covers.
 fn is_emoji_block(letter: char) -> bool {
     matches!(letter, '\u{203c}'..='\u{2bff}' | '\u{3030}'..='\u{3299}' | '\u{1f000}'..='\u{1faff}')
         && letter.script() == Script::Common
@@ -60,7 +60,7 @@ impl FontProvider for UnshownScripts {
     }
 }
 
-/// Says what can't be shown, and what to install.
+/// Returns a message about scripts that can't be shown, and what to install.
 pub fn describe_unshown(scripts: &BTreeSet<&'static str>) -> String {
     let east_asian = ["Han", "Hiragana", "Katakana", "Hangul", "Bopomofo"];
     let names: Vec<&str> = scripts.iter().map(|name| if *name == "Han" { "Chinese" } else { name }).collect();
@@ -90,7 +90,7 @@ mod tests {
         let mut output = ctx.run_ui(egui::RawInput::default(), |ui| {
             ui.label(text);
         });
-        // Nobody paints here.
+        // The test paints nothing.
         output.textures_delta.clear();
         (ctx, unshown)
     }

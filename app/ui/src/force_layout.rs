@@ -1,17 +1,18 @@
-//! Layout of a graph's nodes: links attract, everything repels, and a little gravity keeps it together. Repulsion uses
-//! a quadtree (Barnes and Hut), so that a step with many thousand nodes is fast. Pure numbers.
+//! Force-directed layout of a graph's nodes: links attract, everything repels, and a little gravity keeps the graph
+//! together. Repulsion uses a quadtree (Barnes and Hut), so that a step with many thousand nodes is fast. Pure
+//! computation.
 
-/// How far apart linked notes like to be.
+/// Ideal distance of linked notes.
 const IDEAL_EDGE_LENGTH: f32 = 30.0;
-/// How strongly notes repel each other.
+/// Strength of the repulsion between notes.
 const REPULSION_STRENGTH: f32 = IDEAL_EDGE_LENGTH * IDEAL_EDGE_LENGTH * 0.25;
-/// What draws notes to the middle: those without links more, which nothing else holds.
+/// Gravity towards the center; stronger for notes without links, which nothing else holds.
 const CENTER_GRAVITY: f32 = 0.02;
 const UNLINKED_CENTER_GRAVITY: f32 = 0.1;
 /// Maximum depth of the quadtree, since nodes may be in the same place.
 const MAX_QUADTREE_DEPTH: usize = 20;
 
-/// A layout on its way.
+/// A layout in progress.
 pub struct ForceLayout<'a> {
     places: Vec<[f32; 2]>,
     edges: &'a [(u32, u32)],
@@ -20,7 +21,7 @@ pub struct ForceLayout<'a> {
 }
 
 impl<'a> ForceLayout<'a> {
-    /// A first layout: along a spiral, so that it is the same every time.
+    /// Creates the initial layout: along a spiral, so that it's deterministic.
     #[allow(clippy::cast_precision_loss, reason = "counts of notes and links")]
     pub fn new(nodes: usize, edges: &'a [(u32, u32)]) -> ForceLayout<'a> {
         let place = |node: usize| {
@@ -40,7 +41,7 @@ impl<'a> ForceLayout<'a> {
         &self.places
     }
 
-    /// One step of `steps`; the later, the smaller.
+    /// Performs step number `step` of `steps`; later steps move less.
     #[allow(clippy::cast_precision_loss, reason = "a few hundred steps")]
     pub fn step(&mut self, step: usize, steps: usize) {
         let tree = Quadtree::of(&self.places);
@@ -53,7 +54,7 @@ impl<'a> ForceLayout<'a> {
         for (from, to) in self.edges {
             let (from, to) = (*from as usize, *to as usize);
             let (one, other) = (self.places[from], self.places[to]);
-            // Who has many links is not torn about by each.
+            // A node with many links is moved less by each.
             let pull = 8.0 / IDEAL_EDGE_LENGTH / self.degrees[from].min(self.degrees[to]).sqrt();
             for axis in 0..2 {
                 let by = (other[axis] - one[axis]) * pull;
@@ -71,7 +72,7 @@ impl<'a> ForceLayout<'a> {
     }
 }
 
-/// A part of the plane: number and sum of its nodes, and its four quarters (0: none).
+/// A square of the quadtree: number and position sum of its nodes, and the indices of its four quarters (0: none).
 #[derive(Clone, Copy, Default)]
 struct QuadtreeNode {
     mass: f32,
@@ -100,7 +101,7 @@ impl Quadtree {
         tree
     }
 
-    /// Enters a note into every quadrant that holds it, down to the first that is empty.
+    /// Adds a note to every square that contains it, down to the first that is empty.
     fn enter(&mut self, place: [f32; 2]) {
         let (mut at, mut corner, mut size) = (0, self.corner, self.size);
         for depth in 0..MAX_QUADTREE_DEPTH {
@@ -110,7 +111,7 @@ impl Quadtree {
             if was.mass == 0.0 {
                 return;
             }
-            // The one that was alone here moves down with the new one.
+            // The node that was alone here moves down along with the new one.
             if was.mass == 1.0 && depth + 1 < MAX_QUADTREE_DEPTH {
                 let below = self.below(at, quarter(corner, size, was.sum).0);
                 self.all[below] = QuadtreeNode { mass: 1.0, sum: was.sum, quarters: [0; 4] };
@@ -129,7 +130,7 @@ impl Quadtree {
         self.all[at].quarters[which] as usize
     }
 
-    /// How a note is pushed away by all others. What is far away counts as one.
+    /// Returns the repulsion of a note by all others. Distant notes are treated as one.
     fn repulsion(&self, place: [f32; 2], open: &mut Vec<(u32, f32)>) -> [f32; 2] {
         let mut push = [0.0; 2];
         open.push((0, self.size));

@@ -1,25 +1,25 @@
-//! Finding by a few letters: all of them must be there in order; beginnings of words, neighbours and short texts count
-//! more. Pure text.
+//! Fuzzy matching: all characters of the query must occur in order. Word starts, adjacent characters and short texts
+//! score higher. Pure computation.
 
-/// A hit: how good, and the places of the letters (characters of the text).
+/// A match: its score, and the positions of the matched characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FuzzyMatch {
-    /// The higher, the better; comparable among matches of one query.
+    /// The higher, the better; comparable between matches of one query.
     pub score: i32,
-    /// Where each letter of the query was found, in characters of the text, rising.
+    /// Position of each query character, in characters of the text, ascending.
     pub places: Vec<usize>,
 }
 
-/// A text made ready to be searched many times.
+/// A text prepared for repeated matching.
 #[derive(Clone, Debug)]
 pub struct FuzzyCandidate {
     letters: Vec<char>,
-    /// Whether a word begins at the letter.
+    /// Whether a word starts at each character.
     begins: Vec<bool>,
 }
 
 impl FuzzyCandidate {
-    /// Prepares a text.
+    /// Prepares a text for matching.
     pub fn new(text: &str) -> FuzzyCandidate {
         let mut before = ' ';
         let mut hay = FuzzyCandidate { letters: Vec::new(), begins: Vec::new() };
@@ -32,7 +32,7 @@ impl FuzzyCandidate {
         hay
     }
 
-    /// Looks for the letters of a query (lower case, without spaces).
+    /// Matches a query in lowercase and without spaces.
     pub fn match_query(&self, query: &[char]) -> Option<FuzzyMatch> {
         if query.is_empty() {
             return Some(FuzzyMatch { score: 0, places: Vec::new() });
@@ -42,8 +42,8 @@ impl FuzzyCandidate {
         starts.filter_map(|start| self.from(start, query)).max_by_key(|hit| hit.score)
     }
 
-    /// Like [`FuzzyCandidate::match_query`], but letters scattered over words are no hit: each letter follows the one
-    /// before it or begins a word. Only a query of three letters or more may begin within a word.
+    /// Like [`FuzzyCandidate::match_query`], but rejects characters scattered within words: each one follows the
+    /// previous one or starts a word. Only a query of three characters or more may start within a word.
     pub fn match_word_parts(&self, query: &[char]) -> Option<FuzzyMatch> {
         let hit = |start: usize| {
             let hit = self.from(start, query)?;
@@ -76,7 +76,8 @@ impl FuzzyCandidate {
         Some(FuzzyMatch { score, places })
     }
 
-    /// The next place of a letter: right behind the last, else at the beginning of a word, else anywhere.
+    /// Returns the next position of a character: directly after the last one, else at the start of a word, else
+    /// anywhere.
     fn next(&self, from: usize, c: char, last: Option<usize>) -> Option<usize> {
         if last.is_some_and(|last| self.letters.get(last + 1) == Some(&c)) {
             return last.map(|last| last + 1);
@@ -86,7 +87,7 @@ impl FuzzyCandidate {
     }
 }
 
-/// The letters of a query.
+/// Returns the characters of a query, in lowercase and without spaces.
 pub fn query_chars(query: &str) -> Vec<char> {
     query.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect()
 }

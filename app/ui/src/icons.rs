@@ -1,7 +1,7 @@
-//! The icons of the window: code points of `fonts/Phosphor-Regular.ttf` (Phosphor 2.1.2), named for what they mean here
-//! and not for what they show. Text only; how they are drawn is the window's business.
+//! Icons of the window: code points of `fonts/Phosphor-Regular.ttf` (Phosphor 2.1.2), named for their meaning here
+//! rather than for what they show. Constants only; the window draws them.
 //!
-//! To add one: find it at `src/regular/style.css` of the npm package `@phosphor-icons/web`, keep the groups.
+//! To add one: look it up in `src/regular/style.css` of the npm package `@phosphor-icons/web`, and keep the groups.
 
 #![allow(dead_code, unreachable_pub, reason = "the whole set is at hand")]
 
@@ -17,7 +17,7 @@ pub const BOOKS: &str = "\u{e758}";
 pub const FOLDER: &str = "\u{e24a}";
 /// `folder-open`: an open folder.
 pub const FOLDER_OPEN: &str = "\u{e256}";
-/// `folder-plus`: make or open a folder.
+/// `folder-plus`: create or open a folder.
 pub const FOLDER_PLUS: &str = "\u{e258}";
 /// `file`: any other file.
 pub const FILE: &str = "\u{e230}";
@@ -31,7 +31,7 @@ pub const FILE_CSV: &str = "\u{eb1c}";
 pub const FILE_PLUS: &str = "\u{e236}";
 /// `paperclip`: an attachment.
 pub const PAPERCLIP: &str = "\u{e39a}";
-/// `image`: a picture.
+/// `image`: an image.
 pub const IMAGE: &str = "\u{e2ca}";
 /// `table`: a table.
 pub const TABLE: &str = "\u{e476}";
@@ -58,15 +58,15 @@ pub const X: &str = "\u{e4f6}";
 pub const X_CIRCLE: &str = "\u{e4f8}";
 /// `warning`: a warning.
 pub const WARNING: &str = "\u{e4e0}";
-/// `warning-circle`: damaged or refused.
+/// `warning-circle`: damaged or rejected.
 pub const WARNING_CIRCLE: &str = "\u{e4e2}";
-/// `info`: a remark.
+/// `info`: information.
 pub const INFO: &str = "\u{e2ce}";
 /// `circle`: not run yet.
 pub const CIRCLE: &str = "\u{e18a}";
 /// `circle-dashed`: stale.
 pub const CIRCLE_DASHED: &str = "\u{e602}";
-/// `circle-notch`: running: turn it.
+/// `circle-notch`: running; drawn rotating.
 pub const SPINNER: &str = "\u{eb44}";
 /// `hourglass`: waiting.
 pub const HOURGLASS: &str = "\u{e2b2}";
@@ -76,7 +76,7 @@ pub const CLOCK: &str = "\u{e19a}";
 pub const HISTORY: &str = "\u{e1a0}";
 /// `code`: code.
 pub const CODE: &str = "\u{e1bc}";
-/// `lightning`: at once.
+/// `lightning`: immediately.
 pub const LIGHTNING: &str = "\u{e2de}";
 /// `eye`: shown.
 pub const EYE: &str = "\u{e220}";
@@ -109,9 +109,9 @@ pub const EXPORT: &str = "\u{eaf0}";
 pub const IMPORT: &str = "\u{e20c}";
 /// `arrow-square-out`: open in another program.
 pub const OPEN_OUTSIDE: &str = "\u{e5de}";
-/// `command`: the palette.
+/// `command`: the command palette.
 pub const COMMAND: &str = "\u{e1c4}";
-/// `keyboard`: keys.
+/// `keyboard`: keyboard shortcuts.
 pub const KEYBOARD: &str = "\u{e2d8}";
 /// `question`: help.
 pub const QUESTION: &str = "\u{e3e8}";
@@ -120,28 +120,28 @@ pub const MORE: &str = "\u{e1fe}";
 /// `dots-six-vertical`: drag.
 pub const GRIP: &str = "\u{eae2}";
 
-/// `sort-ascending`: how a list is sorted.
+/// `sort-ascending`: sort order.
 pub const SORT: &str = "\u{e444}";
-/// `crosshair`: bring what is open into sight.
+/// `crosshair`: scroll to the open item.
 pub const REVEAL: &str = "\u{e1d6}";
 /// `arrows-in-line-vertical`: collapse all.
 pub const COLLAPSE: &str = "\u{e532}";
 
 // Window
 
-/// `caret-right`: folded.
+/// `caret-right`: collapsed.
 pub const CARET_RIGHT: &str = "\u{e13a}";
-/// `caret-down`: unfolded.
+/// `caret-down`: expanded.
 pub const CARET_DOWN: &str = "\u{e136}";
 /// `caret-left`: back in a list.
 pub const CARET_LEFT: &str = "\u{e138}";
-/// `caret-up`: fold upwards.
+/// `caret-up`: collapse upwards.
 pub const CARET_UP: &str = "\u{e13c}";
 /// `arrow-left`: back.
 pub const ARROW_LEFT: &str = "\u{e058}";
 /// `arrow-right`: forward.
 pub const ARROW_RIGHT: &str = "\u{e06c}";
-/// `sidebar-simple`: fold or unfold a side panel.
+/// `sidebar-simple`: show or hide a side panel.
 pub const SIDEBAR: &str = "\u{ec24}";
 /// `columns`: split view.
 pub const COLUMNS: &str = "\u{e546}";
@@ -155,10 +155,10 @@ pub const GEAR: &str = "\u{e270}";
 pub const SUN: &str = "\u{e472}";
 /// `moon`: dark theme.
 pub const MOON: &str = "\u{e330}";
-/// `circle-half`: theme of the system.
+/// `circle-half`: the system's theme.
 pub const CIRCLE_HALF: &str = "\u{e18c}";
 
-// Keeping
+// Storage
 
 /// `floppy-disk`: saved, or saving.
 pub const FLOPPY: &str = "\u{e248}";
@@ -179,7 +179,7 @@ pub const SYNC: &str = "\u{e094}";
 /// `wifi-slash`: offline.
 pub const OFFLINE: &str = "\u{e4f2}";
 
-// People and agents, for later rooms
+// People and agents
 
 /// `robot`: an agent.
 pub const ROBOT: &str = "\u{e762}";

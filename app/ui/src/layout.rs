@@ -1,17 +1,17 @@
-//! Places in the window: a part with its own clip, and the line above a list.
+//! Layout helpers: clipped regions of the window, and the filter row above a list.
 
 use crate::theme::{self, ThemeColors, size, space};
 use eframe::egui;
 use egui::{Align, Layout, Rect, Sense, Ui, UiBuilder, vec2};
 
-/// A part of the window, clipped to what is seen of it.
+/// Creates a child `Ui` for a region of the window, clipped to its visible part.
 pub fn part(ui: &mut Ui, name: &str, rect: Rect, seen: Rect) -> Ui {
     let mut child = ui.new_child(UiBuilder::new().max_rect(rect).id_salt(name).layout(Layout::top_down(Align::Min)));
     child.set_clip_rect(seen.intersect(ui.clip_rect()));
     child
 }
 
-/// A field that filters a page, and a button at its right; whether that was clicked.
+/// Draws a filter field with a button at its right. Returns whether the button was clicked.
 pub fn filter(ui: &mut Ui, query: &mut String, (name, hint): (&str, &str), button: &str) -> bool {
     let colours = ThemeColors::of(ui);
     let width = size::NOTE_COLUMN_WIDTH.min(ui.available_width() - 2.0 * space::XL);

@@ -1,4 +1,4 @@
-//! Building blocks of the window: theme, icons, controls, pickers and toasts. Nothing here knows notes.
+//! Building blocks of the window: theme, icons, controls, pickers and toasts. This crate knows nothing about notes.
 
 pub mod empty_state;
 pub mod fallback_fonts;

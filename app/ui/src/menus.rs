@@ -1,4 +1,4 @@
-//! Menus that float: their items, with the key of each at the right.
+//! Popup menus: items with their keys at the right.
 
 use crate::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use crate::widgets::{floating_frame, set_accessible_name};
@@ -6,15 +6,15 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Frame, Margin, Popup, Response, Sense, Stroke, Ui, vec2};
 
-/// How wide a menu is, in points.
+/// Width of a menu, in points.
 pub const MENU_WIDTH: f32 = 264.0;
 
-/// The frame of a menu.
+/// Returns the frame of a menu.
 pub fn menu_frame(ui: &Ui) -> Frame {
     floating_frame(ThemeColors::of(ui), ui.visuals().dark_mode).inner_margin(Margin::same(4))
 }
 
-/// The menu of a button, below it; `name` is what it's called.
+/// Shows a button's menu below it; `name` is the menu's accessible name.
 pub fn menu_below(button: &Response, name: &str, content: impl FnOnce(&mut Ui)) {
     let frame = floating_frame(
         ThemeColors::for_dark_mode(button.ctx.global_style().visuals.dark_mode),
@@ -27,7 +27,7 @@ pub fn menu_below(button: &Response, name: &str, content: impl FnOnce(&mut Ui)) 
     });
 }
 
-/// An item of a menu, with its key at the right; whether it was chosen. One that isn't enabled is muted.
+/// Draws a menu item with its key at the right. Returns whether it was chosen. A disabled item is muted.
 pub fn menu_item(ui: &mut Ui, name: &str, key: Option<&str>, enabled: bool) -> bool {
     let colours = ThemeColors::of(ui);
     let sense = if enabled { Sense::click() } else { Sense::hover() };
@@ -57,7 +57,7 @@ pub fn menu_item(ui: &mut Ui, name: &str, key: Option<&str>, enabled: bool) -> b
     chosen
 }
 
-/// One of a few items of a menu that exclude each other; whether it was chosen.
+/// Draws one of several mutually exclusive menu items. Returns whether it was chosen.
 pub fn menu_choice(ui: &mut Ui, name: &str, is_chosen: bool) -> bool {
     let colours = ThemeColors::of(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(MENU_WIDTH, size::MIN_CLICK_HEIGHT), Sense::click());
@@ -81,7 +81,7 @@ pub fn menu_choice(ui: &mut Ui, name: &str, is_chosen: bool) -> bool {
     chosen
 }
 
-/// A line between groups of items.
+/// Draws a line between groups of items.
 pub fn menu_separator(ui: &mut Ui) {
     let (rect, _) = ui.allocate_exact_size(vec2(MENU_WIDTH, space::S), Sense::hover());
     ui.painter().hline(rect.x_range(), rect.center().y, Stroke::new(1.0, ThemeColors::of(ui).line));

@@ -1,4 +1,4 @@
-//! A line to type in and what fits below it: the part that the palette and the search have in common.
+//! A text input with matching items below it, shared by the command palette and the search.
 
 use super::icons;
 use super::widgets::floating_frame;
@@ -6,12 +6,12 @@ use crate::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use eframe::egui;
 use egui::{Align2, Color32, Id, Key, Modal, Rect, Response, Sense, Ui, pos2, vec2};
 
-/// Which line of a list is chosen.
+/// The selected line of a list.
 #[derive(Debug)]
 pub struct ListPicker {
-    /// The line, from 0.
+    /// Index of the selected line.
     pub line: usize,
-    /// It shall come into sight.
+    /// Whether to scroll to the selected line.
     scroll: bool,
 }
 
@@ -23,7 +23,7 @@ impl Default for ListPicker {
 
 impl ListPicker {
     /// Handles a key that moves the selection among this many lines, of which `sight` are visible. Returns whether it
-    /// did.
+    /// moved.
     pub fn key(&mut self, key: Key, lines: usize, sight: usize) -> bool {
         let (lines, page) = (lines.max(1), sight.saturating_sub(1));
         self.line = match key {
@@ -37,7 +37,7 @@ impl ListPicker {
         true
     }
 
-    /// Draws lines of one height with `draw`. Returns the line that was clicked.
+    /// Draws lines of equal height with `draw`. Returns the line that was clicked.
     pub fn show_list(
         &mut self,
         ui: &mut Ui,
@@ -81,7 +81,7 @@ impl ListPicker {
     }
 }
 
-/// Draws the focused input; `behind` draws `room` wide content at its right.
+/// Draws the focused input; `behind` draws content of width `room` at its right.
 pub fn show_entry(
     ui: &mut Ui,
     query: &mut String,
@@ -112,7 +112,8 @@ pub fn show_entry(
     });
 }
 
-/// Floats above the window, a part of its height down, and dims what is below. Whether that was clicked.
+/// Shows a popup above the window, at this share of its height, and dims what is below. Returns whether the backdrop
+/// was clicked.
 pub fn show_floating(
     ctx: &egui::Context,
     id: &str,

@@ -1,4 +1,4 @@
-//! Rows of the settings: one per setting, with its control.
+//! Rows of the settings page: one per setting, with its control.
 
 use crate::icons;
 use crate::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
@@ -8,13 +8,13 @@ use egui::accesskit::{Role, Toggled};
 use egui::{Align, Align2, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use std::ops::RangeInclusive;
 
-/// The settings of a page, or matching ones of all pages.
+/// Draws the settings of a page, or the matching ones of all pages.
 pub struct SettingsRows<'a> {
     /// Where the rows are drawn.
     pub ui: &'a mut Ui,
-    /// In small letters; empty: all are shown.
+    /// Search text in lowercase; empty matches all settings.
     pub wanted: &'a str,
-    /// How many were shown.
+    /// Number of settings shown.
     pub shown: usize,
 }
 
@@ -29,7 +29,7 @@ impl SettingsRows<'_> {
     }
 }
 
-/// A setting: its name and what it means at the left, what sets it at the right.
+/// Draws a setting: its name and description at the left, its control at the right.
 pub fn show_row(ui: &mut Ui, name: &str, about: &str, control: impl FnOnce(&mut Ui)) {
     let colours = ThemeColors::of(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 56.0), Sense::hover());
@@ -48,7 +48,7 @@ pub fn show_row(ui: &mut Ui, name: &str, about: &str, control: impl FnOnce(&mut 
     ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
 }
 
-/// One of a few; gives the one that was clicked.
+/// Draws a group of options of which one is selected. Returns the clicked one.
 pub fn segmented_control(ui: &mut Ui, names: &[&str], chosen: Option<usize>) -> Option<usize> {
     let mut clicked = None;
     ui.spacing_mut().item_spacing.x = space::XS;
@@ -60,7 +60,7 @@ pub fn segmented_control(ui: &mut Ui, names: &[&str], chosen: Option<usize>) -> 
     clicked
 }
 
-/// On or off; whether it was clicked.
+/// Draws a switch. Returns whether it was clicked.
 pub fn toggle_switch(ui: &mut Ui, name: &str, on: bool) -> bool {
     let (rect, response) = ui.allocate_exact_size(vec2(40.0, size::MIN_CLICK_HEIGHT), Sense::click());
     response.widget_info(|| egui::WidgetInfo::selected(Role::Switch, true, on, name));
@@ -75,12 +75,12 @@ pub fn toggle_switch(ui: &mut Ui, name: &str, on: bool) -> bool {
     response.clicked()
 }
 
-/// A part of the whole, in steps of a tenth.
+/// Draws a stepper for a percentage, in steps of ten percentage points. Returns the new value.
 pub fn stepper(ui: &mut Ui, name: &str, value: f32, range: RangeInclusive<f32>) -> Option<f32> {
     stepped(ui, name, value, range, 0.1, &format!("{:.0} %", value * 100.0))
 }
 
-/// A width in points.
+/// Draws a stepper for a width in points, in steps of 20. Returns the new value.
 pub fn points(ui: &mut Ui, name: &str, value: f32, range: RangeInclusive<f32>) -> Option<f32> {
     stepped(ui, name, value, range, 20.0, &format!("{value:.0}"))
 }
@@ -101,10 +101,10 @@ fn stepped(ui: &mut Ui, name: &str, value: f32, range: RangeInclusive<f32>, step
     wanted
 }
 
-/// A line of text; gives it once it is written: by Enter, or when the field is left.
+/// Draws a text field. Returns the text once it's committed: by Enter, or when the field loses focus.
 pub fn text(ui: &mut Ui, name: &str, kept: &str, hint: &str) -> Option<String> {
     let id = ui.scope_id().with(("text of", name));
-    // What is being written, until it is kept.
+    // Text being edited, until it's committed.
     let mut written: String = ui.data_mut(|data| data.get_temp(id)).unwrap_or_else(|| kept.to_owned());
     let style = theme::small();
     let hint = egui::RichText::new(hint).font(style.font.clone()).color(ThemeColors::of(ui).muted);

@@ -1,4 +1,4 @@
-//! Words and numbers as the window writes them.
+//! Formatting of texts, numbers and paths in the window.
 
 use std::path::PathBuf;
 
@@ -12,13 +12,13 @@ pub fn amount(bytes: u64) -> String {
     }
 }
 
-/// A rejection as a sentence of its own.
+/// Capitalizes a rejection's first letter, so that it can be a sentence.
 pub fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// A path as people type it, made whole.
+/// Returns an absolute path, with a leading `~` expanded; `None` if the path is relative.
 pub fn absolute(path: &str) -> Option<PathBuf> {
     let path = match path.strip_prefix('~') {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => {
@@ -26,11 +26,11 @@ pub fn absolute(path: &str) -> Option<PathBuf> {
         }
         _ => PathBuf::from(path),
     };
-    // `/a/b/` and `/a/b` are one folder.
+    // `/a/b/` and `/a/b` are the same folder.
     path.is_absolute().then(|| path.components().collect())
 }
 
-/// A number with thin spaces between thousands.
+/// Formats a number with narrow no-break spaces between thousands.
 pub fn format_thousands(number: usize) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -43,7 +43,7 @@ pub fn format_thousands(number: usize) -> String {
     out
 }
 
-/// A number of things whose name takes an s: `1 note`, `2 notes`.
+/// Formats a count with a noun whose plural adds an s: `1 note`, `2 notes`.
 pub fn counted(number: usize, thing: &str) -> String {
     format!("{} {thing}{}", format_thousands(number), if number == 1 { "" } else { "s" })
 }

@@ -15,7 +15,7 @@ const fn rgb([red, green, blue]: Rgb) -> Color32 {
     Color32::from_rgb(red, green, blue)
 }
 
-/// The colours of one theme.
+/// Colors of a theme.
 #[derive(Debug)]
 pub struct ThemeColors {
     /// Background of pages.
@@ -32,11 +32,11 @@ pub struct ThemeColors {
     pub line: Color32,
     /// Links, focus, the caret.
     pub accent: Color32,
-    /// Behind what is selected.
+    /// Background of selections.
     pub accent_ground: Color32,
-    /// Behind what was found.
+    /// Background of search matches.
     pub mark: Color32,
-    /// Behind the one that was gone to, which has a line around it, too.
+    /// Background of the current search match, which is also outlined.
     pub mark_strong: Color32,
     /// Success.
     pub ok: Color32,
@@ -44,19 +44,19 @@ pub struct ThemeColors {
     pub warn: Color32,
     /// Errors.
     pub bad: Color32,
-    /// A step of thought; keywords in code.
+    /// Thinking steps of an agent; keywords in code.
     pub thought: Color32,
-    /// A step of a tool; numbers in code.
+    /// Tool steps of an agent; numbers in code.
     pub tool: Color32,
     /// Background of highlighted text.
     pub lit: Color32,
-    /// Behind a line that is gone.
+    /// Background of a removed line.
     pub gone: Color32,
-    /// Behind its words that are gone.
+    /// Background of removed words in a line.
     pub gone_strong: Color32,
-    /// Behind a line that came.
+    /// Background of an added line.
     pub come: Color32,
-    /// Behind its words that came.
+    /// Background of added words in a line.
     pub come_strong: Color32,
 }
 
@@ -108,7 +108,7 @@ pub const DARK: ThemeColors = ThemeColors {
     come_strong: Color32::from_rgb(0x24, 0x52, 0x2f),
 };
 
-/// Light, with more contrast.
+/// Colors of the light theme with high contrast.
 pub const LIGHT_HIGH_CONTRAST: ThemeColors = ThemeColors {
     paper: Color32::from_rgb(0xff, 0xff, 0xff),
     raised: Color32::from_rgb(0xff, 0xff, 0xff),
@@ -132,7 +132,7 @@ pub const LIGHT_HIGH_CONTRAST: ThemeColors = ThemeColors {
     come_strong: Color32::from_rgb(0xa6, 0xe3, 0xb2),
 };
 
-/// Dark, with more contrast.
+/// Colors of the dark theme with high contrast.
 pub const DARK_HIGH_CONTRAST: ThemeColors = ThemeColors {
     paper: Color32::from_rgb(0x00, 0x00, 0x00),
     raised: Color32::from_rgb(0x0c, 0x0d, 0x10),
@@ -157,7 +157,8 @@ pub const DARK_HIGH_CONTRAST: ThemeColors = ThemeColors {
 };
 
 thread_local! {
-    /// The user's appearance settings: high contrast, text size of notes, reduced motion. One thread draws.
+    /// The user's appearance settings: high contrast, text size of notes, reduced motion. Thread-local, since only one
+    /// thread draws.
     static APPEARANCE: Cell<(bool, f32, bool)> = const { Cell::new((false, 1.0, false)) };
 }
 
@@ -167,12 +168,12 @@ pub fn text_scale() -> f32 {
 }
 
 impl ThemeColors {
-    /// The colours in use.
+    /// Returns the colors of the current theme.
     pub fn of(ui: &egui::Ui) -> &'static ThemeColors {
         ThemeColors::for_dark_mode(ui.visuals().dark_mode)
     }
 
-    /// The colours of the dark theme, or of the light one.
+    /// Returns the colors of the dark or the light theme.
     pub fn for_dark_mode(dark: bool) -> &'static ThemeColors {
         match (dark, APPEARANCE.get().0) {
             (false, false) => &LIGHT,
@@ -182,13 +183,14 @@ impl ThemeColors {
         }
     }
 
-    /// Returns the color of another person at a note: the same for the same name, which is shown next to it.
+    /// Returns the color of another person at a note. The same name, which is shown next to it, always has the same
+    /// color.
     pub fn person_color(&self, name: &str) -> Color32 {
         let all = [self.tool, self.thought, self.warn, self.ok, self.bad];
         all[name.bytes().fold(0, |sum, byte| sum * 31 % 101 + usize::from(byte)) % all.len()]
     }
 
-    /// The colour of a kind of callout.
+    /// Returns the color of a kind of callout.
     pub fn callout_color(&self, kind: CalloutKind) -> Color32 {
         match kind {
             CalloutKind::Note => self.accent,
@@ -212,7 +214,7 @@ impl ThemeColors {
         }
     }
 
-    /// The colours for what is typeset: diagrams, pages.
+    /// Returns the colors for typeset content: diagrams and pages.
     pub fn tints(&self) -> ThemeTints {
         let rgb = |colour: Color32| [colour.r(), colour.g(), colour.b()];
         ThemeTints {
@@ -233,37 +235,37 @@ impl ThemeColors {
         }
     }
 
-    /// Behind what the pointer is over: half way from the ground to the hairline.
+    /// Returns the background of a hovered control: about halfway between its background and the line color.
     pub fn hover_color(&self, ground: Color32) -> Color32 {
         ground.lerp_to_gamma(self.line, 0.55)
     }
 }
 
-/// Distances in points; no other is used.
+/// Spacing scale in points; no other distances are used.
 pub mod space {
-    /// The smallest step of the scale.
+    /// Smallest step of the scale.
     pub const XS: f32 = 4.0;
-    /// The second step, twice the first.
+    /// Second step, twice the first.
     pub const S: f32 = 8.0;
-    /// The third step.
+    /// Third step.
     pub const M: f32 = 12.0;
-    /// The fourth step; a quote is indented by it.
+    /// Fourth step; indentation of a quote.
     pub const L: f32 = 16.0;
-    /// The fifth step; a list item is indented by it.
+    /// Fifth step; indentation of a list item.
     pub const XL: f32 = 24.0;
-    /// The sixth step.
+    /// Sixth step.
     pub const XXL: f32 = 32.0;
-    /// The largest step.
+    /// Largest step.
     pub const XXXL: f32 = 48.0;
 }
 
 /// Widths and heights in points.
 pub mod size {
-    /// The note's column, at most.
+    /// Maximum width of a note's column.
     pub const NOTE_COLUMN_WIDTH: f32 = 720.0;
-    /// Tables and outputs may break out to this.
+    /// Maximum width of tables and outputs that extend beyond the column.
     pub const WIDE_BLOCK_WIDTH: f32 = 1040.0;
-    /// The strip above the note.
+    /// Height of the toolbar above the note.
     pub const TOOLBAR_HEIGHT: f32 = 36.0;
     /// Width of the rail at the left edge.
     pub const ACTIVITY_RAIL_WIDTH: f32 = 44.0;
@@ -273,11 +275,11 @@ pub mod size {
     pub const PALETTE_WIDTH: f32 = 640.0;
     /// Width of a dialog.
     pub const DIALOG_WIDTH: f32 = 480.0;
-    /// What can be clicked is at least this high.
+    /// Minimum height of clickable elements.
     pub const MIN_CLICK_HEIGHT: f32 = 28.0;
-    /// The gutter at the left of a cell.
+    /// Width of the gutter at the left of a cell.
     pub const CELL_GUTTER_WIDTH: f32 = 20.0;
-    /// The ring around what has the focus.
+    /// Width of the focus ring.
     pub const FOCUS_RING_WIDTH: f32 = 2.0;
     /// Size of an icon next to text.
     pub const ICON_SIZE: f32 = 16.0;
@@ -285,22 +287,22 @@ pub mod size {
 
 /// Corner radius of controls.
 pub const CONTROL_CORNER: CornerRadius = CornerRadius::same(6);
-/// Corners of cards and what floats.
+/// Corner radius of cards and popups.
 pub const CARD_CORNER: CornerRadius = CornerRadius::same(10);
 
-/// Lines of output before they fold.
+/// Number of output lines beyond which an output is collapsed.
 pub const MAX_UNFOLDED_OUTPUT_LINES: usize = 24;
 
-/// One step of the type scale: a font and the height of its line.
+/// A step of the type scale: a font and its line height.
 #[derive(Clone, Debug)]
 pub struct TypeStyle {
     /// The font and its size in points.
     pub font: FontId,
-    /// The height of a line.
+    /// Line height in points.
     pub line: f32,
 }
 
-/// Which cut of Inter.
+/// Font styles of Inter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InterCut {
     /// Upright, weight 400.
@@ -331,27 +333,27 @@ fn named_family(name: &'static str) -> FontFamily {
     FontFamily::Name(Arc::from(name))
 }
 
-/// Inter in a cut and size.
+/// Returns Inter in a style and size.
 pub fn inter_font(cut: InterCut, points: f32) -> FontId {
     FontId::new(points, cut.family())
 }
 
-/// Body text, 15/24 unless a user wants it larger or smaller.
+/// Body text: 15 points, line height 24, scaled by the user's text size.
 pub fn body() -> TypeStyle {
     TypeStyle { font: inter_font(InterCut::Regular, 15.0 * text_scale()), line: (24.0 * text_scale()).round() }
 }
 
-/// Small text, 13/20.
+/// Small text: 13 points, line height 20.
 pub fn small() -> TypeStyle {
     TypeStyle { font: inter_font(InterCut::Regular, 13.0), line: 20.0 }
 }
 
-/// Style of captions: 12 points, line height 16.
+/// Caption text: 12 points, line height 16.
 pub fn caption() -> TypeStyle {
     TypeStyle { font: inter_font(InterCut::Regular, 12.0), line: 16.0 }
 }
 
-/// A heading of level 1 to 6. From 4 on they differ by weight and colour, not by size.
+/// Heading of level 1 to 6. Levels from 4 on differ by weight and color rather than size.
 pub fn heading(level: u8) -> TypeStyle {
     let (points, line) = match level {
         1 => (28.0, 36.0),
@@ -362,12 +364,12 @@ pub fn heading(level: u8) -> TypeStyle {
     TypeStyle { font: inter_font(InterCut::SemiBold, points * text_scale()), line: (line * text_scale()).round() }
 }
 
-/// Code, 13.5/21.
+/// Code: 13.5 points, line height 21.
 pub fn code() -> TypeStyle {
     TypeStyle { font: FontId::new(13.5 * text_scale(), FontFamily::Monospace), line: (21.0 * text_scale()).round() }
 }
 
-/// Whether a font is the one of code.
+/// Returns whether a font is the code font.
 pub fn is_mono(font: &FontId) -> bool {
     match &font.family {
         FontFamily::Monospace => true,
@@ -376,22 +378,22 @@ pub fn is_mono(font: &FontId) -> bool {
     }
 }
 
-/// Code set slanted, for comments.
+/// Returns the italic code font, for comments.
 pub fn code_italic_font() -> FontId {
     FontId::new(13.5 * text_scale(), named_family("mono italic"))
 }
 
-/// Figures of equal width, for timings and tables.
+/// Returns a font with tabular figures, for durations and tables.
 pub fn tabular_font(points: f32) -> FontId {
     FontId::new(points, named_family("tabular"))
 }
 
-/// An icon of `icons.rs`.
+/// Returns the icon font of `icons.rs`.
 pub fn icon_font(points: f32) -> FontId {
     FontId::new(points, named_family("icons"))
 }
 
-/// The fonts that the binary carries, in front of those that the toolkit brings for rare characters.
+/// Returns the bundled fonts, which take precedence over egui's own fonts for rare characters.
 fn font_definitions() -> FontDefinitions {
     let mut fonts = FontDefinitions::default();
     let rest: Vec<String> =
@@ -423,16 +425,16 @@ fn font_definitions() -> FontDefinitions {
     fonts
 }
 
-/// Gives the window its fonts and both themes; once, at the start.
+/// Installs the fonts and both themes. Call this once at startup.
 pub fn install_theme(ctx: &egui::Context) {
     ctx.set_fonts(font_definitions());
     set_styles(ctx, false);
     ctx.options_mut(|options| {
         options.fallback_theme = egui::Theme::Light;
-        // The command table has keys for these, and closing must save first.
+        // The command table has keys for these, and the program must save before it closes.
         options.zoom_with_keyboard = false;
         options.quit_shortcuts.clear();
-        // A press puts the caret into a row; letting go must not take the keyboard away from it again.
+        // A press places the caret in a row; releasing the button must not take the focus away again.
         options.input_options.surrender_focus_on = egui::SurrenderFocusOn::Presses;
     });
 }
@@ -461,7 +463,7 @@ pub fn apply_settings(ctx: &egui::Context, settings: &Settings) {
 fn set_styles(ctx: &egui::Context, calm: bool) {
     for (theme, dark) in [(egui::Theme::Light, false), (egui::Theme::Dark, true)] {
         ctx.style_mut_of(theme, |old| {
-            // How glyphs are drawn stays: else all that was laid out would be out of date.
+            // Glyph rendering options are kept, since otherwise all laid-out text would be outdated.
             let options = old.visuals.text_options;
             *old = egui_style(dark);
             old.visuals.text_options = options;
@@ -523,7 +525,7 @@ fn egui_visuals(colours: &ThemeColors, dark: bool) -> egui::Visuals {
     visuals.window_shadow = floating_shadow(dark);
     visuals.popup_shadow = floating_shadow(dark);
     visuals.selection.bg_fill = colours.accent_ground;
-    // Also the colour of selected text; fields with a frame take the accent for its ring.
+    // Also the color of selected text; framed fields use the accent color for their ring.
     visuals.selection.stroke = Stroke::new(size::FOCUS_RING_WIDTH, colours.ink);
     visuals.text_cursor.stroke = Stroke::new(2.0, colours.accent);
     visuals.interact_cursor = Some(egui::CursorIcon::PointingHand);
@@ -545,7 +547,7 @@ fn egui_visuals(colours: &ThemeColors, dark: bool) -> egui::Visuals {
         state.expansion = 0.0;
     }
     widgets.noninteractive.bg_stroke = Stroke::new(1.0, colours.line);
-    // What has the keyboard counts as active.
+    // A focused widget counts as active.
     widgets.active.bg_stroke = Stroke::new(size::FOCUS_RING_WIDTH, colours.accent);
     visuals
 }
@@ -584,8 +586,8 @@ mod tests {
                     assert!(found >= least, "{text:?} on {ground:?}: {found}");
                 }
             }
-            // Links, code and marks too may be selected, found, highlighted, gone or new: at least what WCAG asks for
-            // as AA. Words that differ are compared as plain text.
+            // Links, code and marks may also be selected, found, highlighted, removed or added: at least the AA level
+            // of WCAG. Differing words are compared with plain text.
             let marked = [colours.accent_ground, colours.mark, colours.mark_strong, colours.lit];
             for ground in marked.into_iter().chain([colours.gone, colours.come]) {
                 for text in texts.into_iter().chain([colours.thought, colours.tool]) {

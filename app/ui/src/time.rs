@@ -1,16 +1,16 @@
-//! Points in time as one says them.
+//! Formatting of dates and times in the window.
 
 use anyhow::anyhow;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-/// The moment on the clock here; none for the time before the first edit.
+/// Returns a time in the system's time zone; `None` for 0, the time before the first edit.
 pub fn zoned(seconds: i64) -> Option<Zoned> {
     (seconds != 0).then(|| Timestamp::from_second(seconds).ok().map(|time| time.to_zoned(TimeZone::system())))?
 }
 
-/// A day as one says it.
+/// Formats a day relative to today: a word or weekday for the last week, otherwise a date.
 pub fn day_words(date: Date, today: Date) -> String {
     let written = |format: &str| date.strftime(format).to_string();
     match (today - date).get_days() {
@@ -22,7 +22,7 @@ pub fn day_words(date: Date, today: Date) -> String {
     }
 }
 
-/// A point in time as one says it.
+/// Formats a time as a relative day and the time of day.
 pub fn when(seconds: i64) -> String {
     zoned(seconds).map_or_else(
         || "Before the first edit".to_owned(),

@@ -1,4 +1,4 @@
-//! Short words at the lower right: what was refused, and what happened elsewhere. They go by themselves.
+//! Toasts at the lower right: short messages about rejections and remote events. They disappear by themselves.
 
 use super::widgets::{floating_frame, set_accessible_name};
 use crate::theme::{self, ThemeColors, space};
@@ -7,17 +7,17 @@ use egui::accesskit::Role;
 use egui::{Align2, Area, Id, Order, Sense, vec2};
 use engine::commands::CommandId;
 
-/// How long one stays, in seconds.
+/// How long a toast is shown, in seconds.
 const TOAST_SECONDS: f64 = 4.0;
-/// Additional time that a toast with an action stays.
+/// Additional time for a toast with an action, in seconds.
 const ACTION_TOAST_SECONDS: f64 = 8.0;
-/// How many are kept.
+/// Maximum number of toasts.
 const MAX_TOASTS: usize = 4;
 
 struct Toast {
     text: String,
     since: Option<f64>,
-    /// A word to click, and the command of the table that it means.
+    /// The label of an action, and its command from the command table.
     offer: Option<(&'static str, CommandId)>,
 }
 
@@ -34,20 +34,20 @@ pub struct ToastStack {
 }
 
 impl ToastStack {
-    /// Adds one, unless it says what the last one says.
+    /// Adds a toast. If one with the same text is visible, it's shown for longer instead.
     pub fn show_message(&mut self, text: impl Into<String>) {
         self.add(text.into(), None);
     }
 
-    /// Adds one with a word to click that means a command of the table.
+    /// Adds a toast with an action that runs a command from the command table.
     pub fn show_with_action(&mut self, text: impl Into<String>, word: &'static str, command: CommandId) {
         self.add(text.into(), Some((word, command)));
     }
 
     fn add(&mut self, text: String, offer: Option<(&'static str, CommandId)>) {
-        // It may quote a file's name, or what a server said.
+        // The text may quote a file name or a server's message.
         let text = text::untrusted_text::escape_block(&text).into_owned();
-        // A command such as “Undo” means what happened last: an older message no longer offers it.
+        // A command such as “Undo” refers to the latest action, so older messages no longer offer it.
         for old in &mut self.all {
             old.offer = old.offer.filter(|(_, known)| offer.is_none_or(|(_, command)| *known != command));
         }
@@ -60,7 +60,7 @@ impl ToastStack {
         }
     }
 
-    /// Draws them and lets go of the old ones. Gives the command that was chosen.
+    /// Draws the toasts, and removes expired ones. Returns the command that was chosen.
     pub fn show(&mut self, ctx: &egui::Context, colours: &'static ThemeColors, dark: bool) -> Option<CommandId> {
         if self.all.is_empty() {
             return None;

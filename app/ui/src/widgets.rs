@@ -1,11 +1,11 @@
-//! The controls of the window. Each has an accessible name, a focus ring and a sufficient hit area.
+//! Controls of the window. Each has an accessible name, a focus ring and a sufficient hit area.
 
 use crate::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, CornerRadius, Rect, Response, Sense, Stroke, StrokeKind, Ui, Vec2, WidgetInfo, vec2};
 
-/// The ring around what has the focus.
+/// Paints the ring around a focused control.
 pub fn paint_focus_ring(ui: &Ui, response: &Response, corner: CornerRadius) {
     if response.has_focus() {
         let stroke = Stroke::new(size::FOCUS_RING_WIDTH, ThemeColors::of(ui).accent);
@@ -26,7 +26,7 @@ pub fn icon_button(ui: &mut Ui, icon: &str, name: &str, key: Option<&str>) -> Re
     response.on_hover_text(text::untrusted_text::escape_block(&hint).into_owned())
 }
 
-/// A button that is words, set flat; `lead` is the one that a dialog is for.
+/// Draws a flat text button; `lead` marks the primary button of a dialog.
 pub fn text_button(ui: &mut Ui, text: &str, lead: bool) -> Response {
     let colours = ThemeColors::of(ui);
     let style = theme::small();
@@ -50,7 +50,7 @@ pub fn text_button(ui: &mut Ui, text: &str, lead: bool) -> Response {
     response
 }
 
-/// A button that is a small word in the accent's colour.
+/// Draws a small text button in the accent color.
 pub fn word_button(ui: &mut Ui, rect: Rect, id: egui::Id, text: &str, name: &str) -> Response {
     let response = ui.interact(rect, id, Sense::click());
     let colours = ThemeColors::of(ui);
@@ -62,7 +62,7 @@ pub fn word_button(ui: &mut Ui, rect: Rect, id: egui::Id, text: &str, name: &str
     response
 }
 
-/// The ground of a flat control under the pointer.
+/// Paints the background of a flat control under the pointer.
 pub fn paint_hover_fill(ui: &Ui, response: &Response) {
     if response.hovered() || response.is_pointer_button_down_on() {
         let colours = ThemeColors::of(ui);
@@ -70,7 +70,7 @@ pub fn paint_hover_fill(ui: &Ui, response: &Response) {
     }
 }
 
-/// One of a few that exclude each other, on a ground of its own; whether it was clicked. `name`: for those who listen.
+/// Draws one of several mutually exclusive options. Returns whether it was clicked. `name`: for screen readers.
 pub fn chip_button(ui: &mut Ui, text: &str, name: &str, is: bool, style: &theme::TypeStyle) -> bool {
     let colours = ThemeColors::of(ui);
     let colour = if is { colours.accent } else { colours.ink };
@@ -90,7 +90,7 @@ pub fn chip_button(ui: &mut Ui, text: &str, name: &str, is: bool, style: &theme:
     response.clicked()
 }
 
-/// A small switch with a mark of a few letters. Whether it was clicked.
+/// Draws a small toggle button labeled with a few letters. Returns whether it was clicked.
 pub fn toggle_button(ui: &mut Ui, name: &str, mark: &str, on: bool) -> bool {
     let (rect, response) = ui.allocate_exact_size(vec2(size::MIN_CLICK_HEIGHT, size::MIN_CLICK_HEIGHT), Sense::click());
     let colours = ThemeColors::of(ui);
@@ -107,12 +107,12 @@ pub fn toggle_button(ui: &mut Ui, name: &str, mark: &str, on: bool) -> bool {
     response.on_hover_text(name).clicked()
 }
 
-/// Sets a control's accessible name. Names are often text by others: hidden characters are announced as they're shown.
+/// Sets a control's accessible name. Names are often untrusted text: hidden characters are announced as they're shown.
 pub fn set_accessible_name(response: &Response, role: Role, name: &str) {
     response.widget_info(|| WidgetInfo::labeled(role, true, text::untrusted_text::escape_block(name)));
 }
 
-/// Paints text that's truncated with an ellipsis; returns its width.
+/// Paints text that's truncated with an ellipsis. Returns its width.
 pub fn paint_clipped_text(
     ui: &Ui,
     at: egui::Pos2,
@@ -121,7 +121,7 @@ pub fn paint_clipped_text(
     style: &theme::TypeStyle,
     colour: Color32,
 ) -> f32 {
-    // Names and titles are others' text: what would turn their letters around is seen.
+    // Names and titles are untrusted text: bidirectional control characters are made visible.
     let text = &text::untrusted_text::escape_line(text);
     let mut job = egui::text::LayoutJob::default();
     job.append(text, 0.0, format(style.font.clone(), style.line, colour));
@@ -132,7 +132,7 @@ pub fn paint_clipped_text(
     width
 }
 
-/// A frame for what floats, in these colours.
+/// Returns the frame of popups, in these colors.
 pub fn floating_frame(colours: &ThemeColors, dark: bool) -> egui::Frame {
     egui::Frame::NONE
         .fill(colours.raised)
@@ -141,7 +141,7 @@ pub fn floating_frame(colours: &ThemeColors, dark: bool) -> egui::Frame {
         .shadow(theme::floating_shadow(dark))
 }
 
-/// A text format with a line height.
+/// Returns a text format with a line height.
 pub fn format(font: eframe::egui::FontId, line: f32, colour: eframe::egui::Color32) -> eframe::egui::TextFormat {
     eframe::egui::TextFormat {
         font_id: font,

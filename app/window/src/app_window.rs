@@ -1,4 +1,4 @@
-//! The window's state, and the doors by which the program and its tests reach it.
+//! Window state, and the methods through which the program and its tests use it.
 
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::panels::tree::FileTree;
@@ -31,7 +31,7 @@ use ui::theme;
 /// Maximum time per frame spent on incoming events.
 const MAX_EVENT_PUMP_TIME: Duration = Duration::from_millis(4);
 
-/// The window of Tracebook.
+/// The main window of Tracebook.
 pub struct AppWindow {
     pub(crate) host: HostLink,
     pub(crate) panes: PaneState,
@@ -48,7 +48,7 @@ pub struct AppWindow {
 }
 
 impl AppWindow {
-    /// A window on an open workspace.
+    /// Creates a window on an open workspace.
     pub fn new(ctx: &egui::Context, mut driver: Driver) -> AppWindow {
         theme::install_theme(ctx);
         let unshown_scripts = ui::fallback_fonts::install_fallback_fonts(ctx);
@@ -88,24 +88,24 @@ impl AppWindow {
         }
     }
 
-    /// The state behind the window, for tests.
+    /// Returns the session behind the window, for tests.
     pub fn session(&self) -> &engine::Session {
         self.host.session()
     }
 
-    /// Sends a command as a view would; for tests.
+    /// Sends a command as a view would, for tests.
     pub fn send_command(&mut self, command: engine::Command) {
         self.host.send(command, &mut self.notices);
     }
 
-    /// Performs a command of the table, as the palette does; for tests and pictures.
+    /// Performs a command of the command table, as the palette does, for tests and screenshots.
     pub fn perform_command(&mut self, ctx: &egui::Context, id: CommandId) {
         if let Some(what) = commands::window_command(id) {
             self.run_command(ctx, what);
         }
     }
 
-    /// The commands that ran since this was asked last, at most the last eight; for tests.
+    /// Returns the commands that ran since the last call, at most the last eight, for tests.
     pub fn take_ran(&mut self) -> Vec<CommandId> {
         let id = |what: commands::WindowCommand| {
             commands::available_commands().find(|info| commands::window_command(info.id) == Some(what))
@@ -113,30 +113,30 @@ impl AppWindow {
         self.input.command_log.drain(..).filter_map(id).map(|info| info.id).collect()
     }
 
-    /// Shows a note, as a click in the tree does; for tests.
+    /// Shows a note, as a click in the tree does, for tests.
     pub fn show(&mut self, note: DocId) {
         self.panes.open(&mut self.host, &mut self.notices, note);
     }
 
-    /// Saves everything and ends; for windows that no event loop closes.
+    /// Saves everything and closes the workspace, for windows that no event loop closes.
     ///
     /// # Errors
-    /// What could not be saved.
+    /// Returns an error that names what couldn't be saved.
     pub fn close(self) -> anyhow::Result<()> {
         self.host.driver.close()
     }
 
-    /// Where the caret is, in bytes of the open note.
+    /// Returns the caret's byte offset in the open note.
     pub fn caret(&self) -> Option<usize> {
         self.panes.active.editor.caret.map(|caret| caret.at)
     }
 
-    /// All carets, from the top of the note: where each is, and where its selection begins; for tests.
+    /// Returns all carets in document order, each as its offset and the offset of its selection's other end, for tests.
     pub fn carets(&self) -> Vec<(usize, usize)> {
         self.panes.carets()
     }
 
-    /// Puts carets there, with their selections; for tests.
+    /// Places carets with their selections, each as offset and selection anchor, for tests.
     pub fn place_carets(&mut self, carets: &[(usize, usize)]) {
         self.panes.active.editor.end_editing();
         if let [(at, anchor), rest @ ..] = carets {
@@ -146,17 +146,17 @@ impl AppWindow {
         }
     }
 
-    /// Puts the caret there, as a click would; for tests.
+    /// Places the caret at a byte offset, as a click would, for tests.
     pub fn place_caret(&mut self, at: usize) {
         self.panes.active.editor.place_caret(at);
     }
 
-    /// The note that is shown.
+    /// Returns the visible note.
     pub fn note(&self) -> Option<DocId> {
         self.panes.active.note
     }
 
-    /// Says in the title which note is open.
+    /// Updates the window title with the name of the open note.
     pub(crate) fn update_title(&mut self, ctx: &egui::Context) {
         let place = self.panes.active.note.and_then(|note| self.host.session().locate_file(note));
         let name = place.map(|(_, path)| shown_name(path.rsplit('/').next().unwrap_or(path)).to_owned());
@@ -172,7 +172,7 @@ impl AppWindow {
 }
 
 impl HostLink {
-    /// Takes in what happened elsewhere.
+    /// Processes incoming engine events, and follows a requested close.
     pub(crate) fn pump(&mut self, notices: &mut NoticeState, shutdown: &mut ShutdownState, ctx: &egui::Context) {
         self.driver.pump(MAX_EVENT_PUMP_TIME);
         if self.driver.is_closing() && matches!(shutdown, ShutdownState::No) {
@@ -207,39 +207,39 @@ impl AppWindow {
             .flatten()
     }
 
-    /// From now on HTML is pasted as Markdown, as far as this clipboard has some.
+    /// Sets how the clipboard is read; its HTML, if any, is then pasted as Markdown.
     pub fn read_clipboard(&mut self, read: fn() -> Option<ClipboardContent>) {
         self.input.pasting.read = Some(read);
     }
 
-    /// From now on **Browse…** shows this chooser.
+    /// Sets the folder chooser that **Browse…** shows.
     pub fn use_folder_chooser(&mut self, chooser: FolderChooser) {
         self.host.folder_chooser = Some(chooser);
     }
 
-    /// From now on **Print…** calls this.
+    /// Sets the function that **Print…** calls.
     pub fn use_pdf_printer(&mut self, printer: PdfPrinter) {
         self.host.pdf_printer = Some(printer);
     }
 
-    /// From now on **Open in default app** and **Show in folder** call this.
+    /// Sets the function that **Open in default app** and **Show in folder** call.
     pub fn use_file_opener(&mut self, opener: FileOpener) {
         self.host.file_opener = Some(opener);
     }
 
-    /// From now on **Set up Python…** starts its programs with these variables; for tests.
+    /// Sets the environment variables for the programs that **Set up Python…** starts, for tests.
     pub fn use_setup_variables(&mut self, variables: Vec<(String, OsString)>) {
         self.host.setup_variables = variables;
     }
 
-    /// From now on the science pack is this one; for tests.
+    /// Replaces the science pack, for tests.
     pub fn use_science_pack(&mut self, pack: host::science_pack::SciencePack) {
         self.host.science = pack;
     }
 
-    /// Opens a folder as a volume, or the folder of a file and the file in it, as the command line asks for.
+    /// Opens a path from the command line: a folder as a volume, or a file's folder as a volume and the file in it.
     pub fn open_path(&mut self, ctx: &egui::Context, path: PathBuf) {
-        // Until it is open, no other note takes its place.
+        // Keeps other notes from being shown until the path is open.
         self.panes.has_chosen_note = true;
         let (tell, wake) = (self.jobs.named_paths.0.clone(), ctx.clone());
         std::thread::spawn(move || {
@@ -248,7 +248,7 @@ impl AppWindow {
         });
     }
 
-    /// How many figures of the note that is shown are drawn.
+    /// Returns the number of drawn figures in the visible note.
     pub fn figures(&self) -> usize {
         self.panes.active.page.cells.figures.drawn_count()
     }

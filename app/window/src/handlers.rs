@@ -1,4 +1,4 @@
-//! What commands of the table do, by subject.
+//! Implementations of the commands in the command table, by subject.
 
 pub(crate) mod agent_commands;
 pub(crate) mod attachments;

@@ -1,5 +1,7 @@
-//! The window: tree, note, panel, status line, palette. It reads the session and sends commands; it opens no file, asks
-//! no network, changes no state of its own accord, and never waits while it draws.
+//! The window of Tracebook: tree, note, panels, status bar and palette.
+//!
+//! It reads the session and sends commands. It opens no files, makes no network requests, changes no state on its own,
+//! and never blocks while it draws.
 
 mod app_window;
 mod handlers;
@@ -68,19 +70,19 @@ impl eframe::App for AppWindow {
         self.notices.report_unshown_scripts();
         self.panes.report_clean_run(&self.host, &mut self.notices);
         self.prefs.save_window_state(&mut self.host, &mut self.panes, &mut self.dock, &mut self.notices, &ctx);
-        // At the end, so that nothing of this frame is laid out with the glyphs of the next.
+        // Applied last, so that nothing in this frame is laid out with the next frame's glyphs.
         self.prefs.apply(&ctx);
         self.update_title(&ctx);
         self.frame_log.end();
     }
 }
 
-/// A window in eframe's event loop, until it is closed.
+/// A window in eframe's event loop, until it's closed.
 struct RunningWindow<F> {
     window: Option<AppWindow>,
     /// Called after the first frame.
     first_frame: Option<F>,
-    /// What could not be saved at the end.
+    /// The error if something couldn't be saved when the window closed.
     left_behind: Arc<Mutex<Option<anyhow::Error>>>,
 }
 
@@ -110,13 +112,13 @@ impl<F: FnOnce()> eframe::App for RunningWindow<F> {
     }
 }
 
-/// Opens the window, with a folder or file if `path` names one, and returns when it is closed and all is saved.
-/// `first_frame` is called once, after the first
-/// frame.
+/// Opens the window, and returns when it's closed and everything is saved.
+///
+/// If `path` names a folder or file, the window opens with it. `first_frame` is called once, after the first frame.
 ///
 /// # Errors
-/// A sentence: there is no display, something that a window needs at run time is missing, or something could not be
-/// saved at the end.
+/// Returns an error with a message for the user if there's no display, if something that a window needs at run time is
+/// missing, or if something couldn't be saved at the end.
 pub fn run(driver: Driver, path: Option<PathBuf>, first_frame: impl FnOnce() + 'static) -> anyhow::Result<()> {
     let has_display =
         ["DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"].iter().any(|name| std::env::var_os(name).is_some());
@@ -162,9 +164,9 @@ pub fn run(driver: Driver, path: Option<PathBuf>, first_frame: impl FnOnce() + '
     left.map_or(Ok(()), Err)
 }
 
-/// The program's icon, as packages install it.
+/// Returns the program's icon, the same one that packages install.
 fn window_icon() -> egui::IconData {
-    // The bytes are in the program, so a window without an icon would be a mistake of the build, not a reason to fail.
+    // The bytes are embedded, so a failure to decode them would be a mistake in the build, and no reason not to start.
     eframe::icon_data::from_png_bytes(include_bytes!("../../../assets/icon/tracebook-64.png")).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! What floats above the rest: palette, search, settings, dialogs, menus and cards.
+//! Overlays above the rest of the window: palette, search, settings, dialogs, menus and cards.
 
 pub(crate) mod code_completion;
 pub(crate) mod command_aliases;

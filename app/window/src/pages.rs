@@ -1,4 +1,4 @@
-//! Pages that are shown instead of a note.
+//! Pages that are shown in place of a note.
 
 pub(crate) mod agenda;
 pub(crate) mod graph;

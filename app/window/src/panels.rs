@@ -1,4 +1,4 @@
-//! The side panels: file tree, outline, backlinks, variables.
+//! The side panels: file tree, outline, backlinks, search, tags and variables.
 
 pub(crate) mod backlinks_panel;
 pub(crate) mod exact_panel;

@@ -1,4 +1,4 @@
-//! The frame around notes: keys and commands, panes and tabs, status bar, clipboard, shutdown.
+//! The window around the notes: keys and commands, panes and tabs, status bar, clipboard, shutdown.
 
 pub(crate) mod activity_rail;
 pub(crate) mod background_jobs;

@@ -1,58 +1,59 @@
-//! Agents as Markdown files: front matter that says who it is and which tools it has, and its prompt.
+//! Agent definitions: Markdown files with the agent's name and tools in the front matter, and its prompt as the text.
 
 use crate::tool_spec::ToolSpec;
 use serde::Deserialize;
 
-/// An agent's front matter.
+/// Definition of an agent: the front matter of its file, and its prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct AgentDefinition {
-    /// Its name, by which it is called with `@`.
+    /// The agent's name, which a mention uses after `@`.
     pub name: String,
     /// When to use the agent, in one sentence.
     pub description: String,
-    /// The tools that it has; `None`: all.
+    /// Names of the tools that the agent may use; `None` allows all.
     pub tools: Option<Vec<String>>,
-    /// Words of goals that are for it, small letters; of longer ones their beginnings are enough.
+    /// Lowercase words of goals that this agent handles. The beginning of a longer word is enough.
     pub when: Vec<String>,
     /// Instructions for the model.
     #[serde(skip)]
     pub prompt: String,
-    /// Path of its file: in its volume if a project provides it, otherwise on this machine. `None` for built-in agents.
+    /// Path of the file: in the volume for a project's agent, otherwise on this machine. `None` for built-in agents.
     #[serde(skip)]
     pub path: Option<String>,
 }
 
-/// The agent that a button of a generated view is: it calls one tool, and no model.
+/// Name of the agent behind a button of a generated view. It calls one tool and no model.
 pub const BUTTON_AGENT: &str = "button";
-/// System prompt of the model that summarizes.
+/// System prompt of the model that writes summaries.
 pub const SUMMARY_AGENT_PROMPT: &str = system::SUMMARY_PROMPT;
 
-/// Why a text defines no agent.
+/// Why a text isn't a valid agent definition.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentDefinitionError {
-    /// It has no front matter.
+    /// The text has no front matter.
     #[error("an agent's file begins with front matter, between two lines ---")]
     NoFrontMatter,
-    /// Its front matter has no end.
+    /// The front matter has no closing `---` line.
     #[error("the front matter has no end: a line ---")]
     OpenFrontMatter,
-    /// Its front matter isn't YAML of the expected form.
+    /// The front matter isn't YAML of the expected form.
     #[error("the front matter cannot be read: {0}")]
     FrontMatter(#[from] serde_saphyr::Error),
-    /// The agent has no name.
+    /// The front matter has no name.
     #[error("the front matter gives the agent no name")]
     NoName,
-    /// The agent's name can't be shown in a line.
+    /// The name is longer than 60 characters or contains control characters, so it doesn't fit on a line.
     #[error("the agent's name is longer than 60 characters, or has more than one line")]
     LongName,
 }
 
 impl AgentDefinition {
-    /// Reads a definition.
+    /// Parses an agent definition from the text of its file.
     ///
     /// # Errors
-    /// There is no front matter, or it cannot be read.
+    /// Returns an [`AgentDefinitionError`] if the front matter is missing or invalid, or its name is missing or too
+    /// long.
     pub fn parse(text: &str) -> Result<AgentDefinition, AgentDefinitionError> {
         let rest = text.strip_prefix("---\n").ok_or(AgentDefinitionError::NoFrontMatter)?;
         let (front, prompt) = rest.split_once("\n---\n").ok_or(AgentDefinitionError::OpenFrontMatter)?;
@@ -67,7 +68,7 @@ impl AgentDefinition {
         Ok(definition)
     }
 
-    /// Those of these tools that it has.
+    /// Returns those of `tools` that the agent may use.
     pub fn allowed_tools(&self, tools: Vec<ToolSpec>) -> Vec<ToolSpec> {
         match &self.tools {
             None => tools,
@@ -77,20 +78,21 @@ impl AgentDefinition {
 
     /// Returns the system prompt: who the agent is, and its context.
     pub fn build_prompt(&self, surroundings: &str) -> String {
-        // Nothing of fenced calls: a small model that reads of them writes half of one and half of a native one.
+        // Fenced calls aren't mentioned here: a small model that reads about them writes a mix of a fenced and a native
+        // call.
         format!("{}\n\n{surroundings}", self.prompt)
     }
 }
 
-/// Agents that come with the program and are for those who write programs.
+/// Names of built-in agents for software developers.
 const DEVELOPER_AGENTS: [&str; 5] = ["backend", "devops", "frontend", "qa", "security"];
 
-/// Whether an agent that comes with the program is for those who write programs.
+/// Returns whether this is the name of a built-in agent for software developers.
 pub fn is_developer_agent(name: &str) -> bool {
     DEVELOPER_AGENTS.contains(&name)
 }
 
-/// The agents that come with the program.
+/// Returns the built-in agents.
 pub fn built_in() -> Vec<AgentDefinition> {
     system::BUILT_IN_AGENTS
         .iter()
@@ -98,7 +100,7 @@ pub fn built_in() -> Vec<AgentDefinition> {
         .collect()
 }
 
-/// The agent of this name, the user's own before those that come with the program; the assistant where there is none.
+/// Returns the agent with this name. The user's own agents win over built-in ones; the assistant is the fallback.
 pub fn find(name: &str, own: &[AgentDefinition]) -> AgentDefinition {
     if let Some(agent) = own.iter().find(|agent| agent.name == name) {
         return agent.clone();

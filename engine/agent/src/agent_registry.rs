@@ -1,31 +1,31 @@
-//! The agents of a project: definitions in `components/agents`, and Python classes in `agents`. They come with the
-//! volume, perhaps from another person, so none may take the name of a built-in or user's agent, and none gets more
-//! rights than any other.
+//! The agents of a project: Markdown definitions in `components/agents`, and Python classes in `agents`. They come with
+//! the volume and may be written by another person. So none may take the name of a built-in or user's agent, and none
+//! gets more rights than any other.
 
 use crate::agent_definition::AgentDefinition;
 use ruff_python_ast::{Expr, Mod, Stmt};
 use ruff_python_parser::{Mode, ParseOptions, parse};
 use store::BlobHash;
 
-/// Folder of definitions in a volume or a project.
+/// Folder of agent definitions in a volume or a project.
 pub const AGENT_DEFINITIONS_FOLDER: &str = "components/agents";
-/// Folder of Python agents.
+/// Folder of Python agents in a volume or a project.
 pub const PYTHON_AGENTS_FOLDER: &str = "agents";
 /// Maximum size of an agent's file in bytes.
 pub const MAX_AGENT_FILE_BYTES: usize = 64 << 10;
-/// Maximum number of agents of each kind.
+/// Maximum number of agents of each kind (Markdown and Python).
 const MAX_PROJECT_AGENTS: usize = 100;
 /// Stack size for parsing deeply nested Python, in bytes.
 const PYTHON_PARSER_STACK_BYTES: usize = 128 << 20;
 
-/// An agent in Python: `class X: def execute(self, task)`.
+/// An agent written in Python: `class X: def execute(self, task)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PythonAgent {
-    /// Name of its class.
+    /// Name of the Python class.
     pub class: String,
-    /// Path of its file.
+    /// Path of the file in the volume.
     pub path: String,
-    /// Its own description.
+    /// The docstring of the class, or of the module if the class has none.
     pub description: String,
     /// The file's source code.
     pub code: String,
@@ -38,7 +38,7 @@ pub struct AgentRegistry {
     pub definitions: Vec<AgentDefinition>,
     /// Agents defined in Python files.
     pub python: Vec<PythonAgent>,
-    /// Files that can't be read, with the reasons.
+    /// Files that can't be read, each with its reason.
     pub problems: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ fn path_in_project(path: &str) -> &str {
     path.strip_prefix("projects/").and_then(|rest| rest.split_once('/')).map_or(path, |(_, rest)| rest)
 }
 
-/// Whether a file may hold an agent.
+/// Returns whether a file, by its path, may define an agent.
 pub fn is_agent_file(path: &str) -> bool {
     let inside = |folder: &str| {
         let name = path_in_project(path).strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
@@ -64,7 +64,7 @@ fn docstring(body: &[Stmt]) -> Option<String> {
     Some(text.value.to_str().trim().chars().take(2_000).collect())
 }
 
-/// The first class of a file that can execute a task.
+/// Returns the first class of a file that has an `execute` method.
 fn parse_python_agent(path: &str, code: &str) -> Option<PythonAgent> {
     let parsed = parse(code, ParseOptions::from(Mode::Module)).ok()?;
     let Mod::Module(module) = parsed.syntax() else { return None };
@@ -81,21 +81,21 @@ fn parse_python_agent(path: &str, code: &str) -> Option<PythonAgent> {
 }
 
 impl PythonAgent {
-    /// By what a message calls it: its class, or its file's name.
+    /// Returns whether a mention of `name` refers to this agent: the name of its class or of its file, ignoring case.
     fn has_name(&self, name: &str) -> bool {
         let file = self.path.rsplit('/').next().unwrap_or_default().trim_end_matches(".py");
         self.class.eq_ignore_ascii_case(name) || file.eq_ignore_ascii_case(name)
     }
 
-    /// Returns the hash of its code, which approvals refer to.
+    /// Returns the hash of the code, which approvals refer to.
     pub fn hash(&self) -> String {
         BlobHash::of(self.code.as_bytes()).to_string().chars().take(16).collect()
     }
 
-    /// Returns the program that runs a task with it.
+    /// Returns a Python program that runs a task with this agent.
     pub fn task_program(&self, task: &str) -> String {
         let task = serde_json::Value::String(task.to_owned()).to_string();
-        // JSON's escapes of a string are Python's, too.
+        // JSON string escapes are also valid in Python.
         format!(
             "{}\n\nimport json as _json\n_said = {}().execute({task})\nprint(_said if isinstance(_said, str) else \
              _json.dumps(_said, default=str, indent=2))\n",
@@ -105,8 +105,8 @@ impl PythonAgent {
 }
 
 impl AgentRegistry {
-    /// Of these files: path inside the volume, and text. Those of a project come before those of the volume where both
-    /// have a name.
+    /// Reads the agents in `files` (path inside the volume, and text). Of two definitions with the same name, the first
+    /// wins, so a project's files must come before those of the volume.
     pub fn read(files: impl IntoIterator<Item = (String, String)>) -> AgentRegistry {
         let mut crew = AgentRegistry::default();
         for (path, text) in files {
@@ -135,13 +135,14 @@ impl AgentRegistry {
         crew
     }
 
-    /// The agent in Python that a name means.
+    /// Returns the Python agent with this name.
     pub fn find_python_agent(&self, name: &str) -> Option<&PythonAgent> {
         self.python.iter().find(|agent| agent.has_name(name))
     }
 }
 
-/// The agent whose words a goal has, and why, where one fits best: delegation by rules.
+/// Returns the agent whose `when` words match the goal best, and the reason, for rule-based delegation. `None` if
+/// there's no single best match.
 pub fn best_matching_agent<'a>(
     goal: &str,
     agents: impl Iterator<Item = &'a AgentDefinition>,
@@ -150,7 +151,7 @@ pub fn best_matching_agent<'a>(
     let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let mut best: Vec<(usize, &AgentDefinition, Vec<&str>)> = Vec::new();
     for agent in agents {
-        // The beginning of a word is enough for longer ones: `test` fits `tests` and `testing`.
+        // A prefix is enough for longer words: `test` matches `tests` and `testing`.
         let fits = |when: &&String| {
             words.iter().any(|word| *word == when.as_str() || when.len() > 3 && word.starts_with(when.as_str()))
         };
@@ -162,7 +163,7 @@ pub fn best_matching_agent<'a>(
     let most = best.iter().map(|(count, _, _)| *count).max()?;
     best.retain(|(count, _, _)| *count == most);
     match best.as_slice() {
-        // Where two fit alike, a rule does not say.
+        // If two agents match equally well, the rule doesn't decide.
         [(_, agent, shared)] => Some((agent.name.clone(), format!("it speaks of {}", shared.join(", ")))),
         _ => None,
     }

@@ -1,11 +1,11 @@
-//! What a question shows before something is allowed: all that would run, nothing left out.
+//! Text of an approval request: everything that would run, with nothing omitted.
 
 use crate::tool_catalog::BuiltInTool;
 use serde_json::{Map, Value};
 use store::RunApproval;
 use text::untrusted_text;
 
-/// What would be done, on one line; a question of the agent's in its own lines.
+/// Returns the action to approve on one line. A question from the agent keeps its own lines.
 pub fn title(approval: &RunApproval) -> String {
     if BuiltInTool::AskUser.is_named(&approval.tool) {
         return untrusted_text::escape_block(&approval.what).into_owned();
@@ -13,7 +13,7 @@ pub fn title(approval: &RunApproval) -> String {
     untrusted_text::escape_line(&approval.what).into_owned()
 }
 
-/// Returns everything that would run or be sent: the arguments, and code that isn't among them. Escaped for display.
+/// Returns everything that would run or be sent: the arguments, and code that they don't contain. Escaped for display.
 pub fn body(approval: &RunApproval) -> String {
     let mut parts = Vec::new();
     let said = is_shown_in_title(approval);
@@ -31,7 +31,7 @@ pub fn body(approval: &RunApproval) -> String {
     parts.join("\n")
 }
 
-/// What deciding for longer than once would allow, as a sentence; empty: nothing lasting can be decided.
+/// Returns a sentence about what a lasting decision would allow; empty if only a one-time decision is possible.
 pub fn lasting_scope(approval: &RunApproval) -> String {
     match approval.reach.as_str() {
         "" => String::new(),
@@ -39,14 +39,14 @@ pub fn lasting_scope(approval: &RunApproval) -> String {
     }
 }
 
-/// Whether the title holds all of the arguments already.
+/// Returns whether the title already contains all arguments.
 fn is_shown_in_title(approval: &RunApproval) -> bool {
     let only = (approval.arguments.len() == 1).then(|| approval.arguments.values().next()).flatten();
     let only = only.and_then(Value::as_str);
     only.is_some_and(|only| !only.is_empty() && !only.contains('\n') && approval.what.ends_with(only))
 }
 
-/// Arguments, each name with its whole value.
+/// Formats arguments for display: each name with its full value.
 pub fn format_arguments(arguments: &Map<String, Value>) -> String {
     let one = |(key, value): (&String, &Value)| {
         let key = untrusted_text::escape_line(key);

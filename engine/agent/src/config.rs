@@ -1,6 +1,7 @@
 //! The configuration: YAML in the format of `mixos-go.md` (shared/reference), plus rules for the router, cost limits,
-//! MCP servers and hosts. Files are parsed strictly (an unknown key or a value of the wrong type is an error with line
-//! and column), then merged over `system::CONFIG`, which names every key. The host knows where the files are.
+//! MCP servers and hosts. Files are parsed strictly: an unknown key or a value of the wrong type is an error with line
+//! and column. Then they are merged over `system::DEFAULT_CONFIG`, which names every key. The host knows where the
+//! files are.
 
 mod values;
 
@@ -14,14 +15,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 pub use values::is_local;
 
-/// A longer file is refused, in bytes.
+/// Maximum size of a configuration file in bytes.
 const MAX_CONFIG_FILE_BYTES: usize = 1 << 20;
-/// Context size in tokens of an unknown model.
+/// Context size in tokens that is assumed for an unknown model.
 pub const DEFAULT_CONTEXT_TOKENS: u64 = 32_768;
-/// Context size in tokens of Ollama's models unless it was started with another one. It truncates silently beyond it.
+/// Default context size of Ollama's models in tokens. Ollama silently truncates longer input.
 pub const OLLAMA_CONTEXT_TOKENS: u64 = 4_096;
 
-/// The whole of `config.yaml`, with defaults filled in.
+/// The complete `config.yaml`, with defaults filled in.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentConfig {
@@ -31,40 +32,40 @@ pub struct AgentConfig {
     /// Providers, prices and routing of language models.
     #[serde(deserialize_with = "values::section")]
     pub llm: LlmConfig,
-    /// Which provider and model each agent uses.
+    /// Provider of each agent.
     #[serde(deserialize_with = "values::section")]
     pub agents: AgentsConfig,
-    /// What needs the user's word.
+    /// Which tool calls need the user's approval.
     #[serde(deserialize_with = "values::section")]
     pub approval: ApprovalConfig,
-    /// What tools may reach.
+    /// Sandbox and network access of tools.
     #[serde(deserialize_with = "values::section")]
     pub security: SecurityConfig,
-    /// Tools of other programs.
+    /// Tools of other programs, by MCP.
     #[serde(deserialize_with = "values::section")]
     pub mcp: McpConfig,
     /// Settings of memory.
     #[serde(deserialize_with = "values::section")]
     pub memory: MemoryConfig,
-    /// What may be spent.
+    /// Monthly spending limits.
     #[serde(deserialize_with = "values::section")]
     pub budget: BudgetConfig,
-    /// What kernels may use.
+    /// Resource limits of kernels.
     #[serde(deserialize_with = "values::section")]
     pub kernels: KernelsConfig,
-    /// Where newer versions of the program are announced.
+    /// Where the program checks for updates.
     #[serde(deserialize_with = "values::section")]
     pub update: UpdateConfig,
 }
 
-/// What kernels may use.
+/// Resource limits of kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct KernelsConfig {
-    /// Megabytes that the saved states of a note may take.
+    /// Maximum size in megabytes of a note's saved kernel states.
     #[serde(deserialize_with = "values::plain")]
     pub states_budget_mb: u64,
-    /// Megabytes that the saved states of all notes of a workspace may take.
+    /// Maximum size in megabytes of the saved kernel states of all notes in a workspace.
     #[serde(deserialize_with = "values::plain")]
     pub workspace_states_budget_mb: u64,
 }
@@ -75,26 +76,26 @@ impl Default for KernelsConfig {
     }
 }
 
-/// Where newer versions of the program are announced.
+/// Where the program checks for updates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct UpdateConfig {
-    /// The address of a release's `latest.json`; empty: nothing is ever asked.
+    /// URL of a release's `latest.json`. If empty, the program never checks for updates.
     pub url: String,
 }
 
-/// What may be spent in a calendar month, UTC.
+/// Spending limits per calendar month (UTC).
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BudgetConfig {
-    /// US dollars for all runs; `None`: no limit.
+    /// Limit for all runs in US dollars; `None` means no limit.
     #[serde(deserialize_with = "values::dollars")]
     pub month: Option<f64>,
-    /// US dollars for the runs of one project; `None`: no limit.
+    /// Limit for the runs of one project in US dollars; `None` means no limit.
     #[serde(deserialize_with = "values::dollars")]
     pub project: Option<f64>,
-    /// Price in US dollars per million tokens of the embedding endpoint; `None`: from the price list, and free for a
-    /// local one.
+    /// Price of the embedding endpoint in US dollars per million tokens. `None` uses the price list; a local endpoint
+    /// is free.
     #[serde(deserialize_with = "values::dollars")]
     pub embeddings: Option<f64>,
 }
@@ -103,28 +104,28 @@ pub struct BudgetConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MemoryConfig {
-    /// Whether runs that went well become traces, and all become experiences.
+    /// Whether successful runs become traces, and all runs become experiences.
     #[serde(deserialize_with = "values::plain")]
     pub learn: bool,
-    /// Where that is kept; `None`: in a project's folder where runs have kept it there already, else in the workspace.
+    /// Where memory is kept. `None` means the project's folder if runs already keep it there, otherwise the workspace.
     pub place: Option<MemoryPlace>,
 }
 
-/// How many tool calls a run makes at once.
+/// How many tool calls a run makes in parallel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RuntimeProfile {
     /// Runs one tool call at a time.
     Minimal,
-    /// Runs up to four tool calls at once; for most machines.
+    /// Runs up to four tool calls in parallel. Suits most machines.
     #[default]
     Standard,
-    /// Runs up to eight tool calls at once.
+    /// Runs up to eight tool calls in parallel.
     Performance,
 }
 
 impl RuntimeProfile {
-    /// Returns how many tool calls of one turn may run at once.
+    /// Returns how many tool calls of one turn may run in parallel.
     pub fn max_parallel_tools(self) -> usize {
         match self {
             RuntimeProfile::Minimal => 1,
@@ -147,42 +148,42 @@ pub enum LogLevel {
     Debug,
 }
 
-/// How much a run does at once, and what it reports.
+/// Parallelism, default workspace and logging of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RuntimeConfig {
-    /// How many tool calls a run makes at once.
+    /// How many tool calls a run makes in parallel.
     pub profile: RuntimeProfile,
-    /// The workspace that is opened where none is named; empty: the platform's.
+    /// Workspace to open if none is named; empty for the platform's default.
     pub data_dir: String,
-    /// What the command line says on standard error.
+    /// How much the command line reports on standard error.
     pub log_level: LogLevel,
 }
 
-/// Language models and how one is chosen.
+/// Providers of language models, and how one is chosen for a request.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LlmConfig {
-    /// Who is asked where no rule says otherwise.
+    /// Provider to use if no rule applies.
     pub default_provider: String,
-    /// Whether a provider on this machine goes before the default one.
+    /// Whether a provider on this machine is preferred to the default one.
     #[serde(deserialize_with = "values::plain")]
     pub prefer_local: bool,
-    /// US dollars for one session; `None`: no limit.
+    /// Cost limit per session in US dollars; `None` means no limit.
     #[serde(deserialize_with = "values::dollars")]
     pub cost_limit: Option<f64>,
-    /// US dollars for one request; `None`: no limit.
+    /// Cost limit per request in US dollars; `None` means no limit.
     #[serde(deserialize_with = "values::dollars")]
     pub request_cost_limit: Option<f64>,
     /// Providers known to be slower than this, in milliseconds, are skipped if another is available.
     #[serde(deserialize_with = "values::plain")]
     pub latency_target: Option<u64>,
-    /// Who is asked when the chosen one does not answer, in this order.
+    /// Providers to try, in this order, if the chosen one doesn't answer.
     pub fallback: Vec<String>,
     /// Rules that choose a provider by request.
     #[serde(deserialize_with = "values::section")]
     pub rules: Vec<RoutingRule>,
-    /// All of them, by name.
+    /// All providers, by name.
     #[serde(deserialize_with = "values::section")]
     pub providers: BTreeMap<String, ProviderConfig>,
 }
@@ -227,75 +228,75 @@ pub struct ProviderConfig {
     /// Whether the provider may be used; `None` means yes.
     #[serde(deserialize_with = "values::plain")]
     pub enabled: Option<bool>,
-    /// API of the provider; `None`: chosen by its name, or else OpenAI's.
+    /// API protocol of the provider; `None` derives it from the provider's name, with OpenAI's as the fallback.
     pub wire: Option<WireProtocol>,
     /// Base URL; `None` for the provider's public address.
     #[serde(deserialize_with = "values::address")]
     pub base_url: Option<String>,
     /// The model's name at the provider.
     pub model: String,
-    /// Under which name its key is kept, never the key; `None`: it needs none.
+    /// Name under which the API key is stored, never the key itself; `None` if the provider needs no key.
     #[serde(deserialize_with = "values::key")]
     pub api_key: Option<String>,
-    /// Whether it runs on this machine; `None`: whether its address is on it.
+    /// Whether the provider runs on this machine; `None` derives it from the address.
     #[serde(deserialize_with = "values::plain")]
     pub local: Option<bool>,
-    /// Context size in tokens; `None`: from the price list.
+    /// Context size in tokens; `None` uses the price list.
     #[serde(deserialize_with = "values::plain")]
     pub context: Option<u64>,
-    /// Tokens of an answer; `None`: the provider's default.
+    /// Maximum length of an answer in tokens; `None` uses the provider's default.
     #[serde(deserialize_with = "values::plain")]
     pub max_tokens: Option<u32>,
-    /// 0 to 2; `None`: the provider's default.
+    /// Sampling temperature, 0 to 2; `None` uses the provider's default.
     #[serde(deserialize_with = "values::temperature")]
     pub temperature: Option<f64>,
-    /// Price of the model; `None`: from the price list.
+    /// Price of the model; `None` uses the price list.
     pub price: Option<ModelPrice>,
 }
 
 impl ProviderConfig {
-    /// Whether it may be asked.
+    /// Returns whether the provider may be used.
     pub fn is_enabled(&self) -> bool {
         self.enabled.unwrap_or(true)
     }
 }
 
-/// The agents that there are.
+/// Settings of the lead agent and of specialists.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentsConfig {
-    /// The one that answers.
+    /// Settings of the lead agent, and of agents that aren't in `specialists`.
     #[serde(deserialize_with = "values::section")]
     pub lead: AgentChoice,
-    /// Choices for other agents, by name.
+    /// Settings of other agents, by name.
     #[serde(deserialize_with = "values::section")]
     pub specialists: BTreeMap<String, AgentChoice>,
 }
 
-/// What is set for one agent.
+/// Settings of one agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentChoice {
-    /// Whether it is used; where nothing is said, it is.
+    /// Whether the agent may be used; `None` means yes.
     #[serde(deserialize_with = "values::plain")]
     pub enabled: Option<bool>,
-    /// The provider that it always asks; `None`: as the rules say.
+    /// Provider that the agent always uses; `None` follows the routing rules.
     pub llm_provider: Option<String>,
 }
 
-/// What needs the user's word.
+/// Which tool calls need the user's approval.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ApprovalConfig {
-    /// What has less risk than this runs without asking: none, low or medium.
+    /// Tool calls with a lower risk than this run without approval: none, low or medium.
     #[serde(deserialize_with = "values::level")]
     pub auto_approve_level: ToolRisk,
     /// Seconds after which a pending approval counts as denied.
     #[serde(deserialize_with = "values::seconds")]
     pub timeout_seconds: u64,
-    /// Tools that ask whatever their risk. They win over `never_approve`.
+    /// Tools that need approval whatever their risk. Takes precedence over `never_approve`.
     pub always_approve: Vec<String>,
-    /// Tools that never ask.
+    /// Tools that never need approval.
     pub never_approve: Vec<String>,
 }
 
@@ -310,11 +311,11 @@ impl Default for ApprovalConfig {
     }
 }
 
-/// What tools may reach.
+/// Sandbox and network access of tools.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SecurityConfig {
-    /// Whether shell and Python tools run in the sandbox. Where not, each of them asks every time.
+    /// Whether shell and Python tools run in the sandbox. If not, each of their calls needs approval.
     #[serde(deserialize_with = "values::plain")]
     pub sandbox_enabled: bool,
     /// Whether tools may reach only the allowed hosts; otherwise the user is asked about others.
@@ -330,7 +331,7 @@ impl Default for SecurityConfig {
     }
 }
 
-/// Tools of other programs.
+/// Tools of other programs, by MCP.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct McpConfig {
@@ -339,18 +340,18 @@ pub struct McpConfig {
     pub servers: BTreeMap<String, McpServerConfig>,
 }
 
-/// A server of tools: a program, or an address.
+/// An MCP server: a local program or a remote address.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct McpServerConfig {
-    /// Whether it is used; where nothing is said, it is.
+    /// Whether the server may be used; `None` means yes.
     #[serde(deserialize_with = "values::plain")]
     pub enabled: Option<bool>,
     /// The program that starts a local server.
     pub command: Option<String>,
     /// Arguments of the program.
     pub args: Vec<String>,
-    /// Variables of its environment; values may hold `${NAME}`.
+    /// Environment variables of the program; values may contain `${NAME}`.
     #[serde(deserialize_with = "values::hidden")]
     pub env: BTreeMap<String, String>,
     /// The address of a remote server.
@@ -361,14 +362,14 @@ pub struct McpServerConfig {
     pub headers: BTreeMap<String, String>,
 }
 
-/// What is wrong with a file.
+/// An error in a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigError {
-    /// The file, as it was named.
+    /// The file's name, as passed to [`ConfigLayer::parse`].
     pub file: String,
-    /// Line and column, from 1; `None`: it is about the whole.
+    /// Line and column, from 1; `None` if the error concerns the whole file.
     pub place: Option<(u64, u64)>,
-    /// What, as a sentence without its stop.
+    /// Description of the error: a sentence without its period.
     pub what: String,
 }
 
@@ -381,7 +382,7 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// What doesn't fit together in a configuration whose files are well-formed.
+/// A contradiction in a configuration whose files are well-formed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum ConfigConflictError {
     #[error("{at}: there is no provider “{name}” under llm.providers; there are {known}")]
@@ -398,7 +399,7 @@ enum ConfigConflictError {
     UrlWithArguments { server: String },
 }
 
-/// One file, read and found well-formed.
+/// A parsed configuration file that is well-formed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfigLayer {
     file: String,
@@ -406,10 +407,10 @@ pub struct ConfigLayer {
 }
 
 impl ConfigLayer {
-    /// Reads the text of a file; `file` is how errors name it.
+    /// Parses the text of a configuration file. Errors refer to it as `file`.
     ///
     /// # Errors
-    /// It is no YAML, names unknown keys, or has values of the wrong kind.
+    /// Returns an error if the text is too long, isn't YAML, has unknown keys, or has values of the wrong type.
     pub fn parse(file: &str, text: &str) -> Result<ConfigLayer, ConfigError> {
         let error = |place, what: String| ConfigError { file: file.to_owned(), place, what };
         if text.len() > MAX_CONFIG_FILE_BYTES {
@@ -429,11 +430,11 @@ impl ConfigLayer {
     }
 }
 
-/// Merges files over [`system::CONFIG`], in ascending precedence. Later values replace earlier ones; maps are merged,
-/// lists are replaced as a whole.
+/// Merges files over [`system::DEFAULT_CONFIG`], in ascending precedence. Later values replace earlier ones; maps are
+/// merged, lists are replaced as a whole.
 ///
 /// # Errors
-/// What each file says is fine, but together they are not: a provider that is meant is not there, and the like.
+/// Returns an error if the files are valid but contradict each other, such as by naming a provider that doesn't exist.
 pub fn merge(layers: &[ConfigLayer]) -> Result<AgentConfig, ConfigError> {
     let mut whole = ConfigLayer::parse("the default configuration", system::DEFAULT_CONFIG)?.value;
     for layer in layers {
@@ -453,14 +454,14 @@ fn merge_values(below: &mut Value, above: &Value) {
                 merge_values(below.entry(key.clone()).or_insert(Value::Null), value);
             }
         }
-        // A name with nothing behind it, as of a section whose lines are all comments, says nothing.
+        // A key without a value, such as a section whose lines are all comments, changes nothing.
         (Value::Object(_) | Value::Array(_), Value::Null) => {}
         (below, above) => *below = above.clone(),
     }
 }
 
 impl AgentConfig {
-    /// Where a provider's model is to be had.
+    /// Returns the model endpoint of a provider.
     pub fn endpoint(&self, name: &str) -> Option<ModelEndpoint> {
         let provider = self.llm.providers.get(name)?;
         let wire = provider.wire.unwrap_or(values::default_wire_protocol(name));
@@ -478,7 +479,7 @@ impl AgentConfig {
         })
     }
 
-    /// What must fit together across keys.
+    /// Checks constraints between keys.
     fn validate(&self) -> Result<(), ConfigConflictError> {
         let llm = &self.llm;
         let known = |name: &str, at: &str| match llm.providers.contains_key(name) {

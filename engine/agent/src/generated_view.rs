@@ -1,6 +1,6 @@
-//! Generated views: what an agent proposes for a note as a tree of a few controls, in a fenced block whose language
-//! is `parse_view`. It holds no code: it names properties of the note and variables of its cells, and what a button
-//! asks for. It is read here strictly, and drawn only once the user has said so.
+//! Generated views: trees of a few controls that an agent proposes for a note, in a fenced block with the language
+//! `view`. A view contains no code. It names properties of the note, variables of its cells, and the actions of
+//! buttons. It's parsed strictly here, and drawn only after the user has approved it.
 
 mod data;
 mod read;
@@ -20,16 +20,16 @@ pub const MAX_VIEW_BYTES: usize = 16 << 10;
 pub const MAX_VIEW_NODES: usize = 200;
 /// Maximum nesting of nodes in a view.
 pub const MAX_VIEW_DEPTH: usize = 8;
-/// One of the window's own commands.
+/// A command of the window that a button may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ButtonCommand {
-    /// Its id.
+    /// Id of the command.
     pub id: &'static str,
-    /// What the user calls it.
+    /// Title of the command in the user interface.
     pub title: &'static str,
 }
 
-/// What a button may ask of the window's own commands: those that concern the cells of the note.
+/// Commands of the window that a button may run: those for the cells of the note.
 pub const BUTTON_COMMANDS: [ButtonCommand; 4] = [
     ButtonCommand { id: "note.run_all", title: "Run all cells" },
     ButtonCommand { id: "note.run_stale", title: "Run stale cells" },
@@ -53,7 +53,7 @@ pub enum ViewNode {
     Column(Vec<ViewNode>),
     /// Nodes side by side.
     Row(Vec<ViewNode>),
-    /// Text with values in it.
+    /// Text that may contain values.
     Text {
         /// Segments of the text in order.
         pieces: Vec<TextSegment>,
@@ -112,16 +112,16 @@ pub enum ViewNode {
 pub enum TextSegment {
     /// Literal text.
     Words(String),
-    /// A value that's filled in.
+    /// The value with this name.
     Bound(ValueName),
 }
 
-/// The name of a value.
+/// The name of a property or variable.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ValueName {
     /// A property of the note.
     Property(String),
-    /// A variable of its cells.
+    /// A variable of the note's cells.
     Variable(String),
 }
 
@@ -185,18 +185,18 @@ pub enum FieldInput {
 /// The action of a button. The policy checks it like an agent's call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ButtonAction {
-    /// Calls a tool; the policy decides about it.
+    /// Calls a tool, subject to the policy.
     Tool {
         /// Name of the tool.
         name: String,
         /// Arguments of the call.
         arguments: Map<String, Value>,
     },
-    /// One of [`BUTTON_COMMANDS`].
+    /// Runs one of [`BUTTON_COMMANDS`].
     Command(ButtonCommand),
 }
 
-/// The view that a piece of Markdown holds, if it is a block of that language: its source.
+/// Returns the source of a view if a piece of Markdown is a fenced block with that language.
 pub fn view_source(piece: &str) -> Option<&str> {
     let piece = piece.trim_end();
     if !piece.trim_start_matches(' ').starts_with(['`', '~']) {
@@ -206,12 +206,12 @@ pub fn view_source(piece: &str) -> Option<&str> {
     info.eq_ignore_ascii_case(VIEW_LANGUAGE).then(|| &piece[code])
 }
 
-/// What the user's word holds for: this very source. Another one asks again.
+/// Returns the hash of a view's source, to which the user's approval applies. Changed source needs a new approval.
 pub fn source_hash(source: &str) -> BlobHash {
     BlobHash::of(source.trim().as_bytes())
 }
 
-/// The source of the view of this name in a note.
+/// Returns the source of the view in a note whose [`source_hash`] is `wanted`.
 pub fn find_view(text: &str, wanted: BlobHash) -> Option<&str> {
     let mut sources = markdown::top_level_pieces(text).into_iter().filter_map(|(range, _)| view_source(&text[range]));
     sources.find(|source| source_hash(source) == wanted)
@@ -238,7 +238,7 @@ pub fn text_with_views(text: &str) -> String {
     out
 }
 
-/// Where a view does not hold, and why: a sentence for the agent and the user.
+/// Why a view isn't valid, and where: a sentence for the agent and the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ViewParseError(String);
@@ -250,15 +250,15 @@ impl From<String> for ViewParseError {
 }
 
 impl AgentView {
-    /// Reads a view from the block's source.
+    /// Parses a view from the block's source.
     ///
     /// # Errors
-    /// Where it does not hold, and why.
+    /// Returns the place and the reason if the source isn't a valid view.
     pub fn parse(source: &str) -> Result<AgentView, ViewParseError> {
         read::parse_view(source)
     }
 
-    /// All nodes, those that hold others before what they hold.
+    /// Returns all nodes, parents before their children.
     pub fn all_nodes(&self) -> Vec<&ViewNode> {
         let mut all = Vec::new();
         let mut waiting = vec![&self.root];
@@ -271,7 +271,7 @@ impl AgentView {
         all
     }
 
-    /// Its buttons in their order.
+    /// Returns the label and action of each button, in order.
     pub fn buttons<'a>(&'a self) -> Vec<(&'a str, &'a ButtonAction)> {
         let button = |node: &'a ViewNode| match node {
             ViewNode::Button { label, action } => Some((label.as_str(), action)),
@@ -280,7 +280,7 @@ impl AgentView {
         self.all_nodes().into_iter().filter_map(button).collect()
     }
 
-    /// The values that it shows, each once.
+    /// Returns the names of the values that the view shows, without duplicates.
     pub fn bound_names(&self) -> BTreeSet<&ValueName> {
         let mut found = BTreeSet::new();
         for node in self.all_nodes() {
@@ -305,7 +305,7 @@ impl AgentView {
         found
     }
 
-    /// The variables that it shows.
+    /// Returns the names of the variables that the view shows.
     pub fn variable_names(&self) -> Vec<String> {
         let variable = |name: &&ValueName| match name {
             ValueName::Variable(name) => Some(name.clone()),
@@ -314,7 +314,7 @@ impl AgentView {
         self.bound_names().iter().filter_map(variable).collect()
     }
 
-    /// What it shows and does, in a sentence for the user who decides whether it is drawn.
+    /// Summarizes what the view shows and does, for the user who decides whether to draw it.
     pub fn summary(&self) -> String {
         let count = |word: &str, of: fn(&ViewNode) -> bool| {
             let count = self.all_nodes().into_iter().filter(|node| of(node)).count();
@@ -415,7 +415,7 @@ impl ButtonAction {
 }
 
 impl ValueSource {
-    /// Its name, if it has one.
+    /// Returns the name of the property or variable; `None` if the values are in the view itself.
     pub fn bound_name(&self) -> Option<&ValueName> {
         match self {
             ValueSource::Bound(name) => Some(name),

@@ -18,14 +18,14 @@ use slots::SlotValues;
 use std::collections::BTreeMap;
 use trace::{AUTO_REPLAY_CONFIDENCE, RunTrace, TRACES_FOLDER};
 
-/// The folder of a project's memory.
+/// Folder of a project's memory.
 pub const MEMORY_FOLDER: &str = "memory";
 /// Subfolder for long-term knowledge.
 pub const LONG_TERM_FOLDER: &str = "long_term";
-/// The folder of projects inside a volume.
+/// Folder of projects inside a volume.
 pub const PROJECTS_FOLDER: &str = "projects";
 
-/// Whether a file belongs to the memory of its volume or of one of the projects in it.
+/// Returns whether a file belongs to the memory of its volume or of one of the projects in it.
 pub fn is_memory(path: &str) -> bool {
     let below = path
         .strip_prefix(PROJECTS_FOLDER)
@@ -42,7 +42,7 @@ pub const MEMORY_SUBFOLDERS: [&str; 3] = ["", TRACES_FOLDER, task_log::TASK_LOG_
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryMaintenance {
-    /// What repeats and what has proved good becomes long-term notes; what is over goes.
+    /// Turns recurring goals and proven practices into long-term notes, and removes expired experiences.
     Consolidate,
     /// Answers a query and stores the answer as a note.
     Analyze(insight::MemoryQuery),
@@ -113,22 +113,22 @@ pub struct ProjectMemory {
 pub struct ExperienceMatch {
     /// Id of the experience.
     pub id: String,
-    /// How well it fits, 0 to about 1; to be compared among those of one search.
+    /// Relevance score, 0 to about 1; comparable only within one search.
     pub score: f64,
-    /// How near it is in meaning: a cosine. `None`: it has not been compared.
+    /// Cosine similarity of the meaning; `None` if it wasn't compared.
     pub meaning: Option<f64>,
 }
 
-/// A trace that fits a goal.
+/// A trace that matches a goal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceMatch {
-    /// Which, among those of the memory.
+    /// Index of the trace in [`ProjectMemory::traces`].
     pub at: usize,
-    /// The values that it gets.
+    /// Values of the trace's slots for this goal.
     pub values: SlotValues,
-    /// How sure it is.
+    /// Confidence that a replay reaches the goal, 0 to 1.
     pub confidence: f64,
-    /// Why it fits: a sentence.
+    /// Reason for the match, as a sentence.
     pub why: String,
 }
 
@@ -147,18 +147,18 @@ pub fn memory_folders(note: Option<&str>) -> Vec<String> {
     if own == MEMORY_FOLDER { vec![own] } else { vec![own, MEMORY_FOLDER.to_owned()] }
 }
 
-/// Whether a path is that of a note of experiences.
+/// Returns whether a path is that of a note of experiences.
 pub fn is_experience_log(path: &str) -> bool {
     is_memory(path) && path.ends_with(&format!("/{}", experience::EXPERIENCE_LOG_FILE))
 }
 
-/// Whether a path is that of a trace.
+/// Returns whether a path is that of a trace.
 pub fn is_trace(path: &str) -> bool {
     path.ends_with(".md") && path.contains(&format!("{MEMORY_FOLDER}/{TRACES_FOLDER}/"))
 }
 
 impl ProjectMemory {
-    /// Of these files: path inside the volume, and text.
+    /// Parses the memory in `files` (path inside the volume, and text).
     pub fn from_files(files: impl IntoIterator<Item = (String, String)>) -> ProjectMemory {
         let mut memory = ProjectMemory::default();
         for (path, text) in files {
@@ -176,13 +176,14 @@ impl ProjectMemory {
         memory
     }
 
-    /// Whether an experience has this id, or a trace this path.
+    /// Returns whether an experience has this id or a trace has this path.
     pub fn contains_item(&self, name: &str) -> bool {
         self.traces.iter().any(|filed| filed.path == name)
             || self.entries.iter().any(|entry| entry.experience.experience_id == name)
     }
 
-    /// The traces that fit a goal, the surest first. `tools`: by name, what they are known by now.
+    /// Returns the traces that match a goal, with the highest confidence first. `tools` maps each tool's name to its
+    /// current schema hash.
     pub fn matching_traces(
         &self,
         goal: &str,
@@ -210,7 +211,7 @@ impl ProjectMemory {
         found
     }
 
-    /// The trace to replay for a goal, if there is one.
+    /// Returns the trace to replay for a goal; `None` if none qualifies.
     pub fn choose_trace(
         &self,
         goal: &str,
@@ -227,7 +228,7 @@ impl ProjectMemory {
             let wanted = self.traces.get(fitting.at).is_some_and(|filed| !recall.without.contains(&filed.path));
             wanted && (recall.mode == ReplayMode::Follower || fitting.confidence > AUTO_REPLAY_CONFIDENCE)
         });
-        // Two traces that do different things: it's unclear which one is meant.
+        // If two traces do different things, it's unclear which one the goal refers to.
         let calls = |fitting: &TraceMatch| {
             self.traces.get(fitting.at).map(|filed| filed.trace.predicted_calls(&fitting.values, &[]))
         };

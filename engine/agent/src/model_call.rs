@@ -1,23 +1,23 @@
-//! Requests to language models and their answers: the contract between the loop and `engine/host/providers`.
+//! Requests to language models and their responses: the contract between the loop and `engine/host/providers`.
 
 use crate::tool_spec::ToolSpec;
 use serde::{Deserialize, Serialize};
 use store::{CallUsage, DocId, SessionMessage, ToolCall};
 
-/// Names one call of a model. A call that is made again (a retry after a crash) has another.
+/// Id of one call of a model. A repeated call (a retry after a crash) has a new id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ModelCallId {
-    /// The run that makes it.
+    /// The run that makes the call.
     pub run: DocId,
-    /// Rising inside the run.
+    /// Number of the call, ascending within the run.
     pub number: u64,
 }
 
-/// Which wire form a provider speaks.
+/// API protocol of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WireProtocol {
-    /// OpenAI's chat completions: OpenRouter, llama.cpp, LM Studio, vLLM and many more.
+    /// OpenAI's Chat Completions API, used by OpenRouter, llama.cpp, LM Studio, vLLM and many more.
     OpenAi,
     /// OpenAI's Responses API.
     Responses,
@@ -29,20 +29,20 @@ pub enum WireProtocol {
     Ollama,
 }
 
-/// Where a model is to be had.
+/// A model at a provider, and how to reach it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelEndpoint {
     /// The provider's name in the configuration.
     pub provider: String,
-    /// The API that the endpoint speaks.
+    /// API protocol of the endpoint.
     pub wire: WireProtocol,
-    /// Its address, such as `http://localhost:11434`; `None`: the one that everybody uses.
+    /// Base URL, such as `http://localhost:11434`; `None` for the provider's public address.
     pub base_url: Option<String>,
     /// The model's name at the provider.
     pub model: String,
-    /// The name under which its key is kept (never the key); `None`: it needs none.
+    /// Name under which the API key is stored, never the key itself; `None` if no key is needed.
     pub key: Option<String>,
-    /// Whether it runs on this machine, and so costs nothing.
+    /// Whether the model runs on this machine, and so costs nothing.
     pub local: bool,
 }
 
@@ -51,15 +51,15 @@ pub struct ModelEndpoint {
 pub struct ModelRequest {
     /// The endpoint to call.
     pub endpoint: ModelEndpoint,
-    /// What the model is and is to do.
+    /// System prompt: the model's role and task.
     pub system: String,
-    /// What was said, oldest first. Tool results follow the calls that they answer.
+    /// Messages of the conversation, oldest first. Tool results follow the calls that they answer.
     pub messages: Vec<SessionMessage>,
-    /// Tools that it may ask for.
+    /// Tools that the model may call.
     pub tools: Vec<ToolSpec>,
     /// Maximum number of tokens of the answer.
     pub max_tokens: Option<u32>,
-    /// From 0 (always the likeliest) to 2; `None`: the provider's default.
+    /// Sampling temperature from 0 (always the likeliest token) to 2; `None` uses the provider's default.
     pub temperature: Option<f64>,
 }
 
@@ -91,7 +91,7 @@ pub enum ModelStopReason {
 pub struct ModelResponse {
     /// The text of the answer.
     pub text: String,
-    /// The model's reasoning, as far as the provider sends it.
+    /// The model's reasoning, if the provider sends it.
     pub thinking: String,
     /// The tool calls, in the model's order.
     pub calls: Vec<ToolCall>,
@@ -103,23 +103,23 @@ pub struct ModelResponse {
     pub stop: ModelStopReason,
 }
 
-/// What kind of failure it was: what can be done about it depends on that.
+/// Category of a model error, which decides what can be done about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelErrorKind {
     /// No server answers at the address.
     Unreachable,
-    /// Too many requests (429), also after waiting.
+    /// Too many requests (429), even after waiting.
     RateLimited,
-    /// The provider's own trouble (5xx), also after trying again.
+    /// The provider has a problem (5xx), even after a retry.
     Server,
     /// The key is missing or wrong (401, 403).
     Key,
-    /// The provider refuses (another 4xx); to try it again is of no use.
+    /// The provider rejects the request (another 4xx), so a retry is useless.
     Refused,
     /// The answer can't be parsed.
     Malformed,
-    /// It broke off in the middle.
+    /// The answer was cut off.
     Cut,
     /// The user canceled the call.
     Cancelled,

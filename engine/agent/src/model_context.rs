@@ -1,22 +1,22 @@
-//! What a model is given to read: who it is, what was said on the branch, and how that is kept within bounds.
+//! The context of a model call: the messages of a branch, kept within the context size.
 
 use crate::tool_spec::ToolSpec;
 use std::collections::{BTreeSet, VecDeque};
 use store::{DocId, MessageId, MessageRole, MessageTree, SessionMessage, ToolCall};
 
-/// Older tool results are sent to the model cut to this many bytes; the newest ones are sent whole.
+/// Maximum length of older tool results in bytes. The newest ones aren't truncated.
 const MAX_OLD_RESULT_BYTES: usize = 2_000;
-/// The last messages, this many, are never summarized.
+/// Number of most recent messages that are never summarized.
 const MIN_UNSUMMARIZED_MESSAGES: usize = 6;
 
-/// About how many tokens a text has: a token has about four bytes of English, and fewer of other languages.
+/// Estimates the tokens of a text: about four bytes per token in English, and fewer in other languages.
 pub fn estimate_tokens(text: &str) -> u64 {
     let plain = text.bytes().filter(u8::is_ascii).count();
     let other = text.chars().filter(|letter| !letter.is_ascii()).count();
     (plain / 4 + other + 1) as u64
 }
 
-/// About how many tokens a message has.
+/// Estimates the tokens of a message.
 pub fn estimate_message_tokens(message: &SessionMessage) -> u64 {
     let calls: u64 = message
         .tool_calls
@@ -30,7 +30,7 @@ pub fn estimate_message_tokens(message: &SessionMessage) -> u64 {
     estimate_tokens(&message.content) + calls + 4
 }
 
-/// About how many tokens the tools have.
+/// Estimates the tokens of the tool specifications.
 pub fn estimate_tool_tokens(tools: &[ToolSpec]) -> u64 {
     tools
         .iter()
@@ -46,7 +46,7 @@ pub fn context_messages(tree: &MessageTree, head: MessageId) -> Vec<SessionMessa
     let mut kept: Vec<&SessionMessage> = Vec::new();
     for message in &branch {
         if replaced.contains(&message.id) {
-            // A summary takes the place of the first message that it replaces.
+            // A summary replaces the first message that it covers.
             let stands = |other: &&&SessionMessage| other.summary_of.first() == Some(&message.id);
             kept.extend(branch.iter().filter(stands).filter(|other| !replaced.contains(&other.id)));
         } else if message.summary_of.is_empty() {
@@ -91,8 +91,8 @@ fn complete_tool_results(messages: Vec<SessionMessage>) -> Vec<SessionMessage> {
     whole
 }
 
-/// The calls that are open have their answers before anything else is said: those that came later, since others were
-/// made meanwhile, or a word that there is none.
+/// Adds the results of all open calls before the next message. A result that comes later, because other calls were made
+/// meanwhile, is moved here; if there's none, a message says so.
 fn close_open_calls(
     whole: &mut Vec<SessionMessage>,
     open: &mut Vec<(Option<DocId>, ToolCall)>,
@@ -123,7 +123,7 @@ pub fn messages_to_summarize(messages: &[SessionMessage], fixed: u64, limit: u64
     }
     let mut left = all;
     let mut end = 0;
-    // Down to half, so that it is not done again with the next message.
+    // Reduces to half the limit, so that the next message doesn't need another summary.
     for (at, message) in messages.iter().enumerate().take(messages.len().saturating_sub(MIN_UNSUMMARIZED_MESSAGES)) {
         if left <= limit / 2 {
             break;
@@ -131,7 +131,7 @@ pub fn messages_to_summarize(messages: &[SessionMessage], fixed: u64, limit: u64
         left -= estimate_message_tokens(message);
         end = at + 1;
     }
-    // A call and its answers stay together.
+    // A call and its results must stay together.
     while end > 0 && messages.get(end).is_some_and(|message| message.role == MessageRole::Tool) {
         end -= 1;
     }
@@ -142,7 +142,7 @@ pub fn messages_to_summarize(messages: &[SessionMessage], fixed: u64, limit: u64
     if ids.len() < 2 { Vec::new() } else { ids }
 }
 
-/// If it still doesn't fit, truncates results and texts, oldest first.
+/// Truncates results and texts, oldest first, until the messages fit into `limit` tokens.
 pub fn truncate_to_fit(messages: &mut [SessionMessage], fixed: u64, limit: u64) {
     let mut all: u64 = fixed + messages.iter().map(estimate_message_tokens).sum::<u64>();
     for size in [1_000, 200] {
@@ -161,8 +161,8 @@ pub fn truncate_to_fit(messages: &mut [SessionMessage], fixed: u64, limit: u64) 
     }
 }
 
-/// What a message mentions with `@`: paths of notes and files (`@notes/plan.md`, `@"my plan.md"`), agents, cells
-/// (`@plan.md#cell2`).
+/// Returns the mentions in a message, without their `@`: paths of notes and files (`@notes/plan.md`, `@"my plan.md"`),
+/// agents, and cells (`@plan.md#cell2`).
 pub fn mentions(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut before = ' ';
@@ -236,7 +236,7 @@ mod tests {
         ];
         let ids: Vec<u64> =
             context_messages(&MessageTree::new(all), MessageId(8)).iter().map(|message| message.id.0).collect();
-        // Another run's result with the same id isn't a result: 0 marks the missing one.
+        // Another run's result with the same id doesn't count. 0 marks the missing result.
         assert_eq!(ids, [1, 2, 4, 3, 5, 6, 0, 7, 8]);
     }
 

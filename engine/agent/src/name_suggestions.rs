@@ -1,4 +1,4 @@
-//! Names that were mistyped: the closest of those that there are.
+//! Suggestions for mistyped names: the closest known ones.
 
 /// Maximum number of suggested names.
 const MAX_CLOSEST_NAMES: usize = 3;

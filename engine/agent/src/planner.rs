@@ -1,5 +1,5 @@
-//! The planner: a goal becomes tasks that need one another. By rules, where the goal says so itself; by a model, which
-//! calls a tool of a fixed form; what either says is checked the same way.
+//! The planner: splits a goal into tasks with dependencies. It uses rules if the goal lists its tasks, otherwise a
+//! model that calls a tool with a fixed schema. Both results are checked the same way.
 
 use crate::prompt_quote;
 use crate::task_block::{self, TaskBlock, TaskOrderError};
@@ -13,15 +13,15 @@ use std::collections::BTreeSet;
 pub const ASSIGN_PROMPT: &str = "You decide which agent does which task of a plan, by what each agent is good for. \
     You do none \
                        of the tasks yourself. Call the tool `assign` once, with every task in it.";
-/// Maximum length of a task's goal in that prompt, in bytes.
+/// Maximum length of a task's goal in the assignment prompt, in bytes.
 const MAX_SHOWN_GOAL_BYTES: usize = 500;
 /// Maximum number of tasks in a plan made by rules.
 const MAX_RULE_PLANNED_TASKS: usize = 20;
 
-/// An agent that a plan needs and that doesn't exist.
+/// An agent that a plan needs and that doesn't exist yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, serde::Serialize)]
 pub struct ProposedAgent {
-    /// Its name: small letters, digits, `-`.
+    /// Name of the agent: lowercase letters, digits and `-`.
     pub name: String,
     /// When to use the agent, in one sentence.
     pub description: String,
@@ -33,18 +33,18 @@ pub struct ProposedAgent {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct TaskPlan {
-    /// The name of the project: small letters, digits, `_`.
+    /// Name of the project: lowercase letters, digits and `_`.
     pub project: String,
     /// The tasks of the plan.
     pub tasks: Vec<TaskBlock>,
-    /// Agents that are to be made for it.
+    /// Agents to create for the plan.
     pub agents: Vec<ProposedAgent>,
 }
 
-/// The tool as a model sees it.
+/// Returns the tool with which a model submits a plan.
 pub fn plan_tool() -> ToolSpec {
     let name = json!({"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,47}$"});
-    // People give tasks ids of their own, and classes of Python are agents, too.
+    // Less strict than `name`: users choose task ids, and an agent may be a Python class.
     let word = json!({"type": "string", "pattern": "^[^\\s]{1,60}$"});
     let words = json!({"type": "array", "maxItems": 20, "items": {"type": "string", "maxLength": 500}});
     ToolSpec {
@@ -78,7 +78,7 @@ pub fn plan_tool() -> ToolSpec {
     }
 }
 
-/// The tool by which a model says who does which tasks.
+/// Returns the tool with which a model assigns tasks to agents.
 pub fn assign_tool() -> ToolSpec {
     let word = json!({"type": "string", "pattern": "^[^\\s]{1,60}$"});
     ToolSpec {
@@ -96,7 +96,7 @@ pub fn assign_tool() -> ToolSpec {
     }
 }
 
-/// The question who does these tasks, of these agents.
+/// Returns the prompt that asks which of the agents does which task.
 pub fn assignment_prompt<'a>(tasks: impl Iterator<Item = &'a TaskBlock>, agents: &str) -> String {
     let line = |task: &TaskBlock| {
         let goal = &task.goal[..task.goal.floor_char_boundary(MAX_SHOWN_GOAL_BYTES)];
@@ -106,7 +106,7 @@ pub fn assignment_prompt<'a>(tasks: impl Iterator<Item = &'a TaskBlock>, agents:
     format!("Tasks:\n{}\n\nAgents: {agents}.", tasks.join("\n"))
 }
 
-/// Who was said to do which task, in the order in which it was said.
+/// Returns the assigned pairs of task and agent, in the model's order.
 pub fn parse_assignments(arguments: &Map<String, Value>) -> Vec<(&str, &str)> {
     let pairs = arguments.get("tasks").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     pairs.iter().filter_map(|pair| Some((pair.get("task")?.as_str()?, pair.get("agent")?.as_str()?))).collect()
@@ -115,25 +115,25 @@ pub fn parse_assignments(arguments: &Map<String, Value>) -> Vec<(&str, &str)> {
 /// Why a plan can't be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskPlanError {
-    /// It hasn't the form of a plan.
+    /// The arguments aren't a plan.
     #[error(transparent)]
     Form(#[from] serde_json::Error),
-    /// Its tasks don't fit together.
+    /// The tasks contradict each other.
     #[error(transparent)]
     Order(#[from] TaskOrderError),
 }
 
-/// Reads and checks a plan.
+/// Parses and checks a plan.
 ///
 /// # Errors
-/// What of it cannot be carried out.
+/// Returns an error if the arguments aren't a plan, or its tasks have no valid order.
 pub fn parse_plan(arguments: &Map<String, Value>, tools: &BTreeSet<String>) -> Result<TaskPlan, TaskPlanError> {
     let plan: TaskPlan = serde_json::from_value(Value::Object(arguments.clone()))?;
     task_block::execution_order(&plan.tasks, tools)?;
     Ok(plan)
 }
 
-/// A name for files, of the first words of a text: `write_the_report`.
+/// Returns a file name made from the first words of a text, such as `write_the_report`.
 pub fn slug(text: &str) -> String {
     let plain: String = text
         .lines()
@@ -148,10 +148,10 @@ pub fn slug(text: &str) -> String {
     if name.is_empty() { "project".to_owned() } else { name }
 }
 
-/// Words that say little about the topic of a text.
+/// Words that [`slug`] leaves out, because they say little about the topic.
 const SLUG_STOP_WORDS: [&str; 10] = ["the", "a", "an", "of", "for", "and", "to", "in", "please", "with"];
 
-/// The item of a list in a line: its words, and whether it is numbered.
+/// Parses a line as a list item: its text, and whether the list is numbered.
 fn parse_list_item(line: &str) -> Option<(&str, bool)> {
     let line = line.trim();
     if let Some(rest) = line.strip_prefix("- ").or_else(|| line.strip_prefix("* ")).or_else(|| line.strip_prefix("• "))
@@ -165,10 +165,10 @@ fn parse_list_item(line: &str) -> Option<(&str, bool)> {
     (!rest.is_empty()).then_some((rest, true))
 }
 
-/// Words at which one thing ends and the next begins.
+/// Words that separate one task from the next.
 const TASK_SEPARATORS: [&str; 6] = [", and then ", " and then ", "; then ", ", then ", "; ", ", after that "];
 
-/// Where a sentence ends: a stop that a space and a capital follow.
+/// Splits a text into sentences, at line ends and at `.` or `!` followed by a space and a capital letter.
 fn split_sentences(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut from = 0;
@@ -187,7 +187,7 @@ fn split_sentences(text: &str) -> Vec<&str> {
     found
 }
 
-/// Returns the tasks that a goal lists; otherwise one task. `listed`: whether it's a list, so that no model has to
+/// Returns the tasks that a goal lists; otherwise one task. The flag says whether it's a list, so that no model has to
 /// plan.
 pub fn plan_by_rules(goal: &str) -> (Vec<TaskBlock>, bool) {
     let lines: Vec<(&str, bool)> = goal.lines().filter_map(parse_list_item).take(MAX_RULE_PLANNED_TASKS).collect();

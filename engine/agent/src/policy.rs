@@ -1,6 +1,6 @@
-//! What may be done: one place decides allow, ask or deny, from the tool, its arguments, its risk, paths, hosts and
-//! what the user has decided before. A rule that denies wins over one that allows; nothing that a model or a note
-//! says changes the rules.
+//! The policy: one place decides whether a tool call is allowed, needs the user's approval, or is denied. It considers
+//! the tool, its arguments, its risk, paths, hosts and the user's earlier decisions. A rule that denies wins over one
+//! that allows. Nothing that a model or a note says changes the rules.
 
 use crate::config::AgentConfig;
 use crate::policy_rule::{CallContext, DECISION_ORIGIN, DecidedCalls, QUESTION_ORIGIN, normalize_inside_volume};
@@ -14,7 +14,7 @@ pub use crate::policy_rule::{CallFacts, CallPattern, Permission, PolicyRule, Rul
 /// All rules, and the defaults for calls that no rule covers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolPolicy {
-    /// The rules, in order of precedence.
+    /// The rules. A denial wins; otherwise the last matching rule does.
     pub rules: Vec<PolicyRule>,
     /// Calls below this risk are allowed without asking.
     pub auto_approve: ToolRisk,
@@ -24,7 +24,7 @@ pub struct ToolPolicy {
     pub hosts: Vec<String>,
     /// Whether all other hosts are denied.
     pub restricted: bool,
-    /// Why this machine can't sandbox tools. If set, calls that run programs always ask.
+    /// Why tools can't be sandboxed. If set, calls that run programs always need approval.
     pub unconfined: Option<String>,
 }
 
@@ -51,12 +51,12 @@ pub struct PolicyDecision {
 }
 
 impl ToolPolicy {
-    /// The policy of a configuration.
+    /// Creates the policy from a configuration.
     pub fn from_config(config: &AgentConfig) -> ToolPolicy {
         let origin = "from the configuration";
         let rule = |word| move |pattern: &String| PolicyRule::from_pattern(pattern, word, None, origin);
         let never = config.approval.never_approve.iter().map(rule(Permission::Allow));
-        // The later rule wins where two speak.
+        // If two rules match, the later one wins.
         let rules: Vec<PolicyRule> =
             never.chain(config.approval.always_approve.iter().map(rule(Permission::Ask))).collect();
         ToolPolicy {
@@ -70,7 +70,8 @@ impl ToolPolicy {
         }
     }
 
-    /// Decides. `volume` and `run`: where the call is made; `facts`: what was looked up of it.
+    /// Decides whether a call is allowed, needs approval, or is denied. `volume` and `run` are where the call is made;
+    /// `facts` were looked up for it.
     pub fn decide(
         &self,
         tool: &ToolSpec,
@@ -107,7 +108,7 @@ impl ToolPolicy {
                 return verdict(Permission::Deny, format!("{host} is not on the list of hosts"));
             }
         }
-        // What has to be seen each time, whatever was allowed before, is asked about here.
+        // The following calls need approval each time, even if a rule allows them.
         if let Some(why) = crate::protected_writes::always_ask_reason(tool, arguments) {
             return verdict(Permission::Ask, why);
         }
@@ -120,7 +121,7 @@ impl ToolPolicy {
                 format!("programs cannot be confined here ({why}), so each one is asked about"),
             );
         }
-        // A rule that asks expresses that the user wants to see each call, but a newer decision overrides it.
+        // A rule that asks means that the user wants to see each call, but a newer decision overrides it.
         if let Some(rule) = spoken.iter().rev().find(|rule| rule.word != Permission::Deny) {
             return match rule.word {
                 Permission::Allow => verdict(Permission::Allow, format!("{} allows it", by(rule))),
@@ -129,10 +130,10 @@ impl ToolPolicy {
         }
         let outdated = self.rules.iter().any(|rule| rule.word == Permission::Allow && rule.is_outdated(tool));
         let changed = if outdated { "; the tool has changed since you allowed it" } else { "" };
-        // A tool of the user's own may do more with an address than fetch it: no list is a leave for that.
+        // A user-defined tool may do more with an address than fetch it, so the list of hosts doesn't permit its calls.
         if let Some(address) = address.filter(|_| tool.source == ToolSource::BuiltIn) {
             let (site, host) = (address.site.display_text(), &address.site.host);
-            // A listed name doesn't permit the user's own network, even if it resolves to it.
+            // A listed host name doesn't permit access to the local network, even if it resolves to an address there.
             let inside: Vec<String> = call.private_addresses().into_iter().map(describe_ip).collect();
             let is_ip = address.ip.is_some_and(|ip| ip.to_string() == *host);
             return match is_listed(host, &self.hosts) && (is_ip || inside.is_empty()) {
@@ -154,8 +155,8 @@ impl ToolPolicy {
         verdict(Permission::Ask, format!("it carries {} risk{changed}", risk_label(tool.risk)))
     }
 
-    /// The rule that a decision of the user makes, if it reaches further than this call: the call as it was shown, and
-    /// the field that is widened. Nothing of it is a pattern.
+    /// Returns the rule for a decision of the user; `None` if it's for this call only. The rule is the call as it was
+    /// shown, plus the one field that is widened. No part of it is a pattern.
     pub fn rule_from_decision(
         scope: DecisionScope,
         allowed: bool,
@@ -181,7 +182,7 @@ impl ToolPolicy {
         DecidedCalls::from_call(CallContext { tool, arguments, facts }).describe_reach()
     }
 
-    /// Returns the rules typed with a question, limited to its run.
+    /// Returns the allow rules that the user typed with a question, limited to its run.
     pub fn rules_for_question(patterns: &[String], run: DocId) -> Vec<PolicyRule> {
         patterns
             .iter()
@@ -190,14 +191,14 @@ impl ToolPolicy {
     }
 }
 
-/// A path that leaves its volume, or is hidden in it.
+/// Returns whether a path leads out of its volume, or into `.git` or `.ssh`.
 fn is_suspicious_path(path: &str) -> bool {
     let whole = matches!(path.trim_start_matches("./"), "" | ".");
     (normalize_inside_volume(path).is_none() && !whole)
         || path.split(['/', '\\']).any(|part| part == ".git" || part == ".ssh")
 }
 
-/// The word for a risk.
+/// Returns the adjective for a risk, such as `high`.
 pub fn risk_label(risk: ToolRisk) -> &'static str {
     match risk {
         ToolRisk::None => "no",

@@ -1,5 +1,5 @@
-//! Rules of the policy: what the user has typed as a pattern, and what a decision allows. Literal text never becomes a
-//! pattern: a rule that a decision makes is the call itself, plus the one field that the user chose to widen.
+//! Rules of the policy: patterns that the user typed, and rules made from decisions. Literal text never becomes a
+//! pattern: a rule from a decision is the call itself, plus the one field that the user chose to widen.
 
 use crate::shell_words;
 use crate::tool_catalog::BuiltInTool;
@@ -11,63 +11,64 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use store::{BlobHash, CodePiece, DocId};
 
-/// Who made a rule that came from a decision.
+/// Origin of a rule made from a decision.
 pub const DECISION_ORIGIN: &str = "decided by you";
 /// Origin of a rule typed with a question.
 pub const QUESTION_ORIGIN: &str = "allowed when it was asked";
 /// Maximum length of a rule's displayed text.
 const MAX_RULE_TEXT_CHARS: usize = 2_000;
 
-/// The arguments that patterns speak of: a command, a path, an address.
+/// Arguments that patterns are compared with, such as a command, a path or an address. The first present is the main
+/// argument.
 const PATTERN_ARGUMENTS: [&str; 7] = ["command", "path", "url", "directory", "query", "name", "code"];
 
-/// What a rule says.
+/// Effect of a rule, or the policy's decision about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Permission {
-    /// It may be done.
+    /// The call is allowed.
     Allow,
-    /// The user is asked.
+    /// The call needs the user's approval.
     Ask,
-    /// It is not done.
+    /// The call is denied.
     Deny,
 }
 
 /// Facts about a call besides its arguments, looked up before the policy decides.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallFacts {
-    /// All code that would run and is not among the arguments.
+    /// Code that would run and isn't in the arguments.
     pub code: Vec<CodePiece>,
-    /// The addresses that a host's name was found to mean, or that the call itself gives.
+    /// IP addresses to which the host resolves, or that the call itself names.
     pub ips: Vec<IpAddr>,
 }
 
 impl CallFacts {
-    /// The hashes of the code that would run.
+    /// Returns the hashes of the code that would run.
     pub fn code_hashes(&self) -> BTreeSet<String> {
         self.code.iter().map(|piece| BlobHash::of(piece.text.as_bytes()).to_string()).collect()
     }
 }
 
-/// A call as the policy sees it.
+/// A tool call with everything that the policy considers.
 #[derive(Clone, Copy, Debug)]
 pub struct CallContext<'a> {
     /// Specification of the called tool.
     pub tool: &'a ToolSpec,
     /// Arguments of the call.
     pub arguments: &'a Map<String, Value>,
-    /// What else is known of it.
+    /// Further facts about the call.
     pub facts: &'a CallFacts,
 }
 
 impl CallContext<'_> {
-    /// The address that it reaches, where it has one.
+    /// Returns the web address that the call would reach; `None` if it has no `url` or its tool has no network access.
     pub fn address(&self) -> Option<Result<WebAddress, WebAddressError>> {
         let url = self.arguments.get("url").and_then(Value::as_str)?;
         self.tool.permissions.network.then(|| WebAddress::read(url))
     }
 
-    /// The addresses outside of the public internet that it would reach.
+    /// Returns the IP addresses outside the public internet that the call would reach.
     pub fn private_addresses(&self) -> Vec<IpAddr> {
         let mut all = self.facts.ips.clone();
         all.extend(self.address().and_then(Result::ok).and_then(|address| address.ip));
@@ -84,11 +85,11 @@ impl CallContext<'_> {
 pub struct PolicyRule {
     /// The calls that the rule covers.
     pub about: RuleSubject,
-    /// What the rule says about them: allow, ask or deny.
+    /// Whether the rule allows, asks about or denies them.
     pub word: Permission,
     /// The volume or run that the rule is limited to; `None` for everywhere.
     pub within: Option<DocId>,
-    /// Who made the rule and when, as text.
+    /// Where the rule comes from, as text.
     pub origin: String,
 }
 
@@ -97,33 +98,33 @@ pub struct PolicyRule {
 pub enum RuleSubject {
     /// A pattern that the user typed.
     Pattern(CallPattern),
-    /// What a decision was about.
+    /// Calls covered by a decision.
     Decided(DecidedCalls),
     /// An earlier decision in the format of older versions: tool and main argument as literal text.
     Old {
-        /// The tool's name.
+        /// Name of the tool.
         tool: String,
         /// The main argument; `None` for any.
         text: Option<String>,
     },
-    /// What a newer version wrote, or damage: it speaks of no call, and is kept as it is.
+    /// A damaged rule, or one from a newer version. It matches no call and is kept unchanged.
     Unreadable(Value),
 }
 
-/// What a decision was about.
+/// Calls covered by a decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DecidedCalls {
-    /// The tool's name.
+    /// Name of the tool.
     pub tool: String,
-    /// Hash of the tool's definition, if it can change: the user's own tools and those of servers.
+    /// Hash of the tool's definition if it can change, as for user-defined tools and those of MCP servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
-    /// The calls of that tool.
+    /// Which calls of the tool are covered.
     pub calls: CallScope,
 }
 
-/// Calls of one tool.
+/// Scope of a decision among the calls of one tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum CallScope {
@@ -154,7 +155,8 @@ pub enum CallScope {
     All {},
 }
 
-/// How rules are kept. Older versions knew only `pattern`. A field that isn't known here may be what bounds a rule.
+/// Storage format of rules. Older versions knew only `pattern`. Unknown fields are an error, because they may limit a
+/// rule.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stored {
@@ -176,7 +178,7 @@ impl From<Value> for PolicyRule {
         };
         let about = match (decided, pattern) {
             (Some(decided), None) => RuleSubject::Decided(decided),
-            // Older versions stored a pattern made from the call.
+            // Older versions stored a decision as a pattern made from the call.
             (None, Some(text)) if origin == DECISION_ORIGIN => match text.split_once(':') {
                 Some((tool, text)) => {
                     RuleSubject::Old { tool: tool.trim().to_owned(), text: Some(text.trim().to_owned()) }
@@ -211,17 +213,18 @@ impl PolicyRule {
         PolicyRule { about, word: Permission::Ask, within: None, origin: String::new() }
     }
 
-    /// Whether it can be read. One that can't doesn't count.
+    /// Returns whether this version can read the rule. Unreadable rules have no effect.
     pub fn is_readable(&self) -> bool {
         !matches!(self.about, RuleSubject::Unreadable(_))
     }
 
-    /// A rule of a pattern that the user typed.
+    /// Creates a rule from a pattern that the user typed.
     pub fn from_pattern(pattern: &str, word: Permission, within: Option<DocId>, origin: &str) -> PolicyRule {
         PolicyRule { about: RuleSubject::Pattern(CallPattern::parse(pattern)), word, within, origin: origin.to_owned() }
     }
 
-    /// Whether it speaks of this call. What allows must fit exactly; what asks or denies fits whatever may be meant.
+    /// Returns whether the rule covers this call. A rule that allows must match exactly; one that asks or denies covers
+    /// everything that it may refer to.
     pub fn matches_call(&self, call: CallContext<'_>) -> bool {
         let allows = self.word == Permission::Allow;
         match &self.about {
@@ -239,7 +242,7 @@ impl PolicyRule {
         }
     }
 
-    /// Whether it was made for an earlier definition of this tool, so that it no longer applies.
+    /// Returns whether the rule was made for an earlier definition of this tool, so that it no longer applies.
     pub fn is_outdated(&self, tool: &ToolSpec) -> bool {
         match &self.about {
             RuleSubject::Decided(decided) => decided.tool == tool.name && decided.definition != tool.definition_hash(),
@@ -263,14 +266,14 @@ impl PolicyRule {
 }
 
 impl DecidedCalls {
-    /// What a decision about a call reaches, where the user lets it reach further than this call.
+    /// Returns the calls that a lasting decision about this call would cover.
     pub fn from_call(call: CallContext<'_>) -> DecidedCalls {
         let CallContext { tool, arguments, facts } = call;
         let fixed = tool.permissions.process || tool.permissions.network || tool.risk >= ToolRisk::High;
         let fixed = fixed || tool.source != ToolSource::BuiltIn || !facts.code.is_empty();
         let path = arguments.get("path").and_then(Value::as_str);
         let calls = match call.address() {
-            // An address that cannot be read is denied anyway.
+            // An invalid address is denied before any rule applies.
             Some(Ok(address)) if tool.source == ToolSource::BuiltIn && arguments.len() == 1 => {
                 CallScope::Site { site: address.site, ips: call.private_addresses() }
             }
@@ -307,7 +310,7 @@ impl DecidedCalls {
         }
     }
 
-    /// What of a call is allowed for longer than once, for the question.
+    /// Describes what a lasting decision would allow, for the approval request.
     pub fn describe_reach(&self) -> String {
         match &self.calls {
             CallScope::Exactly { code, .. } if code.is_empty() => "exactly this".to_owned(),
@@ -338,7 +341,8 @@ impl DecidedCalls {
     }
 }
 
-/// What an older version's decision still allows: what was literal then, of tools that cannot have changed.
+/// Returns whether a decision of an older version still allows a call. It counts only for built-in tools, which can't
+/// have changed, and only where its text was literal.
 fn is_allowed_by_legacy_rule(tool: &str, text: Option<&str>, call: CallContext<'_>) -> bool {
     if tool != call.tool.name || call.tool.source != ToolSource::BuiltIn {
         return false;
@@ -352,7 +356,7 @@ fn is_allowed_by_legacy_rule(tool: &str, text: Option<&str>, call: CallContext<'
             let kept = !permissions.process && !permissions.network && call.facts.code.is_empty();
             kept && argument("path").is_none_or(|path| normalize_inside_volume(path).is_some())
         }
-        // It was bound to the path of a note and not to its code, or to a pattern of addresses.
+        // Such a rule was bound to the path of a note and not to its code, or to a pattern of addresses.
         (_, Some(_)) => false,
     }
 }
@@ -360,14 +364,14 @@ fn is_allowed_by_legacy_rule(tool: &str, text: Option<&str>, call: CallContext<'
 /// A pattern typed by the user: `TOOL` or `TOOL: ARGUMENT`, in which `*` matches anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallPattern {
-    /// Which tools: by the name that models use, or by `SERVER/TOOL`.
+    /// Pattern for the tool's name, as models use it or as `SERVER/TOOL`.
     pub tool: String,
-    /// Which main arguments; `None`: all.
+    /// Pattern for the main argument; `None` matches any.
     pub argument: Option<String>,
 }
 
 impl CallPattern {
-    /// Reads a pattern. Any text is one.
+    /// Parses a pattern. Any text is valid.
     pub fn parse(text: &str) -> CallPattern {
         match text.split_once(':') {
             Some((tool, argument)) => {
@@ -377,7 +381,7 @@ impl CallPattern {
         }
     }
 
-    /// As the user types it.
+    /// Returns the pattern as the user types it.
     pub fn text(&self) -> String {
         match &self.argument {
             Some(argument) => format!("{}: {argument}", self.tool),
@@ -390,7 +394,7 @@ impl CallPattern {
             || (tool.source != ToolSource::BuiltIn && matches_wildcard(&self.tool, &tool.title()))
     }
 
-    /// Whether it surely means this call, in its parsed form and in whole.
+    /// Returns whether the pattern matches this call with certainty: the whole argument, in its parsed form.
     fn matches_exactly(&self, call: CallContext<'_>) -> bool {
         if !self.matches_tool(call.tool) {
             return false;
@@ -400,7 +404,7 @@ impl CallPattern {
         if argument == "*" {
             return !inside;
         }
-        // A pattern covers one argument: if several are possible, it says nothing about the others.
+        // A pattern covers one argument. If there are several, it doesn't cover the others, so nothing is certain.
         let mut all = pattern_arguments(call.arguments);
         let (Some((key, own)), None) = (all.next(), all.next()) else { return false };
         match key {
@@ -408,13 +412,13 @@ impl CallPattern {
             "url" => WebAddress::read(own).is_ok_and(|address| matches_address(argument, &address, inside)),
             "path" | "directory" => normalize_inside_volume(own)
                 .is_some_and(|own| matches_wildcard(argument.trim_start_matches("./"), &own)),
-            // Code that continues after the known part is different code.
+            // Code that merely starts with the approved text is different code.
             "code" => argument == own,
             _ => matches_wildcard(argument, own),
         }
     }
 
-    /// Whether it may mean this call, as text or in its parsed form.
+    /// Returns whether the pattern may refer to this call, as text or in its parsed form.
     fn may_match(&self, call: CallContext<'_>) -> bool {
         if !self.matches_tool(call.tool) {
             return false;
@@ -433,9 +437,9 @@ impl CallPattern {
     }
 }
 
-/// Whether an address matches a pattern: `https://HOST:PORT/PATH`. The scheme may be `*` or missing, the host may be
-/// `*` or start with `*.`, the port may be `*` and defaults to the scheme's, and `*` in the path matches anything.
-/// `private_addresses`: the address is outside the public internet, so the host must be written as that address or as
+/// Returns whether an address matches a pattern: `https://HOST:PORT/PATH`. The scheme may be `*` or missing. The host
+/// may be `*` or start with `*.`. The port may be `*` and defaults to the scheme's. `*` in the path matches anything.
+/// With `inside`, the address is outside the public internet, so the host must be written as that address or as
 /// `localhost`.
 fn matches_address(pattern: &str, address: &WebAddress, inside: bool) -> bool {
     if inside && address.ip.is_none() {
@@ -464,17 +468,17 @@ fn matches_address(pattern: &str, address: &WebAddress, inside: bool) -> bool {
     port && host && (path.is_empty() || matches_wildcard(path, &address.path))
 }
 
-/// The arguments of a call that patterns speak of.
+/// Returns the arguments of a call that patterns are compared with.
 fn pattern_arguments(arguments: &Map<String, Value>) -> impl Iterator<Item = (&'static str, &str)> {
     PATTERN_ARGUMENTS.iter().filter_map(|key| Some((*key, arguments.get(*key)?.as_str()?)))
 }
 
-/// The main argument of a call, in short: a command, a path, an address.
+/// Returns the main argument of a call, such as its command, path or address; empty if there's none.
 pub fn main_argument(arguments: &Map<String, Value>) -> &str {
     pattern_arguments(arguments).next().map_or("", |(_, own)| own)
 }
 
-/// A path inside of its volume in its plain form; `None`: it leads out, or nowhere.
+/// Normalizes a path inside its volume. Returns `None` if the path is empty or leads out of the volume.
 pub fn normalize_inside_volume(path: &str) -> Option<String> {
     if path.starts_with(['/', '\\', '~']) || path.contains([':', '\\', '\0']) {
         return None;
@@ -483,7 +487,7 @@ pub fn normalize_inside_volume(path: &str) -> Option<String> {
     (!parts.is_empty() && !parts.contains(&"..")).then(|| parts.join("/"))
 }
 
-/// Whether `text` matches `pattern`, in which `*` matches any text, including none.
+/// Returns whether `text` matches `pattern`, in which `*` matches any text, even an empty one.
 pub fn matches_wildcard(pattern: &str, text: &str) -> bool {
     matches_wildcard_parts(pattern.split('*'), text)
 }
@@ -503,7 +507,7 @@ pub(super) fn matches_wildcard_parts<'a>(mut parts: impl Iterator<Item = &'a str
     rest.ends_with(last)
 }
 
-/// The hash of arguments: the same for the same values in whatever order.
+/// Hashes arguments independently of the order of their keys.
 pub fn hash_arguments(arguments: &Map<String, Value>) -> String {
     let mut text = String::new();
     write_sorted(&Value::Object(arguments.clone()), &mut text);

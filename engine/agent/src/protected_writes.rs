@@ -1,14 +1,14 @@
-//! Which calls of tools write what other programs execute: they always ask.
+//! Tool calls that write files which other programs execute. They always need approval.
 
 use crate::tool_spec::{ToolRisk, ToolSpec};
 use serde_json::{Map, Value};
 
 pub use ::guarded::guarded_reason;
 
-/// Arguments of tools that name a file to be written.
+/// Tool arguments that name a file to write.
 const WRITE_PATH_ARGUMENTS: [&str; 5] = ["path", "to", "target", "destination", "new_path"];
 
-/// Why this call always asks, if it writes a file that other programs execute.
+/// Returns why a call always needs approval; `None` unless it writes a file that other programs execute.
 pub fn always_ask_reason(tool: &ToolSpec, arguments: &Map<String, Value>) -> Option<String> {
     if !tool.permissions.fs || tool.risk == ToolRisk::None {
         return None;

@@ -1,9 +1,9 @@
 //! The router: decides which provider answers a request, and why, as specified in `mixos-go.md` (shared/reference).
 //! Pure: the state of providers (keys, prices, latencies) is an argument.
 //!
-//! In this order: what cannot be asked is left out (switched off, no key, already tried, over a limit of cost); then
-//! the agent's own provider, the first rule that fits, one on this machine, the default, the fallback chain. A
-//! provider that is known to be slower than the target is passed over where another is left.
+//! First, providers that can't be used are left out: switched off, without a key, already tried, or over a cost limit.
+//! Then the order is: the agent's own provider, the first matching rule, a provider on this machine, the default, the
+//! fallback chain. A provider that is known to be slower than the target is skipped if another is available.
 
 mod condition;
 
@@ -12,40 +12,40 @@ use crate::model_call::ModelEndpoint;
 pub use condition::{RoutingCondition, RoutingConditionError, RoutingConditionFault};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Answers longer than this many tokens count as large.
+/// A request with a limit above this many answer tokens counts as large.
 const LARGE_ANSWER_TOKENS: u32 = 4_096;
 /// Requests longer than this many tokens count as large.
 const LARGE_REQUEST_TOKENS: u64 = 32_000;
-/// An answer is taken to be so long where no limit is set, in tokens.
+/// Assumed length of an answer in tokens if no limit is set.
 const DEFAULT_ANSWER_TOKENS: u64 = 1_024;
-/// Number of latencies kept for each model.
+/// Number of latencies kept for each provider.
 const MAX_LATENCY_SAMPLES: usize = 21;
-/// Only this much of a prompt is classified, in bytes.
+/// Maximum length of the classified part of a prompt, in bytes.
 const MAX_CLASSIFIED_PROMPT_BYTES: usize = 64 * 1024;
 
-/// What a request is like.
+/// Features of a request that routing conditions can check.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RequestFeatures {
-    /// Tokens of the whole request, estimated.
+    /// Estimated number of tokens of the whole request.
     pub tokens: u64,
-    /// How hard it is, 0 to 1.
+    /// Estimated difficulty, 0 to 1.
     pub complexity: f64,
-    /// Whether it asks for code.
+    /// Whether the request asks for code.
     pub code: bool,
-    /// Whether it is long, or its answer may be.
+    /// Whether the request is long, or its answer may be.
     pub large: bool,
-    /// How many tools are offered.
+    /// Number of offered tools.
     pub tools: u64,
 }
 
-/// Tokens of a text, estimated: four bytes each.
+/// Estimates the tokens of a text, with four bytes per token.
 pub fn estimate_prompt_tokens(text: &str) -> u64 {
     (text.len() as u64).div_ceil(4)
 }
 
 impl RequestFeatures {
-    /// Of the user's words `prompt` in a request of `estimate_prompt_tokens`, that offers `tools` and whose answer may
-    /// have `max_tokens`.
+    /// Returns the features of a request with the user's `prompt` and `tokens` in total, which offers `tools` tools and
+    /// allows an answer of `max_tokens`.
     pub fn from_request(prompt: &str, tokens: u64, tools: usize, max_tokens: Option<u32>) -> RequestFeatures {
         let large = tokens > LARGE_REQUEST_TOKENS || max_tokens.is_some_and(|most| most > LARGE_ANSWER_TOKENS);
         let prompt = prompt.get(..prompt.floor_char_boundary(MAX_CLASSIFIED_PROMPT_BYTES)).unwrap_or_default();
@@ -98,7 +98,8 @@ fn asks_for_code(prompt: &str) -> bool {
         || words(prompt).any(|word| CODE_REQUEST_WORDS.contains(&word.as_str()))
 }
 
-/// A guess from what can be counted: how long it is, how many things it asks for, and words of hard work.
+/// Estimates the difficulty of a prompt, 0 to 1, from its length, the number of things it asks for, and words that
+/// indicate hard work.
 fn estimate_complexity(prompt: &str, code: bool) -> f64 {
     const HARD_WORK_WORDS: &[&str] = &[
         "analyse",
@@ -146,22 +147,22 @@ fn estimate_complexity(prompt: &str, code: bool) -> f64 {
 /// Status of one provider at the time of the request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProviderStatus {
-    /// Why it cannot be asked, such as a missing key; `None`: it can.
+    /// Why the provider can't be used, such as a missing key; `None` if it can.
     pub barred: Option<String>,
-    /// What the price list says; the configuration's own price goes before it.
+    /// Price from the price list. A price in the configuration takes precedence.
     pub price: Option<ModelPrice>,
-    /// How long an answer took of late, the median, in milliseconds.
+    /// Median time of recent answers in milliseconds; `None` if unknown.
     pub latency: Option<u64>,
 }
 
-/// Input of the decision besides the configuration.
+/// Input of a routing decision besides the configuration and the request.
 #[derive(Clone, Debug, Default)]
 pub struct RoutingContext {
     /// Status of providers, by name. Unlisted ones are unknown.
     pub providers: BTreeMap<String, ProviderStatus>,
-    /// The provider that the agent always asks.
+    /// The provider that the agent always uses.
     pub wanted: Option<String>,
-    /// Those that did not answer this request, with their reason.
+    /// Providers that failed to answer this request, with the reasons.
     pub tried: Vec<(String, String)>,
     /// Cost of the session so far, in US dollars.
     pub spent: f64,
@@ -185,18 +186,18 @@ impl RoutingDecision {
     }
 }
 
-/// Nobody can be asked: why each provider that is meant can't.
+/// No provider can be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("No model can be asked. {}. See `tracebook providers`.", reasons.join("; "))]
 pub struct NoProviderError {
-    /// A clause for each provider.
+    /// The reason for each relevant provider.
     pub reasons: Vec<String>,
 }
 
-/// Chooses who is asked.
+/// Chooses the provider for a request.
 ///
 /// # Errors
-/// Nobody can be asked.
+/// Returns the reason for each provider if none can be used.
 pub fn choose_provider(
     config: &AgentConfig,
     features: &RequestFeatures,
@@ -239,7 +240,7 @@ pub fn choose_provider(
     let slow = slow_providers(llm.latency_target, &open, situation);
     let (name, mut reason) = apply_routing_rules(config, features, situation, &open, &slow)
         .ok_or_else(|| no_provider_error(config, &left_out))?;
-    // What would have been chosen otherwise and was not is part of the reason.
+    // The reason includes providers that would otherwise have been chosen.
     for (tried, why) in &situation.tried {
         reason.push_str(&format!("; {tried} did not answer: {}", why.trim_end_matches('.')));
     }
@@ -259,7 +260,7 @@ pub fn choose_provider(
     Ok(RoutingDecision { endpoint, reason, cost })
 }
 
-/// Those that are known to be slower than the target, unless all are.
+/// Returns the providers that are known to be slower than the target; none if all are.
 fn slow_providers<'a>(
     target: Option<u64>,
     open: &[(&'a str, ModelEndpoint, Option<f64>)],
@@ -302,7 +303,7 @@ fn apply_routing_rules<'a>(
     };
     let mut chain: Vec<(&str, &str)> = Vec::new();
     if llm.prefer_local {
-        // The default one first, if it is on this machine.
+        // The default provider comes first if it's on this machine.
         let mut near: Vec<&str> = open.iter().filter(|(_, end, _)| end.local).map(|(name, ..)| *name).collect();
         near.sort_by_key(|name| *name != llm.default_provider);
         chain.extend(near.into_iter().map(|name| (name, "on this machine")));
@@ -335,14 +336,14 @@ fn no_provider_error(config: &AgentConfig, left_out: &[(&str, String)]) -> NoPro
     NoProviderError { reasons }
 }
 
-/// How long models took of late.
+/// Recent latencies of providers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProviderLatencies {
     took: BTreeMap<String, VecDeque<u64>>,
 }
 
 impl ProviderLatencies {
-    /// Records how long a model took for a complete answer.
+    /// Records the time in milliseconds that a provider took for a complete answer.
     pub fn record_latency(&mut self, provider: &str, milliseconds: u64) {
         let took = self.took.entry(provider.to_owned()).or_default();
         took.push_back(milliseconds);
@@ -351,7 +352,7 @@ impl ProviderLatencies {
         }
     }
 
-    /// The median of the last answers, milliseconds.
+    /// Returns the median latency of recent answers in milliseconds.
     pub fn median_latency(&self, provider: &str) -> Option<u64> {
         let mut took: Vec<u64> = self.took.get(provider)?.iter().copied().collect();
         took.sort_unstable();

@@ -1,4 +1,4 @@
-//! Runs and sessions of agents as the host and the disk know them: what they work with, their lines in lists.
+//! Setup of agents, and summaries of runs and sessions, as shared with the host and stored on disk.
 
 use crate::router;
 use crate::tool_spec::ToolSpec;
@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use store::{CallUsage, DocId, RunDevice, RunEnding, RunOrigin};
 
-/// The beginning of the names under which the disk keeps a line about each run.
+/// Prefix of the keys under which run summaries are stored on disk.
 pub const RUN_KEY_PREFIX: &str = "runs/";
-/// The beginning of the names under which the disk keeps a line about each session.
+/// Prefix of the keys under which session summaries are stored on disk.
 pub const SESSION_KEY_PREFIX: &str = "sessions/";
-/// Under which name the disk keeps the rules that the user's decisions have made.
+/// Key under which the rules from the user's decisions are stored on disk.
 pub const POLICY_RULES_KEY: &str = "policy";
 
-/// What agents have to work with: read by the host from files and servers.
+/// Configuration, agents and tools for runs, which the host reads from files and servers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentSetup {
     /// The configuration from `config.yaml`.
     pub config: crate::config::AgentConfig,
-    /// What is wrong with its file: runs cannot begin then.
+    /// Error in the configuration file, which prevents runs from starting.
     pub trouble: Option<String>,
-    /// Why tools cannot be confined on this machine.
+    /// Why tools can't be sandboxed on this machine; `None` if they can.
     pub unconfined: Option<String>,
     /// Status of each provider, by name.
     pub known: BTreeMap<String, router::ProviderStatus>,
@@ -28,104 +28,104 @@ pub struct AgentSetup {
     pub contexts: BTreeMap<String, u64>,
     /// The user's own agents.
     pub agents: Vec<crate::agent_definition::AgentDefinition>,
-    /// Tools in the folder of plugins.
+    /// Tools in the plugins folder.
     pub plugins: Vec<store::UserTool>,
-    /// What is wrong with files of plugins and with servers, for the user.
+    /// Problems with plugin files and with servers, as text for the user.
     pub problems: Vec<String>,
-    /// The values of the keys of this installation, which no model and no log may hold.
+    /// Values of this installation's keys, which no model and no log may contain.
     pub own_keys: crate::secrets::InstallationKeys,
-    /// Tools of MCP servers: the server, its name for the tool, and the tool as models see it.
+    /// Tools of MCP servers: the server, the tool's name there, and its specification for models.
     pub servers: Vec<(String, String, ToolSpec)>,
 }
 
-/// A line about a run, for lists.
+/// Summary of a run, for lists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
     /// The session that the run belongs to.
     pub session: DocId,
-    /// The volume that it works in.
+    /// The volume that the run works in.
     pub volume: DocId,
-    /// What was asked, or its beginning.
+    /// The user's prompt, or its beginning.
     pub prompt: String,
-    /// When, milliseconds since 1970.
+    /// When the run started, in milliseconds since 1970.
     pub start_time: i64,
     /// When it ended, in milliseconds since 1970; `None` while it's active.
     pub ended: Option<i64>,
-    /// How it ended; `None`: it has not.
+    /// How it ended; `None` while it's active.
     pub ending: Option<RunEnding>,
-    /// How often a model was called.
+    /// Number of model calls.
     pub iteration: u64,
-    /// How many decisions it waits for.
+    /// Number of pending decisions.
     pub pending: usize,
     /// Tokens and money used so far.
     pub spent: CallUsage,
-    /// How many steps it has.
+    /// Number of steps.
     #[serde(default)]
     pub steps: usize,
-    /// Name of its agent.
+    /// Name of the run's agent.
     #[serde(default)]
     pub agent: String,
-    /// Who or what started it.
+    /// Who or what started the run.
     #[serde(default)]
     pub origin: RunOrigin,
-    /// The phase that it is in, from 1, where its agent works in phases; else 0.
+    /// Current phase, from 1, if the agent works in phases; otherwise 0.
     #[serde(default)]
     pub phase: u8,
-    /// The device that it belongs to; `None`: this one.
+    /// The device that the run belongs to; `None` for this one.
     #[serde(default)]
     pub device: Option<RunDevice>,
-    /// US dollars that it may cost, with all that it hands on; `None`: nothing was said.
+    /// Budget in US dollars, including delegated work; `None` if not set.
     #[serde(default)]
     pub budget: Option<f64>,
 }
 
-/// A line about a session, for lists.
+/// Summary of a session, for lists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionSummary {
     /// Title of the session.
     pub title: String,
-    /// The volume in which it works.
+    /// The volume that the session works in.
     pub volume: Option<DocId>,
-    /// The note in which it was begun.
+    /// The note in which the session was started.
     pub note: Option<DocId>,
-    /// When something was said last, milliseconds since 1970.
+    /// When the last message was added, in milliseconds since 1970.
     pub updated: i64,
-    /// How many messages it has.
+    /// Number of messages.
     pub messages: usize,
-    /// How many ends its tree has.
+    /// Number of branches in the tree of messages.
     pub branches: usize,
-    /// Whether the user has put it away.
+    /// Whether the user has closed the session.
     #[serde(default)]
     pub closed: bool,
-    /// The heads of its document, as [`store::SessionDoc::heads`] has them.
+    /// Heads of the session's document, in the form of [`store::SessionDoc::heads`].
     #[serde(default)]
     pub heads: String,
 }
 
-/// Prefix of the keys under which the disk keeps cost outside runs.
+/// Prefix of the keys under which costs outside of runs are stored on disk.
 pub const EMBEDDING_COSTS_KEY_PREFIX: &str = "outlays/";
-/// Milliseconds of a day.
+/// Milliseconds per day.
 const DAY_MS: i64 = 86_400_000;
 
-/// What was spent for one thing: by one call, or on one day.
+/// Cost of an embedding endpoint, for one call or one day.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EmbeddingCost {
-    /// For what: the endpoint and its model, `https://…/v1#model`.
+    /// The endpoint and its model, such as `https://…/v1#model`.
     pub what: String,
     /// Number of calls.
     pub calls: u64,
-    /// Tokens that were read.
+    /// Number of input tokens.
     pub tokens: u64,
-    /// US dollars of the calls whose price is known.
+    /// Cost in US dollars of the calls with a known price.
     pub cost: f64,
-    /// Calls whose price is not.
+    /// Number of calls with an unknown price.
     pub unknown: u64,
-    /// When the last one was, milliseconds since 1970.
+    /// When the last call was made, in milliseconds since 1970.
     pub at: i64,
 }
 
 impl EmbeddingCost {
-    /// The day of its last call, counted from 1970.
+    /// Returns the day of the last call, in days since 1970.
     pub fn day_number(&self) -> i64 {
         self.at.div_euclid(DAY_MS)
     }

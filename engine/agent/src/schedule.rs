@@ -5,8 +5,8 @@
 //! twice for the same time, even if the clock is set back. If it's set back by more than a day, the earlier time was
 //! wrong, and the schedule restarts from now.
 //!
-//! Expressions use local time including summer time. A time skipped by the change starts right after it; one that
-//! occurs twice starts at the first; intervals of minutes or hours continue through both.
+//! Expressions use local time including summer time. A time skipped by the change starts right after it. A time that
+//! occurs twice starts at the first. Intervals of minutes or hours continue through both changes.
 
 use crate::memory::ReplayMode;
 use crate::memory::insight::MemoryQuery;
@@ -20,50 +20,50 @@ use text::task::CalendarDay;
 use text::time::UnixMillis;
 use text::time_zone::ZoneClock;
 
-/// Default for how long ago a missed occurrence may be to still be made up for, in seconds.
+/// Default maximum age in seconds of a missed occurrence that is still made up for.
 pub const DEFAULT_CATCH_UP_SECS: u64 = 12 * 3_600;
 /// Explains missed times and summer time to the author of a schedule.
 pub const CATCH_UP_POLICY_TEXT: &str = "If times were missed while nothing was open, only the last one is made up \
 for, and only if it's no more than 12 hours ago (or as the schedule says); otherwise it's skipped, and the schedule \
 says so. A time skipped by the change to summer time starts right after the gap; one that occurs twice in autumn \
 starts once, at the first.";
-/// If the clock is set back by more than this, its earlier time was wrong.
+/// If the clock is set back by more than this, in milliseconds, the earlier time was wrong.
 const MAX_TRUSTED_SETBACK_MS: i64 = 86_400_000;
-/// A longer expression is refused, in bytes.
+/// Maximum length of an expression in bytes.
 const MAX_EXPRESSION_BYTES: usize = 200;
 /// Maximum number of missed times counted.
 const MAX_COUNTED_MISSES: u64 = 10_000;
 
-/// What a schedule begins.
+/// Work that a schedule starts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum ScheduledWork {
-    /// An agent is asked.
+    /// Gives a goal to an agent.
     Goal {
         /// The goal for the agent.
         goal: String,
-        /// The note that it is about.
+        /// The note that the goal is about.
         #[serde(default)]
         note: Option<DocId>,
-        /// Which agent; `None`: as the goal says, else the assistant.
+        /// Name of the agent; `None` chooses it by the goal, with the assistant as the fallback.
         #[serde(default)]
         agent: Option<String>,
         /// Maximum cost of each run in US dollars.
         #[serde(default)]
         budget: Option<f64>,
-        /// How the goal is to be reached.
+        /// Whether a trace may be replayed for the goal.
         #[serde(default)]
         mode: ReplayMode,
     },
-    /// Cells of a note run.
+    /// Runs cells of a note.
     Cells {
         /// The note whose cells run.
         note: DocId,
-        /// Which cell, from 1; `None`: all.
+        /// Number of the cell, from 1; `None` runs all cells.
         #[serde(default)]
         cell: Option<u64>,
     },
-    /// Memory is consolidated: what repeats and what has proved good becomes long-term notes.
+    /// Consolidates memory: recurring goals and proven practices become long-term notes.
     Consolidate,
     /// Queries memory and stores the answer as a note.
     Analyze {
@@ -85,7 +85,7 @@ impl ScheduledWork {
     }
 }
 
-/// Outcome of the last occurrence.
+/// Outcome of an occurrence of a schedule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "came", rename_all = "snake_case")]
 pub enum ScheduleOutcome {
@@ -101,7 +101,7 @@ pub enum ScheduleOutcome {
         /// How the run ended.
         how: RunEnding,
     },
-    /// The work is done; there was no run.
+    /// The work is done, without a run.
     Done,
     /// The work couldn't start.
     Failed {
@@ -133,9 +133,9 @@ impl ScheduleOutcome {
 pub struct LastOccurrence {
     /// When it was due.
     pub due: UnixMillis,
-    /// When that was seen.
+    /// When the program noticed that it was due.
     pub at: UnixMillis,
-    /// How many points in time before it were missed.
+    /// Number of missed occurrences before it.
     pub missed: u64,
     /// The outcome.
     pub came: ScheduleOutcome,
@@ -164,10 +164,10 @@ pub fn unused_name(work: &ScheduledWork, taken: &[&str]) -> String {
     name
 }
 
-/// A schedule, kept on this device: each device has its own.
+/// A schedule, stored on this device. Each device has its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
-    /// By what the user calls it.
+    /// Name that the user gave it.
     pub name: String,
     /// The cron expression: minute, hour, day of the month, month, day of the week.
     pub when: String,
@@ -177,7 +177,7 @@ pub struct Schedule {
     /// Time zone with its summer time; `None` uses `offset`.
     #[serde(default)]
     pub zone: Option<ZoneClock>,
-    /// The volume in which it works.
+    /// The volume that the schedule works in.
     pub volume: DocId,
     /// The work that it starts.
     pub work: ScheduledWork,
@@ -192,7 +192,7 @@ pub struct Schedule {
     /// Next due time; `None` if there's none.
     #[serde(default)]
     pub next: Option<UnixMillis>,
-    /// The last occurrence, `None` before the first.
+    /// The last occurrence; `None` before the first.
     #[serde(default)]
     pub last: Option<LastOccurrence>,
 }
@@ -209,7 +209,7 @@ pub enum DueStatus {
         /// Number of earlier occurrences that were missed.
         missed: u64,
     },
-    /// It is too late for it.
+    /// The occurrence is too long ago and is skipped.
     Late {
         /// The time it was due.
         due: UnixMillis,
@@ -218,7 +218,7 @@ pub enum DueStatus {
     },
 }
 
-/// A point in time, in seconds since 1970, as a clock on a wall shows it.
+/// A point in time, in seconds since 1970, with a time zone that converts it to wall-clock time.
 #[derive(Clone, Copy, Debug)]
 struct WallClockTime<'a> {
     at: i64,
@@ -262,7 +262,7 @@ impl CronDateTime for WallClockTime<'_> {
 }
 
 impl WallClockTime<'_> {
-    /// Seconds since 1970, as the clock shows them.
+    /// Returns the wall-clock time as seconds since 1970.
     fn wall_seconds(&self) -> i64 {
         self.at + i64::from(self.zone.offset_at(self.at))
     }
@@ -275,18 +275,18 @@ impl WallClockTime<'_> {
 /// Why a schedule has no next time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleTimeError {
-    /// The expression exceeds the limit of size.
+    /// The expression is longer than `MAX_EXPRESSION_BYTES`.
     #[error("a cron expression has at most {MAX_EXPRESSION_BYTES} bytes")]
     TooLong,
-    /// The expression can't be read.
+    /// The expression isn't a valid cron expression.
     #[error("“{when}” is no cron expression of minute, hour, day, month and weekday, as in “0 9 * * 1-5”: {why}")]
     NotCron {
         /// The expression.
         when: String,
-        /// What the parser says.
+        /// The parser's message.
         why: String,
     },
-    /// The expression names no point in time.
+    /// The expression never occurs.
     #[error("“{when}” never comes")]
     Never {
         /// The expression.
@@ -294,7 +294,7 @@ pub enum ScheduleTimeError {
     },
 }
 
-/// Reads an expression: five fields, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
+/// Parses an expression: five fields, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
 fn parse_cron(when: &str) -> Result<Cron, ScheduleTimeError> {
     if when.len() > MAX_EXPRESSION_BYTES {
         return Err(ScheduleTimeError::TooLong);
@@ -304,7 +304,7 @@ fn parse_cron(when: &str) -> Result<Cron, ScheduleTimeError> {
 }
 
 impl Schedule {
-    /// The clock by which it goes.
+    /// Returns the time zone of the schedule.
     pub fn zone_clock(&self) -> ZoneClock {
         match &self.zone {
             Some(zone) => zone.clone(),
@@ -319,10 +319,10 @@ impl Schedule {
         }
     }
 
-    /// The first point in time after this one.
+    /// Returns the first occurrence after `time`.
     ///
     /// # Errors
-    /// The expression cannot be read, or names no point in time.
+    /// Returns an error if the expression is invalid or never occurs.
     pub fn next_after(&self, time: UnixMillis) -> Result<UnixMillis, ScheduleTimeError> {
         let zone = self.zone_clock();
         let from = WallClockTime { at: time.as_seconds(), zone: &zone };
@@ -330,16 +330,16 @@ impl Schedule {
         found.map(|wall| wall.to_time()).map_err(|_| ScheduleTimeError::Never { when: self.when.clone() })
     }
 
-    /// The next point in time from now on: none that has been due already.
+    /// Returns the next occurrence after `now`, without those that have already been due.
     ///
     /// # Errors
-    /// As of [`Schedule::next_after`].
+    /// Returns the errors of [`Schedule::next_after`].
     pub fn next_upcoming(&self, now: UnixMillis) -> Result<UnixMillis, ScheduleTimeError> {
         let last = self.last.as_ref().map(|last| last.due).filter(|due| due.0 - now.0 <= MAX_TRUSTED_SETBACK_MS);
         self.next_after(last.map_or(now, |due| due.max(now)))
     }
 
-    /// Whether it is due now.
+    /// Returns whether the schedule is due, and how many earlier occurrences were missed.
     pub fn due_status(&self, now: UnixMillis) -> DueStatus {
         let Some(next) = self.next.filter(|next| *next <= now && !self.paused) else { return DueStatus::No };
         let Ok(cron) = parse_cron(&self.when) else { return DueStatus::No };
@@ -405,7 +405,8 @@ mod tests {
         }
     }
 
-    /// Berlin in 2026 and 2027: summer from the last Sunday of March to that of October, 01:00 UTC.
+    /// Returns Berlin's time zone in 2026 and 2027. Summer time lasts from the last Sunday of March to that of October,
+    /// and changes at 01:00 UTC.
     fn berlin() -> ZoneClock {
         let changes = [("2026-03-29", 7_200), ("2026-10-25", 3_600), ("2027-03-28", 7_200)];
         let changes = changes.map(|(day, offset)| (at(day, 1, 0).as_seconds(), offset)).to_vec();
@@ -416,7 +417,7 @@ mod tests {
         Schedule { zone: Some(berlin()), ..schedule(when, 0) }
     }
 
-    /// The next points after one, in UTC.
+    /// Returns the next occurrences after a time, in UTC.
     fn following(one: &Schedule, mut time: UnixMillis, count: usize) -> Vec<UnixMillis> {
         let mut found = Vec::new();
         for _ in 0..count {
@@ -438,11 +439,11 @@ mod tests {
 
     #[test]
     fn the_hour_that_is_missing_and_the_one_that_comes_twice() {
-        // 02:30 is left out on the 29th of March: it begins at 03:00, which is 01:00 UTC, and only that day.
+        // 02:30 doesn't exist on March 29: the work starts at 03:00 instead, which is 01:00 UTC, on that day only.
         let half = in_berlin("30 2 * * *");
         let spring = following(&half, at("2026-03-27", 12, 0), 3);
         assert_eq!(spring, [at("2026-03-28", 1, 30), at("2026-03-29", 1, 0), at("2026-03-30", 0, 30)]);
-        // It comes twice on the 25th of October: it begins at the first, 00:30 UTC, and not again an hour later.
+        // 02:30 occurs twice on October 25: the work starts at the first, 00:30 UTC, and not again an hour later.
         let autumn = following(&half, at("2026-10-23", 12, 0), 3);
         assert_eq!(autumn, [at("2026-10-24", 0, 30), at("2026-10-25", 0, 30), at("2026-10-26", 1, 30)]);
         // A half-hourly schedule continues through both changes, by elapsed time and not by the clock's display.
@@ -455,7 +456,8 @@ mod tests {
 
     #[test]
     fn what_was_missed_over_a_change_is_counted_once() {
-        // Closed over the night of the change, opened at 07:00: the 02:30 of that day is made up for, once.
+        // The program was closed over the night of the change and opened at 05:00 UTC: that day's 02:30 is made up for,
+        // once.
         for (day, due, next) in [
             ("2026-03-29", at("2026-03-29", 1, 0), at("2026-03-30", 0, 30)),
             ("2026-10-25", at("2026-10-25", 0, 30), at("2026-10-26", 1, 30)),
@@ -470,7 +472,7 @@ mod tests {
             assert_eq!((found, missed), (due, 1), "the day before was missed, too");
             one.last = Some(LastOccurrence { due, at: now, missed, came: ScheduleOutcome::Done });
             assert_eq!(one.next_upcoming(now), Ok(next));
-            // The clock is set back into the hour: nothing begins twice.
+            // If the clock is set back to the due time, nothing starts twice.
             assert_eq!(one.next_upcoming(due), Ok(next));
         }
     }
@@ -487,7 +489,7 @@ mod tests {
         assert_eq!(one.due_status(later), DueStatus::Late { due: at("2026-11-22", 11, 0), missed: 3 });
         one.paused = true;
         assert_eq!(one.due_status(later), DueStatus::No);
-        // A year of minutes is not counted one by one for ever.
+        // Counting stops at the maximum instead of going through a year of minutes.
         let minutes = Schedule { next: Some(at("2025-11-22", 8, 0)), ..schedule("* * * * *", 0) };
         assert_eq!(minutes.due_status(later), DueStatus::Yes { due: later, missed: MAX_COUNTED_MISSES });
     }
@@ -499,7 +501,7 @@ mod tests {
         one.last = Some(LastOccurrence { due, at: due, missed: 0, came: ScheduleOutcome::Done });
         assert_eq!(one.next_upcoming(at("2026-11-22", 9, 30)), Ok(at("2026-11-22", 11, 0)));
         assert_eq!(one.next_upcoming(at("2026-11-22", 10, 0)), Ok(at("2026-11-22", 11, 0)));
-        // By more than a day: it was wrong before.
+        // If the clock is set back by more than a day, the earlier time was wrong.
         assert_eq!(one.next_upcoming(at("2026-11-20", 9, 30)), Ok(at("2026-11-20", 10, 0)));
     }
 }

@@ -1,22 +1,22 @@
-//! Whether a tool's schema can be checked within limits. Schemas come from tool servers and from models: one that
-//! refers to itself, or twice to one that refers twice to another, takes the stack or the time of everybody.
+//! Limits for the schemas of tools, which come from tool servers and from models. A schema that refers to itself, or
+//! twice to one that refers twice to another, could exhaust the stack or take very long.
 
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// Maximum number of parts of a schema, counted from its root along its references.
+/// Maximum number of subschemas, counted from the root along references.
 const MAX_SCHEMA_NODES: usize = 2_000;
 /// Maximum number of steps of a validation.
 const MAX_VALIDATION_STEPS: u64 = 5_000_000;
-/// Maximum nesting of parts that check the same value, times the depth of the arguments.
+/// Maximum nesting of subschemas that check the same value, times the depth of the arguments.
 const MAX_SCHEMA_DEPTH: usize = 2_000;
-/// The stack on which schemas of these limits are compiled and checked, in bytes.
+/// Stack size in bytes for compiling and checking schemas within these limits.
 pub(crate) const SCHEMA_STACK_BYTES: usize = 64 << 20;
 
-/// Keywords whose schemas judge the value itself: one schema, a list of some, or some by name.
+/// Keywords whose subschemas apply to the value itself: a single subschema, a list, or a map by name.
 const SAME_VALUE_KEYWORDS: [&str; 11] =
     ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies", "extends", "disallow"];
-/// Keywords whose schemas judge what is inside the value.
+/// Keywords whose subschemas apply to the contents of the value.
 const NESTED_VALUE_KEYWORDS: [&str; 11] = [
     "properties",
     "patternProperties",
@@ -31,40 +31,40 @@ const NESTED_VALUE_KEYWORDS: [&str; 11] = [
     "contentSchema",
 ];
 
-/// A part of a schema: the parts that judge the same value, and those that judge what is inside it.
+/// A subschema, with the indices of those that apply to the same value and of those that apply to its contents.
 #[derive(Default)]
 struct SchemaNode {
     same: Vec<usize>,
     inside: Vec<usize>,
 }
 
-/// Why a schema is not used: a clause about it.
+/// Why a schema isn't used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ToolSchemaError {
-    /// Its references go in a circle on the same value.
+    /// Its references form a cycle on the same value.
     #[error("it refers to itself without end")]
     Endless,
-    /// Its parts nest too deep for the arguments.
+    /// Its subschemas are nested too deeply for the arguments.
     #[error("it nests too deep")]
     NestedTooDeep,
-    /// To check the arguments takes too many steps.
+    /// Checking the arguments takes too many steps.
     #[error("it takes too long to check")]
     TooSlow,
-    /// It has too many parts.
+    /// It has too many subschemas.
     #[error("it has more than {MAX_SCHEMA_NODES} parts")]
     TooManyParts,
-    /// A reference leads out of it.
+    /// A reference doesn't point to a part of the schema.
     #[error("it refers to what is not in it by a path (#/…)")]
     OutsideReference,
-    /// It isn't a schema: what the library says.
+    /// It isn't a valid schema; the text is the library's message.
     #[error("{0}")]
     Invalid(String),
 }
 
-/// Whether a schema can be compiled, and arguments checked by it, within the limits.
+/// Checks that a schema can be compiled, and arguments validated with it, within the limits.
 ///
 /// # Errors
-/// Why it is not checked.
+/// Returns the exceeded limit, or an error if a reference leads out of the schema.
 pub(crate) fn check_limits(schema: &Value, arguments: &Map<String, Value>) -> Result<(), ToolSchemaError> {
     let parts = collect_nodes(schema)?;
     let order = topological_order(&parts).ok_or(ToolSchemaError::Endless)?;
@@ -76,7 +76,7 @@ pub(crate) fn check_limits(schema: &Value, arguments: &Map<String, Value>) -> Re
     if chain.iter().max().copied().unwrap_or(0).saturating_mul(depth + 1) > MAX_SCHEMA_DEPTH {
         return Err(ToolSchemaError::NestedTooDeep);
     }
-    // What a value costs whose own depth is the round.
+    // Cost of checking a value whose depth is the number of the round.
     let mut below = vec![0_u64; parts.len()];
     for _ in 0..=depth {
         let mut cost = vec![1_u64; parts.len()];
@@ -93,10 +93,10 @@ pub(crate) fn check_limits(schema: &Value, arguments: &Map<String, Value>) -> Re
     Ok(())
 }
 
-/// Whether a schema is one, and can be compiled within the limits.
+/// Checks that a schema is valid and can be compiled within the limits.
 ///
 /// # Errors
-/// Why not.
+/// Returns the exceeded limit, or the library's message if the schema is invalid.
 pub fn check_schema(schema: &Value) -> Result<(), ToolSchemaError> {
     check_limits(schema, &Map::new())?;
     stacker::grow(SCHEMA_STACK_BYTES, || {
@@ -104,7 +104,7 @@ pub fn check_schema(schema: &Value) -> Result<(), ToolSchemaError> {
     })
 }
 
-/// All parts that are reached from the root, which is the first.
+/// Returns all subschemas that can be reached from the root, with the root first.
 fn collect_nodes(schema: &Value) -> Result<Vec<SchemaNode>, ToolSchemaError> {
     let mut known: HashMap<*const Value, usize> = HashMap::from([(std::ptr::from_ref(schema), 0)]);
     let mut all = vec![schema];
@@ -150,12 +150,12 @@ fn collect_nodes(schema: &Value) -> Result<Vec<SchemaNode>, ToolSchemaError> {
     Ok(parts)
 }
 
-/// `%24` and its like, as references write them.
+/// Decodes percent-encoding in a reference, such as `%24`.
 fn unescape_pointer(pointer: &str) -> String {
     text::outline::percent_decode(pointer).into_owned()
 }
 
-/// The parts in an order in which those inside, on the same value, come first; `None` where there is none.
+/// Sorts subschemas so that those on the same value come before the ones that contain them; `None` if there's a cycle.
 fn topological_order(parts: &[SchemaNode]) -> Option<Vec<usize>> {
     let mut open: Vec<usize> = parts.iter().map(|part| part.same.len()).collect();
     let mut around: Vec<Vec<usize>> = vec![Vec::new(); parts.len()];
@@ -176,7 +176,7 @@ fn topological_order(parts: &[SchemaNode]) -> Option<Vec<usize>> {
     (order.len() == parts.len()).then_some(order)
 }
 
-/// How deep arguments are, and how many values they hold.
+/// Returns the depth of arguments and the number of values in them.
 fn measure_arguments(arguments: &Map<String, Value>) -> (usize, u64) {
     let (mut deepest, mut count) = (1, 1);
     let mut open: Vec<(&Value, usize)> = arguments.values().map(|value| (value, 1)).collect();

@@ -1,5 +1,5 @@
-//! Secrets in files and texts: which files commonly hold them, and what in a text is one. Files are asked about before
-//! a model reads them; what is found is masked in all that a model reads and in all that is logged.
+//! Secrets in files and texts. Files that commonly contain secrets need approval before a model reads them. Secrets
+//! that are found are masked in everything that a model reads and in everything that is logged.
 
 pub mod secret_files;
 
@@ -11,16 +11,16 @@ use std::sync::LazyLock;
 
 /// Start of a mask, followed by the kind of secret and `]`.
 const MASK_PREFIX: &str = "[masked: ";
-/// Shorter keys of this installation aren't masked, since they may be ordinary words.
+/// Minimum length of this installation's keys to be masked, since shorter ones may be ordinary words.
 const MIN_INSTALLATION_KEY_BYTES: usize = 8;
-/// A file with this many secrets counts as a credentials file.
+/// Minimum number of secrets in a file that counts as a credentials file.
 const MIN_CREDENTIAL_FILE_SECRETS: usize = 3;
-/// This many consecutive lines that look like a key count as one.
+/// Minimum number of consecutive lines that look like a key to count as one.
 const MIN_CONSECUTIVE_KEY_LINES: usize = 2;
-/// Shorter values don't count as secrets.
+/// Minimum length of a secret value in bytes.
 const MIN_SECRET_VALUE_BYTES: usize = 4;
 
-/// The values of this installation's own keys, which no model and no log may hold. They are never printed.
+/// Values of this installation's own keys, which no model and no log may contain. They are never printed.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct InstallationKeys(Vec<String>);
 
@@ -31,17 +31,17 @@ impl std::fmt::Debug for InstallationKeys {
 }
 
 impl InstallationKeys {
-    /// Makes the list of keys, without those too short to be told from ordinary words.
+    /// Creates the list of keys, without those that are too short to be distinguished from ordinary words.
     pub fn new(values: impl IntoIterator<Item = String>) -> InstallationKeys {
         let mut values: Vec<String> =
             values.into_iter().filter(|value| value.len() >= MIN_INSTALLATION_KEY_BYTES).collect();
-        // Where one is part of another, the longer one is masked first.
+        // If one key is part of another, the longer one is masked first.
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));
         values.dedup();
         InstallationKeys(values)
     }
 
-    /// A text in which these values and all secrets of known forms are masked. Its lines stay as many as they were.
+    /// Masks these keys and all secrets of known forms in a text. The number of lines doesn't change.
     pub fn mask_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut found: Vec<(Range<usize>, &str)> = Vec::new();
         for value in &self.0 {
@@ -64,19 +64,19 @@ impl InstallationKeys {
     }
 }
 
-/// A text in which all secrets of known forms are masked.
+/// Masks all secrets of known forms in a text.
 pub fn mask_known_secrets(text: &str) -> Cow<'_, str> {
     static NO_INSTALLATION_KEYS: InstallationKeys = InstallationKeys(Vec::new());
     NO_INSTALLATION_KEYS.mask_text(text)
 }
 
-/// Whether a text holds a mask: then it isn't the text that it was made from.
+/// Returns whether a text contains a mask, so that it isn't the original text.
 pub fn contains_mask(text: &str) -> bool {
     let labels = || SECRET_PATTERNS.iter().map(|form| form.label).chain([INSTALLATION_KEY_LABEL, PRIVATE_KEY_LABEL]);
     text.split(MASK_PREFIX).skip(1).any(|rest| labels().any(|label| rest.starts_with(label)))
 }
 
-/// Whether a masked text comes from a file made for secrets: a private key, or several secrets.
+/// Returns whether a masked text comes from a file made for secrets: with a private key, or several secrets.
 pub fn is_masked_credential_file(masked: &str) -> bool {
     let labels = || SECRET_PATTERNS.iter().map(|form| form.label).chain([INSTALLATION_KEY_LABEL, PRIVATE_KEY_LABEL]);
     let masks = masked.split(MASK_PREFIX).skip(1);
@@ -84,23 +84,23 @@ pub fn is_masked_credential_file(masked: &str) -> bool {
     found.len() >= MIN_CREDENTIAL_FILE_SECRETS || found.contains(&PRIVATE_KEY_LABEL)
 }
 
-/// What the mask of an own key says.
+/// Label in the mask of one of this installation's keys.
 const INSTALLATION_KEY_LABEL: &str = "a key of this installation";
-/// What the mask of a private key says.
+/// Label in the mask of a private key.
 const PRIVATE_KEY_LABEL: &str = "private key";
 
-/// Which values of a form are secrets, where its shape alone doesn't tell.
+/// Which matches of a pattern are secrets, if the shape alone isn't enough.
 #[derive(Clone, Copy, PartialEq)]
 enum SecretCheck {
-    /// Every value is a secret.
+    /// Every match is a secret.
     Any,
-    /// Those that look random.
+    /// Values that look random.
     Random,
     /// Values that aren't placeholders, references or numbers.
     Real,
 }
 
-/// A form that secrets have. The first group is the secret, or the whole where there is none.
+/// A form of secrets. The first group of the pattern that matches is the secret.
 struct SecretPattern {
     label: &'static str,
     pattern: &'static str,
@@ -111,7 +111,7 @@ const fn secret_pattern(label: &'static str, pattern: &'static str, test: Secret
     SecretPattern { label, pattern, test }
 }
 
-/// The forms. Classes are ASCII and repetitions have no upper bound, so that the automata stay small.
+/// Known forms of secrets. Classes are ASCII and repetitions have no upper bound, so that the automata stay small.
 const SECRET_PATTERNS: &[SecretPattern] = &[
     secret_pattern("AWS access key", r"(?-u:\b)((?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16})(?-u:\b)", SecretCheck::Any),
     secret_pattern("GitHub token", r"(?-u:\b)(gh[pousr]_[A-Za-z0-9]{20,})", SecretCheck::Any),
@@ -182,7 +182,7 @@ const SECRET_PATTERNS: &[SecretPattern] = &[
         SecretCheck::Random,
     ),
     secret_pattern("password", r"(?-u:\b)login\s+[^\s]+\s+password\s+([!-~]{3,})", SecretCheck::Real),
-    // `NAME=value`, as in .env files; also where lines were joined, as in passages that a search finds.
+    // `NAME=value`, as in .env files, even where lines were joined, as in passages from a search.
     secret_pattern(
         "value",
         concat!(
@@ -239,7 +239,7 @@ fn find_secrets(text: &str, found: &mut Vec<(Range<usize>, &str)>) {
             let behind = text[one.end()..].bytes().next();
             let holds = match form.test {
                 SecretCheck::Any => true,
-                // What a call or an index gives is code.
+                // A value followed by a call or an index is code.
                 SecretCheck::Random => !matches!(behind, Some(b'(' | b'[')) && looks_random(one.as_str()),
                 SecretCheck::Real => is_real(one.as_str()),
             };
@@ -250,8 +250,8 @@ fn find_secrets(text: &str, found: &mut Vec<(Range<usize>, &str)>) {
     }
 }
 
-/// Finds private keys between their first line, `-----BEGIN … PRIVATE KEY-----`, and their last. Of one that is cut
-/// off, what looks like a key behind its first line.
+/// Finds private keys between their first line, `-----BEGIN … PRIVATE KEY-----`, and their last. If the last line is
+/// missing, everything after the first line that looks like a key counts.
 fn find_private_keys(text: &str, found: &mut Vec<(Range<usize>, &str)>) {
     let mut from = 0;
     while let Some(at) = text[from..].find("-----BEGIN ").map(|at| from + at) {
@@ -270,7 +270,7 @@ fn find_private_keys(text: &str, found: &mut Vec<(Range<usize>, &str)>) {
                 text[start..next].find(|c| !key(c)).map_or(next, |end| start + end)
             }
         };
-        // Each line for itself, so that lines keep their numbers.
+        // Each line is masked separately, so that the number of lines doesn't change.
         let mut at = start;
         for line in text[start..end].split_inclusive('\n') {
             let bare = line.trim_matches(|c: char| c.is_ascii_whitespace() || c == '+' || c == '>');
@@ -284,7 +284,7 @@ fn find_private_keys(text: &str, found: &mut Vec<(Range<usize>, &str)>) {
     }
 }
 
-/// Whether a line looks like one of a key in PEM: 64 to 76 characters of base64.
+/// Returns whether a line looks like part of a PEM key: 64 to 76 characters of base64.
 fn is_key_line(line: &str) -> bool {
     let has = |is: fn(&u8) -> bool| line.bytes().any(|byte| is(&byte));
     (64..=76).contains(&line.len())
@@ -294,8 +294,8 @@ fn is_key_line(line: &str) -> bool {
         && has(u8::is_ascii_digit)
 }
 
-/// Finds the middle of private keys, where their first line was left out: lines that look like it, several in a row,
-/// and not in a certificate or another thing that is public.
+/// Finds parts of private keys without their first line: several consecutive lines that look like a key, and aren't in
+/// a certificate or another public item.
 fn find_key_lines(text: &str, found: &mut Vec<(Range<usize>, &str)>) {
     let mut public = false;
     let mut row: Vec<Range<usize>> = Vec::new();
@@ -323,7 +323,7 @@ fn replace_with_masks(text: &str, mut found: Vec<(Range<usize>, &str)>) -> Strin
     let mut at = 0;
     for (range, label) in found {
         if range.start < at {
-            // It overlaps one that is masked; what sticks out is masked with it.
+            // It overlaps a masked secret, whose mask also covers the rest of it.
             at = at.max(range.end);
             continue;
         }
@@ -335,7 +335,7 @@ fn replace_with_masks(text: &str, mut found: Vec<(Range<usize>, &str)>) -> Strin
     whole
 }
 
-/// Whether a value is a reference or a placeholder for a secret.
+/// Returns whether a value is a reference or a placeholder for a secret.
 fn is_placeholder(value: &str) -> bool {
     let bare = value.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_ascii_lowercase();
     const PLACEHOLDER_WORDS: [&str; 31] = [
@@ -382,7 +382,7 @@ fn is_placeholder(value: &str) -> bool {
         || letters.len() < 2
 }
 
-/// Whether a value is literal: not a placeholder, number or address.
+/// Returns whether a value is literal: not a placeholder, short number, path or code.
 fn is_real(value: &str) -> bool {
     let value = value.trim();
     let number = value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b',' | b'_' | b'-'));
@@ -391,7 +391,7 @@ fn is_real(value: &str) -> bool {
     !short && !path && !is_placeholder(value) && !is_code(value)
 }
 
-/// Whether a value is code that names where a secret comes from: `settings.API_KEY_2`, `API_KEY_2`, `get_token()`.
+/// Returns whether a value is code that refers to a secret: `settings.API_KEY_2`, `API_KEY_2`, `get_token()`.
 fn is_code(value: &str) -> bool {
     let small = |head: &str| head.len() > 1 && head.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
     let screams = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
@@ -402,7 +402,7 @@ fn is_code(value: &str) -> bool {
         || value.contains('_') && value.bytes().all(screams)
 }
 
-/// Whether a value looks random: letters and digits that form no words, as generated keys and good passwords do.
+/// Returns whether a value looks random: letters and digits that form no words, like generated keys and good passwords.
 fn looks_random(value: &str) -> bool {
     let value = value.trim_end_matches(['.', ',', ':', '?', '!', '\\', '|', '*', '_', '=']);
     if value.len() < 6 || is_placeholder(value) || value.contains("://") || value.starts_with(['/', '.', '~']) {
@@ -421,8 +421,8 @@ fn looks_random(value: &str) -> bool {
     if digits == 0 || letters == 0 || entropy < 2.25 {
         return false;
     }
-    // A word with a number behind it, such as `bert-base-v2` or `page_12`, forms words. Keys change between letters
-    // and digits more often.
+    // A word followed by a number, such as `bert-base-v2` or `page_12`, isn't random. Keys change between letters and
+    // digits more often.
     let kind = |byte: u8| match byte {
         b'0'..=b'9' => 0,
         b'a'..=b'z' => 1,
@@ -442,7 +442,7 @@ fn looks_random(value: &str) -> bool {
     changes >= 1 && !wordy && !separated
 }
 
-/// Arguments of tools that hold text, not names of files.
+/// Tool arguments that contain text, not file names.
 const TEXT_ARGUMENTS: [&str; 15] = [
     "content",
     "old_content",
@@ -461,7 +461,8 @@ const TEXT_ARGUMENTS: [&str; 15] = [
     "agent",
 ];
 
-/// Why a call asks the user whatever rules allow: it names a file that commonly holds secrets. A sentence.
+/// Returns a sentence why a call needs approval whatever the rules allow, if it names a file that commonly contains
+/// secrets.
 pub fn secret_access_reason(arguments: &Map<String, Value>) -> Option<String> {
     let named = |path: &str| {
         let what = secret_files::secret_file_kind(path)?;

@@ -1,5 +1,5 @@
-//! Sessions and runs as files: `agent.json` and `execution-state.json` of `llmbox.md` (shared/reference), version 1, in
-//! both directions; and a session as Markdown for people. Content of other programs survives field by field: unknown
+//! Reads and writes sessions and runs as `agent.json` and `execution-state.json` of `llmbox.md` (shared/reference),
+//! version 1, and writes sessions as Markdown for people. Content of other programs survives field by field: unknown
 //! fields are stored and exported again unchanged.
 
 use serde::{Deserialize, Serialize};
@@ -7,36 +7,36 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{AgentState, ExecutionStep, MessageId, MessageRole, RunAbout, SessionMessage, StepId, StepKind, TodoItem};
 
-/// The version that is written, and the only one that is read.
+/// Version of the format that is written, and the only one that is read.
 pub const SESSION_FILE_VERSION: u64 = 1;
 /// Maximum number of messages or steps of an imported file.
 const MAX_IMPORTED_ITEMS: usize = 100_000;
-/// The words for priorities of todos, from 0.
+/// Names of todo priorities, starting with priority 0.
 const TODO_PRIORITY_NAMES: [&str; 6] = ["lowest", "low", "normal", "medium", "high", "highest"];
 
-/// A conversation that was read from `agent.json`.
+/// A conversation imported from `agent.json`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedContext {
-    /// What was said, oldest first, one behind the other.
+    /// Messages of the conversation, oldest first, each the parent of the next.
     pub messages: Vec<SessionMessage>,
     /// Other content of the file, for [`session_to_json`].
     pub imported: String,
 }
 
-/// A run that was read from `execution-state.json`.
+/// A run imported from `execution-state.json`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedRun {
     /// When the file was saved, in milliseconds since 1970.
     pub saved_at: i64,
-    /// The file that it is about.
+    /// URI of the file that the run is about.
     pub file_uri: String,
     /// The user's message.
     pub prompt: String,
     /// When the run started, in milliseconds since 1970.
     pub start_time: i64,
-    /// How often a model was called.
+    /// Number of model calls.
     pub iteration: u64,
-    /// What the agent was at.
+    /// State of the agent when the file was saved.
     pub agent_state: AgentState,
     /// The todos of the run.
     pub todos: Vec<TodoItem>,
@@ -46,25 +46,25 @@ pub struct ImportedRun {
     pub imported: Option<Box<Value>>,
 }
 
-/// What an imported conversation holds beyond what a session keeps.
+/// Content of an imported conversation that a session doesn't store.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct PreservedContext {
-    /// The file but for its messages.
+    /// The file without its messages.
     file: Map<String, Value>,
-    /// The messages in order: id, and fields besides role and content.
+    /// The messages in order: id, and fields other than role and content.
     messages: Vec<(MessageId, Map<String, Value>)>,
 }
 
-/// What an imported run holds beyond what a run keeps.
+/// Content of an imported run that a run doesn't store.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct PreservedRun {
-    /// The file but for its todos and steps.
+    /// The file without its todos and steps.
     file: Map<String, Value>,
-    /// What it came to here, but for the same: what differs later was changed here.
+    /// The run's own fields as imported, without todos and steps. A field that differs later was changed here.
     taken: Map<String, Value>,
-    /// The steps in their order: the id of each, and how it stood in the file where that is something else.
+    /// The steps in order: id, and the step as in the file if it's written differently here.
     steps: Vec<(StepId, Option<Value>)>,
-    /// The todos: how each stood in the file, and what it came to here.
+    /// The todos: each as in the file, and as imported.
     todos: Vec<(Value, TodoItem)>,
 }
 
@@ -76,7 +76,7 @@ fn into_object(value: Value) -> Map<String, Value> {
     if let Value::Object(map) = value { map } else { Map::new() }
 }
 
-/// A session's branch as `agent.json`. `imported`: what was kept of the file that it was read from.
+/// Converts a session's branch to `agent.json`. `imported` is the preserved content of the file it was imported from.
 pub fn session_to_json(imported: Option<&str>, branch: &[&SessionMessage], file_uri: &str, saved_at: i64) -> Value {
     let kept = imported.and_then(|text| serde_json::from_str::<PreservedContext>(text).ok());
     let own = json!({"version": SESSION_FILE_VERSION, "savedAt": saved_at, "fileUri": file_uri});
@@ -104,12 +104,12 @@ pub fn session_to_json(imported: Option<&str>, branch: &[&SessionMessage], file_
     Value::Object(file)
 }
 
-/// Returns the fields of a run besides its todos and steps.
+/// Returns the fields of a run other than its todos and steps.
 fn run_header_json(prompt: &str, start_time: i64, iteration: u64, state: AgentState) -> Map<String, Value> {
     into_object(json!({"prompt": prompt, "startTime": start_time, "iteration": iteration, "agentState": state}))
 }
 
-/// A run as `execution-state.json`.
+/// Converts a run to `execution-state.json`.
 pub fn run_to_json(
     about: &RunAbout,
     todos: &[TodoItem],
@@ -147,7 +147,7 @@ fn build_run_json(
     let todos_stay = todos.iter().eq(kept.todos.iter().map(|(_, item)| item));
     let worked = !new.is_empty() || now.get("iteration") != kept.taken.get("iteration");
     for (key, value) in &now {
-        // Its current state counts again once it has continued here.
+        // Once the run has continued here, its current state is written, too.
         if kept.taken.get(key) != Some(value) || (worked && key == "agentState") {
             file.insert(key.clone(), value.clone());
         }
@@ -164,7 +164,7 @@ fn build_run_json(
     Value::Object(file)
 }
 
-/// A todo as it stood in a file, with what was changed of it since it was taken.
+/// Returns a todo as it was in the file, with the changes made since the import.
 fn merge_todo_json(theirs: &Value, taken: Map<String, Value>, now: Map<String, Value>) -> Value {
     let Value::Object(theirs) = theirs else { return Value::Object(now) };
     let mut one = theirs.clone();
@@ -178,29 +178,29 @@ fn merge_todo_json(theirs: &Value, taken: Map<String, Value>, now: Map<String, V
     Value::Object(one)
 }
 
-/// Why a file is no session or no run of a program like this.
+/// Why a file isn't a valid session or run.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "`what` is the usual name of such a file")]
 pub enum SessionFileError {
     /// It isn't JSON.
     #[error("it isn't valid JSON ({0})")]
     NotJson(#[source] serde_json::Error),
-    /// It has a version that isn't known.
+    /// It has an unsupported version.
     #[error("it is {what} of version {version}; version {SESSION_FILE_VERSION} is understood")]
     OtherVersion { what: &'static str, version: u64 },
     /// It has no version.
     #[error("it isn't a {what}: it has no version")]
     NoVersion { what: &'static str },
-    /// It exceeds a limit.
+    /// It has more than `MAX_IMPORTED_ITEMS` items.
     #[error("it has more than {MAX_IMPORTED_ITEMS} {items}")]
     TooMany { items: &'static str },
-    /// A message has a role that nobody has.
+    /// A message has an unknown role.
     #[error("a message has the role \u{201c}{0}\u{201d}")]
     UnknownRole(String),
-    /// A field is missing or of another kind.
+    /// A field is missing or has the wrong type.
     #[error("it isn't a valid {what}: {why}")]
     Invalid { what: &'static str, why: String },
-    /// What is kept of it can't be written as JSON.
+    /// Its preserved content can't be written as JSON.
     #[error(transparent)]
     Encoding(#[from] serde_json::Error),
 }
@@ -214,16 +214,17 @@ fn parse_versioned_json(text: &str, what: &'static str) -> Result<Map<String, Va
     }
 }
 
-/// Parses an integer, even if written as a decimal.
+/// Parses an integer. A decimal number is rounded.
 fn parse_whole_number(value: Option<&Value>) -> Option<i64> {
     let value = value?;
     value.as_i64().or_else(|| value.as_f64().filter(|number| number.abs() < 9e15).map(|number| number.round() as i64))
 }
 
-/// Reads `agent.json`. Messages that other programs wrote get ids from `id`.
+/// Parses `agent.json`. Messages that other programs wrote get ids from `id`.
 ///
 /// # Errors
-/// No JSON, another version, a field that is missing, a role that nobody has.
+/// Returns an error if the text isn't JSON, has another version or too many messages, or if a field is missing or a
+/// role is unknown.
 pub fn parse_session_json(text: &str, mut id: impl FnMut() -> u64) -> Result<ImportedContext, SessionFileError> {
     let mut file = parse_versioned_json(text, "agent.json")?;
     let wrong = |why: &str| SessionFileError::Invalid { what: "agent.json", why: why.to_owned() };
@@ -264,7 +265,7 @@ pub fn parse_session_json(text: &str, mut id: impl FnMut() -> u64) -> Result<Imp
     Ok(ImportedContext { messages, imported })
 }
 
-/// A todo as the program keeps it. `names`: ids that are taken.
+/// Parses a todo. `names` are the ids in use, to which the todo's id is added.
 fn parse_todo(theirs: &Value, number: usize, names: &mut BTreeSet<String>) -> Result<TodoItem, &'static str> {
     let Value::Object(theirs) = theirs else { return Err("a todo is no object") };
     let text = |key: &str| theirs.get(key).and_then(Value::as_str);
@@ -298,10 +299,11 @@ fn parse_todos(list: &[Value]) -> Result<Vec<TodoItem>, &'static str> {
     (1..).zip(list).map(|(number, theirs)| parse_todo(theirs, number, &mut names)).collect()
 }
 
-/// Reads `execution-state.json`. Steps that have no id of ours get one from `id`.
+/// Parses `execution-state.json`. Steps without an id of ours get one from `id`.
 ///
 /// # Errors
-/// No JSON, another version, a field that is missing or of another kind.
+/// Returns an error if the text isn't JSON, has another version or too many items, or if a field is missing or has the
+/// wrong type.
 pub fn parse_run_json(text: &str, mut id: impl FnMut() -> u64) -> Result<ImportedRun, SessionFileError> {
     let mut file = parse_versioned_json(text, "execution-state.json")?;
     let wrong = |why: &str| SessionFileError::Invalid { what: "execution-state.json", why: why.to_owned() };
@@ -311,7 +313,7 @@ pub fn parse_run_json(text: &str, mut id: impl FnMut() -> u64) -> Result<Importe
         return Err(SessionFileError::TooMany { items: "steps or todos" });
     }
     let taken_todos = parse_todos(&all_todos).map_err(wrong)?;
-    // New ids in ascending order, so that steps of one millisecond stay in their order.
+    // New ids are ascending, so that steps of the same millisecond keep their order.
     let mut new: Vec<u64> = all_steps.iter().map(|_| id().max(1)).collect();
     new.sort_unstable();
     let mut used: BTreeSet<StepId> = BTreeSet::new();
@@ -358,7 +360,7 @@ pub fn parse_run_json(text: &str, mut id: impl FnMut() -> u64) -> Result<Importe
         .map_err(|_| wrong("agentState is neither idle, thinking nor executing"))?;
     let iteration = u64::try_from(number("iteration")?).map_err(|_| wrong("iteration is below 0"))?;
     let (prompt, start_time) = (text("prompt")?, number("startTime")?);
-    // Nothing of it is running here.
+    // An imported run isn't running here, whatever its file says.
     let taken = run_header_json(&prompt, start_time, iteration, AgentState::Idle);
     let (saved_at, file_uri) = (number("savedAt")?, text("fileUri")?);
     let kept = PreservedRun {
@@ -381,7 +383,7 @@ pub fn parse_run_json(text: &str, mut id: impl FnMut() -> u64) -> Result<Importe
     })
 }
 
-/// A session's branch as Markdown, with what went wrong in the steps of its runs.
+/// Formats a session's branch as Markdown, with the errors in the steps of its runs.
 pub fn session_to_markdown<'a>(
     title: &str,
     branch: &[&SessionMessage],
@@ -429,7 +431,7 @@ pub fn session_to_markdown<'a>(
     text
 }
 
-/// A text as a block of code, however many ticks it holds.
+/// Formats a text as a code block, with a fence longer than any run of backticks in it.
 fn code_block(text: &str) -> String {
     let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
     let ticks = "`".repeat(longest.max(2) + 1);
@@ -442,7 +444,7 @@ mod tests {
     use proptest::prelude::*;
     use store::TodoStatus;
 
-    /// Ids, one after the other.
+    /// Returns a generator of ascending ids.
     fn ids() -> impl FnMut() -> u64 {
         let mut next = 0;
         move || {
@@ -451,7 +453,7 @@ mod tests {
         }
     }
 
-    /// A conversation, read and written again without a change.
+    /// Imports a conversation and exports it without a change.
     fn through_context(theirs: &Value) -> Result<Value, String> {
         let read = parse_session_json(&theirs.to_string(), ids()).map_err(|why| why.to_string())?;
         let branch: Vec<&SessionMessage> = read.messages.iter().collect();
@@ -487,7 +489,7 @@ mod tests {
         assert_eq!(through_context(&theirs), Ok(theirs.clone()));
         let read = parse_session_json(&theirs.to_string(), ids()).expect("read");
         assert_eq!(read.messages[1].parents, [read.messages[0].id]);
-        // A later message is added, and nothing else changes.
+        // A later message is appended. Otherwise only `savedAt` changes.
         let more = SessionMessage::new(MessageId(9), MessageRole::User, "and?", 7);
         let branch: Vec<&SessionMessage> = read.messages.iter().chain([&more]).collect();
         let later = session_to_json(Some(&read.imported), &branch, "elsewhere", 99);
@@ -523,7 +525,7 @@ mod tests {
         wanted["todos"][1]["content"] = json!("write it");
         wanted["savedAt"] = json!(99);
         assert_eq!(now, wanted);
-        // The run continued: the state is ours, and the new step follows theirs.
+        // After the run continued, the state is ours, and the new step follows those of the file.
         let mut step = read.steps[0].clone();
         step.id = StepId(1_000);
         read.steps.push(step.clone());
@@ -554,7 +556,7 @@ mod tests {
         assert!(code_block("a ```` b").starts_with("`````\n"));
     }
 
-    /// Any JSON that isn't deep.
+    /// Generates any JSON that isn't deeply nested.
     fn any_json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
@@ -572,7 +574,7 @@ mod tests {
         })
     }
 
-    /// Unknown fields, and some that others have.
+    /// Generates unknown fields, and some that have a meaning in other objects.
     fn more() -> impl Strategy<Value = Map<String, Value>> {
         proptest::collection::btree_map("[a-z]{1,4}|tracebook|toolCalls|parents|spent_|due_", any_json(), 0..4)
             .prop_map(|map| map.into_iter().collect())

@@ -1,26 +1,25 @@
-//! A line of shell as the words that it consists of, where it is one plain command. A line in which the shell would
-//! expand, redirect, chain or substitute something is none. Patterns of the user are compared with these words, never
-//! with the line as text.
+//! Splits a shell command into words if it's one plain command. A line in which the shell would expand, redirect, chain
+//! or substitute something isn't plain. The user's patterns are compared with these words, never with the line as text.
 
 /// Marks a `*` in the words of a pattern. A command that contains it isn't plain.
 const WILDCARD_MARKER: char = '\0';
 
-/// The words of a line of shell; `None`: it is more than one plain command.
+/// Returns the words of a shell command; `None` if it isn't one plain command.
 pub fn split_plain_command(line: &str) -> Option<Vec<String>> {
     let words = split(line, false)?;
     words.iter().all(|word| !word.expands).then(|| words.into_iter().map(|word| word.text).collect())
 }
 
-/// A word of a line.
+/// A word of a shell command.
 #[derive(Default)]
 struct ShellWord {
     text: String,
-    /// Whether the shell makes other words of it: names of files, or of a home folder.
+    /// Whether the shell would expand the word to file names or a home folder.
     expands: bool,
 }
 
-/// Whether a shell command matches a pattern word by word, where `*` matches anything inside a word; a last word
-/// `*` stands for any further words, also for none. A line that is not one plain command fits only its own text.
+/// Returns whether a shell command matches a pattern word by word. `*` matches anything inside a word. A last word `*`
+/// matches any further words, or none. A line that isn't one plain command matches only its own text.
 pub fn matches_command(pattern: &str, line: &str) -> bool {
     if !pattern.contains('*') && pattern.trim() == line.trim_matches([' ', '\t']) {
         return true;
@@ -32,7 +31,7 @@ pub fn matches_command(pattern: &str, line: &str) -> bool {
         pattern.pop();
     }
     let count = if open { words.len() >= pattern.len() } else { words.len() == pattern.len() };
-    // A word with expansions is unknown; it's allowed only where any further words are.
+    // A word with expansions is unknown, so only a final `*` matches it.
     let same = |(pattern, word): (&ShellWord, &ShellWord)| {
         !word.expands && super::policy_rule::matches_wildcard_parts(pattern.text.split(WILDCARD_MARKER), &word.text)
     };
@@ -86,7 +85,7 @@ fn split(line: &str, pattern: bool) -> Option<Vec<ShellWord>> {
     (!words.is_empty()).then_some(words)
 }
 
-/// A character that means only itself.
+/// Returns the character if it has no special meaning: any but control characters other than tab.
 fn plain(c: char) -> Option<char> {
     (!c.is_control() || c == '\t').then_some(c)
 }
@@ -171,7 +170,7 @@ mod tests {
     }
 
     proptest! {
-        /// What a plain command's words are, `sh` would pass on: quoted again, they read the same.
+        /// The words of a plain command are those that `sh` would pass on: quoted again, they are parsed the same.
         #[test]
         fn words_survive_quoting(text in proptest::collection::vec("[ -~]{0,12}", 1..5)) {
             let quoted: Vec<String> = text.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''"))).collect();

@@ -1,6 +1,6 @@
 //! Tasks for agents: goal, inputs, constraints, dependencies. A plan is a note with a todo for each task, so that it
-//! can be read, edited and ticked like any other; details that don't fit on the todo's line are in a fenced YAML block
-//! below it. Pure: texts in, texts out.
+//! can be read, edited and checked off like any other. Details that don't fit on the todo's line are in a fenced YAML
+//! block below it. Pure: texts in, texts out.
 
 use crate::memory::ReplayMode;
 use serde::{Deserialize, Serialize};
@@ -8,13 +8,13 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use text::task::NoteTask;
 
-/// The folder of plans in a volume or a project.
+/// Folder of plans in a volume or a project.
 pub const TASKS_FOLDER: &str = "tasks";
 /// Maximum number of tasks in a plan.
 pub const MAX_PLAN_TASKS: usize = 50;
 /// Maximum length of a task's goal in bytes.
 const MAX_TASK_GOAL_BYTES: usize = 10_000;
-/// Where nothing is said of its priority, 0 to 100.
+/// Default priority of a task, in the range 0 to 100.
 pub const DEFAULT_TASK_PRIORITY: u8 = 50;
 
 fn middle() -> u8 {
@@ -32,14 +32,14 @@ pub enum TaskStatus {
     Running,
     /// The task is completed.
     Done,
-    /// It was tried and failed.
+    /// The task failed.
     Failed,
-    /// It was given up.
+    /// The task was canceled.
     Cancelled,
 }
 
 impl TaskStatus {
-    /// Returns the character in the box of its todo.
+    /// Returns the character in the checkbox of the todo.
     pub fn checkbox_mark(self) -> char {
         match self {
             TaskStatus::Open => ' ',
@@ -60,7 +60,7 @@ impl TaskStatus {
         }
     }
 
-    /// The word for it.
+    /// Returns the name of the status.
     pub fn as_str(self) -> &'static str {
         match self {
             TaskStatus::Open => "open",
@@ -72,11 +72,11 @@ impl TaskStatus {
     }
 }
 
-/// A task: the unit of work.
+/// A task of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TaskBlock {
-    /// Its name in its plan: letters, digits, `-`; behind `^` in its line.
+    /// Id of the task in its plan: letters, digits and `-`, written after `^` on its line.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub id: String,
     /// The task's goal.
@@ -85,25 +85,25 @@ pub struct TaskBlock {
     /// Status of the task.
     #[serde(skip_serializing_if = "is_open")]
     pub standing: TaskStatus,
-    /// What it works with, by name.
+    /// Inputs of the task, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub inputs: BTreeMap<String, Value>,
     /// Constraints as text. `Max cost $0.10` sets a budget.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<String>,
-    /// 0 to 100; of those that can begin the highest goes first.
+    /// Priority, 0 to 100. Among tasks that can start, the one with the highest priority is first.
     #[serde(default = "middle", skip_serializing_if = "is_middle")]
     pub priority: u8,
-    /// Tools without which it cannot be done.
+    /// Tools that the task requires.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools_required: Vec<String>,
-    /// How it is to be reached.
+    /// Whether a trace may be replayed for the task.
     #[serde(skip_serializing_if = "is_auto")]
     pub mode: ReplayMode,
-    /// Which agent does it; `None`: as its words say.
+    /// Name of the agent; `None` chooses it by the task's goal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The tasks that must be done before.
+    /// Ids of the tasks that must be done before.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
 }
@@ -137,7 +137,7 @@ impl Default for TaskBlock {
     }
 }
 
-/// The id behind `^` at the end of a task's words.
+/// Splits the id after `^` from the end of a task's text.
 fn split_task_id(words: &str) -> Option<(&str, &str)> {
     let (before, id) = words.rsplit_once('^')?;
     let plain = !id.is_empty() && id.len() <= 60 && id.chars().all(|c| c.is_alphanumeric() || c == '-');
@@ -150,11 +150,11 @@ struct TaskSpan {
     yaml: Option<std::ops::Range<usize>>,
 }
 
-/// The tasks of a note and their places. Ids of those without are their numbers among all.
+/// Returns the tasks of a note with their ids and places. The id of a task without one is its number, from 1.
 fn find_tasks(text: &str) -> Vec<(NoteTask, String, TaskSpan)> {
     let mut found: Vec<(NoteTask, String, TaskSpan)> = Vec::new();
     let mut at = 0;
-    // Inside a fence: its ticks, and where its text begins if it belongs to the last task.
+    // Inside a fence: its number of backticks, and where its text starts if it belongs to the last task.
     let mut fence: Option<(usize, Option<usize>)> = None;
     let mut near = false;
     for line in text.split_inclusive('\n') {
@@ -195,7 +195,7 @@ fn find_tasks(text: &str) -> Vec<(NoteTask, String, TaskSpan)> {
     found
 }
 
-/// The tasks of a note, and what of it cannot be read.
+/// Parses the tasks of a note. The second list describes the parts that can't be read.
 pub fn parse_tasks(text: &str) -> (Vec<TaskBlock>, Vec<String>) {
     let (mut tasks, mut problems) = (Vec::new(), Vec::new());
     for (task, id, place) in find_tasks(text).into_iter().take(MAX_PLAN_TASKS * 4) {
@@ -217,7 +217,7 @@ pub fn parse_tasks(text: &str) -> (Vec<TaskBlock>, Vec<String>) {
     (tasks, problems)
 }
 
-/// Returns the note's text with a task's new status; `None` if there's no such task, or it has that status already.
+/// Returns the note's text with a task's new status; `None` if no task has this id, or the status doesn't change.
 pub fn with_task_status(text: &str, id: &str, standing: TaskStatus) -> Option<String> {
     let (_, _, place) = find_tasks(text).into_iter().find(|(_, known, _)| known == id)?;
     let line = text.get(place.line.clone())?;
@@ -229,7 +229,7 @@ pub fn with_task_status(text: &str, id: &str, standing: TaskStatus) -> Option<St
 }
 
 impl TaskBlock {
-    /// As lines of a note.
+    /// Formats the task as lines of a note.
     pub fn to_markdown(&self) -> String {
         let goal = self.goal.split_whitespace().collect::<Vec<_>>().join(" ");
         let line = format!("- [{}] {goal} ^{}\n", self.standing.checkbox_mark(), self.id);
@@ -246,7 +246,7 @@ impl TaskBlock {
         format!("{line}  {fence}yaml\n{yaml}  {fence}\n")
     }
 
-    /// US dollars that it may cost at most, where a constraint says so.
+    /// Returns the maximum cost in US dollars, if a constraint sets it.
     pub fn budget(&self) -> Option<f64> {
         self.constraints.iter().find_map(|words| {
             let lower = words.to_lowercase();
@@ -257,7 +257,7 @@ impl TaskBlock {
         })
     }
 
-    /// What an agent is asked.
+    /// Returns the prompt for the agent.
     pub fn prompt(&self) -> String {
         let mut words = self.goal.clone();
         if !self.inputs.is_empty() {
@@ -273,7 +273,7 @@ impl TaskBlock {
     }
 }
 
-/// The text of a plan.
+/// Formats a plan as a note.
 pub fn plan_to_markdown(title: &str, tasks: &[TaskBlock]) -> String {
     let title = title.lines().next().unwrap_or_default().trim();
     let lines: String = tasks.iter().map(TaskBlock::to_markdown).collect();
@@ -284,37 +284,41 @@ pub fn plan_to_markdown(title: &str, tasks: &[TaskBlock]) -> String {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are ids of tasks and names of tools")]
 pub enum TaskOrderError {
-    /// There is nothing to do.
+    /// The plan has no tasks.
     #[error("the plan has no task")]
     NoTask,
-    /// There is too much to do.
+    /// The plan has too many tasks.
     #[error("the plan has {count} tasks; at most {MAX_PLAN_TASKS} can be carried out")]
     TooManyTasks { count: usize },
     /// A goal is empty or too long.
     #[error("the task {task} says nothing, or more than {MAX_TASK_GOAL_BYTES} bytes")]
     GoalSize { task: String },
-    /// A priority is out of its range.
+    /// A priority is above 100.
     #[error("the priority of the task {task} is over 100")]
     Priority { task: String },
     /// A tool doesn't exist.
     #[error("the task {task} needs the tool {tool}, which is not there")]
     MissingTool { task: String, tool: String },
-    /// Two tasks have one id.
+    /// Two tasks have the same id.
     #[error("two tasks are called {task}")]
     DuplicateId { task: String },
-    /// A task needs one that isn't in the plan.
+    /// A task depends on one that isn't in the plan.
     #[error("the task {task} needs {need}, which is no task of the plan")]
     MissingTask { task: String, need: String },
-    /// Tasks need one another.
+    /// Tasks depend on each other in a cycle.
     #[error("the tasks {tasks} wait for each other in a circle")]
     Circle { tasks: String },
 }
 
-/// Checks that a plan can be carried out, and gives the order in which its tasks may be done: those that need nothing
-/// first, among those that could be done the one of higher priority first. `tools`: the names of those that there are.
+/// Checks a plan and returns the order of its tasks: dependencies first, and among tasks that can start, the one with
+/// the highest priority. `tools` are the names of available tools.
 ///
 /// # Errors
-/// There is nothing to do or too much, an id twice, a need that is no task, a circle, a tool that is not there.
+/// Returns an error in these cases:
+/// - The plan has no tasks or too many.
+/// - A goal or priority is invalid, or an id occurs twice.
+/// - A tool or a needed task doesn't exist.
+/// - Dependencies form a cycle.
 pub fn execution_order(tasks: &[TaskBlock], tools: &BTreeSet<String>) -> Result<Vec<usize>, TaskOrderError> {
     if tasks.is_empty() {
         return Err(TaskOrderError::NoTask);
@@ -347,7 +351,7 @@ pub fn execution_order(tasks: &[TaskBlock], tools: &BTreeSet<String>) -> Result<
     while order.len() < tasks.len() {
         let placed = |id: &String| ids.get(id.as_str()).is_some_and(|at| order.contains(at));
         let free = (0..tasks.len()).filter(|at| !order.contains(at) && tasks[*at].needs.iter().all(placed));
-        // The first of the highest.
+        // Among tasks with the highest priority, the first.
         let next = free.max_by_key(|at| (tasks[*at].priority, std::cmp::Reverse(*at)));
         let Some(next) = next else {
             let round: Vec<&str> =
@@ -359,7 +363,7 @@ pub fn execution_order(tasks: &[TaskBlock], tools: &BTreeSet<String>) -> Result<
     Ok(order)
 }
 
-/// Whether a path is that of a plan.
+/// Returns whether a path is that of a plan.
 pub fn is_plan(path: &str) -> bool {
     let own = path.strip_prefix("projects/").and_then(|rest| rest.split_once('/')).map_or(path, |(_, rest)| rest);
     own.strip_prefix(TASKS_FOLDER).is_some_and(|rest| rest.starts_with('/')) && path.ends_with(".md")

@@ -1,4 +1,4 @@
-//! Tool calls in what a model says: found, read, and checked against the tool's schema before anything else happens.
+//! Tool calls in the answers of models: found, parsed, and checked against the tool's schema before anything else.
 
 use crate::schema_limits::{self, ToolSchemaError};
 use crate::tool_spec::ToolSpec;
@@ -7,43 +7,43 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::ToolCall;
 
-/// Maximum number of tool calls in an answer; the model is told that further ones were dropped.
+/// Maximum number of tool calls in an answer. The model learns that further ones were dropped.
 pub const MAX_CALLS_PER_ANSWER: usize = 32;
 /// Maximum size of a call's arguments in bytes of JSON.
 pub const MAX_CALL_ARGUMENT_BYTES: usize = 2 << 20;
-/// Number of compiled schemas that are cached.
+/// Maximum number of cached compiled schemas.
 const MAX_CACHED_SCHEMAS: usize = 1_000;
 
 /// A call in a code fence: its place in the text and its content.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FencedCall {
-    /// The fence, with its ticks, in bytes of the text.
+    /// Range of the fenced block in bytes of the text, including the fences.
     pub range: std::ops::Range<usize>,
-    /// Name and arguments, or why they cannot be read.
+    /// Name and arguments, or why they can't be read.
     pub call: Result<(String, Map<String, Value>), FencedCallError>,
 }
 
-/// Why the content of a fence is no call.
+/// Why the content of a fence isn't a valid call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FencedCallError {
-    /// It isn't JSON: what the parser says.
+    /// It isn't JSON; the text is the parser's message.
     #[error("it isn't valid JSON: {0}")]
     NotJson(String),
-    /// It is JSON of another kind.
+    /// It isn't a JSON object.
     #[error("it isn't a JSON object")]
     NotObject,
-    /// It has no name of a tool.
+    /// It doesn't name a tool.
     #[error("it names no tool; expected {{\"tool\": …, \"inputs\": {{…}}}}")]
     NoTool,
-    /// Its arguments are JSON of another kind.
+    /// Its arguments aren't a JSON object.
     #[error("its inputs aren't a JSON object")]
     InputsNotObject,
 }
 
-/// Why a call's arguments are refused: a sentence for the model.
+/// Why a call's arguments are rejected: a sentence for the model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ToolArgumentError {
-    /// They exceed the limit of size.
+    /// The arguments are larger than [`MAX_CALL_ARGUMENT_BYTES`].
     #[error("the arguments of {tool} have over {} MB", MAX_CALL_ARGUMENT_BYTES >> 20)]
     TooLarge {
         /// Name of the tool.
@@ -54,31 +54,31 @@ pub enum ToolArgumentError {
     SchemaLimits {
         /// Name of the tool.
         tool: String,
-        /// The limit.
+        /// The exceeded limit.
         source: ToolSchemaError,
     },
-    /// The tool's schema isn't one.
+    /// The tool's schema is invalid.
     #[error("the schema of {tool} does not hold: {why}")]
     InvalidSchema {
         /// Name of the tool.
         tool: String,
-        /// What the library says.
+        /// The library's message.
         why: String,
     },
-    /// They don't fit the tool's schema.
+    /// The arguments don't match the tool's schema.
     #[error("{tool} was called wrongly: {faults}. It takes {schema}")]
     Unfit {
         /// Name of the tool.
         tool: String,
         /// What is wrong, and where.
         faults: String,
-        /// What the tool takes.
+        /// The tool's schema, as JSON.
         schema: String,
     },
 }
 
-/// Finds calls in the form of `llmos-lite.md`: a fence named `tool_spec` that holds `{"tool": …, "inputs": {…}}`. Also
-/// `name` with `arguments` or `parameters` is understood, since small models mix the forms up.
+/// Finds calls in the form of `llmos-lite.md`: a fence marked `tool`, `tool_call` or `json tool` with `{"tool": …,
+/// "inputs": {…}}`. `name` with `arguments` or `parameters` is accepted, too, since small models mix the forms up.
 pub fn find_fenced_calls(text: &str) -> Vec<FencedCall> {
     let mut found = Vec::new();
     let mut open: Option<(usize, usize, usize)> = None;
@@ -98,7 +98,8 @@ pub fn find_fenced_calls(text: &str) -> Vec<FencedCall> {
         }
         at += line.len();
     }
-    // A model that was cut off, or forgot the end, still meant the call if its JSON is whole.
+    // If the closing fence is missing because the model was cut off or forgot it, a call with complete JSON still
+    // counts.
     if let Some((start, from, _)) = open {
         let call = parse_call(&text[from..]);
         if call.is_ok() {
@@ -122,7 +123,7 @@ fn parse_call(json: &str) -> Result<(String, Map<String, Value>), FencedCallErro
     }
 }
 
-/// The text without its fenced calls.
+/// Returns the text without its fenced calls.
 pub fn strip_fenced_calls(text: &str, calls: &[FencedCall]) -> String {
     let mut rest = String::new();
     let mut from = 0;
@@ -148,7 +149,7 @@ pub fn displayable_prefix(text: &str) -> String {
             None => out.push_str(line),
             Some(fence) if ticks >= fence && body.len() == ticks => {
                 open = None;
-                // The end of the line behind the fence is the text's.
+                // The line end after the closing fence belongs to the text.
                 out.push_str(&line[line.trim_end().len()..]);
             }
             Some(_) => {}
@@ -157,7 +158,7 @@ pub fn displayable_prefix(text: &str) -> String {
     out
 }
 
-/// Whether a fence's info string marks a tool call.
+/// Returns whether a fence's info string marks a tool call.
 fn is_tool_fence(info: &str) -> bool {
     matches!(info.trim(), "tool" | "tool_call" | "json tool")
 }
@@ -166,7 +167,7 @@ fn is_tool_fence(info: &str) -> bool {
 pub fn assign_call_ids(calls: Vec<ToolCall>, used: &mut BTreeSet<String>) -> Vec<ToolCall> {
     let mut given = Vec::new();
     for mut call in calls {
-        // `~` stands between a call and the number of a question about it.
+        // `~` is reserved: it separates a call's id from the number of a question about it.
         let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'~';
         let fits = |id: &str| !id.is_empty() && id.len() <= 128 && id.bytes().all(plain);
         if !fits(&call.id) || used.contains(&call.id) {
@@ -182,7 +183,7 @@ pub fn assign_call_ids(calls: Vec<ToolCall>, used: &mut BTreeSet<String>) -> Vec
     given
 }
 
-/// A tool's schema, compiled once.
+/// Returns the compiled schema of a tool, from the cache if possible.
 fn compile_schema(tool: &ToolSpec) -> Result<Arc<jsonschema::Validator>, ToolArgumentError> {
     static COMPILED_SCHEMAS: Mutex<BTreeMap<String, Arc<jsonschema::Validator>>> = Mutex::new(BTreeMap::new());
     let schema = tool.parameters.to_string();
@@ -203,7 +204,8 @@ fn compile_schema(tool: &ToolSpec) -> Result<Arc<jsonschema::Validator>, ToolArg
 /// Checks a call's arguments against the tool's schema.
 ///
 /// # Errors
-/// What is wrong, where, and what the tool takes.
+/// Returns an error if the arguments are too large or don't match the schema, or if the schema is invalid or exceeds
+/// the limits.
 pub fn check_arguments(tool: &ToolSpec, arguments: &Map<String, Value>) -> Result<(), ToolArgumentError> {
     let value = Value::Object(arguments.clone());
     if value.to_string().len() > MAX_CALL_ARGUMENT_BYTES {
@@ -227,7 +229,7 @@ pub fn check_arguments(tool: &ToolSpec, arguments: &Map<String, Value>) -> Resul
     Err(ToolArgumentError::Unfit { tool, faults: wrong.join("; "), schema })
 }
 
-/// The tool that is nearest in name, for a model that has misspelt one.
+/// Returns the tool whose name differs only in case or separators, for a model that has misspelled it.
 pub fn nearest_tool_name<'a>(name: &str, tools: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |name: &str| name.to_lowercase().replace(['-', ' ', '.'], "_");
     let wanted = plain(name);

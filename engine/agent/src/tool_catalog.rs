@@ -1,10 +1,10 @@
-//! The tools that every agent has: names, schemas, risk. What they do is in `session/runs/tool_calls.rs`.
+//! The tools that every agent has: names, schemas, risk. Their implementation is in `session/runs/tool_calls.rs`.
 
 use crate::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
 use serde_json::{Value, json};
 use std::sync::OnceLock;
 
-/// How views are written, for models.
+/// Explains the format of views to models.
 pub const VIEW_GUIDE: &str = "A node is an object with a \"type\": column or row {children: [nodes]}; text {text, \
     look?: \
     heading|body|caption}, in which {property:NAME} and {variable:NAME} stand for values; table {rows: SOURCE, \
@@ -16,9 +16,9 @@ pub const VIEW_GUIDE: &str = "A node is an object with a \"type\": column or row
 
 /// Permissions of a tool that only reads files.
 const READ_FILES_ONLY: ToolPermissions = ToolPermissions { network: false, fs: true, process: false, ui: false };
-/// A tool that runs code.
+/// Permissions of a tool that runs code.
 const RUN_PROGRAMS: ToolPermissions = ToolPermissions { network: false, fs: true, process: true, ui: false };
-/// A tool that touches nothing outside the run.
+/// Permissions of a tool that accesses nothing outside the run.
 const NO_PERMISSIONS: ToolPermissions = ToolPermissions { network: false, fs: false, process: false, ui: false };
 
 fn new_tool_spec(
@@ -45,21 +45,21 @@ fn new_tool_spec(
         parameters: json!({"type": "object", "properties": plain, "required": required, "additionalProperties": false}),
         risk,
         permissions,
-        // What another agent does the second time is another thing.
+        // Another agent may do something different the second time.
         idempotent: risk == ToolRisk::None && tool != BuiltInTool::AskAgent,
         source: ToolSource::BuiltIn,
     }
 }
 
-/// The built-in tools, in the order in which they are offered.
+/// Returns the built-in tools, in the order in which they are offered to models.
 pub fn built_in() -> Vec<ToolSpec> {
     static BUILT_IN_TOOLS: OnceLock<Vec<ToolSpec>> = OnceLock::new();
     BUILT_IN_TOOLS.get_or_init(build_catalog).clone()
 }
 
-/// Makes [`BuiltInTool`] and the specifications of those that are offered. A row of `offered` is
-/// `Name = ("wire_name", "description", risk, permissions, properties)`; a row of `internal` is
-/// `Name = "wire_name": "what it is"`, and its specification is made where it's called.
+/// Defines [`BuiltInTool`] and the specifications of the offered tools. A row of `offered` is `Name = ("wire_name",
+/// "description", risk, permissions, properties)`. A row of `internal` is `Name = "wire_name": "what it is"`, and its
+/// specification is built where it's called.
 macro_rules! tool_table {
     (offered {
         $($tool:ident = ($name:literal, $description:literal, $risk:expr, $permissions:expr, $properties:expr $(,)?)),*
@@ -67,7 +67,7 @@ macro_rules! tool_table {
     } internal {
         $($own:ident = $own_name:literal: $about:literal),* $(,)?
     }) => {
-        /// A tool of the program's own. Models, documents and rules know it by its name.
+        /// A built-in tool. Models, documents and rules refer to it by its name.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum BuiltInTool {
             $(#[doc = concat!("`", $name, "`: ", $description)] $tool,)*
@@ -75,10 +75,10 @@ macro_rules! tool_table {
         }
 
         impl BuiltInTool {
-            /// All of them.
+            /// All built-in tools.
             pub const ALL: &[BuiltInTool] = &[$(BuiltInTool::$tool,)* $(BuiltInTool::$own,)*];
 
-            /// The name by which models, documents and rules know it.
+            /// Returns the name by which models, documents and rules refer to the tool.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(BuiltInTool::$tool => $name,)*
@@ -257,12 +257,12 @@ tool_table!(offered {
 });
 
 impl BuiltInTool {
-    /// The tool of this name.
+    /// Returns the tool with this name.
     pub fn from_name(name: &str) -> Option<BuiltInTool> {
         BuiltInTool::ALL.iter().copied().find(|tool| tool.as_str() == name)
     }
 
-    /// Whether this is the tool's name.
+    /// Returns whether this is the tool's name.
     pub fn is_named(self, name: &str) -> bool {
         self.as_str() == name
     }
@@ -274,7 +274,7 @@ impl std::fmt::Display for BuiltInTool {
     }
 }
 
-/// The argument that names a file.
+/// Returns the schema of the argument that names a file.
 fn path_schema() -> Value {
     json!({"type": "string", "description": "Path inside the project, such as notes/plan.md"})
 }

@@ -6,30 +6,30 @@ use serde_json::{Map, Value};
 use std::path::PathBuf;
 use store::{BlobHash, BlobRef};
 
-/// Maximum length of a result in the context and the run's document; the full text is a blob.
+/// Maximum length in bytes of a result in the context and the run's document. The full text is a blob.
 pub const MAX_TOOL_RESULT_BYTES: usize = 16 * 1024;
 
-/// One piece of work. Paths named `path` are inside `root`, `/` between parts; nothing outside it is reached, also not
-/// by symbolic links or `..`.
+/// A job for the host. A `path` is relative to `root`, with `/` as separator. Nothing outside of `root` can be reached,
+/// not even by symbolic links or `..`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolJob {
-    /// Read a text file.
+    /// Reads a text file.
     Read {
         /// The volume's folder on this device.
         root: PathBuf,
         /// Path of the file, relative to `root`.
         path: String,
-        /// The first line, from 1; with how many lines; `None`: all.
+        /// The first line, from 1, and the number of lines; `None` for all lines.
         lines: Option<(usize, usize)>,
     },
-    /// List a folder, two levels deep.
+    /// Lists a folder, two levels deep.
     List {
         /// The volume's folder on this device.
         root: PathBuf,
-        /// Which folder; empty: the root.
+        /// Path of the folder, relative to `root`; empty for `root` itself.
         path: String,
     },
-    /// Replaces an attachment atomically; folders are created. The old content becomes a blob.
+    /// Replaces an attachment atomically, and creates missing folders. The old content becomes a blob.
     Replace {
         /// The volume's folder on this device.
         root: PathBuf,
@@ -37,7 +37,7 @@ pub enum ToolJob {
         path: String,
         /// The new text of the file.
         text: String,
-        /// What must be there: `Some(None)`: nothing; `None`: whatever.
+        /// Content that the file must have. `Some(None)` means that it must not exist; `None` allows anything.
         expected: Option<Option<BlobHash>>,
     },
     /// Replaces the only occurrence of `old` in an attachment, atomically.
@@ -58,46 +58,47 @@ pub enum ToolJob {
         /// Path of the file, relative to `root`.
         path: String,
     },
-    /// Put back what a file held: the bytes of a blob, or nothing. Only where it still holds what is expected.
+    /// Restores a file's earlier content from a blob, or removes the file, if it still has the expected content.
     Restore {
         /// The volume's folder on this device.
         root: PathBuf,
         /// Path of the file, relative to `root`.
         path: String,
-        /// What must be there; `None`: nothing.
+        /// Content that the file must have; `None` means that it must not exist.
         expected: Option<BlobHash>,
         /// The new content; `None` removes the file.
         to: Option<BlobHash>,
     },
-    /// Find passages of notes, outputs, runs and memory.
+    /// Searches passages of notes, outputs, runs and memory.
     Search {
-        /// As a user would type it.
+        /// The query, as a user would type it.
         query: String,
         /// Maximum number of results.
         limit: usize,
     },
-    /// Run a line of shell in the sandbox.
+    /// Runs a shell command in the sandbox.
     Shell {
-        /// The volume's folder: the only place that can be written to.
+        /// The volume's folder on this device: the only folder that the command can write to.
         root: PathBuf,
-        /// Where it runs, inside the root; empty: the root.
+        /// Working directory, relative to `root`; empty for `root` itself.
         path: String,
-        /// The line, for `sh -c`.
+        /// The command line, for `sh -c`.
         command: String,
         /// Time limit in seconds.
         seconds: u64,
-        /// Whether it may use the network.
+        /// Whether the command may use the network.
         network: bool,
     },
-    /// Run Python in an embedded kernel of its own, with the sandbox of cells.
+    /// Runs Python in its own embedded kernel, with the sandbox of cells.
     Python {
-        /// The folder that it may use.
+        /// The folder that the code may use.
         root: PathBuf,
         /// The code. The value of the last expression is the result.
         code: String,
         /// Time limit in seconds.
         seconds: u64,
-        /// What it may fetch of the web, through the host; `None`: nothing. The process itself has no network.
+        /// What the code may fetch from the web through the host; `None` for nothing. The process itself has no
+        /// network.
         web: Option<WebAccess>,
     },
     /// Reads or commits to the Git repository that contains the volume.
@@ -107,16 +108,16 @@ pub enum ToolJob {
         /// The Git operation.
         what: GitJob,
     },
-    /// Fetch an `http` or `https` address: HTML as Markdown, at most 2 MB, 20 seconds, 5 redirects.
+    /// Fetches an `http` or `https` address: HTML as Markdown, at most 2 MB, 20 seconds, 5 redirects.
     Fetch {
-        /// The address, which was allowed.
+        /// The approved address.
         url: String,
         /// Hosts to which a redirect is allowed without asking; a leading `.` includes all subdomains.
         hosts: Vec<String>,
-        /// Addresses outside of the public internet that the host's name may mean.
+        /// Addresses outside the public internet that the host may resolve to.
         inside: Vec<String>,
     },
-    /// Call a tool of an MCP server.
+    /// Calls a tool of an MCP server.
     Mcp {
         /// The server's name in the configuration.
         server: String,
@@ -134,7 +135,7 @@ pub enum ToolJob {
 pub struct WebAccess {
     /// Allowed hosts; a leading `.` includes all subdomains.
     pub hosts: Vec<String>,
-    /// Whether only these hosts may be reached, and not all of the public internet.
+    /// Whether only these hosts may be reached, instead of the whole public internet.
     pub restricted: bool,
 }
 
@@ -186,9 +187,9 @@ pub enum GitJob {
 /// A file that a job changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
-    /// Its path inside the root.
+    /// Path of the file, relative to `root`.
     pub path: String,
-    /// What was there; `None`: nothing. The bytes are a blob.
+    /// The earlier content as a blob; `None` if the file didn't exist.
     pub before: Option<BlobHash>,
     /// The content now as a blob; `None` if the file doesn't exist.
     pub after: Option<BlobHash>,
@@ -197,20 +198,20 @@ pub struct FileChange {
 /// Result of a job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOutcome {
-    /// Whether it did what was asked.
+    /// Whether the job succeeded.
     pub success: bool,
     /// A result, a unified diff, or the error. At most [`MAX_TOOL_RESULT_BYTES`] bytes.
     pub text: String,
-    /// The whole, where `text` is only its beginning and its end.
+    /// The full text, if `text` contains only its beginning and end.
     pub whole: Option<BlobRef>,
     /// Files that the tool changed.
     pub changed: Vec<FileChange>,
-    /// Pictures and files of the result.
+    /// Images and files of the result.
     pub attached: Vec<BlobRef>,
     /// Access that needs the user's approval; nothing was done yet.
     pub asks: Option<AccessRequest>,
-    /// Whether the tool was found to be another than the one that was allowed; then nothing was done.
+    /// Whether the tool differs from the one that was allowed, so that nothing was done.
     pub outdated: bool,
-    /// Whether a search found nothing; `text` only says so.
+    /// Whether a search found nothing, so that `text` only says so.
     pub found_nothing: bool,
 }

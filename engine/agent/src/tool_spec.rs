@@ -1,4 +1,4 @@
-//! Tools as models see them, and what they put at risk.
+//! Specifications of tools for models, with their risk, permissions and source.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub enum ToolRisk {
     Critical,
 }
 
-/// What a tool may touch.
+/// What a tool may access.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolPermissions {
@@ -38,19 +38,19 @@ pub struct ToolPermissions {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolSource {
-    /// It belongs to the program.
+    /// The program itself.
     #[default]
     BuiltIn,
-    /// It is the user's own.
+    /// The user's own code.
     User {
-        /// The hash of its code.
+        /// Hash of the code.
         code: String,
     },
-    /// It belongs to an MCP server.
+    /// An MCP server.
     Server {
         /// The server's name in the configuration.
         server: String,
-        /// The tool's name there.
+        /// The tool's name on the server.
         tool: String,
     },
 }
@@ -58,25 +58,25 @@ pub enum ToolSource {
 /// Specification of a tool as sent to models.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// Its name: letters, digits, `_` and `-`, at most 64.
+    /// Name of the tool: at most 64 letters, digits, `_` and `-`.
     pub name: String,
     /// What the tool does and when to use it, for models.
     pub description: String,
-    /// JSON schema (https://json-schema.org, draft 2020-12) of its arguments: an object.
+    /// JSON schema (https://json-schema.org, draft 2020-12) of the arguments, which are an object.
     pub parameters: Value,
-    /// What harm it can do.
+    /// Risk level of the tool.
     pub risk: ToolRisk,
-    /// What it may touch.
+    /// What the tool may access.
     pub permissions: ToolPermissions,
-    /// Whether running it twice is as good as once.
+    /// Whether calling the tool twice has the same effect as once.
     pub idempotent: bool,
-    /// Where it comes from.
+    /// Where the tool comes from.
     #[serde(default)]
     pub source: ToolSource,
 }
 
 impl ToolSpec {
-    /// How it is shown to people: a tool of a server with the server's name.
+    /// Returns the name shown to users, as `SERVER/TOOL` for a tool of an MCP server.
     pub fn title(&self) -> String {
         match &self.source {
             ToolSource::Server { server, tool } => format!("{server}/{tool}"),
@@ -84,7 +84,7 @@ impl ToolSpec {
         }
     }
 
-    /// A hash of all that it is; `None`: it cannot change while the program runs.
+    /// Returns the hash of the tool's definition; `None` for built-in tools, which can't change while the program runs.
     pub fn definition_hash(&self) -> Option<String> {
         if self.source == ToolSource::BuiltIn {
             return None;

@@ -1,27 +1,26 @@
-//! Addresses of the web as the policy reads them: scheme, host and port from a URL parser, and which range of the
-//! network an IP address belongs to.
+//! Web addresses for the policy: scheme, host and port from a URL parser, and the network range of an IP address.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
-/// Where a request goes: what a decision about an address is bound to.
+/// Scheme, host and port of an address, to which a decision about it is bound.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WebOrigin {
     /// The scheme, `http` or `https`.
     pub scheme: String,
-    /// A name in lower case without a dot at its end, or an IP address in its usual form; IPv6 without brackets.
+    /// Host name in lowercase without a trailing dot, or IP address in its usual form; IPv6 without brackets.
     pub host: String,
-    /// The port, also if it's the scheme's default.
+    /// The port, even if it's the scheme's default.
     pub port: u16,
 }
 
-/// An address that can be fetched.
+/// A web address that can be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebAddress {
     /// Scheme, host and port.
     pub site: WebOrigin,
-    /// The host where it is an IP address, in whatever form it was written.
+    /// The host's IP address, if the host is written as one in any form or is `localhost`.
     pub ip: Option<IpAddr>,
     /// The normalized address that's sent.
     pub text: String,
@@ -29,16 +28,16 @@ pub struct WebAddress {
     pub path: String,
 }
 
-/// Why an address is not fetched.
+/// Why an address can't be fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WebAddressError {
-    /// It isn't one.
+    /// It isn't a valid URL.
     #[error("it isn't a web address ({0})")]
     Invalid(#[source] url::ParseError),
-    /// It has another scheme.
+    /// Its scheme is neither `http` nor `https`.
     #[error("only http and https can be fetched")]
     Scheme,
-    /// It carries a name or a password.
+    /// It contains a user name or a password.
     #[error("an address with a name or a password in it is not fetched")]
     Credentials,
     /// It has no host.
@@ -47,16 +46,16 @@ pub enum WebAddressError {
     /// It has no port.
     #[error("the address names no port")]
     NoPort,
-    /// The redirect has no address.
+    /// The target of the redirect isn't a valid URL.
     #[error("the redirect leads nowhere ({0})")]
     Redirect(#[source] url::ParseError),
 }
 
 impl WebAddress {
-    /// Reads an address as browsers do: `0x7f000001`, `2130706433` and `127.1` are the IP address that they mean.
+    /// Parses an address as browsers do: `0x7f000001`, `2130706433` and `127.1` are IP addresses.
     ///
     /// # Errors
-    /// Why it is not fetched.
+    /// Returns an error if the address is invalid, has another scheme than `http` or `https`, or contains credentials.
     pub fn read(text: &str) -> Result<WebAddress, WebAddressError> {
         let url = Url::parse(text.trim()).map_err(WebAddressError::Invalid)?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -78,7 +77,7 @@ impl WebAddress {
             Some(query) => format!("{}?{query}", url.path()),
             None => url.path().to_owned(),
         };
-        // A name that can only mean this machine needs no look-up.
+        // `localhost` can only be this machine, so it needs no lookup.
         let ip = ip.or_else(|| is_localhost(&host).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)));
         Ok(WebAddress {
             site: WebOrigin { scheme: url.scheme().to_owned(), host, port },
@@ -88,10 +87,10 @@ impl WebAddress {
         })
     }
 
-    /// Where a redirect from here leads.
+    /// Returns the address to which a redirect from this address leads.
     ///
     /// # Errors
-    /// Why it is not followed.
+    /// Returns an error if the target is invalid or can't be fetched.
     pub fn join(&self, to: &str) -> Result<WebAddress, WebAddressError> {
         let joined = Url::parse(&self.text).and_then(|url| url.join(to));
         WebAddress::read(joined.map_err(WebAddressError::Redirect)?.as_str())
@@ -99,7 +98,7 @@ impl WebAddress {
 }
 
 impl WebOrigin {
-    /// How it is shown: `https://docs.rs`, with the port where it is not the scheme's own.
+    /// Formats the origin for display: `https://docs.rs`, with the port if it isn't the scheme's default.
     pub fn display_text(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         match (self.scheme.as_str(), self.port) {
@@ -113,7 +112,7 @@ fn is_localhost(host: &str) -> bool {
     host == "localhost" || host.ends_with(".localhost")
 }
 
-/// Whether a host is on a list; a leading `.` includes all subdomains. An IP address must be listed itself.
+/// Returns whether a host is on a list. A leading `.` includes all subdomains. An IP address must be listed itself.
 pub fn is_listed(host: &str, list: &[String]) -> bool {
     list.iter().any(|known| {
         let known = known.trim().trim_end_matches('.').to_ascii_lowercase();
@@ -127,8 +126,8 @@ pub fn is_listed(host: &str, list: &[String]) -> bool {
     })
 }
 
-/// Returns the name of the range that an address outside the public internet belongs to, from IANA's registries of
-/// special-purpose addresses (RFC 6890 and its successors).
+/// Returns the name of the range of an IP address outside the public internet; `None` for public ones. The ranges are
+/// from IANA's registries of special-purpose addresses (RFC 6890 and its successors).
 pub fn special_range_name(ip: IpAddr) -> Option<&'static str> {
     match ip {
         IpAddr::V4(ip) => range_v4(ip),
@@ -136,7 +135,7 @@ pub fn special_range_name(ip: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// An address with the name of its range: `loopback address 127.0.0.1`.
+/// Formats an IP address with the name of its range: `loopback address 127.0.0.1`.
 pub fn describe_ip(ip: IpAddr) -> String {
     match special_range_name(ip) {
         Some(range) => format!("{range} address {}", unmap_ipv4(ip)),
@@ -144,7 +143,7 @@ pub fn describe_ip(ip: IpAddr) -> String {
     }
 }
 
-/// An IPv4 address that is wrapped into an IPv6 one, as itself.
+/// Returns the IPv4 address that is mapped into an IPv6 address; any other address unchanged.
 pub fn unmap_ipv4(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V6(six) => six.to_ipv4_mapped().map_or(ip, IpAddr::V4),
@@ -179,7 +178,7 @@ fn range_v6(ip: Ipv6Addr) -> Option<&'static str> {
     Some(match ip.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0] => "loopback (unspecified)",
         [0, 0, 0, 0, 0, 0, 0, 1] => "loopback",
-        // What translates or tunnels an older address is as public as that one.
+        // An address that translates or tunnels an IPv4 address is as public as that one.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => return range_v4(embedded(high, low)),
         [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254] => "cloud metadata",
         [0xfc00..=0xfdff, ..] => "private (unique local)",
@@ -300,7 +299,7 @@ mod tests {
         #[test]
         fn any_text_is_read_or_refused(text in any::<String>()) {
             if let Ok(address) = WebAddress::read(&text) {
-                // The address that's sent means the same as the one that was checked.
+                // The address that's sent has the same origin as the one that was checked.
                 let again = WebAddress::read(&address.text);
                 prop_assert_eq!(again.map(|again| again.site), Ok(address.site));
             }

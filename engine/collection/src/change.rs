@@ -1,11 +1,12 @@
-//! What the controls of a collection write into its file: one value, and the rest stays as it is.
+//! Edits to a `.base` file made through a collection's controls. Each edit changes one value and keeps the rest of the
+//! file.
 
 use super::expression::ExpressionError;
 use super::{Collection, CollectionError, strip_note_prefix};
 use serde_json::{Value, json};
 use text::yaml_edit::{self, YamlEditError, YamlStep};
 
-/// A wish about a collection. Views are counted from 0.
+/// A change to a collection. Views are numbered from 0.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CollectionChange {
     /// Sets how a view is sorted.
@@ -36,30 +37,31 @@ pub enum CollectionChange {
     RemoveView(usize),
 }
 
-/// Why a change can't be written into a collection.
+/// Error from applying a change to a collection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CollectionChangeError {
-    /// The file is not a collection.
+    /// The file isn't a valid collection.
     #[error(transparent)]
     Collection(#[from] CollectionError),
-    /// The condition is not understood.
+    /// The condition can't be parsed.
     #[error(transparent)]
     Condition(#[from] ExpressionError),
-    /// The file is written in a way that can only be edited as text.
+    /// The YAML is written in a form that can only be edited as text.
     #[error(transparent)]
     Yaml(#[from] YamlEditError),
     /// The last view can't be removed.
     #[error("a collection has at least one view")]
     LastView,
-    /// The condition was removed meanwhile.
+    /// The condition no longer exists.
     #[error("that condition no longer exists")]
     ConditionGone,
 }
 
-/// The text of a collection after a change.
+/// Returns the text of a collection after a change.
 ///
 /// # Errors
-/// The condition is not understood, or the file is written in a way that can only be edited as text.
+/// Returns an error if the file isn't a valid collection, or its YAML can only be edited as text. It also fails if the
+/// condition can't be parsed or no longer exists, or if the change would remove the last view.
 pub fn apply_change(text: &str, change: &CollectionChange) -> Result<String, CollectionChangeError> {
     let base = Collection::parse(text)?;
     let of_all = matches!(
@@ -70,7 +72,7 @@ pub fn apply_change(text: &str, change: &CollectionChange) -> Result<String, Col
     );
     let text = match of_all || base.raw["views"].as_array().is_some_and(|views| !views.is_empty()) {
         true => text.to_owned(),
-        // The view that is shown where there is none is written down.
+        // Writes out the default view that is shown when the file defines none.
         false => set_yaml_value(text, &["views".into()], Some(&json!([{"type": "table", "name": "Table"}])))?,
     };
     let at = |view: usize, key: &str| [YamlStep::from("views"), YamlStep::Index(view), YamlStep::from(key)];
@@ -166,7 +168,7 @@ pub fn apply_change(text: &str, change: &CollectionChange) -> Result<String, Col
     }
 }
 
-/// A property as it stands in a list of others, or as Obsidian would write it there.
+/// Returns the key of a column in an existing mapping, or the key that Obsidian would write for it.
 fn column_key(known: &Value, column: &str) -> String {
     let same = |key: &&String| strip_note_prefix(key) == strip_note_prefix(column);
     let found = known.as_object().and_then(|known| known.keys().find(same).cloned());
@@ -181,7 +183,7 @@ fn check_condition(condition: &str) -> Result<(), ExpressionError> {
     super::expression::Expr::parse(condition).map(|_| ())
 }
 
-/// The way to one condition.
+/// Returns the YAML path to one condition.
 fn condition_path(
     base: &Collection,
     view: Option<usize>,

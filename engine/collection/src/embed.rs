@@ -1,38 +1,39 @@
-//! Collections inside notes: where a text shows one, and a view as a table of Markdown.
+//! Collections embedded in notes: finds the embeds, and renders a view as a Markdown table.
 
 use super::{CollectionCell, CollectionRow, CollectionTable, is_collection};
 use std::ops::Range;
 use text::markdown::{self, dialect};
 
-/// A written table has this many rows at most.
+/// Maximum number of rows in a table written as Markdown.
 const MAX_WRITTEN_ROWS: usize = 5_000;
 
-/// A collection that a piece of Markdown shows.
+/// A collection or search that a piece of Markdown embeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EmbeddedCollection<'a> {
-    /// A file: what the link says without its view, and the view that it asks for.
+    /// An embedded `.base` file, as in `![[X.base#View]]`.
     File {
-        /// What the link says.
+        /// Link target without the view name.
         target: &'a str,
         /// Name of the view; `None` for the first.
         view: Option<&'a str>,
     },
-    /// The piece holds it: its text, and where in the piece that begins.
+    /// A collection written inline in a fenced block.
     Text {
         /// The YAML text of the collection.
         text: &'a str,
-        /// The byte of the piece.
+        /// Byte offset in the Markdown piece at which `text` starts.
         at: usize,
     },
-    /// No collection but a search, whose hits are shown: what is asked.
+    /// A search, rather than a collection, whose hits are shown.
     Search {
-        /// As the search takes it.
+        /// The search query.
         text: &'a str,
     },
 }
 
-/// The collection that a piece of Markdown shows, if it is nothing else: `![[X.base#View]]` or a fenced block whose
-/// language is `base`, or `query` for a search.
+/// Returns the collection that a piece of Markdown embeds, if the piece contains nothing else.
+///
+/// The piece is `![[X.base#View]]`, or a fenced block with the language `base`, or `query` for a search.
 pub fn parse_embed(piece: &str) -> Option<EmbeddedCollection<'_>> {
     let piece = piece.trim_end();
     if let Some(link) = piece.trim_start_matches(' ').strip_prefix("![[") {
@@ -51,7 +52,7 @@ pub fn parse_embed(piece: &str) -> Option<EmbeddedCollection<'_>> {
     info.eq_ignore_ascii_case("base").then(|| EmbeddedCollection::Text { text: &piece[code.clone()], at: code.start })
 }
 
-/// The collections that a note shows between its paragraphs, each with where it stands.
+/// Finds the collections that a note embeds, with their byte ranges.
 pub fn find_embeds(text: &str) -> Vec<(Range<usize>, EmbeddedCollection<'_>)> {
     if !text.contains("base") {
         return Vec::new();
@@ -66,7 +67,7 @@ pub fn find_embeds(text: &str) -> Vec<(Range<usize>, EmbeddedCollection<'_>)> {
     found
 }
 
-/// Where a paragraph is cut so that each of its lines that shows a collection stands alone; nothing where none does.
+/// Splits a paragraph so that each line that embeds a collection is its own range. Returns an empty list if none does.
 pub fn split_around_embeds(paragraph: &str) -> Vec<Range<usize>> {
     if !paragraph.contains(".base") || !paragraph.contains('\n') {
         return Vec::new();
@@ -84,13 +85,13 @@ pub fn split_around_embeds(paragraph: &str) -> Vec<Range<usize>> {
     if any { parts.into_iter().map(|(range, _)| range).collect() } else { Vec::new() }
 }
 
-/// A note's text with what `cell_markdown` makes of each collection in its place; `None` leaves it as it stands.
+/// Returns a note's text with each embedded collection replaced by what `written` returns; `None` keeps the embed.
 pub fn replace_embeds(text: &str, mut written: impl FnMut(EmbeddedCollection<'_>) -> Option<String>) -> String {
     let (mut out, mut at) = (String::with_capacity(text.len()), 0);
     for (range, embed) in find_embeds(text) {
         if let Some(new) = written(embed) {
             out.push_str(&text[at..range.start]);
-            // A table goes on with the text around it, unless empty lines part them.
+            // A Markdown table would absorb adjacent lines, so empty lines must separate it from the text around it.
             if !out.is_empty() && !out.ends_with("\n\n") {
                 out.push('\n');
             }
@@ -106,7 +107,7 @@ pub fn replace_embeds(text: &str, mut written: impl FnMut(EmbeddedCollection<'_>
 }
 
 impl CollectionTable {
-    /// The same as a table of Markdown; each group has one below its name.
+    /// Renders the table as Markdown; each group becomes a separate table under its name.
     pub fn to_markdown(&self) -> String {
         let mut out = String::new();
         let rows = &self.rows[..self.rows.len().min(MAX_WRITTEN_ROWS)];
@@ -161,7 +162,7 @@ impl CollectionTable {
     }
 }
 
-/// What stands in a cell, as Markdown in a cell.
+/// Renders a cell's value as Markdown for a table cell.
 fn cell_markdown(cell: &CollectionCell) -> String {
     match cell {
         CollectionCell::Link { words: shown, target, .. } if target.contains("://") => {
@@ -178,7 +179,7 @@ fn cell_markdown(cell: &CollectionCell) -> String {
     }
 }
 
-/// Words that mean nothing in Markdown.
+/// Escapes text so that it has no Markdown meaning.
 fn escape_markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.trim().chars() {

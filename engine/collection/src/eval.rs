@@ -1,4 +1,4 @@
-//! An expression of a collection, worked out for one file: names, parts of values, signs. Its functions are beside.
+//! Evaluates a collection's expression for one file: names, members and operators. Functions are in `functions`.
 
 use super::expression::Expr;
 use super::value::{ExprValue, LinkValue, TimeSpan, add_span, day_of, parse_date};
@@ -10,14 +10,14 @@ use store::DocId;
 use text::links::without_md_extension;
 use text::outline::LinkKind;
 
-/// Formulas may ask for formulas, this deep.
+/// Maximum depth of formulas that refer to other formulas.
 const MAX_FORMULA_DEPTH: usize = 8;
-/// Steps that one file may take.
+/// Maximum number of evaluation steps per file.
 const MAX_EVAL_STEPS: u32 = 200_000;
-/// Texts grow up to this many bytes.
+/// Maximum length of a computed text, in bytes.
 const MAX_TEXT_VALUE_BYTES: usize = 1 << 16;
 
-/// Why an expression has no value for a file.
+/// Error from evaluating an expression for a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FormulaError {
     #[error("the formula doesn't exist, or refers to itself: {name}")]
@@ -46,7 +46,7 @@ pub(super) enum FormulaError {
     UnknownMethod { name: String },
 }
 
-/// For which file an expression is worked out.
+/// The file and context for which an expression is evaluated.
 #[derive(Clone, Copy)]
 pub(super) struct EvalScope<'a> {
     pub(super) source: VolumeFilesAndLinks<'a>,
@@ -55,7 +55,7 @@ pub(super) struct EvalScope<'a> {
     pub(super) now: LocalNow,
     pub(super) formulas: &'a BTreeMap<String, Expr>,
     pub(super) depth: usize,
-    /// The item of a list that is looked at, its place, and what was made of those before.
+    /// The list item being processed, its index, and the accumulator of a `reduce`.
     pub(super) item: Option<(&'a ExprValue, usize, Option<&'a ExprValue>)>,
     pub(super) steps: &'a Cell<u32>,
 }
@@ -70,7 +70,7 @@ pub(super) fn text_value(text: impl Into<String>) -> ExprValue {
 }
 
 impl<'a> EvalScope<'a> {
-    /// A column: `file.name`, `formula.x`, `note.x` or `x`.
+    /// Evaluates a column: `file.name`, `formula.x`, `note.x` or `x`.
     pub(super) fn eval_property(&self, name: &str) -> Result<ExprValue, FormulaError> {
         match name.split_once('.') {
             Some(("file", part)) => self.eval_member(&self.file_value(self.file), part),
@@ -114,13 +114,13 @@ impl<'a> EvalScope<'a> {
         }
     }
 
-    /// Where a target written in this file leads.
+    /// Resolves a link target written in this file.
     pub(super) fn resolve_link(&self, target: &str) -> Option<DocId> {
         let path = target.split('#').next().unwrap_or(target);
         self.source.links.resolve(self.file, LinkKind::Wiki, path).filter(|_| !path.is_empty())
     }
 
-    /// The file that a worth stands for.
+    /// Returns the file that a value refers to.
     pub(super) fn linked_file(&self, worth: &ExprValue) -> Option<DocId> {
         match worth {
             ExprValue::File(file, _) => Some(*file),
@@ -135,7 +135,7 @@ impl<'a> EvalScope<'a> {
         if link(one) || link(other) {
             return match (self.linked_file(one), self.linked_file(other)) {
                 (Some(one), Some(other)) => one == other,
-                // Notes that are not there yet are the same by their names.
+                // Links to notes that don't exist yet are equal if their names are.
                 (None, None) => one.to_text().eq_ignore_ascii_case(&other.to_text()),
                 (Some(_), None) | (None, Some(_)) => false,
             };
@@ -143,7 +143,7 @@ impl<'a> EvalScope<'a> {
         one == other || one.to_text() == other.to_text()
     }
 
-    /// What an expression is worth here.
+    /// Evaluates an expression in this scope.
     pub(super) fn eval(&self, expr: &Expr) -> Result<ExprValue, FormulaError> {
         let steps = self.steps.get() + 1;
         self.steps.set(steps);
@@ -194,7 +194,7 @@ impl<'a> EvalScope<'a> {
 
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a list")]
     fn eval_index(&self, of: &Expr, at: &Expr) -> Result<ExprValue, FormulaError> {
-        // `note["a name"]` is `note.name`.
+        // `note["a name"]` is read as `note.name`.
         if let (Expr::Name(name), Expr::Literal(ExprValue::Text(part))) = (of, at) {
             match name.as_str() {
                 "note" => return Ok(self.note_property(self.file, part)),
@@ -215,7 +215,7 @@ impl<'a> EvalScope<'a> {
         }
     }
 
-    /// What is done to each item of a list.
+    /// Applies an expression to each item of a list (`map`, `filter` or `reduce`).
     fn eval_each(&self, name: &str, items: Vec<ExprValue>, arguments: &[Expr]) -> Result<ExprValue, FormulaError> {
         let expr = arguments.first().ok_or_else(|| missing_argument(name))?;
         if name == "reduce" {
@@ -273,7 +273,7 @@ impl<'a> EvalScope<'a> {
     fn add_or_subtract(&self, sign: &str, left: ExprValue, right: ExprValue) -> Result<ExprValue, FormulaError> {
         let direction = if sign == "-" { -1 } else { 1 };
         Ok(match (sign, left, right) {
-            // What is not there comes to nothing, but words are put together with what there is.
+            // Operations on an empty value yield an empty value, except that `+` with text returns the text.
             ("+", ExprValue::Text(one), ExprValue::Nothing) => ExprValue::Text(one),
             ("+", ExprValue::Nothing, ExprValue::Text(other)) => ExprValue::Text(other),
             (_, ExprValue::Nothing, _) | (_, _, ExprValue::Nothing) => ExprValue::Nothing,
@@ -406,7 +406,7 @@ impl<'a> EvalScope<'a> {
             "mtime" => row().map_or(ExprValue::Nothing, |row| {
                 ExprValue::Date((row.mtime / 1_000_000).saturating_add(self.now.offset), true)
             }),
-            // File systems do not agree on when a file was made; a note that says so is asked.
+            // File systems disagree on creation times, so a note's `created` property is used instead.
             "ctime" => self.note_property(file, "created"),
             _ => self.note_property(file, part),
         }
@@ -421,7 +421,7 @@ fn date_value(ms: Option<i64>, timed: bool, by: TimeSpan) -> ExprValue {
     ms.map_or(ExprValue::Nothing, |ms| ExprValue::Date(ms, timed || by.ms % 86_400_000 != 0))
 }
 
-/// Two values to be compared: words beside a date are read as one.
+/// Prepares two values for comparison: text next to a date or time span is parsed as one.
 fn coerce_dates(one: ExprValue, other: ExprValue) -> (ExprValue, ExprValue) {
     let as_date = |worth: ExprValue| match worth {
         ExprValue::Text(text) => {

@@ -1,25 +1,25 @@
-//! The expressions of a collection, read. What is not understood is said, never guessed.
+//! Parser for a collection's expressions. An expression that can't be parsed is reported, never guessed.
 
 use super::value::ExprValue;
 
-/// Parts inside parts are read this deep.
+/// Maximum nesting depth of an expression.
 const MAX_EXPRESSION_DEPTH: usize = 32;
-/// An expression has at most this many words and signs.
+/// Maximum number of tokens in an expression.
 const MAX_EXPRESSION_TOKENS: usize = 500;
 
-/// Why an expression of a collection can't be read.
+/// Error from parsing a collection's expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExpressionError {
-    /// It has too many words and signs.
+    /// The expression has too many tokens.
     #[error("an expression of the collection is too long")]
     TooLong,
-    /// A quoted text in it has no end.
+    /// A quoted string isn't closed.
     #[error("a text is not closed in the expression: {text}")]
     UnclosedText {
         /// The whole expression.
         text: String,
     },
-    /// It doesn't follow the grammar, or nests too deep.
+    /// The expression doesn't follow the grammar, or nests too deep.
     #[error("an expression of the collection is not understood: {text}")]
     NotUnderstood {
         /// The whole expression.
@@ -79,7 +79,7 @@ fn tokenize(text: &str) -> Result<Vec<&str>, ExpressionError> {
     Ok(tokens)
 }
 
-/// How long the quoted text is that begins here.
+/// Returns the length in bytes of the quoted string at the start of `text`, with quotes. `None` if it isn't closed.
 fn quoted_length(text: &str, quote: char) -> Option<usize> {
     let mut escaped = false;
     for (at, letter) in text.char_indices().skip(1) {
@@ -93,7 +93,7 @@ fn quoted_length(text: &str, quote: char) -> Option<usize> {
     None
 }
 
-/// A quoted text without its quotes.
+/// Removes the quotes from a quoted string and resolves its escapes.
 fn unquote(token: &str) -> String {
     let mut text = String::with_capacity(token.len());
     let mut letters = token.get(1..token.len() - 1).unwrap_or("").chars();

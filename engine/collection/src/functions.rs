@@ -1,11 +1,11 @@
-//! The functions of a collection's expressions, by the names that Obsidian's Bases gives them.
+//! Functions in a collection's expressions, with the names that Obsidian's Bases gives them.
 
 use super::eval::{EvalScope, FormulaError, count_value, text_value};
 use super::value::{ExprValue, LinkValue, TimeSpan, date_text, day_of, parse_date};
 use std::cmp::Ordering;
 use store::DocId;
 
-/// Texts are repeated up to this many bytes.
+/// Maximum length of a repeated text, in bytes.
 const MAX_REPEATED_BYTES: usize = 1 << 16;
 
 impl EvalScope<'_> {
@@ -52,7 +52,7 @@ impl EvalScope<'_> {
             "file" => self.linked_file(&first).map_or(ExprValue::Nothing, |file| self.file_value(file)),
             "empty" => ExprValue::Bool(first.is_empty()),
             "not" => ExprValue::Bool(!first.is_true()),
-            // Words are shown as words here.
+            // HTML and icons are shown as plain text.
             "html" | "escapeHTML" | "icon" => text_value(first.to_text()),
             _ => return Err(FormulaError::UnknownFunction { name: name.to_owned() }),
         })
@@ -63,7 +63,7 @@ impl EvalScope<'_> {
             (ExprValue::List(items), _) => items.iter().any(|item| self.is_equal(item, wanted)),
             (ExprValue::Nothing, _) => false,
             (ExprValue::Text(text), ExprValue::Text(part)) => text.contains(part.as_str()),
-            // A picture is asked for by its ending.
+            // Filters test for images by the extension of their link.
             (ExprValue::Link(link), ExprValue::Text(part)) => link.target.contains(part.as_str()),
             (of, ExprValue::Text(part)) => of.to_text().contains(part.as_str()),
             (of, wanted) => self.is_equal(of, wanted),
@@ -294,7 +294,7 @@ const DATE_MONTH_NAMES: [&str; 12] = [
 ];
 const DATE_WEEKDAY_NAMES: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-/// A date in the letters of Moment.js: `YYYY-MM-DD HH:mm`.
+/// Formats a date with Moment.js tokens, such as `YYYY-MM-DD HH:mm`.
 fn format_date(ms: i64, format: &str) -> String {
     let (year, month, date) = day_of(ms).date();
     let of_day = ms.rem_euclid(86_400_000);
@@ -338,7 +338,7 @@ fn format_date(ms: i64, format: &str) -> String {
     text
 }
 
-/// A day as one says it, seen from today.
+/// Describes a number of days relative to today, such as "tomorrow" or "2 months ago".
 fn relative_day(days: i64) -> String {
     let (count, unit) = match days.abs() {
         0 => return "today".to_owned(),

@@ -1,5 +1,6 @@
-//! Collections: `.base` files as Obsidian's Bases writes them, a table over the properties of notes. The file is read
-//! into filters and views, and a view is worked out over what the index knows; no note is opened for it.
+//! Collections: `.base` files in the format of Obsidian's Bases, which show a table over the properties of notes.
+//!
+//! A file is parsed into filters and views. A view is evaluated over the index, so no note is opened for it.
 
 mod change;
 mod embed;
@@ -26,13 +27,14 @@ use text::links::VolumeLinks;
 use text::outline::{parse_yaml, plain_value};
 use text::task::CalendarDay;
 
-/// The stack that a thread needs in which collections are worked out, in bytes: expressions stand inside one another,
-/// and in tests without optimisation each takes much room.
+/// Stack size in bytes for a thread that evaluates collections.
+///
+/// Expressions are evaluated recursively, and in unoptimized test builds each level takes a lot of stack.
 pub const EVAL_STACK_BYTES: usize = 32 << 20;
-/// Filters inside filters are read this deep.
+/// Maximum nesting depth of filters.
 const MAX_FILTER_DEPTH: usize = 16;
 
-/// The files over which a collection is worked out.
+/// The files and links over which a collection is evaluated.
 #[derive(Clone, Copy)]
 pub struct VolumeFilesAndLinks<'a> {
     /// The files by their paths.
@@ -41,12 +43,12 @@ pub struct VolumeFilesAndLinks<'a> {
     pub links: &'a VolumeLinks,
 }
 
-/// What time it is where the user is.
+/// The current time in the user's time zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LocalNow {
-    /// Milliseconds since 1970 by the clock on the wall.
+    /// Local time in milliseconds since 1970.
     pub local: i64,
-    /// How far that clock is ahead of UTC, in milliseconds.
+    /// Offset of local time from UTC in milliseconds; positive when ahead.
     pub offset: i64,
 }
 
@@ -57,25 +59,25 @@ impl LocalNow {
     }
 }
 
-/// Why a text isn't a collection.
+/// Error from parsing a collection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CollectionError {
-    /// It is not YAML.
+    /// The text isn't valid YAML.
     #[error("the collection is not YAML; look at its text")]
     NotYaml,
-    /// It is YAML, but no mapping.
+    /// The YAML document isn't a mapping.
     #[error("the collection is a text without views; look at it")]
     NotMapping,
     /// Filters nest too deep.
     #[error("the collection's filters stand too deep in one another")]
     FilterTooDeep,
-    /// A group of filters has a word that isn't known.
+    /// A filter group uses an unknown keyword.
     #[error("a filter has and, or, not, and no “{word}”")]
     FilterWord {
-        /// The word.
+        /// The unknown keyword.
         word: String,
     },
-    /// A condition is not understood.
+    /// A condition can't be parsed.
     #[error(transparent)]
     Expression(#[from] ExpressionError),
 }
@@ -83,13 +85,13 @@ pub enum CollectionError {
 /// A parsed `.base` file.
 #[derive(Clone, Debug, Default)]
 pub struct Collection {
-    /// Its views, in order.
+    /// Views, in order.
     pub views: Vec<CollectionView>,
     filter: Option<CollectionFilter>,
     titles: BTreeMap<String, String>,
     formulas: BTreeMap<String, Expr>,
     summaries: BTreeMap<String, Expr>,
-    /// Formulas that are not understood.
+    /// Errors from formulas that can't be parsed.
     problems: Vec<String>,
     raw: Value,
 }
@@ -99,23 +101,23 @@ pub struct Collection {
 pub struct CollectionView {
     /// Name of the view, shown as its tab.
     pub name: String,
-    /// How it is shown: `table`, `cards` or another word.
+    /// Layout of the view: `table`, `cards` or another name.
     pub kind: String,
-    /// What it is sorted by: properties, and whether from the last to the first.
+    /// Sort keys: property names, and whether each sorts descending.
     pub sort: Vec<(String, bool)>,
-    /// What it is grouped by, and whether from the last to the first.
+    /// Property to group by, and whether groups sort descending.
     pub group: Option<(String, bool)>,
     /// Properties shown as columns, in order.
     pub columns: Vec<String>,
-    /// How many rows it has at most.
+    /// Maximum number of rows; `None` for no limit.
     pub limit: Option<usize>,
-    /// The width of a card, in points.
+    /// Width of a card in points.
     pub card: Option<f32>,
-    /// What stands in front of an item of a list: `bullet`, `number`, `none`.
+    /// Marker in front of a list item: `bullet`, `number` or `none`.
     pub markers: String,
-    /// Whether the properties of an item of a list stand below it, each on a line.
+    /// Whether a list item's properties are shown below it, one per line.
     pub nested: bool,
-    /// What stands between them on one line.
+    /// Separator between a list item's properties on one line.
     pub separator: String,
     filter: Option<CollectionFilter>,
     widths: BTreeMap<String, f32>,
@@ -123,12 +125,12 @@ pub struct CollectionView {
     image: Option<String>,
 }
 
-/// Conditions of a collection or of one of its views, as they are written.
+/// Conditions of a collection or of one of its views, as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilterConditions {
-    /// How they go together: `and`, `or`, `not`.
+    /// How the conditions are combined: `and`, `or` or `not`.
     pub word: String,
-    /// Each, and whether it is one expression and not a group of others.
+    /// Each condition, and whether it's a single expression rather than a nested group.
     pub all: Vec<(String, bool)>,
 }
 
@@ -140,16 +142,16 @@ enum CollectionFilter {
     Condition(Expr),
 }
 
-/// Whether a file of this path is a collection.
+/// Returns whether a path has the extension of a collection.
 pub fn is_collection(path: &str) -> bool {
     store::FileKind::from_path(path) == store::FileKind::Collection
 }
 
 impl Collection {
-    /// Reads a `.base` file.
+    /// Parses a `.base` file.
     ///
     /// # Errors
-    /// It is no YAML, or an expression in it is not understood.
+    /// Returns an error if the text isn't a YAML mapping, or a filter can't be parsed.
     pub fn parse(text: &str) -> Result<Collection, CollectionError> {
         let root = match text.trim() {
             "" => Value::Object(Map::new()),
@@ -169,7 +171,7 @@ impl Collection {
         }
         for (key, into) in [("formulas", &mut base.formulas), ("summaries", &mut base.summaries)] {
             for (name, formula) in root[key].as_object().into_iter().flatten() {
-                // A formula that is not understood makes its column empty, and the rest stays of use.
+                // A formula that can't be parsed leaves its column empty; the rest of the collection stays usable.
                 match Expr::parse(&plain_value(formula)) {
                     Ok(formula) => _ = into.insert(name.clone(), formula),
                     Err(why) => base.problems.push(why.to_string()),
@@ -192,7 +194,7 @@ impl Collection {
         Ok(base)
     }
 
-    /// What a property is called.
+    /// Returns the title of a property.
     pub fn property_title(&self, name: &str) -> String {
         let short = strip_note_prefix(name);
         let usual = || match short {
@@ -204,18 +206,18 @@ impl Collection {
         self.titles.get(short).cloned().unwrap_or_else(usual)
     }
 
-    /// The view of this name; without one the first.
+    /// Returns the index of the view with this name, or of the first view if no name is given.
     pub fn view_index(&self, name: Option<&str>) -> Option<usize> {
         let Some(name) = name else { return Some(0) };
         self.views.iter().position(|view| view.name.eq_ignore_ascii_case(name))
     }
 
-    /// The names of its formulas.
+    /// Returns the names of the collection's formulas.
     pub fn formulas(&self) -> impl Iterator<Item = &str> {
         self.formulas.keys().map(String::as_str)
     }
 
-    /// The conditions of a view, or those of all views.
+    /// Returns the conditions of a view, or with `None` those that apply to all views.
     pub fn conditions(&self, view: Option<usize>) -> FilterConditions {
         let filters = match view {
             Some(view) => &self.raw["views"][view]["filters"],
@@ -246,8 +248,9 @@ impl Collection {
         }
     }
 
-    /// What a note needs so that a view shows it, as far as its conditions say so: a folder and properties. `this`: the
-    /// name of the note in which the collection is looked at.
+    /// Returns the folder and properties that a note needs to appear in a view, as far as the conditions tell.
+    ///
+    /// `this` is the name of the note in which the collection is shown.
     pub fn required_properties(&self, view: usize, this: Option<&str>) -> (Option<String>, Map<String, Value>) {
         let mut wanted = (None, Map::new());
         let filters = [self.filter.as_ref(), self.views.get(view).and_then(|view| view.filter.as_ref())];
@@ -260,7 +263,7 @@ fn plain_text(value: &Value) -> String {
     if value.is_object() { "…".to_owned() } else { plain_value(value) }
 }
 
-/// What a condition asks of a note.
+/// Collects the folder and properties that a filter requires of a note.
 fn collect_requirements(
     filter: &CollectionFilter,
     this: Option<&str>,
@@ -331,7 +334,7 @@ fn collect_expr_requirements(expr: &Expr, this: Option<&str>, wanted: &mut (Opti
     }
 }
 
-/// The property that an expression is, without `note.` and `list()`.
+/// Returns the property that an expression reads, without `note.` and `list()`.
 fn property_name(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Name(name) => Some(name.clone()),
@@ -347,7 +350,7 @@ fn property_name(expr: &Expr) -> Option<String> {
     }
 }
 
-/// A property without `note.`, which says nothing.
+/// Removes a property's `note.` or `property.` prefix, which carries no information.
 pub fn strip_note_prefix(name: &str) -> &str {
     name.strip_prefix("note.").or_else(|| name.strip_prefix("property.")).unwrap_or(name)
 }
@@ -359,7 +362,7 @@ fn parse_view(view: &Value) -> Result<CollectionView, CollectionError> {
     if columns.is_empty() && !view["order"].is_array() {
         columns.push("file.name".to_owned());
     }
-    // A map is nothing without its places.
+    // A map view needs the column that holds its coordinates.
     if let Some(places) = view["coordinates"].as_str().filter(|_| view["type"] == "map")
         && !columns.iter().any(|column| strip_note_prefix(column) == strip_note_prefix(places))
     {

@@ -1,4 +1,4 @@
-//! What a collection is worked out over, apart from the session: another thread keeps it in step by what changed.
+//! A copy of the data that collections are evaluated over. It's updated from changes, so another thread can use it.
 
 use super::VolumeFilesAndLinks;
 use std::collections::BTreeMap;
@@ -8,10 +8,10 @@ use store::disk::FileRow;
 use text::links::VolumeLinks;
 use text::outline::Outline;
 
-/// A file as it is now; `None`: it is gone.
+/// A file's current state; `None` if the file no longer exists.
 pub type MirroredFile = (DocId, Option<(FileRow, Option<Arc<Outline>>)>);
 
-/// A volume's files and what they hold, once more.
+/// A copy of a volume's files and links.
 #[derive(Debug, Default)]
 pub struct VolumeMirror {
     files: BTreeMap<String, FileRow>,
@@ -19,13 +19,13 @@ pub struct VolumeMirror {
 }
 
 impl VolumeMirror {
-    /// A file as a volume knows it.
+    /// Returns the state of a file in a volume.
     pub fn read_file_state(volume: VolumeFilesAndLinks<'_>, file: DocId) -> MirroredFile {
         let row = volume.links.path(file).and_then(|path| volume.files.get(path));
         (file, row.map(|row| (row.clone(), volume.links.outline(file).cloned())))
     }
 
-    /// Takes in how a file is now.
+    /// Applies a file's current state.
     pub fn apply(&mut self, (file, now): MirroredFile) {
         if let Some(old) = self.links.path(file)
             && now.as_ref().is_none_or(|(row, _)| row.path != old)
@@ -45,7 +45,7 @@ impl VolumeMirror {
         }
     }
 
-    /// What a collection is worked out over.
+    /// Returns the files and links for evaluating collections.
     pub fn source(&self) -> VolumeFilesAndLinks<'_> {
         VolumeFilesAndLinks { files: &self.files, links: &self.links }
     }

@@ -1,9 +1,9 @@
-//! What the values of a column come to.
+//! Summaries of a column's values.
 
 use super::value::{ExprValue, day_of};
 use std::collections::HashSet;
 
-/// The summaries that every collection knows, as Obsidian's Bases calls them.
+/// The built-in summaries, with the names that Obsidian's Bases gives them.
 pub const SUMMARY_NAMES: [&str; 14] = [
     "Average",
     "Min",
@@ -21,7 +21,7 @@ pub const SUMMARY_NAMES: [&str; 14] = [
     "Unique",
 ];
 
-/// What values come to; nothing where the summary is not known or none of the values fits it.
+/// Summarizes values. Returns `Nothing` if the summary is unknown or applies to none of the values.
 #[allow(clippy::cast_precision_loss, reason = "counts of rows")]
 pub(super) fn summarize(summary: &str, values: &[ExprValue]) -> ExprValue {
     let count =
@@ -75,7 +75,7 @@ pub(super) fn summarize(summary: &str, values: &[ExprValue]) -> ExprValue {
         "Stddev" => (numbers.iter().map(|number| (number - sum / many).powi(2)).sum::<f64>() / many).sqrt(),
         _ => return ExprValue::Nothing,
     };
-    // Two digits behind the point are what a reader looks for.
+    // Two decimals are enough for a reader.
     ExprValue::Number((found * 100.0).round() / 100.0)
 }
 

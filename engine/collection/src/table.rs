@@ -1,4 +1,4 @@
-//! A view of a collection, worked out: which files, in which order, with what in each cell.
+//! Evaluates a view of a collection: its files, their order, and the value of each cell.
 
 use super::eval::{EvalScope, FormulaError};
 use super::expression::Expr;
@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::DocId;
 use text::properties::PropertyKind;
 
-/// Problems that are told, at most.
+/// Maximum number of problems reported.
 const MAX_TABLE_PROBLEMS: usize = 8;
-/// After so many files it is asked whether to go on.
+/// Number of files between two checks for cancellation.
 const FILES_PER_CHECK: usize = 256;
 
-/// What stands in a cell.
+/// The value of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CollectionCell {
     /// No value.
@@ -27,13 +27,13 @@ pub enum CollectionCell {
     Date(String),
     /// A checkbox.
     Check(bool),
-    /// A link: what it is called, what is written, and the file to which it leads.
+    /// A link to a file or URL.
     Link {
-        /// What it is called.
+        /// The link's text.
         words: String,
         /// The link's target as written.
         target: String,
-        /// The file it leads to; `None` if there's none.
+        /// The linked file; `None` if it doesn't exist.
         to: Option<DocId>,
     },
     /// A list of values.
@@ -69,20 +69,20 @@ impl CollectionCell {
 /// A column of a view.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CollectionColumn {
-    /// Its property, as it is written.
+    /// The column's property, as written in the file.
     pub name: String,
-    /// What it is called.
+    /// The column's title.
     pub title: String,
-    /// How wide it is, in points, if that is said.
+    /// Width in points, if set.
     pub width: Option<f32>,
-    /// What most of its values are.
+    /// The most frequent kind of value in the column.
     pub kind: PropertyKind,
-    /// What its values come to, and by which summary.
+    /// Name and value of the column's summary.
     pub summary: Option<(String, String)>,
 }
 
 impl CollectionColumn {
-    /// The note's property that its cells are, if they can be edited.
+    /// Returns the note property that the column's cells edit; `None` for `file` and `formula` columns.
     pub fn editable_property(&self) -> Option<&str> {
         match self.name.split_once('.') {
             Some(("file" | "formula", _)) => None,
@@ -91,45 +91,45 @@ impl CollectionColumn {
     }
 }
 
-/// A view, worked out.
+/// An evaluated view.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CollectionTable {
     /// The columns, left to right.
     pub columns: Vec<CollectionColumn>,
     /// The rows, filtered and sorted.
     pub rows: Vec<CollectionRow>,
-    /// How many there would be without a limit.
+    /// Number of rows without the view's limit.
     pub all: usize,
-    /// Each group's name and how many rows it has, in order; none where there are no groups.
+    /// Each group's name and row count, in order; empty if the view isn't grouped.
     pub groups: Vec<(String, usize)>,
-    /// What of the collection is not understood.
+    /// Problems found in the collection's expressions.
     pub problems: Vec<String>,
 }
 
-/// A file of a view.
+/// A row of a view: one file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CollectionRow {
     /// Document id of the file.
     pub file: DocId,
     /// The file's path in its volume.
     pub path: String,
-    /// What it is grouped by; empty without groups.
+    /// Value that the row is grouped by; empty if the view isn't grouped.
     pub group: String,
-    /// What stands in each column.
+    /// Value of each column.
     pub cells: Vec<CollectionCell>,
-    /// What is shown above a card: a path or a link.
+    /// Image at the top of a card: a path or a link.
     pub image: Option<String>,
 }
 
 struct SortedRows {
     keys: Vec<SortKey>,
     row: CollectionRow,
-    /// What the summaries of columns are made of.
+    /// Values of the columns that have a summary.
     worths: Vec<ExprValue>,
 }
 
 impl Collection {
-    /// Works a view out. `this`: the note in which the collection is looked at.
+    /// Evaluates a view. `this` is the note in which the collection is shown.
     pub fn evaluate_view(
         &self,
         source: VolumeFilesAndLinks<'_>,
@@ -140,7 +140,9 @@ impl Collection {
         self.evaluate_view_while(source, view, this, now, &mut |_| true).unwrap_or_default()
     }
 
-    /// The same; it is asked now and then, with the count of files looked at, whether to go on.
+    /// Evaluates a view, and stops with `None` when `goes_on` returns false.
+    ///
+    /// `goes_on` is called regularly with the number of files processed so far.
     pub fn evaluate_view_while(
         &self,
         source: VolumeFilesAndLinks<'_>,
@@ -216,7 +218,7 @@ impl Collection {
         let keys = keys.chain(view.sort.iter().map(|(name, _)| worth(name).sort_key()).collect::<Vec<_>>()).collect();
         let (mut cells, mut worths) = (Vec::with_capacity(view.columns.len()), Vec::new());
         for name in &view.columns {
-            // A file's name leads to it.
+            // The file name links to its file.
             let found = if name == "file.name" { scope.file_value(scope.file) } else { worth(name) };
             cells.push(found.to_cell());
             if view.summaries.contains_key(strip_note_prefix(name)) {
@@ -276,7 +278,7 @@ impl Collection {
         columns
     }
 
-    /// A summary of the collection's own: an expression over `values`.
+    /// Evaluates a custom summary of the collection: an expression over `values`.
     fn eval_summary(
         &self,
         expr: &Expr,

@@ -1,4 +1,4 @@
-//! What an expression of a collection is worth: numbers, words, days, spans of time, links, files, lists.
+//! Values of a collection's expressions: numbers, text, dates, time spans, links, files and lists.
 
 use super::table::CollectionCell;
 use serde_json::Value;
@@ -7,17 +7,17 @@ use store::DocId;
 use text::outline::plain_value;
 use text::task::CalendarDay;
 
-/// Milliseconds of a day.
+/// Milliseconds in a day.
 const DAY_MS: i64 = 86_400_000;
 
-/// What an expression is worth.
+/// The value of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ExprValue {
     Nothing,
     Bool(bool),
     Number(f64),
     Text(String),
-    /// Milliseconds since 1970 where the user is, and whether the time of the day counts.
+    /// Local time in milliseconds since 1970, and whether the time of day is significant.
     Date(i64, bool),
     Span(TimeSpan),
     Link(LinkValue),
@@ -27,18 +27,18 @@ pub(super) enum ExprValue {
     Object(Vec<(String, Value)>),
 }
 
-/// A link as a property holds it.
+/// A link in a property.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LinkValue {
-    /// What it is written as, without brackets.
+    /// Link target as written, without brackets.
     pub(super) target: String,
-    /// What it is called.
+    /// The link's text, if it has one.
     pub(super) words: Option<String>,
-    /// The file to which it leads.
+    /// The linked file, if it exists.
     pub(super) to: Option<DocId>,
 }
 
-/// A span of time.
+/// A time span in months and milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct TimeSpan {
     pub(super) months: i64,
@@ -46,13 +46,13 @@ pub(super) struct TimeSpan {
 }
 
 impl TimeSpan {
-    /// About how long it is, in milliseconds.
+    /// Returns the approximate length in milliseconds.
     #[allow(clippy::cast_precision_loss, reason = "spans of people")]
     pub(super) fn approximate_ms(self) -> f64 {
         self.months as f64 * 30.436_875 * DAY_MS as f64 + self.ms as f64
     }
 
-    /// Reads `60d`, `2 weeks`, `1d 12h`.
+    /// Parses a time span such as `60d`, `2 weeks` or `1d 12h`.
     pub(super) fn parse(text: &str) -> Option<TimeSpan> {
         let mut span = TimeSpan::default();
         let mut rest = text.trim();
@@ -83,7 +83,7 @@ impl TimeSpan {
     }
 }
 
-/// Reads `2026-11-22`, `2026-11-22T14:30`, `2026-11-22 14:30:05`, all of the text.
+/// Parses a date such as `2026-11-22`, `2026-11-22T14:30` or `2026-11-22 14:30:05` that makes up the whole text.
 pub(super) fn parse_date(text: &str) -> Option<(i64, bool)> {
     let text = text.trim();
     let day = CalendarDay::parse(text)?;
@@ -110,12 +110,12 @@ pub(super) fn parse_date(text: &str) -> Option<(i64, bool)> {
     Some((start + hours * 3_600_000 + minutes * 60_000 + seconds * 1_000, true))
 }
 
-/// The day of a date.
+/// Returns the calendar day of a date.
 pub(super) fn day_of(ms: i64) -> CalendarDay {
     CalendarDay(ms.div_euclid(DAY_MS))
 }
 
-/// A date as it is shown.
+/// Formats a date for display.
 pub(super) fn date_text(ms: i64, timed: bool) -> String {
     let minutes = ms.rem_euclid(DAY_MS) / 60_000;
     match timed {
@@ -124,16 +124,16 @@ pub(super) fn date_text(ms: i64, timed: bool) -> String {
     }
 }
 
-/// A date, so much later.
+/// Adds a time span to a date, or subtracts it if `sign` is -1. Returns `None` on overflow.
 pub(super) fn add_span(ms: i64, span: TimeSpan, sign: i64) -> Option<i64> {
     let months = span.months.checked_mul(sign)?;
-    // Years of more than four digits are no dates of people.
+    // Rejects more than 10,000 years (120,000 months): no real date needs a year with more than four digits.
     let start = if months.abs() > 120_000 { return None } else { day_of(ms).add_months(months) };
     start.0.checked_mul(DAY_MS)?.checked_add(ms.rem_euclid(DAY_MS))?.checked_add(span.ms.checked_mul(sign)?)
 }
 
 impl ExprValue {
-    /// Of a property; `resolve` tells where a link leads.
+    /// Converts a property's value; `resolve` returns the file that a link leads to.
     pub(super) fn from_property(value: &Value, resolve: &dyn Fn(&str) -> Option<DocId>) -> ExprValue {
         match value {
             Value::Null => ExprValue::Nothing,
@@ -179,7 +179,7 @@ impl ExprValue {
         }
     }
 
-    /// As it stands in a cell.
+    /// Returns the value as shown in a cell.
     pub(super) fn to_text(&self) -> String {
         match self {
             ExprValue::Nothing => String::new(),
@@ -230,7 +230,7 @@ impl ExprValue {
         }
     }
 
-    /// The same as a number, where it is one.
+    /// Returns the value as a number, if it has one.
     #[allow(clippy::cast_precision_loss, reason = "times of people")]
     pub(super) fn as_number(&self) -> Option<f64> {
         match self {
@@ -251,7 +251,7 @@ impl ExprValue {
         }
     }
 
-    /// What it is sorted by.
+    /// Returns the key by which the value is sorted.
     pub(super) fn sort_key(&self) -> SortKey {
         match self {
             worth if worth.is_empty() => SortKey::Nothing,
@@ -266,7 +266,7 @@ impl ExprValue {
 }
 
 impl LinkValue {
-    /// Reads what stands between the brackets.
+    /// Parses the text between a wiki link's brackets.
     pub(super) fn parse(text: &str, resolve: &dyn Fn(&str) -> Option<DocId>) -> LinkValue {
         let (target, words) = match text.split_once('|') {
             Some((target, words)) => (target, Some(words.to_owned()).filter(|words| !words.is_empty())),
@@ -283,7 +283,7 @@ impl LinkValue {
     }
 }
 
-/// A file's name without folders and `.md`.
+/// Returns a file's name without folders and `.md`.
 pub(super) fn note_name(path: &str) -> &str {
     text::links::without_md_extension(path.rsplit('/').next().unwrap_or(path))
 }
@@ -305,7 +305,7 @@ fn span_text(span: TimeSpan) -> String {
     if parts.is_empty() { "0 minutes".to_owned() } else { format!("{sign}{}", parts.join(" ")) }
 }
 
-/// What a worth is sorted by: a whole order, also among worths of several kinds.
+/// Sort key of a value. It's a total order, even across kinds of values.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum SortKey {
     Number(u8, f64),
@@ -314,7 +314,7 @@ pub(super) enum SortKey {
 }
 
 impl SortKey {
-    /// Which comes first; nothing comes last in either direction.
+    /// Compares two keys; empty values sort last in either direction.
     pub(super) fn compare(&self, other: &SortKey, down: bool) -> Ordering {
         let order = match (self, other) {
             (SortKey::Nothing, SortKey::Nothing) => return Ordering::Equal,
@@ -331,7 +331,7 @@ impl SortKey {
     }
 }
 
-/// Words in order, with the numbers in them as numbers.
+/// Compares text in natural order: digits in it compare as numbers.
 fn natural_order(one: &str, other: &str) -> Ordering {
     let (mut left, mut right) = (one, other);
     loop {

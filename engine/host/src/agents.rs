@@ -1,5 +1,4 @@
-//! What agents need of the world: their setup is read, what a message speaks of is gathered, models are called, tools
-//! run.
+//! Effects of agents: reads their setup, gathers the context of a message, calls models, runs tools.
 
 pub mod llm;
 pub mod model_setup;
@@ -31,9 +30,9 @@ use store::{DocId, UserTool};
 
 /// Maximum number of a message's characters used as a query.
 const MAX_QUERY_CHARS: usize = 400;
-/// The folder of the user's own agents in the workspace's folder.
+/// Name of the folder for the user's own agents, in the workspace's folder.
 const AGENTS_FOLDER: &str = "agents";
-/// The folder of plugins in the workspace's folder.
+/// Name of the folder for plugins, in the workspace's folder.
 const PLUGINS_FOLDER: &str = "plugins";
 /// Maximum number of plugin files, and their maximum size in bytes.
 const MAX_PLUGIN_FILES: usize = 200;
@@ -43,7 +42,7 @@ const MCP_SERVERS_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time limit for gathering context; anything later is left out.
 const GATHER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Performs what runs ask for.
+/// Performs the effects that agent runs request.
 pub(crate) struct AgentEffects {
     inbox: Mailbox,
     folder: PathBuf,
@@ -56,7 +55,7 @@ pub(crate) struct AgentEffects {
     next: Arc<Mutex<u64>>,
 }
 
-/// What agents have to work with, read from files and found on this machine.
+/// Reads the agents' setup: configuration, models, tools, plugins and agent definitions.
 fn read_setup(folder: &Path, tools: &ToolRunner, secrets: Option<&UserSecrets>, servers: &McpServerPool) -> AgentSetup {
     let config = match configuration::load_config(folder) {
         Ok(config) => config,
@@ -77,16 +76,16 @@ fn read_setup(folder: &Path, tools: &ToolRunner, secrets: Option<&UserSecrets>, 
     AgentSetup { unconfined, known, contexts, config, trouble: None, agents, plugins, problems, own_keys, servers }
 }
 
-/// The keys of this installation, for text that leaves the machine without an agent. A configuration that can't be read
-/// names none; the kept ones count all the same.
+/// Returns the keys of this installation, for text that leaves the machine without an agent. An unreadable
+/// configuration names none; the stored ones are included all the same.
 pub(crate) fn installation_keys(workspace: &Path) -> InstallationKeys {
     let secrets = configuration::user_config_folder().map(|folder| UserSecrets::new(&folder));
     let config = configuration::load_config(workspace).unwrap_or_default();
     read_installation_keys(&config, secrets.as_ref())
 }
 
-/// The values of all keys of this installation that can be read: those that are kept, and those that the configuration
-/// names. No model and no log may hold them.
+/// Returns the values of all readable keys of this installation: stored ones, and those that the configuration names.
+/// No model and no log may contain them.
 fn read_installation_keys(config: &AgentConfig, secrets: Option<&UserSecrets>) -> InstallationKeys {
     let Some(secrets) = secrets else { return InstallationKeys::default() };
     let kept = secrets.list().unwrap_or_default().into_iter().map(|(name, _)| name);
@@ -95,7 +94,7 @@ fn read_installation_keys(config: &AgentConfig, secrets: Option<&UserSecrets>) -
     InstallationKeys::new(names.iter().filter_map(|name| Some(secrets.get(name).ok()??.0.expose().to_owned())))
 }
 
-/// The files of a folder with this ending, in the order of their names.
+/// Returns the files in a folder with this extension, sorted by name.
 fn list_files_with_ending(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -105,7 +104,7 @@ fn list_files_with_ending(folder: &Path, ending: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The user's own agents: Markdown files with front matter.
+/// Reads the user's own agents: Markdown files with front matter.
 fn read_agent_definitions(folder: &Path, problems: &mut Vec<String>) -> Vec<AgentDefinition> {
     let mut found = Vec::new();
     for file in list_files_with_ending(folder, "md") {
@@ -118,7 +117,7 @@ fn read_agent_definitions(folder: &Path, problems: &mut Vec<String>) -> Vec<Agen
     found
 }
 
-/// The tools of the servers that are configured. They have the user's rights, so each is asked about.
+/// Lists the tools of the configured MCP servers. They have the user's rights, so each call needs approval.
 fn list_mcp_tools(
     servers: &McpServerPool,
     config: &AgentConfig,
@@ -158,7 +157,7 @@ fn list_mcp_tools(
                 problems.extend(listed.left_out);
                 for tool in listed.tools {
                     let (source, _) = crate::tools::mcp::tool_definition_hash(&server, &tool);
-                    // The session gives it the name by which models know it.
+                    // The session assigns the name that models see.
                     let spec = ToolSpec {
                         name: tool.name.clone(),
                         description: tool.description,
@@ -178,7 +177,7 @@ fn list_mcp_tools(
     found
 }
 
-/// Whether a server's address may be reached: where only hosts on the list are, it is one of them.
+/// Checks whether a server's address is allowed: if the network is restricted, its host must be on the list.
 fn check_server_address(url: &str, config: &AgentConfig) -> anyhow::Result<()> {
     let address = WebAddress::read(url)?;
     let host = &address.site.host;
@@ -204,7 +203,7 @@ fn expand_secrets(value: &str, secrets: Option<&UserSecrets>) -> anyhow::Result<
     Ok(filled)
 }
 
-/// The tools in the folder of plugins: files in the form in which tools are exported, one tool or a list of them.
+/// Reads the tools in the plugins folder: files in the export format, with one tool or a list of tools.
 fn read_plugin_tools(folder: &Path) -> (Vec<UserTool>, Vec<String>) {
     let (mut found, mut problems) = (Vec::new(), Vec::new());
     for file in list_files_with_ending(folder, "json") {
@@ -230,7 +229,7 @@ impl AgentEffects {
         AgentEffects { inbox, folder, search, providers: Arc::default(), secrets, servers, tools, jobs, next }
     }
 
-    /// Reads what agents have to work with.
+    /// Reads the agents' setup in the background, and sends it as an event.
     pub(crate) fn reload_setup(&self) {
         let (inbox, folder, tools) = (self.inbox.clone(), self.folder.clone(), self.tools.clone());
         let (secrets, servers) = (self.secrets.clone(), self.servers.clone());
@@ -246,7 +245,7 @@ impl AgentEffects {
         *next
     }
 
-    /// Reads what a message speaks of, and finds what bears on it.
+    /// Gathers context for a message: the files that it names, search results, memory and agents.
     pub(crate) fn gather_context(
         &self,
         run: DocId,
@@ -258,13 +257,13 @@ impl AgentEffects {
     ) {
         let mut jobs: Vec<(String, ToolJob)> = Vec::new();
         for path in paths {
-            // `plan.md#cell2` speaks of the note.
+            // `plan.md#cell2` names a part of the note: read the whole note.
             let file = path.split('#').next().unwrap_or(&path).to_owned();
             jobs.push((path, ToolJob::Read { root: root.clone(), path: file, lines: None }));
         }
         if limit > 0 {
             let query = query_of_message(&text, MAX_QUERY_CHARS);
-            // Among notes: what this very run says bears on nothing.
+            // Excludes runs and sessions, because this run's own messages aren't useful context.
             let query = format!("in:prose OR in:code OR in:output OR in:memory {query}");
             jobs.push(("Found in the workspace".to_owned(), ToolJob::Search { query, limit }));
         }
@@ -298,7 +297,7 @@ impl AgentEffects {
         });
     }
 
-    /// Reads all that a volume remembers.
+    /// Reads all memory of a volume in the background.
     pub(crate) fn load_memory(&self, volume: DocId, root: PathBuf) {
         let inbox = self.inbox.clone();
         std::thread::spawn(move || {
@@ -312,7 +311,7 @@ impl AgentEffects {
 
     pub(crate) fn start_model_call(&self, call: ModelCallId, request: ModelRequest) {
         let (inbox, secrets, providers) = (self.inbox.clone(), self.secrets.clone(), self.providers.clone());
-        // A keyring may let one wait.
+        // Reading a key may block on the keyring.
         std::thread::spawn(move || {
             let key = match secrets.as_deref().map(|secrets| llm::read_endpoint_key(&request.endpoint, secrets)) {
                 Some(Ok(key)) => key.map(|key| key.expose().to_owned()),
@@ -352,7 +351,7 @@ impl AgentEffects {
         }
     }
 
-    /// Ends all pending work.
+    /// Cancels all pending tool jobs.
     pub(crate) fn close(&self) {
         self.tools.cancel_all();
     }

@@ -1,26 +1,29 @@
-//! How the system's allocator shares memory out among threads, and gives it back. Other allocators than glibc's do it
-//! by themselves.
+//! Settings of glibc's allocator: the number of arenas, and returning memory to the system.
+//!
+//! Other allocators need neither.
 
 /// Number of memory arenas, more than there are threads.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const ARENA_COUNT: i32 = 64;
 
-/// Has every thread take memory from a part of its own. On a machine of few cores glibc has fewer parts than there are
-/// threads: then the thread that draws waits for one that steps back and holds their common part.
+/// Gives every thread its own memory arena.
+///
+/// On a machine with few cores, glibc has fewer arenas than there are threads. The drawing thread then waits for a
+/// preempted thread that holds the lock of their shared arena.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) fn set_arena_count() {
     #[allow(unsafe_code, reason = "std has no wrapper for mallopt")]
-    // SAFETY: it takes no pointer, and may be called at any time (mallopt(3)); what does not hold is refused.
+    // SAFETY: `mallopt` takes no pointer and may be called at any time (mallopt(3)). It refuses invalid values.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, ARENA_COUNT);
     }
 }
 
-/// Gives memory that was freed back to the system; glibc keeps much of it for itself.
+/// Returns freed memory to the system. glibc keeps much of it otherwise.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) fn trim_heap() {
     #[allow(unsafe_code, reason = "std has no wrapper for malloc_trim; it is safe to call at any time")]
-    // SAFETY: it takes no pointer, and other threads may allocate meanwhile (malloc_trim(3), MT-Safe).
+    // SAFETY: `malloc_trim` takes no pointer, and other threads may allocate meanwhile (malloc_trim(3), MT-Safe).
     unsafe {
         libc::malloc_trim(0);
     }

@@ -9,47 +9,48 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use text::task::CalendarDay;
 use text::time_zone::ZoneClock;
 
-/// Number of years, from a year ago on, for which a zone's changes are listed.
+/// Number of years for which a time zone's offset changes are listed, starting a year ago.
 const ZONE_HORIZON_YEARS: i64 = 12;
-/// Maximum number of listed changes.
+/// Maximum number of listed offset changes of a time zone.
 const MAX_ZONE_CHANGES: usize = 200;
 
-/// The clock, read here and nowhere else on the way to the session.
+/// Returns the current time. All times passed to the session are read here.
 pub(crate) fn unix_now() -> UnixMillis {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     UnixMillis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// Milliseconds since 1970, for what stands outside a session (fsck, backup).
+/// Returns the current time in milliseconds since 1970, for code outside a session (fsck, backup).
 pub fn unix_millis_now() -> i64 {
     unix_now().0
 }
 
-/// The day by the system's clock and time zone.
+/// Returns the current day in the system's time zone.
 pub fn today() -> CalendarDay {
     let date = jiff::Zoned::now().date();
     CalendarDay::from_date(i64::from(date.year()), i64::from(date.month()), i64::from(date.day()))
 }
 
-/// The time on the wall.
+/// Returns the current local time and its UTC offset.
 pub fn local_now() -> LocalNow {
     let now = jiff::Zoned::now();
     let offset = i64::from(now.offset().seconds()) * 1_000;
     LocalNow { local: now.timestamp().as_millisecond() + offset, offset }
 }
 
-/// A moment, milliseconds since 1970, as people write it.
+/// Formats a time, in milliseconds since 1970, as local date and time.
 pub fn format_moment(at: i64) -> String {
     let at = jiff::Timestamp::from_millisecond(at).unwrap_or_default();
     at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// A file name for what is made now, without spaces so that links need no brackets: `name-20261122-041207`.
+/// Returns a file name with the current time, such as `name-20261122-041207`. It has no spaces, so links need no
+/// brackets.
 pub fn timestamped_name(name: &str) -> String {
     format!("{name}-{}", jiff::Zoned::now().strftime("%Y%m%d-%H%M%S"))
 }
 
-/// The clock of this machine, or of a zone by its name, with when it changes.
+/// Loads this machine's time zone, or a zone by name, with its offset changes.
 pub fn load_zone(name: Option<&str>) -> anyhow::Result<ZoneClock> {
     let zone = match name {
         Some(name) => TimeZone::get(name)
@@ -67,7 +68,7 @@ pub fn load_zone(name: Option<&str>) -> anyhow::Result<ZoneClock> {
     })
 }
 
-/// The clock of this machine and those of these names, as they are known today; what is not known is left out.
+/// Loads this machine's time zone and the zones with these names. Unknown names are left out.
 pub fn load_zones(names: impl IntoIterator<Item = String>) -> Vec<ZoneClock> {
     let mut all: Vec<ZoneClock> = load_zone(None).into_iter().collect();
     for name in names {
@@ -78,7 +79,7 @@ pub fn load_zones(names: impl IntoIterator<Item = String>) -> Vec<ZoneClock> {
     all
 }
 
-/// By which clocks schedules go.
+/// Returns the names of the time zones that schedules use.
 pub fn schedule_zone_names(session: &engine::Session) -> Vec<String> {
     session.schedules().filter_map(|(_, one)| Some(one.zone.as_ref()?.name.clone())).collect()
 }
@@ -100,7 +101,7 @@ mod tests {
         let all = load_zones(names);
         assert_eq!(all.iter().filter(|zone| zone.name == "UTC").count(), 1, "{all:?}");
         assert!(all.contains(&here) && all.iter().all(|zone| zone.check().is_ok()));
-        // Where the system knows zones, the one with summer time has two changes a year, each of an hour.
+        // If the system has a time zone database, a zone with daylight saving time has two changes of an hour per year.
         if let Ok(berlin) = load_zone(Some("Europe/Berlin")) {
             assert!(berlin.changes.len() >= 20, "{berlin:?}");
             assert!(berlin.changes.iter().all(|(_, offset)| [3_600, 7_200].contains(offset)), "{berlin:?}");

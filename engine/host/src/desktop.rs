@@ -1,5 +1,7 @@
-//! What the desktop around the program does for it: the system's folder chooser, and the programs that open files. Also
-//! says where a typed path leads. All of it waits for disks, other programs or people: call it on a thread of its own.
+//! Services of the desktop: the folder chooser, opening files in other programs, printing, and completion of typed
+//! paths.
+//!
+//! All of them wait for disks, other programs or people, so call them on a separate thread.
 
 use crate::fs::confined_dir::ConfinedPath;
 use anyhow::{anyhow, bail};
@@ -11,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-/// Folders that are offered for a typed beginning.
+/// Maximum number of folders suggested for a typed path.
 const MAX_FOLDER_COMPLETIONS: usize = 6;
-/// Entries of a folder that are looked at for completions.
+/// Maximum number of a folder's entries that completion reads.
 const MAX_COMPLETED_ENTRIES: usize = 20_000;
 
 /// The answer of the system's folder chooser.
@@ -23,7 +25,7 @@ pub enum FolderChoice {
     Chosen(PathBuf),
     /// The user closed the chooser.
     Canceled,
-    /// There's no chooser here.
+    /// The desktop has no folder chooser.
     Unavailable,
 }
 
@@ -49,20 +51,20 @@ pub fn choose_folder() -> FolderChoice {
     }
 }
 
-/// What is at a typed path.
+/// What exists at a typed path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypedPath {
-    /// A folder, with links in its path followed.
+    /// A folder, as its canonical path.
     Folder(PathBuf),
-    /// Something else, with links in its path followed.
+    /// A file or something else, as its canonical path.
     File(PathBuf),
-    /// Nothing.
+    /// Nothing exists at the path.
     Missing(PathBuf),
-    /// It can't be looked at, and why.
+    /// The path can't be read, with the reason.
     Unreadable(PathBuf, String),
 }
 
-/// Looks at a path.
+/// Finds out what exists at a path.
 pub fn inspect_path(path: &Path) -> TypedPath {
     let found = std::fs::canonicalize(path).and_then(|whole| Ok((std::fs::metadata(&whole)?.is_dir(), whole)));
     match found {
@@ -75,7 +77,8 @@ pub fn inspect_path(path: &Path) -> TypedPath {
     }
 }
 
-/// The folders that an absolute path may become when typing continues, by name. Hidden ones only behind a dot.
+/// Returns folders that complete a typed absolute path, sorted by name. Hidden ones are included only after a typed
+/// dot.
 pub fn complete_folder(typed: &str) -> Vec<String> {
     let Some((above, begin)) = typed.rsplit_once('/') else { return Vec::new() };
     let begin = begin.to_lowercase();
@@ -86,7 +89,7 @@ pub fn complete_folder(typed: &str) -> Vec<String> {
             let entry = entry.ok()?;
             let name = entry.file_name().into_string().ok()?;
             let fits = name.to_lowercase().starts_with(&begin) && (begin.starts_with('.') || !name.starts_with('.'));
-            // A link may lead to a folder: only those that fit are followed.
+            // A symbolic link may lead to a folder. Only matching entries are followed.
             (fits && entry.path().is_dir()).then(|| format!("{above}/{name}"))
         })
         .collect();
@@ -95,14 +98,13 @@ pub fn complete_folder(typed: &str) -> Vec<String> {
     found
 }
 
-/// Opens a file or folder with the program that the user has set for its kind.
+/// Opens a file or folder with the user's default program.
 pub type FileOpener = Arc<dyn Fn(&Path) -> anyhow::Result<()> + Send + Sync>;
 
-/// The path that another program may open for a file of a volume: of the file itself, or of its folder. A file that
-/// would be started instead of shown is refused.
+/// Returns the path to open in another program for a file of a volume: the file itself, or its folder.
 ///
 /// # Errors
-/// A sentence.
+/// Returns an error if the file can't be opened, or if it would be executed instead of shown.
 pub fn openable_path(file: &ConfinedPath, shows_folder: bool) -> anyhow::Result<PathBuf> {
     let (_, meta) = file.open()?;
     let path = file.root.join(&file.path);
@@ -126,12 +128,12 @@ fn is_executable(_: &std::fs::Metadata) -> bool {
     false
 }
 
-/// Opens a file or folder with the program that the user has set for its kind.
+/// Opens a file or folder with the user's default program.
 ///
 /// # Errors
-/// A sentence.
+/// Returns an error if the path isn't absolute, no default program is set, or `xdg-open` can't be started.
 pub fn open_in_default_app(path: &Path) -> anyhow::Result<()> {
-    // An absolute path is no option and no address; no shell reads it.
+    // An absolute path can't be read as an option or a URL, and no shell parses it.
     if !path.is_absolute() {
         bail!("it has no absolute path: {}", path.display());
     }
@@ -147,35 +149,37 @@ pub fn open_in_default_app(path: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// What became of a page that was to be printed.
+/// The result of printing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrintOutcome {
     /// The user chose a printer in the system's dialog.
     Sent,
     /// The user closed the dialog.
     Canceled,
-    /// There is no dialog here: the program for PDF files shows it.
+    /// The desktop has no print dialog, so the default program for PDF files was opened.
     Opened,
 }
 
-/// Prints a PDF file of this title, and waits for the user.
+/// Prints a PDF file with this title and waits for the user.
 pub type PdfPrinter = Arc<dyn Fn(&str, &Path) -> anyhow::Result<PrintOutcome> + Send + Sync>;
 
-/// Where a PDF file that is to be printed can be written: in a new folder that nobody else can read.
+/// Returns a path for a PDF file to print, in a new folder that other users can't read.
 ///
 /// # Errors
-/// Those of the temporary folder.
+/// Returns the I/O error if the temporary folder can't be created.
 pub fn new_print_file(title: &str) -> io::Result<PathBuf> {
     let name: String = title.chars().filter(|letter| !matches!(letter, '/' | '\\' | '\0')).take(60).collect();
     let folder = tempfile::Builder::new().prefix("tracebook-print-").tempdir()?.keep();
     Ok(folder.join(format!("{}.pdf", name.trim_start_matches('.'))))
 }
 
-/// Prints a file of [`new_print_file`] with the dialog of the desktop's portal; where there is none, shows it in the
-/// program for PDF files. The file is removed unless that program reads it.
+/// Prints a file of [`new_print_file`] with the desktop portal's dialog, or opens it in the default program for PDF
+/// files.
+///
+/// The file is removed afterwards, unless that program reads it.
 ///
 /// # Errors
-/// A sentence.
+/// Returns an error if the file can't be read, or there's neither a dialog nor a program for it.
 pub fn print_pdf(title: &str, path: &Path) -> anyhow::Result<PrintOutcome> {
     let file = std::fs::File::open(path).map_err(|error| anyhow!("the page can't be read ({error})"))?;
     let asked = async { PrintProxy::new().await?.print(None, title, &file, PrintOptions::default()).await?.response() };

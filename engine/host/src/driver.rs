@@ -1,4 +1,4 @@
-//! The loop around the session: events and commands in, effects out to the threads that perform them.
+//! The main loop of a session: passes events and commands to it, and its effects to the threads that perform them.
 
 use crate::agents::AgentEffects;
 use crate::clock::unix_now;
@@ -25,7 +25,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use store::disk::{Disk, DiskError};
 
-/// Owns the session and its workers. Lives on the thread that draws, or on a separate one if there's no window.
+/// Owns the session and its workers. It lives on the drawing thread, or on a separate thread if there's no window.
 pub struct Driver {
     session: Session,
     rng: StdRng,
@@ -43,15 +43,15 @@ pub struct Driver {
     program: PathBuf,
     waiters: Vec<SessionQuery>,
     wake_at: Option<UnixMillis>,
-    /// What the clock said last.
+    /// The latest reading of the clock, to detect that it was set back.
     last_now: UnixMillis,
     closing: bool,
-    /// Answers for pending writes of the volumes' marker.
+    /// Receivers that report finished writes of the volumes' markers.
     markers: Vec<Receiver<()>>,
     lock: Option<WorkspaceLock>,
-    /// Why nothing is written, neither into the workspace nor into files.
+    /// Why this session is read-only; `None` if it writes to the workspace and to files.
     read_only_reason: Option<String>,
-    /// Whether a command was refused for it.
+    /// Whether a command was refused because the session is read-only.
     has_refused_writes: Arc<AtomicBool>,
 }
 
@@ -66,7 +66,7 @@ impl Driver {
         Driver::start_threads(disk, folder, program, started, (owned, None))
     }
 
-    /// Over a copy of the workspace: nothing is written anywhere.
+    /// Starts a read-only session on a copy of the workspace. It writes nothing anywhere.
     pub(crate) fn start_read_only(
         disk: Box<dyn Disk>,
         folder: PathBuf,
@@ -138,7 +138,7 @@ impl Driver {
         &self.session
     }
 
-    /// The way in for other threads.
+    /// Returns a handle for other threads.
     pub fn handle(&self) -> Handle {
         Handle {
             inbox: self.inbox.clone(),
@@ -158,7 +158,7 @@ impl Driver {
         self.lock.as_ref()
     }
 
-    /// Why nothing is written, if so: this works on a copy of the workspace.
+    /// Returns why the session is read-only and works on a copy of the workspace; `None` if it isn't.
     pub fn read_only_reason(&self) -> Option<&str> {
         self.read_only_reason.as_deref()
     }
@@ -168,12 +168,12 @@ impl Driver {
         &self.folder
     }
 
-    /// The program that is started as `PROGRAM kernel`.
+    /// Returns the path of the program that's started as `PROGRAM kernel`.
     pub fn program(&self) -> &std::path::Path {
         &self.program
     }
 
-    /// Has this called, from other threads, whenever something waits for [`Driver::pump`].
+    /// Sets a callback that other threads call whenever [`Driver::pump`] has work to do.
     pub fn on_wake(&mut self, wake: impl Fn() + Send + Sync + 'static) {
         self.inbox.set_wake_callback(wake);
     }
@@ -181,7 +181,7 @@ impl Driver {
     /// Performs a user's command.
     ///
     /// # Errors
-    /// The session's rejection.
+    /// Returns the session's rejection, or an error if the command writes in a read-only session.
     pub fn run_command(&mut self, command: Command) -> Result<(), CommandError> {
         if let Some(why) = self.read_only_reason.as_ref().filter(|_| !command.is_read_only()) {
             self.has_refused_writes.store(true, Ordering::Release);
@@ -197,7 +197,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Takes in what waits, for about `budget`; never blocks. Whether anything was there.
+    /// Handles pending messages for about `budget` without blocking. Returns whether there were any.
     pub fn pump(&mut self, budget: Duration) -> bool {
         let begun = Instant::now();
         let mut any = false;
@@ -218,14 +218,14 @@ impl Driver {
             }
             any = true;
             if begun.elapsed() > budget {
-                // The rest comes with the next frame.
+                // The next frame handles the rest.
                 self.inbox.wake();
                 return true;
             }
         }
     }
 
-    /// Waits until something comes, at most `limit`, and takes it in. For use without a window.
+    /// Waits up to `limit` for a message and handles it. For use without a window.
     pub fn wait(&mut self, limit: Duration) {
         let limit = self.next_wake().map_or(limit, |wake| wake.min(limit));
         match self.messages.recv_timeout(limit) {
@@ -235,10 +235,10 @@ impl Driver {
         self.pump(Duration::from_millis(50));
     }
 
-    /// Works until [`Handle::close`] is called, then saves and ends. For use without a window.
+    /// Runs until [`Handle::close`] is called, then saves and closes. For use without a window.
     ///
     /// # Errors
-    /// What could not be saved.
+    /// Returns an error if something couldn't be saved.
     pub fn run(mut self) -> anyhow::Result<()> {
         while !self.closing {
             self.wait(Duration::from_secs(3_600));
@@ -246,13 +246,14 @@ impl Driver {
         self.close()
     }
 
-    /// Whether a [`Handle`] requested the end.
+    /// Returns whether a [`Handle`] requested closing.
     pub fn is_closing(&self) -> bool {
         self.closing
     }
 
-    /// Time until the session's next wake-up, at most a minute, so that a changed clock or a sleep of the machine is
-    /// noticed.
+    /// Returns the time until the session's next wake-up; `None` if it has none.
+    ///
+    /// It's at most a minute, so that a changed clock or a suspended machine is noticed.
     pub fn next_wake(&self) -> Option<Duration> {
         let at = self.wake_at?;
         Some(Duration::from_millis(u64::try_from(at.0 - unix_now().0).unwrap_or(0)).min(Duration::from_secs(60)))
@@ -263,12 +264,14 @@ impl Driver {
         crate::search::unlinked_mentions::start_mention_search(&self.session, note, self.inbox.clone())
     }
 
-    /// Looks for words or a pattern in all notes, letter by letter. Results arrive as they're found.
+    /// Searches all notes for exact text or a pattern. Results arrive as they're found.
     pub fn find_exact(&self, query: text::find_query::FindQuery) -> crate::search::ExactSearch {
         crate::search::exact_search::start_exact_search(&self.session, query, self.inbox.clone())
     }
 
-    /// Asks a note's kernel something that changes nothing. `None`: it has none. The answer comes later, or never.
+    /// Asks a note's kernel a question that changes nothing; `None` if the note has no kernel.
+    ///
+    /// The answer arrives later, or never.
     pub fn ask_kernel(
         &mut self,
         note: store::DocId,
@@ -277,8 +280,9 @@ impl Driver {
         self.kernels.send_inquiry(note, inquiry)
     }
 
-    /// Asks a built-in kernel that has run nothing, in the note's folder; starts one if there is none. The answer comes
-    /// later, or never.
+    /// Asks a built-in kernel that has run nothing, in the note's folder. Starts one if there is none.
+    ///
+    /// The answer arrives later, or never.
     pub fn ask_warm_kernel(
         &mut self,
         note: store::DocId,
@@ -290,30 +294,30 @@ impl Driver {
         self.kernels.ask_warm_kernel(folder, inquiry)
     }
 
-    /// Begins to look at the past of an open note.
+    /// Starts reading the history of an open note.
     pub fn open_history(&self, note: store::DocId) -> crate::history::HistoryThread {
         crate::history::HistoryThread::start(self.handle(), note)
     }
 
-    /// Reads a blob elsewhere; the answer comes later.
+    /// Reads a blob on another thread. The result arrives later.
     pub fn fetch_blob(&self, hash: store::BlobHash) -> Receiver<Result<Vec<u8>, store::disk::DiskError>> {
         let (answer, wait) = channel();
         self.workers.send(DiskJob::Blob { hash, answer });
         wait
     }
 
-    /// Reads a blob; blocks, so not while drawing.
+    /// Reads a blob. Blocks, so don't call it while drawing.
     ///
     /// # Errors
-    /// A sentence: missing or damaged.
+    /// Returns an error if the blob is missing or damaged, or the program is closing.
     pub fn read_blob(&self, hash: store::BlobHash) -> anyhow::Result<Vec<u8>> {
         Ok(self.fetch_blob(hash).recv().map_err(|_| anyhow!("the program is closing"))??)
     }
 
-    /// Saves everything, ends kernels and threads.
+    /// Saves everything, and ends kernels and threads.
     ///
     /// # Errors
-    /// What could not be saved, after some seconds of trying.
+    /// Returns an error if something couldn't be saved after several seconds of retries.
     pub fn close(mut self) -> anyhow::Result<()> {
         if self.read_only_reason.is_some() {
             return Ok(()); // there is nothing to save; the threads end with it
@@ -341,7 +345,8 @@ impl Driver {
         }
         let until = Instant::now() + Duration::from_secs(8);
         while !self.session.is_saved() && Instant::now() < until {
-            // A file that cannot be written is not waited for: the text is in the database, and is written next time.
+            // Don't wait for a file that can't be written: its text is in the database, and the file is written next
+            // time.
             let stuck = self.session.saving().trouble.is_some()
                 || self
                     .session
@@ -352,7 +357,7 @@ impl Driver {
             }
             self.wait(Duration::from_millis(20));
         }
-        // Saves what arrived meanwhile: the sync log, the report of merges. A refusal is logged above.
+        // Saves what arrived meanwhile: the sync log and the report of merges. A refusal is already logged above.
         let _ = self.run_command(Command::Save);
         for marker in std::mem::take(&mut self.markers) {
             if marker.recv_timeout(Duration::from_secs(2)).is_err() {
@@ -377,7 +382,7 @@ impl Driver {
             MailboxMessage::Command { command, answer } => {
                 let result = self.run_command(command).map(|()| self.session.saving().last);
                 if let Some(answer) = answer {
-                    // The receiver may be gone, and then nobody needs this.
+                    // If the receiver is gone, nobody needs the result.
                     let _ = answer.send(result);
                 }
             }
@@ -389,7 +394,8 @@ impl Driver {
             }
             MailboxMessage::Job(job) => self.workers.send(*job),
             MailboxMessage::KernelEnded { note, number, why } => {
-                // Looked at here, as it's set here: a kernel may end before it has its note. Nobody misses a spare one.
+                // The note is read on this thread, which also sets it, because a kernel may end before it has a note. A
+                // spare kernel that ends needs no event.
                 if let Some(note) = note.get().copied()
                     && self.kernels.remove_ended_kernel(note, number)
                 {
@@ -412,8 +418,8 @@ impl Driver {
         self.waiters.retain_mut(|look| !look(session));
     }
 
-    /// The volume's folder and the path inside it of a file that the session speaks of; of one in the trash, the
-    /// workspace's. Workers reach it through that folder alone.
+    /// Returns the volume's folder and the path inside it of a file that the session names. For a file in the trash,
+    /// the folder is the workspace's. Workers reach the file only through that folder.
     fn confined_path(&self, file: &Path) -> ConfinedPath {
         let roots = self.session.volumes().filter_map(|volume| volume.root.as_deref());
         let memory = self.session.memory_volumes().filter_map(|volume| volume.root.as_deref());
@@ -424,7 +430,7 @@ impl Driver {
         most.unwrap_or_else(|| ConfinedPath::new(Path::new(""), &file.to_string_lossy()))
     }
 
-    /// The folders that cells and agents can write: volumes, what was granted to any note, the workspace.
+    /// Returns the folders that cells and agents can write to: volumes, grants of any note, and the workspace.
     fn writable_folders(&self) -> Vec<PathBuf> {
         let volumes = self.session.volumes().filter_map(|volume| volume.root.clone());
         let granted = self.session.settings().grants.iter().flat_map(|(_, grant)| grant.write.clone());
@@ -467,7 +473,8 @@ impl Driver {
                 }
                 Effect::Unwatch { volume } => self.watcher.unwatch(volume),
                 Effect::ReadNote { note, volume, path, file } => {
-                    // Behind what was sent before: a note that was closed and is opened again finds its last text.
+                    // This runs after the tasks sent before, so a note that was closed and reopened gets its latest
+                    // text.
                     let file = self.confined_path(&file);
                     self.writer.send(WriterTask::RunAfter(Box::new(DiskJob::ReadNote { note, volume, path, file })));
                 }
@@ -483,7 +490,7 @@ impl Driver {
                         self.workers.send(DiskJob::WriteFile { note, file: self.confined_path(&file), expected, text })
                     }
                 },
-                // Others would take changes for durable that aren't.
+                // Other devices would count changes as durable that aren't.
                 Effect::Sync(_) if self.read_only_reason.is_some() => {}
                 Effect::Sync(wanted) => self.sync.set_targets(*wanted),
                 Effect::SyncFiles(volumes) => self.sync.set_attachments(*volumes),
@@ -536,7 +543,7 @@ impl Driver {
                         &QueuedCell { kernel, grant, code, label, forgotten_names: forget, pure, after, saves_states },
                     );
                 }
-                // A kernel that ends with the program keeps its variables.
+                // A kernel that ends because the program closes keeps its saved variables.
                 Effect::MoveState { .. } if self.closing => {}
                 Effect::MoveState { note, folder, grant, to } => {
                     let folder = self.confined_path(&folder);
@@ -576,7 +583,7 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         self.kernels.close();
-        // `close` has been here already, or the caller lets everything go: what was sent is still committed.
+        // `close` may have done this already. If the driver is dropped without it, queued writes are still committed.
         if let Some(thread) = self.writer_thread.take() {
             self.writer.send(WriterTask::Close { patience: Duration::from_secs(1) });
             if !matches!(thread.join(), Ok(Ok(()))) {

@@ -1,20 +1,20 @@
-//! Why a workspace cannot be opened.
+//! Errors of opening a workspace.
 
 use store::disk::DiskError;
 
-/// Why a workspace cannot be opened.
+/// Why a workspace can't be opened.
 #[derive(Debug)]
 pub enum OpenError {
-    /// Another process owns the workspace; commands go through its socket, if it has announced one.
+    /// Another process owns the workspace. Commands go through its socket, if it has published one.
     Owned {
         /// Name of the owner's socket.
         socket: Option<String>,
-        /// The owner's process id, if it has announced it.
+        /// The owner's process id, if it has published it.
         pid: Option<u32>,
     },
-    /// The disk refuses, or what is on it does not hold together.
+    /// The disk fails, or its data is inconsistent.
     Disk(DiskError),
-    /// Anything else, as a sentence.
+    /// Any other reason, as a sentence.
     Other(String),
 }
 

@@ -1,4 +1,4 @@
-//! Files of the user: reading, writing, moving and watching them, always inside their volume.
+//! The user's files: reading, writing, moving and watching them, always inside their volume.
 
 pub mod atomic_write;
 pub(crate) mod bulk_create;

@@ -1,4 +1,4 @@
-//! The way to the session from other threads: the command line and connections of the local socket use it.
+//! Access to the session from other threads. The command line and local socket connections use it.
 
 use crate::mailbox::{Mailbox, MailboxMessage};
 use engine::{Command, CommandError, Session};
@@ -8,7 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use store::disk::{BlobFault, DiskError};
 
-/// The program that owned the workspace has ended meanwhile.
+/// The program that owned the workspace has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnerGone;
 
@@ -20,12 +20,12 @@ impl std::fmt::Display for OwnerGone {
 
 impl std::error::Error for OwnerGone {}
 
-/// A disk that refuses what is to be saved is waited for so long.
+/// How long to wait for a disk that rejects writes.
 const DISK_REFUSAL_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often it is looked whether it does.
+/// Interval of checks for a rejected write.
 const DISK_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Why something did not come about that was waited for.
+/// Why waiting for an operation failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitError {
     /// The program that owned the workspace has ended.
@@ -43,7 +43,7 @@ impl From<OwnerGone> for WaitError {
 /// Why a blob can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum BlobReadError {
-    /// The disk doesn't have it, or fails.
+    /// The blob isn't on disk, or the disk fails.
     #[error(transparent)]
     Disk(#[from] DiskError),
     /// The program that owned the workspace has ended.
@@ -52,7 +52,7 @@ pub enum BlobReadError {
 }
 
 impl BlobReadError {
-    /// Whether it isn't here; another device may have it.
+    /// Returns whether the blob isn't on this device. Another device may have it.
     pub fn is_missing(&self) -> bool {
         matches!(self, BlobReadError::Disk(DiskError::Blob { what: BlobFault::Missing, .. }))
     }
@@ -65,12 +65,12 @@ pub struct Handle {
     pub(crate) folder: std::path::PathBuf,
     pub(crate) search: crate::search::SearchService,
     pub(crate) writer: crate::mailbox::StoreWriter,
-    /// Whether a command was refused since nothing can be written.
+    /// Whether a command was refused because the session is read-only.
     pub(crate) has_refused_writes: Arc<AtomicBool>,
 }
 
 impl Handle {
-    /// Whether a command was refused since nothing can be written.
+    /// Returns whether a command was refused because the session is read-only.
     pub fn has_refused_writes(&self) -> bool {
         self.has_refused_writes.load(Ordering::Acquire)
     }
@@ -85,33 +85,33 @@ impl Handle {
         &self.search
     }
 
-    /// Performs a command. Gives the number of the last keystroke that it made, to wait for.
+    /// Performs a command. Returns the number of the last keystroke that it made, to wait for.
     ///
     /// # Errors
-    /// The session's rejection, or that the program is closing.
+    /// Returns the session's rejection, or an error if the program is closing.
     pub fn run_command(&self, command: Command) -> Result<u64, CommandError> {
         let (answer, wait) = channel();
         self.inbox.send(MailboxMessage::Command { command, answer: Some(answer) });
         wait.recv().unwrap_or_else(|_| Err(CommandError(OwnerGone.to_string())))
     }
 
-    /// Reads something of the session, on its thread. Keep it short: the window waits meanwhile.
+    /// Reads the session's state on its thread. Keep it short, because the window waits meanwhile.
     ///
     /// # Errors
-    /// [`OwnerGone`].
+    /// Returns [`OwnerGone`] if the program is closing.
     pub fn read<R: Send + 'static>(&self, read: impl FnOnce(&Session) -> R + Send + 'static) -> Result<R, OwnerGone> {
         let (answer, wait) = channel();
         self.inbox.send(MailboxMessage::Read(Box::new(move |session| {
-            // Here and below: the receiver may be gone, and then nobody needs this.
+            // Here and below: if the receiver is gone, nobody needs the result.
             let _ = answer.send(read(session));
         })));
         wait.recv().map_err(|_| OwnerGone)
     }
 
-    /// Calls `look` on the session now and after every event, until it returns a value. `None` after `limit`.
+    /// Calls `look` on the session now and after every event until it returns a value; `None` after `limit`.
     ///
     /// # Errors
-    /// [`OwnerGone`].
+    /// Returns [`OwnerGone`] if the program is closing.
     pub fn wait<R: Send + 'static>(
         &self,
         limit: Option<Duration>,
@@ -136,10 +136,10 @@ impl Handle {
         }
     }
 
-    /// Waits like [`Handle::wait`] for an operation that needs the disk, but not while the disk keeps rejecting.
+    /// Waits like [`Handle::wait`] for an operation that needs the disk, but not while the disk keeps rejecting writes.
     ///
     /// # Errors
-    /// [`WaitError`].
+    /// Returns [`WaitError`] if the disk rejects writes or the program is closing.
     pub fn wait_on_disk<R: Send + 'static>(
         &self,
         limit: Option<Duration>,
@@ -168,22 +168,22 @@ impl Handle {
     /// Reads a blob.
     ///
     /// # Errors
-    /// Missing, damaged, or the program is closing.
+    /// Returns an error if the blob is missing or damaged, or the program is closing.
     pub fn read_blob(&self, hash: store::BlobHash) -> Result<Vec<u8>, BlobReadError> {
         let (answer, wait) = channel();
         self.inbox.send(MailboxMessage::Job(Box::new(crate::mailbox::DiskJob::Blob { hash, answer })));
         Ok(wait.recv().map_err(|_| OwnerGone)??)
     }
 
-    /// Stores a blob; it is on disk when this returns.
+    /// Stores a blob, which is on disk when this returns.
     ///
     /// # Errors
-    /// A sentence: the disk refuses, or the program is closing.
+    /// Returns an error if the disk fails or the program is closing.
     pub fn store_blob(&self, bytes: Vec<u8>) -> anyhow::Result<store::BlobHash> {
         self.writer.store_blob(bytes)
     }
 
-    /// An output as a note keeps it: what is too large for a document is stored as a blob.
+    /// Converts an output to the form stored in a note. Parts too large for a document are stored as a blob.
     pub fn offload_large_output(&self, body: store::OutputBody) -> store::CellOutput {
         crate::kernel::kernel_messages::offload_large_output(&self.writer, body)
     }

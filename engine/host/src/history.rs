@@ -1,5 +1,7 @@
-//! A note's history on a separate thread: it has a copy of the document, reconstructs and compares versions, and never
-//! blocks drawing. Of several waiting questions, only the last is answered.
+//! A note's history on a separate thread.
+//!
+//! The thread has a copy of the document, reconstructs and compares versions, and never blocks drawing. If several
+//! questions are waiting, only the last is answered.
 
 use crate::handle::Handle;
 use crate::mailbox::{DiskJob, MailboxMessage};
@@ -13,10 +15,10 @@ use store::{ActorId, DocId, NoteDoc};
 use text::diff::{TextDiff, compare};
 use text::history::{AuthoredSpan, NoteHistory};
 
-/// How long a note's document may take to be loaded.
+/// How long loading a note's document may take.
 const HISTORY_LOAD_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The other side of a comparison.
+/// The newer side of a comparison.
 #[derive(Clone, Debug)]
 pub enum ComparisonSide {
     /// The current text.
@@ -25,23 +27,23 @@ pub enum ComparisonSide {
     Version(usize),
 }
 
-/// A question about a note's past.
+/// A request to the history thread.
 #[derive(Clone, Debug)]
 pub enum HistoryQuestion {
-    /// Look at the document again: it has changed.
+    /// Read the document again, because it has changed.
     Refresh,
-    /// How the note after the first `then` changes differs from another.
+    /// Compare the note after the first `then` changes with another version.
     Compare {
         /// Number of changes that make up the older version.
         then: usize,
         /// The version to compare with.
         with: ComparisonSide,
     },
-    /// The authors of the text after this many changes.
+    /// Attribute the text after this many changes to its authors.
     Authorship(usize),
 }
 
-/// Two texts and what differs between them.
+/// Two texts and the differences between them.
 #[derive(Debug)]
 pub struct TextComparison {
     /// Text of the older version.
@@ -52,12 +54,12 @@ pub struct TextComparison {
     pub comparison: TextDiff,
 }
 
-/// A text and who wrote what of it.
+/// A text with the author of each part.
 #[derive(Debug)]
 pub struct AuthoredText {
     /// Text of the version.
     pub text: Arc<str>,
-    /// Its stretches, in order.
+    /// Spans of the text by author, in order.
     pub spans: Vec<AuthoredSpan>,
 }
 
@@ -70,11 +72,11 @@ pub enum HistoryAnswer {
     Compared(Arc<TextComparison>),
     /// The answer to [`HistoryQuestion::Authorship`].
     Authorship(Arc<AuthoredText>),
-    /// It cannot be read: a sentence for the user.
+    /// The history can't be read, with a message for the user.
     Failed(String),
 }
 
-/// The way to the thread; it ends when this goes.
+/// A connection to the history thread, which ends when this is dropped.
 #[derive(Debug)]
 pub struct HistoryThread {
     questions: Sender<HistoryQuestion>,
@@ -82,7 +84,7 @@ pub struct HistoryThread {
 }
 
 impl HistoryThread {
-    /// Begins to look at a note's past; [`HistoryAnswer::History`] is the first answer.
+    /// Starts a thread for a note's history. Its first answer is [`HistoryAnswer::History`].
     pub(crate) fn start(handle: Handle, note: DocId) -> HistoryThread {
         let (asks, questions) = channel();
         let (tell, told) = channel();
@@ -96,7 +98,7 @@ impl HistoryThread {
         let _ = self.questions.send(ask);
     }
 
-    /// An answer that has come.
+    /// Returns the next answer, if one has arrived.
     pub fn try_answer(&self) -> Option<HistoryAnswer> {
         self.answers.try_recv().ok()
     }
@@ -106,9 +108,9 @@ impl Handle {
     /// Returns the history of an open note; `None` if it was never edited. Waits for its document.
     ///
     /// # Errors
-    /// A sentence.
+    /// Returns an error if the document can't be read within two minutes, or the note or the program is closed.
     pub fn note_history(&self, note: DocId) -> anyhow::Result<Option<NoteHistory>> {
-        // What was typed just now is a change, too.
+        // Save first, so that the latest keystrokes are part of the history.
         let _ = self.run_command(Command::Save);
         let found = self.wait(Some(HISTORY_LOAD_TIMEOUT), move |session| copy_document(session, note))?;
         match found {
@@ -119,10 +121,10 @@ impl Handle {
         }
     }
 
-    /// All actors under which this device ever wrote.
+    /// Returns all actor ids under which this device ever wrote.
     ///
     /// # Errors
-    /// A sentence: the disk refuses, or the program is closing.
+    /// Returns an error if the disk fails or the program is closing.
     pub fn device_actors(&self) -> anyhow::Result<BTreeSet<ActorId>> {
         let (answer, wait) = channel();
         self.inbox.send(MailboxMessage::Job(Box::new(DiskJob::Actors { answer })));
@@ -130,7 +132,7 @@ impl Handle {
     }
 }
 
-/// Returns a copy of the note's document once it's loaded; `None` if it has none.
+/// Returns a copy of a note's document; `None` while it loads. The inner value is `None` if the note has no document.
 fn copy_document(session: &Session, note: DocId) -> Option<anyhow::Result<Option<Box<NoteDoc>>>> {
     let Some(note) = session.note(note) else { return Some(Err(anyhow!("the note was closed meanwhile"))) };
     match &note.phase {

@@ -31,31 +31,32 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use store::{DocId, ExecutionId};
 
-/// Questions that may wait for a kernel's answer.
+/// Maximum number of inquiries that may wait for a kernel's answer.
 const MAX_PENDING_INQUIRIES: usize = 64;
 
-/// How long the program waits at its end for variables that are being saved.
+/// How long the program waits at shutdown for kernels to save their variables.
 const STATE_SAVE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a kernel may take to save its variables that is ended while the program goes on.
+/// How long a single kernel may take to save its variables when it's ended while the program runs.
 const STATE_KILL_TIMEOUT: Duration = Duration::from_millis(1500);
-/// How often it looks.
+/// Interval for checking whether a kernel has ended.
 const STATE_SAVE_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What a kernel sees of the environment that the program was started in.
+/// Environment variables that a confined kernel inherits from the program.
 const KERNEL_VARIABLES: [&str; 9] =
     ["HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "SystemRoot", "TEMP", "TZ", "USER"];
 
 struct RunningKernel {
     /// Distinguishes this process from the note's earlier ones.
     number: u64,
-    /// The note that it belongs to; unset while it's a spare.
+    /// The note that the kernel belongs to; unset while it's a spare.
     note: Arc<OnceLock<DocId>>,
     process: Arc<Mutex<KernelProcess>>,
-    /// Written by a thread: a process that does not read must not hold up the one that draws.
+    /// Requests to the process, written by a thread of its own: a process that doesn't read mustn't block the UI
+    /// thread.
     requests: Arc<Sender<String>>,
     alive: Arc<AtomicBool>,
     inquiries: PendingInquiries,
-    /// Whether it saves its variables, which takes a moment after a cell.
+    /// Whether the kernel saves its variables, which takes a moment after a cell.
     saves_state: bool,
 }
 
@@ -71,14 +72,15 @@ impl RunningKernel {
         }
         inquiries.insert(id, (inquiry, answer));
         drop(inquiries);
-        // If the kernel has died meanwhile, its reader reports that.
+        // If the kernel has died in the meantime, its reader reports that.
         let _ = self.requests.send(request.to_string());
         Some(wait)
     }
 }
 
 impl RunningKernel {
-    /// Lets it save what it has, and ends it after this time at the latest. Gives whether it is alive.
+    /// Asks the kernel to save its state, and kills it after this time at the latest. Returns the flag that tells
+    /// whether it's alive.
     fn shut_down(self, limit: Duration) -> Arc<AtomicBool> {
         let request = json!({
             "header": {"msg_type": "shutdown_request", "msg_id": "shutdown"}, "parent_header": {}, "content": {},
@@ -96,11 +98,11 @@ impl RunningKernel {
     }
 }
 
-/// The process of a kernel, once it was started, which takes a while.
+/// The process of a kernel, which is set once it has started.
 #[derive(Default)]
 struct KernelProcess {
     child: Option<Child>,
-    /// It is to end, or not to begin.
+    /// Whether the process must end, or must not start.
     ended: bool,
 }
 
@@ -120,7 +122,7 @@ fn end_process_group(child: &mut Child) {
     #[cfg(unix)]
     {
         let group = rustix::process::Pid::from_child(child);
-        // Both fail only if it has ended already.
+        // Both calls fail only if the process has ended already.
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
     // As above.
@@ -135,24 +137,24 @@ pub(crate) struct AllowedKernel {
     pub(crate) allowed: Option<String>,
     /// Folders that cells and agents can write.
     pub(crate) shared: Vec<PathBuf>,
-    /// Name of the note's file and what it says of packages, for the kernel of an environment.
+    /// Name of the note's file and the packages that it lists, for a kernel in an environment.
     pub(crate) packages: Option<(PathBuf, engine::NotePackages)>,
 }
 
-/// A cell on its way to a kernel.
+/// A cell to be run by a kernel.
 pub(crate) struct QueuedCell {
     /// The Jupyter kernel that runs it; `None`: the embedded one.
     pub(crate) kernel: Option<AllowedKernel>,
-    /// What the embedded one reaches beyond the folder.
+    /// What the embedded kernel may access beyond the folder.
     pub(crate) grant: KernelGrant,
     pub(crate) code: String,
-    /// What the traceback calls it.
+    /// The cell's name in tracebacks.
     pub(crate) label: String,
-    /// Names that are forgotten before it runs.
+    /// Names that are deleted before it runs.
     pub(crate) forgotten_names: Vec<String>,
     /// If the result may come from the cache: the names that it depends on, and those that it assigns.
     pub(crate) pure: Option<(Vec<String>, Vec<String>)>,
-    /// Where states are saved: the executions in whose state it runs.
+    /// The executions in whose state it runs, if states are saved.
     pub(crate) after: Option<Vec<ExecutionId>>,
     /// Whether the kernel saves its variables.
     pub(crate) saves_states: bool,
@@ -161,14 +163,14 @@ pub(crate) struct QueuedCell {
 /// All running kernels of this process.
 pub(crate) struct RunningKernels {
     program: PathBuf,
-    /// Cells have no business in it.
+    /// The workspace's folder, which cells can't access.
     workspace: PathBuf,
-    /// Where results of pure cells are kept.
+    /// Cache for results of pure cells.
     pure: PureCache,
     inbox: Mailbox,
     writer: StoreWriter,
     running: HashMap<DocId, RunningKernel>,
-    /// Kernels that save their variables before they end: whether they are alive.
+    /// Flags of kernels that are saving their variables before they end: whether each is still alive.
     ending: Vec<Arc<AtomicBool>>,
     /// The spare kernel, and the folder that it runs in.
     warm_kernel: Option<(ConfinedPath, RunningKernel)>,
@@ -233,7 +235,7 @@ impl RunningKernels {
                 Some(kernel) => kernel,
                 None => self.start_kernel(folder, kernel, grant, Some((note, saves_states))),
             };
-            // A kernel has its note from here on, for good.
+            // From here on, the kernel belongs to this note permanently.
             let _ = started.note.set(note);
             self.running.insert(note, started);
         }
@@ -262,14 +264,14 @@ impl RunningKernels {
         self.send_message(note, &request);
     }
 
-    /// Asks the note's kernel. `None`: there is none. The answer may never come.
+    /// Sends an inquiry to the note's kernel. `None`: there is none. The answer may never come.
     pub(crate) fn send_inquiry(&mut self, note: DocId, inquiry: KernelInquiry) -> Option<Receiver<InquiryAnswer>> {
         let kernel = self.running.get(&note).filter(|kernel| kernel.alive.load(Ordering::Acquire))?;
         self.inquiry_count += 1;
         kernel.send_inquiry(self.inquiry_count, inquiry)
     }
 
-    /// Asks a kernel that has run nothing: the one in reserve, which is started in this folder if there is none.
+    /// Sends an inquiry to the spare kernel, which has run nothing; starts one in this folder if there is none.
     pub(crate) fn ask_warm_kernel(
         &mut self,
         folder: ConfinedPath,
@@ -315,7 +317,7 @@ impl RunningKernels {
         }
     }
 
-    /// Keeps a kernel ready in this folder, or none.
+    /// Keeps a spare kernel ready in this folder; `None`: keeps none.
     pub(crate) fn keep_warm_kernel(&mut self, folder: Option<ConfinedPath>) {
         let is_there = |(known, kernel): &(ConfinedPath, RunningKernel)| {
             Some(known) == folder.as_ref() && kernel.alive.load(Ordering::Acquire)
@@ -361,13 +363,13 @@ impl RunningKernels {
 
     fn send_message(&mut self, note: DocId, message: &Value) {
         if let Some(kernel) = self.running.get_mut(&note) {
-            // If the kernel has died meanwhile, its reader reports that.
+            // If the kernel has died in the meantime, its reader reports that.
             let _ = kernel.requests.send(message.to_string());
         }
     }
 
-    /// The process `number` of this note has ended. Says whether that is news to the session: the note may have a new
-    /// kernel meanwhile.
+    /// Removes the ended process `number` of this note. Returns whether the session must know: the note may have a new
+    /// kernel by now.
     pub(crate) fn remove_ended_kernel(&mut self, note: DocId, number: u64) -> bool {
         match self.running.get(&note) {
             Some(kernel) if kernel.number != number => false,
@@ -386,19 +388,19 @@ impl RunningKernels {
         owner: Option<(DocId, bool)>,
     ) -> RunningKernel {
         let mut command = Command::new(&self.program);
-        // A terminal's Ctrl-C is for us; the kernel is asked to stop by a message.
+        // Ctrl-C in a terminal is for the program; the kernel gets an interrupt message instead.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         command.arg("kernel");
         let kind = KernelKind::of(kernel.map(|kernel| kernel.name.as_str()));
         let saves_state = kind.saves_state() && owner.is_some_and(|(_, saves)| saves);
-        // Why it can't be started, if that is known now.
+        // The reason why it can't be started, if already known.
         let mut refused = None;
         if kind == KernelKind::Science {
             refused = science::add_arguments(&mut command, &self.workspace, owner).err();
         }
         if kind.is_confined() {
-            // Keys and tokens in the surroundings are not a cell's business; a user's own kernel is as in their shell.
+            // Cells mustn't see keys and tokens in the environment. A user's own kernel runs as in their shell.
             let surroundings = KERNEL_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
             command.arg("--shut").arg(&self.workspace);
             if grant.network {
@@ -431,7 +433,7 @@ impl RunningKernels {
         std::thread::spawn(move || {
             let inbox = reader.inbox();
             let log = crate::logging::KernelLog::start(number, jupyter.is_some());
-            // The folder stays open until the process has started in it, and in no other.
+            // The folder stays open until the process has started in exactly this folder.
             let held = ConfinedFolder::open_root(&place.root).and_then(|root| root.open_folder(&place.path));
             let held = match refused {
                 Some(why) => Err(why),
@@ -484,7 +486,7 @@ fn configure_jupyter_kernel(command: &mut Command, chosen: &AllowedKernel, folde
     match allowed {
         Some(print) if *print == spec.print => {}
         Some(_) => bail!("it has changed since you allowed it: {}; {again}", spec.approval_question()),
-        // A permission of an earlier version names the kernel alone.
+        // A permission from an earlier version has only the kernel's name.
         None if spec.doubt.is_none() => {}
         None => bail!("you have not allowed it: {}; {again}", spec.approval_question()),
     }
@@ -492,10 +494,10 @@ fn configure_jupyter_kernel(command: &mut Command, chosen: &AllowedKernel, folde
     Ok(())
 }
 
-/// The end of a process's standard error, which explains its death.
+/// The end of a process's standard error, which may explain why it died.
 type LastWords = Arc<Mutex<String>>;
 
-/// Starts a kernel's process with a thread that sends requests. Returns the source of its replies.
+/// Starts a kernel's process, with a thread that sends requests. Returns its standard output and the end of its errors.
 fn launch_process(
     mut command: Command,
     process: &Mutex<KernelProcess>,
@@ -524,7 +526,7 @@ fn launch_process(
     Ok((replies, last_words))
 }
 
-/// Returns why a process has ended whose output has ended: it's dead, dying, or has closed its standard output, which
+/// Returns why a process ended whose output has ended: it's dead, dying, or has closed its standard output, which
 /// counts as the end.
 fn exit_reason(process: &Mutex<KernelProcess>, words: &Mutex<String>) -> String {
     let child = process.lock().ok().and_then(|mut process| process.child.take());

@@ -1,4 +1,4 @@
-//! Performs what the engine decided: threads, processes, files, the local socket.
+//! Performs the engine's decisions with threads, processes, files and the local socket.
 //!
 //! This crate decides nothing: it turns [`engine::Effect`]s into work and results into [`engine::Event`]s. It changes
 //! documents only through [`engine::Session::apply`], and holds no lock while it waits.

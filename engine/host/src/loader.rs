@@ -1,5 +1,6 @@
-//! What the session asks to be read of the disk: the workspace, a volume, a note. Reads only, decides nothing; with the
-//! disk's twin in memory it serves tests as well.
+//! Loads what the session needs from disk: the workspace, volumes, notes and other documents.
+//!
+//! It only reads and decides nothing. Tests use it with the in-memory disk.
 
 use crate::error::OpenError;
 use agent::policy::PolicyRule;
@@ -28,10 +29,10 @@ use text::outline::OutlinedBytes;
 /// A document with more chunks than this is rewritten as one chunk while loading.
 const MAX_CHUNKS_BEFORE_FOLD: usize = 256;
 
-/// Reads what the session needs to begin. A new workspace gets its id.
+/// Reads what the session needs to start. A new workspace gets an id, which is stored.
 ///
 /// # Errors
-/// The disk's refusal, or a workspace that cannot be read.
+/// Returns an error if the disk fails or the workspace can't be read.
 pub fn load_workspace_start(
     disk: &mut dyn Disk,
     folder: &Path,
@@ -101,7 +102,7 @@ pub fn load_workspace_start(
     })
 }
 
-/// Returns the rules made by the user's decisions. Unreadable ones are reported and don't apply; the others do.
+/// Returns the policy rules from the user's decisions. Unreadable ones are reported and don't apply; the others do.
 fn policy_rules(reader: &dyn DiskReader, problems: &mut Vec<String>) -> Result<Vec<PolicyRule>, OpenError> {
     let Some(kept) = reader.meta(POLICY_RULES_KEY)? else { return Ok(Vec::new()) };
     let Ok(rules) = serde_json::from_slice::<Vec<PolicyRule>>(&kept) else {
@@ -119,14 +120,14 @@ fn policy_rules(reader: &dyn DiskReader, problems: &mut Vec<String>) -> Result<V
     Ok(rules)
 }
 
-/// The settings of a workspace that nobody has open, for a report. `None`: they can't be read now.
+/// Reads the settings of a workspace that isn't open, for a bug report; `None` if they can't be read now.
 pub fn read_settings(folder: &Path) -> Option<serde_json::Value> {
     let _owned = crate::lock::WorkspaceLock::acquire(folder).ok()?;
     let disk = store::disk::SqliteDisk::open(folder, false).ok()?;
     read_json(disk.open_reader().ok()?.as_ref(), "settings").ok().flatten()
 }
 
-/// What the disk keeps under this beginning, a note each.
+/// Reads all entries whose key is this prefix plus a document's id. Unreadable entries are left out.
 fn read_entries<T: serde::de::DeserializeOwned>(
     reader: &dyn DiskReader,
     beginning: &str,
@@ -154,7 +155,7 @@ pub fn load_volume_files(reader: &dyn DiskReader, volume: DocId, mut tell: impl 
         Err(error) => return tell(Event::VolumeLoaded { volume, doc: Err(DocumentLoadError(error.to_string())) }),
     };
     tell(Event::VolumeRead { volume, files: Box::new(KnownFiles::new(volume, rows.clone())) });
-    // What cannot be read of the outlines is made again.
+    // Unreadable outlines are computed again.
     let outlines = reader.metas_with_prefix(LINKS_KEY_PREFIX).unwrap_or_default();
     let outlines = outlines.iter().filter_map(|(key, value)| {
         Some((key.strip_prefix(LINKS_KEY_PREFIX)?.parse().ok()?, serde_json::from_slice::<OutlinedBytes>(value).ok()?))
@@ -190,7 +191,7 @@ pub fn load_registry_doc(reader: &dyn DiskReader, registry: DocId, actor: &Actor
     Event::RegistryLoaded { registry, doc }
 }
 
-/// Events carry errors as the sentence that users read, in a type of the engine.
+/// Converts an error to the engine's type for events, with the message that users read.
 pub(crate) fn as_event_result<T, E>(result: anyhow::Result<T>, error: fn(String) -> E) -> Result<T, E> {
     result.map_err(|why| error(why.to_string()))
 }
@@ -202,7 +203,7 @@ struct LoadedNote<D> {
     bad: bool,
 }
 
-/// Loads a document from those of its chunks that hold.
+/// Loads a document from its intact chunks.
 fn load_document<D>(
     reader: &dyn DiskReader,
     doc: DocId,
@@ -224,7 +225,7 @@ fn load_document<D>(
 /// Reads a note's blocks, journal and file.
 ///
 /// # Errors
-/// A sentence: the disk refuses.
+/// Returns the disk's error. An unreadable file isn't an error: the content reports it.
 pub fn load_note_content<E: std::fmt::Display>(
     reader: &dyn DiskReader,
     note: DocId,
@@ -268,10 +269,10 @@ pub fn load_note_content<E: std::fmt::Display>(
     Ok(NoteContent { blocks, adopted, records, row, file, ahead, marks, problems })
 }
 
-/// Loads a note's documents; makes the first of its rows where there is none yet.
+/// Loads a note's documents. If there's no document yet, imports the note's rows.
 ///
 /// # Errors
-/// A sentence: the disk refuses, or the document cannot be read and stays as it is.
+/// Returns an error if the disk fails, or the document can't be read. The document then stays as it is.
 pub fn load_note_docs(reader: &dyn DiskReader, note: DocId, actor: &ActorId) -> anyhow::Result<NoteDocs> {
     let mut loaded = load_document(reader, note, |chunks| NoteDoc::load(note, chunks, actor.clone()))?;
     let (rows, _) = reader.blocks(note)?;
@@ -281,7 +282,7 @@ pub fn load_note_docs(reader: &dyn DiskReader, note: DocId, actor: &ActorId) -> 
         loaded.doc = NoteDoc::import(note, &rows, actor.clone())?;
         append.push(loaded.doc.save());
     } else if loaded.bad {
-        // What cannot be read of the history is in the rows: the document is made to say what they say.
+        // Rows hold what the unreadable part of the history had, so the document is made equal to the rows.
         let difference = loaded.doc.diff_blocks(&rows);
         if !rows.is_empty() && !difference.is_empty() {
             let repair = loaded.doc.commit(&difference, 0, Some("repair"))?;

@@ -1,4 +1,4 @@
-//! The lock file of a workspace: one process owns it at a time, and says there how others reach it.
+//! The lock file of a workspace: one process owns it at a time, and publishes there how others reach it.
 
 use crate::error::OpenError;
 use serde::{Deserialize, Serialize};
@@ -7,17 +7,17 @@ use std::io::{Read, Seek, Write as _};
 use std::path::{Path, PathBuf};
 use store::disk::DiskError;
 
-/// The file whose lock says that the workspace is owned. The system releases it when the owner dies, however it dies.
+/// Name of the lock file. The system releases its lock when the owner ends for any reason.
 const WORKSPACE_LOCK_FILE: &str = "lock";
 
-/// What the owner writes into the lock file.
+/// The owner's entry in the lock file.
 #[derive(Serialize, Deserialize)]
 struct LockOwner {
     pid: u32,
     socket: Option<String>,
 }
 
-/// The right to use a workspace, until dropped.
+/// Exclusive ownership of a workspace, until dropped.
 #[derive(Debug)]
 pub struct WorkspaceLock {
     lock: File,
@@ -25,10 +25,10 @@ pub struct WorkspaceLock {
 }
 
 impl WorkspaceLock {
-    /// Takes the right.
+    /// Takes ownership of a workspace.
     ///
     /// # Errors
-    /// [`OpenError::Owned`] when another process has it; the disk's refusal.
+    /// Returns [`OpenError::Owned`] if another process owns it, or the disk's error.
     pub fn acquire(folder: &Path) -> Result<WorkspaceLock, OpenError> {
         let path = folder.join(WORKSPACE_LOCK_FILE);
         let fail = |error: &std::io::Error| OpenError::Disk(DiskError::from_io("opening", &path, error));
@@ -39,7 +39,7 @@ impl WorkspaceLock {
             Ok(()) => {
                 let owned = WorkspaceLock { lock, folder: folder.to_owned() };
                 match owned.publish_socket(None) {
-                    // The lock itself needs no room.
+                    // On a full disk the entry can't be written, but the lock itself needs no space.
                     Ok(()) | Err(OpenError::Disk(DiskError::Full { .. })) => Ok(owned),
                     Err(error) => Err(error),
                 }
@@ -49,7 +49,7 @@ impl WorkspaceLock {
         }
     }
 
-    /// Takes the right for as long as it takes to copy the workspace, where nothing can be written.
+    /// Takes ownership while a workspace is copied because nothing can be written; `None` if it has no lock file.
     pub(crate) fn acquire_for_copy(folder: &Path) -> Result<Option<File>, OpenError> {
         let path = folder.join(WORKSPACE_LOCK_FILE);
         let fail = |error: &std::io::Error| OpenError::Disk(DiskError::from_io("opening", &path, error));
@@ -65,12 +65,12 @@ impl WorkspaceLock {
         }
     }
 
-    /// Announces how to reach this process.
+    /// Publishes how other processes reach this one.
     pub(crate) fn publish_socket(&self, socket: Option<&str>) -> Result<(), OpenError> {
         let owner = LockOwner { pid: std::process::id(), socket: socket.map(ToOwned::to_owned) };
         let text = serde_json::to_vec(&owner).unwrap_or_default();
         let mut file = &self.lock;
-        // Written over before it is cut: what is cut first may not be given back on a full disk.
+        // Overwrite before truncating: on a full disk, truncated space might not be available again.
         file.rewind().and_then(|()| file.write_all(&text)).and_then(|()| file.set_len(text.len() as u64)).map_err(
             |error| OpenError::Disk(DiskError::from_io("writing", &self.folder.join(WORKSPACE_LOCK_FILE), &error)),
         )
@@ -82,20 +82,20 @@ impl WorkspaceLock {
     }
 }
 
-/// Reads which process owns the workspace.
+/// Returns the error that names the process that owns the workspace.
 fn read_owner(lock: &mut File) -> OpenError {
     let mut text = String::new();
-    // What can't be read says nothing about the owner, and is shown that way.
+    // An unreadable entry leaves the owner unknown, and the message shows it that way.
     let _ = lock.read_to_string(&mut text);
     let owner: Option<LockOwner> = serde_json::from_str(&text).ok();
     let (pid, socket) = owner.map_or((None, None), |owner| (Some(owner.pid), owner.socket));
     OpenError::Owned { socket, pid }
 }
 
-/// The socket of the process that has the workspace open, if one has.
+/// Returns the socket of the process that has the workspace open; `None` if no process has.
 ///
 /// # Errors
-/// Like [`WorkspaceLock::acquire`], but for being owned.
+/// Returns the errors of [`WorkspaceLock::acquire`], including [`OpenError::Owned`] if the owner has no socket yet.
 pub fn owner_socket(folder: &Path) -> Result<Option<String>, OpenError> {
     match WorkspaceLock::acquire(folder) {
         Ok(_) => Ok(None),

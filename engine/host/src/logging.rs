@@ -1,7 +1,7 @@
-//! The program's log: a file in the workspace's `logs/` folder, and crash reports beside it.
+//! The program's log: a file in the workspace's `logs/` folder, with crash reports beside it.
 //!
 //! Events name what was done, how long it took and how it ended. They hold no note text, prompt, key or path, unless
-//! `TRACEBOOK_LOG_CONTENT=1`. Logging never fails and never waits for a disk: what can't be written is dropped.
+//! `TRACEBOOK_LOG_CONTENT=1`. Logging never fails and never waits for a disk: lines that can't be written are dropped.
 
 mod crash;
 mod effect_span;
@@ -26,30 +26,31 @@ pub(crate) use effect_span::EffectSpan;
 pub use events::{CommandLog, FrameLog};
 pub(crate) use events::{ConnectionLog, KernelLog, ToolCallLog};
 
-/// Where spans go beside the file.
+/// A layer that exports spans in addition to the log file.
 type ExportLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// The folder of logs inside a workspace or a hub's folder.
+/// Name of the log folder inside a workspace or a hub's folder.
 pub const LOG_FOLDER: &str = "logs";
-/// Crates whose events are logged. Libraries may quote requests, so theirs are logged with content only.
+/// Crates whose events are always logged. Libraries may quote requests, so their events are logged only with content.
 const LOGGED_CRATES: [&str; 4] = ["cli", "host", "hub", "window"];
-/// What is logged unless `TRACEBOOK_LOG` says otherwise, and with `TRACEBOOK_LOG_CONTENT=1`.
+/// Default log directives if `TRACEBOOK_LOG` isn't set; the second set applies with `TRACEBOOK_LOG_CONTENT=1`.
 const DEFAULT_DIRECTIVES: &str = "warn,cli=info,host=info,hub=info,window=info";
 const DEFAULT_CONTENT_DIRECTIVES: &str = "warn,cli=debug,host=debug,hub=debug,window=debug";
-/// How much content one field may hold.
+/// Maximum length of content in one field, in bytes.
 const MAX_CONTENT_BYTES: usize = 16 << 10;
-/// The program's end waits at most this long for the log.
+/// Maximum time that closing the program waits for the log.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Whether this process keeps a log: worker processes and in-process tests do not.
+/// Whether this process keeps a log. Worker processes and in-process tests don't.
 static IS_ENABLED: AtomicBool = AtomicBool::new(false);
-/// The log of this process, once it has begun; `None` inside: it keeps none.
+/// The log of this process, once started; `None` inside if it keeps no log.
 static LOG: OnceLock<Option<LogQueue>> = OnceLock::new();
-/// The folder that a crash report would go to.
+/// The folder for crash reports.
 static CRASH_FOLDER: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// Lets this process log, from the first workspace that it opens on. A panic before that leaves its report in the
-/// `workspace` that is named, if it exists.
+/// Enables logging in this process, starting with the first workspace that it opens.
+///
+/// If a panic happens before that, its report goes into the folder `workspace`, if given and existing.
 pub fn enable(workspace: Option<&Path>) {
     if is_switched_off(std::env::var_os("TRACEBOOK_LOG").as_deref()) || IS_ENABLED.swap(true, Ordering::AcqRel) {
         return;
@@ -60,14 +61,15 @@ pub fn enable(workspace: Option<&Path>) {
     crash::install_panic_hook();
 }
 
-/// Whether note text, prompts, paths and reasons may stand in the log.
+/// Returns whether note text, prompts, paths and reasons may be logged (`TRACEBOOK_LOG_CONTENT=1`).
 pub fn is_content_logged() -> bool {
     static CONTENT: OnceLock<bool> = OnceLock::new();
     *CONTENT.get_or_init(|| std::env::var_os("TRACEBOOK_LOG_CONTENT").is_some_and(|value| value == "1"))
 }
 
-/// The value of a field that may quote notes, prompts or paths: nothing, unless `TRACEBOOK_LOG_CONTENT=1`. Keys that
-/// are known as such are masked even then.
+/// Returns the value of a field that may quote notes, prompts or paths; `None` unless `TRACEBOOK_LOG_CONTENT=1`.
+///
+/// Known secrets are masked even then.
 pub fn content_field(text: impl std::fmt::Display) -> Option<String> {
     is_content_logged().then(|| {
         let mut text = agent::secrets::mask_known_secrets(&text.to_string()).into_owned();
@@ -76,14 +78,14 @@ pub fn content_field(text: impl std::fmt::Display) -> Option<String> {
     })
 }
 
-/// Begins the log of this process in a folder of `parent`. The first call decides; later ones change nothing.
+/// Starts the log of this process in a folder of `parent`. Only the first call has an effect.
 pub fn start(parent: &Path) {
     if IS_ENABLED.load(Ordering::Acquire) {
         LOG.get_or_init(|| begin(parent, std::env::var_os("TRACEBOOK_LOG").as_deref(), None));
     }
 }
 
-/// Like [`start`], for a hub: with the feature `otel`, spans go to the collector that the environment names, too.
+/// Like [`start`], for a hub. With the feature `otel`, spans also go to the collector named in the environment.
 pub fn start_hub(folder: &Path) {
     #[cfg(feature = "otel")]
     let export = hub::otel::export_layer().unwrap_or_else(|error| {
@@ -99,7 +101,7 @@ pub fn start_hub(folder: &Path) {
     }
 }
 
-/// Ends the log with the program: waits for a short time until all that was logged is in the file.
+/// Ends the log: waits briefly until all lines are in the file.
 pub fn finish() {
     #[cfg(feature = "otel")]
     hub::otel::shut_down();
@@ -112,14 +114,14 @@ fn flush() {
     }
 }
 
-/// Milliseconds, for a field.
+/// Returns a duration in milliseconds, for a log field.
 pub fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn begin(parent: &Path, wanted: Option<&OsStr>, export: Option<ExportLayer>) -> Option<LogQueue> {
     let folder = parent.join(LOG_FOLDER);
-    // Without it there is no file; what is wrong with the disk is said by whatever needs the disk.
+    // Without the folder there is no log file. Other code that needs the disk reports the disk's error.
     let queue = log_file::create_private_folder(&folder).ok().and_then(|()| {
         set_crash_folder(folder.clone());
         LogQueue::start(RotatingLogFile::new(&folder))
@@ -145,7 +147,7 @@ fn is_switched_off(wanted: Option<&OsStr>) -> bool {
     wanted.is_some_and(|wanted| wanted.to_string_lossy().trim().eq_ignore_ascii_case("off"))
 }
 
-/// What `TRACEBOOK_LOG` asks for: a level, or directives such as `host=debug,window=info`.
+/// Returns the filter that `TRACEBOOK_LOG` asks for: a level, or directives such as `host=debug,window=info`.
 fn log_filter(wanted: Option<&OsStr>) -> EnvFilter {
     let default = if is_content_logged() { DEFAULT_CONTENT_DIRECTIVES } else { DEFAULT_DIRECTIVES };
     let wanted = wanted.map(OsStr::to_string_lossy).unwrap_or_default();

@@ -1,5 +1,6 @@
-//! What threads send one another: messages to the session's thread, jobs to the workers, tasks to the writer. It
-//! imports none of those threads, so that all of them can import it.
+//! Messages between threads: to the session's thread, to the workers, and to the writer.
+//!
+//! This module imports none of those threads, so that all of them can import it.
 
 use crate::fs::confined_dir::ConfinedPath;
 use anyhow::anyhow;
@@ -12,11 +13,11 @@ use std::time::Duration;
 use store::disk::{DiskError, FileRow, RowWrite};
 use store::{ActorId, BlobHash, DocId};
 
-/// Looks at the session after each event, until it has its answer.
+/// A query that's run on the session after each event until it returns true.
 pub(crate) type SessionQuery = Box<dyn FnMut(&Session) -> bool + Send>;
 type WakeCallback = Arc<dyn Fn() + Send + Sync>;
 
-/// What other threads put into the session's mailbox.
+/// A message to the session's thread.
 pub(crate) enum MailboxMessage {
     Event(Event),
     Command {
@@ -26,7 +27,7 @@ pub(crate) enum MailboxMessage {
     Read(Box<dyn FnOnce(&Session) + Send>),
     Wait(SessionQuery),
     Job(Box<DiskJob>),
-    /// The process of this number has ended. It has no note while it is a spare one.
+    /// A kernel's process has ended. A spare process has no note.
     KernelEnded {
         note: Arc<OnceLock<DocId>>,
         number: u64,
@@ -35,7 +36,7 @@ pub(crate) enum MailboxMessage {
     Close,
 }
 
-/// Inbox of events; wakes the session's owner.
+/// Sends messages to the session's thread and wakes it.
 #[derive(Clone)]
 pub(crate) struct Mailbox {
     sender: Sender<MailboxMessage>,
@@ -43,7 +44,7 @@ pub(crate) struct Mailbox {
 }
 
 impl Mailbox {
-    /// Makes an inbox with its receiver.
+    /// Creates a mailbox with its receiver.
     pub(crate) fn channel() -> (Mailbox, Receiver<MailboxMessage>) {
         let (sender, messages) = channel();
         (Mailbox { sender, wake_callback: Arc::default() }, messages)
@@ -55,14 +56,14 @@ impl Mailbox {
         self.wake();
     }
 
-    /// Has this called, from any thread, with each message.
+    /// Sets a callback that's called from any thread with each message.
     pub(crate) fn set_wake_callback(&self, wake: impl Fn() + Send + Sync + 'static) {
         if let Ok(mut slot) = self.wake_callback.lock() {
             *slot = Some(Arc::new(wake));
         }
     }
 
-    /// Wakes the window: something has arrived.
+    /// Wakes the session's thread, usually the window's.
     pub(crate) fn wake(&self) {
         let wake = self.wake_callback.lock().ok().and_then(|wake| wake.clone());
         if let Some(wake) = wake {
@@ -75,7 +76,7 @@ impl Mailbox {
     }
 }
 
-/// One piece of work for the workers.
+/// A job for the disk workers.
 pub(crate) enum DiskJob {
     Volume { volume: DocId },
     Files { volume: DocId, answer: Sender<Result<Vec<FileRow>, DiskError>> },
@@ -94,38 +95,38 @@ pub(crate) enum DiskJob {
     Actors { answer: Sender<Result<BTreeSet<ActorId>, DiskError>> },
 }
 
-/// A task for the writer.
+/// A task for the database writer.
 pub(crate) enum WriterTask {
-    /// Commit this after all before it.
+    /// Commit these writes after all earlier ones.
     Append { batch: BatchNumber, writes: Vec<RowWrite> },
-    /// Give this job to the workers once everything before it is on disk.
+    /// Give this job to the workers once all earlier writes are on disk.
     RunAfter(Box<DiskJob>),
-    /// Commits these writes too; nobody waits for them, and failures are ignored.
+    /// Commit these writes too. Nobody waits for them, and failures are ignored.
     AppendBestEffort { writes: Vec<RowWrite> },
-    /// Stores a blob and answers with its hash.
+    /// Store a blob and answer with its hash.
     Blob { bytes: Vec<u8>, answer: Sender<anyhow::Result<BlobHash>> },
-    /// Commit what waits, trying `patience` long, then end.
+    /// Commit pending writes, retrying for up to `patience`, then end.
     Close { patience: Duration },
 }
 
-/// The way to the writer.
+/// Sends tasks to the database writer.
 #[derive(Clone)]
 pub(crate) struct StoreWriter {
     work: Sender<WriterTask>,
 }
 
 impl StoreWriter {
-    /// Over the queue that the writer takes from.
+    /// Creates a sender for the writer's queue.
     pub(crate) fn new(work: Sender<WriterTask>) -> StoreWriter {
         StoreWriter { work }
     }
 
-    /// Sends a task; after the writer's end, tasks are dropped.
+    /// Sends a task. Tasks sent after the writer has ended are dropped.
     pub(crate) fn send(&self, work: WriterTask) {
         let _ = self.work.send(work);
     }
 
-    /// Stores a blob and waits for it.
+    /// Stores a blob, waits until it's on disk, and returns its hash.
     pub(crate) fn store_blob(&self, bytes: Vec<u8>) -> anyhow::Result<BlobHash> {
         let (answer, wait) = channel();
         self.send(WriterTask::Blob { bytes, answer });

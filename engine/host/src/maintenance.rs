@@ -1,4 +1,4 @@
-//! The care of a workspace: checks, backups, secrets, configuration and what this machine can do.
+//! Maintenance of a workspace: checks, backups, secrets, configuration, and capabilities of the machine.
 
 pub mod backup;
 pub mod bug_report;

@@ -1,9 +1,11 @@
-//! Worker processes that draw and lay out what a note holds: each job has a budget of computing time and memory, and
-//! the process is killed beyond it. A thread could not be stopped, nor its memory bounded.
+//! Worker processes that draw and lay out notes.
 //!
-//! A worker is this program, started as `tracebook renderer`. It reads a job from its input, may ask questions while it
-//! works, and answers on its output. What jobs and answers say is the caller's: they are bytes here. A worker serves
-//! many jobs, one at a time, so that an ordinary drawing costs no process of its own.
+//! Each job has a budget of CPU time and memory, and its process is killed beyond it. A thread couldn't be stopped, nor
+//! its memory bounded.
+//!
+//! A worker is this program, started as `tracebook renderer`. It reads a job from standard input, may ask questions
+//! while it works, and answers on standard output. Only the caller knows the meaning of jobs and answers; they are
+//! bytes here. A worker serves many jobs, one at a time, so that an ordinary drawing needs no new process.
 
 mod frames;
 mod worker;
@@ -18,17 +20,17 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-/// The program that is started as a worker; the first one that a workspace was opened with.
+/// Path of the worker program, as given when the first workspace was opened.
 static WORKER_PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-/// Workers that have nothing to do.
+/// Workers without a job.
 static IDLE_WORKERS: Mutex<Vec<RenderWorker>> = Mutex::new(Vec::new());
-/// Idle workers that are kept.
+/// Maximum number of idle workers kept.
 const MAX_IDLE_WORKERS: usize = 3;
-/// Jobs of one kind that run at the same time; others wait their turn.
+/// Maximum number of concurrent jobs per queue. Further jobs wait.
 const MAX_CONCURRENT_JOBS: usize = 2;
-/// Interval of checks of a working worker.
+/// Interval of checks while a worker runs a job.
 const WORKER_POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// A worker that the machine gives no processor is given up after this many times its budget.
+/// A worker that gets no CPU is killed after this many times its time budget.
 const STARVATION_FACTOR: u32 = 10;
 /// Maximum length of a worker's standard error that's kept, in bytes.
 const MAX_WORKER_ERROR_BYTES: u64 = 8 << 10;
@@ -50,16 +52,16 @@ const WORKER_VARIABLES: [&str; 13] = [
     "XDG_DATA_HOME",
 ];
 
-/// What one job may use.
+/// Time and memory that a job may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RenderBudget {
-    /// Computing time of the worker, and time that the caller takes for the worker's questions.
+    /// CPU time of the worker, plus the caller's time to answer the worker's questions.
     pub time: Duration,
-    /// Memory beyond what the worker had before, in bytes.
+    /// Additional memory of the worker during the job, in bytes.
     pub memory: u64,
 }
 
-/// Which jobs wait for one another: a note that is laid out asks for drawings meanwhile.
+/// Queues of jobs. They are separate because laying out a note requests drawings meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenderQueue {
     /// One drawing of a note.
@@ -68,42 +70,42 @@ pub enum RenderQueue {
     Note,
 }
 
-/// Bytes for a worker, or from it: a head that says what they are, and a body.
+/// A message to or from a worker: a header that describes it, and a body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RenderMessage {
     /// The JSON header.
     pub head: Vec<u8>,
-    /// What belongs to it.
+    /// The binary body.
     pub body: Vec<u8>,
 }
 
 /// An answer to a worker's question.
 #[derive(Debug, Default)]
 pub struct RenderAnswer {
-    /// The message of the worker.
+    /// The message to the worker.
     pub message: RenderMessage,
-    /// Whether the time budget restarts, because the worker begins something else.
+    /// Time budget to restart with, if the worker begins something else; `None` to continue.
     pub renew: Option<Duration>,
     /// Additional time for the current work.
     pub time: Duration,
-    /// More memory, in bytes.
+    /// Additional memory, in bytes.
     pub memory: u64,
-    /// Whether the time that this answer took is not the worker's: it had a budget of its own.
+    /// Whether the time that this answer took is free for the worker, because it had a separate budget.
     pub is_free: bool,
 }
 
-/// Why a job was not done.
+/// Why a job failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RenderFailure {
-    /// It takes longer than this.
+    /// The job takes longer than this budget.
     Time(Duration),
-    /// It needs more memory than this, in bytes.
+    /// The job needs more memory than this, in bytes.
     Memory(u64),
-    /// It is nested deeper than the stack is long.
+    /// The job's content is nested too deeply for the stack.
     Depth,
-    /// The worker ended: how.
+    /// The worker ended, with its status or error.
     Ended(String),
-    /// No worker could be started: why.
+    /// No worker could be started, with the reason.
     Start(String),
     /// The caller stopped it.
     Stopped,
@@ -127,15 +129,15 @@ impl std::fmt::Display for RenderFailure {
 
 impl std::error::Error for RenderFailure {}
 
-/// Names the program that workers are; the first name stays.
+/// Sets the worker program. Only the first call has an effect.
 pub(crate) fn set_worker_program(program: &std::path::Path) {
     WORKER_PROGRAM.get_or_init(|| program.to_owned());
 }
 
-/// Has a worker do a job. `answer` is asked what the worker asks; `None` stops the job.
+/// Runs a job on a worker. `answer` answers the worker's questions; returning `None` stops the job.
 ///
 /// # Errors
-/// Why it was not done.
+/// Returns why the job failed.
 pub fn run_render_job(
     line: RenderQueue,
     job: &RenderMessage,
@@ -165,7 +167,7 @@ pub fn run_render_job(
     }
 }
 
-/// A worker that waits for a job and still lives.
+/// Takes an idle worker that's still running.
 fn take_idle_worker() -> Option<RenderWorker> {
     let mut idle = IDLE_WORKERS.lock().ok()?;
     while let Some(mut worker) = idle.pop() {
@@ -176,7 +178,7 @@ fn take_idle_worker() -> Option<RenderWorker> {
     None
 }
 
-/// A place among the jobs that run.
+/// A slot among the running jobs, freed on drop.
 struct RenderSlot(RenderQueue);
 
 static RUNNING_JOBS: Mutex<[usize; 2]> = Mutex::new([0; 2]);
@@ -200,7 +202,7 @@ impl Drop for RenderSlot {
     }
 }
 
-/// A process that draws.
+/// A worker process.
 struct RenderWorker {
     child: Child,
     input: Option<ChildStdin>,
@@ -216,7 +218,7 @@ impl RenderWorker {
             None => std::env::current_exe().map_err(fail)?,
         };
         let mut command = Command::new(program);
-        // A terminal's Ctrl-C is for us; a worker ends with its input.
+        // A terminal's Ctrl-C must reach only the main program. A worker ends when its input closes.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let environment = WORKER_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
@@ -253,7 +255,7 @@ impl RenderWorker {
         Ok(RenderWorker { child, input: Some(input), frames, errors })
     }
 
-    /// Does a job. Also says whether the worker is fit for another one.
+    /// Runs a job. Also returns whether the worker can be reused.
     fn run_job(
         &mut self,
         job: &RenderMessage,
@@ -324,13 +326,13 @@ impl RenderWorker {
         })
     }
 
-    /// Waits for its end, which is near: its output has ended.
+    /// Waits for the process to exit, which is imminent because its output has ended.
     fn wait(&mut self) -> Option<ExitStatus> {
         drop(self.input.take());
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(2) {
             if let Ok(Some(status)) = self.child.try_wait() {
-                // What it said last is read by another thread.
+                // Another thread reads its last error output.
                 std::thread::sleep(WORKER_POLL_INTERVAL);
                 return Some(status);
             }
@@ -341,21 +343,21 @@ impl RenderWorker {
 
     fn kill(mut self) {
         let _ = self.child.kill(); // it may have ended already
-        // Reaps the process; nobody asks how it ended.
+        // Reaps the process. Its exit status isn't needed.
         let _ = self.child.wait();
     }
 }
 
-/// What a job has used of its time.
+/// Measures the time that a job has used.
 struct JobClock {
     pid: u32,
     budget: Duration,
-    /// Computing time of the process when it began.
+    /// CPU time of the process when the job began.
     computed: Option<Duration>,
     begun: Instant,
-    /// Time that the caller took for answers, which counts.
+    /// Time that the caller took for answers, which counts against the budget.
     answering: Duration,
-    /// Time that answers took which had a budget of their own.
+    /// Time of answers that had a separate budget.
     free: Duration,
     looked: Instant,
 }
@@ -376,8 +378,8 @@ impl JobClock {
         self.budget += answer.time;
     }
 
-    /// Whether the budget is used up. Computing counts rather than waiting: on a busy machine a worker may have no
-    /// processor for a while.
+    /// Returns whether the budget is used up. CPU time counts instead of elapsed time, because a worker may wait for a
+    /// CPU on a busy machine.
     fn is_budget_used_up(&mut self) -> bool {
         if self.looked.elapsed() < WORKER_POLL_INTERVAL {
             return false;
@@ -396,15 +398,16 @@ impl JobClock {
     }
 }
 
-/// The unit of times in `/proc`: Linux promises programs a hundred, whatever its own clock does (proc(5), time(7)).
+/// Number of ticks per second in `/proc`. Linux promises programs 100, no matter how fast its own clock is (proc(5),
+/// time(7)).
 #[cfg(target_os = "linux")]
 const TICKS_PER_SECOND: u64 = 100;
 
-/// How long a process has computed; `None` where the system does not say.
+/// Returns the CPU time of a process; `None` if the system doesn't report it.
 #[cfg(target_os = "linux")]
 fn process_cpu_time(pid: u32) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in brackets may hold anything.
+    // The process name in parentheses may contain anything.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
     Some(Duration::from_millis(ticks.saturating_mul(1_000) / TICKS_PER_SECOND))

@@ -1,7 +1,8 @@
-//! Limits of this process that the system lets it raise.
+//! Resource limits of this process that it may raise itself.
 
-/// Lets this process have as many files and connections open as the system allows: shells give few by default. Gives
-/// how many that are.
+/// Raises the limit of open files and connections to the maximum that the system allows, and returns it.
+///
+/// The shell's default is low.
 #[cfg(unix)]
 pub fn raise_open_file_limit() -> usize {
     use rustix::process::{Resource, getrlimit, setrlimit};
@@ -13,7 +14,7 @@ pub fn raise_open_file_limit() -> usize {
     files.map_or(1 << 20, |files| usize::try_from(files).unwrap_or(usize::MAX))
 }
 
-/// Other systems have no such limit.
+/// Returns a fixed number, because other systems have no such limit.
 #[cfg(not(unix))]
 pub fn raise_open_file_limit() -> usize {
     1 << 20

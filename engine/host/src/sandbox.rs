@@ -1,45 +1,50 @@
 //! The process `tracebook sandbox`: runs one shell command in the sandbox, supervises it, and ends everything it
-//! started. It reads its order from the first line of its input; the end of its input means that the command was
-//! canceled.
+//! started.
 //!
-//! Three things hold whatever the command does. Nothing in it leaves the process group, since `setsid` and `setpgid`
-//! have no effect there, so one signal ends everything at once. Orphans become children of this process. And this
-//! process is outside the sandbox, where no signal from inside reaches it. The parent counts processes and memory
-//! (`tools/census.rs`).
+//! It reads its order from the first line of its input. The end of its input means that the command was canceled.
+//!
+//! Three things hold whatever the command does:
+//!
+//! - No process inside leaves the process group, because `setsid` and `setpgid` have no effect there. One signal
+//!   therefore ends everything at once.
+//! - Orphans become children of this process.
+//! - This process is outside the sandbox, where no signal from inside reaches it.
+//!
+//! The parent counts processes and memory (`tools/census.rs`).
 
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What all of its processes together may have of memory that is theirs alone.
+/// Maximum private memory of all processes together, in bytes.
 pub const MAX_MEMORY_BYTES: u64 = 4 << 30;
-/// Processes and threads at once.
+/// Maximum number of processes and threads at once.
 pub const MAX_PROCESSES: usize = 512;
-/// The largest file that one of them may write.
+/// Maximum size in bytes of a file that a process may write.
 pub const MAX_FILE_BYTES: u64 = 1 << 30;
 
-/// What is to be run, as one line of JSON.
+/// An order to run a command, as one line of JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SandboxOrder {
     /// The command for `sh -c`.
     pub(crate) command: String,
-    /// What may be read, run and written, except what other programs execute.
+    /// Paths that may be read, executed and written, except files that other programs would execute.
     pub(crate) write: Vec<PathBuf>,
-    /// The folder from which paths are counted to tell what other programs execute.
+    /// The folder relative to which paths are checked for files that other programs would execute.
     #[serde(default)]
     pub(crate) root: Option<PathBuf>,
-    /// The same without exception: a folder of its own.
+    /// Private folders that may be read, executed and written without exception.
     #[serde(default)]
     pub(crate) private: Vec<PathBuf>,
-    /// What may be read and run, beyond the system's own folders.
+    /// Paths that may be read and executed, in addition to the system's folders.
     pub(crate) read: Vec<PathBuf>,
-    /// Whether it may use the network.
+    /// Whether the command may use the network.
     pub(crate) network: bool,
-    /// Seconds of computing for each process.
+    /// CPU time limit of each process, in seconds.
     pub(crate) seconds: u64,
 }
 
-/// How it ended, as one line of JSON.
+/// How the command ended, as one line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SandboxVerdict {
@@ -47,11 +52,11 @@ pub(crate) enum SandboxVerdict {
     Exited(i32),
     /// Killed by this signal.
     Signal(i32),
-    /// Not started: there's no sandbox here, or no shell.
+    /// Not started, because there's no sandbox or no shell here; with the reason.
     Refused(String),
 }
 
-/// The same with what else there is to say.
+/// The verdict together with the files whose writing was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SandboxReport {
     pub(crate) verdict: SandboxVerdict,
@@ -60,7 +65,7 @@ pub(crate) struct SandboxReport {
     pub(crate) refused: Vec<String>,
 }
 
-/// Runs the sandboxed process to its end.
+/// Runs the sandbox process until its command has ended.
 pub fn run() -> ExitCode {
     ::sandbox::close_inherited();
     #[cfg(target_os = "linux")]
@@ -91,9 +96,10 @@ fn read_order() -> anyhow::Result<SandboxOrder> {
     serde_json::from_str(&line).map_err(|error| anyhow::anyhow!("what to run was not understood ({error})"))
 }
 
-/// Returns the folders and files to open for a tool that works in `folder`: the folder itself, unless the user's home
-/// or the workspace is inside. A sandbox can't hide what is in an open folder: in that case, visible entries are opened
-/// one by one, the workspace never.
+/// Returns the folders and files to open for a tool that works in `folder`.
+///
+/// That's the folder itself, unless the user's home or the workspace is inside. A sandbox can't hide what is in an open
+/// folder. In that case, visible entries are opened one by one, and the workspace never.
 pub(crate) fn granted_paths(folder: &Path, home: Option<&Path>, workspace: &Path) -> Vec<PathBuf> {
     if folder == workspace {
         return Vec::new();
@@ -103,7 +109,7 @@ pub(crate) fn granted_paths(folder: &Path, home: Option<&Path>, workspace: &Path
     }
     let entries = std::fs::read_dir(folder).map(|entries| entries.flatten().collect::<Vec<_>>()).unwrap_or_default();
     let open = entries.into_iter().filter(|entry| {
-        // A link may lead to what is hidden.
+        // A symlink may lead to hidden files.
         let link = entry.file_type().map_or(true, |kind| kind.is_symlink());
         !link && !entry.file_name().as_encoded_bytes().starts_with(b".")
     });
@@ -116,7 +122,7 @@ pub(crate) fn machine_thread_count() -> Option<usize> {
     load.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
 }
 
-/// The process outside of the walls.
+/// The supervising process outside the sandbox, on Linux.
 #[cfg(target_os = "linux")]
 mod linux {
     use super::{
@@ -146,17 +152,17 @@ mod linux {
     fn start() -> anyhow::Result<(Child, GuardedRefusals)> {
         let fail =
             |what: &str, error: &dyn std::fmt::Display| anyhow!("the sandbox could not be made: {what} ({error})");
-        // A session of its own has no terminal to type into, and is one group to be ended.
+        // A new session has no terminal to type into, and is a single group to signal.
         setsid().map_err(|error| fail("no session", &error))?;
-        // Linux shares the processor among sessions: one that makes very many processes must not hold up who watches
-        // it.
+        // Linux divides CPU time among sessions. A session with very many processes must not delay the process that
+        // supervises it.
         let _ = std::fs::write("/proc/self/autogroup", SANDBOX_NICENESS.to_string()); // some kernels share otherwise
         set_child_subreaper(Some(getpid())).map_err(|error| fail("orphans are not ours", &error))?;
         std::fs::metadata("/proc/self/stat")
             .map_err(|error| fail("there is no /proc to count processes by", &error))?;
         let order = read_order()?;
         std::thread::spawn(|| {
-            // An error of the pipe means its end, too: the host is gone.
+            // A pipe error also means that the host is gone.
             let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
             report_and_exit(None, &GuardedRefusals::default());
         });
@@ -175,12 +181,12 @@ mod linux {
             let limit = Rlimit { current: Some(most), maximum: Some(most) };
             setrlimit(resource, limit).map_err(|error| fail("a limit was refused", &error))?;
         }
-        // Walls are a thread's, and go on to what it starts: this process stays outside.
+        // A sandbox applies to a thread and to what it starts, so this process stays outside.
         let inside = std::thread::spawn(move || spawn_confined(&order));
         inside.join().unwrap_or_else(|_| Err(anyhow!("the sandbox failed")))
     }
 
-    /// On a thread that has gone behind the walls.
+    /// Enters the sandbox on the current thread, and starts the shell there.
     fn spawn_confined(order: &SandboxOrder) -> anyhow::Result<(Child, GuardedRefusals)> {
         let _ = setpriority_process(None, SANDBOX_NICENESS); // only politeness
         let shell = |error: std::io::Error| anyhow!("there is no shell ({error})");
@@ -194,14 +200,14 @@ mod linux {
             network: order.network,
         };
         let SandboxWalls { files, calls, refused } = ::sandbox::enter(&policy);
-        // Where one wall cannot be built, nothing is run.
+        // If any part of the sandbox fails, nothing is run.
         files.and(calls).map_err(|why| anyhow!("there is no sandbox here: {why}"))?;
         let mut command = Command::new("/bin/sh");
         command.arg("-c").arg(&order.command).stdin(Stdio::null()).stdout(output);
         Ok((command.spawn().map_err(shell)?, refused))
     }
 
-    /// Waits for the shell, and for every orphan that comes before it.
+    /// Waits for the shell, and reaps every orphan until then.
     fn wait_for_shell(child: Child, refused: &GuardedRefusals) -> ExitCode {
         let shell = i32::try_from(child.id()).ok();
         loop {
@@ -219,7 +225,7 @@ mod linux {
         }
     }
 
-    /// Says how it ended, once, and ends everything: this process, too.
+    /// Reports how the command ended, only once, and ends everything including this process.
     fn report_and_exit(verdict: Option<&SandboxVerdict>, refused: &GuardedRefusals) -> ! {
         static IS_REPORTED: AtomicBool = AtomicBool::new(false);
         if let Some(verdict) = verdict
@@ -227,16 +233,16 @@ mod linux {
         {
             print_report(verdict, refused.refused_paths());
         } else if verdict.is_some() {
-            // Another thread is saying it.
+            // Another thread is reporting.
             std::thread::sleep(Duration::from_secs(1));
         }
-        // If it can't be killed, the exit below still ends this process.
+        // If the group can't be killed, the exit below still ends this process.
         let _ = kill_current_process_group(Signal::KILL);
         std::process::exit(1)
     }
 }
 
-/// macOS: a profile for `sandbox-exec`. Processes can't be counted there.
+/// The supervising process on macOS, with a profile for `sandbox-exec`. Processes can't be counted there.
 #[cfg(target_os = "macos")]
 mod macos {
     use super::{MAX_FILE_BYTES, SandboxOrder, SandboxVerdict, print_report, read_order};
@@ -251,7 +257,7 @@ mod macos {
     pub(super) fn run() -> ExitCode {
         let verdict = perform().unwrap_or_else(|why| SandboxVerdict::Refused(why.to_string()));
         print_report(&verdict, Vec::new());
-        // If it can't be killed, this process still ends by itself.
+        // If the group can't be killed, this process still ends by itself.
         let _ = kill_current_process_group(Signal::KILL);
         ExitCode::SUCCESS
     }
@@ -261,7 +267,7 @@ mod macos {
         setsid().map_err(|error| fail(&error))?;
         let order = read_order()?;
         std::thread::spawn(|| {
-            // An error of the pipe means its end, too: the host is gone.
+            // A pipe error also means that the host is gone.
             let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
             let _ = kill_current_process_group(Signal::KILL);
         });
@@ -279,7 +285,7 @@ mod macos {
         Ok(status.code().map_or(SandboxVerdict::Signal(signal.unwrap_or(0)), SandboxVerdict::Exited))
     }
 
-    /// What is allowed, in the language of `sandbox-exec`.
+    /// Returns the profile of what is allowed, in the language of `sandbox-exec`.
     fn profile(order: &SandboxOrder) -> anyhow::Result<String> {
         let mut profile = String::from(
             "(version 1)(deny default)(allow process-fork)(allow signal (target same-sandbox))(allow sysctl-read)\
@@ -299,7 +305,7 @@ mod macos {
         for path in &order.write {
             profile += &format!("(allow file-read* file-write* process-exec {})", below(path)?);
         }
-        // What other programs execute; the last word counts.
+        // Denies writing files that other programs would execute. In a profile, the last matching rule wins.
         for pattern in ::sandbox::guarded_patterns(true) {
             profile += &format!("(deny file-write* (regex #\"{pattern}\"))");
         }

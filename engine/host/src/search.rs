@@ -1,5 +1,5 @@
-//! Search: one thread keeps the index in step with what is on disk and fills in meanings when nothing else is to do,
-//! another answers questions. The index is never the truth: what is damaged is thrown away and made again.
+//! Search service: one thread keeps the index in sync with the disk and computes embeddings when idle, another one
+//! answers queries. The index is never the source of truth: if it's damaged, it's deleted and rebuilt.
 //!
 //! It follows the writer: a batch is reported here once it's durable, so nothing is indexed before it's on disk.
 //! Changes made in the meantime are found by comparing each note's key in the index with the row of its file.
@@ -40,41 +40,41 @@ use std::time::Duration;
 use store::DocId;
 use store::disk::{DiskReader, FileRow, RowWrite};
 
-/// Folder of the index in the workspace.
+/// Name of the index's folder in the workspace.
 pub const INDEX_FOLDER: &str = "index";
 
 /// State of the index.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IndexFreshness {
-    /// Whether it has seen all that is on disk once.
+    /// Whether it has covered everything on disk once.
     pub complete: bool,
-    /// Notes that wait to be indexed.
+    /// Number of notes waiting to be indexed.
     pub waiting: usize,
     /// Number of indexed notes.
     pub notes: usize,
-    /// Counts its changes: who asked before one may ask again.
+    /// Counter of changes: when it grows, a query may have new results.
     pub revision: u64,
-    /// Passages without a meaning yet, and all of them.
+    /// Number of passages without an embedding, and number of all passages.
     pub meanings: (usize, usize),
-    /// What is wrong with it, with what to do.
+    /// An error of the index, with what to do.
     pub error: Option<String>,
     /// Problems that were found and repaired.
     pub repair_notice: Option<String>,
-    /// The sentence model whose vectors answer.
+    /// The embedding model whose vectors answer queries.
     pub answering_model: EmbedderChoice,
-    /// The one that is wanted, while its vectors are being made.
+    /// The chosen model, while its vectors are still being computed.
     pub pending_model: Option<EmbedderChoice>,
-    /// What of a model is being downloaded.
+    /// Download progress of a model.
     pub download: Option<DownloadProgress>,
-    /// Whether no vectors are made for now.
+    /// Whether computing vectors is paused.
     pub paused: bool,
-    /// Why hits are not read once more, although that is wanted.
+    /// Why hits aren't reranked although a reranker is chosen.
     pub reranker: Option<String>,
     /// Why queries use words only, although vectors exist.
     pub words_only_reason: Option<String>,
 }
 
-/// A volume as the index knows it: id, name, folder.
+/// A volume in the index: id, name, folder.
 type IndexedVolume = (DocId, String, PathBuf);
 
 /// A task for the indexing thread.
@@ -87,16 +87,16 @@ enum IndexTask {
     WaitUntilEmbedded(Sender<anyhow::Result<()>>),
     Rebuild(Sender<anyhow::Result<()>>),
     Verify(Sender<anyhow::Result<Vec<String>>>),
-    /// The model was loaded for a question: look when it is to be given back.
+    /// A model was loaded for a query: check when to unload it.
     Loaded,
-    /// The settings say this about meaning.
+    /// The settings' choice of embedding model and reranker.
     SetChoice(EmbeddingChoice),
     /// Documents other than notes to index.
     AddSource(Box<dyn SearchSource>),
     Close(Sender<()>),
 }
 
-/// What of a durable batch concerns the index.
+/// A write of a durable batch that affects the index.
 enum IndexedWrite {
     File(FileRow),
     FileGone { volume: DocId, path: String },
@@ -104,7 +104,7 @@ enum IndexedWrite {
     Doc(DocId),
 }
 
-/// A question and where its answer goes.
+/// A query, and the channel for its answer.
 struct SearchQuestion {
     ask: SearchRequest,
     related: Option<DocId>,
@@ -112,7 +112,7 @@ struct SearchQuestion {
     on_answer: Box<dyn Fn() + Send>,
 }
 
-/// What both threads have in common.
+/// State shared by both threads.
 struct SharedIndex {
     /// The workspace's folder.
     folder: PathBuf,
@@ -121,9 +121,9 @@ struct SharedIndex {
     models: embedding_models::EmbeddingModels,
     /// The notes that the user starred.
     starred: Mutex<Arc<HashSet<DocId>>>,
-    /// Set when an answer found damage: the index must be verified.
+    /// Set if a query found damage, so that the index is rebuilt.
     suspected_damage: Mutex<Option<String>>,
-    /// Who pays for endpoints.
+    /// Budget check for paid endpoints.
     spend_guard: Arc<spend_guard::SpendGuard>,
 }
 
@@ -153,7 +153,7 @@ impl SharedIndex {
     }
 }
 
-/// The way to the index.
+/// Handle to the search threads. Clones share them.
 #[derive(Clone)]
 pub struct SearchService {
     tasks: Sender<IndexTask>,
@@ -162,8 +162,8 @@ pub struct SearchService {
 }
 
 impl SearchService {
-    /// Starts both threads; they do nothing of note until something is asked or a moment has passed. With the
-    /// workspace's folder, and whether the index is copied elsewhere, as nothing can be written there.
+    /// Starts both threads; they do little until a query arrives or a moment has passed. Takes the workspace's folder,
+    /// and whether the index must be copied elsewhere because the folder isn't writable.
     pub(crate) fn start(
         (folder, elsewhere): (PathBuf, bool),
         reader: Box<dyn DiskReader>,
@@ -184,13 +184,13 @@ impl SearchService {
         search
     }
 
-    /// The volumes are these now.
+    /// Sets the volumes to index.
     pub(crate) fn set_volumes(&self, volumes: Vec<IndexedVolume>) {
-        // Here and below: the receiver ends only with the program or the connection.
+        // Here and below: sending fails only when the program or the connection ends.
         let _ = self.tasks.send(IndexTask::Volumes(volumes));
     }
 
-    /// The settings are these now.
+    /// Applies the settings that concern search.
     pub(crate) fn apply_settings(&self, settings: &engine::Settings) {
         let (wanted, wrong) = EmbeddingChoice::from_settings(settings);
         if let Some(why) = wrong {
@@ -201,7 +201,7 @@ impl SearchService {
         let _ = self.tasks.send(IndexTask::SetChoice(wanted));
     }
 
-    /// These writes are on disk.
+    /// Queues the index updates for writes that are durable.
     pub(crate) fn note_writes(&self, writes: &[RowWrite]) {
         let concerns = |write: &RowWrite| match write {
             RowWrite::Journal { note, .. } | RowWrite::Block { note, .. } => Some(IndexedWrite::Note(*note)),
@@ -227,14 +227,14 @@ impl SearchService {
     }
 
     /// Sends a query; the answer arrives at the receiver, and `told` is called then. While the last word is being typed
-    /// there may be two: by words at once, and by meaning a moment later.
+    /// there may be two answers: by words at once, and by meaning a moment later.
     pub fn ask(&self, ask: SearchRequest, told: impl Fn() + Send + 'static) -> Receiver<anyhow::Result<SearchAnswer>> {
         let (answer, wait) = channel();
         let _ = self.questions.send(SearchQuestion { ask, related: None, answer, on_answer: Box::new(told) });
         wait
     }
 
-    /// Asks for notes that are related to one.
+    /// Searches for notes that are related to this one.
     pub fn find_related(
         &self,
         note: DocId,
@@ -247,10 +247,10 @@ impl SearchService {
         wait
     }
 
-    /// Asks and waits.
+    /// Sends a query, and waits for the answer.
     ///
     /// # Errors
-    /// A sentence: the index is damaged and being made again, or cannot be made.
+    /// Returns a message if the index is damaged and being rebuilt, or can't be created.
     pub fn search_blocking(&self, ask: SearchRequest) -> anyhow::Result<SearchAnswer> {
         self.ask(ask, || {}).recv().unwrap_or_else(|_| Err(closing_error()))
     }
@@ -260,24 +260,24 @@ impl SearchService {
         self.common.freshness.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How much is in it.
+    /// Returns the size of the index.
     ///
     /// # Errors
-    /// A sentence: it is damaged.
+    /// Returns a message if the index isn't open or is damaged.
     pub fn counts(&self) -> anyhow::Result<IndexCounts> {
         let index = self.common.index().context("the search index is not open")?;
         Ok(index.counts()?)
     }
 
-    /// Waits until all that is on disk now is found.
+    /// Waits until everything that is on disk now can be found.
     ///
     /// # Errors
-    /// A sentence: the index cannot be made or written, or it takes longer than `limit`.
+    /// Returns a message if the index can't be created or written, or if it takes longer than `limit`.
     pub fn wait_until_indexed(&self, limit: Duration) -> anyhow::Result<()> {
         self.wait_for_task(IndexTask::WaitUntilIndexed, limit)
     }
 
-    /// Waits until every passage is found by its meaning.
+    /// Waits until every passage has an embedding.
     ///
     /// # Errors
     /// As for [`SearchService::wait_until_indexed`].
@@ -285,7 +285,7 @@ impl SearchService {
         self.wait_for_task(IndexTask::WaitUntilEmbedded, limit)
     }
 
-    /// Throws the index away and makes it again.
+    /// Deletes the index and builds it again.
     ///
     /// # Errors
     /// As for [`SearchService::wait_until_indexed`].
@@ -293,10 +293,10 @@ impl SearchService {
         self.wait_for_task(IndexTask::Rebuild, limit)
     }
 
-    /// Brings a reranker here, with a download if it must be; blocks.
+    /// Loads a reranker, downloading it if necessary; blocks.
     ///
     /// # Errors
-    /// A sentence: no such reranker, no ONNX Runtime, no network.
+    /// Returns a message if there is no such reranker, no ONNX Runtime or no network.
     pub fn download_reranker(&self, name: &str) -> anyhow::Result<()> {
         self.common.download_reranker(name)
     }
@@ -330,7 +330,7 @@ impl SearchService {
         self.common.spend_guard.stop_calls()
     }
 
-    /// Ends, leaving an index that need not be looked through at the next start.
+    /// Stops the indexing thread, leaving an index that needn't be verified at the next start.
     pub(crate) fn close(&self) {
         let (answer, wait) = channel();
         let _ = self.tasks.send(IndexTask::Close(answer));
@@ -342,7 +342,7 @@ fn closing_error() -> anyhow::Error {
     anyhow!("the program is closing")
 }
 
-/// Runs what reads the index: what a damaged file makes of it is an error like others.
+/// Runs code that reads the index, and turns a panic caused by a damaged file into an error.
 fn catch_index_panic<R>(what: impl FnOnce() -> Result<R, IndexError>) -> Result<R, IndexError> {
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(what));
     caught.unwrap_or_else(|_| Err(IndexError { what: "cannot be read", why: "it is damaged".to_owned(), disk: false }))

@@ -1,7 +1,9 @@
-//! The owner-only local socket: while one process has the workspace, the commands of others are performed by it and
-//! behave the same. A command's words and input go one way, its output and exit code come back.
+//! The owner-only local socket: the process that has the workspace performs the commands of other processes.
 //!
-//! Frames are a kind (one byte), a length (four bytes, little endian) and that many bytes.
+//! Commands behave the same that way. The arguments and input of a command are sent to the owner; its output and exit
+//! code come back.
+//!
+//! A frame is a kind (one byte), a length (four bytes, little endian) and that many bytes.
 
 use crate::handle::Handle;
 use anyhow::anyhow;
@@ -13,20 +15,20 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// A command as the other process was given it.
+/// A command that the owner performs for another process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketRequest {
-    /// The words after `tracebook`.
+    /// The arguments after `tracebook`.
     pub words: Vec<String>,
-    /// The folder in which they were given.
+    /// Working directory of the other process.
     pub folder: PathBuf,
     /// Whether a person reads the output in a terminal.
     #[serde(default)]
     pub terminal: bool,
 }
 
-/// What performs a request in the process that owns the workspace: reads its input, writes its output and errors, and
-/// gives the exit code.
+/// Performs a request in the process that owns the workspace: reads the input, writes output and errors, and returns
+/// the exit code.
 pub type RequestHandler = fn(&Handle, &SocketRequest, &mut dyn Read, &mut dyn Write, &mut dyn Write) -> u8;
 
 const REQUEST_FRAME: u8 = 0;
@@ -35,9 +37,9 @@ const INPUT_END_FRAME: u8 = 2;
 const OUTPUT_FRAME: u8 = 3;
 const ERROR_FRAME: u8 = 4;
 const EXIT_FRAME: u8 = 5;
-/// From here on the owner performs the request; before this, the asking process may still do it itself.
+/// From this frame on, the owner performs the request. Before it, the requesting process may still do that itself.
 const TAKEN_FRAME: u8 = 6;
-/// A frame is at most this long.
+/// Maximum length of a frame in bytes.
 const MAX_SOCKET_FRAME_BYTES: usize = 32 << 20;
 
 fn write_frame(to: &mut impl Write, kind: u8, bytes: &[u8]) -> io::Result<()> {
@@ -61,8 +63,10 @@ fn read_frame(from: &mut impl Read) -> io::Result<(u8, Vec<u8>)> {
     Ok((head[0], bytes))
 }
 
-/// A folder that only its owner can enter. Socket names have at most about 100 bytes, so a deep workspace has its
-/// socket in the system's place for such things.
+/// Returns the path of the socket, in a folder that only its owner can access.
+///
+/// Socket paths have at most about 100 bytes, so the socket of a workspace with a long path is in the system's runtime
+/// folder.
 fn socket_folder(folder: &Path) -> anyhow::Result<PathBuf> {
     let inside = folder.join("socket");
     if inside.as_os_str().len() < 100 {
@@ -80,7 +84,7 @@ fn create_private_folder(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
     match std::fs::DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            // Another user's folder with that name would let them intercept requests.
+            // Another user's folder with this name would let that user intercept requests.
             let meta = std::fs::symlink_metadata(path)?;
             let mine = meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw() && meta.mode() & 0o077 == 0;
             if mine { Ok(()) } else { Err(io::Error::other("the socket's folder belongs to another user")) }
@@ -94,7 +98,7 @@ fn create_private_folder(path: &Path) -> io::Result<()> {
     std::fs::create_dir_all(path)
 }
 
-/// Only the owner may connect, however the folder above is set.
+/// Lets only the owner connect, whatever the permissions of the parent folder are.
 #[cfg(unix)]
 fn restrict_to_owner(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
@@ -106,12 +110,13 @@ fn restrict_to_owner(_path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The requests of others that are being performed. `None`: no more are taken.
+/// The number of requests being performed for other processes; `None` once no more are accepted.
 #[derive(Debug)]
 pub struct GuestRequests(Arc<(Mutex<Option<usize>>, Condvar)>);
 
 impl GuestRequests {
-    /// Takes no more, and waits for the end of those that were taken: an owner that goes earlier breaks them off.
+    /// Waits until all accepted requests have ended, and then accepts no more. If the owner ended earlier, it would
+    /// abort them.
     pub fn drain(&self) {
         let (count, left) = &*self.0;
         let mut count = count.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,7 +126,7 @@ impl GuestRequests {
         *count = None;
     }
 
-    /// One more, until it is dropped.
+    /// Counts one more request until the result is dropped; `None` if no more are accepted.
     fn admit(&self) -> Option<GuestRequest> {
         let mut count = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         *count.as_mut()? += 1;
@@ -141,7 +146,7 @@ impl Drop for GuestRequest {
     }
 }
 
-/// Listens, and performs each request in a thread of its own. Gives the socket's name.
+/// Listens on the socket and performs each request on a separate thread. Returns the socket's path.
 pub(crate) fn listen(folder: &Path, handle: Handle, serve: RequestHandler) -> anyhow::Result<(String, GuestRequests)> {
     let path = socket_folder(folder)?;
     let say = |error: io::Error| anyhow!("other commands cannot be taken while this one runs ({error})");
@@ -155,7 +160,7 @@ pub(crate) fn listen(folder: &Path, handle: Handle, serve: RequestHandler) -> an
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let handle = handle.clone();
-            // No more connections are accepted: the asking process finds its connection closed, and then a free
+            // No more requests are accepted. The requesting process finds its connection closed, and then a free
             // workspace.
             let Some(guest) = entrance.admit() else { continue };
             std::thread::spawn(move || {
@@ -170,7 +175,7 @@ pub(crate) fn listen(folder: &Path, handle: Handle, serve: RequestHandler) -> an
     Ok((path.to_string_lossy().into_owned(), guests))
 }
 
-/// What the other process gives as standard input, as it comes.
+/// Standard input of the other process, as it arrives.
 struct GuestInput {
     frames: Receiver<Vec<u8>>,
     rest: io::Cursor<Vec<u8>>,
@@ -191,7 +196,7 @@ impl Read for GuestInput {
     }
 }
 
-/// One end of a stream that reads and writes at once.
+/// One half of a stream that reads and writes concurrently.
 struct StreamEnd(Arc<Stream>);
 
 impl Read for StreamEnd {
@@ -260,25 +265,26 @@ fn serve_request(handle: &Handle, stream: Stream, serve: RequestHandler) -> io::
     write_frame(&mut *to, EXIT_FRAME, &[code])
 }
 
-/// Why the owner did not perform a request.
+/// Why the owner didn't perform a request.
 #[derive(Debug)]
 pub enum SocketError {
-    /// It has not begun: nothing was read of the input, and nothing done.
+    /// The request wasn't started: no input was read, and nothing was done.
     NotStarted(io::Error),
-    /// It ended in the middle: how much of it was done is not known, so it must not be done over.
+    /// The owner ended in the middle. It's unknown how much was done, so the request must not be repeated.
     Interrupted(io::Error),
 }
 
-/// Has the owner of the workspace perform a request, this process's standard input and output standing in.
+/// Sends a request to the owner of the workspace, connected to this process's standard input and output. Returns the
+/// exit code.
 ///
 /// # Errors
-/// When the owner cannot be reached, or ends in the middle of it.
+/// Returns an error if the owner can't be reached, or ends before the request is done.
 pub fn send_request(socket: &str, request: &SocketRequest) -> Result<u8, SocketError> {
     let (from, to) = start_request(socket, request).map_err(SocketError::NotStarted)?;
     relay_output(from, to).map_err(SocketError::Interrupted)
 }
 
-/// Until the owner has taken the request.
+/// Sends a request and waits until the owner has accepted it.
 fn start_request(socket: &str, request: &SocketRequest) -> io::Result<(StreamEnd, StreamEnd)> {
     let name = socket.to_owned().to_fs_name::<GenericFilePath>()?;
     let stream = Arc::new(Stream::connect(name)?);
@@ -297,7 +303,7 @@ fn relay_output(mut from: StreamEnd, mut to: StreamEnd) -> io::Result<u8> {
         loop {
             match input.read(&mut buffer) {
                 Ok(0) | Err(_) => {
-                    // If the owner has gone, its answer breaks off, and that is reported.
+                    // If the owner is gone, reading its answer fails and reports that.
                     let _ = write_frame(&mut to, INPUT_END_FRAME, &[]);
                     return;
                 }

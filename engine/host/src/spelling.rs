@@ -1,5 +1,6 @@
-//! Spelling, by the Hunspell dictionaries that the system has (crate `spellbook`). Loading and suggesting take longer
-//! than a frame and have threads of their own; to look a word up takes microseconds.
+//! Spell checking with the system's Hunspell dictionaries (crate `spellbook`).
+//!
+//! Loading and suggesting take longer than a frame and have separate threads. Looking up a word takes microseconds.
 
 use anyhow::{Context, anyhow};
 use spellbook::Dictionary;
@@ -8,15 +9,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use unicode_script::{Script, UnicodeScript};
 
-/// Maximum size of a dictionary; the largest common ones have a few megabytes.
+/// Maximum size of a dictionary in bytes. The largest common ones have a few megabytes.
 const MAX_DICTIONARY_BYTES: u64 = 64 << 20;
-/// Suggestions for a word.
+/// Maximum number of suggestions for a word.
 const MAX_SUGGESTIONS: usize = 8;
 
-/// A script counts as the dictionary's if one of this many of its words is written in it.
+/// A script counts as the dictionary's if at least one in this many of its words uses it.
 const MAX_WORDS_PER_SCRIPT_WORD: usize = 100;
 
-/// A dictionary, once it is loaded.
+/// A spell checker whose dictionary loads in the background.
 #[derive(Clone)]
 pub struct HunspellChecker {
     loaded: Arc<OnceLock<anyhow::Result<LoadedDictionary>>>,
@@ -25,7 +26,7 @@ pub struct HunspellChecker {
 struct LoadedDictionary {
     name: String,
     words: Dictionary,
-    /// The scripts that its words are written in.
+    /// Scripts of the dictionary's words.
     scripts: HashSet<Script>,
 }
 
@@ -40,27 +41,27 @@ impl HunspellChecker {
         let speller = HunspellChecker { loaded: Arc::default() };
         let loaded = speller.loaded.clone();
         std::thread::spawn(move || {
-            // Each speller loads once.
+            // Each checker loads once.
             let _ = loaded.set(load_dictionary(&folders, &language));
             done();
         });
         speller
     }
 
-    /// Whether the dictionary contains a word, or can't know it, as it's in another script; `None` while it loads, or
-    /// if there's none.
+    /// Returns whether a word is correct, or is in a script that the dictionary doesn't cover; `None` while the
+    /// dictionary loads, or if there's none.
     pub fn check_word(&self, word: &str) -> Option<bool> {
         let dictionary = self.loaded.get()?.as_ref().ok()?;
         let foreign = scripts_of(word).any(|script| !dictionary.scripts.contains(&script));
         Some(foreign || dictionary.words.check(word))
     }
 
-    /// The loaded dictionary's name, or why there is none; `None` while it loads.
+    /// Returns the name of the loaded dictionary, or why there's none; `None` while it loads.
     pub fn dictionary_state(&self) -> Option<Result<&str, &anyhow::Error>> {
         Some(self.loaded.get()?.as_ref().map(|dictionary| dictionary.name.as_str()))
     }
 
-    /// Finds words that may have been meant, in the background; the likeliest come first.
+    /// Finds suggestions for a word in the background, the most likely first.
     pub fn suggest(&self, word: String, done: impl FnOnce(Vec<String>) + Send + 'static) {
         let loaded = self.loaded.clone();
         std::thread::spawn(move || {
@@ -74,7 +75,7 @@ impl HunspellChecker {
     }
 }
 
-/// The language that the system is set to, as dictionaries are named; `en_US` where it does not say.
+/// Returns the system's language in the form of dictionary names, such as `en_US`, which is also the default.
 pub fn system_language() -> String {
     let set =
         ["LC_ALL", "LC_MESSAGES", "LANG"].iter().find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
@@ -93,12 +94,12 @@ fn dictionary_folders() -> Vec<PathBuf> {
     own.into_iter().chain(user).chain(system).collect()
 }
 
-/// The scripts of a text's letters, without those of marks and signs that all scripts share.
+/// Returns the scripts of a text's letters, without marks and signs shared by all scripts.
 fn scripts_of(text: &str) -> impl Iterator<Item = Script> {
     text.chars().map(|letter| letter.script()).filter(|script| !matches!(script, Script::Common | Script::Inherited))
 }
 
-/// The scripts that many lines of a dictionary begin with.
+/// Returns the scripts that many lines of a dictionary start with.
 fn dictionary_scripts(dic: &str) -> HashSet<Script> {
     let (mut counts, mut all) = (HashMap::new(), 0);
     for script in dic.lines().filter_map(|line| scripts_of(line).next()) {
@@ -115,7 +116,7 @@ fn load_dictionary(folders: &[PathBuf], language: &str) -> anyhow::Result<Loaded
     let (aff, dic) = (read(&aff)?, read(&dic)?);
     let encoding = aff_encoding(&aff);
     let text = |bytes: &[u8]| encoding.decode(bytes).0.into_owned();
-    // The library reads UTF-8 alone; what was decoded is that now.
+    // The library reads only UTF-8, and the decoded text is UTF-8 now.
     let aff: String =
         text(&aff).lines().filter(|line| !line.starts_with("SET ")).map(|line| format!("{line}\n")).collect();
     let dic = text(&dic);
@@ -124,7 +125,7 @@ fn load_dictionary(folders: &[PathBuf], language: &str) -> anyhow::Result<Loaded
     Ok(LoadedDictionary { name, words, scripts: dictionary_scripts(&dic) })
 }
 
-/// The dictionary of a language, or of another country's form of it.
+/// Finds the dictionary of a language, or else of the same language in another country.
 fn find_dictionary(folders: &[PathBuf], language: &str) -> Option<(String, PathBuf, PathBuf)> {
     let short = language.split('_').next().unwrap_or(language);
     let mut other = None;
@@ -156,11 +157,11 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
         .with_context(|| format!("the dictionary cannot be read, or is too large: {}", path.display()))
 }
 
-/// What the `SET` line of an .aff file says; Latin 1 where it says nothing (hunspell(5)).
+/// Returns the encoding of the `SET` line in an .aff file; Latin 1 if there's none (hunspell(5)).
 fn aff_encoding(aff: &[u8]) -> &'static encoding_rs::Encoding {
     let set = aff.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"SET "));
     let label = set.map(|label| label.trim_ascii()).unwrap_or(b"ISO8859-1");
-    // microsoft-cp1251 and similar: Hunspell's names that aren't web encodings.
+    // Hunspell has names such as `microsoft-cp1251` that aren't labels of web encodings.
     let label = label.strip_prefix(b"microsoft-").unwrap_or(label);
     encoding_rs::Encoding::for_label(label).unwrap_or(encoding_rs::WINDOWS_1252)
 }

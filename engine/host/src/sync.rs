@@ -1,5 +1,7 @@
-//! Sync: a thread that follows the writer like search does, and communicates with hubs. Durable changes are sent to
-//! others; received ones go to the session as events, and are confirmed once the writer has them on disk.
+//! The sync service: a thread that follows the writer like search does, and communicates with hubs.
+//!
+//! Durable changes are sent to other devices. Received changes go to the session as events, and are confirmed once the
+//! writer has them on disk.
 
 mod blob_io;
 mod blobs;
@@ -34,23 +36,23 @@ use store::{BlobHash, DocId};
 
 /// Minimum interval between two reports of a hub's state to the session.
 const STATUS_REPORT_INTERVAL: Duration = Duration::from_millis(100);
-/// A goodbye may take this long to be on its way.
+/// How long closing waits until departure messages are sent.
 const GOODBYE_TIMEOUT: Duration = Duration::from_millis(300);
-/// An unreachable hub is retried after this delay …
+/// Delay before the first retry of an unreachable hub. It doubles each time.
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(500);
-/// … and then after twice as long each time, but at most this.
+/// Maximum delay between retries of an unreachable hub.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 
-/// Up to this many new documents of a volume are synced one by one; with more, set reconciliation finds those that
-/// differ.
+/// Maximum number of new documents of a volume that are synced one by one. With more, set reconciliation finds those
+/// that differ.
 const MAX_SINGLE_DOCUMENTS: usize = 2_048;
 
 enum SyncTask {
     SetTargets(SyncTargets),
     Retry,
-    /// Chunks, each with its number (0: it is not known); of a snapshot no bytes.
+    /// Written chunks with their numbers (0 if unknown). A snapshot has no bytes.
     Written(Vec<(DocId, Option<Vec<u8>>, i64)>),
-    /// Documents that were deleted for good.
+    /// Permanently deleted documents.
     Forgotten(Vec<DocId>),
     /// The writer, for stored sync state.
     Writer(StoreWriter),
@@ -68,11 +70,11 @@ enum SyncTask {
     /// Attachments and blobs of volumes.
     Files(BTreeMap<DocId, engine::VolumeAttachments>),
     BlobOutcome(blob_io::BlobTaskOutcome),
-    /// The program ends; answered once those who heard us know.
+    /// The program is closing. The sync thread answers once departure messages are sent.
     Close(Sender<()>),
 }
 
-/// The way to the thread.
+/// Sends tasks to the sync thread.
 #[derive(Clone)]
 pub(crate) struct SyncService {
     tasks: Sender<SyncTask>,
@@ -81,7 +83,7 @@ pub(crate) struct SyncService {
 }
 
 impl SyncService {
-    /// `also`: a second reader, for what is exchanged beside documents; `folder`: the workspace's.
+    /// Starts the sync thread. `also` is a second reader for blobs, and `folder` is the workspace's folder.
     pub(crate) fn start(
         reader: Box<dyn DiskReader>,
         also: Box<dyn DiskReader>,
@@ -98,7 +100,7 @@ impl SyncService {
         SyncService { tasks, active }
     }
 
-    /// What is to be synced from now on.
+    /// Sets what to sync with which hubs.
     pub(crate) fn set_targets(&self, wanted: SyncTargets) {
         if self.active.load(Ordering::Acquire) || !wanted.hubs.is_empty() {
             self.active.store(true, Ordering::Release);
@@ -114,7 +116,7 @@ impl SyncService {
         }
     }
 
-    /// A batch is durable.
+    /// Passes on the chunks and deletions of a batch that's durable now.
     pub(crate) fn note_writes(&self, writes: &[RowWrite], numbers: &[i64]) {
         if !self.active.load(Ordering::Acquire) {
             return;
@@ -147,7 +149,7 @@ impl SyncService {
         let _ = self.tasks.send(SyncTask::Retry);
     }
 
-    /// This is to be said of us about a document.
+    /// Sets this device's presence at a document.
     pub(crate) fn set_presence(&self, doc: DocId, state: Option<PresentPerson>, volume: bool) {
         let _ = self.tasks.send(SyncTask::Present { doc, state, volume });
     }
@@ -164,21 +166,21 @@ impl SyncService {
     }
 }
 
-/// A hub as the thread knows it.
+/// The sync thread's state of a hub.
 struct HubLink {
-    /// All documents that are synced with it, and those of each volume.
+    /// All documents synced with the hub. `volumes` has those of each volume.
     docs: Arc<BTreeSet<DocId>>,
     volumes: BTreeMap<DocId, VolumeDocs>,
-    /// The same, for the question whether the hub may see a document.
+    /// The same documents, shared with the policy that decides whether the hub may see a document.
     shown: Arc<Mutex<Arc<BTreeSet<DocId>>>>,
     link: Option<LinkId>,
     state: HubState,
-    /// Documents that differ. The session shares this set until it's replaced.
+    /// Documents that differ from the hub's. The session shares this set until it's replaced.
     unsynced: Arc<BTreeSet<DocId>>,
     failed_tries: u32,
-    /// When to try it again.
+    /// When to connect next.
     due: Option<Instant>,
-    /// Whether there's unreported news.
+    /// Whether there are changes to report to the session.
     has_news: bool,
     log_lines: Vec<String>,
     last_report: Option<Instant>,
@@ -195,7 +197,7 @@ struct SyncThread {
     links: HashMap<LinkId, String>,
     connection_log: ConnectionLog,
     last_link: LinkId,
-    /// Received changes on their way to the disk, known again by their bytes.
+    /// Received changes that are being written to disk, recognized by the hash of their bytes.
     tickets: HashMap<(DocId, BlobHash), DiskTicket>,
     fingerprints: DocumentFingerprints,
     paused: bool,
@@ -205,7 +207,7 @@ struct SyncThread {
 
 impl SyncThread {
     fn new(reader: Box<dyn DiskReader>, inbox: Mailbox, tasks: Sender<SyncTask>, blobs: BlobExchange) -> SyncThread {
-        // A name of this run of the program: a copy of a workspace is another peer.
+        // The id names this run of the program, because a copy of the workspace is a different peer.
         let me = PeerId(format!("tracebook-{:016x}", rand::rng().random::<u64>()));
         let tracebook = Some(wire::EXTENSIONS_VERSION);
         let metadata =
@@ -259,7 +261,7 @@ impl SyncThread {
         }
     }
 
-    /// Returns how long nothing is due; `None` until something arrives.
+    /// Returns the time until the next action is due; `None` if nothing is due before a task arrives.
     fn next(&self) -> Option<Duration> {
         let now = Instant::now();
         let due = self.hubs.values().flat_map(|hub| {
@@ -379,7 +381,7 @@ impl SyncThread {
         }
     }
 
-    /// Syncs with a peer what was not wanted before.
+    /// Starts syncing documents with a peer that weren't shared before.
     fn announce_documents(
         &mut self,
         link: LinkId,
@@ -390,7 +392,7 @@ impl SyncThread {
             match before.get(volume) {
                 Some(known) if known == docs => {}
                 Some(known) if docs.len() <= known.len() + MAX_SINGLE_DOCUMENTS => {
-                    // They were just created here, or announced by another device.
+                    // These documents were just created here, or announced by another device.
                     docs.difference(known).for_each(|doc| self.peers.offer_document(link, *doc));
                 }
                 Some(_) | None => self.peers.follow_volume(link, *volume, docs.clone()),
@@ -413,7 +415,7 @@ impl SyncThread {
         }
     }
 
-    /// Tries hubs whose time has come.
+    /// Dials hubs that are due.
     fn dial_due_hubs(&mut self) {
         let now = Instant::now();
         for (url, hub) in self.hubs.iter_mut().filter(|(url, _)| *url != LAN_HUB_ADDRESS) {
@@ -480,7 +482,7 @@ impl SyncThread {
         }
     }
 
-    /// A connection was lost: it's retried automatically at growing intervals.
+    /// Handles a lost connection, which is retried automatically at growing intervals.
     fn handle_disconnect(&mut self, link: LinkId, why: String) {
         if self.nearby.devices.contains_key(&link) {
             return self.remove_lan_device(link, &why);
@@ -573,7 +575,7 @@ impl SyncThread {
                     }
                     hub.has_news = true;
                     if !ours {
-                        // Neither has it: cells that never ran.
+                        // Neither side has the document. That's the case for the outputs of cells that never ran.
                         self.update_unsynced(link, |behind| _ = behind.remove(&doc));
                     }
                 }
@@ -584,7 +586,7 @@ impl SyncThread {
                 self.peers.on_volume_docs(link, scope, docs);
             }
             PeersOutput::Agreed { link, docs } => {
-                // It may be nearly all there is.
+                // Use a hash set, because nearly all documents may agree.
                 let agreed: HashSet<DocId> = docs.into_iter().collect();
                 let rest = |behind: &BTreeSet<DocId>| -> BTreeSet<DocId> {
                     behind.iter().filter(|doc| !agreed.contains(doc)).copied().collect()
@@ -607,7 +609,7 @@ impl SyncThread {
         }
     }
 
-    /// Says what is due of us, and forgets who has been silent for too long.
+    /// Sends due presence messages, and removes people who have been silent for too long.
     fn presence_step(&mut self) {
         if self.peers.has_listeners() {
             for (doc, words) in self.presence.due_messages() {
@@ -619,7 +621,7 @@ impl SyncThread {
         }
     }
 
-    /// The program ends: others need not wait for our silence.
+    /// Announces that the program is closing, so that others don't have to wait for a timeout.
     fn announce_departure(&mut self, queue: &Receiver<SyncTask>) {
         let words = self.presence.departure_messages();
         let Some(client) = self.client.as_ref().filter(|_| !words.is_empty() && self.peers.has_listeners()) else {

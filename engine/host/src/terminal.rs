@@ -1,14 +1,14 @@
-//! The terminal in which a command was given.
+//! The terminal in which a command runs.
 
 use std::io::IsTerminal;
 use std::process::{Command, Stdio};
 
-/// Whether standard input is a terminal with a user.
+/// Returns whether standard input is a terminal.
 pub fn is_terminal() -> bool {
     std::io::stdin().is_terminal()
 }
 
-/// Reads hidden input: the terminal doesn't echo it.
+/// Runs `read` while the terminal doesn't echo input.
 pub fn read_without_echo<R>(read: impl FnOnce() -> R) -> R {
     let hides = cfg!(unix) && std::io::stdin().is_terminal() && set_echo("-echo");
     let result = read();
@@ -19,7 +19,7 @@ pub fn read_without_echo<R>(read: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Sends a word to the terminal's settings; returns whether it succeeded.
+/// Passes an argument to `stty` and returns whether it succeeded.
 fn set_echo(word: &str) -> bool {
     let mut stty = Command::new("stty");
     stty.arg(word).stdin(Stdio::inherit()).stdout(Stdio::null()).stderr(Stdio::null());

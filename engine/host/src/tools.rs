@@ -1,5 +1,5 @@
-//! Performs the jobs of tools: each on a thread of its own, several at once, bounded in time and size, ended within a
-//! second when it is cancelled. It decides nothing: what may be done was decided before.
+//! Runs tool jobs: each on a thread of its own, several at once, limited in time and size, and canceled within a
+//! second. This module doesn't decide what may be done; that was decided before.
 
 mod changes;
 mod fetch;
@@ -25,16 +25,16 @@ use std::time::Duration;
 use store::disk::BlobStore;
 use truncate::truncate_output;
 
-/// Jobs at once; others wait for their turn.
+/// Maximum number of simultaneous jobs; others wait for a free slot.
 pub const MAX_RUNNING_TOOL_JOBS: usize = 16;
-/// No job is given more seconds, whatever it asks for.
+/// Maximum duration of a job in seconds, whatever it requests.
 pub const MAX_JOB_SECS: u64 = 3_600;
-/// How soon a cancel is seen.
+/// Interval for checking whether a job was canceled.
 const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Bytes of each passage that was found.
+/// Maximum bytes shown of each passage found.
 const MAX_PASSAGE_BYTES: usize = 600;
 
-/// The user's own tool chains: folders below the home that hold programs and no secrets.
+/// Returns the user's own toolchains: folders below the home folder that contain programs and no secrets.
 fn tool_chains(home: &Path) -> Vec<PathBuf> {
     let known =
         [".cargo/bin", ".rustup", ".local/bin", ".pyenv", ".nvm/versions", ".volta", ".asdf", ".deno/bin", "go/bin"];
@@ -42,27 +42,27 @@ fn tool_chains(home: &Path) -> Vec<PathBuf> {
     folders.filter_map(|folder| folder.canonicalize().ok()).filter(|folder| folder.starts_with(home)).collect()
 }
 
-/// What tools work with.
+/// Environment that tools work with.
 #[derive(Clone)]
 pub struct ToolWorkspace {
-    /// The program, which is also the sandbox and the kernel.
+    /// Path of the program, which is also the sandbox and the kernel.
     pub program: PathBuf,
-    /// Folders that sandboxed programs may read, beyond the system's own: a user's tool chains.
+    /// Folders that sandboxed programs may read besides the system's own: the user's toolchains.
     pub readable: Vec<PathBuf>,
     /// Service that searches passages.
     pub search: Option<SearchService>,
-    /// What tools of MCP servers are called by.
+    /// MCP servers whose tools can be called.
     pub servers: Option<::mcp::McpServerPool>,
-    /// The user's home: what is hidden in it stays shut.
+    /// The user's home folder, whose hidden files are off limits.
     pub home: Option<PathBuf>,
-    /// No tool reaches into it.
+    /// The workspace's folder, which tools can't access.
     workspace: PathBuf,
-    /// Its blobs take the results.
+    /// Blob store for results.
     blobs: BlobStore,
 }
 
 impl ToolWorkspace {
-    /// Tools of this workspace; `program` is Tracebook itself.
+    /// Creates the tools' environment for this workspace; `program` is Tracebook itself.
     pub fn new(program: PathBuf, workspace: &Path) -> ToolWorkspace {
         let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
         let blobs = BlobStore::new(&workspace);
@@ -72,7 +72,7 @@ impl ToolWorkspace {
     }
 }
 
-/// Whether a job is to end.
+/// Flag that tells a job to stop.
 #[derive(Clone, Default)]
 struct StopSignal(Arc<AtomicBool>);
 
@@ -92,11 +92,11 @@ const CANCELLED_MESSAGE: &str = "cancelled";
 #[derive(Default)]
 struct ToolJobs {
     running: Mutex<HashMap<u64, StopSignal>>,
-    /// Jobs that have their turn.
+    /// Number of jobs that have a slot.
     busy: Mutex<usize>,
 }
 
-/// Runs jobs. Dropping it ends all running ones.
+/// Runs tool jobs. Dropping it cancels all running ones.
 pub struct ToolRunner {
     place: Arc<ToolWorkspace>,
     jobs: Arc<ToolJobs>,
@@ -110,13 +110,13 @@ impl Drop for ToolRunner {
 }
 
 impl ToolRunner {
-    /// Nothing is started before the first job.
+    /// Creates a runner; nothing is started before the first job.
     pub fn new(place: ToolWorkspace) -> ToolRunner {
         ToolRunner { place: Arc::new(place), jobs: Arc::default(), confined: OnceLock::new() }
     }
 
-    /// Starts a job under an id that no other one has now. `on_done` is called once, on another thread, whatever
-    /// happens.
+    /// Starts a job under an id that no other running job has. `on_done` is called exactly once, on another thread,
+    /// whatever happens.
     pub fn start(&self, id: u64, job: ToolJob, on_done: impl FnOnce(ToolOutcome) + Send + 'static) {
         let stop = StopSignal::default();
         if let Some(before) = self.running_jobs().insert(id, stop.clone()) {
@@ -160,10 +160,11 @@ impl ToolRunner {
         self.running_jobs().len()
     }
 
-    /// Whether shell and Python run behind walls here. It takes some milliseconds until that is known, and then none.
+    /// Checks that shell and Python can be sandboxed here. The first successful check takes some milliseconds, later
+    /// ones none.
     ///
     /// # Errors
-    /// A sentence that says what this machine does not have: such jobs are refused then.
+    /// Returns a message that says what this machine lacks; such jobs are then refused.
     pub fn check_confinement(&self) -> anyhow::Result<()> {
         let look = || {
             let tried = shell::probe_sandbox(&self.place)?;
@@ -171,7 +172,7 @@ impl ToolRunner {
         };
         if self.confined.get().is_none() {
             look()?; // a machine that is too busy now may not be so later: only what works is remembered
-            // Another thread that was first found the same.
+            // Another thread may have finished the same check first.
             let _ = self.confined.set(());
         }
         Ok(())
@@ -182,7 +183,7 @@ impl ToolRunner {
     }
 }
 
-/// Given back when it is dropped.
+/// A job's slot, which is freed on drop.
 struct ToolSlot<'a>(&'a ToolJobs);
 
 impl Drop for ToolSlot<'_> {
@@ -225,7 +226,7 @@ fn run_job(place: &Arc<ToolWorkspace>, job: &ToolJob, stop: &StopSignal) -> anyh
             run_detached(place, stop, move |place| search_notes(place, query, limit))
         }
         ToolJob::Git { root, what } => {
-            // A commit that has begun is not left halfway; to look is.
+            // A commit that has begun isn't abandoned halfway; read-only operations can be.
             let (root, what) = (root.clone(), what.clone());
             match &what {
                 agent::tool_job::GitJob::Commit { .. } => git::run(place, &root, &what),
@@ -242,7 +243,8 @@ fn run_job(place: &Arc<ToolWorkspace>, job: &ToolJob, stop: &StopSignal) -> anyh
     }
 }
 
-/// Runs uninterruptible work on a thread of its own, which is abandoned when nobody waits for it: it changes nothing.
+/// Runs work that can't be interrupted on a thread of its own. The thread is abandoned on cancel, because it changes
+/// nothing.
 fn run_detached(
     place: &Arc<ToolWorkspace>,
     stop: &StopSignal,

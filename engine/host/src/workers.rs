@@ -1,4 +1,4 @@
-//! Two threads that do what takes longer than a frame: reading notes, loading documents, reading and writing files.
+//! Two threads for work that takes longer than a frame: reading notes, loading documents, reading and writing files.
 
 use crate::fs::atomic_write::{self, ReplaceOutcome};
 use crate::fs::bulk_create;
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use store::disk::{DiskError, DiskReader};
 use store::{ActorId, BlobHash, DocId};
 
-/// A note's file that is to be written.
+/// A write of a note's file.
 struct ToWrite {
     note: DocId,
     file: ConfinedPath,
@@ -25,19 +25,19 @@ struct ToWrite {
     text: Arc<str>,
 }
 
-/// New files, which one worker makes while the others put more behind them: the more there are, the more of them wait
-/// for the disk together.
+/// New files to create. One worker creates them while other workers queue more, so a disk sync covers many files at
+/// once.
 #[derive(Default)]
 struct FileCreation {
     waiting: Vec<ToWrite>,
-    /// Whether a thread is creating files, and takes waiting ones afterwards.
+    /// Whether a thread is creating files. It takes the waiting ones afterwards.
     busy: bool,
 }
 
 /// Maximum number of jobs examined before a waiting file is written.
 const MAX_BATCHED_JOBS: usize = 256;
 
-/// The way to the workers.
+/// Sends jobs to the disk workers.
 #[derive(Clone)]
 pub(crate) struct DiskWorkers {
     jobs: Sender<DiskJob>,
@@ -63,7 +63,7 @@ impl DiskWorkers {
 /// Lowers the priority of this thread and of those it starts, below typing and drawing. Ignored if the system doesn't
 /// permit it.
 pub(crate) fn lower_thread_priority() {
-    // On Linux a priority belongs to a thread; elsewhere it would slow down the whole program.
+    // On Linux the priority is per thread; elsewhere this would slow down the whole program.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(None, 10);
 }
@@ -71,11 +71,11 @@ pub(crate) fn lower_thread_priority() {
 /// Runs bulk work that nobody waits for on a low-priority thread.
 ///
 /// # Panics
-/// If the work does.
+/// Panics if the work does.
 pub(crate) fn run_at_low_priority<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let done = std::thread::scope(|threads| {
         let thread = threads.spawn(|| {
-            // Without the lower priority it is only less polite.
+            // If this fails, the work merely competes with other threads.
             #[cfg(target_os = "linux")]
             let _ = rustix::process::setpriority_process(None, 19);
             work()
@@ -105,8 +105,8 @@ fn run_worker(
                 job => perform_job(reader, inbox, actor, making, job),
             }
             taken += 1;
-            // Files wait for jobs that are queued already: more files may be among them, and the disk is synced once
-            // for all.
+            // First handle the jobs that are already queued: more files may be among them, and the disk is then synced
+            // only once.
             let further = !files.is_empty() && taken < MAX_BATCHED_JOBS;
             next = if further { queue.try_lock().ok().and_then(|queue| queue.try_recv().ok()) } else { None };
         }
@@ -117,7 +117,7 @@ fn run_worker(
 fn perform_job(reader: &dyn DiskReader, inbox: &Mailbox, actor: &ActorId, making: &Mutex<FileCreation>, job: DiskJob) {
     match job {
         DiskJob::Volume { volume } => {
-            // The files first: they can be shown, and the document takes longer.
+            // Load the files first, because they can be shown, and the document takes longer.
             loader::load_volume_files(reader, volume, |event| inbox.send_event(event));
             inbox.send_event(loader::load_volume_doc(reader, volume, actor));
         }
@@ -190,7 +190,7 @@ fn read_file_text(file: &ConfinedPath) -> anyhow::Result<Option<FileText>> {
     }
 }
 
-/// Writes notes' files; new ones together, now or by a thread that's creating some already.
+/// Writes notes' files. New files are created together, now or by a thread that's already creating some.
 fn write_files(files: Vec<ToWrite>, making: &Mutex<FileCreation>, tell: impl Fn(Event)) {
     let mut new = Vec::new();
     for one in files {
@@ -224,7 +224,7 @@ fn write_files(files: Vec<ToWrite>, making: &Mutex<FileCreation>, tell: impl Fn(
     }
 }
 
-/// Makes files that do not exist yet, each in its folder, which is held open until all are made.
+/// Creates missing files. Each file's folder stays open until all are created.
 fn create_missing_files(new: &[ToWrite], tell: &impl Fn(Event)) {
     let mut folders: BTreeMap<(&Path, String), ConfinedFolder> = BTreeMap::new();
     let mut places: Vec<(&ToWrite, PathBuf)> = Vec::new();
@@ -250,7 +250,7 @@ fn create_missing_files(new: &[ToWrite], tell: &impl Fn(Event)) {
     }
 }
 
-/// A file's folder cannot be opened or made.
+/// Returns the event for a file whose folder can't be opened or created.
 fn folder_error_event(one: &ToWrite, refused: &OpenRefusal) -> Event {
     Event::FileFailed { note: one.note, why: format!("it cannot be written ({refused}): {}", one.file.display()) }
 }

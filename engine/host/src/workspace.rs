@@ -1,4 +1,4 @@
-//! Opening a workspace: one process owns it at a time; others talk to that one.
+//! Opens workspaces. One process owns a workspace at a time; other processes send commands to it.
 
 use crate::driver::Driver;
 use crate::error::OpenError;
@@ -10,12 +10,12 @@ use rand::SeedableRng;
 use std::path::{Path, PathBuf};
 use store::disk::{DiskError, SqliteDisk};
 
-/// How to open a workspace.
+/// Options for opening a workspace.
 #[derive(Clone, Debug)]
 pub struct WorkspaceOptions {
-    /// The program that is started as `PROGRAM kernel` to run cells.
+    /// Path of the program that's started as `PROGRAM kernel` to run cells.
     pub program: PathBuf,
-    /// Make the workspace if there is none.
+    /// Whether to create the workspace if there's none.
     pub create: bool,
 }
 
@@ -30,12 +30,12 @@ pub fn default_folder() -> Option<PathBuf> {
     Some(data.or_else(windows).or_else(home)?.join("tracebook"))
 }
 
-/// Whether there is a workspace in this folder.
+/// Returns whether this folder contains a workspace.
 pub fn workspace_exists(folder: &Path) -> bool {
     folder.join(store::disk::DATABASE_FILE).exists() || folder.join(store::disk::MARKER_FILE).exists()
 }
 
-/// Notes are private: no other user may read a new workspace.
+/// Makes a new workspace's folder inaccessible to other users, because notes are private.
 #[cfg(unix)]
 fn create_private_folder(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
@@ -47,10 +47,10 @@ fn create_private_folder(_folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Opens a workspace and everything that works for it.
+/// Opens a workspace and starts everything that works for it.
 ///
 /// # Errors
-/// [`OpenError`].
+/// Returns an [`OpenError`] if there's no workspace, another process owns it, or it can't be read.
 pub fn open_workspace(folder: &Path, options: WorkspaceOptions) -> Result<Driver, OpenError> {
     if !options.create && !workspace_exists(folder) {
         return Err(OpenError::Disk(DiskError::Missing { path: folder.to_owned() }));
@@ -73,7 +73,7 @@ pub fn open_workspace(folder: &Path, options: WorkspaceOptions) -> Result<Driver
     Ok(Driver::start(Box::new(disk), folder, options.program, started, Some(owned))?)
 }
 
-/// Reads what the session needs to begin, and of the configuration where memory is kept.
+/// Reads what the session needs to start, and from the configuration the location of memory.
 fn load_start(disk: &mut SqliteDisk, folder: &Path) -> Result<engine::event::WorkspaceStart, OpenError> {
     let mut started = loader::load_workspace_start(disk, folder, &mut rand::rngs::StdRng::from_os_rng())?;
     started.memory_place =
@@ -81,10 +81,10 @@ fn load_start(disk: &mut SqliteDisk, folder: &Path) -> Result<engine::event::Wor
     Ok(started)
 }
 
-/// Bytes without which nothing is written that only helps to be fast: room for a few pages of the database and its log.
+/// Minimum free space in bytes for optional writes: a few pages of the database and its log.
 const MIN_FREE_BYTES: u64 = 512 << 10;
 
-/// Why nothing can be written into a folder, as far as that is known without trying.
+/// Returns why nothing can be written to a folder, if that's known without trying.
 #[cfg(unix)]
 fn missing_space_error(folder: &Path) -> Option<DiskError> {
     let found = rustix::fs::statvfs(folder).ok()?;
@@ -100,11 +100,12 @@ fn missing_space_error(_folder: &Path) -> Option<DiskError> {
     None
 }
 
-/// Opens a workspace for a read-only command. If nothing can be written, it uses a copy in memory and writes nothing:
-/// [`Driver::read_only_reason`] says why.
+/// Opens a workspace for a read-only command.
+///
+/// If nothing can be written, it uses a copy in memory and writes nothing. [`Driver::read_only_reason`] then says why.
 ///
 /// # Errors
-/// [`OpenError`], as for [`open_workspace`].
+/// Returns an [`OpenError`] as [`open_workspace`] does.
 pub fn open_workspace_read_only(folder: &Path, options: WorkspaceOptions) -> Result<Driver, OpenError> {
     if options.create || !workspace_exists(folder) {
         return open_workspace(folder, options);
@@ -127,10 +128,10 @@ pub fn open_workspace_read_only(folder: &Path, options: WorkspaceOptions) -> Res
 }
 
 impl Driver {
-    /// Lets other processes of the same user talk to this one. Gives those that do.
+    /// Accepts commands from the same user's other processes. Returns the counter of their running requests.
     ///
     /// # Errors
-    /// A sentence: the socket could not be made. The workspace works without.
+    /// Returns an error if the socket can't be created. The workspace works without it.
     pub fn serve_requests(&self, serve: socket::RequestHandler) -> anyhow::Result<socket::GuestRequests> {
         let Some(owned) = self.workspace_lock() else { bail!("the workspace is not owned") };
         let (name, guests) = socket::listen(owned.folder(), self.handle(), serve)?;

@@ -1,4 +1,4 @@
-//! The one writer: takes batches in order, commits all that wait as one group, and says what is durable.
+//! The only writer of the database: commits queued batches in order, as one group, and reports which are durable.
 
 use crate::mailbox::{DiskJob, Mailbox, StoreWriter, WriterTask};
 use crate::search::SearchService;
@@ -13,9 +13,9 @@ use std::time::Duration;
 use store::DocId;
 use store::disk::{Disk, DiskError, RowWrite};
 
-/// Writes of a group are committed together up to this many bytes of content.
+/// Maximum size of a group in bytes of content.
 const MAX_GROUP_BYTES: usize = 16 << 20;
-/// Pause after a refusal before the next try.
+/// Delay before retrying a failed commit.
 const WRITE_RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// Housekeeping starts after this much idle time.
 const HOUSEKEEPING_IDLE_DELAY: Duration = Duration::from_millis(1_500);
@@ -34,18 +34,18 @@ impl StoreWriter {
     }
 }
 
-/// The writer's own thread.
+/// The state of the writer's thread.
 struct WriterThread<'a> {
     disk: Box<dyn Disk>,
     workers: &'a DiskWorkers,
     queue: &'a Receiver<WriterTask>,
     inbox: &'a Mailbox,
-    /// Gets notified of durable batches.
+    /// Search and sync are notified of durable batches.
     search: Option<SearchService>,
     sync: Option<SyncService>,
-    /// What has come and is not done, in its order.
+    /// Queued tasks, in order of arrival.
     waiting: VecDeque<WriterTask>,
-    /// How long to keep retrying once the program is ending.
+    /// Remaining time for retries once the program is closing.
     close_timeout: Option<Duration>,
 }
 
@@ -91,17 +91,17 @@ fn run(
             WriterTask::RunAfter(job) => workers.send(*job),
             WriterTask::AppendBestEffort { writes } => _ = writer.disk.commit(&writes),
             WriterTask::Blob { bytes, answer } => {
-                // Here and below: the receiver may be gone, and then nobody needs this.
+                // Here and below: if the receiver is gone, nobody needs the result.
                 let _ = answer.send(writer.disk.put_blob(&bytes).map_err(Into::into));
             }
-            // `enqueue` keeps none of these back.
+            // `enqueue` handles close requests itself and never queues them.
             WriterTask::Close { patience } => writer.close_timeout = Some(patience),
         }
     }
 }
 
 impl WriterThread<'_> {
-    /// Queues a task. A request to end takes effect at once: it sets how long to keep retrying.
+    /// Queues a task. A close request takes effect at once: it sets how long to keep retrying.
     fn enqueue(&mut self, work: WriterTask) {
         match work {
             WriterTask::Close { patience } => self.close_timeout = Some(patience),
@@ -112,9 +112,12 @@ impl WriterThread<'_> {
         }
     }
 
-    /// Commits a batch and the batches queued right after it as one group, and retries until it's done. Nothing is
-    /// dropped, unless the program is ending and the time is up. Returns the tasks between them: everything before each
-    /// is on disk now, and so is what followed it, which might as well have happened before a worker gets to it.
+    /// Commits a batch and the batches queued right after it as one group, and retries until it succeeds.
+    ///
+    /// Nothing is dropped, unless the program is closing and the time has run out.
+    ///
+    /// Returns the jobs queued between those batches. Everything sent before each job is on disk now, and so are later
+    /// batches of the group. That's harmless, because a worker might have started the job only after those.
     fn commit_group(&mut self, batch: BatchNumber, writes: Vec<RowWrite>) -> anyhow::Result<Vec<DiskJob>> {
         let mut ends = vec![(batch, writes.len())];
         let mut group = writes;
@@ -142,7 +145,7 @@ impl WriterThread<'_> {
                     numbers = given;
                     break;
                 }
-                // Reading waits for nothing but what concerns it.
+                // Jobs wait only for writes to the documents that they read.
                 Err(_) if self.send_unrelated_jobs(&group, &mut jobs) => {}
                 Err(error @ DiskError::Refused { .. }) => {
                     self.commit_one_by_one(&group, &ends, &error);
@@ -175,7 +178,9 @@ impl WriterThread<'_> {
         Ok(jobs)
     }
 
-    /// Has jobs done that read what no waiting write is about, while the disk refuses. Gives whether there was one.
+    /// While the disk rejects writes, sends jobs to the workers that read no document with pending writes.
+    ///
+    /// Returns whether there was one.
     fn send_unrelated_jobs(&mut self, group: &[RowWrite], jobs: &mut Vec<DiskJob>) -> bool {
         let mut concerned: BTreeSet<DocId> = group.iter().filter_map(written_document).collect();
         let before = jobs.len() + self.waiting.len();
@@ -201,7 +206,7 @@ impl WriterThread<'_> {
         jobs.len() + self.waiting.len() < before
     }
 
-    /// Waits before the next attempt. Meanwhile only blobs and the end of the program are handled.
+    /// Waits before the next attempt. Meanwhile it answers only blob requests and close requests.
     fn wait_before_retry(&mut self, pause: Duration, why: &str) -> anyhow::Result<()> {
         match &mut self.close_timeout {
             Some(left) if *left < pause => bail!("{why}"),
@@ -221,7 +226,9 @@ impl WriterThread<'_> {
         Ok(())
     }
 
-    /// A rule was broken, and will be at every further try: all else of the group is written, and it is said.
+    /// Commits a refused group batch by batch and then row by row, and reports how many rows failed.
+    ///
+    /// The refusal is an error in the data, which would also fail in every retry.
     fn commit_one_by_one(&mut self, group: &[RowWrite], ends: &[(BatchNumber, usize)], error: &DiskError) {
         let mut start = 0;
         let mut refused = 0;
@@ -237,7 +244,7 @@ impl WriterThread<'_> {
     }
 }
 
-/// The document that a write is about.
+/// Returns the document that a write concerns; `None` if it concerns none.
 fn written_document(write: &RowWrite) -> Option<DocId> {
     match write {
         RowWrite::Journal { note, .. }
@@ -257,7 +264,7 @@ fn written_document(write: &RowWrite) -> Option<DocId> {
     }
 }
 
-/// The documents that a job reads, where it reads no more.
+/// Returns the documents that a job reads; `None` if it reads anything else.
 fn documents_read_by(job: &DiskJob) -> Option<Vec<DocId>> {
     match job {
         DiskJob::ReadNote { note, .. } => Some(vec![*note]),
@@ -330,7 +337,7 @@ mod tests {
     }
 
     impl Scene {
-        /// Returns what was reported until the writer's end: durable batches and disk troubles.
+        /// Returns the reports until the writer ended: durable batches, number of disk errors, and the writer's result.
         fn told(self) -> (Vec<BatchNumber>, usize, anyhow::Result<()>) {
             let ended = self.thread.join().expect("no panic");
             drop(self.writer);
@@ -359,7 +366,7 @@ mod tests {
         assert_eq!(disk.journal_records(NOTE).expect("read").len(), 5);
     }
 
-    /// A disk whose first commit waits, and that counts them.
+    /// A disk whose first commit blocks, and which counts commits.
     struct Slow {
         disk: MemoryDisk,
         gate: Option<Receiver<()>>,
@@ -413,7 +420,7 @@ mod tests {
         }
         writer.send(WriterTask::Close { patience: Duration::ZERO });
         thread.join().expect("no panic").expect("saved");
-        // The first may have begun before the others came.
+        // The first commit may have started before the other batches arrived.
         assert!(commits.load(Ordering::SeqCst) <= 2, "{} commits", commits.load(Ordering::SeqCst));
     }
 
@@ -444,7 +451,7 @@ mod tests {
     #[test]
     fn patience_ends_also_for_what_came_while_the_disk_refused() {
         let scene = scene();
-        // Room for one record, but not for the others: the first try fails, then one at a time.
+        // There's space for one record only. The first commit fails, and then records are committed one at a time.
         scene.disk.fail_next_commits(1, CommitFault::Full);
         scene.disk.set_size_limit(Some(150));
         scene.writer.send(append(1));

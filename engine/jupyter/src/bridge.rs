@@ -1,8 +1,9 @@
-//! The bridge to a Jupyter kernel: a process of this program that speaks the embedded kernel's protocol (JSON lines
-//! over standard input and output) to the host, and Jupyter's (ZMQ) to a kernel that it starts.
+//! Bridges a Jupyter kernel to the host. The bridge is a process of this program that speaks the embedded kernel's
+//! protocol (JSON lines over standard input and output) to the host, and Jupyter's (ZMQ) to a kernel that it starts.
 //!
-//! It knows no notes. It decides the order only: a reply follows all output of its request, as the host expects. The
-//! kernel is the user's own: nothing is taken from it. When it ends, or the host goes, both processes end.
+//! It knows nothing about notes. It only enforces the order: a reply follows all output of its request, as the host
+//! expects. The kernel is the user's own program, so it isn't restricted. When the kernel ends or the host disconnects,
+//! both processes end.
 
 use crate::kernel_json::{ConnectionFolder, JupyterKernel, KernelStartError};
 use jupyter_protocol::{
@@ -20,15 +21,15 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep};
 
-/// A kernel that has not answered for so long is not going to.
+/// Time after which a kernel that hasn't answered counts as failed.
 const KERNEL_CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
-/// Between two tries to reach it.
+/// Delay between two attempts to connect to the kernel.
 const CONNECT_RETRY_INTERVAL: Duration = Duration::from_millis(20);
-/// How long a kernel that was asked to end may take.
+/// Time a kernel gets to stop after a shutdown request.
 const KERNEL_STOP_TIMEOUT: Duration = Duration::from_secs(1);
-/// A longer request is not read.
+/// Maximum length of a request line from the host; a longer one ends the connection.
 const MAX_BRIDGE_REQUEST_BYTES: u64 = 64 << 20;
-/// Id of our own requests, which aren't reported.
+/// Message ID of the bridge's own requests, which aren't reported to the host.
 const BRIDGE_MESSAGE_ID: &str = "tracebook-own";
 
 /// Why the bridge ended.
@@ -58,11 +59,11 @@ enum BridgeError {
 
 /// An event that the bridge waits for.
 enum BridgeEvent {
-    /// The host sent a request.
+    /// The host sent this request.
     Asked(Value),
-    /// The host is gone.
+    /// The host has disconnected.
     Gone,
-    /// The kernel said this on the channel where it answers, or on one of the others.
+    /// The kernel sent this message: `Answered` on the shell channel, `Said` on any other.
     Answered(JupyterMessage),
     Said(JupyterMessage),
     /// The kernel's process has ended, with this status.
@@ -94,7 +95,7 @@ fn start_bridge(path: &Path, allowed: Option<&str>) -> Result<(), BridgeError> {
 }
 
 async fn serve_kernel(spec: JupyterKernel, room: ConnectionFolder) -> Result<(), BridgeError> {
-    // An interrupt goes to the kernel and all that it started, and so to this process, which passes it over.
+    // An interrupt goes to the kernel's whole process group. This process belongs to it and must ignore the signal.
     #[cfg(unix)]
     let _ours = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
     let (happens, mut happened) = unbounded_channel();
@@ -108,13 +109,13 @@ async fn serve_kernel(spec: JupyterKernel, room: ConnectionFolder) -> Result<(),
         let status = tokio::select! {
             status = child.wait() => status,
             _ = stopped => {
-                // Gone already, or going now.
+                // Fails only if the process has ended already.
                 let _ = child.kill().await;
                 child.wait().await
             }
         };
         let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-        // Here and below: the receiver may be gone, and then nobody needs this.
+        // Here and below, the receiver may be closed. Then the event isn't needed.
         let _ = end.send(BridgeEvent::Ended(how));
     });
     let connected = connect(&room, &happens);
@@ -130,7 +131,8 @@ async fn serve_kernel(spec: JupyterKernel, room: ConnectionFolder) -> Result<(),
     drop(room); // whoever else had the file could run code as the user
     if let Some(code) = bridge.spec.startup_code() {
         let quiet = ExecuteRequest { silent: true, store_history: false, ..ExecuteRequest::new(code.to_owned()) };
-        // As an expression: IPython doesn't look for its own syntax there, which takes longer than the setup itself.
+        // Sent as an expression, because IPython doesn't parse its own syntax there. That would take longer than the
+        // setup.
         let setup = bridge.spec.display_setup().map(|setup| HashMap::from([(SETUP_EXPRESSION.to_owned(), setup)]));
         let request = ExecuteRequest { user_expressions: setup, ..quiet };
         bridge.send_shell(JupyterMessage::new(request, None), BRIDGE_MESSAGE_ID).await?;
@@ -144,7 +146,7 @@ async fn serve_kernel(spec: JupyterKernel, room: ConnectionFolder) -> Result<(),
     result
 }
 
-/// Reads what the host asks, until it is gone.
+/// Reads the host's requests until it disconnects.
 fn read_host_requests(happens: &UnboundedSender<BridgeEvent>) {
     let mut input = std::io::stdin().lock();
     let mut line = Vec::new();
@@ -164,7 +166,7 @@ fn read_host_requests(happens: &UnboundedSender<BridgeEvent>) {
     let _ = happens.send(BridgeEvent::Gone);
 }
 
-/// The channels on which something is sent to the kernel.
+/// Send halves of the channels to the kernel.
 struct KernelChannels {
     shell: zmq::DealerSendConnection,
     control: zmq::DealerSendConnection,
@@ -185,7 +187,7 @@ async fn connect(
     let (control, mut replies) = retry_connect(|| zmq::create_client_control_connection(info, session)).await?.split();
     let stdin = || zmq::create_client_stdin_connection_with_identity(info, session, identity.clone());
     let (stdin, mut questions) = retry_connect(stdin).await?.split();
-    // A message that cannot be read is passed over; that the kernel is gone is seen by its process.
+    // Unreadable messages are skipped. The end of the kernel is detected by its process, not here.
     macro_rules! tell {
         ($from:ident, $kind:path) => {
             let to = happens.clone();
@@ -211,7 +213,7 @@ async fn connect(
     Ok(KernelChannels { shell, control, stdin })
 }
 
-/// Tries until it works: a kernel listens some time after its process has begun.
+/// Retries `attempt` until it succeeds or times out: a kernel starts to listen some time after its process starts.
 async fn retry_connect<T, F: Future<Output = zmq::Result<T>>>(
     mut attempt: impl FnMut() -> F,
 ) -> Result<T, BridgeError> {
@@ -229,7 +231,7 @@ async fn retry_connect<T, F: Future<Output = zmq::Result<T>>>(
     }
 }
 
-/// Progress of a request: the reply waits for the end of its output.
+/// Progress of a request. The reply is held back until all output has arrived.
 #[derive(Default)]
 struct PendingExecution {
     reply: Option<JupyterMessage>,
@@ -239,17 +241,19 @@ struct PendingExecution {
 struct KernelBridge {
     spec: JupyterKernel,
     pid: Option<u32>,
-    /// Running cells by the id of their request.
+    /// Running cells by the ID of their request.
     requests: HashMap<String, PendingExecution>,
-    /// What the running cell has asked the user: its request, the question, and whether the answer is not to be seen.
+    /// The running cell's open question to the user: the ID of its request, the prompt, and whether the answer is
+    /// hidden.
     pending_input: Option<(String, InputRequest)>,
-    /// Requests for the variables.
+    /// Pending queries for variables, by the ID of their request.
     variable_queries: Vec<(String, VariableQuery)>,
     channels: Option<KernelChannels>,
 }
 
 impl KernelBridge {
-    /// Waits until the kernel answers and is heard on the channel of outputs. Gives what was asked meanwhile.
+    /// Waits until the kernel answers and its IOPub channel delivers messages. Returns the requests that arrived
+    /// meanwhile.
     async fn wait_until_ready(
         &mut self,
         connected: impl Future<Output = Result<KernelChannels, BridgeError>>,
@@ -298,7 +302,7 @@ impl KernelBridge {
         }
     }
 
-    /// Forwards messages of both sides until one of them ends. An error says why the kernel did.
+    /// Forwards messages in both directions until one side ends. An error says why the kernel ended.
     async fn forward_messages(&mut self, happened: &mut UnboundedReceiver<BridgeEvent>) -> Result<(), BridgeError> {
         loop {
             match happened.recv().await {
@@ -308,7 +312,7 @@ impl KernelBridge {
                 Some(BridgeEvent::Asked(request)) => self.handle_host_request(request).await?,
                 Some(BridgeEvent::Gone) | None => return Ok(()),
                 Some(BridgeEvent::Ended(how)) => {
-                    // A moment for what it said last.
+                    // Wait briefly for the kernel's last messages.
                     self.channels = None;
                     while let Ok(Some(last)) = tokio::time::timeout(CONNECT_RETRY_INTERVAL, happened.recv()).await {
                         self.forward_event(last);
@@ -324,19 +328,19 @@ impl KernelBridge {
         BridgeError::Ended { title: self.spec.title.clone(), how }
     }
 
-    /// Asks the kernel to end, and waits a moment for it.
+    /// Asks the kernel to shut down, and waits up to [`KERNEL_STOP_TIMEOUT`] for its end.
     async fn shut_down_kernel(&mut self, happened: &mut UnboundedReceiver<BridgeEvent>) {
         if let Some(channels) = &mut self.channels {
             let request = JupyterMessage::new(ShutdownRequest { restart: false }, None);
-            // One that does not hear is ended.
+            // A kernel that doesn't receive the request is killed.
             let _ = tokio::time::timeout(KERNEL_STOP_TIMEOUT, channels.control.send(request)).await;
             let ended = async { while !matches!(happened.recv().await, Some(BridgeEvent::Ended(_)) | None) {} };
-            // One that does not end in time is killed with the bridge.
+            // A kernel that doesn't end in time is killed with the bridge.
             let _ = tokio::time::timeout(KERNEL_STOP_TIMEOUT, ended).await;
         }
     }
 
-    /// A request of the host.
+    /// Translates a request of the host and sends it to the kernel.
     async fn handle_host_request(&mut self, mut request: Value) -> Result<(), BridgeError> {
         let id = request["header"]["msg_id"].as_str().unwrap_or_default().to_owned();
         let content = request["content"].take();
@@ -400,16 +404,16 @@ impl KernelBridge {
         Ok(channels.shell.send(message).await?)
     }
 
-    /// Stops what runs, in the way that the kernel wants it.
+    /// Interrupts the running cell, by signal or by message as the kernelspec asks.
     async fn interrupt_kernel(&mut self) -> Result<(), BridgeError> {
         #[cfg(unix)]
         if !self.spec.interrupts_by_message {
             use rustix::process::{Pid, Signal, getpgrp, getpid, kill_process, kill_process_group};
             if getpgrp() == getpid() {
-                // What it started is to stop, too.
+                // Processes that the kernel started must stop, too.
                 let _ = kill_process_group(getpgrp(), Signal::INT);
             } else if let Some(pid) = self.pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
-                // It fails only if the kernel has ended already.
+                // Fails only if the kernel has ended already.
                 let _ = kill_process(pid, Signal::INT);
             }
             return Ok(());
@@ -418,7 +422,7 @@ impl KernelBridge {
         Ok(channels.control.send(JupyterMessage::new(InterruptRequest {}, None)).await?)
     }
 
-    /// Forwards a kernel's event to the host.
+    /// Forwards a message from the kernel to the host.
     fn forward_event(&mut self, happened: BridgeEvent) {
         let parent = |message: &JupyterMessage| message.parent_header.as_ref().map(|parent| parent.msg_id.clone());
         match happened {
@@ -458,7 +462,7 @@ impl KernelBridge {
         }
     }
 
-    /// A request is done with: its reply, with the page that it may want to show, and that the kernel is idle.
+    /// Finishes a request: sends the pager pages of its reply as display data, then the reply, then the idle status.
     fn finish_request(&mut self, id: &str, reply: &JupyterMessage) {
         self.requests.remove(id);
         if let Content::ExecuteReply(content) = &reply.content {
@@ -473,7 +477,7 @@ impl KernelBridge {
     }
 }
 
-/// A message of our own that answers a request.
+/// Returns a message of the bridge itself that answers the request `parent`.
 fn bridge_message(parent: &str, kind: &str, content: Value) -> Value {
     json!({"header": {"msg_type": kind}, "parent_header": {"msg_id": parent}, "content": content})
 }
@@ -491,7 +495,7 @@ enum VariableQuery {
 }
 
 impl VariableQuery {
-    /// The host's answer, from what the kernel said.
+    /// Returns the reply to the host, built from the kernel's message. Without one, or without a result, it's an error.
     fn reply(self, id: &str, said: Option<&JupyterMessage>) -> Value {
         let (kind, key) = match self {
             VariableQuery::Variables => ("variables_reply", "variables"),
@@ -506,12 +510,13 @@ impl VariableQuery {
     }
 }
 
-/// Writes one message to the host. If that fails, the host is gone, which the end of the requests will show.
+/// Writes one message to the host. A failure means that the host has disconnected, which the end of input shows as
+/// well.
 fn write_to_host(message: &impl serde::Serialize) {
     if let Ok(mut line) = serde_json::to_vec(message) {
         line.push(b'\n');
         let mut out = std::io::stdout().lock();
-        // See above: nobody is left to want it.
+        // Ignored: see the function's comment.
         let _ = out.write_all(&line).and_then(|()| out.flush());
     }
 }

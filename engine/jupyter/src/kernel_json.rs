@@ -1,4 +1,4 @@
-//! A Jupyter kernel as its `kernel.json` describes it, and how its process is started.
+//! Reads a Jupyter kernel's `kernel.json` and starts its process.
 
 use jupyter_protocol::connection_info::{ConnectionInfo, Transport};
 use jupyter_protocol::{JupyterKernelspec, JupyterMessage, KernelInfoRequest};
@@ -12,11 +12,11 @@ use store::disk::BlobHasher;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-/// Why something that was allowed is not started.
+/// Message for a kernel that isn't started because it differs from what the user approved.
 const CHANGED_MESSAGE: &str = "it has changed since it was allowed; choose the kernel again to allow it as it is";
-/// Python finds the module that it is to run among those installed, not in the folder that it starts in.
+/// Environment variable that makes Python look for modules among those installed, not in its start folder.
 const SAFE_PATH_ENV: [(&str, &str); 1] = [("PYTHONSAFEPATH", "1")];
-/// What a Python kernel learns of figures and data frames; JSON strings of it are Python's, too.
+/// Python code that sets up figures and data frames in a Python kernel. Its JSON string is also a valid Python string.
 const DISPLAY_SETUP: &str =
     concat!(include_str!("../../python/src/frames.py"), "\n\n", include_str!("ipython_setup.py"));
 
@@ -41,11 +41,11 @@ pub(crate) enum KernelStartError {
     Spawn { title: String, source: std::io::Error, program: PathBuf },
 }
 
-/// What a `kernel.json` says.
+/// A kernel as its `kernel.json` describes it.
 pub(crate) struct JupyterKernel {
-    /// What people call it.
+    /// The kernel's display name.
     pub(crate) title: String,
-    /// Whether it wants to be interrupted by a message instead of a signal.
+    /// Whether the kernel is interrupted by a message instead of a signal.
     pub(crate) interrupts_by_message: bool,
     name: String,
     folder: PathBuf,
@@ -53,21 +53,23 @@ pub(crate) struct JupyterKernel {
     allowed: Option<Value>,
 }
 
-/// Connection of a kernel and its client: a folder that no other user can read.
+/// Folder that holds the connection of a kernel and its client. Other users can't read it.
 pub(crate) struct ConnectionFolder {
-    /// How the kernel is reached.
+    /// Address and key of the kernel.
     pub(crate) info: ConnectionInfo,
-    /// Identifies this client.
+    /// Session ID of this client.
     pub(crate) session: String,
     file: PathBuf,
-    /// Goes with this value.
+    /// Deletes the folder when this value is dropped.
     _folder: TempDir,
 }
 
 impl JupyterKernel {
-    /// Reads a `kernel.json`. `allowed` is what the user allowed to be started: `content`, the hash of this file;
-    /// `resolve_program`, the program's path; for one that others can change also `real`, where that path led, and
-    /// `hash`, the hash of the program. Anything else is not started.
+    /// Reads a `kernel.json` and checks it against what the user approved.
+    ///
+    /// `allowed` is what the user approved: `content`, the hash of this file, and `program`, the program's path. For a
+    /// program that others can change, it also has `real`, the path it resolved to, and `hash`, the program's hash.
+    /// Anything else isn't started.
     pub(crate) fn read(path: &Path, allowed: Option<Value>) -> Result<JupyterKernel, KernelStartError> {
         let unreadable = |source| KernelStartError::SpecUnreadable { source, path: path.to_owned() };
         let text = std::fs::read(path).map_err(unreadable)?;
@@ -93,7 +95,7 @@ impl JupyterKernel {
         })
     }
 
-    /// Starts the kernel's process, in this process's folder, with its surroundings.
+    /// Starts the kernel's process with this process's working folder and environment.
     pub(crate) fn spawn(&self, room: &ConnectionFolder) -> Result<Child, KernelStartError> {
         let words = self.command_line(&room.file);
         let allowed = self.allowed.as_ref();
@@ -101,7 +103,7 @@ impl JupyterKernel {
             Some(program) => PathBuf::from(program),
             None => self.resolve_program(&words[0]),
         };
-        // Keep it open, so that the checked program is the one that's started.
+        // The file stays open, so that the checked program is the one that's started.
         let guarded = allowed.filter(|allowed| allowed["real"].is_string()).map(open_verified_program).transpose()?;
         let mut command = Command::new(guarded.as_ref().map_or(program.as_path(), |(path, _)| path));
         #[cfg(unix)]
@@ -112,16 +114,16 @@ impl JupyterKernel {
             // A module with the kernel's name next to the note must not replace the kernel.
             .envs(SAFE_PATH_ENV)
             .stdin(Stdio::null())
-            // Its own output isn't part of the protocol; we report its last words.
+            // Standard output isn't part of the protocol; the last lines on standard error are reported.
             .stdout(Stdio::null())
             .stderr(Stdio::inherit())
             .kill_on_drop(true);
         if guarded.is_some() {
-            // What it imports stays as it was allowed.
+            // The modules it imports must stay as they were approved.
             command.env("PYTHONDONTWRITEBYTECODE", "1");
         }
         if let Some(home) = std::env::var_os("HOME").map(PathBuf::from) {
-            // R reads these from its start folder unless told otherwise.
+            // R reads these files from its start folder unless these variables are set.
             for (name, file) in [("R_PROFILE_USER", ".Rprofile"), ("R_ENVIRON_USER", ".Renviron")] {
                 if std::env::var_os(name).is_none() {
                     command.env(name, home.join(file));
@@ -131,13 +133,13 @@ impl JupyterKernel {
         command.spawn().map_err(|source| KernelStartError::Spawn { title: self.title.clone(), source, program })
     }
 
-    /// Code that a Python kernel runs first, so that programs started by cells get the user's environment.
+    /// Returns code that a Python kernel runs first, so that programs started by cells get the user's environment.
     pub(crate) fn startup_code(&self) -> Option<&'static str> {
         self.is_python().then_some("__import__('os').environ.pop('PYTHONSAFEPATH', None)")
     }
 
-    /// An expression that lets a Python kernel show figures of matplotlib and data frames as the other kernels do. It
-    /// binds no name; where it fails, the kernel stays as it was.
+    /// Returns an expression that makes a Python kernel show matplotlib figures and data frames like the other kernels.
+    /// It binds no name; if it fails, the kernel is unchanged.
     pub(crate) fn display_setup(&self) -> Option<String> {
         let setup = serde_json::to_string(DISPLAY_SETUP).ok()?;
         let backend = serde_json::to_string(include_str!("../../python/src/matplotlib_backend.py")).ok()?;
@@ -149,15 +151,15 @@ impl JupyterKernel {
         self.kernelspec.language.eq_ignore_ascii_case("python")
     }
 
-    /// What is started, with its placeholders filled in.
+    /// Returns the command line to start, with its placeholders filled in.
     fn command_line(&self, file: &Path) -> Vec<String> {
         let (file, folder) = (file.to_string_lossy(), self.folder.to_string_lossy());
         let fill = |word: &String| word.replace("{connection_file}", &file).replace("{resource_dir}", &folder);
         self.kernelspec.argv.iter().map(fill).collect()
     }
 
-    /// A bare name means the program of the environment in which the kernel is installed, where there is one of it:
-    /// that of `PATH` may be another Python, without the kernel.
+    /// Resolves the program of a command line. A bare name means the program in the environment where the kernel is
+    /// installed, if there is one: the program on `PATH` may be another Python, without the kernel.
     fn resolve_program(&self, word: &str) -> PathBuf {
         let bare = Path::new(word).components().count() == 1;
         let prefix = self.folder.ancestors().nth(4).filter(|_| bare); // PREFIX/share/jupyter/kernels/NAME
@@ -166,10 +168,10 @@ impl JupyterKernel {
         own.unwrap_or_else(|| PathBuf::from(word))
     }
 
-    /// An expression for the variables of the kernel, or for the values of those that are named, where it is a Python:
-    /// an object that shows itself as JSON.
+    /// Returns an expression for the kernel's variables, or for the values of `names`. Its value is an object that is
+    /// displayed as JSON. `None` if the kernel isn't Python.
     pub(crate) fn variables_expression(&self, names: Option<&Value>) -> Option<String> {
-        // The same code as the embedded kernel's, in a namespace of its own; JSON strings are Python's, too.
+        // The embedded kernel's code, in a namespace of its own. A JSON string is also a valid Python string.
         let code = serde_json::to_string(include_str!("../../python/src/variables.py")).ok()?;
         let shown = "type('Found', (), {'__init__': lambda self, found: setattr(self, 'found', found), \
                      '_repr_json_': lambda self: {'found': self.found}})";
@@ -184,7 +186,7 @@ impl JupyterKernel {
         self.is_python().then_some(run)
     }
 
-    /// Code that takes names out of the kernel, where it is a Python.
+    /// Returns code that removes names from a Python kernel's namespace. `None` for other languages or without names.
     pub(crate) fn forget_expression(&self, names: &Value) -> Option<String> {
         let plain = |name: &&str| name.chars().all(|c| c.is_alphanumeric() || c == '_');
         let names: Vec<&str> = names.as_array()?.iter().filter_map(Value::as_str).filter(plain).collect();
@@ -212,7 +214,7 @@ fn open_verified_program(allowed: &Value) -> Result<(PathBuf, File), KernelStart
     if allowed["hash"] != hasher.finish().to_string() {
         return Err(KernelStartError::ProgramChanged { path: real });
     }
-    // A script is opened once more by its interpreter, by its name.
+    // A script's interpreter opens it again by its path, so it keeps the path.
     #[cfg(target_os = "linux")]
     if first.as_deref() != Some(b"#!") {
         use std::os::fd::AsRawFd;
@@ -225,7 +227,7 @@ impl ConnectionFolder {
     /// Creates the folder and the file that tells the kernel where to listen.
     pub(crate) fn create(spec: &JupyterKernel) -> Result<ConnectionFolder, KernelStartError> {
         let folder = tempfile::Builder::new().prefix("tb").tempdir().map_err(KernelStartError::ConnectionFolder)?;
-        // Nobody guesses it: the operating system's chance, as the crate of the protocol gets it.
+        // Unguessable: random bytes of the operating system, as the protocol crate uses them for its IDs.
         let chance = || JupyterMessage::new(KernelInfoRequest {}, None).header.msg_id;
         let (transport, ip, ports) = address(folder.path()).map_err(KernelStartError::ConnectionFolder)?;
         let info = ConnectionInfo {
@@ -247,13 +249,13 @@ impl ConnectionFolder {
     }
 }
 
-/// Sockets in our own folder: they need no port, and no other user's programs reach them.
+/// Returns the address of sockets in `folder`: they need no port, and no other user's programs can reach them.
 #[cfg(unix)]
 fn address(folder: &Path) -> std::io::Result<(Transport, String, [u16; 5])> {
     Ok((Transport::IPC, folder.join("k").to_string_lossy().into_owned(), [1, 2, 3, 4, 5]))
 }
 
-/// Free ports of this machine. Another program may take one before the kernel does; then the kernel says so and ends.
+/// Returns free local ports. Another program may take one before the kernel does; then the kernel reports it and ends.
 #[cfg(not(unix))]
 fn address(_: &Path) -> std::io::Result<(Transport, String, [u16; 5])> {
     let mut held = Vec::new();

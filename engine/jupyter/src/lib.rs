@@ -1,9 +1,9 @@
-//! Jupyter: notebooks in its file format, kernels by its protocol.
+//! Jupyter support: reads and writes notebook files, and connects to kernels by the Jupyter protocol.
 //!
 //! Notebooks are read and written as JSON; in between they're notes. Content that a note's text can't carry (ids,
-//! metadata, attachments, boundaries of Markdown cells) is in [`NotebookOriginal`] next to it and matched by comparing
-//! texts, so that it survives edits in any editor. No notebook file is opened here. [`bridge`] connects to a kernel in
-//! a process of its own. This crate knows no window.
+//! metadata, attachments, boundaries of Markdown cells) is in [`NotebookOriginal`] next to it. It is matched by
+//! comparing texts, so it survives edits in any editor. This crate opens no notebook file. [`bridge`] connects to a
+//! kernel in a separate process. This crate has no user interface.
 
 pub mod bridge;
 mod kernel_json;

@@ -1,4 +1,4 @@
-//! Lays out a notebook as a note's text, and keeps the rest next to it.
+//! Converts a notebook to a note's text, and keeps the rest of the notebook next to it.
 
 use crate::notebook_file::join_text;
 use pulldown_cmark::{CodeBlockKind, Event, Tag};
@@ -8,34 +8,34 @@ use std::ops::Range;
 use store::ExecutionId;
 use text::markdown;
 
-/// Representation of a cell in the text.
+/// How a cell is represented in the note's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CellShape {
     /// The source as plain Markdown.
     Prose,
-    /// Its source in a fence.
+    /// The source in a fence.
     Fence,
-    /// Its source as the note's properties.
+    /// The source as the note's properties.
     Properties,
 }
 
-/// A cell as it was laid out.
+/// Place and representation of a notebook cell in the note's text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CellPlacement {
     pub(crate) range: Range<usize>,
     pub(crate) shape: CellShape,
-    /// The execution that its outputs became.
+    /// The execution that the cell's outputs were imported as.
     pub(crate) execution: Option<ExecutionId>,
 }
 
-/// Why what was kept of a notebook can't be used: it is damaged, or of a newer version.
+/// Error of reading a kept notebook: it is damaged, or was written by a newer version.
 #[derive(Debug, thiserror::Error)]
 pub enum KeptNotebookError {
-    /// It is not JSON of the expected form.
+    /// The bytes aren't JSON of the expected form.
     #[error("the kept notebook cannot be read ({0})")]
     Json(#[from] serde_json::Error),
-    /// Its cells don't cover its text.
+    /// The cells' ranges don't cover the text.
     #[error("the kept notebook cannot be read (its cells do not fit its text)")]
     CellPlaces,
 }
@@ -49,10 +49,10 @@ pub struct NotebookOriginal {
 }
 
 impl NotebookOriginal {
-    /// Reads what [`NotebookOriginal::to_bytes`] made.
+    /// Reads the bytes that [`NotebookOriginal::to_bytes`] wrote.
     ///
     /// # Errors
-    /// It is damaged, or of a newer version.
+    /// Returns an error if the data is damaged or was written by a newer version.
     pub fn from_bytes(bytes: &[u8]) -> Result<NotebookOriginal, KeptNotebookError> {
         let kept: NotebookOriginal = serde_json::from_slice(bytes)?;
         let mut end = 0;
@@ -69,37 +69,37 @@ impl NotebookOriginal {
         Ok(kept)
     }
 
-    /// As bytes, for [`NotebookOriginal::from_bytes`].
+    /// Serializes the notebook and its layout, for [`NotebookOriginal::from_bytes`].
     pub fn to_bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 }
 
-/// The outputs of a cell on their way into the note.
+/// Outputs of a notebook cell that are imported into the note.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedOutputs {
-    /// Which execution they become.
+    /// ID of the execution that the outputs become.
     pub execution: ExecutionId,
     /// The kernel's execution counter.
     pub count: Option<u64>,
-    /// The outputs, as the notebook has them, with each text in one piece.
+    /// The outputs as in the notebook, with each text joined to one string.
     pub outputs: Vec<Value>,
-    /// Where the cell's fence begins in the text.
+    /// Byte offset of the cell's fence in the text.
     pub at: usize,
 }
 
-/// A notebook as a note.
+/// A notebook converted to a note.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedNotebook {
-    /// The note's text, Markdown.
+    /// The note's Markdown text.
     pub text: String,
-    /// What its cells printed.
+    /// Outputs of the notebook's cells.
     pub outputs: Vec<ImportedOutputs>,
     /// The original notebook.
     pub original: NotebookOriginal,
 }
 
-/// Lays a notebook (as [`crate::from_bytes`] gives it) out as a note.
+/// Converts a notebook (as [`crate::read_notebook`] returns it) to a note.
 pub fn import_notebook(notebook: Value) -> ImportedNotebook {
     let language = notebook_language(&notebook);
     let mut text = String::new();
@@ -112,7 +112,7 @@ pub fn import_notebook(notebook: Value) -> ImportedNotebook {
         let at = text.len();
         let shape = match cell["cell_type"].as_str() {
             Some("code") => {
-                // In braces it is a cell here, too.
+                // In braces, the language makes the fence a cell in the note, too.
                 let braced = language != "python" && markdown::is_kernel_language(&language);
                 let word = if braced { format!("{{{language}}}") } else { language.clone() };
                 push_fenced(&mut text, &word, &source);
@@ -142,7 +142,7 @@ pub fn import_notebook(notebook: Value) -> ImportedNotebook {
         printed.extend(execution.map(|execution| ImportedOutputs { execution, count, outputs, at }));
         places.push(CellPlacement { range: at..text.len(), shape, execution });
     }
-    // A file ends with one line end, not with an empty line.
+    // The text ends with one line break, not with an empty line.
     while text.ends_with("\n\n") {
         text.pop();
     }
@@ -153,7 +153,7 @@ pub fn import_notebook(notebook: Value) -> ImportedNotebook {
     ImportedNotebook { original: NotebookOriginal { notebook, text: text.clone(), places }, text, outputs: printed }
 }
 
-/// The word behind the fence of a raw cell.
+/// Language word of a raw cell's fence.
 pub(crate) const RAW_FENCE_LANGUAGE: &str = "raw";
 
 /// Returns the language of a notebook's cells for fences.
@@ -177,7 +177,7 @@ fn is_properties(source: &str) -> bool {
     })
 }
 
-/// A text and an empty line behind it.
+/// Appends a text and an empty line.
 fn push_with_blank_line(text: &mut String, source: &str) {
     if source.trim().is_empty() {
         return; // nothing to see: it is kept beside the text alone
@@ -207,7 +207,7 @@ fn push_fenced(text: &mut String, language: &str, source: &str) {
     text.push_str("\n\n");
 }
 
-/// What ends that a piece of Markdown may leave open.
+/// Texts that close constructs which a piece of Markdown may leave open.
 const CLOSING_MARKERS: [&str; 10] =
     ["```", "~~~", "`````", "~~~~~", "-->", "?>", "]]>", "</script>", "</pre>", "</style>"];
 
@@ -216,7 +216,7 @@ fn push_prose(text: &mut String, source: &str, first: bool) {
     if source.trim().is_empty() {
         return;
     }
-    // At the top, `---` would start front matter.
+    // At the top of the note, `---` would start front matter.
     let mut whole = String::new();
     push_with_blank_line(&mut whole, source);
     let mark = "```python\nx\n```\n";
@@ -241,7 +241,7 @@ fn push_prose(text: &mut String, source: &str, first: bool) {
     push_fenced(text, "markdown", source);
 }
 
-/// The outputs of a cell with each text in one piece.
+/// Returns the outputs of a cell with each text joined to one string.
 fn joined_outputs(cell: &Value) -> Vec<Value> {
     let mut outputs = cell["outputs"].as_array().cloned().unwrap_or_default();
     for output in &mut outputs {
@@ -261,22 +261,22 @@ fn joined_outputs(cell: &Value) -> Vec<Value> {
     outputs
 }
 
-/// Whether data of this media type is JSON and not text.
+/// Returns whether data of this media type is JSON rather than text.
 pub(crate) fn is_json(mime: &str) -> bool {
     mime == "application/json" || mime.ends_with("+json")
 }
 
-/// What a fence holds.
+/// A fence at the top level of a note.
 pub(crate) struct NotebookFence<'a> {
-    /// Range with its fence, up to the end of the line.
+    /// Byte range including the fence lines and the last line break.
     pub(crate) range: Range<usize>,
-    /// The word behind the fence.
+    /// The language word after the opening fence.
     pub(crate) language: &'a str,
-    /// What is in it, without the last line end.
+    /// The content, without the last line break.
     pub(crate) code: &'a str,
 }
 
-/// The closed fences at the top level of a text.
+/// Returns the closed fences at the top level of a text.
 pub(crate) fn top_level_fences(text: &str) -> Vec<NotebookFence<'_>> {
     let read = markdown::parse(text, markdown::parser_options(), |parser| {
         let mut depth = 0_usize;

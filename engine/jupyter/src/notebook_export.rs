@@ -12,16 +12,17 @@ use std::ops::Range;
 use store::{BlobHash, CellOutput, Execution, OutputBody};
 use text::text_edit;
 
-/// A cell of the note that can run.
+/// Latest run of a code cell in the note.
 #[derive(Clone, Copy, Debug)]
 pub struct CellRun<'a> {
-    /// Where its fence begins in the text.
+    /// Byte offset of the cell's fence in the text.
     pub at: usize,
     /// The cell's latest execution.
     pub execution: Option<&'a Execution>,
 }
 
-/// A note's text and the runs of its cells as a notebook. `blob` reads what is too large for the note.
+/// Converts a note's text and the runs of its cells to a notebook. `blob` reads outputs that are too large for the
+/// note.
 pub fn export_notebook(
     text: &str,
     ran: &[CellRun<'_>],
@@ -47,7 +48,7 @@ pub fn export_notebook(
     file
 }
 
-/// A notebook that was none before.
+/// Returns an empty notebook, for a note that wasn't imported from one.
 fn empty_notebook() -> Value {
     json!({
         "cells": [],
@@ -83,7 +84,7 @@ impl NotebookWriter<'_> {
         let places = self.original.map_or(&[][..], |kept| kept.places.as_slice());
         let before = self.original.map_or("", |kept| kept.text.as_str());
         let splices = text_edit::compute_edits(before, self.text);
-        // Where a byte of the old text is now; what was inserted right there counts as before it.
+        // Maps an offset in the old text to the new text. Text inserted at the offset itself counts as before it.
         let moved = |at: usize| {
             let mut to = at;
             for splice in splices.iter().take_while(|splice| splice.at <= at) {
@@ -148,7 +149,8 @@ impl NotebookWriter<'_> {
             let overlap = |other: &Range<usize>| {
                 other.end.min(piece.range.end).saturating_sub(other.start.max(piece.range.start))
             };
-            // A cell cut out between two alike ones shows as an edit of both: the same words say which is left.
+            // When a cell between two similar ones is cut, both look edited. An identical source shows which one is
+            // left.
             let same =
                 |index: usize| self.old_cells[index].get("source").and_then(join_text).as_ref() == Some(&piece.source);
             let best = (0..free.len())
@@ -184,7 +186,7 @@ impl NotebookWriter<'_> {
         cell
     }
 
-    /// Gives a cell the outputs of its last run, unless they are those that it came with.
+    /// Sets a cell's outputs to those of its last run, unless they are the imported ones.
     fn set_outputs(&self, cell: &mut Value, execution: Option<&Execution>, place: &CellPlacement) {
         if execution.map(|execution| execution.id) == place.execution {
             return;
@@ -211,7 +213,7 @@ impl NotebookWriter<'_> {
                     data.insert(mime.to_owned(), json.unwrap_or(Value::String(text)));
                 }
                 for (mime, value) in &mut data {
-                    // Jupyter writes texts as lines, and base64 in one piece.
+                    // Jupyter writes texts as lists of lines, and base64 as one string.
                     let text = value.as_str().filter(|_| mime.starts_with("text/") || mime == "image/svg+xml");
                     if let Some(text) = text {
                         *value = split_lines(text);
@@ -224,7 +226,7 @@ impl NotebookWriter<'_> {
         value
     }
 
-    /// A stretch of the text as pieces: fences that are cells, and the prose between them, cut at `ends`.
+    /// Splits a range of the text into fences that are cells and the prose between them, which is cut at `ends`.
     fn split_pieces(&self, range: Range<usize>, ends: &[usize]) -> Vec<NotebookPiece> {
         let Some(part) = self.text.get(range.clone()) else { return Vec::new() };
         let mut pieces = Vec::new();
@@ -266,7 +268,7 @@ impl NotebookWriter<'_> {
         pieces: &mut Vec<NotebookPiece>,
     ) {
         let mut cuts: Vec<usize> = ends.iter().filter_map(|end| end.checked_sub(offset)).collect();
-        // Between paragraphs only: an edit may have moved the old end into the middle of a line.
+        // Cut between paragraphs only: an edit may have moved the old end into the middle of a line.
         cuts.retain(|cut| range.contains(cut) && part.is_char_boundary(*cut) && part[..*cut].ends_with("\n\n"));
         cuts.push(range.end);
         let mut start = range.start;
@@ -282,7 +284,7 @@ impl NotebookWriter<'_> {
     }
 }
 
-/// Where the properties at the top of a note end, if it has some.
+/// Returns the offset after the front matter of a note, or `None` if it has none.
 fn properties_end(text: &str) -> Option<usize> {
     let mut lines = text.split_inclusive('\n');
     let first = lines.next().filter(|line| line.trim_end() == "---")?;

@@ -1,13 +1,13 @@
-//! Notebook files: any JSON that claims to be one becomes a notebook of format 4, or a sentence says why not.
+//! Reads notebook files: JSON that claims to be a notebook is upgraded to format 4, or a message says why it can't be.
 //!
 //! Everything stays JSON: unknown fields are preserved.
 
 use serde_json::{Map, Value, json};
 
-/// A larger file is not read.
+/// Maximum size of a notebook file. Larger files are refused.
 const MAX_NOTEBOOK_BYTES: usize = 256 << 20;
 
-/// Why a file cannot be read as a notebook: a sentence for the user.
+/// Error of reading a notebook file, as a sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NotebookReadError(pub String);
@@ -16,7 +16,7 @@ pub struct NotebookReadError(pub String);
 /// (a missing minor version, duplicate ids) are fixed.
 ///
 /// # Errors
-/// [`NotebookReadError`]: it is no JSON, no notebook, or a cell of it makes no sense.
+/// Returns [`NotebookReadError`] if the bytes aren't JSON, aren't a notebook, or contain an invalid cell.
 pub fn read_notebook(bytes: &[u8]) -> Result<Value, NotebookReadError> {
     if bytes.len() > MAX_NOTEBOOK_BYTES {
         return Err(NotebookReadError(format!("the notebook is larger than {} MB", MAX_NOTEBOOK_BYTES >> 20)));
@@ -41,7 +41,7 @@ pub fn read_notebook(bytes: &[u8]) -> Result<Value, NotebookReadError> {
     }
 }
 
-/// A source or a text: one string, or lines of it.
+/// Returns a source or text as one string. Notebooks store it as a string or as a list of lines.
 pub(crate) fn join_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -50,7 +50,7 @@ pub(crate) fn join_text(value: &Value) -> Option<String> {
     }
 }
 
-/// A text as Jupyter writes it: a list of lines, each with its end.
+/// Returns a text in Jupyter's format: a list of lines, each with its line break.
 pub(crate) fn split_lines(text: &str) -> Value {
     text.split_inclusive('\n').collect()
 }
@@ -64,7 +64,7 @@ fn validate(file: &Value) -> Result<(), NotebookReadError> {
     if file.get("metadata").is_some_and(|metadata| !metadata.is_object()) {
         return Err(NotebookReadError("it is not a valid notebook: its metadata are no object".to_owned()));
     }
-    // Content of later minor versions is preserved, and not shown.
+    // Content of later minor versions is preserved but not shown.
     let later = file.get("nbformat_minor").and_then(Value::as_i64).is_some_and(|minor| minor > 5);
     for (at, cell) in cells.iter().enumerate() {
         match cell["cell_type"].as_str() {
@@ -116,7 +116,7 @@ fn repair(file: &mut Value) {
     }
 }
 
-/// Returns an unused id, the same for the same seed.
+/// Returns an unused ID, which is the same for the same seed.
 pub(crate) fn fresh_id(seed: &str, taken: &std::collections::BTreeSet<String>) -> String {
     let mut id = store::BlobHash::of(seed.as_bytes()).to_string()[..8].to_owned();
     while taken.contains(&id) {
@@ -125,7 +125,7 @@ pub(crate) fn fresh_id(seed: &str, taken: &std::collections::BTreeSet<String>) -
     id
 }
 
-/// A notebook of format 2 or 3 as one of format 4.
+/// Upgrades a notebook of format 2 or 3 to format 4.
 fn upgrade_to_v4(mut file: Value) -> Result<Value, NotebookReadError> {
     let wrong = |why: &dyn std::fmt::Display| {
         let why = why.to_string();
@@ -151,7 +151,7 @@ fn upgrade_to_v4(mut file: Value) -> Result<Value, NotebookReadError> {
         Err(error) => return Err(wrong(&error)),
     };
     let mut file = serde_json::to_value(upgraded).map_err(|error| wrong(&error))?;
-    // Its ids were made up on the way: these are the same at every import.
+    // The upgrade made up random IDs. Replace them with IDs that are the same at every import.
     for cell in file["cells"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
         cell.remove("id");
     }
@@ -160,7 +160,7 @@ fn upgrade_to_v4(mut file: Value) -> Result<Value, NotebookReadError> {
     Ok(file)
 }
 
-/// A cell of format 2 as one of format 3.
+/// Upgrades a cell of format 2 to format 3.
 fn upgrade_v2_cell(cell: &mut Map<String, Value>) {
     cell.entry("metadata").or_insert_with(|| json!({}));
     let html = cell.get("cell_type").is_some_and(|kind| kind == "html");

@@ -12,7 +12,7 @@ pub fn export_script(text: &str) -> String {
         push_comment(&mut out, &text[at..cell.start]);
         let block = &text[cell.clone()];
         let parts = markdown::parse_cell(block);
-        // A widget that can't be read is nothing in a script.
+        // A widget that can't be read becomes an empty cell in the script.
         let code = parts.and_then(|parts| parts.form.kernel_code(&block[parts.code]).ok()).unwrap_or_default();
         begin_cell(&mut out, "# %%\n");
         out.push_str(code.trim_end());

@@ -1,18 +1,18 @@
-//! Scales of colours, as matplotlib has them: made by its `colormaps`, thinned to seventeen stops each.
+//! Matplotlib's color maps, sampled from its `colormaps` at seventeen stops each.
 
-/// Whether there is a scale of that name; `_r` behind it turns it round.
+/// Returns whether a color map with this name exists; the suffix `_r` reverses it.
 pub fn has_map(name: &str) -> bool {
     let name = name.strip_suffix("_r").unwrap_or(name);
     find_map(name).is_some()
 }
 
-/// How many colours a scale has: 256 where there are others between its stops.
+/// Returns the number of colors in a map: 256 for a continuous one.
 pub fn map_size(name: &str) -> usize {
     let (stops, single) = map_stops(name.strip_suffix("_r").unwrap_or(name));
     if single { stops.len() / 6 } else { 256 }
 }
 
-/// The stops of a scale, six hexadecimal digits each, and whether there is nothing between them.
+/// Returns the stops of a map, six hexadecimal digits each, and whether it's qualitative (not interpolated).
 pub(crate) fn map_stops(name: &str) -> (&'static str, bool) {
     find_map(name).or_else(|| find_map("viridis")).unwrap_or(("000000ffffff", false))
 }
@@ -27,12 +27,12 @@ fn find_map(name: &str) -> Option<(&'static str, bool)> {
     of(CONTINUOUS_MAPS).map(|stops| (stops, false)).or_else(|| of(QUALITATIVE_MAPS).map(|stops| (stops, true)))
 }
 
-/// The names of all scales.
+/// Returns the names of all color maps.
 pub fn map_names() -> impl Iterator<Item = &'static str> {
     CONTINUOUS_MAPS.iter().chain(QUALITATIVE_MAPS).map(|(name, _)| *name)
 }
 
-/// Scales between whose colours there are others: at equal distances, six hexadecimal digits each.
+/// Continuous color maps: evenly spaced stops of six hexadecimal digits each.
 const CONTINUOUS_MAPS: &[(&str, &str)] = &[
     (
         "viridis",
@@ -144,7 +144,7 @@ const CONTINUOUS_MAPS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Scales of single colours.
+/// Qualitative color maps: lists of separate colors.
 const QUALITATIVE_MAPS: &[(&str, &str)] = &[
     ("tab10", "1f77b4ff7f0e2ca02cd627289467bd8c564be377c27f7f7fbcbd2217becf"),
     (

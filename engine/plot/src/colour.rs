@@ -1,14 +1,14 @@
-//! Colours: the look of a figure on light and dark paper, the palette, and the scales that turn numbers into colours.
+//! Colors: light and dark themes for figures, the palette, and color maps that turn numbers into colors.
 
 use crate::colormaps;
 
 /// A color: red, green, blue, 0 to 255 each.
 pub type Rgb = (u8, u8, u8);
 
-/// The colours that a figure is drawn with.
+/// The colors that a figure is drawn with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlotTheme {
-    /// Behind everything; nothing is painted where there is none.
+    /// Background color; `None` draws no background.
     pub paper: Option<Rgb>,
     /// Color of text.
     pub ink: Rgb,
@@ -20,7 +20,7 @@ pub struct PlotTheme {
 }
 
 impl PlotTheme {
-    /// Light paper, as for a file.
+    /// Theme for a light background, as in exported files.
     pub const LIGHT: PlotTheme = PlotTheme {
         paper: Some((0xff, 0xff, 0xff)),
         ink: (0x1f, 0x23, 0x28),
@@ -28,7 +28,7 @@ impl PlotTheme {
         grid_line: (0xe6, 0xe3, 0xdc),
         dark: false,
     };
-    /// On the dark paper of the window.
+    /// Theme for the dark background of the window.
     pub const DARK: PlotTheme = PlotTheme {
         paper: None,
         ink: (0xe6, 0xe6, 0xe3),
@@ -37,14 +37,14 @@ impl PlotTheme {
         dark: true,
     };
 
-    /// The same with nothing painted behind it.
+    /// Returns the theme without a background.
     #[must_use]
     pub const fn without_paper(mut self) -> PlotTheme {
         self.paper = None;
         self
     }
 
-    /// The look on a ground of the figure's own.
+    /// Returns the theme for a figure's own background color.
     pub(crate) fn on_ground(self, ground: &str, dark: bool) -> PlotTheme {
         if ground.is_empty() {
             return self;
@@ -53,28 +53,28 @@ impl PlotTheme {
         PlotTheme { paper: Some(look.exact_colour(ground)), ..look }
     }
 
-    /// Words that stand back.
+    /// Returns the color of faint text.
     pub(crate) fn faint_ink(&self) -> Rgb {
         let mix = |a: u8, b: u8| u8::midpoint(a, b);
         let (ground, ink) = (self.background(""), self.muted);
         (mix(ground.0, ink.0), mix(ground.1, ink.1), mix(ground.2, ink.2))
     }
 
-    /// What is behind marks that are cut out of it.
+    /// Returns the background color, for shapes that are cut out of it.
     pub(crate) fn background(&self, ground: &str) -> Rgb {
         let paper = if self.dark { (0x16, 0x18, 0x1d) } else { (0xfc, 0xfb, 0xf8) };
         let named = !ground.is_empty() && ground != "none";
         if named { self.exact_colour(ground) } else { self.paper.unwrap_or(paper) }
     }
 
-    /// Lines of a grid on a ground.
+    /// Returns the color of grid lines on a background.
     pub(crate) fn grid_line_on(&self, ground: &str) -> Rgb {
         let (red, green, blue) = self.exact_colour(ground);
         let light = u32::from(red) + u32::from(green) + u32::from(blue) > 600;
         if light && ground.starts_with("#e") { (0xff, 0xff, 0xff) } else { self.grid_line }
     }
 
-    /// A colour by its name. Black words and lines are the ink: on dark paper they would not be seen.
+    /// Returns a color by its name. On dark themes black becomes the text color, to stay visible.
     pub fn resolve_colour(&self, name: &str) -> Rgb {
         match self.exact_colour(name) {
             (0, 0, 0) if self.dark => self.ink,
@@ -82,7 +82,7 @@ impl PlotTheme {
         }
     }
 
-    /// A colour by its name, as it is.
+    /// Returns a color by its name, without adapting it to the theme.
     pub(crate) fn exact_colour(&self, name: &str) -> Rgb {
         if let Some(number) = name.strip_prefix('C').and_then(|number| number.parse::<usize>().ok()) {
             return (if self.dark { PALETTE_DARK } else { PALETTE })[number % PALETTE.len()];
@@ -94,7 +94,7 @@ impl PlotTheme {
     }
 }
 
-/// After Okabe and Ito: eight colours that colour-blind readers tell apart; the first one is the program's accent.
+/// Palette after Okabe and Ito: eight colors that color-blind readers can tell apart. The first is the accent color.
 const PALETTE: [Rgb; 8] = [
     (0x3b, 0x5b, 0xdb),
     (0xd5, 0x5e, 0x00),
@@ -116,7 +116,7 @@ const PALETTE_DARK: [Rgb; 8] = [
     (0xa8, 0xb0, 0xb8),
 ];
 
-/// The colour at a share (0 to 1) of a scale.
+/// Returns the color of a map at a position from 0 to 1.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "0 to 255")]
 pub fn colour_at(map: &str, share: f64) -> Rgb {
     let (name, share) = map.strip_suffix("_r").map_or((map, share), |name| (name, 1.0 - share));
@@ -138,7 +138,7 @@ pub fn colour_at(map: &str, share: f64) -> Rgb {
     (mix(a.0, b.0), mix(a.1, b.1), mix(a.2, b.2))
 }
 
-/// A scale as a table of 256 colours, for what looks up very many.
+/// Returns a color map as a table of 256 colors, for many lookups.
 pub(crate) fn colour_table(map: &str) -> Vec<Rgb> {
     (0..256_u32).map(|at| colour_at(map, (f64::from(at) + 0.5) / 256.0)).collect()
 }

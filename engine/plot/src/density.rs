@@ -1,21 +1,23 @@
-//! Very many points as a picture: each cell of a grid holds the point that is drawn last, and its marker is stamped
-//! into pixels, where a screen is drawn on. As shapes one by one they would cost more than a frame has.
+//! Draws very many points as one image.
+//!
+//! Each cell of a grid keeps the point that is drawn last. On screen, its marker is stamped into pixels, because
+//! drawing the points as separate shapes would take longer than a frame.
 
 use crate::colour::Rgb;
 use crate::marks::{marker_corners, marker_strokes};
 use crate::painter::{PlotPoint, PlotRect};
 use std::collections::BTreeMap;
 
-/// Places within a pixel, along each side, at which a marker may stand.
+/// Number of subpixel positions of a marker along each side of a pixel.
 const SUBPIXEL_PHASES: i32 = 4;
-/// Samples of a pixel along each side.
+/// Samples per pixel along each side.
 const SAMPLES_PER_PIXEL_SIDE: i32 = 4;
-/// A marker that is larger than this, in pixels, is drawn by itself.
+/// Markers with a larger radius than this, in pixels, are drawn individually.
 const MAX_STAMPED_RADIUS_PIXELS: f64 = 64.0;
-/// How thick markers that are lines are, in points.
+/// Stroke width of line markers, in points.
 const STROKE_MARKER_WIDTH: f64 = 1.4;
 
-/// A point of those that stand in a cell of a grid, and how many these are.
+/// The point drawn for a grid cell, and the number of points in that cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct GridPoint {
     pub(crate) at: PlotPoint,
@@ -24,24 +26,23 @@ pub(crate) struct GridPoint {
     pub(crate) count: u32,
 }
 
-/// Tiles along each side.
+/// Number of tiles along each side.
 const TILES_PER_SIDE: usize = 64;
 
-/// Points without order, put in tiles once: what is near each other is looked at together, and what is far out of sight
-/// not at all.
+/// Unordered points sorted into tiles once, so that points outside the visible area can be skipped.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TiledPoints {
     low: [f64; 2],
     wide: [f64; 2],
-    /// Where each tile begins among the points, row by row.
+    /// Index of each tile's first point, row by row.
     tile_starts: Vec<usize>,
-    /// The points, from 0 to 1 along both sides, where nobody looks very closely; and their numbers.
+    /// The points, scaled to 0 to 1 on both sides in `f32`, which is exact enough at usual zoom levels.
     points: Vec<[f32; 2]>,
     numbers: Vec<u32>,
 }
 
 impl TiledPoints {
-    /// `log`: the sides whose scale is logarithmic.
+    /// Sorts points into tiles; `log` tells which sides have a logarithmic scale.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tiles; no column has so many numbers")]
     pub(crate) fn new(x: &[f64], y: &[f64], log: [bool; 2]) -> TiledPoints {
         let bent = |x: f64, log: bool| if log { x.ln() } else { x };
@@ -84,13 +85,14 @@ impl TiledPoints {
         (((at - self.low[side]) / self.wide[side]).max(0.0) as usize).min(TILES_PER_SIDE - 1)
     }
 
-    /// What is added to points along a side, and by what they are multiplied, where `add` and `times` do that to what
-    /// they are made of.
+    /// Returns the offset and factor that map stored points of a side to the frame.
+    ///
+    /// `add` and `times` are the offset and factor for the original data.
     pub(crate) fn frame_transform(&self, side: usize, (add, times): (f64, f64)) -> (f64, f64) {
         (add + self.low[side] * times, self.wide[side] * TILES_PER_SIDE as f64 * times)
     }
 
-    /// The points of all tiles that a part of the scales touches, from and to along x and y, and their numbers.
+    /// Returns the points of all tiles that overlap a range along x and y, with their indices.
     pub(crate) fn points_within(&self, [x, y]: [[f64; 2]; 2]) -> impl Iterator<Item = (&[f32; 2], &u32)> {
         let between = |side: usize, [from, to]: [f64; 2]| {
             let (first, last) = (self.tile_index(side, from.min(to)), self.tile_index(side, from.max(to)));
@@ -108,22 +110,22 @@ impl TiledPoints {
     }
 }
 
-/// Points in a grid of cells over a frame.
+/// A grid of cells over a frame that collects points.
 pub(crate) struct PointGrid {
     frame: PlotRect,
     cell: f64,
-    /// Cells to a point.
+    /// Cells per point of length.
     cells_per_point: f64,
     wide: usize,
     high: usize,
-    /// Whether a point stands in a cell, where all look the same.
+    /// Whether each cell contains a point. Used if all points look the same.
     is_occupied: Vec<bool>,
-    /// Otherwise: of each cell how many points stand in it, and which is drawn last.
+    /// Otherwise, for each cell the number of points and the index of the one that is drawn last.
     last: Vec<(u32, u32)>,
 }
 
 impl PointGrid {
-    /// A grid of cells, so many points wide. `same`: it does not matter which point is drawn last.
+    /// Creates a grid with cells of a size in points. `same` means that it doesn't matter which point is drawn last.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "cells of a frame")]
     pub(crate) fn new(frame: PlotRect, cell: f64, same: bool) -> PointGrid {
         let (wide, high) = ((frame.width() / cell).ceil() as usize + 2, (frame.height() / cell).ceil() as usize + 2);
@@ -135,10 +137,10 @@ impl PointGrid {
         PointGrid { frame, cell, cells_per_point: 1.0 / cell, wide, high, is_occupied: taken, last }
     }
 
-    /// Takes in a point.
+    /// Adds a point to its cell.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "cells of a frame")]
     pub(crate) fn add_point(&mut self, at: PlotPoint, which: u32) {
-        // What lies before the first cell becomes 0 when it is cut to a whole number.
+        // Positions before the first cell are truncated to 0.
         let column = ((at.0 - self.frame.left) * self.cells_per_point + 1.0) as usize;
         let row = ((at.1 - self.frame.top) * self.cells_per_point + 1.0) as usize;
         let place = row.min(self.high - 1) * self.wide + column.min(self.wide - 1);
@@ -149,9 +151,10 @@ impl PointGrid {
         }
     }
 
-    /// Of each cell the point that is drawn last, in the order in which they are drawn; where all look the same, one in
-    /// the middle of each cell, but for most of those that others cover: a cell is then at most 0.7 of a marker's
-    /// radius.
+    /// Calls `each` with the point that is drawn last in each cell, in drawing order.
+    ///
+    /// If all points look the same, this is the center of each cell, without most of the cells that neighbors cover. A
+    /// cell is then at most 0.7 of a marker's radius wide.
     pub(crate) fn for_each_drawn(&self, at: impl Fn(u32) -> PlotPoint, mut each: impl FnMut(GridPoint)) {
         let PointGrid { frame, cell, wide, high, .. } = *self;
         if self.is_occupied.is_empty() {
@@ -159,7 +162,7 @@ impl PointGrid {
             kept.sort_unstable_by_key(|(_, which)| *which);
             return kept.into_iter().for_each(|(count, which)| each(GridPoint { at: at(which), index: which, count }));
         }
-        // Whether a cell and its neighbours at the left and at the right are taken.
+        // Marks the cells that are occupied together with both horizontal neighbors.
         let threes = |row: usize, all: &mut Vec<bool>| {
             let taken = self.is_occupied.get(row * wide..(row + 1) * wide).unwrap_or_default();
             all[1..].fill(false);
@@ -174,7 +177,7 @@ impl PointGrid {
             threes(row + 1, &mut below);
             for column in (0..wide).filter(|column| self.is_occupied[row * wide + column]) {
                 let covered = above[column] && here[column] && below[column];
-                // Those that stay leave no hole.
+                // The remaining cells are dense enough to leave no hole.
                 if !covered || (row % 2 == 0 && column % 2 == 0) {
                     each(GridPoint { at: (middle(column, frame.left), middle(row, frame.top)), index: 0, count: 1 });
                 }
@@ -184,17 +187,17 @@ impl PointGrid {
     }
 }
 
-/// How a marker is stamped.
+/// Size and colors of a stamped marker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MarkerInk {
     pub(crate) radius: f64,
     pub(crate) colour: Rgb,
     pub(crate) alpha: f64,
-    /// Of the line around it.
+    /// Outline color, if the marker has an outline.
     pub(crate) edge: Option<Rgb>,
 }
 
-/// A marker's share of each pixel it touches, and of these its line's.
+/// Coverage of each pixel by a marker and by its outline.
 struct MarkerMask {
     left: i32,
     top: i32,
@@ -203,26 +206,27 @@ struct MarkerMask {
     rim: Vec<f32>,
 }
 
-/// Pixels over a frame.
+/// A pixel buffer over a frame, into which markers are stamped.
 pub(crate) struct MarkerRaster<'m> {
     frame: PlotRect,
     density: f64,
     columns: usize,
     rows: usize,
     marker: &'m str,
-    /// Opacity of each cell, 0 to 1.
+    /// Opacity of each pixel, 0 to 1.
     alpha: Vec<f32>,
-    /// Colours times their opacity; none where all markers have the same.
+    /// Premultiplied color of each pixel; empty if all markers have the same color.
     colours: Vec<[f32; 3]>,
-    /// By radius and whether there is a line around it: a mask for each place within a pixel.
+    /// Masks by radius and whether there's an outline, one for each subpixel position.
     masks: BTreeMap<(i32, bool), Vec<Option<MarkerMask>>>,
-    /// The colour of the last marker.
+    /// Color of the last marker.
     ink: Rgb,
 }
 
 impl<'m> MarkerRaster<'m> {
-    /// Pixels for markers of a kind, so many to a point. `same`: all have one colour. `None`: there would be too
-    /// many.
+    /// Creates a buffer for one kind of marker, with `density` pixels per point.
+    ///
+    /// `same` means that all markers have one color. Returns `None` if the buffer would have too many pixels.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "pixels of a screen")]
     pub(crate) fn new(frame: PlotRect, density: f64, marker: &'m str, same: bool) -> Option<MarkerRaster<'m>> {
         let side = |long: f64| (long * density).ceil().max(1.0);
@@ -245,12 +249,12 @@ impl<'m> MarkerRaster<'m> {
         })
     }
 
-    /// Whether a marker of this radius, in points, can be stamped.
+    /// Returns whether a marker with this radius in points can be stamped.
     pub(crate) fn can_stamp(&self, radius: f64) -> bool {
         radius * self.density <= MAX_STAMPED_RADIUS_PIXELS
     }
 
-    /// Stamps a marker, if it is any.
+    /// Stamps a marker; one without a positive radius is skipped.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "pixels within the picture")]
     pub(crate) fn stamp(&mut self, at: PlotPoint, ink: &MarkerInk) {
         if ink.radius <= 0.0 {
@@ -258,7 +262,7 @@ impl<'m> MarkerRaster<'m> {
         }
         let (x, y) = ((at.0 - self.frame.left) * self.density, (at.1 - self.frame.top) * self.density);
         let phases = f64::from(SUBPIXEL_PHASES);
-        // Rounded; far outside is as good as at the edge.
+        // Rounds to the nearest subpixel position. Positions far outside are clamped, which gives the same result.
         let nearest = |x: f64| ((x * phases).clamp(-1e6, 1e6) + 1e6 + 0.5) as i32 - 1_000_000;
         let (x, y) = (nearest(x), nearest(y));
         let radius = nearest(ink.radius * self.density).max(1);
@@ -272,7 +276,7 @@ impl<'m> MarkerRaster<'m> {
         self.ink = ink.colour;
         let part = |colour: Rgb| [colour.0, colour.1, colour.2].map(|part| f32::from(part) / 255.0);
         let (fill, alpha) = (part(ink.colour), ink.alpha as f32);
-        // What lies over the edges is cut.
+        // Clips the mask at the edges of the buffer.
         let cut = |from: i32, long: usize, room: usize| {
             let first = (-from).clamp(0, long as i32) as usize;
             let last = (room as i32 - from).clamp(0, long as i32) as usize;
@@ -302,7 +306,7 @@ impl<'m> MarkerRaster<'m> {
         }
     }
 
-    /// The picture: where it ends, how many columns and rows it has, and its pixels (red, green, blue, opacity).
+    /// Returns the bottom right corner, the numbers of columns and rows, and the pixels as RGBA.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 255")]
     pub(crate) fn to_pixels(&self) -> (PlotPoint, usize, usize, Vec<u8>) {
         let end =
@@ -330,7 +334,7 @@ fn blend_over(under: &mut f32, colours: &mut [f32; 3], new: [f32; 3], share: f32
     }
 }
 
-/// How far a place is from a line.
+/// Returns the distance of a point from a line segment.
 fn distance_to_segment(at: PlotPoint, from: PlotPoint, to: PlotPoint) -> f64 {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let length = dx * dx + dy * dy;
@@ -350,7 +354,7 @@ fn polygon_contains(corners: &[PlotPoint], (x, y): PlotPoint) -> bool {
     inside
 }
 
-/// A marker in pixels, at a place within one.
+/// Rasterizes a marker at a subpixel position.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few pixels")]
 fn rasterize_marker(marker: &str, (radius, x, y, edged): (i32, i32, i32, bool), density: f64) -> MarkerMask {
     let phases = f64::from(SUBPIXEL_PHASES);

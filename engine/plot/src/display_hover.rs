@@ -1,13 +1,13 @@
-//! What of a display list is near a place.
+//! Finds the data point near a position on a display list.
 
 use crate::display_list::{OperationShape, OutlinePath, PathStep};
 use crate::display_prepared::{PreparedDisplay, SeenLimits, moves_with_axes};
 use crate::plot_rect::PlotRect;
 
-/// Points of one operation that are looked at for the nearest one.
+/// Maximum number of points per operation that are searched for the nearest one.
 const MAX_HOVERED_POINTS: usize = 400_000;
 
-/// The points of an operation that stand for numbers.
+/// Returns the points of an operation that represent data.
 fn data_points(shape: &OperationShape) -> Option<&[[f32; 2]]> {
     match shape {
         OperationShape::Path { path, style } if style.fill.is_none() && is_line(path) => Some(path.v.points()),
@@ -20,7 +20,7 @@ fn is_line(path: &OutlinePath) -> bool {
     path.steps().all(|step| matches!(step, PathStep::Move(_) | PathStep::Line(_)))
 }
 
-/// The point that is drawn nearest to a place in axes, not farther than `reach` points away, and its series' name.
+/// Returns the data point nearest to a position in axes and the name of its series, at most `reach` points away.
 pub(crate) fn nearest_point<'a>(
     display: &'a PreparedDisplay,
     (axes, frame): (usize, PlotRect),

@@ -1,65 +1,65 @@
 //! A canvas as a list of drawing operations: what matplotlib draws, kept as data (docs/decisions/0037).
 //!
-//! `engine/python/src/matplotlib_backend.py` writes it. All lengths and places are pixels of the canvas, from its left
-//! top, and the canvas is as many points large. What is read is untrusted: its size and the work of drawing it are
-//! bounded here.
+//! The list is written by `engine/python/src/matplotlib_backend.py`. All lengths and positions are pixels of the canvas
+//! from its top left corner, and the canvas has the same size in points. The data is untrusted, so its size and the
+//! work of drawing it are limited here.
 
 use base64::Engine;
 use serde::Deserialize;
 
-/// No list has more operations. The writer keeps to it, too: `_MAX_OPERATIONS`.
+/// Maximum number of operations in a list. The writer uses the same limit, `_MAX_OPERATIONS`.
 pub(crate) const MAX_OPERATIONS: usize = 50_000;
-/// No list has more numbers in all its paths and columns.
+/// Maximum number of numbers in all paths and columns of a list.
 pub(crate) const MAX_NUMBERS: usize = 8_000_000;
-/// Points that are drawn in all, with those of a marker counted for each of its places.
+/// Maximum number of points drawn, where a marker's points count for each of its positions.
 pub(crate) const MAX_DRAWN_POINTS: usize = 40_000_000;
-/// The pixels of all pictures of a list.
+/// Maximum number of pixels in all images of a list.
 pub(crate) const MAX_IMAGE_PIXELS: usize = 24_000_000;
-/// Axes, clips, hatches, glyphs and series of a list, each.
+/// Maximum number of axes, clips, hatches, glyphs and series in a list, each.
 const MAX_TABLE_ROWS: usize = 20_000;
-/// The newest form that is known.
+/// The newest supported version of the format.
 const DISPLAY_LIST_VERSION: u32 = 1;
 
-/// Why a display list can't be drawn.
+/// Error from checking or parsing a display list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DisplayListError {
-    /// A newer program has written it.
+    /// The list was written by a newer version.
     #[error("a newer version of Tracebook wrote this figure (form {version}); update to see it")]
     NewerVersion {
-        /// The form that it says.
+        /// The version in the list.
         version: u32,
     },
-    /// There is more of something than is drawn.
+    /// The list exceeds a limit.
     #[error("a figure with {count} {what} is too large; the most are {most}")]
     TooMany {
-        /// What there is too much of.
+        /// What exceeds its limit.
         what: &'static str,
-        /// How many there are.
+        /// The number in the list.
         count: usize,
-        /// How many there may be.
+        /// The limit.
         most: usize,
     },
-    /// Text isn't base64.
+    /// Text isn't valid base64.
     #[error(transparent)]
     Base64(#[from] base64::DecodeError),
-    /// Bytes end within a number or a color.
+    /// Binary data ends within a number or a color.
     #[error("a column ends in the middle of a value")]
     TornValue,
-    /// A letter that is no code of a path.
+    /// A path contains an unknown code.
     #[error("{letter:?} is no code of a path")]
     PathCode {
-        /// The letter.
+        /// The unknown code.
         letter: char,
     },
-    /// Text that is no color.
+    /// Text isn't a valid color.
     #[error("{text:?} is no color")]
     Color {
-        /// The text.
+        /// The invalid text.
         text: String,
     },
 }
 
-/// Numbers: a list, or little-endian 32-bit floats in base64.
+/// Numbers as JSON: a list, or little-endian 32-bit floats in base64.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum PackedEncoding {
@@ -67,7 +67,7 @@ enum PackedEncoding {
     Packed(String),
 }
 
-/// A column of numbers.
+/// A list of numbers.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(try_from = "PackedEncoding")]
 pub(crate) struct PackedFloats(pub(crate) Vec<f32>);
@@ -92,13 +92,13 @@ impl TryFrom<PackedEncoding> for PackedFloats {
 }
 
 impl PackedFloats {
-    /// Pairs of numbers.
+    /// Returns the numbers as pairs.
     pub(crate) fn points(&self) -> &[[f32; 2]] {
         self.0.as_chunks().0
     }
 }
 
-/// A color: red, green, blue, opacity. As JSON: `#rrggbb` or `#rrggbbaa`.
+/// A color as RGBA. In JSON it's `#rrggbb` or `#rrggbbaa`.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "String")]
 pub(crate) struct DisplayColor(pub(crate) [u8; 4]);
@@ -117,7 +117,7 @@ impl TryFrom<String> for DisplayColor {
     }
 }
 
-/// Colors as bytes in base64, four each.
+/// Colors as base64, four bytes (RGBA) each.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "String")]
 pub(crate) struct PackedColors(pub(crate) Vec<[u8; 4]>);
@@ -133,13 +133,13 @@ impl TryFrom<String> for PackedColors {
 }
 
 impl PackedColors {
-    /// The color of an item: there may be fewer colors than items.
+    /// Returns an item's color, repeating the list if it has fewer colors than items. `None` if it's transparent.
     pub(crate) fn cycled(&self, at: usize) -> Option<DisplayColor> {
         (!self.0.is_empty()).then(|| DisplayColor(self.0[at % self.0.len()])).filter(|color| color.0[3] > 0)
     }
 }
 
-/// A file of bytes, in base64.
+/// The bytes of a file, as base64.
 #[derive(Clone, Default, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "String")]
 pub(crate) struct PackedFile(pub(crate) Vec<u8>);
@@ -158,7 +158,7 @@ impl std::fmt::Debug for PackedFile {
     }
 }
 
-/// What a part of a path does with its points.
+/// A path command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PathVerb {
     Move,
@@ -168,7 +168,7 @@ pub(crate) enum PathVerb {
     Close,
 }
 
-/// The codes of a path, each with how often it is repeated; one line where there are none.
+/// The commands of a path, each with a repeat count. An empty list means a single polyline.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "String")]
 pub(crate) struct PathCodes(Vec<(PathVerb, u32)>);
@@ -199,7 +199,7 @@ impl TryFrom<String> for PathCodes {
     }
 }
 
-/// A step of a path.
+/// A step of a path, with its points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum PathStep {
     Move([f32; 2]),
@@ -209,7 +209,7 @@ pub(crate) enum PathStep {
     Close,
 }
 
-/// A path: its points, and what they are.
+/// A path: its points and its commands.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub(crate) struct OutlinePath {
@@ -218,10 +218,10 @@ pub(crate) struct OutlinePath {
 }
 
 impl OutlinePath {
-    /// The steps of the path; it ends where its points do, whatever its codes say.
+    /// Returns the steps of the path. It ends when its points run out, whatever its commands say.
     pub(crate) fn steps(&self) -> impl Iterator<Item = PathStep> + '_ {
         let points = self.v.points();
-        // Without codes: a line through all points.
+        // A path without commands is a polyline through all points.
         const LINE: &[(PathVerb, u32)] = &[(PathVerb::Move, 1), (PathVerb::Line, u32::MAX)];
         let verbs = if self.c.0.is_empty() { LINE } else { &self.c.0 }.iter().copied();
         let mut at = 0;
@@ -241,14 +241,14 @@ impl OutlinePath {
         })
     }
 
-    /// How many points it has, and codes that take none.
+    /// Returns the number of points plus the number of commands.
     pub(crate) fn length(&self) -> usize {
         self.v.points().len() + self.c.0.len()
     }
 
-    /// Whether all its lines are level or upright, so that it looks best on whole pixels.
+    /// Returns whether all segments are horizontal or vertical, so that the path looks best on whole pixels.
     pub(crate) fn is_rectilinear(&self) -> bool {
-        // After Agg: a path with more points has no need of it.
+        // Agg doesn't snap paths with more points than this either.
         const MAX_SNAPPED_POINTS: usize = 1_024;
         const NEARLY: f32 = 1e-3;
         if self.length() > MAX_SNAPPED_POINTS {
@@ -271,7 +271,7 @@ impl OutlinePath {
     }
 }
 
-/// How two parts of a line meet.
+/// How two line segments are joined.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum StrokeJoin {
@@ -291,22 +291,22 @@ pub(crate) enum StrokeCap {
     Projecting,
 }
 
-/// What fills a shape and what surrounds it.
+/// Fill, outline and hatch of a shape.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub(crate) struct ShapeStyle {
     pub(crate) fill: Option<DisplayColor>,
     pub(crate) edge: Option<DisplayColor>,
     pub(crate) width: f32,
-    /// Where the pattern begins, then lengths of dashes and gaps in turn.
+    /// Offset of the dash pattern, then alternating lengths of dashes and gaps.
     pub(crate) dash: Vec<f32>,
     pub(crate) join: StrokeJoin,
     pub(crate) cap: StrokeCap,
-    /// A row of the list's hatches.
+    /// Index into the list's hatches.
     pub(crate) hatch: Option<usize>,
 }
 
-/// What an operation draws.
+/// The shape that an operation draws.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(tag = "op", rename_all = "lowercase")]
 pub(crate) enum OperationShape {
@@ -317,14 +317,14 @@ pub(crate) enum OperationShape {
         #[serde(flatten)]
         style: ShapeStyle,
     },
-    /// One path at many places.
+    /// One path, drawn at many positions.
     Markers {
         path: OutlinePath,
         at: PackedFloats,
         #[serde(flatten)]
         style: ShapeStyle,
     },
-    /// One path at many places, with sizes and colors of their own; shorter columns begin again.
+    /// One path at many positions, with individual sizes and colors; shorter columns repeat.
     Collection {
         path: OutlinePath,
         at: PackedFloats,
@@ -346,7 +346,7 @@ pub(crate) enum OperationShape {
         #[serde(default)]
         cap: StrokeCap,
     },
-    /// Cells between the crossings of lines, in rows.
+    /// A quadrilateral mesh, row by row; `v` holds its vertices.
     Mesh {
         columns: usize,
         v: PackedFloats,
@@ -358,7 +358,7 @@ pub(crate) enum OperationShape {
     },
     /// Triangles with a color at each corner.
     Gouraud { v: PackedFloats, fills: PackedColors },
-    /// A picture, or rectangles of one color each: `grid`, with an edge more than columns and rows.
+    /// An image. With `grid`, it's rectangles of one color each, with one more edge than columns and rows.
     Image {
         png: PackedFile,
         xs: PackedFloats,
@@ -366,26 +366,26 @@ pub(crate) enum OperationShape {
         #[serde(default)]
         grid: bool,
     },
-    /// Text as outlines: for each glyph its number, its place and its scale.
+    /// Text as outlines; each glyph has its index, position and scale.
     Text {
         text: String,
         at: [f32; 2],
         size: f32,
         color: DisplayColor,
         glyphs: PackedFloats,
-        /// Rectangles, such as the lines of fractions: left, bottom, width, height.
+        /// Rectangles such as fraction bars: left, bottom, width, height.
         #[serde(default)]
         boxes: PackedFloats,
-        /// In degrees against the clock.
+        /// Rotation in degrees, counterclockwise.
         #[serde(default)]
         angle: f32,
     },
-    /// What a newer version draws.
+    /// An operation from a newer version.
     #[serde(other)]
     Unknown,
 }
 
-/// Whose tick an operation belongs to.
+/// The axis whose tick an operation draws.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 pub(crate) enum TickPart {
     #[serde(rename = "xtick")]
@@ -394,31 +394,31 @@ pub(crate) enum TickPart {
     Up,
 }
 
-/// An operation: what it draws, and within what.
+/// An operation: a shape with its clip, axes and series.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 pub(crate) struct DisplayOperation {
     #[serde(flatten)]
     pub(crate) shape: OperationShape,
-    /// A row of the list's clips.
+    /// Index into the list's clips.
     #[serde(default)]
     pub(crate) clip: Option<usize>,
-    /// Whether edges are smoothed; most shapes' are, those of a mesh aren't.
+    /// Whether edges are antialiased. The default is yes for most shapes and no for meshes.
     #[serde(default)]
     pub(crate) aa: Option<bool>,
-    /// Whether it is moved onto whole pixels; rectilinear paths are where nothing is said.
+    /// Whether the shape is snapped to whole pixels. By default rectilinear paths are.
     #[serde(default)]
     pub(crate) snap: Option<bool>,
-    /// The axes that it belongs to.
+    /// Index of the axes that the operation belongs to.
     #[serde(default)]
     pub(crate) axes: Option<usize>,
     #[serde(default)]
     pub(crate) part: Option<TickPart>,
-    /// A row of the list's series.
+    /// Index into the list's series.
     #[serde(default)]
     pub(crate) series: Option<usize>,
 }
 
-/// What is seen of an operation: a rectangle (left, top, right, bottom), the inside of a path, or both.
+/// The visible area of an operation: a rectangle (left, top, right, bottom), the inside of a path, or both.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub(crate) struct DisplayClip {
@@ -427,7 +427,7 @@ pub(crate) struct DisplayClip {
     pub(crate) path: OutlinePath,
 }
 
-/// A pattern: a path in a square of one inch, from below, repeated.
+/// A hatch pattern: a path in a repeated square of one inch, with y pointing up.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 pub(crate) struct HatchPattern {
     #[serde(flatten)]
@@ -436,20 +436,20 @@ pub(crate) struct HatchPattern {
     pub(crate) width: f32,
 }
 
-/// One side of axes.
+/// One axis of a pair of axes.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub(crate) struct DisplaySide {
-    /// From and to.
+    /// Lower and upper limit.
     pub(crate) limits: [f64; 2],
-    /// `linear`, `log`, or another one, whose numbers aren't known here.
+    /// `linear`, `log`, or another scale whose values can't be computed here.
     pub(crate) scale: String,
-    /// Numbers are seconds since 1970.
+    /// Whether the values are seconds since 1970.
     pub(crate) dates: bool,
 }
 
 impl DisplaySide {
-    /// Whether places can be turned into numbers.
+    /// Returns whether positions can be converted to values.
     pub(crate) fn is_known(&self) -> bool {
         let [low, high] = self.limits;
         let sound = low.is_finite() && high.is_finite() && low != high;
@@ -457,53 +457,53 @@ impl DisplaySide {
     }
 }
 
-/// A pair of axes: where it stands, and what its places mean.
+/// A pair of axes: its frame and its scales.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub(crate) struct DisplayAxes {
-    /// Left, top, right, bottom.
+    /// Left, top, right and bottom of the frame.
     pub(crate) frame: [f64; 4],
-    /// Along x, along y.
+    /// The x and y axis.
     pub(crate) sides: [DisplaySide; 2],
     pub(crate) title: String,
-    /// The color of words beside the axes.
+    /// Color of the text beside the axes.
     pub(crate) ink: DisplayColor,
-    /// Axes with the same number here have the same limits.
+    /// Axes with the same number share their limits.
     pub(crate) shared_x: Option<u32>,
     pub(crate) shared_y: Option<u32>,
 }
 
-/// A canvas as a list of operations, the lowest first.
+/// A canvas as a list of operations, drawn from back to front.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub struct DisplayList {
     pub(crate) version: u32,
-    /// Pixels to an inch.
+    /// Pixels per inch.
     pub(crate) dpi: f64,
     pub(crate) axes: Vec<DisplayAxes>,
     pub(crate) clips: Vec<DisplayClip>,
     pub(crate) hatches: Vec<HatchPattern>,
-    /// Outlines of letters, in hundredths of their size, from the base line up.
+    /// Glyph outlines in hundredths of the font size, relative to the baseline.
     pub(crate) glyphs: Vec<OutlinePath>,
     pub(crate) series: Vec<String>,
     pub(crate) ops: Vec<DisplayOperation>,
 }
 
 impl DisplayList {
-    /// How many operations it has.
+    /// Returns the number of operations.
     pub fn operation_count(&self) -> usize {
         self.ops.len()
     }
 
-    /// How many axes it has.
+    /// Returns the number of axes.
     pub fn axes_count(&self) -> usize {
         self.axes.len()
     }
 
-    /// Checks that it can be drawn within bounds.
+    /// Checks that the list can be drawn within the limits.
     ///
     /// # Errors
-    /// It is larger than what is drawn, or a newer version's.
+    /// Returns an error if the list exceeds a limit, or was written by a newer version.
     pub(crate) fn check_bounds(&self) -> Result<(), DisplayListError> {
         if self.version > DISPLAY_LIST_VERSION {
             return Err(DisplayListError::NewerVersion { version: self.version });
@@ -527,7 +527,7 @@ impl DisplayList {
         bound("drawn points", drawn, MAX_DRAWN_POINTS)
     }
 
-    /// How many numbers an operation has, and how many points are drawn for it.
+    /// Returns the count of numbers in an operation, and the number of points drawn for it.
     fn operation_work(&self, shape: &OperationShape) -> (usize, usize) {
         match shape {
             OperationShape::Path { path, style } => {
@@ -555,7 +555,7 @@ impl DisplayList {
         }
     }
 
-    /// A glyph by its number.
+    /// Returns a glyph by its index.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a row of a short table")]
     pub(crate) fn glyph(&self, number: f32) -> Option<&OutlinePath> {
         (0.0..1e6).contains(&number).then(|| self.glyphs.get(number as usize))?

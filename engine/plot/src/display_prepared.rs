@@ -1,21 +1,21 @@
-//! A display list with its pictures read, and how what its axes show is moved.
+//! A display list with decoded images, and the transforms for panning and zooming its axes.
 
 use crate::display_list::{DisplayAxes, DisplayList, DisplayOperation, DisplaySide, MAX_IMAGE_PIXELS, OperationShape};
 use crate::scale::AxisScale;
 use tiny_skia::{IntSize, Pixmap};
 
-/// Of a pair of axes: from and to along x and y, where it isn't what the list shows.
+/// Visible limits of a pair of axes along x and y; `None` where they match the list.
 pub(crate) type SeenLimits = [Option<[f64; 2]>; 2];
 
-/// A display list, ready to be drawn often.
+/// A display list, ready for repeated drawing.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PreparedDisplay {
     pub(crate) list: DisplayList,
-    /// Of each operation: its picture, if it has one that can be read.
+    /// The decoded image of each operation that has a valid one.
     pub(crate) images: Vec<Option<Pixmap>>,
 }
 
-/// How what belongs to axes is moved and stretched: `x' = x * stretch + by`.
+/// Offset and scale of the contents of a pair of axes: `x' = x * stretch + by`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct AxesShift {
     stretch: [f32; 2],
@@ -23,13 +23,13 @@ pub(crate) struct AxesShift {
 }
 
 impl AxesShift {
-    /// Where a place of the canvas moves to.
+    /// Returns where a position on the canvas moves to.
     pub(crate) fn apply(&self, x: f32, y: f32) -> (f32, f32) {
         (x * self.stretch[0] + self.by[0], y * self.stretch[1] + self.by[1])
     }
 }
 
-/// The pixels of a PNG, if there are no more than `most`.
+/// Decodes a PNG if it has no more than `most` pixels. Its colors are premultiplied.
 fn decode_png(bytes: &[u8], most: usize) -> Option<Pixmap> {
     let mut decoder = png::Decoder::new_with_limits(std::io::Cursor::new(bytes), png::Limits { bytes: 256 << 20 });
     decoder.set_transformations(png::Transformations::normalize_to_color8());
@@ -68,7 +68,7 @@ fn decode_png(bytes: &[u8], most: usize) -> Option<Pixmap> {
 }
 
 impl PreparedDisplay {
-    /// Reads the pictures of a list.
+    /// Decodes the images of a list.
     pub(crate) fn new(list: DisplayList) -> PreparedDisplay {
         let mut left = MAX_IMAGE_PIXELS;
         let images = list.ops.iter().map(|operation| match &operation.shape {
@@ -83,7 +83,7 @@ impl PreparedDisplay {
         PreparedDisplay { list, images }
     }
 
-    /// How each pair of axes is moved by what is seen; nothing for what stays.
+    /// Returns the transform of each pair of axes for the visible limits; `None` where nothing moves.
     pub(crate) fn shifts(&self, seen: &[SeenLimits]) -> Vec<Option<AxesShift>> {
         let shift = |(number, axes): (usize, &DisplayAxes)| {
             let asked = seen.get(number).copied().unwrap_or_default();
@@ -95,7 +95,7 @@ impl PreparedDisplay {
             for side in [0, 1] {
                 let Some([low, high]) = asked[side] else { continue };
                 let (old, new) = (scales[side], AxisScale { low, high, ..scales[side] });
-                // Of two places what the new scale makes; between them it is straight, also where it is logarithmic.
+                // Two positions define the transform: in pixels it's linear even for a logarithmic scale.
                 let [a, b] = [old.from, old.to].map(|at| new.position(old.number(at)));
                 let stretch = (b - a) / (old.to - old.from);
                 #[allow(clippy::cast_possible_truncation, reason = "pixels")]
@@ -111,7 +111,7 @@ impl PreparedDisplay {
     }
 }
 
-/// The scales of axes whose numbers are known.
+/// Returns the scales of a pair of axes, if both are known.
 pub(crate) fn axes_scales(axes: &DisplayAxes) -> Option<[AxisScale; 2]> {
     let [left, top, right, bottom] = axes.frame;
     let sound = axes.frame.iter().all(|edge| edge.is_finite()) && right > left && bottom > top;
@@ -125,7 +125,7 @@ pub(crate) fn axes_scales(axes: &DisplayAxes) -> Option<[AxisScale; 2]> {
     Some([scale(0, left, right), scale(1, bottom, top)])
 }
 
-/// Whether an operation moves with what its axes show: what is cut at their frame does.
+/// Returns the axes with which an operation moves: those whose frame clips it.
 pub(crate) fn moves_with_axes(display: &PreparedDisplay, operation: &DisplayOperation) -> Option<usize> {
     const NEAR_PIXELS: f64 = 2.0;
     let axes = operation.axes?;
@@ -134,7 +134,7 @@ pub(crate) fn moves_with_axes(display: &PreparedDisplay, operation: &DisplayOper
     frame.iter().zip(rect).all(|(a, b)| (a - f64::from(b)).abs() < NEAR_PIXELS).then_some(axes)
 }
 
-/// The corners of a cell of a mesh.
+/// Returns the corners of a mesh cell.
 pub(crate) fn mesh_cell(corners: &[[f32; 2]], columns: usize, cell: usize) -> Option<[[f32; 2]; 4]> {
     let (row, column) = (cell.checked_div(columns)?, cell.checked_rem(columns)?);
     let first = row.checked_mul(columns.checked_add(1)?)?.checked_add(column)?;

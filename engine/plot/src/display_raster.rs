@@ -1,7 +1,7 @@
-//! Draws a display list as pixels, at whatever scale it is looked at.
+//! Draws a display list as pixels at any scale.
 //!
-//! The rules are Agg's, so that a figure looks as matplotlib draws it: rectilinear paths lie on whole pixels, clips end
-//! at whole pixels, hatches repeat every inch.
+//! The rules are Agg's, so that a figure looks as matplotlib draws it: rectilinear paths are snapped to whole pixels,
+//! clips end at whole pixels, and hatches repeat every inch.
 
 use crate::FigureDrawError;
 use crate::display_list::{
@@ -15,30 +15,30 @@ use tiny_skia::{
     PremultipliedColorU8, Rect, Shader, SpreadMode, Stroke, StrokeDash, Transform,
 };
 
-/// The pixels that are filled in all, counted as often as they are filled: some seconds' work.
+/// Maximum number of pixels filled, counted each time they're filled: a few seconds of work.
 const MAX_FILLED_PIXELS: u64 = 1_000_000_000;
-/// Dashes of a line; one with more is drawn whole.
+/// Maximum number of dashes in a line; one with more is drawn solid.
 const MAX_DASHES: f32 = 50_000.0;
-/// A wider line fills a surface.
+/// Maximum width of a line that counts as thin. A wider one is counted by the area of its bounds.
 const MAX_THIN_WIDTH_PIXELS: f32 = 8.0;
-/// Masks that are kept; each is as large as the canvas.
+/// Maximum number of cached clip masks; each is as large as the canvas.
 const MAX_KEPT_MASKS: usize = 8;
-/// A corner so sharp that it would reach more half widths than this is cut off.
+/// Miter limit: a sharper corner, which would extend more half widths than this, is beveled.
 pub(crate) const MITER_LIMIT: f32 = 10.0;
-/// The unit of the outlines of letters, to their size.
+/// Units of glyph outlines per font size.
 pub(crate) const GLYPH_UNITS: f32 = 100.0;
 
-/// A point of the pixels.
+/// A position in pixels.
 type PixelPoint = (f32, f32);
 
-/// Places to a pixel, along each side, at which a marker's pixels are made once.
+/// Number of subpixel positions along each side for which a marker's stamp is cached.
 const STAMPS_PER_PIXEL: usize = 4;
-/// Fewer markers are drawn one by one.
+/// With fewer markers than this, each is drawn individually.
 const MIN_STAMPED_MARKERS: usize = 100;
-/// Larger markers are drawn one by one, in pixels.
+/// Markers larger than this, in pixels, are drawn individually.
 const MAX_STAMP_SIDE_PIXELS: f32 = 64.0;
 
-/// A marker: its inside and its edge, around the origin.
+/// A marker: its fill and outline, around the origin.
 #[derive(Clone, Copy)]
 struct MarkerShape<'s> {
     path: &'s Path,
@@ -48,12 +48,12 @@ struct MarkerShape<'s> {
     is_smooth: bool,
 }
 
-/// The pixels of a marker, for each part of a pixel at which it may stand.
+/// Cached marker images, one for each subpixel position.
 #[derive(Default)]
 struct MarkerStamps(HashMap<(usize, usize), Option<Pixmap>>);
 
 impl MarkerShape<'_> {
-    /// Left, top, right, bottom, in whole pixels with room for smooth edges.
+    /// Returns left, top, right and bottom in whole pixels, with a margin for antialiasing.
     fn bounds(&self) -> [f32; 4] {
         let path = self.outline.unwrap_or(self.path).bounds();
         let own = self.path.bounds();
@@ -80,7 +80,7 @@ impl MarkerShape<'_> {
     }
 }
 
-/// A shape in one color.
+/// A solid color with or without antialiasing.
 #[derive(Clone, Copy)]
 struct SolidBrush {
     color: [u8; 4],
@@ -97,27 +97,27 @@ impl SolidBrush {
     }
 }
 
-/// What is seen of an operation.
+/// The visible part of an operation.
 #[derive(Clone, Copy, PartialEq)]
 enum VisiblePart {
     Everything,
     Nothing,
-    /// What the mask of a clip lets through.
+    /// What a clip's mask lets through.
     Masked((usize, Option<usize>)),
 }
 
-/// Pixels on which a display list is drawn.
+/// A pixel buffer that a display list is drawn into.
 pub(crate) struct DisplayRaster<'a> {
     display: &'a PreparedDisplay,
     scale: f32,
-    /// Of each axes: how what belongs to it is moved.
+    /// The transform of each pair of axes.
     shifts: &'a [Option<AxesShift>],
     pixmap: Pixmap,
     masks: HashMap<(usize, Option<usize>), Mask>,
     filled_pixels: u64,
 }
 
-/// A path of steps, each point mapped.
+/// Builds a path from an outline, with each point mapped.
 pub(crate) fn build_path(path: &OutlinePath, map: impl Fn([f32; 2]) -> PixelPoint) -> Option<Path> {
     let mut builder = PathBuilder::with_capacity(path.length() + 1, path.length() + 1);
     for step in path.steps() {
@@ -144,13 +144,13 @@ pub(crate) fn build_path(path: &OutlinePath, map: impl Fn([f32; 2]) -> PixelPoin
     builder.finish()
 }
 
-/// A place on whole pixels; lines of an odd width lie between two.
+/// Snaps a position to whole pixels; for odd line widths, to the middle of a pixel.
 fn snapped((x, y): PixelPoint, width: f32) -> PixelPoint {
     let half = if width.round().rem_euclid(2.0) == 1.0 { 0.5 } else { 0.0 };
     ((x + 0.5).floor() + half, (y + 0.5).floor() + half)
 }
 
-/// Lengths of dashes and gaps, as often as it takes to make their count even.
+/// Returns the dash pattern, repeated if necessary to make its length even. `None` draws a solid line.
 fn stroke_dash(dash: &[f32], scale: f32, path: &Path) -> Option<StrokeDash> {
     let [offset, pattern @ ..] = dash else { return None };
     let mut pattern: Vec<f32> = pattern.iter().map(|part| part * scale).collect();
@@ -158,14 +158,14 @@ fn stroke_dash(dash: &[f32], scale: f32, path: &Path) -> Option<StrokeDash> {
         pattern.extend_from_within(..);
     }
     let period: f32 = pattern.iter().sum();
-    // Of curves the hull is measured: it is no shorter.
+    // Curves are measured along their control polygon, which is never shorter than the curve.
     let length: f32 = path.points().windows(2).map(|pair| (pair[1].x - pair[0].x).hypot(pair[1].y - pair[0].y)).sum();
     let sound = period > 0.0 && pattern.iter().all(|part| part.is_finite() && *part >= 0.0);
     let few = length / period * (pattern.len() as f32) < MAX_DASHES;
     (sound && few).then(|| StrokeDash::new(pattern, offset * scale))?
 }
 
-/// How a line of a style is drawn at a scale.
+/// Returns the stroke for a line style at a scale; `None` without a positive width.
 fn stroke_of(width: f32, dash: &[f32], join: StrokeJoin, cap: StrokeCap, scale: f32, path: &Path) -> Option<Stroke> {
     let width = width * scale;
     (width > 0.0 && width.is_finite()).then(|| Stroke {
@@ -187,7 +187,7 @@ fn stroke_of(width: f32, dash: &[f32], join: StrokeJoin, cap: StrokeCap, scale: 
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "pixels")]
 impl<'a> DisplayRaster<'a> {
-    /// Empty pixels, so many to a point.
+    /// Creates an empty buffer with `scale` pixels per point.
     pub(crate) fn new(
         display: &'a PreparedDisplay,
         size: [f64; 2],
@@ -204,7 +204,7 @@ impl<'a> DisplayRaster<'a> {
         Ok(DisplayRaster { display, scale, shifts, pixmap, masks: HashMap::new(), filled_pixels: 0 })
     }
 
-    /// The finished pixels; colors are multiplied with their opacity.
+    /// Returns the finished pixels with premultiplied alpha.
     pub(crate) fn finish(self) -> Pixmap {
         self.pixmap
     }
@@ -233,7 +233,7 @@ impl<'a> DisplayRaster<'a> {
                 }
             }
             OperationShape::Markers { path, at, style } => {
-                // Ticks lie on whole pixels, round markers where they are.
+                // Tick marks are snapped to whole pixels; round markers keep their position.
                 let snap = operation.snap.unwrap_or(true) && path.is_rectilinear();
                 let width = if style.edge.is_some() { style.width * scale } else { 0.0 };
                 let map = |[x, y]: [f32; 2]| {
@@ -304,7 +304,7 @@ impl<'a> DisplayRaster<'a> {
         Ok(())
     }
 
-    /// Fills a path, hatches it and draws its edge.
+    /// Draws a path's fill, hatch and outline.
     fn draw_styled(
         &mut self,
         operation: &DisplayOperation,
@@ -343,7 +343,7 @@ impl<'a> DisplayRaster<'a> {
         if places.is_empty() || turns.is_empty() {
             return Ok(());
         }
-        // What was made for the last size and width; most items have the same.
+        // The path of the last item is cached by its transform and width, because most items share them.
         type ShapedItem = ([f32; 6], f32, Path, Option<Path>);
         let mut made: Option<ShapedItem> = None;
         let alike = |count: usize| count < 2;
@@ -379,7 +379,7 @@ impl<'a> DisplayRaster<'a> {
         Ok(())
     }
 
-    /// Draws a marker at a place: as a shape, or as pixels that were made for an earlier one.
+    /// Draws a marker as a path, or from the cached image of an earlier one.
     fn draw_marker(
         &mut self,
         operation: &DisplayOperation,
@@ -428,7 +428,7 @@ impl<'a> DisplayRaster<'a> {
         Ok(())
     }
 
-    /// Counts what is filled, and stops where it takes too long.
+    /// Counts filled pixels, and returns an error if drawing would take too long.
     fn count_work(&mut self, pixels: u64) -> Result<(), FigureDrawError> {
         self.filled_pixels = self.filled_pixels.saturating_add(pixels);
         if self.filled_pixels > MAX_FILLED_PIXELS { Err(FigureDrawError::TooMuchToDraw) } else { Ok(()) }
@@ -438,7 +438,7 @@ impl<'a> DisplayRaster<'a> {
         [0.0, 0.0, self.pixmap.width() as f32, self.pixmap.height() as f32]
     }
 
-    /// What is seen of an operation within some bounds: left, top, right, bottom.
+    /// Returns the visible part of an operation within bounds (left, top, right, bottom), and counts its work.
     fn visible_part(
         &mut self,
         operation: &DisplayOperation,
@@ -454,7 +454,7 @@ impl<'a> DisplayRaster<'a> {
         }
         let side = |low: f32, high: f32, most: f32| u64::from((high.min(most) - low.max(0.0)).max(0.0) as u32) + 4;
         let (wide, high) = (side(bounds[0], bounds[2], canvas[2]), side(bounds[1], bounds[3], canvas[3]));
-        // Of a thin line few pixels of its bounds are filled.
+        // A thin line fills few pixels of its bounds.
         self.count_work(64 + if is_thin { (wide + high) * 8 } else { wide * high })?;
         let Some(number) = operation.clip else { return Ok(VisiblePart::Everything) };
         let Some(clip) = self.display.list.clips.get(number) else { return Ok(VisiblePart::Everything) };
@@ -571,7 +571,7 @@ impl<'a> DisplayRaster<'a> {
         let bounds = path.bounds();
         let part =
             self.visible_part(operation, [bounds.left(), bounds.top(), bounds.right(), bounds.bottom()], false)?;
-        // An inch, as many pixels as it is large.
+        // One inch in pixels.
         let inch = self.display.list.dpi as f32 * self.scale;
         let tile = inch.round().clamp(4.0, 1_024.0);
         let Some(mut pixels) = Pixmap::new(tile as u32, tile as u32) else { return Ok(()) };
@@ -600,7 +600,7 @@ impl<'a> DisplayRaster<'a> {
         self.pixmap.fill_path(path, &paint, FillRule::Winding, Transform::identity(), mask);
     }
 
-    /// Lays a color over a pixel.
+    /// Blends a color over a pixel.
     fn blend(&mut self, column: u32, row: u32, color: PremultipliedColorU8, part: VisiblePart) {
         let at = row as usize * self.pixmap.width() as usize + column as usize;
         let shown = match part {
@@ -716,13 +716,13 @@ impl<'a> DisplayRaster<'a> {
     }
 }
 
-/// The outline of a stroke.
+/// Returns the outline of a stroke.
 fn stroked(path: &Path, stroke: &Stroke) -> Option<Path> {
     let dashed = stroke.dash.as_ref().and_then(|dash| path.dash(dash, 1.0));
     dashed.as_ref().unwrap_or(path).stroke(&Stroke { dash: None, ..stroke.clone() }, 1.0)
 }
 
-/// From the units of letters to pixels.
+/// Returns the transform from glyph units to pixels.
 pub(crate) fn text_transform((x, y): PixelPoint, size: f32, angle: f32) -> Transform {
     let (sin, cos) = (-angle).to_radians().sin_cos();
     Transform::from_row(cos * size, sin * size, sin * size, -cos * size, x, y)
@@ -737,7 +737,7 @@ fn polygon<const N: usize>(corners: [PixelPoint; N]) -> Option<Path> {
     builder.finish()
 }
 
-/// Which pixels lie in which cells along one side: a cell for each pixel whose middle it covers.
+/// Maps pixels to cells along one side: a pixel belongs to the cell that covers its center.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "pixels")]
 fn cells_of_pixels(edges: &[f32], cells: u32, pixels: u32) -> Vec<(u32, u32)> {
     let mut found = Vec::new();
@@ -750,7 +750,7 @@ fn cells_of_pixels(edges: &[f32], cells: u32, pixels: u32) -> Vec<(u32, u32)> {
     found
 }
 
-/// Draws a prepared list as pixels, so many to a point.
+/// Draws a prepared display list into pixels, with `scale` pixels per point.
 pub(crate) fn rasterize_display(
     display: &PreparedDisplay,
     size: [f64; 2],
@@ -772,7 +772,7 @@ pub(crate) fn rasterize_display(
     Ok(raster.finish())
 }
 
-/// Whether an operation is a tick of a side that shows other numbers now.
+/// Returns whether an operation is a tick of an axis whose limits have changed, so that new ticks replace it.
 fn is_replaced(operation: &DisplayOperation, seen: &[SeenLimits]) -> bool {
     let (Some(axes), Some(part)) = (operation.axes, operation.part) else { return false };
     seen.get(axes).copied().unwrap_or_default()[if part == TickPart::Across { 0 } else { 1 }].is_some()

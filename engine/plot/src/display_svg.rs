@@ -1,4 +1,4 @@
-//! Writes a display list as SVG: paths stay paths, letters are outlines that are defined once.
+//! Writes a display list as SVG. Paths stay vectors, and glyph outlines are defined once.
 
 use crate::FigureDrawError;
 use crate::display_list::{
@@ -11,19 +11,19 @@ use crate::prepared::PreparedFigure;
 use base64::Engine;
 use std::fmt::Write;
 
-/// No SVG is longer.
+/// Maximum length of an SVG in bytes.
 const MAX_SVG_BYTES: usize = 64 << 20;
-/// Pixels to a point, of what SVG has no shape for.
+/// Pixels per point for content that SVG has no shape for.
 const PICTURE_SCALE: f64 = 2.0;
 
-/// An SVG that is being written.
+/// An SVG under construction.
 struct DisplaySvg<'a> {
     ready: &'a PreparedFigure,
     display: &'a PreparedDisplay,
     text: String,
 }
 
-/// A number with as few letters as it takes.
+/// Formats a number with as few characters as possible.
 fn short(number: f32) -> String {
     let text = format!("{number:.3}");
     match text.contains('.') {
@@ -32,13 +32,13 @@ fn short(number: f32) -> String {
     }
 }
 
-/// The letters of a path. Nothing where a place of it is no number.
+/// Returns the path data, or an empty string if a coordinate isn't finite.
 fn path_data(path: &OutlinePath) -> String {
     let mut out = String::new();
     let at = |[x, y]: [f32; 2]| format!("{} {}", short(x), short(y));
     let mut begun = false;
     for step in path.steps() {
-        // Writing to a String does not fail.
+        // Writing to a `String` can't fail.
         let _ = match step {
             PathStep::Move(to) => write!(out, "M{}", at(to)),
             PathStep::Line(to) if begun => write!(out, "L{}", at(to)),
@@ -77,20 +77,20 @@ fn stroke_attributes(width: f32, dash: &[f32], join: StrokeJoin, cap: StrokeCap)
     };
     let mut out = format!(" stroke-width=\"{}\" stroke-linejoin=\"{join}\" stroke-linecap=\"{cap}\"", short(width));
     if join == "miter" {
-        // Writing to a String does not fail.
+        // Writing to a `String` can't fail.
         let _ = write!(out, " stroke-miterlimit=\"{MITER_LIMIT}\"");
     }
     if let [offset, pattern @ ..] = dash
         && !pattern.is_empty()
     {
         let pattern: Vec<String> = pattern.iter().map(|part| short(*part)).collect();
-        // Writing to a String does not fail.
+        // Writing to a `String` can't fail.
         let _ = write!(out, " stroke-dasharray=\"{}\" stroke-dashoffset=\"{}\"", pattern.join(","), short(*offset));
     }
     out
 }
 
-/// A figure of a display list as SVG.
+/// Renders a figure's display list as SVG.
 pub(crate) fn render_display_svg(ready: &PreparedFigure) -> Result<String, FigureDrawError> {
     let Some(display) = &ready.display else { return Ok(String::new()) };
     let mut svg = DisplaySvg { ready, display, text: String::new() };
@@ -109,12 +109,12 @@ pub(crate) fn render_display_svg(ready: &PreparedFigure) -> Result<String, Figur
 
 impl DisplaySvg<'_> {
     fn append(&mut self, words: std::fmt::Arguments<'_>) -> Result<(), FigureDrawError> {
-        // Writing to a String does not fail.
+        // Writing to a `String` can't fail.
         let _ = self.text.write_fmt(words);
         if self.text.len() > MAX_SVG_BYTES { Err(FigureDrawError::TooMuchToDraw) } else { Ok(()) }
     }
 
-    /// Writes what shapes refer to: letters, clips, hatches.
+    /// Writes the definitions that shapes refer to: glyphs, clips and hatches.
     fn define(&mut self) -> Result<(), FigureDrawError> {
         let list = &self.display.list;
         self.append(format_args!("<defs>\n"))?;
@@ -281,7 +281,7 @@ impl DisplaySvg<'_> {
         self.append(format_args!("</g>\n"))
     }
 
-    /// What SVG has no shape for, as pixels.
+    /// Draws an operation that SVG has no shape for as an image.
     fn draw_as_picture(&mut self, number: usize) -> Result<(), FigureDrawError> {
         let size = [self.ready.figure.width, self.ready.figure.height];
         let pixmap = rasterize_display(self.display, size, &[], PICTURE_SCALE, Some(number))?;

@@ -1,4 +1,4 @@
-//! Draws a display list on a backend: its picture, and new ticks where a part of its axes is seen.
+//! Draws a display list on a backend as an image, with new ticks where axes are panned or zoomed.
 
 use crate::FigureDrawError;
 use crate::colour::Rgb;
@@ -12,10 +12,10 @@ use crate::scale::{AxisScale, TickLayout, layout_ticks};
 use crate::view::{PlacedAxes, PlotView};
 use plotters::style::text_anchor::{HPos, VPos};
 
-/// Between a tick and its words, in points.
+/// Gap between a tick and its label, in points.
 const TICK_GAP: f64 = 3.0;
 
-/// Draws a list on a backend, as a picture of the pixels that this shows. Gives where its axes stand.
+/// Draws a display list on a backend as an image at its resolution. Returns the positions of the axes.
 pub(crate) fn draw_display<B: PlotBackend>(
     ready: &PreparedFigure,
     display: &PreparedDisplay,
@@ -48,15 +48,15 @@ pub(crate) fn draw_display<B: PlotBackend>(
     Ok(places)
 }
 
-/// What the list's own ticks of a side look like.
+/// Style of an axis' ticks, taken from the display list.
 struct TickStyle {
-    /// Where they stand, along the other side.
+    /// Position of the ticks along the other axis.
     edge: f64,
-    /// From there to their end: to the right or down.
+    /// Length of a tick, positive to the right or down.
     reach: f64,
     colour: Rgb,
     width: f64,
-    /// The size of their words in points, and which colour these have; none where they say nothing.
+    /// Font size in points and color of the tick labels; `None` if the axis has none.
     words: Option<(f64, Rgb)>,
     grid: Option<(Rgb, f64)>,
 }
@@ -98,7 +98,7 @@ impl TickStyle {
     }
 }
 
-/// Ticks for what is seen now, in the style of those that the list has.
+/// Draws ticks for the visible limits, in the style of the list's own ticks.
 fn draw_ticks<B: PlotBackend>(
     display: &PreparedDisplay,
     number: usize,

@@ -1,21 +1,21 @@
-//! Of very many points, those that a screen shows: the first, lowest, highest and last of each column of pixels. What
-//! is looked at closely is all there.
+//! Reduces very many points to those that a screen can show: the first, lowest, highest and last of each pixel column.
+//! At high zoom every point is kept.
 
 use crate::painter::{PlotPoint, PlotRect};
 use crate::scale::AxisScale;
 use std::ops::Range;
 
-/// Numbers of which the lowest and the highest are known together.
+/// Number of values per block whose minimum and maximum are indexed together.
 const NUMBERS_PER_BLOCK: usize = 64;
-/// Columns to a point: no screen shows more.
+/// Columns per point of length; no screen shows more.
 const COLUMNS_PER_POINT: f64 = 2.0;
-/// Pieces of a broken line in one column.
+/// Maximum number of pieces of an interrupted line in one column.
 const MAX_PIECES_PER_COLUMN: usize = 16;
 
-/// Where a column of numbers is lowest and highest, block by block.
+/// Index of the minimum and maximum of a column of numbers, by block.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ExtremaBlocks {
-    /// Of each block the places of the lowest and of the highest; `None`: something in it is no number.
+    /// Positions of the minimum and maximum of each block; `None` if it contains a value that isn't finite.
     ends: Vec<Option<(u32, u32)>>,
 }
 
@@ -29,7 +29,7 @@ impl ExtremaBlocks {
         ExtremaBlocks { ends: ends.collect() }
     }
 
-    /// Where `y` is lowest and highest within a range; `None`: something in it is no number.
+    /// Returns the positions of the minimum and maximum within a range; `None` if a value in it isn't finite.
     fn extrema(&self, y: &[f64], range: Range<usize>) -> Option<(usize, usize)> {
         let (first, last) = (range.start.div_ceil(NUMBERS_PER_BLOCK), range.end / NUMBERS_PER_BLOCK);
         if first >= last {
@@ -73,12 +73,12 @@ fn extrema(y: &[f64], range: Range<usize>) -> Option<(usize, usize)> {
     Some((low, high))
 }
 
-/// Whether numbers only grow, and all of them are some.
+/// Returns whether all numbers are finite and none is smaller than the one before.
 pub(crate) fn is_increasing(x: &[f64]) -> bool {
     x.iter().all(|x| x.is_finite()) && x.windows(2).all(|pair| pair[0] <= pair[1])
 }
 
-/// What of growing numbers can be seen, and one more at either side.
+/// Returns the visible range of increasing numbers, with one more on either side.
 pub(crate) fn visible_range(x: &[f64], scale: AxisScale) -> Range<usize> {
     let (low, high) = (scale.low.min(scale.high), scale.low.max(scale.high));
     let first = x.partition_point(|x| *x < low).saturating_sub(1);
@@ -86,7 +86,7 @@ pub(crate) fn visible_range(x: &[f64], scale: AxisScale) -> Range<usize> {
     first..last.min(x.len()).max(first)
 }
 
-/// A line whose x grow, as the columns of a frame show it: places of points, a list for each unbroken piece.
+/// Downsamples a line with increasing x by pixel column. Returns the indices of its points, by unbroken piece.
 pub(crate) fn downsample_columns(
     x: &[f64],
     y: &[f64],
@@ -131,7 +131,7 @@ pub(crate) fn downsample_columns(
     pieces
 }
 
-/// The first, lowest, highest and last of a column, in order.
+/// Adds the first, lowest, highest and last point of a column, in order.
 fn push_extremes(range: Range<usize>, (low, high): (usize, usize), piece: &mut Vec<usize>) {
     let mut shown = [range.start, low, high, range.end - 1];
     shown.sort_unstable();
@@ -142,7 +142,7 @@ fn push_extremes(range: Range<usize>, (low, high): (usize, usize), piece: &mut V
     }
 }
 
-/// A column in which something is no number.
+/// Adds a column that contains values that aren't finite, split into pieces.
 fn push_broken_column(y: &[f64], range: Range<usize>, pieces: &mut Vec<Vec<usize>>) {
     let before = pieces.len();
     let mut at = range.start;
@@ -161,7 +161,7 @@ fn push_broken_column(y: &[f64], range: Range<usize>, pieces: &mut Vec<Vec<usize
     }
 }
 
-/// A line that goes anywhere, without the points that stand where the one before them stands.
+/// Simplifies a path with unordered x: removes points less than 0.25 points away from the one before.
 pub(crate) fn dedupe_path(path: &[PlotPoint]) -> Vec<PlotPoint> {
     const MIN_POINT_DISTANCE: f64 = 0.25;
     let mut kept: Vec<PlotPoint> = Vec::with_capacity(path.len().min(1 << 16));
@@ -175,7 +175,7 @@ pub(crate) fn dedupe_path(path: &[PlotPoint]) -> Vec<PlotPoint> {
     kept
 }
 
-/// What a screen of 2,000 columns shows of a line. `None`: it is short enough as it is, or goes anywhere.
+/// Downsamples a line to 2,000 columns. Returns `None` if it's short enough or its x isn't increasing.
 pub(crate) fn downsample_line(x: &[f64], y: &[f64]) -> Option<(Vec<f64>, Vec<f64>)> {
     if x.len() < 20_000 || x.len() != y.len() || !is_increasing(x) || !has_increasing_ends(x) {
         return None;
@@ -218,7 +218,7 @@ mod tests {
             let kept: Vec<usize> = downsample_columns(&x, &y, &blocks, sx, FRAME).concat();
             assert!(kept.len() <= 4_020, "{}", kept.len());
             assert!(kept.windows(2).all(|pair| pair[0] < pair[1]));
-            // As if every point of a column had been looked at.
+            // The result must be the same as if every point of a column had been examined.
             for column in [0, 1, 500, 999] {
                 let edges = [f64::from(column) / 2.0, f64::from(column + 1) / 2.0].map(|at| sx.number(at));
                 let (from, to) = (edges[0].min(edges[1]), edges[0].max(edges[1]));

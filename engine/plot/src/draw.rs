@@ -1,4 +1,4 @@
-//! The one drawing code: lays a figure out and draws it with a pen.
+//! Lays out a figure of marks and draws it on a backend. All output formats share this code.
 
 use crate::FigureDrawError;
 use crate::colour::{PlotTheme, Rgb};
@@ -16,10 +16,10 @@ pub(crate) const LABEL_FONT_SIZE: f64 = 11.0;
 const TITLE_FONT_SIZE: f64 = 12.5;
 pub(crate) const LABEL_GAP: f64 = 4.0;
 const TICK_LENGTH: f64 = 3.5;
-/// Words that are turned farther than this are read from below, in degrees.
+/// Labels rotated by more than this, in degrees, are drawn vertically.
 const MIN_TURN_DEGREES: f64 = 15.0;
 
-/// Draws a figure of marks on a backend that is so many steps to a point large. Gives where its axes stand.
+/// Draws a figure of marks on a backend with `steps` steps per point. Returns the positions of the axes.
 pub(crate) fn draw_marks_figure<B: PlotBackend>(
     ready: &PreparedFigure,
     view: &PlotView,
@@ -56,7 +56,7 @@ pub(crate) fn draw_marks_figure<B: PlotBackend>(
     Ok(places)
 }
 
-/// A pair of axes on its way to paper.
+/// The layout of a pair of axes.
 struct AxesLayout<'a> {
     ready: &'a PreparedFigure,
     view: &'a PlotView,
@@ -66,18 +66,18 @@ struct AxesLayout<'a> {
     cell: PlotRect,
     limits: [[f64; 2]; 2],
     ticks: [TickLayout; 2],
-    /// What stands around the frame: left, top, right, bottom.
+    /// Space needed around the frame: left, top, right, bottom.
     margins: [f64; 4],
-    /// The widest words of the ticks along x and y.
+    /// Width of the widest tick label along x and y.
     widest_labels: [f64; 2],
 }
 
-/// The room that a label takes beside the ticks.
+/// Returns the space that an axis label needs beside the ticks.
 fn label_height(label: &str) -> f64 {
     if label.is_empty() { 0.0 } else { LABEL_GAP + LABEL_FONT_SIZE * 1.25 * label.lines().count() as f64 }
 }
 
-/// Where all frames stand: those whose cells have an edge in common have it in common, too.
+/// Returns all frames. Frames whose cells share an edge are aligned along it.
 fn align_frames(plots: &[AxesLayout<'_>], figure: &Figure) -> Vec<PlotRect> {
     let edge =
         |plot: &AxesLayout<'_>, side: usize| [plot.cell.left, plot.cell.top, plot.cell.right, plot.cell.bottom][side];
@@ -154,7 +154,7 @@ impl<'a> AxesLayout<'a> {
         plot
     }
 
-    /// Works out ticks and what stands around the frame.
+    /// Lays out the ticks and measures the space around the frame.
     fn measure<B: PlotBackend>(&mut self, pen: &PlotPainter<'_, B>) {
         let (axes, cell) = (self.axes, self.cell);
         let title = if axes.title.is_empty() {
@@ -168,7 +168,7 @@ impl<'a> AxesLayout<'a> {
         let widest = |marked: &TickLayout| {
             marked.ticks.iter().map(|tick| pen.text_width(&tick.label, SMALL_FONT_SIZE)).fold(0.0, f64::max)
         };
-        // Along y first: the room of its words is taken from x.
+        // The y axis is first, because its labels reduce the width available to x.
         let tall = (cell.height() - title - 40.0).max(20.0);
         let [y_low, y_high] = self.limits[1];
         self.ticks[1] = layout_ticks(&axes.sides[1], y_low, y_high, tall / 32.0);
@@ -222,7 +222,7 @@ impl<'a> AxesLayout<'a> {
         {
             around[2] += legend::legend_size(axes, pen)[0] + 8.0;
         }
-        // The last words along x reach over the end.
+        // The last label along x extends beyond the end of the axis.
         if say && !turned && bar.is_none() && over.is_none() && !axes.sides[0].quiet {
             around[2] = around[2].max(self.widest_labels[0] / 2.0 + 2.0);
         }
@@ -301,7 +301,7 @@ impl<'a> AxesLayout<'a> {
             ('t', (frame.left, frame.top), (frame.right, frame.top)),
         ];
         for (side, from, to) in corners.into_iter().filter(|(side, ..)| !self.axes.open.contains(*side)) {
-            // What faces the words of the ticks stands out, as on paper.
+            // The sides with tick labels are emphasized, as in print.
             let colour = if matches!(side, 'l' | 'b') { self.look.muted } else { self.look.grid_line };
             pen.draw_path(&[from, to], PlotStroke { colour, alpha: 1.0, width: 0.8, dash: "-" });
         }
@@ -354,7 +354,7 @@ impl<'a> AxesLayout<'a> {
         }
     }
 
-    /// The title and the labels of both sides.
+    /// Draws the title and both axis labels.
     fn draw_titles<B: PlotBackend>(&self, frame: PlotRect, pen: &mut PlotPainter<'_, B>) {
         let (axes, ink) = (self.axes, self.look.ink);
         let over = axes.over.map(|(_, side)| side);

@@ -1,5 +1,7 @@
-//! A figure as data: what a cell asked to be drawn, and nothing of how. It crosses from the kernel as JSON of the media
-//! type [`FIGURE_MIME`], is kept with the outputs, and is drawn wherever it is looked at.
+//! A figure as data: what a cell asked to draw, independent of how it's drawn.
+//!
+//! The kernel sends it as JSON with the media type [`FIGURE_MIME`]. It's stored with the outputs and drawn wherever
+//! it's shown.
 
 use crate::display_list::{DisplayList, DisplayListError};
 use base64::Engine;
@@ -8,10 +10,10 @@ use serde::Deserialize;
 /// The media type of a figure.
 pub const FIGURE_MIME: &str = "application/vnd.tracebook.figure+json";
 
-/// No column has more numbers.
+/// Maximum number of values in a column.
 const MAX_COLUMN_NUMBERS: u32 = 20_000_000;
 
-/// Numbers: a list, many of them packed as little-endian doubles in base64, or as many at equal distances.
+/// Numbers as JSON: a list, packed little-endian doubles in base64, or evenly spaced values.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 enum ColumnEncoding {
@@ -20,43 +22,43 @@ enum ColumnEncoding {
     Even { start: f64, step: f64, count: u32 },
 }
 
-/// A column of numbers; what is missing is not a number.
+/// A column of numbers; missing values are NaN.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(try_from = "ColumnEncoding")]
 pub struct FigureColumn(pub Vec<f64>);
 
-/// Why a column of a figure can't be read.
+/// Error from reading a column of a figure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FigureColumnError {
-    /// It has more numbers than are drawn.
+    /// The column exceeds the limit of values.
     #[error("a column of {count} numbers is too long")]
     TooLong {
-        /// How many it has.
+        /// Number of values in the column.
         count: u32,
     },
-    /// It is not base64.
+    /// The text isn't valid base64.
     #[error(transparent)]
     Base64(#[from] base64::DecodeError),
-    /// Its bytes are no whole count of numbers.
+    /// The bytes end within a number.
     #[error("a column ends in the middle of a number")]
     TornNumber,
 }
 
-/// Why a figure can't be read.
+/// Error from reading a figure.
 #[derive(Debug, thiserror::Error)]
 pub enum FigureReadError {
-    /// It is not JSON of the expected form.
+    /// The text isn't JSON of the expected form.
     #[error("this is no figure ({0})")]
     Json(#[from] serde_json::Error),
-    /// Its display list is not sound, or more than can be drawn.
+    /// The display list is invalid, or more than can be drawn.
     #[error(transparent)]
     DisplayList(#[from] DisplayListError),
-    /// It is too small or too large.
+    /// The figure is too small or too large.
     #[error("a figure of {width} by {height} points cannot be drawn")]
     Size {
-        /// Its width in points.
+        /// Width in points.
         width: f64,
-        /// Its height in points.
+        /// Height in points.
         height: f64,
     },
 }
@@ -85,10 +87,10 @@ impl TryFrom<ColumnEncoding> for FigureColumn {
 }
 
 impl FigureColumn {
-    /// Numbers as JSON that reads as a column: short also where there are many.
+    /// Returns numbers as JSON that can be read as a column, in a compact form for long columns.
     #[allow(clippy::cast_possible_truncation, reason = "a million at most are counted so")]
     pub fn to_json(all: &[f64]) -> String {
-        // Whole numbers at equal distances are exact that way.
+        // Evenly spaced whole numbers are exact in this form.
         let whole = |x: f64| x.fract() == 0.0 && x.abs() < 1e15;
         if let [first, second, ..] = all
             && whole(*first)
@@ -114,51 +116,51 @@ pub struct Figure {
     pub height: f64,
     /// Title above all axes.
     pub title: String,
-    /// The ground, where it is not the paper's.
+    /// Background color; empty for the default background.
     pub ground: String,
-    /// Words and lines are light, since the ground is dark.
+    /// Whether text and lines are light, because the background is dark.
     pub dark: bool,
     /// The axes in drawing order.
     pub axes: Vec<Axes>,
-    /// A canvas that is drawn already, as operations: what matplotlib's figures are. It has axes of its own.
+    /// A finished canvas as drawing operations, as matplotlib's figures have. It has axes of its own.
     pub display_list: Option<Box<DisplayList>>,
 }
 
-/// Ticks that were asked for.
+/// Explicitly requested ticks.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub struct RequestedTicks {
     /// Positions of the ticks, in data coordinates.
     pub at: Vec<f64>,
-    /// What they say; their number where empty.
+    /// Labels of the ticks; if empty, their values.
     pub labels: Vec<String>,
 }
 
-/// One side of a pair of axes: along x, or along y.
+/// One axis, x or y.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub struct AxisSpec {
-    /// What stands beside it.
+    /// The axis label.
     pub label: String,
-    /// From and to; the marks decide where there is none.
+    /// Lower and upper limit; `None` fits the marks.
     pub limits: Option<[f64; 2]>,
     /// `log` or `linear`.
     pub scale: String,
-    /// Ticks that were asked for.
+    /// Explicitly requested ticks.
     pub ticks: Option<RequestedTicks>,
-    /// How its ticks say their numbers: a form of Python's `%` or `{}` kind around one number.
+    /// Format of the tick labels: Python's `%` or `{}` style with one number.
     pub form: String,
-    /// Its numbers are seconds since 1970.
+    /// Whether the values are seconds since 1970.
     pub dates: bool,
-    /// Lines behind the marks.
+    /// Whether grid lines are drawn behind the marks.
     pub grid: bool,
-    /// Its ticks say nothing, since another's below or beside say it.
+    /// Whether tick labels are omitted, because adjacent axes show them.
     pub quiet: bool,
-    /// How far the words of its ticks are turned, in degrees against the clock.
+    /// Rotation of the tick labels in degrees, counterclockwise.
     pub turn: f64,
-    /// The axes with the same name here have the same limits.
+    /// Axes with the same number share their limits.
     pub shared: Option<u32>,
-    /// The room around the marks, as a share of what they cover.
+    /// Margin around the marks as a fraction of their range.
     pub margin: Option<f64>,
 }
 
@@ -170,65 +172,65 @@ pub struct FigureLegend {
     pub place: String,
     /// Title above the entries.
     pub title: String,
-    /// How many columns; one where it is 0.
+    /// Number of columns; 0 means one.
     pub columns: usize,
-    /// No ground and no frame.
+    /// Whether the legend has neither background nor frame.
     pub bare: bool,
-    /// The size of its words in points; the usual one where it is 0.
+    /// Font size in points; 0 for the default.
     pub size: f64,
 }
 
-/// A scale of colours beside the axes.
+/// A color bar beside the axes.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub struct Colorbar {
-    /// What it is a scale of.
+    /// Label of the color bar.
     pub label: String,
-    /// Below the axes instead of at their right.
+    /// Whether it's below the axes instead of to their right.
     pub below: bool,
-    /// Which mark's; the last one's that has a scale where there is none.
+    /// Index of the mark that it explains; `None` for the last mark with a color map.
     pub mark: Option<usize>,
 }
 
-/// One pair of axes.
+/// A pair of axes.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub struct Axes {
-    /// Left, top, width, height as shares of the figure.
+    /// Left, top, width and height as fractions of the figure.
     pub place: [f64; 4],
     /// Title above the axes.
     pub title: String,
-    /// Where the title stands: `center`, `left` or `right`.
+    /// Alignment of the title: `center`, `left` or `right`.
     pub title_at: String,
-    /// Along x, along y.
+    /// The x and y axis.
     pub sides: [AxisSpec; 2],
-    /// The axes (by number) over which these lie: with a scale of their own along y (`y`) or x (`x`).
+    /// Index of the axes that these overlay, and which axis is separate (`y` or `x`), as in matplotlib's `twinx`.
     pub over: Option<(usize, char)>,
-    /// `place` is that of the frame itself, without what stands around it.
+    /// Whether `place` is the frame itself, without the space around it.
     pub exact: bool,
     /// The legend, if there is one.
     pub legend: Option<FigureLegend>,
-    /// No frame, no ticks.
+    /// Whether frame and ticks are hidden.
     pub off: bool,
-    /// The sides of the frame that are not drawn: letters of `lrtb`.
+    /// Sides of the frame that aren't drawn: letters of `lrtb`.
     pub open: String,
-    /// The ground; none where empty.
+    /// Background color; empty for none.
     pub ground: String,
-    /// One unit is as long along x as along y.
+    /// Whether a unit has the same length along x and y.
     pub equal: bool,
-    /// A scale of colours.
+    /// The color bar, if there is one.
     pub colorbar: Option<Colorbar>,
-    /// What is drawn, in order.
+    /// The marks, in order.
     pub marks: Vec<FigureMark>,
 }
 
 /// A mark: line, bars, points or another drawn element.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 pub struct FigureMark {
-    /// What lies on what: higher on lower. By its kind where there is none.
+    /// Drawing order: higher values are drawn on top. `None` uses the default of its kind.
     #[serde(default)]
     pub order: Option<f64>,
-    /// Marks of one name in a pair of axes belong together: error bars and their points.
+    /// Marks with the same number in a pair of axes belong together, such as error bars and their points.
     #[serde(default)]
     pub group: Option<u32>,
     /// The kind of mark, with its data.
@@ -236,7 +238,7 @@ pub struct FigureMark {
     pub kind: MarkKind,
 }
 
-/// What is drawn. Colours are `#rrggbb`, `C` and a number of the palette, or `none`.
+/// The kinds of marks. Colors are `#rrggbb`, `C` followed by a palette index, or `none`.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names are matplotlib's")]
@@ -250,18 +252,18 @@ pub enum MarkKind {
         dash: String,
         marker: String,
         size: f64,
-        /// Inside and around its markers, where that is not its own colour.
+        /// Fill color of its markers, if it differs from the line's color.
         #[serde(default)]
         face: String,
         #[serde(default)]
         edge: String,
-        /// Only so many points from one marker to the next.
+        /// Only every nth point has a marker.
         #[serde(default)]
         every: usize,
         alpha: f64,
         label: String,
     },
-    /// Points with sizes (areas) and colours of their own.
+    /// Points with individual sizes (areas) and colors.
     Points {
         x: FigureColumn,
         y: FigureColumn,
@@ -274,7 +276,7 @@ pub enum MarkKind {
         alpha: f64,
         label: String,
     },
-    /// Rectangles from `(x, y)`, so wide and so high.
+    /// Rectangles at `(x, y)` with a width and a height.
     Bars {
         x: FigureColumn,
         y: FigureColumn,
@@ -287,9 +289,9 @@ pub enum MarkKind {
         alpha: f64,
         label: String,
     },
-    /// What lies between two lines.
+    /// The area between two lines.
     Area { x: FigureColumn, low: FigureColumn, high: FigureColumn, color: String, alpha: f64, label: String },
-    /// Polygons, one behind the other; what is no number stands between two.
+    /// Polygons, separated by values that aren't finite.
     Polygons {
         x: FigureColumn,
         y: FigureColumn,
@@ -299,11 +301,11 @@ pub enum MarkKind {
         alpha: f64,
         label: String,
     },
-    /// A line across the whole axes.
+    /// A line across the axes.
     Rule { at: f64, vertical: bool, color: String, width: f64, dash: String, alpha: f64, label: String },
-    /// A band across the whole axes.
+    /// A band across the axes.
     Band { low: f64, high: f64, vertical: bool, color: String, alpha: f64, label: String },
-    /// Single lines: a pair of ends each, with a head at the second where `arrows`.
+    /// Separate line segments, two points each; with `arrows`, each has an arrowhead at its second point.
     Segments {
         x: FigureColumn,
         y: FigureColumn,
@@ -316,7 +318,7 @@ pub enum MarkKind {
         alpha: f64,
         label: String,
     },
-    /// Words; with an arrow to a point where there is one.
+    /// Text, with an optional arrow to a point.
     Text {
         x: f64,
         y: f64,
@@ -326,58 +328,58 @@ pub enum MarkKind {
         h: String,
         v: String,
         arrow: Option<[f64; 2]>,
-        /// From where it would stand, in points to the right and up.
+        /// Offset in points to the right and up.
         #[serde(default)]
         shift: [f64; 2],
-        /// `x` and `y` are shares of the axes, from below at the left.
+        /// Whether `x` and `y` are fractions of the axes, from the bottom left.
         #[serde(default)]
         inside: bool,
-        /// In degrees against the clock; what is not nearly 0 is read from below.
+        /// Rotation in degrees, counterclockwise. Text that isn't nearly horizontal is drawn vertically.
         #[serde(default)]
         turn: f64,
-        /// The ground behind it.
+        /// Background color.
         #[serde(default)]
         ground: String,
     },
-    /// The pieces of a pie.
+    /// A pie chart.
     Pie {
         parts: FigureColumn,
         colors: Vec<String>,
         labels: Vec<String>,
         shares: Vec<String>,
         start: f64,
-        /// How far each is moved out, as a share of the radius.
+        /// Offset of each wedge from the center, as a fraction of the radius.
         #[serde(default)]
         out: FigureColumn,
-        /// How much of the radius is empty in the middle.
+        /// Radius of the hole in the middle, as a fraction of the radius.
         #[serde(default)]
         hole: f64,
-        /// Around with the clock.
+        /// Whether wedges run clockwise.
         #[serde(default)]
         clockwise: bool,
     },
-    /// Shades in rows from the top.
+    /// Values mapped to colors, in rows from the top.
     Image { rows: usize, columns: usize, shades: MappedValues, place: [f64; 4] },
-    /// Colours in rows from the top: three bytes a pixel, in base64.
+    /// Pixels in rows from the top: three bytes (RGB) each, in base64.
     Pixels { rows: usize, columns: usize, colors: String, place: [f64; 4] },
-    /// Lines of equal height, or the bands between them.
+    /// Contour lines, or the filled bands between them.
     Contour {
         x: FigureColumn,
         y: FigureColumn,
         shades: MappedValues,
         levels: Vec<f64>,
         filled: bool,
-        /// One colour for all lines.
+        /// Color of all lines; empty to use the color map.
         #[serde(default)]
         color: String,
-        /// Each line says its height.
+        /// Whether each line is labeled with its level.
         #[serde(default)]
         labels: bool,
     },
 }
 
 impl MarkKind {
-    /// What the legend calls it.
+    /// Returns the label for the legend; empty if the mark has none.
     pub fn label(&self) -> &str {
         let label = match self {
             MarkKind::Line { label, .. }
@@ -397,7 +399,7 @@ impl MarkKind {
         if label.starts_with('_') { "" } else { label }
     }
 
-    /// What lies on what where nobody says so, as matplotlib has it.
+    /// Returns the default drawing order, the same as matplotlib's.
     pub(crate) fn default_order(&self) -> f64 {
         match self {
             MarkKind::Image { .. } | MarkKind::Pixels { .. } => 0.0,
@@ -413,7 +415,7 @@ impl MarkKind {
         }
     }
 
-    /// The scale of its colours, if it has one.
+    /// Returns the values mapped to colors, if the mark has any.
     pub(crate) fn mapped_values(&self) -> Option<&MappedValues> {
         match self {
             MarkKind::Image { shades, .. } | MarkKind::Contour { shades, .. } => Some(shades),
@@ -423,27 +425,27 @@ impl MarkKind {
     }
 }
 
-/// Numbers that a scale turns into colours.
+/// Values that a color map turns into colors.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 pub struct MappedValues {
     /// The values to map to colors.
     pub values: FigureColumn,
-    /// What the scale begins with.
+    /// Value at the start of the color map.
     pub low: f64,
-    /// What it ends with.
+    /// Value at the end of the color map.
     pub high: f64,
     /// Name of the color map.
     pub map: String,
-    /// The scale is logarithmic.
+    /// Whether the scale is logarithmic.
     #[serde(default)]
     pub log: bool,
 }
 
 impl Figure {
-    /// Reads a figure.
+    /// Reads a figure from JSON.
     ///
     /// # Errors
-    /// The JSON is no figure.
+    /// Returns an error if the JSON isn't a valid figure, its size is out of range, or its display list is invalid.
     pub fn from_json(json: &str) -> Result<Figure, FigureReadError> {
         let figure: Figure = serde_json::from_str(json)?;
         if !(figure.width >= 16.0 && figure.height >= 16.0 && figure.width.max(figure.height) <= 10_000.0) {

@@ -1,4 +1,4 @@
-//! What explains a pair of axes: the legend and the scale of colours.
+//! The legend and color bar of a pair of axes.
 
 use crate::colour::{PlotTheme, colour_at};
 use crate::draw::{LABEL_FONT_SIZE, LABEL_GAP, SMALL_FONT_SIZE};
@@ -9,12 +9,12 @@ use crate::scale::{AxisScale, AxisTick, layout_ticks};
 use crate::view::{LegendEntry, PlotView, legend_entries};
 use plotters::style::text_anchor::{HPos, VPos};
 
-/// The room for the sample before an entry's words.
+/// Width of the sample before an entry's label, in points.
 const SAMPLE_WIDTH: f64 = 22.0;
-/// Points that are looked at for the best place.
+/// Number of points that are sampled to find the best position.
 const PLACEMENT_SAMPLE_POINTS: usize = 500;
 
-/// How a legend is laid out.
+/// The layout of a legend.
 struct LegendLayout {
     size: f64,
     row: f64,
@@ -37,12 +37,12 @@ fn layout_legend<B: PlotBackend>(axes: &Axes, asked: &FigureLegend, pen: &PlotPa
     LegendLayout { size, row, rows, wide, title, total_size: [across, row * rows as f64 + title + 8.0] }
 }
 
-/// How large a legend is.
+/// Returns the size of a legend in points.
 pub(crate) fn legend_size<B: PlotBackend>(axes: &Axes, pen: &PlotPainter<'_, B>) -> [f64; 2] {
     axes.legend.as_ref().map_or([0.0; 2], |asked| layout_legend(axes, asked, pen).total_size)
 }
 
-/// Draws a legend. Gives its entries.
+/// Draws a legend and returns its entries.
 pub(crate) fn draw_legend<B: PlotBackend>(
     marks: &MarkPainter<'_>,
     view: &PlotView,
@@ -92,7 +92,7 @@ pub(crate) fn draw_legend<B: PlotBackend>(
     found
 }
 
-/// What an entry shows of its marks.
+/// Draws the sample of an entry.
 fn draw_sample<B: PlotBackend>(
     kind: &MarkKind,
     look: PlotTheme,
@@ -138,7 +138,7 @@ fn draw_sample<B: PlotBackend>(
         MarkKind::Area { color, alpha, .. } | MarkKind::Band { color, alpha, .. } => swatch(pen, color, "", *alpha),
         MarkKind::Rule { color, width, dash, alpha, .. } => line(color, *width, dash, *alpha),
         MarkKind::Segments { x, y: up, color, width, dash, alpha, .. } => {
-            // Error bars stand upright behind their points.
+            // Error bars are drawn as a vertical line behind their points.
             let upright = x.0.first() == x.0.get(1) && up.0.first() != up.0.get(1);
             let own = !kind.label().is_empty();
             let stroke =
@@ -157,7 +157,7 @@ fn draw_sample<B: PlotBackend>(
     }
 }
 
-/// Where a legend stands.
+/// Returns the rectangle of a legend.
 fn place_legend(marks: &MarkPainter<'_>, asked: &str, [wide, high]: [f64; 2]) -> PlotRect {
     let (frame, [sx, sy]) = (marks.frame, marks.scales);
     let frame_of = |place: &str| {
@@ -178,7 +178,7 @@ fn place_legend(marks: &MarkPainter<'_>, asked: &str, [wide, high]: [f64; 2]) ->
     if asked != "best" {
         return frame_of(asked);
     }
-    // What would lie below it: points, and the lines between them.
+    // Counts the content that the legend would cover: points and the lines between them.
     let hidden = |place: &&&str| -> usize {
         let over = frame_of(place);
         let count = |all: &mut dyn Iterator<Item = PlotPoint>| {
@@ -244,7 +244,7 @@ fn place_legend(marks: &MarkPainter<'_>, asked: &str, [wide, high]: [f64; 2]) ->
     frame_of(places.iter().min_by_key(hidden).copied().unwrap_or("upper right"))
 }
 
-/// The mark whose colours a scale explains.
+/// Returns the mark that the color bar explains.
 pub(crate) fn colorbar_source(axes: &Axes) -> Option<(&MarkKind, &MappedValues)> {
     let named = axes.colorbar.as_ref().and_then(|bar| bar.mark).and_then(|number| axes.marks.get(number));
     let last = || axes.marks.iter().rev().find(|mark| mark.kind.mapped_values().is_some());
@@ -252,7 +252,7 @@ pub(crate) fn colorbar_source(axes: &Axes) -> Option<(&MarkKind, &MappedValues)>
     Some((kind, kind.mapped_values()?))
 }
 
-/// The levels between which colours are the same, if there are such.
+/// Returns the contour levels, and whether the bands between them are filled.
 fn contour_levels(kind: &MarkKind) -> Option<(&[f64], bool)> {
     match kind {
         MarkKind::Contour { levels, filled, .. } if levels.len() > 1 => Some((levels, *filled)),
@@ -260,7 +260,7 @@ fn contour_levels(kind: &MarkKind) -> Option<(&[f64], bool)> {
     }
 }
 
-/// The ticks of a scale of colours that is so long.
+/// Returns the ticks of a color bar with a length in points.
 pub(crate) fn colorbar_ticks(axes: &Axes, long: f64) -> Vec<AxisTick> {
     let Some((kind, shades)) = colorbar_source(axes) else { return Vec::new() };
     if let Some((levels, _)) = contour_levels(kind) {
@@ -280,7 +280,7 @@ pub(crate) fn colorbar_ticks(axes: &Axes, long: f64) -> Vec<AxisTick> {
     marked.ticks.into_iter().map(named).collect()
 }
 
-/// Draws the scale of colours beside a frame, or `away` points below it.
+/// Draws the color bar beside a frame, or `away` points below it.
 pub(crate) fn draw_colorbar<B: PlotBackend>(
     axes: &Axes,
     bar: &Colorbar,

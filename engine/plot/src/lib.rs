@@ -1,6 +1,6 @@
-//! Figures as data, and the one code that draws them: as PNG, as SVG, and through any backend of `plotters`.
+//! Figures as data, and the code that draws them: as PNG, as SVG, and on any `plotters` backend.
 //!
-//! It reads no file, writes none and knows no window: a figure goes in, a picture or strokes on a backend come out.
+//! It accesses no files and knows no windows: it takes a figure and returns an image, or draws on a backend.
 
 mod colormaps;
 mod colour;
@@ -39,36 +39,37 @@ pub use view::{LegendEntry, NearestPoint, PlacedAxes, PlotView};
 use plotters::backend::BitMapBackend;
 use std::sync::Once;
 
-/// The family in which all words are set. A backend of its own may set them in what it has.
+/// Font family of all text. Other backends may use a different font.
 pub const FIGURE_FONT: &str = "Inter";
 
-/// Why a figure can't be drawn.
+/// Error from drawing a figure.
 #[derive(Debug, thiserror::Error)]
 pub enum FigureDrawError {
-    /// A sheet would have too many pixels.
+    /// The sheet would have too many pixels.
     #[error("a sheet of so many figures is too large")]
     SheetTooLarge,
-    /// The picture would have too many pixels.
+    /// The image would have too many pixels.
     #[error("a picture of {width} by {height} pixels is too large")]
     PictureTooLarge {
-        /// Pixels in a row.
+        /// Width in pixels.
         width: usize,
-        /// How many rows.
+        /// Height in pixels.
         height: usize,
     },
     /// Drawing it would take too long.
     #[error("there is too much to draw: its shapes cover its ground too often")]
     TooMuchToDraw,
-    /// The pixels can't be written as PNG.
+    /// The image can't be encoded as PNG.
     #[error("the picture cannot be written ({0})")]
     Png(#[from] png::EncodingError),
-    /// What the backend says.
+    /// An error from the backend.
     #[error("{0}")]
     Backend(String),
 }
 
-/// A figure (JSON) whose lines have no more points than the widest screen shows; anything else stays as it is, also
-/// what is no figure.
+/// Downsamples the lines of a figure (JSON) to the number of points that the widest screen shows.
+///
+/// Anything else stays unchanged, including text that isn't a figure.
 pub fn downsample_lines(json: &str) -> String {
     let Ok(mut figure) = serde_json::from_str::<serde_json::Value>(json) else { return json.to_owned() };
     let axes = figure["axes"].as_array_mut().into_iter().flatten();
@@ -76,7 +77,7 @@ pub fn downsample_lines(json: &str) -> String {
     for mark in marks.filter(|mark| mark["kind"] == "line" && !mark["y"].is_array()) {
         let column = |name: &str| serde_json::from_value::<FigureColumn>(mark[name].clone()).unwrap_or_default().0;
         if let Some((x, y)) = downsample::downsample_line(&column("x"), &column("y")) {
-            // What was just written is JSON.
+            // `to_json` always returns valid JSON.
             mark["x"] = serde_json::from_str(&FigureColumn::to_json(&x)).unwrap_or_default();
             mark["y"] = serde_json::from_str(&FigureColumn::to_json(&y)).unwrap_or_default();
         }
@@ -84,10 +85,10 @@ pub fn downsample_lines(json: &str) -> String {
     figure.to_string()
 }
 
-/// Draws a figure on a backend that is so many steps to a point large. Gives where its axes stand.
+/// Draws a figure on a backend with `steps` steps per point. Returns the positions of the axes.
 ///
 /// # Errors
-/// What the backend says.
+/// Returns an error if the backend fails, the image would be too large, or drawing it would take too long.
 pub fn draw_figure<B: PlotBackend>(
     ready: &PreparedFigure,
     view: &PlotView,
@@ -105,24 +106,24 @@ fn register_font() {
     static REGISTER_FONT: Once = Once::new();
     REGISTER_FONT.call_once(|| {
         let bytes = include_bytes!("../../../assets/fonts/Inter-Regular.ttf");
-        // The file is ours and is a font.
+        // The bundled file is a valid font.
         let _ = plotters::style::register_font(FIGURE_FONT, plotters::style::FontStyle::Normal, bytes);
     });
 }
 
-/// A figure as a PNG, so many pixels to a point.
+/// Renders a figure as PNG with `scale` pixels per point.
 ///
 /// # Errors
-/// It cannot be drawn.
+/// Returns an error if the figure can't be drawn or is too large.
 pub fn render_png(figure: &Figure, scale: f64) -> Result<Vec<u8>, FigureDrawError> {
     let (wide, high, pixels) = rasterize(figure, scale)?;
     encode_png(wide, high, png::ColorType::Rgb, &pixels)
 }
 
-/// Figures beside and below each other as one PNG, so many in a row, each in a cell as large as the largest.
+/// Renders several figures as one PNG in a grid with `columns` columns. Each cell is as large as the largest figure.
 ///
 /// # Errors
-/// One cannot be drawn.
+/// Returns an error if a figure can't be drawn, or the image is too large.
 pub fn render_png_sheet(figures: &[Figure], columns: usize, scale: f64) -> Result<Vec<u8>, FigureDrawError> {
     let all = figures.iter().map(|figure| rasterize(figure, scale)).collect::<Result<Vec<_>, FigureDrawError>>()?;
     let columns = columns.clamp(1, 20);
@@ -143,7 +144,7 @@ pub fn render_png_sheet(figures: &[Figure], columns: usize, scale: f64) -> Resul
     encode_png(wide, cell_high * rows, png::ColorType::Rgb, &out)
 }
 
-/// A figure as rows of pixels: red, green, blue.
+/// Rasterizes a figure into rows of RGB pixels.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the size is checked when it is read")]
 fn rasterize(figure: &Figure, scale: f64) -> Result<(usize, usize, Vec<u8>), FigureDrawError> {
     let scale = scale.clamp(0.25, 8.0);
@@ -151,7 +152,7 @@ fn rasterize(figure: &Figure, scale: f64) -> Result<(usize, usize, Vec<u8>), Fig
         return rasterize_display_list(figure, scale);
     }
     register_font();
-    // Drawn larger and then made smaller: plotters smooths thin lines only.
+    // Drawn at a larger size and scaled down, because plotters antialiases only thin lines.
     const SUPERSAMPLING: usize = 3;
     let (wide, high) = ((figure.width * scale).ceil() as usize, (figure.height * scale).ceil() as usize);
     if wide * high > 50_000_000 {
@@ -179,21 +180,21 @@ fn rasterize(figure: &Figure, scale: f64) -> Result<(usize, usize, Vec<u8>), Fig
     Ok((wide, high, pixels))
 }
 
-/// A display list as rows of pixels on white paper: red, green, blue.
+/// Rasterizes a display list into rows of RGB pixels on a white background.
 fn rasterize_display_list(figure: &Figure, scale: f64) -> Result<(usize, usize, Vec<u8>), FigureDrawError> {
     let ready = PreparedFigure::new(figure.clone());
     let Some(display) = &ready.display else { return Ok((1, 1, vec![255; 3])) };
     let size = [figure.width, figure.height];
     let pixmap = display_raster::rasterize_display(display, size, &[], scale, None)?;
     let (wide, high) = (pixmap.width() as usize, pixmap.height() as usize);
-    // Colors are multiplied with their opacity: what is missing is the paper.
+    // Colors are premultiplied, so adding the missing opacity blends them with white.
     let on_paper = |part: u8, alpha: u8| part.saturating_add(255 - alpha);
     let pixels = pixmap.data().as_chunks::<4>().0.iter();
     let pixels = pixels.flat_map(|[red, green, blue, alpha]| [red, green, blue].map(|part| on_paper(*part, *alpha)));
     Ok((wide, high, pixels.collect()))
 }
 
-/// Pixels as a PNG.
+/// Encodes pixels as PNG.
 #[allow(clippy::cast_possible_truncation, reason = "sides are checked before")]
 fn encode_png(wide: usize, high: usize, color: png::ColorType, pixels: &[u8]) -> Result<Vec<u8>, FigureDrawError> {
     let mut out = Vec::new();
@@ -204,16 +205,16 @@ fn encode_png(wide: usize, high: usize, color: png::ColorType, pixels: &[u8]) ->
     Ok(out)
 }
 
-/// A figure as an SVG.
+/// Renders a figure as SVG.
 ///
 /// # Errors
-/// It cannot be drawn.
+/// Returns an error if the figure can't be drawn.
 pub fn render_svg(figure: &Figure) -> Result<String, FigureDrawError> {
     if figure.display_list.is_some() {
         return display_svg::render_display_svg(&PreparedFigure::new(figure.clone()));
     }
     register_font();
-    // plotters counts in whole steps: so many to a point keep curves smooth.
+    // plotters uses integer coordinates; this many steps per point keep curves smooth.
     const SVG_STEPS_PER_POINT: f64 = 20.0;
     let mut svg = svg_backend::SvgBackend::new(figure.width, figure.height, SVG_STEPS_PER_POINT);
     draw_figure(

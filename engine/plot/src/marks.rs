@@ -1,4 +1,4 @@
-//! Draws the marks of a pair of axes: only what can be seen of them, and of very many points what a screen shows.
+//! Draws the visible marks of a pair of axes. Very many points are reduced to what a screen can show.
 
 use crate::colour::{PlotTheme, Rgb, colour_at};
 use crate::density::{GridPoint, MarkerInk, MarkerRaster, PointGrid};
@@ -12,14 +12,14 @@ use crate::scale::AxisScale;
 use plotters::style::text_anchor::{HPos, VPos};
 use std::borrow::Cow;
 
-/// A line of more points than this is drawn without those that nobody can tell apart.
+/// A line with more points is drawn without those that can't be told apart.
 const MAX_EXACT_LINE_POINTS: usize = 5_000;
-/// More points than this are drawn as a grid shows them.
+/// Maximum number of markers drawn individually; more are drawn by grid cell.
 pub(crate) const MAX_EXACT_MARKERS: usize = 20_000;
-/// No more cells than this are drawn of a grid.
+/// Maximum number of grid cells drawn.
 const MAX_GRID_CELLS: f64 = 80_000.0;
 
-/// The marks of a pair of axes, and where they stand.
+/// Draws the marks of a pair of axes.
 pub(crate) struct MarkPainter<'a> {
     pub(crate) axes: &'a Axes,
     pub(crate) prepared: &'a PreparedAxes,
@@ -28,7 +28,7 @@ pub(crate) struct MarkPainter<'a> {
     pub(crate) frame: PlotRect,
 }
 
-/// A line that is drawn with markers.
+/// A line's markers.
 struct MarkerSeries<'a> {
     x: &'a FigureColumn,
     y: &'a FigureColumn,
@@ -36,13 +36,13 @@ struct MarkerSeries<'a> {
     index: &'a MarkIndex,
 }
 
-/// Points that are seen.
+/// The visible points.
 enum VisiblePoints {
     Exact(Vec<(PlotPoint, u32)>),
     Gridded(PointGrid),
 }
 
-/// How one marker looks.
+/// Appearance of a marker.
 struct MarkerStyle {
     radius: f64,
     colour: Rgb,
@@ -53,7 +53,7 @@ pub(crate) fn mapped_colour(shades: &MappedValues, value: f64) -> Rgb {
     colour_at(&shades.map, map_share(shades, value))
 }
 
-/// Where a number stands on its scale, from 0 to 1.
+/// Returns the position of a value in the color map, from 0 to 1.
 pub(crate) fn map_share(shades: &MappedValues, value: f64) -> f64 {
     let bent = |x: f64| if shades.log { x.max(f64::MIN_POSITIVE).ln() } else { x };
     let (low, high) = (bent(shades.low), bent(shades.high));
@@ -112,7 +112,7 @@ impl MarkPainter<'_> {
             MarkKind::Bars { x, y, width, height, colors, edge, hatch, alpha, .. } => {
                 let all = x.0.iter().zip(&y.0).zip(width.0.iter().zip(&height.0));
                 for (number, ((x, y), (wide, high))) in all.enumerate() {
-                    // On a logarithmic scale there is no nought to stand on.
+                    // A logarithmic scale has no zero, so bars start at its lower limit.
                     let low = if sy.log && *y <= 0.0 { sy.low } else { *y };
                     let left = if sx.log && *x <= 0.0 { sx.low } else { *x };
                     let (a, b) = (self.position_of(left, low), self.position_of(x + wide, y + high));
@@ -204,7 +204,7 @@ impl MarkPainter<'_> {
         }
     }
 
-    /// The unbroken pieces of a line, as far as they can be seen.
+    /// Returns the unbroken visible pieces of a line.
     fn line_pieces(&self, x: &[f64], y: &[f64], hint: &MarkIndex) -> Vec<Vec<PlotPoint>> {
         let mut pieces: Vec<Vec<PlotPoint>> = Vec::new();
         let mut piece = Vec::new();
@@ -231,14 +231,14 @@ impl MarkPainter<'_> {
         pieces
     }
 
-    /// What lies between two lines, as far as it can be seen: pairs of points, the upper ones first.
+    /// Returns the visible area between two lines as pairs of points, the upper one first.
     fn area_strips(&self, x: &[f64], low: &[f64], high: &[f64], hint: &MarkIndex) -> Vec<Vec<(PlotPoint, PlotPoint)>> {
         let count = x.len().min(low.len()).min(high.len());
         let shown: Cow<'_, [usize]> = if hint.is_increasing {
             let [lows, highs] = &hint.blocks;
             let mut all = downsample_columns(x, low, lows, self.scales[0], self.frame).concat();
             all.extend(downsample_columns(x, high, highs, self.scales[0], self.frame).concat());
-            // Gaps are seen by the points at both of their ends, and one in each.
+            // Missing points are kept, so that gaps stay visible.
             let seen = visible_range(x, self.scales[0]);
             let missing = seen.filter(|at| !(low[*at].is_finite() && high[*at].is_finite()));
             all.extend(missing.take(MAX_EXACT_LINE_POINTS));
@@ -253,7 +253,7 @@ impl MarkPainter<'_> {
         for at in shown.iter().copied() {
             let (across, a, b) =
                 (self.scales[0].position(x[at]), self.scales[1].position(high[at]), self.scales[1].position(low[at]));
-            // A logarithmic scale has no nought: what ends there goes to the edge.
+            // A logarithmic scale has no zero, so the area extends to the bottom of the frame.
             let b = if self.scales[1].log && low[at] <= 0.0 { self.frame.bottom } else { b };
             if !(across.is_finite() && a.is_finite() && b.is_finite()) {
                 strips.push(Vec::new());
@@ -264,7 +264,7 @@ impl MarkPainter<'_> {
             if let Some((x0, a0, b0)) = before {
                 let (d0, d1) = (b0 - a0, b - a);
                 let mut between: Vec<f64> = Vec::new();
-                // Where the lines cross, the strip is cut; and where they leave the frame.
+                // Splits the strip where the lines cross each other or the frame.
                 let mut cross = |from: f64, to: f64| {
                     if (from < 0.0) != (to < 0.0) && from != to {
                         between.push(from / (from - to));
@@ -300,7 +300,7 @@ impl MarkPainter<'_> {
         strip.push(((x, inside(a)), (x, inside(b))));
     }
 
-    /// Markers at points; `same`: all look alike.
+    /// Draws markers at points; `same` means that all look alike.
     #[allow(clippy::cast_possible_truncation, reason = "no column has so many numbers")]
     fn draw_markers<B: PlotBackend>(
         &self,
@@ -316,7 +316,7 @@ impl MarkPainter<'_> {
         let place = |number: usize| self.position_of(x.0[number], y.0.get(number).copied().unwrap_or(f64::NAN));
         let seen = |at: PlotPoint| at.0.is_finite() && at.1.is_finite() && self.frame.contains(at);
         let radius = range.clone().next().map_or(1.0, |number| stamp(number).radius);
-        // Markers on every second cell of both sides still cover all between them.
+        // Markers at every second cell along both axes still cover the cells between them.
         let cell = (radius * 0.7).clamp(0.5, 2.0);
         let inner = same && alpha >= 1.0 && cell <= radius * 0.7;
         let fewest = (self.frame.width() * self.frame.height() / MAX_GRID_CELLS).sqrt();
@@ -327,7 +327,7 @@ impl MarkPainter<'_> {
         } else {
             let onto = |side: usize| hint.tiles.frame_transform(side, self.scales[side].affine());
             let [(x, across), (y, up)] = [onto(0), onto(1)];
-            // How far off they are, where somebody looks so closely that it shows.
+            // Rounding error of the tiled positions, which becomes visible at high zoom.
             let off = across.abs().max(up.abs()) * f64::from(f32::EPSILON);
             let exact = off > 0.2;
             let (every, around) = (every as u32, self.frame.expanded(off));
@@ -347,16 +347,16 @@ impl MarkPainter<'_> {
                 return;
             }
         };
-        // Small ones fill their cell: a full grid shows no pattern of its own.
+        // Small markers fill their cell, so that a full grid shows no pattern.
         let least = if cell > 0.5 { cell * 0.6 } else { 0.0 };
-        // On a screen as one picture.
+        // On screen, the markers become one image.
         let raster = pen.pixels_per_point().and_then(|density| MarkerRaster::new(self.frame, density, marker, inner));
         let (mut raster, mut large) = (raster, Vec::new());
         cells.for_each_drawn(
             |number| place(number as usize),
             |GridPoint { at, index: which, count }| {
                 let MarkerStyle { radius, colour, edge } = stamp(which as usize);
-                // The more lie on one place, the less of the ground is seen through them.
+                // The more points share a cell, the more opaque it is.
                 let alpha = if count > 1 { 1.0 - (1.0 - alpha).powf(f64::from(count)) } else { alpha };
                 let ink = MarkerInk { radius: if radius > 0.0 { radius.max(least) } else { 0.0 }, colour, alpha, edge };
                 match &mut raster {
@@ -372,7 +372,7 @@ impl MarkPainter<'_> {
         }
     }
 
-    /// The points that are seen: each by itself in the order in which they are drawn, or as cells of a grid.
+    /// Returns the visible points: individually in drawing order, or as cells of a grid.
     fn collect_visible(
         &self,
         mut seen: impl Iterator<Item = (PlotPoint, u32)>,
@@ -389,7 +389,7 @@ impl MarkPainter<'_> {
         VisiblePoints::Gridded(cells)
     }
 
-    /// Lines across a rectangle.
+    /// Draws hatch lines across a rectangle.
     fn draw_hatch<B: PlotBackend>(
         &self,
         a: PlotPoint,
@@ -500,14 +500,14 @@ impl MarkPainter<'_> {
             let to = self.position_of(*to_x, *to_y);
             let middle = ((around.left + around.right) / 2.0, (around.top + around.bottom) / 2.0);
             let stroke = PlotStroke { colour, alpha: 1.0, width: 1.0, dash: "-" };
-            // From the edge of the words, towards their middle.
+            // The arrow starts at the edge of the text box, on the line from its center.
             let from = rect_exit_point(middle, to, around);
             if to.0.is_finite() && to.1.is_finite() {
                 pen.draw_path(&[from, to], stroke);
                 draw_arrow_head(from, to, 4.0, stroke, pen);
             }
         }
-        // What is not over the axes any more has left with them.
+        // Text too far outside the axes has moved out of view with its position.
         if !inside && !frame.expanded(60.0).contains(at) {
             return;
         }
@@ -562,7 +562,7 @@ impl MarkPainter<'_> {
             if let Some(share) = shares.get(number).filter(|_| self.frame.contains(point(middle, 0.6))) {
                 let at = point(middle, if *hole > 0.0 { f64::midpoint(*hole, 1.0) } else { 0.6 });
                 let (red, green, blue) = look.resolve_colour(fill);
-                // Words on a colour are dark or light, whichever is read better.
+                // Text on a color is dark or light, whichever is more readable.
                 let light = 0.299 * f64::from(red) + 0.587 * f64::from(green) + 0.114 * f64::from(blue) > 150.0;
                 let ink = if light { (0x1f, 0x23, 0x28) } else { (255, 255, 255) };
                 pen.draw_text(share, at, SMALL_FONT_SIZE, ink, (HPos::Center, VPos::Center), false);
@@ -572,19 +572,19 @@ impl MarkPainter<'_> {
     }
 }
 
-/// Whether a rectangle lies wholly outside of a frame.
+/// Returns whether a rectangle is entirely outside a frame.
 fn is_outside(a: PlotPoint, b: PlotPoint, frame: PlotRect) -> bool {
     a.0.max(b.0) < frame.left || a.0.min(b.0) > frame.right || a.1.max(b.1) < frame.top || a.1.min(b.1) > frame.bottom
 }
 
-/// Where the way from the middle of a rectangle to a point leaves it.
+/// Returns where the line from a rectangle's center to a point crosses its edge.
 fn rect_exit_point(middle: PlotPoint, to: PlotPoint, around: PlotRect) -> PlotPoint {
     let (dx, dy) = (to.0 - middle.0, to.1 - middle.1);
     let share = (around.width() / 2.0 / dx.abs()).min(around.height() / 2.0 / dy.abs());
     if share < 1.0 { (middle.0 + dx * share, middle.1 + dy * share) } else { middle }
 }
 
-/// The head of an arrow.
+/// Draws an arrowhead.
 fn draw_arrow_head<B: PlotBackend>(
     from: PlotPoint,
     to: PlotPoint,
@@ -605,7 +605,7 @@ fn draw_arrow_head<B: PlotBackend>(
     }
 }
 
-/// The corners of a marker that is a polygon.
+/// Returns the corners of a polygonal marker; `None` for other markers.
 pub(crate) fn marker_corners((x, y): PlotPoint, marker: &str, r: f64) -> Option<Vec<PlotPoint>> {
     let around = |count: u32, turn: f64, far: &dyn Fn(u32) -> f64| {
         let corner = |at: u32| {
@@ -668,7 +668,7 @@ pub(crate) fn marker_corners((x, y): PlotPoint, marker: &str, r: f64) -> Option<
     })
 }
 
-/// Markers that are lines: ends of strokes in halves of their size.
+/// Returns the strokes of a line marker, in multiples of its radius. Empty for other markers.
 pub(crate) fn marker_strokes(marker: &str) -> &'static [[f64; 4]] {
     match marker {
         "x" => &[[-1.0, -1.0, 1.0, 1.0], [-1.0, 1.0, 1.0, -1.0]],
@@ -683,7 +683,7 @@ pub(crate) fn marker_strokes(marker: &str) -> &'static [[f64; 4]] {
     }
 }
 
-/// A marker and the line around it.
+/// Draws a marker and its outline.
 fn draw_marker<B: PlotBackend>(pen: &mut PlotPainter<'_, B>, at: PlotPoint, marker: &str, ink: &MarkerInk) {
     if ink.radius > 0.0 {
         fill_marker(pen, at, marker, ink.radius, ink.colour, ink.alpha);
@@ -718,7 +718,7 @@ pub(crate) fn fill_marker<B: PlotBackend>(
     }
 }
 
-/// The line around a marker.
+/// Draws the outline of a marker.
 fn outline_marker<B: PlotBackend>(pen: &mut PlotPainter<'_, B>, (x, y): PlotPoint, marker: &str, r: f64, edge: Rgb) {
     if !marker_strokes(marker).is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! Words between dollars, as TeX would set them, in the letters that there are: Greek ones, raised and lowered digits.
+//! Converts TeX between dollar signs to Unicode text: Greek letters, superscripts and subscripts.
 
 use crate::scale::to_superscript;
 
@@ -63,7 +63,7 @@ const TEX_SYMBOLS: &[(&str, &str)] = &[
     ("quad", " "),
 ];
 
-/// A text as it is set: what stands between dollars is read as TeX.
+/// Renders a text with the parts between dollar signs converted from TeX.
 pub(crate) fn render_mathtext(text: &str) -> String {
     let parts: Vec<&str> = text.split('$').collect();
     if parts.len() < 3 || parts.len().is_multiple_of(2) {
@@ -88,7 +88,7 @@ fn formula_to_unicode(text: &str) -> String {
                 rest = behind;
                 match TEX_SYMBOLS.iter().find(|(known, _)| *known == name) {
                     Some((_, letter)) => out.push_str(letter),
-                    // Functions stand as they are called; what only changes letters changes nothing.
+                    // Functions keep their names; commands that only change the style are ignored.
                     None if ["mathrm", "mathbf", "mathit", "text", "left", "right"].contains(&name) => {}
                     None => out.push_str(name),
                 }

@@ -1,4 +1,4 @@
-//! Draws strokes, fills and words on a backend, in points with fractions, where the backend counts in whole steps.
+//! Draws strokes, fills and text on a backend. It uses fractional points where the backend has integer coordinates.
 
 use crate::colour::Rgb;
 use crate::mathtext;
@@ -10,19 +10,19 @@ use plotters_backend::{BackendColor, BackendCoord, BackendStyle};
 
 pub(crate) use crate::plot_rect::{PlotPoint, PlotRect};
 
-/// A backend that may know more than plotters asks for. What it does not do is done with what all can.
+/// A backend with optional operations beyond plotters' own; those it doesn't support fall back to the common ones.
 pub trait PlotBackend: DrawingBackend {
-    /// How many pixels a point has, where very many markers are better drawn as a picture. `None`: as shapes.
+    /// Returns the pixels per point if many markers are best drawn as one image; `None` if as shapes.
     fn pixels_per_point(&self) -> Option<f64> {
         None
     }
 
-    /// The longest side of a picture that [`PlotBackend::draw_pixels`] draws, in pixels.
+    /// Returns the longest side of an image that [`PlotBackend::draw_pixels`] can draw, in pixels.
     fn max_picture_side(&self) -> u32 {
         4_096
     }
 
-    /// Rows of pixels (red, green, blue, opacity) over a rectangle. Whether it was done.
+    /// Draws rows of RGBA pixels over a rectangle. Returns whether it's supported.
     fn draw_pixels(
         &mut self,
         _a: BackendCoord,
@@ -34,12 +34,12 @@ pub trait PlotBackend: DrawingBackend {
         false
     }
 
-    /// A convex part of a surface that others adjoin without a seam. Whether it was done.
+    /// Fills a convex tile that adjoins others without a seam. Returns whether it's supported.
     fn fill_tile(&mut self, _corners: &[BackendCoord], _color: BackendColor) -> bool {
         false
     }
 
-    /// What lies between two lines, as pairs of points with the same x. Whether it was done.
+    /// Fills the area between two lines, given as pairs of points with the same x. Returns whether it's supported.
     fn fill_strip(&mut self, _pairs: &[(BackendCoord, BackendCoord)], _color: BackendColor) -> bool {
         false
     }
@@ -47,7 +47,7 @@ pub trait PlotBackend: DrawingBackend {
 
 impl PlotBackend for plotters::backend::BitMapBackend<'_> {}
 
-/// How a line is drawn.
+/// Style of a line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlotStroke<'a> {
     pub(crate) colour: Rgb,
@@ -71,7 +71,7 @@ impl BackendStyle for BackendStroke {
     }
 }
 
-/// A pen on a backend. The first failure is kept; what follows it is not drawn.
+/// Draws on a backend. The first error is kept, and returned by `finish`.
 pub(crate) struct PlotPainter<'a, B: PlotBackend> {
     backend: &'a mut B,
     steps_per_point: f64,
@@ -106,12 +106,12 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
         }
     }
 
-    /// How many pixels a point has, where very many markers are better drawn as a picture.
+    /// Returns the pixels per point if many markers are best drawn as one image.
     pub(crate) fn pixels_per_point(&self) -> Option<f64> {
         self.backend.pixels_per_point()
     }
 
-    /// The end of the drawing.
+    /// Finishes the drawing and returns the first error, if there was one.
     pub(crate) fn finish(self) -> Result<(), FigureDrawError> {
         let shown = self.backend.present().map_err(|error| error.to_string());
         self.error.map_or(shown, Err).map_err(FigureDrawError::Backend)
@@ -130,7 +130,7 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
             return;
         }
         if pattern.is_empty() {
-            // A sharp turn ends a stroke and begins the next: joined there, it would stick out or fall in on itself.
+            // A sharp turn ends the stroke and starts a new one. A join there would stick out or collapse.
             let mut from = 0;
             for at in 1..path.len() {
                 let sharp = path.get(at + 1).is_none_or(|next| {
@@ -176,7 +176,7 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
         }
     }
 
-    /// The same, cut at the edges of a frame.
+    /// Draws a path clipped to a frame.
     pub(crate) fn draw_path_within(&mut self, path: &[PlotPoint], stroke: PlotStroke<'_>, frame: PlotRect) {
         let mut piece: Vec<PlotPoint> = Vec::new();
         for pair in path.windows(2) {
@@ -206,7 +206,7 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
         }
     }
 
-    /// The same, cut at the edges of a frame.
+    /// Fills a polygon clipped to a frame.
     pub(crate) fn fill_polygon_within(&mut self, corners: &[PlotPoint], colour: Rgb, alpha: f64, frame: PlotRect) {
         if corners.iter().all(|at| frame.contains(*at)) {
             self.fill_polygon(corners, colour, alpha);
@@ -215,7 +215,7 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
         }
     }
 
-    /// A part of a surface that others adjoin without a seam.
+    /// Fills a tile that adjoins others without a seam, clipped to a frame.
     pub(crate) fn fill_tile_within(&mut self, corners: &[PlotPoint], colour: Rgb, frame: PlotRect) {
         let inner;
         let corners = if corners.iter().all(|at| frame.contains(*at)) {
@@ -232,7 +232,7 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
         }
     }
 
-    /// What lies between two lines: pairs of points with the same x, the upper ones first.
+    /// Fills the area between two lines: pairs of points with the same x, the upper one first.
     pub(crate) fn fill_strip(&mut self, pairs: &[(PlotPoint, PlotPoint)], colour: Rgb, alpha: f64) {
         if pairs.len() < 2 {
             return;
@@ -245,7 +245,7 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
         }
     }
 
-    /// Rows of pixels over a rectangle: red, green, blue, opacity.
+    /// Draws rows of RGBA pixels over a rectangle.
     pub(crate) fn draw_pixels(&mut self, a: PlotPoint, b: PlotPoint, columns: usize, rows: usize, bytes: &[u8]) {
         if columns == 0 || rows == 0 || bytes.len() < columns * rows * 4 {
             return;
@@ -257,7 +257,7 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
         let (wide, high) = ((b.0 - a.0) / columns as f64, (b.1 - a.1) / rows as f64);
         for (row, line) in bytes.chunks_exact(columns * 4).take(rows).enumerate() {
             let mut column = 0;
-            // Neighbours of one colour are one rectangle.
+            // Adjacent pixels with the same color become one rectangle.
             for run in line.as_chunks::<4>().0.chunk_by(|a, b| a == b) {
                 let [red, green, blue, alpha] = run[0];
                 if alpha > 0 {
@@ -271,7 +271,7 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
         }
     }
 
-    /// The same, where only a frame of it is seen: cells that reach over its edges are cut.
+    /// Draws rows of RGBA pixels clipped to a frame: cells across its edges are cut.
     pub(crate) fn draw_pixels_within(
         &mut self,
         a: PlotPoint,
@@ -345,13 +345,13 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
     }
 
     fn text_style(&self, size: f64, colour: Rgb) -> TextStyle<'static> {
-        // plotters takes the height of a line for the size of a font.
+        // plotters expects the line height as font size.
         let mut style: TextStyle<'static> = (FIGURE_FONT, size * self.steps_per_point * 1.24).into_font().into();
         style.color = BackendColor { alpha: 1.0, rgb: colour };
         style
     }
 
-    /// How wide words are.
+    /// Returns the width of a text in points.
     pub(crate) fn text_width(&self, text: &str, size: f64) -> f64 {
         let style = self.text_style(size, (0, 0, 0));
         let text = mathtext::render_mathtext(text);
@@ -359,7 +359,7 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
         self.backend.estimate_text_size(widest, &style).map_or(0.0, |(wide, _)| f64::from(wide) / self.steps_per_point)
     }
 
-    /// Words: `h` and `v` say which part of them stands at the point. `up` turns them to be read from below.
+    /// Draws text; `h` and `v` tell which part of it is at the point. `up` rotates it to read from bottom to top.
     pub(crate) fn draw_text(
         &mut self,
         text: &str,
@@ -390,7 +390,7 @@ impl<'a, B: PlotBackend> PlotPainter<'a, B> {
     }
 }
 
-/// The part of a polygon inside a frame, after Sutherland and Hodgman.
+/// Clips a polygon to a frame, after Sutherland and Hodgman.
 fn clip_polygon(corners: &[PlotPoint], frame: PlotRect) -> Vec<PlotPoint> {
     let sides: [&dyn Fn(PlotPoint) -> f64; 4] =
         [&|at| at.0 - frame.left, &|at| frame.right - at.0, &|at| at.1 - frame.top, &|at| frame.bottom - at.1];
@@ -411,7 +411,7 @@ fn clip_polygon(corners: &[PlotPoint], frame: PlotRect) -> Vec<PlotPoint> {
     })
 }
 
-/// The part of a line inside a frame, after Liang and Barsky.
+/// Clips a line segment to a frame, after Liang and Barsky.
 fn clip_segment(from: PlotPoint, to: PlotPoint, frame: PlotRect) -> Option<(PlotPoint, PlotPoint)> {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     if !(dx.is_finite() && dy.is_finite()) {

@@ -1,6 +1,6 @@
-//! Points and rectangles of a figure, in its own units.
+//! Points and rectangles in a figure's coordinates.
 
-/// A point in points.
+/// A position in points.
 pub(crate) type PlotPoint = (f64, f64);
 
 /// A rectangle: left, top, right, bottom.
@@ -25,7 +25,7 @@ impl PlotRect {
         x >= self.left - 0.5 && x <= self.right + 0.5 && y >= self.top - 0.5 && y <= self.bottom + 0.5
     }
 
-    /// Wider by so many points on all sides.
+    /// Returns the rectangle expanded by a number of points on all sides.
     pub(crate) fn expanded(&self, by: f64) -> PlotRect {
         PlotRect { left: self.left - by, top: self.top - by, right: self.right + by, bottom: self.bottom + by }
     }

@@ -1,5 +1,6 @@
-//! A figure made ready to be drawn often: what its marks cover, in which order they lie, and which of its columns grow
-//! is worked out once. It takes time with much data: not for the thread that draws.
+//! A figure prepared for repeated drawing: data ranges, drawing order and indexes of columns are computed once.
+//!
+//! This takes time for much data, so it must not run on the UI thread.
 
 use crate::density::TiledPoints;
 use crate::display_list::DisplayAxes;
@@ -8,47 +9,47 @@ use crate::downsample::{ExtremaBlocks, is_increasing};
 use crate::figure::{Axes, Figure, FigureColumn, FigureReadError, MarkKind};
 use crate::marks::MAX_EXACT_MARKERS;
 
-/// A line shorter than this is drawn as it is.
+/// A line with fewer points isn't indexed.
 const MIN_INDEXED_POINTS: usize = 2_000;
-/// The room around what is drawn, as a share of it.
+/// Default margin around the data, as a fraction of its range.
 const DEFAULT_MARGIN: f64 = 0.05;
 
-/// A figure, ready to be drawn.
+/// A figure prepared for drawing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PreparedFigure {
     /// The figure to draw.
     pub figure: Figure,
     pub(crate) axes: Vec<PreparedAxes>,
-    /// Its display list, with the pictures read.
+    /// The display list with decoded images.
     pub(crate) display: Option<PreparedDisplay>,
 }
 
-/// What is known of a pair of axes.
+/// Precomputed data of a pair of axes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct PreparedAxes {
-    /// From and to along x and along y, where nobody looks closer.
+    /// Limits along x and y at default zoom.
     pub(crate) limits: [[f64; 2]; 2],
-    /// The marks, the lowest first.
+    /// Indices of the marks, from back to front.
     pub(crate) order: Vec<usize>,
-    /// Of each mark: where long columns that belong to growing x are lowest and highest.
+    /// The index of each mark.
     pub(crate) mark_indexes: Vec<MarkIndex>,
 }
 
-/// What is known of a mark.
+/// Index over the data of a mark.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct MarkIndex {
-    /// Its x only grow.
+    /// Whether its x values never decrease.
     pub(crate) is_increasing: bool,
     pub(crate) blocks: [ExtremaBlocks; 2],
-    /// Very many markers without order.
+    /// Tiles over very many unordered markers.
     pub(crate) tiles: TiledPoints,
 }
 
-/// What marks cover along one side.
+/// The range of the marks along one axis.
 #[derive(Clone, Copy)]
 struct DataRange {
     range: [f64; 2],
-    /// Whether there is room before and behind it.
+    /// Whether there's a margin before and after the range.
     has_margin: [bool; 2],
     log: bool,
 }
@@ -58,7 +59,7 @@ impl DataRange {
         DataRange { range: [f64::INFINITY, f64::NEG_INFINITY], has_margin: [true, true], log }
     }
 
-    /// Takes in the numbers that can be shown.
+    /// Extends the range by the values that can be shown.
     fn extend<'x>(&mut self, all: impl IntoIterator<Item = &'x f64>) {
         for x in all.into_iter().filter(|x| x.is_finite() && (!self.log || **x > 0.0)) {
             self.range = [self.range[0].min(*x), self.range[1].max(*x)];
@@ -100,7 +101,7 @@ fn span_ends(from: &FigureColumn, by: &FigureColumn) -> Vec<f64> {
     from.0.iter().zip(&by.0).flat_map(|(from, by)| [*from, from + by]).collect()
 }
 
-/// What the marks of a pair of axes cover.
+/// Returns the ranges of a pair of axes' marks along x and y.
 fn data_ranges(axes: &Axes) -> [DataRange; 2] {
     let [mut x, mut y] = [0, 1].map(|side: usize| DataRange::new(axes.sides[side].scale == "log"));
     let mut bars = false;
@@ -139,7 +140,7 @@ fn data_ranges(axes: &Axes) -> [DataRange; 2] {
             }
         }
     }
-    // Bars stand on their ground, or hang from it.
+    // Bars start at the axis, without a margin on that side.
     if bars {
         let grounded = |side: &DataRange| [side.range[0] == 0.0, side.range[1] == 0.0];
         let side = if grounded(&y) != [false, false] { &mut y } else { &mut x };
@@ -150,7 +151,7 @@ fn data_ranges(axes: &Axes) -> [DataRange; 2] {
 }
 
 impl PreparedFigure {
-    /// Makes a figure ready.
+    /// Prepares a figure for drawing.
     pub fn new(mut figure: Figure) -> PreparedFigure {
         if let Some(list) = figure.display_list.take() {
             let display = Some(PreparedDisplay::new(*list));
@@ -187,7 +188,7 @@ impl PreparedFigure {
         PreparedFigure { figure, axes: known, display: None }
     }
 
-    /// How many axes it has, and which number those have in common that are moved together along a side.
+    /// Returns for each pair of axes the number shared by those that move together along a side.
     pub(crate) fn shared_sides(&self, side: usize) -> Vec<Option<u32>> {
         match &self.display {
             Some(display) => {
@@ -198,15 +199,15 @@ impl PreparedFigure {
         }
     }
 
-    /// Reads a figure and makes it ready.
+    /// Reads a figure from JSON and prepares it.
     ///
     /// # Errors
-    /// The JSON is no figure.
+    /// Returns an error if the JSON isn't a valid figure, its size is out of range, or its display list is invalid.
     pub fn from_json(json: &str) -> Result<PreparedFigure, FigureReadError> {
         Figure::from_json(json).map(PreparedFigure::new)
     }
 
-    /// What it is, in a few words: its titles.
+    /// Returns a short description of the figure: its titles.
     pub fn describe(&self) -> String {
         let titles = self.figure.axes.iter().map(|axes| axes.title.as_str()).chain([self.figure.title.as_str()]);
         let titles: Vec<&str> = titles.filter(|title| !title.is_empty()).collect();

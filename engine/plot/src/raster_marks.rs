@@ -1,4 +1,4 @@
-//! Images and contours: numbers on a grid as colours and as lines of equal height.
+//! Draws images and contours: numbers on a grid as colors and as contour lines.
 
 use crate::colour::{PlotTheme, Rgb, colour_table};
 use crate::figure::{MappedValues, MarkKind};
@@ -9,27 +9,27 @@ use base64::Engine;
 use plotters::style::text_anchor::{HPos, VPos};
 use std::ops::Range;
 
-/// Pixels of an image to a point, at most.
+/// Maximum image pixels per point.
 const MAX_IMAGE_PIXELS_PER_POINT: f64 = 2.0;
 
-/// Cells that are drawn one by one where they reach over the edges.
+/// Maximum number of cells drawn individually if they extend beyond the frame.
 const MAX_CLIPPED_CELLS: usize = 4_000;
 
-/// Where a grid is drawn.
+/// Draws gridded marks within a frame.
 pub(crate) struct RasterMarks {
     pub(crate) scales: [AxisScale; 2],
     pub(crate) frame: PlotRect,
     pub(crate) look: PlotTheme,
 }
 
-/// A grid of cells and where it lies.
+/// A grid of cells and its position.
 struct CellGrid {
     rows: usize,
     columns: usize,
     place: [f64; 4],
 }
 
-/// A grid of numbers at crossings.
+/// A grid of values at given x and y positions.
 struct HeightGrid<'a> {
     x: &'a [f64],
     y: &'a [f64],
@@ -71,7 +71,7 @@ impl RasterMarks {
         }
     }
 
-    /// The cells that can be seen, as one picture: no finer than it is, and no finer than a screen shows.
+    /// Draws the visible cells as one image, no finer than the data and no finer than a screen shows.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "cells within the grid")]
     fn draw_cells<B: PlotBackend>(
         &self,
@@ -87,7 +87,7 @@ impl RasterMarks {
         if rows == 0 || columns == 0 || ![from.0, from.1, to.0, to.1].iter().all(|at| at.is_finite()) {
             return;
         }
-        // Which cells are in sight, and where their edges are. `format_with_step`: as pixels, cut at the edges of the
+        // Returns the visible cells and where their edges are. With `fine`, they're sampled as pixels and cut at the
         // frame.
         let side = |from: f64, to: f64, count: usize, low: f64, high: f64, fine: bool| {
             let cell = (to - from) / count as f64;
@@ -145,7 +145,7 @@ impl RasterMarks {
         ((self.scales[0].position(heights.x[column]), self.scales[1].position(heights.y[row])), z)
     }
 
-    /// Each cell of the grid, cut in two triangles: in a triangle a level is one straight line.
+    /// Calls `each` with every cell's two triangles: within a triangle, a contour is one straight line.
     fn for_each_triangle(&self, heights: &HeightGrid<'_>, mut each: impl FnMut([(PlotPoint, f64); 3])) {
         for row in 1..heights.y.len() {
             for column in 1..heights.x.len() {
@@ -163,7 +163,7 @@ impl RasterMarks {
         }
     }
 
-    /// Whether a triangle may reach into the frame though its corners do not.
+    /// Returns whether a triangle may extend into the frame, although its corners don't.
     fn may_touch_frame(&self, triangle: &[(PlotPoint, f64); 3]) -> bool {
         let frame = self.frame;
         let all = |out: &dyn Fn(PlotPoint) -> bool| triangle.iter().all(|(at, _)| out(*at));
@@ -235,7 +235,7 @@ impl RasterMarks {
     }
 }
 
-/// Pieces whose ends meet, as paths.
+/// Joins segments with common endpoints into paths.
 #[allow(clippy::cast_possible_truncation, reason = "a place on a figure")]
 fn join_segments(pieces: Vec<(PlotPoint, PlotPoint)>) -> Vec<Vec<PlotPoint>> {
     use std::collections::HashMap;
@@ -271,7 +271,7 @@ fn join_segments(pieces: Vec<(PlotPoint, PlotPoint)>) -> Vec<Vec<PlotPoint>> {
     paths
 }
 
-/// The part of a polygon in which a function of the height is not negative.
+/// Returns the part of a polygon in which `inside` of the height isn't negative.
 fn clip_by_height(corners: Vec<(PlotPoint, f64)>, inside: impl Fn(f64) -> f64) -> Vec<(PlotPoint, f64)> {
     let mut kept = Vec::new();
     for (number, (from, low)) in corners.iter().enumerate() {

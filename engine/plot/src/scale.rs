@@ -1,8 +1,8 @@
-//! From numbers to places and back, and the ticks along the way: round numbers, decades, dates.
+//! Axis scales: conversion between values and positions, and ticks at round numbers, decades and dates.
 
 use crate::figure::{AxisSpec, RequestedTicks};
 
-/// One way along a side: from numbers to points.
+/// The scale of one axis: maps values to positions in points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct AxisScale {
     pub(crate) low: f64,
@@ -17,28 +17,28 @@ impl AxisScale {
         if self.log { x.ln() } else { x }
     }
 
-    /// Where a number stands.
+    /// Returns the position of a value.
     pub(crate) fn position(&self, x: f64) -> f64 {
         let (low, high) = (self.linear(self.low), self.linear(self.high));
         self.from + (self.linear(x) - low) / (high - low) * (self.to - self.from)
     }
 
-    /// Where numbers stand, for very many of them: what is added and by what they are multiplied; on a logarithmic
-    /// scale their logarithms are.
+    /// Returns the offset and factor that map values to positions, for many values at once. On a logarithmic scale they
+    /// apply to the logarithm of the value.
     pub(crate) fn affine(self) -> (f64, f64) {
         let (low, high) = (self.linear(self.low), self.linear(self.high));
         let slope = (self.to - self.from) / (high - low);
         (self.from - low * slope, slope)
     }
 
-    /// Its ends, on a logarithmic scale their logarithms; a little wider.
+    /// Returns the limits, slightly widened; on a logarithmic scale, their logarithms.
     pub(crate) fn padded_ends(self) -> [f64; 2] {
         let (low, high) = (self.linear(self.low), self.linear(self.high));
         let room = (high - low) / (self.to - self.from);
         [low - room, high + room]
     }
 
-    /// The number that stands there.
+    /// Returns the value at a position.
     pub(crate) fn number(&self, at: f64) -> f64 {
         let (low, high) = (self.linear(self.low), self.linear(self.high));
         let x = low + (at - self.from) / (self.to - self.from) * (high - low);
@@ -46,22 +46,22 @@ impl AxisScale {
     }
 }
 
-/// A tick: where it stands, what it says; nothing where it is a small one.
+/// A tick: its value and its label, which is empty for minor ticks.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AxisTick {
     pub(crate) at: f64,
     pub(crate) label: String,
 }
 
-/// The ticks of a side.
+/// The ticks of an axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TickLayout {
     pub(crate) ticks: Vec<AxisTick>,
-    /// By what all of them are to be multiplied; nothing where that is one.
+    /// Multiplier common to all labels, such as "×10⁶"; empty if there's none.
     pub(crate) multiplier: String,
 }
 
-/// Where ticks stand and what they say: those that were asked for, or about `wanted` round numbers.
+/// Lays out an axis' ticks: those that were requested, or about `wanted` round numbers.
 pub(crate) fn layout_ticks(side: &AxisSpec, low: f64, high: f64, wanted: f64) -> TickLayout {
     let (from, to) = (low.min(high), low.max(high));
     let slack = (to - from) * 1e-9;
@@ -73,7 +73,7 @@ pub(crate) fn layout_ticks(side: &AxisSpec, low: f64, high: f64, wanted: f64) ->
         let ticks: Vec<AxisTick> = all
             .map(|(number, at)| AxisTick { at: *at, label: labels.get(number).cloned().unwrap_or_else(|| auto(*at)) })
             .collect();
-        // Numbers that were asked for may all be out of sight, once somebody looks closer.
+        // At high zoom, all requested ticks may be out of view.
         if !labels.is_empty() || ticks.len() > 1 || at.len() < 2 {
             return TickLayout { ticks, multiplier: String::new() };
         }
@@ -97,7 +97,7 @@ pub(crate) fn layout_ticks(side: &AxisSpec, low: f64, high: f64, wanted: f64) ->
     marked
 }
 
-/// Powers of ten, and small ticks between them where there is room. `None` where there are fewer than two.
+/// Returns ticks at powers of ten, with minor ticks between them if there's room. `None` for fewer than two decades.
 #[allow(clippy::cast_possible_truncation, reason = "exponents are small")]
 fn decade_ticks(from: f64, to: f64, wanted: f64) -> Option<Vec<AxisTick>> {
     if !(from > 0.0 && to.is_finite()) {
@@ -122,12 +122,12 @@ fn decade_ticks(from: f64, to: f64, wanted: f64) -> Option<Vec<AxisTick>> {
     Some(ticks)
 }
 
-/// A whole number, raised.
+/// Formats an integer in superscript.
 pub(crate) fn superscript_number(power: i32) -> String {
     power.to_string().chars().map(to_superscript).collect()
 }
 
-/// A letter, raised, where there is such a one.
+/// Returns the superscript form of a character, or the character itself if there's none.
 pub(crate) fn to_superscript(letter: char) -> char {
     let plain = "0123456789-\u{2212}+()n";
     let above = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻⁺⁽⁾ⁿ";
@@ -142,7 +142,7 @@ fn round_ticks(from: f64, to: f64, wanted: f64, apart: bool) -> TickLayout {
     let Some(step) = step.filter(|step| step.is_normal()) else { return TickLayout::default() };
     let first = (from / step - 1e-9).ceil();
     let count = ((to / step + 1e-9).floor() - first).clamp(-1.0, 50.0);
-    // What is very large or very small says its power of ten once, as matplotlib does.
+    // Very large or small numbers show their power of ten once per axis, as in matplotlib.
     let large = from.abs().max(to.abs());
     let power = if large > 0.0 { large.log10().floor() as i32 } else { 0 };
     let times = if apart && !(-3..6).contains(&power) && step * 1e9 > large { power } else { 0 };
@@ -171,14 +171,14 @@ fn with_minus(text: &str) -> String {
     text.replacen('-', "\u{2212}", usize::from(text.starts_with('-')))
 }
 
-/// A number in few characters.
+/// Formats a number in few characters.
 pub(crate) fn format_short(x: f64) -> String {
     let text = format!("{x}");
     let text = if text.len() > 8 { format!("{x:.3e}") } else { text };
     with_minus(&text)
 }
 
-/// A number with so many digits as tell two of them apart that are `step` from each other.
+/// Formats a number with enough digits to distinguish values that are `step` apart.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "digits")]
 pub(crate) fn format_with_step(x: f64, step: f64) -> String {
     if !x.is_finite() {
@@ -194,7 +194,7 @@ pub(crate) fn format_with_step(x: f64, step: f64) -> String {
     if text == "-0" { "0".to_owned() } else { with_minus(text) }
 }
 
-/// A number in a form such as `%.1f%%`, `${x:,.0f}` or `{:.2f}`. What is no such form is written as it is.
+/// Formats a number with a pattern such as `%.1f%%`, `${x:,.0f}` or `{:.2f}`. Other patterns are returned unchanged.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "digits")]
 fn format_with_pattern(form: &str, x: f64) -> String {
     let found = if let Some(open) = form.find('{') {
@@ -227,7 +227,7 @@ fn format_with_pattern(form: &str, x: f64) -> String {
     format!("{}{number}{}", &form[..open], &form[end..]).replace("%%", "%")
 }
 
-/// With a comma between thousands.
+/// Formats a number with commas between thousands.
 fn group_thousands(number: &str) -> String {
     let (sign, rest) = number.strip_prefix('-').map_or(("", number), |rest| ("\u{2212}", rest));
     let (whole, part) = rest.split_at(rest.find('.').unwrap_or(rest.len()));
@@ -243,7 +243,7 @@ fn group_thousands(number: &str) -> String {
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
-/// Year, month, day of a number of days since 1970, after Howard Hinnant's `civil_from_days`.
+/// Converts days since 1970 to year, month and day, after Howard Hinnant's `civil_from_days`.
 fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let z = days + 719_468;
     let era = z.div_euclid(146_097);
@@ -255,7 +255,7 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
     (yoe + era * 400 + i64::from(month <= 2), month, doy - (153 * mp + 2) / 5 + 1)
 }
 
-/// Days since 1970 of a month's first day; `month` may lie outside of 1 to 12.
+/// Returns the days since 1970 of a month's first day; `month` may be outside 1 to 12.
 fn days_to_month_start(year: i64, month: i64) -> i64 {
     let (year, month) = (year + (month - 1).div_euclid(12), (month - 1).rem_euclid(12) + 1);
     let year = year - i64::from(month <= 2);
@@ -265,7 +265,7 @@ fn days_to_month_start(year: i64, month: i64) -> i64 {
     era * 146_097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719_468
 }
 
-/// A time in seconds since 1970, as exactly as `step` seconds ask for.
+/// Formats a time in seconds since 1970, with the precision that `step` (in seconds) requires.
 #[allow(clippy::cast_possible_truncation, reason = "within some thousand years")]
 pub(crate) fn format_date(seconds: f64, step: f64) -> String {
     if !(-1e12..1e12).contains(&seconds) {
@@ -285,7 +285,7 @@ pub(crate) fn format_date(seconds: f64, step: f64) -> String {
     }
 }
 
-/// Ticks at round dates and times.
+/// Returns ticks at round dates and times.
 #[allow(clippy::cast_possible_truncation, reason = "within some thousand years")]
 fn date_ticks(from: f64, to: f64, wanted: f64) -> Vec<AxisTick> {
     if !(from > -1e11 && to < 1e11 && to > from) {
@@ -308,7 +308,7 @@ fn date_ticks(from: f64, to: f64, wanted: f64) -> Vec<AxisTick> {
         let mut ticks = Vec::new();
         for at in 0..=(last_year - year) * 12 + last_month - month {
             let (first, next) = (days_to_month_start(year, month + at), days_to_month_start(year, month + at + 1));
-            // A month's last days stand too near to the next one's first.
+            // Skips the last days of a month, which would be too close to the first of the next.
             let last = if every == 1 { next } else { next - i64::from(every) / 2 };
             let all = (first..last).step_by(every.unsigned_abs() as usize);
             ticks.extend(all.map(|day| label(day as f64 * SECONDS_PER_DAY, SECONDS_PER_DAY)).filter(inside));

@@ -1,4 +1,4 @@
-//! A backend that writes SVG: shapes and words, coordinates in points, images as PNG within.
+//! A backend that writes SVG: shapes and text with coordinates in points, and images as embedded PNG.
 
 use crate::colour::Rgb;
 use crate::painter::PlotBackend;
@@ -12,7 +12,7 @@ use std::fmt::Write;
 
 type SvgResult = Result<(), DrawingErrorKind<Infallible>>;
 
-/// An SVG that is being written.
+/// An SVG under construction.
 pub(crate) struct SvgBackend {
     size: (f64, f64),
     steps: f64,
@@ -20,7 +20,7 @@ pub(crate) struct SvgBackend {
 }
 
 impl SvgBackend {
-    /// A picture so large, so many steps to a point.
+    /// Creates an SVG with a size in points and `steps` steps per point.
     pub(crate) fn new(width: f64, height: f64, steps: f64) -> SvgBackend {
         SvgBackend { size: (width, height), steps, text: String::new() }
     }
@@ -36,11 +36,11 @@ impl SvgBackend {
     }
 
     fn append(&mut self, words: std::fmt::Arguments<'_>) {
-        // Writing to a String does not fail.
+        // Writing to a `String` can't fail.
         let _ = self.text.write_fmt(words);
     }
 
-    /// Steps in points, with as few letters as it takes.
+    /// Formats a length given in steps as points, with as few characters as possible.
     fn format_length(&self, steps: f64) -> String {
         let text = format!("{:.2}", steps / self.steps);
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -165,7 +165,7 @@ impl DrawingBackend for SvgBackend {
             HPos::Center => "middle",
             HPos::Right => "end",
         };
-        // The height of capital letters is 0.73 em.
+        // Capital letters are 0.73 em high.
         let down = match style.anchor().v_pos {
             VPos::Top => "0.85em",
             VPos::Center => "0.36em",
@@ -202,7 +202,7 @@ impl PlotBackend for SvgBackend {
 
     fn fill_tile(&mut self, corners: &[BackendCoord], color: BackendColor) -> bool {
         let (points, fill) = (self.format_points(corners.iter().copied()), fill_attributes(color));
-        // A hairline of its own colour closes the seam to its neighbour.
+        // A hairline in the same color closes the seam to the adjacent tile.
         let line = hex_colour(color.rgb);
         self.append(format_args!("<polygon {fill} stroke=\"{line}\" stroke-width=\"0.3\" points=\"{points}\"/>\n"));
         true

@@ -1,5 +1,5 @@
-//! How somebody looks at a figure: which part of its axes, which marks. And what stands where in what was drawn: the
-//! way back from a place to a number, the nearest point.
+//! The view of a figure: the visible limits of its axes and its hidden marks. Also maps positions in a drawn figure
+//! back to values, and finds the nearest point.
 
 use crate::display_hover::nearest_point;
 use crate::display_prepared::PreparedDisplay;
@@ -10,23 +10,23 @@ use crate::prepared::PreparedFigure;
 use crate::scale::{AxisScale, format_date, format_with_step};
 use std::collections::BTreeSet;
 
-/// How somebody looks at a figure.
+/// The view of a figure: visible limits and hidden marks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlotView {
-    /// Of axes, by number: from and to along x and along y.
+    /// Visible limits along x and y, by index of the axes; `None` for the default.
     pub limits: Vec<[Option<[f64; 2]>; 2]>,
-    /// Marks that are not shown: numbers of axes, numbers of marks.
+    /// Hidden marks: index of the axes and of the mark.
     pub hidden: BTreeSet<(usize, usize)>,
 }
 
-/// Where a pair of axes was drawn, in points from the figure's left top.
+/// Position of a drawn pair of axes, in points from the figure's top left corner.
 #[derive(Clone, Debug)]
 pub struct PlacedAxes {
     /// Index of the axes in the figure.
     pub axes: usize,
     pub(crate) frame: PlotRect,
     pub(crate) scales: [AxisScale; 2],
-    /// The entries of its legend.
+    /// The entries of the legend.
     pub entries: Vec<LegendEntry>,
 }
 
@@ -35,33 +35,33 @@ pub struct PlacedAxes {
 pub struct LegendEntry {
     /// Label of the entry.
     pub label: String,
-    /// Left, top, right, bottom.
+    /// Left, top, right and bottom.
     pub rect: [f64; 4],
-    /// The marks that it stands for.
+    /// Indices of the marks that the entry stands for.
     pub marks: Vec<usize>,
-    /// Whether they are shown.
+    /// Whether these marks are visible.
     pub shown: bool,
 }
 
-/// A point that is near another.
+/// The data point nearest to a position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NearestPoint {
-    /// Its place in data coordinates.
+    /// Position in points from the figure's top left corner.
     pub at: [f64; 2],
-    /// What it is: its series, its numbers, a line each.
+    /// Description of the point, one line each for its series and values.
     pub description: String,
 }
 
-/// Nothing is looked at more closely than this share of a number.
+/// Smallest span that can be zoomed to, relative to the magnitude of the values.
 const MIN_RELATIVE_SPAN: f64 = 1e-12;
 
 impl PlotView {
-    /// Whether all is shown as it was drawn.
+    /// Returns whether the view is the default one.
     pub fn is_plain(&self) -> bool {
         self.hidden.is_empty() && self.limits.iter().flatten().all(Option::is_none)
     }
 
-    /// The limits of axes.
+    /// Returns the visible limits of a pair of axes.
     pub(crate) fn limits_of(&self, axes: usize) -> [Option<[f64; 2]>; 2] {
         self.limits.get(axes).copied().unwrap_or_default()
     }
@@ -78,8 +78,7 @@ impl PlotView {
         }
     }
 
-    /// Looks `factor` times as closely (below 1: from farther away) at what stands at a place, also through the axes
-    /// that lie over these.
+    /// Zooms by `factor` around a position (below 1 zooms out), including axes that overlay these.
     pub fn zoom(&mut self, ready: &PreparedFigure, place: &PlacedAxes, at: [f64; 2], factor: f64) {
         for side in [0, 1] {
             let scale = place.scales[side];
@@ -88,7 +87,7 @@ impl PlotView {
         }
     }
 
-    /// Moves what is seen by so many points.
+    /// Pans the view by a number of points.
     pub fn pan(&mut self, ready: &PreparedFigure, place: &PlacedAxes, by: [f64; 2]) {
         for side in [0, 1].into_iter().filter(|side| by[*side] != 0.0) {
             let scale = place.scales[side];
@@ -106,7 +105,7 @@ impl PlotView {
         }
     }
 
-    /// Hides the marks of an entry of a legend, or shows them again.
+    /// Toggles the visibility of a legend entry's marks.
     pub fn toggle(&mut self, axes: usize, entry: &LegendEntry) {
         for mark in &entry.marks {
             if entry.shown {
@@ -118,7 +117,7 @@ impl PlotView {
     }
 }
 
-/// A number as the hover card says it.
+/// Formats a value for the hover card.
 fn format_coordinate(side: &AxisSpec, x: f64, scale: AxisScale) -> String {
     let step = (scale.high - scale.low).abs() / 500.0;
     if let Some(ticks) = &side.ticks
@@ -136,22 +135,22 @@ fn format_coordinate(side: &AxisSpec, x: f64, scale: AxisScale) -> String {
 }
 
 impl PlacedAxes {
-    /// Whether a place lies within the frame.
+    /// Returns whether a position is within the frame.
     pub fn contains(&self, at: [f64; 2]) -> bool {
         self.frame.contains((at[0], at[1]))
     }
 
-    /// The frame: left, top, right, bottom.
+    /// Returns left, top, right and bottom of the frame.
     pub fn frame(&self) -> [f64; 4] {
         [self.frame.left, self.frame.top, self.frame.right, self.frame.bottom]
     }
 
-    /// From and to along x and along y, as it was drawn.
+    /// Returns the limits along x and y, as drawn.
     pub fn limits(&self) -> [[f64; 2]; 2] {
         self.scales.map(|scale| [scale.low, scale.high])
     }
 
-    /// What is drawn nearest to a place, not farther than `reach` points away.
+    /// Returns the data point nearest to a position, at most `reach` points away.
     pub fn nearest(&self, ready: &PreparedFigure, view: &PlotView, at: [f64; 2], reach: f64) -> Option<NearestPoint> {
         if let Some(display) = &ready.display {
             return self.nearest_in_display(display, view, at, reach);
@@ -171,7 +170,7 @@ impl PlacedAxes {
         best.map(|(_, near)| near)
     }
 
-    /// The same in a display list; where nothing is near, the place itself.
+    /// Returns the nearest point in a display list, or the position itself if none is near.
     fn nearest_in_display(
         &self,
         display: &PreparedDisplay,
@@ -304,7 +303,7 @@ impl PlacedAxes {
         }
     }
 
-    /// The cell of an image at a place.
+    /// Returns the row and column of an image's cell at a position.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within the image")]
     fn image_cell(
         &self,
@@ -320,7 +319,7 @@ impl PlacedAxes {
     }
 }
 
-/// What legends call series: entries of marks, each with the marks that belong to it.
+/// Returns the legend entries: the index of the labeled mark, and the indices of all marks that belong to it.
 pub(crate) fn legend_entries(axes: &Axes) -> Vec<(usize, Vec<usize>)> {
     let named = axes.marks.iter().enumerate().filter(|(_, mark)| !mark.kind.label().is_empty());
     named

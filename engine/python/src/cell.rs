@@ -1,6 +1,6 @@
-//! One cell: what a request asks to run, and how it is compiled and run so that its last expression has a value.
+//! A cell of a request: what it runs, and how it is compiled and run so that its last expression has a value.
 //!
-//! It decides nothing about messages: it returns a value or the exception, both still Python's.
+//! This module sends no messages: it returns the value or the exception as Python objects.
 
 use ruff_python_ast::{Expr, Stmt};
 use ruff_text_size::Ranged;
@@ -11,29 +11,30 @@ use vm::compiler::{self, Mode};
 use vm::scope::Scope;
 use vm::{PyObjectRef, PyResult, VirtualMachine};
 
-/// What an `execute_request` asks for.
+/// Content of an `execute_request`.
 #[derive(Debug, PartialEq)]
 pub struct CellRequest {
     /// The code to run.
     pub code: String,
-    /// How tracebacks call the cell. One line, not empty.
+    /// Name of the cell in tracebacks: one line, not empty.
     pub label: String,
-    /// Runs for its effects alone: no value is shown, nothing is counted. Prints and errors are still sent.
+    /// Runs the cell for its side effects: no value is shown, nothing is counted. Output and errors are still sent.
     pub silent: bool,
-    /// Names that are taken out of the namespace before.
+    /// Names removed from the namespace before the run.
     pub forget: Vec<String>,
-    /// For a pure cell: its inputs and outputs, by which a cached result is found.
+    /// Inputs and outputs of a pure cell, by which a cached result is found. `None` if the cell isn't pure.
     pub pure: Option<PureCellBindings>,
-    /// Where states are saved: the executions whose state it is to run in, in their order. `None`: the current state.
+    /// In kernels that save states: executions, in order, in whose resulting state the cell runs. `None`: the current
+    /// state.
     pub after: Option<Vec<String>>,
 }
 
 /// Names that a pure cell reads and assigns.
 #[derive(Debug, PartialEq)]
 pub struct PureCellBindings {
-    /// Names that it reads.
+    /// Names that the cell reads.
     pub uses: Vec<String>,
-    /// Names that it assigns.
+    /// Names that the cell assigns.
     pub binds: Vec<String>,
 }
 
@@ -44,8 +45,9 @@ impl CellRequest {
         CellRequest { code, label, silent, forget: Vec::new(), pure: None, after: None }
     }
 
-    /// Runs the cell under the file name `file` and returns the value of its last expression, else None; with `true`,
-    /// a coroutine that does so: it awaits something. All of it is compiled before any of it runs.
+    /// Runs the cell under the file name `file` and returns the value of its last expression, or Python's `None`. With
+    /// `true`, the value is a coroutine that returns it, because the cell awaits something. The whole cell is compiled
+    /// before any of it runs.
     pub(crate) fn run(&self, file: &str, scope: Scope, vm: &VirtualMachine) -> PyResult<(PyObjectRef, bool)> {
         let mode = if ends_with_expression(&self.code) { Mode::BlockExpr } else { Mode::Exec };
         let options = compiler::CompileOpts { allow_top_level_await: true, ..vm.compile_opts() };
@@ -56,12 +58,12 @@ impl CellRequest {
     }
 }
 
-/// Whether the cell ends in an expression whose value is wanted: not in a statement, and not in `;`.
+/// Returns whether the cell ends in an expression whose value is shown: not in a statement, and not in `;`.
 ///
-/// RustPython's own `BlockExpr` answers with the function or class where a cell ends in a definition, and knows no `;`.
+/// RustPython's own `BlockExpr` returns the function or class when a cell ends in a definition, and doesn't handle `;`.
 fn ends_with_expression(code: &str) -> bool {
     let file = compiler::core::SourceFileBuilder::new("", code).finish();
-    // Brackets nested so deep that dropping their tree would exhaust the stack: compiling will say it.
+    // Too deeply nested brackets: dropping their syntax tree would exhaust the stack. The compiler reports the error.
     if compiler::pre_parse_source_error(&file).is_err() {
         return false;
     }

@@ -1,9 +1,9 @@
-//! The kernel of an environment: the body of the child process `tracebook kernel --environment PYTHON`.
+//! The kernel of a Python environment: the body of the child process `tracebook kernel --environment PYTHON`.
 //!
-//! It speaks the same protocol as the built-in kernel. Cells run in a second process, the environment's own CPython
-//! with `cells.py`, which stands behind the same walls as the built-in kernel: this process builds them on a thread
-//! and starts Python from it, once. Requests and replies go through two pipes, a JSON object a line; what native code
-//! prints comes through two more. Nothing that comes from Python is trusted: it can only show what a cell may show.
+//! It uses the same protocol as the built-in kernel. Cells run in a second process, the environment's own CPython with
+//! `cells.py`, in the same sandbox as the built-in kernel. This process sets up the sandbox on a thread and starts
+//! Python from it, once. Requests and replies go through two pipes, one JSON object per line; output of native code
+//! comes through two more. Nothing that comes from Python is trusted: it can only show what a cell may show.
 
 mod interpreter_paths;
 mod native_output;
@@ -26,25 +26,25 @@ use crate::{KERNEL_SHUTDOWN_TIMEOUT, KernelTask, SandboxGrants, reply_to_shutdow
 
 use python_process::{PythonProcess, PythonReply};
 
-/// How long Python may take to start: its first start on a cold disk reads a few thousand files.
+/// Time that Python may take to start. Its first start on a cold disk reads a few thousand files.
 const PYTHON_START_TIMEOUT: Duration = Duration::from_secs(60);
-/// How often a process that is to end is looked at.
+/// Interval at which the end of a stopping process is checked.
 const EXIT_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// An environment whose Python runs the cells.
+/// An environment whose Python interpreter runs the cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EnvironmentKernel {
-    /// The interpreter, as the environment names it: its path says which environment it is.
+    /// Path of the interpreter as the environment names it, which tells Python which environment it's in.
     pub python: PathBuf,
-    /// What cells reach besides the working folder.
+    /// Access that cells have besides the working folder.
     pub grants: SandboxGrants,
-    /// What a cell is told whose import failed; `{package}` stands for the package's name.
+    /// Advice shown when an import fails; `{package}` stands for the package's name.
     pub advice: String,
 }
 
 impl EnvironmentKernel {
-    /// As the words behind `tracebook kernel` say it: `--environment PYTHON`, `--advice TEXT`, and those of
-    /// [`SandboxGrants::from_args`]. `None`: they name no environment.
+    /// Reads the arguments after `tracebook kernel`: `--environment PYTHON`, `--advice TEXT`, and those of
+    /// [`SandboxGrants::from_args`]. `None` if they name no environment.
     #[must_use]
     pub fn from_args(words: &[String]) -> Option<EnvironmentKernel> {
         let value = |flag: &str| words.iter().skip_while(|word| *word != flag).nth(1);
@@ -54,8 +54,8 @@ impl EnvironmentKernel {
     }
 }
 
-/// Runs the kernel until a `shutdown_request` or the end of standard input, and returns the process's exit code. Call
-/// it once, first thing in `main`.
+/// Runs the kernel until a `shutdown_request` or the end of standard input, and returns the process's exit code. Must
+/// be called once, first thing in `main`.
 #[must_use]
 pub fn run_environment_kernel(kernel: &EnvironmentKernel) -> ExitCode {
     ::sandbox::close_inherited();
@@ -92,7 +92,7 @@ pub fn run_environment_kernel(kernel: &EnvironmentKernel) -> ExitCode {
     let asked = read_requests(input, outbox, gate, &python, &question, &work);
 
     interrupt(gate, &python);
-    // It ends by itself once its cell has, unless it is gone already.
+    // Python ends by itself after its cell. The request fails only if Python has ended already.
     let _ = python.request(&json!({"do": "shutdown"}));
     let begun = Instant::now();
     while !python.has_ended() && begun.elapsed() < KERNEL_SHUTDOWN_TIMEOUT {
@@ -102,11 +102,11 @@ pub fn run_environment_kernel(kernel: &EnvironmentKernel) -> ExitCode {
     python.drain_output();
     outbox.flush();
     reply_to_shutdown(outbox, asked.as_ref());
-    // Returning would wait for nothing, but the thread of cells may hold the outbox.
+    // Exits here instead of returning, because the thread of cells may hold the outbox.
     std::process::exit(0);
 }
 
-/// Reads requests until the input ends or one asks to shut down; gives its header.
+/// Reads requests until the input ends or one asks to shut down. Returns the header of the shutdown request.
 fn read_requests(
     input: std::fs::File,
     outbox: &'static KernelOutbox,
@@ -136,11 +136,11 @@ fn read_requests(
             RequestBody::Query(look) => work.send(KernelTask::Query { header, ticket: gate.ticket(), look }),
             RequestBody::Answer(text) => {
                 let number = question.load(Ordering::Acquire);
-                // If Python is gone, its reader says so.
+                // If Python has ended, the thread that reads its replies reports it.
                 let _ = python.request(&json!({"do": "answer", "number": number, "text": text}));
                 Ok(())
             }
-            // Results of pure cells aren't kept here: such a cell runs each time.
+            // This kernel caches no results of pure cells: they run each time.
             RequestBody::PureReply(_) => Ok(()),
             RequestBody::State(_) => {
                 let why = "only the kernel science saves its variables";
@@ -178,24 +178,24 @@ fn kernel_info(version: &str, network: bool) -> Value {
     })
 }
 
-/// The last words on standard error, which the host shows.
+/// Reports a fatal error on standard error, which the host shows.
 fn fail(why: &str) -> ExitCode {
     eprintln!("tracebook kernel: {why}");
     ExitCode::FAILURE
 }
 
-/// What lasts from cell to cell.
+/// State that persists between cells.
 struct EnvironmentSession {
     outbox: &'static KernelOutbox,
     gate: &'static InterruptGate,
     python: Arc<PythonProcess>,
     answers: Receiver<PythonReply>,
     info: Value,
-    /// Cells that count for the user.
+    /// Execution counter that the user sees.
     count: u64,
 }
 
-/// Python has ended, or no longer follows the protocol.
+/// Error: Python has ended, or no longer follows the protocol.
 #[derive(Debug, thiserror::Error)]
 #[error("Python is gone")]
 struct PythonGoneError;
@@ -267,9 +267,9 @@ impl EnvironmentSession {
         Ok(())
     }
 
-    /// Python's reply; `None` if an interrupt came first.
+    /// Sends a request and returns Python's reply. `None` if an interrupt arrived before it started.
     fn ask(&self, ticket: crate::InterruptTicket, request: &Value) -> Result<Option<Value>, PythonGoneError> {
-        // From here on, an interrupt means this request and not the one before.
+        // After Python confirms this, an interrupt applies to this request and not to the previous one.
         self.python.request(&json!({"do": "prepare"}))?;
         while !matches!(self.next_reply()?, PythonReply::Prepared) {}
         if !self.gate.begin_cell(ticket) {
@@ -291,7 +291,7 @@ impl EnvironmentSession {
     }
 }
 
-/// Locks what a thread that panicked may have held: nothing here is left half done.
+/// Locks a mutex even if a thread panicked while holding it: no data here is left half updated.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
-//! The embedded interpreter: how it is built, and the loop that runs one cell after the other.
+//! The embedded interpreter: builds it, and runs one cell after the other.
 //!
-//! Runs on the thread with the big stack and on no other. `_tracebook.py` is its Python half. It reads no input and
-//! knows nothing of the protocol but the messages it hands to the outbox.
+//! Runs only on the thread with the big stack. `_tracebook.py` is its Python half. It reads no input, and of the
+//! protocol it knows only the messages that it passes to the outbox.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -20,9 +20,9 @@ use crate::requests::KernelQuery;
 use crate::sandbox::CellSandbox;
 use crate::{KernelTask, interruptible_wait, reply_to_shutdown};
 
-/// A kernel that is asked nothing for so long has time.
+/// Time without requests after which the kernel counts as idle.
 const WARM_UP_IDLE_TIME: Duration = Duration::from_millis(100);
-/// The recursion limit, CPython's default.
+/// Recursion limit of Python code, CPython's default.
 const RECURSION_LIMIT: usize = 1000;
 
 /// The functions through which `_tracebook.py` reaches the outbox.
@@ -66,7 +66,7 @@ mod kernel {
         }
     }
 
-    /// A figure (JSON) as `render_png` or `render_svg`.
+    /// Renders a figure (JSON) with `render_png` or `render_svg`.
     #[pyfunction]
     fn render(figure: PyStrRef, form: PyStrRef, scale: ArgIntoFloat, vm: &VirtualMachine) -> PyResult<Vec<u8>> {
         let figure = plot::Figure::from_json(&figure.to_string_lossy());
@@ -78,13 +78,14 @@ mod kernel {
         made.map_err(|why| vm.new_value_error(why.to_string()))
     }
 
-    /// A figure (JSON) with no more points in its lines than a screen shows.
+    /// Returns a figure (JSON) whose lines have no more points than a screen shows.
     #[pyfunction]
     fn lighter(figure: PyStrRef) -> String {
         plot::downsample_lines(&figure.to_string_lossy())
     }
 
-    /// Numbers (an array's core, or a list of them) as a figure holds many: JSON, how many, the lowest, the highest.
+    /// Packs numbers (an array's core, or a list) for a figure. Returns the JSON, the count, the lowest and the
+    /// highest.
     #[pyfunction]
     fn packed(numbers: PyObjectRef, vm: &VirtualMachine) -> PyResult<(String, usize, f64, f64)> {
         let all = if let Some(core) = numbers.downcast_ref::<crate::numpy::native::NdArrayCore>() {
@@ -106,7 +107,7 @@ mod kernel {
         one.try_float(vm).map(|x| x.to_f64())
     }
 
-    /// Whether all of a list are plain numbers.
+    /// Returns whether all items of a list are plain numbers.
     #[pyfunction]
     fn are_numbers(all: PyObjectRef) -> bool {
         let is_number = |one: &PyObjectRef| {
@@ -118,7 +119,7 @@ mod kernel {
         }
     }
 
-    /// A figure (JSON) with its columns put in where it names them.
+    /// Returns a figure (JSON) with its column placeholders replaced by the columns.
     #[pyfunction]
     fn with_columns(figure: PyStrRef, columns: Vec<PyStrRef>) -> String {
         const COLUMN_PLACEHOLDER: &str = "\"\\u0000column ";
@@ -139,31 +140,31 @@ mod kernel {
         out + rest
     }
 
-    /// Whether there is a scale of colours of that name.
+    /// Returns whether there is a colormap with this name.
     #[pyfunction]
     fn has_map(name: PyStrRef) -> bool {
         plot::has_map(&name.to_string_lossy())
     }
 
-    /// The names of the scales of colours.
+    /// Returns the names of the colormaps.
     #[pyfunction]
     fn maps(vm: &VirtualMachine) -> PyObjectRef {
         vm.ctx.new_list(plot::map_names().map(|name| vm.ctx.new_str(name).into()).collect()).into()
     }
 
-    /// How many colours a scale has.
+    /// Returns the number of colors in a colormap.
     #[pyfunction]
     fn map_size(name: PyStrRef) -> usize {
         plot::map_size(&name.to_string_lossy())
     }
 
-    /// The colour at a share of a scale.
+    /// Returns the color at a position in a colormap, from 0 to 1.
     #[pyfunction]
     fn shade(name: PyStrRef, share: ArgIntoFloat) -> (u8, u8, u8) {
         plot::colour_at(&name.to_string_lossy(), f64::from(share))
     }
 
-    /// A colour of the note's own look.
+    /// Returns a named color of the light plot theme.
     #[pyfunction]
     fn named_color(name: PyStrRef) -> (u8, u8, u8) {
         plot::PlotTheme::LIGHT.resolve_colour(&name.to_string_lossy())
@@ -175,20 +176,20 @@ mod kernel {
         crate::stdin_request::ask_user(&prompt.to_string_lossy(), password, vm)
     }
 
-    /// Asks the host for something of the web.
+    /// Asks the host to make a web request, given as JSON, and returns its answer.
     #[pyfunction]
     fn web(request: PyStrRef, vm: &VirtualMachine) -> PyResult<String> {
         crate::stdin_request::request_web(&request.to_string_lossy(), vm)
     }
 
-    /// Asks the host for a result of a pure cell.
+    /// Asks the host for a cached result of a pure cell.
     #[pyfunction]
     fn pure_find(key: PyStrRef, vm: &VirtualMachine) -> PyResult<Option<String>> {
         let reply = crate::pure_results::ask_host("pure_find", serde_json::json!({"key": key.to_string_lossy()}), vm)?;
         Ok(reply["entry"].as_str().map(ToOwned::to_owned))
     }
 
-    /// Hands the host a result of a pure cell. Gives why it is not kept.
+    /// Sends the result of a pure cell to the host. Returns why it isn't kept, or `None` if it is.
     #[pyfunction]
     fn pure_keep(key: PyStrRef, entry: PyStrRef, vm: &VirtualMachine) -> PyResult<Option<String>> {
         let content = serde_json::json!({"key": key.to_string_lossy(), "entry": entry.to_string_lossy()});
@@ -201,7 +202,7 @@ mod kernel {
         crate::sandbox::CellSandbox::get().denial_message()
     }
 
-    /// Shows data below the cell. Under a name it can become something else later: then `again` is true.
+    /// Shows data below the cell. Data with a name can be replaced later: `again` is true for the replacement.
     #[pyfunction]
     fn display(
         data: PyDictRef,
@@ -222,12 +223,12 @@ mod kernel {
     }
 }
 
-/// Python could not start: its exception, with the traceback.
+/// Error: Python couldn't start. Contains the exception with its traceback.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct InterpreterStartError(String);
 
-/// Builds the interpreter, says that it is ready, and does the queue's work until it ends.
+/// Builds the interpreter, reports that it is ready, and processes the queue until it ends.
 pub(crate) fn run_interpreter(
     outbox: &'static KernelOutbox,
     gate: &InterruptGate,
@@ -239,7 +240,7 @@ pub(crate) fn run_interpreter(
     interpreter.enter(|vm| -> Result<(), InterpreterStartError> {
         let mut session = InterpreterSession::start(outbox, vm).map_err(|error| {
             let mut why = String::new();
-            // Writing to a String does not fail, and an exception that cannot be written leaves what it could.
+            // Writing to a String can't fail, and an exception that can't be written leaves the part that could.
             let _ = vm.write_exception(&mut why, &error);
             InterpreterStartError(why)
         })?;
@@ -259,7 +260,7 @@ pub(crate) fn run_interpreter(
         }
         Ok(())
     })?;
-    // Runs exit handlers and closes files, so that what a cell wrote is on disk. `run_cell` puts a limit to it.
+    // Runs exit handlers and closes files, so that a cell's output is on disk. `run_cell` limits the time for it.
     interpreter.finalize(None);
     outbox.flush();
     reply_to_shutdown(outbox, asked.as_ref());
@@ -272,7 +273,7 @@ fn preload_modules(queue: &Receiver<KernelTask>, vm: &VirtualMachine) -> Option<
     for module in ["traceback", "_tracebook_introspection"] {
         match vm.allow_threads(|| queue.recv_timeout(WARM_UP_IDLE_TIME)) {
             Ok(work) => return Some(work),
-            // What cannot be loaded is loaded again, and said, where it is needed.
+            // A module that fails to load is loaded again where it's needed, and the error is reported there.
             Err(RecvTimeoutError::Timeout) => _ = vm.import(module, 0),
             Err(RecvTimeoutError::Disconnected) => return None,
         }
@@ -280,7 +281,7 @@ fn preload_modules(queue: &Receiver<KernelTask>, vm: &VirtualMachine) -> Option<
     None
 }
 
-/// `py_freeze!` reads the file behind cargo's back; this makes cargo build anew when it changes.
+/// Makes cargo rebuild when these files change, since it doesn't know that `py_freeze!` reads them.
 const _: [&str; 12] = [
     include_str!("_tracebook.py"),
     include_str!("axes_base.py"),
@@ -298,12 +299,12 @@ const _: [&str; 12] = [
 
 fn build_interpreter(signals: interrupt::Receiver) -> Interpreter {
     let mut settings = Settings::default();
-    // Nothing of the machine's own Python, if it has one, may change what a cell does.
+    // A Python that is installed on the machine must not affect cells.
     settings.isolated = true;
     settings.ignore_environment = true;
     settings.import_site = false;
     settings.user_site_directory = false;
-    // No `__pycache__` in the user's folders.
+    // Don't create `__pycache__` in the user's folders.
     settings.write_bytecode = false;
     let builder = InterpreterBuilder::new().settings(settings);
     let natives = rustpython_stdlib::stdlib_module_defs(&builder.ctx);
@@ -315,7 +316,7 @@ fn build_interpreter(signals: interrupt::Receiver) -> Interpreter {
         .add_native_module(numpy)
         .add_frozen_modules(rustpython_pylib::FROZEN_STDLIB)
         .add_frozen_modules(vm::py_freeze!(file = "_tracebook.py", module_name = "_tracebook"))
-        // Behind the standard library, whose `getpass` wants a terminal.
+        // Added after the standard library, whose `getpass` needs a terminal.
         .add_frozen_modules(vm::py_freeze!(file = "getpass.py", module_name = "getpass"))
         .add_frozen_modules(vm::py_freeze!(file = "introspection.py", module_name = "_tracebook_introspection"))
         .add_frozen_modules(vm::py_freeze!(file = "variables.py", module_name = "_tracebook_variables"))
@@ -330,10 +331,10 @@ fn build_interpreter(signals: interrupt::Receiver) -> Interpreter {
         .add_frozen_modules(vm::py_freeze!(file = "drawing.py", module_name = "_tracebook_drawing"))
         .init_hook(move |vm| {
             signals.attach(vm);
-            // The standard library is frozen into the program. Without this a `lib/python3.14` near the program or
-            // below /usr/local would be mixed in. The empty path is the working folder: a project's own modules.
+            // The standard library is frozen into the program. Without this, a `lib/python3.14` near the program or
+            // below /usr/local would be added. The empty path is the working folder, for a project's own modules.
             if let Some(state) = vm::common::rc::PyRc::get_mut(&mut vm.state) {
-                // It reads and writes any memory of this process, and calls any function in it.
+                // `_ctypes` can read and write any memory of this process and call any function in it.
                 state.module_defs.remove("_ctypes");
                 state.config.paths.stdlib_dir = None;
                 state.config.paths.module_search_paths = vec![String::new()];
@@ -360,27 +361,27 @@ fn kernel_info() -> Value {
     })
 }
 
-/// What lasts from cell to cell.
+/// State that persists between cells.
 struct InterpreterSession {
     outbox: &'static KernelOutbox,
-    /// The namespace of `__main__`: the variables of the cells.
+    /// Namespace of `__main__`, which holds the variables of the cells.
     globals: PyDictRef,
     register: PyObjectRef,
     bundle: PyObjectRef,
     explain: PyObjectRef,
     awaited: PyObjectRef,
     finish: PyObjectRef,
-    /// All runs so far, and those that count for the user.
+    /// Number of all runs; `count` is the execution counter that the user sees.
     runs: u64,
     count: u64,
 }
 
 impl InterpreterSession {
     fn start(outbox: &'static KernelOutbox, vm: &VirtualMachine) -> PyResult<InterpreterSession> {
-        // The same in every build: RustPython's own is 256 where debug assertions are on.
+        // The same in every build: RustPython's own limit is 256 with debug assertions.
         vm.recursion_limit.set(RECURSION_LIMIT);
         interruptible_wait::make_interruptible(vm)?;
-        // Forbids native extension modules: they would run as machine code in this process.
+        // Prevents native extension modules, which would run as machine code in this process.
         vm.import("_imp", 0)?.del_attr("create_dynamic", vm)?;
         let tracebook = vm.import("_tracebook", 0)?;
         let globals = vm.main_namespace()?;
@@ -397,7 +398,7 @@ impl InterpreterSession {
         })
     }
 
-    /// Runs a cell and sends all that it has to say.
+    /// Runs a cell and sends its output, result and reply.
     fn execute_cell(
         &mut self,
         header: Value,
@@ -419,7 +420,7 @@ impl InterpreterSession {
                 None => self.run_cell(cell, vm),
             };
             if !outbox.is_ours() {
-                // The cell forked, and this is the end of the child: it has no notebook.
+                // The cell forked, and this is the child process, which has no notebook.
                 std::process::exit(0);
             }
             let (status, message) = match ended {
@@ -441,8 +442,7 @@ impl InterpreterSession {
         outbox.send("status", json!({"execution_state": "idle"}));
     }
 
-    /// Answers queries about variables or code. It may run `__repr__` and the like, so it can be interrupted like a
-    /// cell.
+    /// Answers queries about variables or code. May run `__repr__` and the like, so it can be interrupted like a cell.
     fn answer_query(
         &mut self,
         header: Value,
@@ -471,11 +471,11 @@ impl InterpreterSession {
         outbox.send(kind, said.unwrap_or_else(|| json!({"status": "error"})));
     }
 
-    /// Runs a cell up to the content of its `execute_result`, if it has one to show.
+    /// Runs a cell and returns the content of its `execute_result`, if it has a value to show.
     fn run_cell(&self, cell: &CellRequest, vm: &VirtualMachine) -> PyResult<Option<Value>> {
         let file = self.register.call((cell.label.as_str(), self.runs, cell.code.as_str()), vm)?.str(vm)?;
         for name in &cell.forget {
-            // A missing name needn't be deleted.
+            // Fails only if the name doesn't exist.
             let _ = self.globals.del_item(name.as_str(), vm);
         }
         let scope = Scope::with_builtins(None, self.globals.clone(), vm);
@@ -484,7 +484,7 @@ impl InterpreterSession {
         let value = match ran {
             Ok(value) => value,
             Err(error) => {
-                // Figures drawn so far show what it did; the error says why there are no more.
+                // Show the figures drawn before the error.
                 self.finish.call((vm.ctx.none(),), vm)?;
                 return Err(error);
             }
@@ -505,8 +505,7 @@ impl InterpreterSession {
         Ok(Some(content))
     }
 
-    /// Runs a pure cell: a cached result is shown again without running;
-    /// `cached` says so.
+    /// Runs a pure cell, or shows its cached result without running it and sets `cached`.
     fn run_pure(
         &self,
         cell: &CellRequest,
@@ -569,8 +568,8 @@ impl InterpreterSession {
         Ok(result)
     }
 
-    /// The content of the `error` message. Showing an exception runs code of the cell (`__str__`), which may fail or
-    /// be interrupted; then its class alone must do.
+    /// Returns the content of the `error` message. Formatting an exception runs code of the cell (`__str__`), which may
+    /// fail or be interrupted; then only the exception's class is shown.
     fn describe(&self, error: PyBaseExceptionRef, vm: &VirtualMachine) -> Value {
         let name = error.class().name().to_owned();
         let lines = self.explain.call((error,), vm).and_then(|said| said.try_to_value::<Vec<PyObjectRef>>(vm));
@@ -587,7 +586,7 @@ impl InterpreterSession {
     }
 }
 
-/// What `introspection.py` says, as JSON.
+/// Returns the answer of `introspection.py` to a query, as JSON.
 fn run_query(look: &KernelQuery, vm: &VirtualMachine) -> PyResult<String> {
     let module = vm.import("_tracebook_introspection", 0)?;
     let said = match look {
@@ -601,8 +600,8 @@ fn run_query(look: &KernelQuery, vm: &VirtualMachine) -> PyResult<String> {
     Ok(said?.str(vm)?.to_string_lossy().into_owned())
 }
 
-/// Drops interrupts that came too late for the cell before. Bounded: a cell may have installed a handler of its own
-/// that signals itself.
+/// Drops interrupts that arrived too late for the previous cell. Bounded, because a cell may have installed a signal
+/// handler that signals itself.
 fn clear_pending_signals(vm: &VirtualMachine) {
     for _ in 0..100 {
         if vm.check_signals().is_ok() {
@@ -611,18 +610,18 @@ fn clear_pending_signals(vm: &VirtualMachine) {
     }
 }
 
-/// The item of a tuple that `_tracebook.py` returned.
+/// Returns an item of a tuple that `_tracebook.py` returned, or `None` if it has another type.
 fn tuple_item<T: vm::PyPayload>(tuple: &PyObjectRef, index: usize) -> Option<&vm::Py<T>> {
     tuple.downcast_ref::<PyTuple>()?.as_slice().get(index)?.downcast_ref::<T>()
 }
 
-/// The content of a message that shows a value: its forms, each text or, where the type says so, JSON.
+/// Returns the content of a message that displays a value: its data by media type, as text or JSON.
 fn display_content(data: &vm::Py<PyDict>, metadata: &str, vm: &VirtualMachine) -> PyResult<Value> {
     let mut forms = Map::new();
     for (mime, form) in data {
         let (mime, form) = (mime.str(vm)?.to_string_lossy().into_owned(), form.str(vm)?.to_string_lossy().into_owned());
         let is_json = mime == "application/json" || mime.ends_with("+json");
-        // Python's JSON may hold NaN, which is none: then its text is shown.
+        // Python's JSON may contain NaN, which isn't valid JSON. Such data is sent as text.
         let form = is_json.then(|| serde_json::from_str(&form).ok()).flatten().unwrap_or(Value::String(form));
         forms.insert(mime, form);
     }

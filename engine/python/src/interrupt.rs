@@ -1,29 +1,29 @@
-//! Decides what an interrupt hits: the running cell and those waiting behind it, never one that comes later.
+//! Decides what an interrupt affects: the running cell and those queued behind it, never one that is requested later.
 //!
-//! The reading thread and the interpreter's thread agree through one lock on whether a cell runs; a signal is sent
-//! only while the lock says so. This module knows nothing of messages and runs no Python.
+//! The reading thread and the interpreter's thread agree through one lock on whether a cell runs. A signal is sent only
+//! while the lock says so. This module knows nothing about messages and runs no Python.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// When what was interrupted is woken once more: after these pauses, as long as it has not ended.
+/// Delays after which an interrupted cell is woken again, as long as it hasn't ended.
 const WAKE_DELAYS: [Duration; 8] = {
     let ms = Duration::from_millis;
     [ms(5), ms(10), ms(20), ms(40), ms(80), ms(160), ms(320), ms(640)]
 };
 
-/// Which interrupts a waiting request has already seen. Taken when the request is read.
+/// Number of interrupts before a request was read, to detect those that came later.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InterruptTicket(u64);
 
-/// Whether a cell runs, and how many interrupts there were.
+/// State shared by both threads: whether a cell runs, and how many interrupts there were.
 pub(crate) struct InterruptGate(Mutex<InterruptState>);
 
 #[derive(Default)]
 struct InterruptState {
     running: bool,
     interrupts: u64,
-    /// Cells that were begun.
+    /// Number of cells that were started.
     cells_begun: u64,
 }
 
@@ -32,12 +32,12 @@ impl InterruptGate {
         InterruptGate(Mutex::default())
     }
 
-    /// The ticket of a request that has just been read.
+    /// Returns the ticket of a request that has just been read.
     pub(crate) fn ticket(&self) -> InterruptTicket {
         InterruptTicket(self.state().interrupts)
     }
 
-    /// Marks a cell as running, unless an interrupt came after its request: then it must not run.
+    /// Marks a cell as running and returns true, unless an interrupt arrived after its request: then it must not run.
     pub(crate) fn begin_cell(&self, ticket: InterruptTicket) -> bool {
         let mut state = self.state();
         state.running = ticket == InterruptTicket(state.interrupts);
@@ -45,12 +45,12 @@ impl InterruptGate {
         state.running
     }
 
-    /// Marks the cell as over: from here on no interrupt is delivered. One may still be pending.
+    /// Marks the cell as ended: from here on no interrupt is delivered. One may still be pending.
     pub(crate) fn end_cell(&self) {
         self.state().running = false;
     }
 
-    /// Aborts what waits and calls `deliver` if a cell runs. `deliver` must not come back here.
+    /// Aborts queued cells and calls `deliver` if a cell runs. `deliver` must not call this gate.
     pub(crate) fn interrupt(&self, deliver: impl FnOnce()) {
         let mut state = self.state();
         state.interrupts += 1;
@@ -80,7 +80,7 @@ impl InterruptGate {
                 wake();
             }
         };
-        // Without the thread (no memory) there is the one signal.
+        // If the thread can't be started (no memory), only the first signal is sent.
         let _ = std::thread::Builder::new().name("nudge".into()).spawn(nudge);
     }
 
@@ -89,7 +89,7 @@ impl InterruptGate {
     }
 }
 
-/// Both ends of the way by which an interrupt reaches Python.
+/// Both ends of the path by which an interrupt reaches Python.
 pub(crate) struct Interrupter {
     pub(crate) target: Target,
     pub(crate) receiver: Receiver,
@@ -100,7 +100,7 @@ pub(crate) use by_channel::{Receiver, Target, interrupter};
 #[cfg(unix)]
 pub(crate) use by_signal::{Receiver, Target, interrupter};
 
-/// SIGINT to the interpreter's thread: also wakes a blocking call, such as `time.sleep`.
+/// Interrupts by SIGINT to the interpreter's thread, which also wakes a blocking call such as `time.sleep`.
 #[cfg(unix)]
 mod by_signal {
     use std::os::unix::thread::JoinHandleExt;
@@ -108,7 +108,7 @@ mod by_signal {
 
     use super::Interrupter;
 
-    /// Means nothing to a cell, and ends a call that waits, which then looks for signals.
+    /// Signal that cells don't use. It ends a blocking call, after which Python checks for signals.
     const WAKE: libc::c_int = libc::SIGURG;
 
     pub(crate) struct Target;
@@ -117,14 +117,14 @@ mod by_signal {
     pub(crate) fn interrupter() -> Interrupter {
         extern "C" fn nothing(_: libc::c_int) {}
         #[allow(unsafe_code, reason = "std has no wrapper for sigaction")]
-        // SAFETY: all zeros is a valid `sigaction` (no flags: calls are not begun anew), its handler touches nothing,
-        // and the old one is not asked for.
+        // SAFETY: all zeros is a valid `sigaction` (no flags: calls aren't restarted), its handler touches nothing, and
+        // the old action isn't requested.
         let done = unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
             libc::sigaction(WAKE, &raw const action, std::ptr::null_mut())
         };
-        // A refusal leaves the signal ignored: then there is the first one alone.
+        // If it fails, the signal stays ignored, and only the first SIGINT counts.
         let _ = done;
         Interrupter { target: Target, receiver: Receiver }
     }
@@ -134,20 +134,20 @@ mod by_signal {
             signal(python.as_pthread_t(), libc::SIGINT);
         }
 
-        /// What wakes the interpreter from a call that waits.
+        /// Returns a function that wakes the interpreter from a blocking call.
         pub(crate) fn waker(&self, python: &JoinHandle<()>) -> impl Fn() + Send + 'static {
             let thread = python.as_pthread_t();
             move || signal(thread, WAKE)
         }
     }
 
-    /// Call it while the gate says that a cell runs.
+    /// Signals a thread. Must be called while the gate says that a cell runs.
     fn signal(thread: libc::pthread_t, signal: libc::c_int) {
         #[allow(unsafe_code, reason = "std has no way to signal one thread")]
-        // SAFETY: a cell runs, so its thread has not ended; it is never detached, and only joined by the process's end.
+        // SAFETY: a cell runs, so its thread hasn't ended; it is never detached, and only joined by the process's end.
         // RustPython's SIGINT handler, which only sets flags, is installed by then.
         let done = unsafe { libc::pthread_kill(thread, signal) };
-        // Can only say that the thread has ended, and then there is nothing to interrupt.
+        // Fails only if the thread has ended, and then there is nothing to interrupt.
         let _ = done;
     }
 
@@ -156,7 +156,7 @@ mod by_signal {
     }
 }
 
-/// RustPython's own channel: seen between two instructions, so a blocking call has to end first.
+/// Interrupts by RustPython's own channel. It's checked between two instructions, so a blocking call has to end first.
 #[cfg(not(unix))]
 mod by_channel {
     use std::thread::JoinHandle;
@@ -175,7 +175,7 @@ mod by_channel {
 
     impl Target {
         pub(crate) fn interrupt(&self, _: &JoinHandle<()>) {
-            // Can only say that the interpreter is gone, and then there is nothing to interrupt.
+            // Fails only if the interpreter has ended, and then there is nothing to interrupt.
             let _ = self
                 .0
                 .send(Box::new(|vm| Err(vm.new_exception_empty(vm.ctx.exceptions.keyboard_interrupt.to_owned()))));
@@ -183,7 +183,7 @@ mod by_channel {
     }
 
     impl Target {
-        /// Nothing wakes a call that waits here.
+        /// Returns a function that does nothing: a blocking call can't be woken here.
         pub(crate) fn waker(&self, _: &JoinHandle<()>) -> impl Fn() + Send + 'static {
             || {}
         }

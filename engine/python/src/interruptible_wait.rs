@@ -1,8 +1,8 @@
-//! Makes waiting for a lock or a thread interruptible, which in RustPython it is not.
+//! Makes waiting for a lock or a thread interruptible, which it isn't in RustPython.
 //!
 //! `queue.get()`, `Event.wait()`, `future.result()` and `thread.join()` all end in one of five native methods that
-//! sleep without looking at signals. Here each is replaced by one that, in the interpreter's own thread, sleeps in
-//! slices and looks in between. Other threads, which never receive an interrupt, wait as before.
+//! sleep without checking for signals. Each is replaced by one that, in the interpreter's own thread, sleeps in slices
+//! and checks in between. Other threads, which never receive an interrupt, wait as before.
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,10 @@ use vm::builtins::{PyType, PyTypeRef};
 use vm::function::{ArgIntoFloat, IntoPyNativeFn, OptionalArg, OptionalOption, PyMethodFlags};
 use vm::{AsObject, PyObjectRef, PyResult, VirtualMachine};
 
-/// How long an interrupt may go unseen.
+/// Maximum delay until an interrupt is noticed.
 const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What `lock.acquire` takes.
+/// Arguments of `lock.acquire`.
 #[derive(vm::FromArgs)]
 struct LockAcquireArgs {
     #[pyarg(any, default = true)]
@@ -24,7 +24,7 @@ struct LockAcquireArgs {
     timeout: OptionalArg<ArgIntoFloat>,
 }
 
-/// Replaces the methods. Call it on the interpreter's thread, before any cell.
+/// Replaces the methods. Must be called on the interpreter's thread, before any cell runs.
 pub(crate) fn make_interruptible(vm: &VirtualMachine) -> PyResult<()> {
     let thread = vm.import("_thread", 0)?;
     for name in ["lock", "RLock"] {
@@ -48,7 +48,7 @@ pub(crate) fn make_interruptible(vm: &VirtualMachine) -> PyResult<()> {
     Ok(())
 }
 
-/// `lock.acquire(blocking, timeout)`, by slices where that is the original's meaning.
+/// Implements `lock.acquire(blocking, timeout)`, waiting in slices where the original would block.
 fn wait_for_lock(
     acquire: &PyObjectRef,
     lock: PyObjectRef,
@@ -57,7 +57,7 @@ fn wait_for_lock(
     vm: &VirtualMachine,
 ) -> PyResult<bool> {
     let forever = timeout == -1.0;
-    // What does not wait, and what is refused, is the original's affair.
+    // The original handles calls that don't wait and invalid arguments.
     let end = Duration::try_from_secs_f64(timeout).ok().and_then(|timeout| Instant::now().checked_add(timeout));
     if !blocking || !is_interruptible() || (!forever && end.is_none()) {
         return acquire.call((lock, blocking, timeout), vm)?.try_to_bool(vm);
@@ -76,7 +76,7 @@ fn wait_for_lock(
     }
 }
 
-/// `handle.join(timeout)`, by slices. A negative limit is none, as for the original.
+/// Implements `handle.join(timeout)`, waiting in slices. A negative timeout means none, as in the original.
 fn wait_for_thread(join: &PyObjectRef, handle: PyObjectRef, timeout: Option<f64>, vm: &VirtualMachine) -> PyResult {
     if !is_interruptible() {
         return join.call((handle, timeout), vm);
@@ -87,7 +87,7 @@ fn wait_for_thread(join: &PyObjectRef, handle: PyObjectRef, timeout: Option<f64>
         let slice = end.map_or(SIGNAL_CHECK_INTERVAL, |end| {
             end.saturating_duration_since(Instant::now()).min(SIGNAL_CHECK_INTERVAL)
         });
-        // The original tidies up after a thread that has ended, in the call that finds it so.
+        // The original cleans up after an ended thread in the call that detects its end.
         join.call((handle.clone(), slice.as_secs_f64()), vm)?;
         if vm.call_method(&handle, "is_done", ())?.try_to_bool(vm)? {
             return join.call((handle, 0.0), vm);
@@ -99,12 +99,12 @@ fn wait_for_thread(join: &PyObjectRef, handle: PyObjectRef, timeout: Option<f64>
     }
 }
 
-/// Whether this is the thread that receives interrupts.
+/// Returns whether this is the thread that receives interrupts.
 fn is_interruptible() -> bool {
     std::thread::current().name() == Some(crate::PYTHON_THREAD)
 }
 
-/// The class, kept for ever: it is one of the interpreter's own, and so is the method that will point to it.
+/// Leaks a reference to the class: it belongs to the interpreter, and the replaced method will point to it.
 fn static_class(object: &PyObjectRef, vm: &VirtualMachine) -> PyResult<&'static vm::Py<PyType>> {
     let class: PyTypeRef = object.clone().downcast().map_err(|_| vm.new_system_error("_thread has no such class"))?;
     Ok(Box::leak(Box::new(class)))

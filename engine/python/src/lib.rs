@@ -1,12 +1,12 @@
 //! The Python kernel: the body of the child process `tracebook kernel`.
 //!
 //! Exchanges Jupyter messages, one JSON object per line, over standard input and output, and runs cells in an embedded
-//! RustPython. It knows nothing of notes, agents or the window. Nothing else may write to standard output (`stdio.rs`
-//! reserves it for the protocol), and it never restarts itself: the parent process monitors it, ends it and starts the
-//! next one.
+//! RustPython. It knows nothing about notes, agents or the window. Nothing else may write to standard output
+//! (`stdio.rs` reserves it for the protocol). The kernel never restarts itself: the parent process monitors it, ends it
+//! and starts the next one.
 //!
-//! Two threads matter. The first one reads requests, so that an interrupt arrives while a cell runs. The other one,
-//! with a big stack, owns the interpreter and runs one cell after the other.
+//! Two threads matter. The first reads requests, so that an interrupt arrives while a cell runs. The other, with a big
+//! stack, owns the interpreter and runs one cell after the other.
 
 mod cell;
 #[cfg(target_os = "linux")]
@@ -38,7 +38,7 @@ use interrupt::{InterruptGate, InterruptTicket};
 use outbox::KernelOutbox;
 pub use sandbox::{CellSandbox, SandboxGrants};
 
-/// How a kernel's process speaks with its parent; the kernels in other crates use it, too.
+/// Protocol between a kernel's process and its parent, also used by the kernels in other crates.
 pub mod protocol {
     pub use crate::cell::{CellRequest, PureCellBindings};
     pub use crate::outbox::{KernelOutbox, OutputStream};
@@ -46,9 +46,9 @@ pub mod protocol {
     pub use crate::stdio::{die_with_parent, take};
 }
 
-/// The Python source that runs cells in CPython, 3.9 or newer, natively or in WebAssembly: `cells.py` and what it
-/// shares with the built-in kernel. Run it under a file name that no cell has (`<tracebook>`), then make one
-/// `Cells(send, ask)`; `cells.py` describes its methods.
+/// Python source that runs cells in CPython, 3.9 or newer, natively or in WebAssembly: `cells.py` and what it shares
+/// with the built-in kernel. Run it under a file name that no cell has (`<tracebook>`), then create one `Cells(send,
+/// ask)`; `cells.py` describes its methods.
 pub const CPYTHON_HARNESS: &str = concat!(
     include_str!("cells.py"),
     "\n\n",
@@ -68,24 +68,25 @@ pub const CPYTHON_HARNESS: &str = concat!(
 
 use requests::{IncomingRequest, RequestBody, RequestReader};
 
-/// The module `tracebook_backend` in Python: matplotlib's backend whose figures are display lists, for every CPython
-/// kernel. Register it in `sys.modules` under that name before cells run, and call its `install(display)`, where
-/// `display(data, metadata)` shows a bundle; call `flush_figures()` after each cell. It imports nothing of matplotlib
-/// until a cell does. For Jupyter kernels, `engine/jupyter/src/ipython_setup.py` does all this.
+/// Python module `tracebook_backend`: a matplotlib backend whose figures are display lists, for every CPython kernel.
+/// Register it in `sys.modules` under that name before cells run, and call its `install(display)`, where `display(data,
+/// metadata)` shows a bundle; call `flush_figures()` after each cell. It imports nothing of matplotlib until a cell
+/// does. For Jupyter kernels, `engine/jupyter/src/ipython_setup.py` does all this.
 pub const MATPLOTLIB_BACKEND: &str = include_str!("matplotlib_backend.py");
 
-/// Enough for Python's recursion limit even if each call passes through native code, which takes about 4 KiB of stack,
-/// unoptimized 140 KiB. RustPython checks the real stack, too. Only used pages take memory.
+/// Stack size of the interpreter's thread. It's enough for Python's recursion limit even if each call passes through
+/// native code, which takes about 4 KiB of stack, unoptimized 140 KiB. RustPython checks the real stack, too. Only used
+/// pages take memory.
 const INTERPRETER_STACK_BYTES: usize = if cfg!(debug_assertions) { 128 << 20 } else { 64 << 20 };
 
-/// The name of the interpreter's thread, the only one that receives interrupts.
+/// Name of the interpreter's thread, the only one that receives interrupts.
 const PYTHON_THREAD: &str = "python";
 
-/// How long an interrupted cell and the interpreter's shutdown (exit handlers, flushing of files) may take before the
+/// Time that an interrupted cell and the interpreter's shutdown (exit handlers, flushing of files) may take before the
 /// process exits anyway.
 const KERNEL_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the reading thread hands to the interpreter's thread. Each carries the header of its request.
+/// A task for the interpreter's thread, sent by the reading thread. Each carries the header of its request.
 enum KernelTask {
     Execute { header: Value, ticket: InterruptTicket, cell: cell::CellRequest },
     Info { header: Value },
@@ -93,15 +94,15 @@ enum KernelTask {
     Shutdown { header: Option<Value> },
 }
 
-/// Closes what this process has inherited from its parent besides the standard streams.
+/// Closes the descriptors inherited from the parent, except the standard streams.
 pub fn close_inherited() {
     ::sandbox::close_inherited();
 }
 
 /// Runs the kernel until a `shutdown_request` or the end of standard input, and returns the process's exit code.
 ///
-/// Call it once, first thing in `main`: it takes standard input and output for the protocol and, on Linux, asks to be
-/// killed when the thread that started this process ends. Cells reach the working folder and what `reach` grants.
+/// Must be called once, first thing in `main`: it takes standard input and output for the protocol and, on Linux, asks
+/// to be killed when the thread that started this process ends. Cells reach the working folder and what `reach` grants.
 #[must_use]
 pub fn run_kernel(reach: SandboxGrants) -> ExitCode {
     ::sandbox::close_inherited();
@@ -113,12 +114,12 @@ pub fn run_kernel(reach: SandboxGrants) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // Before any thread is started: a Landlock domain belongs to a thread and the threads that it starts.
+    // Before any thread starts: a Landlock domain applies to a thread and the threads that it starts.
     sandbox::CellSandbox::enter(reach);
     let outbox = KernelOutbox::install(output);
     let gate: &'static InterruptGate = Box::leak(Box::new(InterruptGate::new()));
     let (work, queue) = mpsc::channel();
-    // Nothing is ever sent: that the sender is gone says that the interpreter's thread has ended.
+    // Nothing is ever sent: the dropped sender shows that the interpreter's thread has ended.
     let (alive, ended) = mpsc::channel::<()>();
 
     let interrupter = interrupt::interrupter();
@@ -192,12 +193,12 @@ pub fn run_kernel(reach: SandboxGrants) -> ExitCode {
     };
 
     interrupt(&interrupter.target);
-    // A failure to send means that the interpreter is already gone, which the next line finds out.
+    // Sending fails only if the interpreter has ended, which the next line detects.
     let _ = work.send(KernelTask::Shutdown { header: asked.clone() });
     if ended.recv_timeout(KERNEL_SHUTDOWN_TIMEOUT) == Err(mpsc::RecvTimeoutError::Timeout) {
         outbox.flush();
         reply_to_shutdown(outbox, asked.as_ref());
-        // Returning would be as good, were it not for a cell's threads that hold locks the runtime wants.
+        // Don't return: a cell's threads may hold locks that the runtime needs.
         std::process::exit(0);
     }
     ExitCode::SUCCESS
@@ -216,7 +217,7 @@ fn exit_with_error(outbox: &KernelOutbox, name: &str, why: &str) -> ! {
     std::process::exit(101);
 }
 
-/// The words of a panic.
+/// Returns the message of a panic.
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
     panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("?")
 }

@@ -1,4 +1,4 @@
-//! Arrays for cells: the native half of `import numpy`, whose other half is `numpy.py`.
+//! Arrays for cells: the native half of `import numpy`. The other half is `numpy.py`.
 //!
 //! Implements numbers and bulk operations; names, keywords, views and printing are in Python. The arrays themselves
 //! don't depend on Python and are in `numpy/`.
@@ -8,7 +8,7 @@ mod element;
 mod linear;
 mod pcg64;
 
-/// `py_freeze!` reads the file behind cargo's back; this makes cargo build anew when it changes.
+/// Makes cargo rebuild when this file changes, since it doesn't know that `py_freeze!` reads it.
 const _: &str = include_str!("numpy.py");
 
 #[rustpython_vm::pymodule(name = "_tracebook_numpy")]
@@ -33,7 +33,7 @@ pub(crate) mod native {
         array: NdArray,
     }
 
-    /// A generator of chance.
+    /// A random number generator.
     #[pyattr]
     #[pyclass(name = "chance", module = "numpy")]
     #[derive(Debug, PyPayload)]
@@ -42,7 +42,7 @@ pub(crate) mod native {
     }
 
     impl NdArrayCore {
-        /// All numbers in order, as floats.
+        /// Returns all elements in order, as floats.
         pub(crate) fn floats(&self) -> Vec<f64> {
             self.array.floats()
         }
@@ -99,7 +99,7 @@ pub(crate) mod native {
             zelf.array.len()
         }
 
-        /// Another window on the same numbers.
+        /// Returns another view of the same data.
         #[pymethod]
         fn window(
             zelf: &Py<Self>,
@@ -116,7 +116,7 @@ pub(crate) mod native {
             wrap_core(zelf.array.broadcast_to(&shape), vm)
         }
 
-        /// A copy of its own, as another kind.
+        /// Returns a copy with its own data, converted to another kind.
         #[pymethod]
         fn copied(zelf: &Py<Self>, kind: PyStrRef, vm: &VirtualMachine) -> PyResult<PyRef<NdArrayCore>> {
             wrap_core(ElementKind::from_letter(&kind.to_string_lossy()).map(|kind| zelf.array.cast_to(kind)), vm)
@@ -147,7 +147,7 @@ pub(crate) mod native {
             zelf.array.scatter(&positions.array, &values.array).map_err(|refusal| to_exception(refusal, vm))
         }
 
-        /// All numbers in order, as a list of Python's own.
+        /// Returns all elements in order, as a list of Python objects.
         #[pymethod]
         fn flat(zelf: &Py<Self>, vm: &VirtualMachine) -> PyObjectRef {
             let ctx = &vm.ctx;
@@ -160,7 +160,7 @@ pub(crate) mod native {
             ctx.new_list(all).into()
         }
 
-        /// The numbers as bytes, lowest first.
+        /// Returns the elements as bytes, little-endian.
         #[pymethod]
         fn bytes(zelf: &Py<Self>) -> Vec<u8> {
             match zelf.array.numbers(zelf.array.kind()) {
@@ -174,11 +174,11 @@ pub(crate) mod native {
         }
     }
 
-    /// Numbers on their way from Python's own objects.
+    /// Numbers collected from Python objects, before they become an array.
     struct CollectedNumbers {
         kind: ElementKind,
         all: Vec<C64>,
-        /// Whole numbers exactly; what is larger than 2⁵³ is none as a float.
+        /// The exact integers, since floats are inexact above 2⁵³.
         ints: Vec<i64>,
     }
 
@@ -252,7 +252,7 @@ pub(crate) mod native {
         Ok(())
     }
 
-    /// An array of nested lists, numbers and arrays.
+    /// Builds an array from nested lists, numbers and arrays.
     #[pyfunction]
     fn build(object: PyObjectRef, vm: &VirtualMachine) -> PyResult<PyRef<NdArrayCore>> {
         let mut loose = CollectedNumbers { kind: ElementKind::Bool, all: Vec::new(), ints: Vec::new() };
@@ -271,7 +271,7 @@ pub(crate) mod native {
         wrap_core(Ok(NdArray::new(data, shape)), vm)
     }
 
-    /// An array full of zeros.
+    /// Returns an array of zeros.
     #[pyfunction]
     fn zeros(shape: Vec<usize>, kind: PyStrRef, vm: &VirtualMachine) -> PyResult<PyRef<NdArrayCore>> {
         let made = checked_size(&shape).and_then(|size| {
@@ -299,7 +299,7 @@ pub(crate) mod native {
         }
     }
 
-    /// `start`, `start + step`, and so on.
+    /// Returns the array `start`, `start + step`, and so on.
     #[pyfunction]
     #[allow(clippy::cast_precision_loss, reason = "no array is that long")]
     fn count(
@@ -387,7 +387,7 @@ pub(crate) mod native {
         wrap_core(linear::fourier_transform(&a.array, inverse), vm)
     }
 
-    /// A generator with the 32-bit words of a seed.
+    /// Returns a generator seeded with 32-bit words.
     #[pyfunction]
     fn seeded(words: Vec<u32>, vm: &VirtualMachine) -> PyRef<RandomGenerator> {
         RandomGenerator { generator: Mutex::new(pcg64::Pcg64::new(&words)) }.into_ref(&vm.ctx)

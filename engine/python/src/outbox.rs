@@ -1,8 +1,8 @@
-//! The kernel's only way out: numbers messages, gathers printed text, and holds a cell to its limits.
+//! The kernel's only output channel: numbers messages, buffers printed text, and enforces a cell's output limits.
 //!
-//! Printed text waits here up to 50 ms or 4 KiB, so that a tight loop of prints costs few messages, and leaves before
-//! any other message, so that the order is always the order of the cell. Writing never fails for the caller: a
-//! reader that went away shows as the end of standard input. This module runs no Python.
+//! Printed text is buffered up to 50 ms or 4 KiB, so that a tight loop of prints takes few messages. It is sent before
+//! any other message, so the order is always that of the cell. Writing never fails for the caller: a reader that
+//! disconnected shows as the end of standard input. This module runs no Python.
 
 use std::fs::File;
 use std::io::Write;
@@ -14,18 +14,18 @@ use serde_json::{Value, json};
 
 use crate::requests::empty_header;
 
-/// Text that a cell may print.
+/// Maximum amount of text that a cell may print.
 const MAX_STREAM_BYTES: usize = 8 << 20;
-/// Displayed data that a cell may send, as JSON.
+/// Maximum amount of displayed data, as JSON, that a cell may send.
 const MAX_DISPLAY_BYTES: usize = 64 << 20;
 /// Maximum recorded output of a cell whose result is cached.
 const MAX_RECORDED_BYTES: usize = 16 << 20;
-/// Waiting text that is sent at once.
+/// Amount of buffered text that is sent at once.
 const FLUSH_CHUNK_BYTES: usize = 4 << 10;
-/// How long text may wait.
+/// Maximum time that text is buffered.
 const FLUSH_DELAY: Duration = Duration::from_millis(50);
 
-/// Where printed text belongs.
+/// Stream that printed text belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputStream {
     /// Standard output.
@@ -43,30 +43,30 @@ impl OutputStream {
     }
 }
 
-/// The messages to the host. One per process, shared by all threads.
+/// Sends messages to the host. One per process, shared by all threads.
 pub struct KernelOutbox {
     state: Mutex<OutboxState>,
-    /// Text has begun to wait.
+    /// Notified when text is buffered.
     waiting: Condvar,
-    /// The process that may write: not a fork of it that a cell makes.
+    /// ID of the process that may write. Processes that a cell forks may not.
     process: u32,
 }
 
 struct OutboxState {
     out: Box<dyn Write + Send>,
-    /// The header of the request that is being answered.
+    /// Header of the request that is being answered.
     parent: Value,
     sent: u64,
-    /// The waiting text, of one stream, and since when it waits.
+    /// Buffered text of `stream`, waiting since `since`.
     text: String,
     stream: OutputStream,
     since: Instant,
     /// When printed text was last sent.
     flushed: Instant,
-    /// What the cell has used of its limits. At the limit the rest is dropped.
+    /// Amount of its limits that the cell has used. At the limit, further output is dropped.
     streamed: usize,
     displayed: usize,
-    /// What the cell shows, kind and content, where that is kept; nothing once it is too much.
+    /// Recorded output of the cell (message type and content). `None` if it isn't recorded or is too large.
     record: Option<Vec<Value>>,
     recorded: usize,
 }
@@ -74,15 +74,15 @@ struct OutboxState {
 static KERNEL_OUTBOX: OnceLock<KernelOutbox> = OnceLock::new();
 
 impl KernelOutbox {
-    /// Makes the process's outbox and starts the thread that sends what has waited long enough.
+    /// Creates the process's outbox and starts the thread that sends buffered text after a delay.
     pub fn install(out: File) -> &'static KernelOutbox {
         let outbox = KERNEL_OUTBOX.get_or_init(|| KernelOutbox::new(Box::new(out)));
-        // Without the thread (no memory) text still leaves with the next chunk or message.
+        // If the thread can't be started (no memory), text is still sent with the next chunk or message.
         let _ = std::thread::Builder::new().name("output".into()).spawn(|| outbox.flush_periodically());
         outbox
     }
 
-    /// The process's outbox, for the native functions that Python calls: they have no place to keep it.
+    /// Returns the process's outbox, for native functions that Python calls: they can't store a reference to it.
     pub fn get() -> Option<&'static KernelOutbox> {
         KERNEL_OUTBOX.get()
     }
@@ -105,12 +105,12 @@ impl KernelOutbox {
         KernelOutbox { state: Mutex::new(state), waiting: Condvar::new(), process: std::process::id() }
     }
 
-    /// Whether this is the kernel itself and not a fork that a cell made.
+    /// Returns whether this process is the kernel and not a fork that a cell made.
     pub fn is_ours(&self) -> bool {
         self.process == std::process::id()
     }
 
-    /// From here on, messages answer the request with this header, and limits restart.
+    /// Makes further messages answer the request with this header, and resets the output limits.
     pub fn begin_reply(&self, parent: Value) {
         let Some(mut state) = self.lock() else { return };
         state.flush();
@@ -119,21 +119,21 @@ impl KernelOutbox {
         state.displayed = 0;
     }
 
-    /// Begins to keep what the cell shows.
+    /// Starts to record what the cell shows.
     pub fn start_recording(&self) {
         if let Some(mut state) = self.lock() {
             (state.record, state.recorded) = (Some(Vec::new()), 0);
         }
     }
 
-    /// Ends that; gives what the cell has shown, unless that was too much.
+    /// Stops the recording and returns it, or `None` if it was too large.
     pub fn take_recording(&self) -> Option<Vec<Value>> {
         let mut state = self.lock()?;
         state.flush();
         state.record.take()
     }
 
-    /// Sends a message, after all text that was printed before it.
+    /// Sends a message, after all text printed before it.
     pub fn send(&self, msg_type: &str, content: Value) {
         let Some(mut state) = self.lock() else { return };
         state.flush();
@@ -141,7 +141,7 @@ impl KernelOutbox {
         state.write_line(&line);
     }
 
-    /// Sends a message that answers another request than the current one.
+    /// Sends a message that answers a request other than the current one.
     pub fn send_reply(&self, parent: &Value, msg_type: &str, content: Value) {
         let Some(mut state) = self.lock() else { return };
         let line = state.encode_message(msg_type, Some(parent), content);
@@ -165,7 +165,7 @@ impl KernelOutbox {
         }
     }
 
-    /// Takes printed text, unless the cell has printed too much already.
+    /// Buffers printed text, unless the cell has printed too much already.
     pub fn print_text(&self, stream: OutputStream, text: &str) {
         let Some(mut state) = self.lock() else { return };
         if text.is_empty() || state.streamed >= MAX_STREAM_BYTES {
@@ -194,7 +194,7 @@ impl KernelOutbox {
         }
     }
 
-    /// Sends the waiting text now.
+    /// Sends the buffered text now.
     pub fn flush(&self) {
         if let Some(mut state) = self.lock() {
             state.flush();
@@ -217,7 +217,7 @@ impl KernelOutbox {
         }
     }
 
-    /// The state, unless this is a fork: it must not write, and its lock may be held by a thread it does not have.
+    /// Locks the state. `None` in a fork: it must not write, and the lock may be held by a thread that it doesn't have.
     fn lock(&self) -> Option<MutexGuard<'_, OutboxState>> {
         self.is_ours().then(|| self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -241,7 +241,7 @@ impl OutboxState {
     }
 
     fn write_line(&mut self, line: &str) {
-        // See the module comment: if this fails, the reader is gone, and the reading thread will notice.
+        // See the module comment: if this fails, the reader has disconnected, and the reading thread will notice.
         let _ = self.out.write_all(line.as_bytes());
     }
 

@@ -1,7 +1,7 @@
-//! Reads requests: one JSON object a line, bounded, each turned into one of those that the kernel knows.
+//! Reads requests: one JSON object per line, of limited length, each parsed into one of the known requests.
 //!
-//! Parsing never fails and never panics: an unusable line becomes `IncomingRequest::Invalid` with a sentence, and
-//! reading continues. It answers nothing and starts nothing.
+//! Parsing never fails and never panics: an invalid line becomes `IncomingRequest::Invalid` with a message, and reading
+//! continues. This module sends no answers and starts nothing.
 
 use std::io::{BufRead, Read};
 
@@ -9,80 +9,81 @@ use serde_json::{Map, Value};
 
 use crate::cell::{CellRequest, PureCellBindings};
 
-/// A longer line is skipped unread: far above any cell a person writes, far below what exhausts memory.
+/// Maximum length of a request line; longer ones are skipped unread. That's far above any cell a person writes, and far
+/// below what exhausts memory.
 pub(crate) const MAX_KERNEL_REQUEST_BYTES: usize = 64 << 20;
 
 /// A message from the host.
 #[derive(Debug, PartialEq)]
 pub enum IncomingRequest {
-    /// A request and its header, which every answer repeats.
+    /// A valid request.
     Request {
-        /// Its header.
+        /// Header of the request, which every answer repeats.
         header: Value,
-        /// What it asks for.
+        /// Parsed content of the request.
         body: RequestBody,
     },
-    /// An invalid line. `parent` is its header if it has one.
+    /// An invalid line.
     Invalid {
-        /// The header to answer.
+        /// Header to answer; an empty object if the line has none.
         parent: Value,
-        /// What is wrong with it.
+        /// Error message.
         why: String,
     },
-    /// The other side is gone.
+    /// The host has disconnected.
     End,
 }
 
-/// The requests that the kernel knows.
+/// Body of a request that the kernel supports.
 #[derive(Debug, PartialEq)]
 pub enum RequestBody {
-    /// Run a cell.
+    /// Runs a cell.
     Execute(CellRequest),
-    /// Answer a question.
+    /// Answers a query about variables or code.
     Query(KernelQuery),
-    /// The answer to a cell's prompt.
+    /// The user's answer to a cell's prompt.
     Answer(String),
-    /// What the host says about the result of a pure cell.
+    /// The host's reply about the result of a pure cell.
     PureReply(Value),
-    /// The running cell is to stop.
+    /// Interrupts the running cell.
     Interrupt,
-    /// What kernel this is.
+    /// Asks for information about the kernel.
     Info,
-    /// The kernel is to end.
+    /// Shuts the kernel down.
     Shutdown,
-    /// Another of the saved states is to become the current one.
+    /// Makes another saved state the current one.
     State(Value),
 }
 
 /// A query about variables, or about code being edited. Positions are in characters.
 #[derive(Debug, PartialEq)]
 pub enum KernelQuery {
-    /// What could stand at a place.
+    /// Completions at a position.
     Complete {
         /// The cell's code.
         code: String,
-        /// The place.
+        /// Position of the cursor in the code.
         at: usize,
-        /// The import statements of the whole note, a line each.
+        /// The import statements of the whole note, one per line.
         imports: String,
     },
-    /// What is known of the name at a place.
+    /// Information about the name at a position.
     Inspect {
         /// The cell's code.
         code: String,
-        /// The place.
+        /// Position of the cursor in the code.
         at: usize,
     },
     /// All variables.
     Variables,
     /// The values of some variables.
     Values {
-        /// Names, a line each.
+        /// Names of the variables, one per line.
         names: String,
     },
 }
 
-/// The requests of one input, in order.
+/// Reads the requests of an input, in order.
 pub struct RequestReader<R> {
     input: R,
     limit: usize,
@@ -90,24 +91,24 @@ pub struct RequestReader<R> {
 }
 
 impl<R: BufRead> RequestReader<R> {
-    /// Reads requests from an input.
+    /// Creates a reader of `input`.
     pub fn new(input: R) -> RequestReader<R> {
         RequestReader { input, limit: MAX_KERNEL_REQUEST_BYTES, line: Vec::new() }
     }
 
-    /// Waits for the next request. Empty lines are passed over.
+    /// Waits for the next request. Empty lines are skipped.
     pub fn next_request(&mut self) -> IncomingRequest {
         loop {
             self.line.clear();
             self.line.shrink_to(1 << 20); // do not hold on to what one huge cell needed
             let bound = self.limit as u64 + 1;
-            // An input that fails is as gone as one that ended.
+            // A read error counts as the end of the input.
             match self.input.by_ref().take(bound).read_until(b'\n', &mut self.line) {
                 Ok(0) | Err(_) => return IncomingRequest::End,
                 Ok(_) => {}
             }
             if self.line.len() > self.limit && !self.line.ends_with(b"\n") {
-                // An input that fails here shows at the next read.
+                // A read error here is detected at the next read.
                 let _ = self.input.skip_until(b'\n');
                 let why = format!("the request is longer than {} bytes and was not read", self.limit);
                 return IncomingRequest::Invalid { parent: empty_header(), why };
@@ -119,7 +120,7 @@ impl<R: BufRead> RequestReader<R> {
     }
 }
 
-/// The parent of a message that answers to nothing.
+/// Returns the parent header of a message that answers no request.
 pub(crate) fn empty_header() -> Value {
     Value::Object(Map::new())
 }
@@ -185,7 +186,7 @@ fn parse_request(line: &[u8]) -> IncomingRequest {
     IncomingRequest::Request { header, body }
 }
 
-/// Code, and a place in it.
+/// Returns the code and the cursor position, which is the code's end if it's missing.
 fn code_and_cursor(content: Option<&mut Value>) -> Option<(String, usize)> {
     let content = content?;
     let Some(Value::String(code)) = content.get_mut("code").map(Value::take) else { return None };

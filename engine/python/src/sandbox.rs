@@ -1,41 +1,42 @@
-//! Takes from this process what a cell has no business with, before the first cell runs.
+//! Restricts this process to what cells need, before the first cell runs.
 //!
-//! On Linux: Landlock for files, seccomp for network, processes and other processes' affairs, rlimits for memory. It is
-//! never given back. What cannot be enforced here is said in `kernel_info_reply`, never passed over in silence.
+//! On Linux: Landlock for files, seccomp for network, new processes and access to other processes, rlimits for memory.
+//! The restrictions can't be lifted again. Those that can't be enforced are reported in `kernel_info_reply`, never
+//! ignored silently.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-/// What a process of cells may have of memory.
+/// Memory limit of a process that runs cells.
 #[cfg(unix)]
 const MAX_MEMORY_BYTES: u64 = 4 << 30;
-/// The largest file that a cell may write.
+/// Maximum size of a file that a cell writes.
 #[cfg(unix)]
 const MAX_WRITTEN_FILE_BYTES: u64 = 4 << 30;
-/// Files that may be open at once.
+/// Maximum number of open files.
 #[cfg(unix)]
 const MAX_OPEN_FILES: u64 = 256;
 
-/// What cells may access besides the working folder.
+/// Access that cells have besides the working folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SandboxGrants {
     /// Whether the network may be used.
     pub network: bool,
-    /// A folder that stays shut unless they are started below it: the workspace.
+    /// A folder that stays closed unless cells run below it: the workspace.
     pub shut: Option<PathBuf>,
-    /// Folders and files that they may read.
+    /// Folders and files that cells may read.
     pub read: Vec<PathBuf>,
-    /// Folders and files that they may read and write.
+    /// Folders and files that cells may read and write.
     pub write: Vec<PathBuf>,
-    /// Bytes of addresses that the process may use, where that isn't 4 GiB.
+    /// Bytes of address space that the process may use; `None` is 4 GiB.
     pub address_bytes: Option<u64>,
 }
 
 impl SandboxGrants {
-    /// As the words behind `tracebook kernel` say it: `--network`, and `--shut`, `--read`, `--write`, each before a
-    /// path. Other words grant nothing.
+    /// Reads the arguments after `tracebook kernel`: `--network`, and `--shut`, `--read`, `--write`, each followed by a
+    /// path. Other arguments grant nothing.
     #[must_use]
     pub fn from_args(words: &[String]) -> SandboxGrants {
         let mut reach = SandboxGrants::default();
@@ -60,20 +61,20 @@ pub struct CellSandbox {
     network: bool,
     processes: bool,
     memory: bool,
-    /// Whether more than the folder was granted.
+    /// Whether more than the working folder was granted.
     more: bool,
 }
 
 static ACTIVE_SANDBOX: OnceLock<CellSandbox> = OnceLock::new();
 
 impl CellSandbox {
-    /// What is enforced in this process.
+    /// Returns the restrictions that are enforced in this process.
     pub fn get() -> CellSandbox {
         ACTIVE_SANDBOX.get().copied().unwrap_or_default()
     }
 
-    /// Locks this process in for good: it reaches the working folder and what is granted, nothing else. Call it before
-    /// any thread is started.
+    /// Restricts this process permanently to the working folder and what is granted. Must be called before any thread
+    /// starts.
     pub fn enter(reach: SandboxGrants) {
         let mut sandbox = CellSandbox::default();
         let folder = std::env::current_dir().ok();
@@ -119,11 +120,11 @@ impl CellSandbox {
         }
         #[cfg(not(any(target_os = "linux", target_os = "macos")))]
         drop((folder, reach));
-        // There is one call, and so nothing that this could meet.
+        // Fails only if it was set before, and this is called once.
         let _ = ACTIVE_SANDBOX.set(sandbox);
     }
 
-    /// The part of `kernel_info_reply` that says it.
+    /// Returns the part of `kernel_info_reply` that lists the restrictions.
     pub fn to_json(self) -> Value {
         json!({"files": self.files, "network": self.network, "processes": self.processes, "memory": self.memory})
     }
@@ -148,8 +149,8 @@ impl CellSandbox {
     }
 }
 
-/// The walls around an interpreter of the user's whose cells have these grants, with a folder of its own; and what a
-/// refused cell is told.
+/// Returns the sandbox policy of a user's interpreter whose cells have these grants and the folder `private`, and the
+/// message for denied access.
 #[cfg(target_os = "linux")]
 pub(crate) fn interpreter_policy(reach: &SandboxGrants, private: &Path) -> (::sandbox::SandboxPolicy, &'static str) {
     let folder = std::env::current_dir().ok();
@@ -172,8 +173,8 @@ pub(crate) fn interpreter_policy(reach: &SandboxGrants, private: &Path) -> (::sa
 }
 
 /// Returns the folders and files to open for cells in `folder`: the folder itself, unless it contains the home folder
-/// or the private one. Landlock can't close parts of an open folder, and `~/.ssh` must stay closed: then visible
-/// entries are opened one by one.
+/// or the closed one. Landlock can't close parts of an open folder, and `~/.ssh` must stay closed. So in that case
+/// visible entries are opened one by one.
 #[cfg_attr(not(unix), allow(dead_code, reason = "there are no walls to open"))]
 fn granted(folder: &Path, home: Option<&Path>, shut: Option<&Path>) -> Vec<PathBuf> {
     if shut == Some(folder) {
@@ -184,7 +185,7 @@ fn granted(folder: &Path, home: Option<&Path>, shut: Option<&Path>) -> Vec<PathB
     }
     let entries = std::fs::read_dir(folder).map(|entries| entries.flatten().collect::<Vec<_>>()).unwrap_or_default();
     let open = entries.into_iter().filter(|entry| {
-        // A link may lead to what is hidden.
+        // A link may lead to something hidden.
         let link = entry.file_type().map_or(true, |kind| kind.is_symlink());
         !link && !entry.file_name().as_encoded_bytes().starts_with(b".")
     });
@@ -193,17 +194,17 @@ fn granted(folder: &Path, home: Option<&Path>, shut: Option<&Path>) -> Vec<PathB
 
 #[cfg(unix)]
 mod limits {
-    /// Sets the limits; says whether the one of memory holds.
+    /// Sets the resource limits. Returns whether the memory limit is in force.
     pub(super) fn set_limits(address_bytes: u64) -> bool {
         let limit = |kind, most: u64| {
             let limit = libc::rlimit { rlim_cur: most as libc::rlim_t, rlim_max: most as libc::rlim_t };
             #[allow(unsafe_code, reason = "std has no wrapper for setrlimit")]
-            // SAFETY: setrlimit reads the one struct that it is given.
+            // SAFETY: setrlimit reads the one struct that it gets.
             let done = unsafe { libc::setrlimit(kind, &raw const limit) };
             done == 0
         };
         #[allow(unsafe_code, reason = "std has no wrapper for signal")]
-        // SAFETY: to ignore a signal installs no handler. A file that is too large is then an error that Python raises.
+        // SAFETY: ignoring a signal installs no handler. Writing a too large file is then an error that Python raises.
         unsafe {
             libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
         }

@@ -1,15 +1,15 @@
-//! macOS: Apple's walls ("seatbelt"), by the one call that programs which lock themselves in use there.
+//! macOS sandbox ("seatbelt"), entered by the one call that programs use there to restrict themselves.
 
 use std::ffi::{CString, c_char, c_int};
 use std::path::{Path, PathBuf};
 
 unsafe extern "C" {
-    /// `<sandbox.h>`: with `flags` 0 the profile is a text in the sandbox's language.
+    /// From `<sandbox.h>`: with `flags` 0, the profile is text in the sandbox's language.
     fn sandbox_init(profile: *const c_char, flags: u64, error: *mut *mut c_char) -> c_int;
     fn sandbox_free_error(error: *mut c_char);
 }
 
-/// Locks this process in for good. Whether it is.
+/// Restricts this process permanently. Returns whether the sandbox is in force.
 pub(crate) fn stand(write: &[PathBuf], read: &[PathBuf], network: bool) -> bool {
     let Some(profile) = profile(write, read, network).and_then(|profile| CString::new(profile).ok()) else {
         return false;
@@ -26,7 +26,7 @@ pub(crate) fn stand(write: &[PathBuf], read: &[PathBuf], network: bool) -> bool 
     }
 }
 
-/// Returns the profile: everything else is denied, including new processes. `None` if a path isn't valid UTF-8.
+/// Returns the sandbox profile: everything else is denied, including new processes. `None` if a path isn't valid UTF-8.
 fn profile(write: &[PathBuf], read: &[PathBuf], network: bool) -> Option<String> {
     let mut profile = String::from(
         "(version 1)(deny default)(allow signal (target self))(allow sysctl-read)(allow file-read-metadata)\
@@ -46,7 +46,7 @@ fn profile(write: &[PathBuf], read: &[PathBuf], network: bool) -> Option<String>
     for path in write {
         profile += &format!("(allow file-read* file-write* {})", below(path)?);
     }
-    // What other programs execute; the last word counts.
+    // Deny writing files that other programs execute. The last matching rule wins.
     for pattern in ::sandbox::guarded_patterns(false) {
         profile += &format!("(deny file-write* (regex #\"{pattern}\"))");
     }

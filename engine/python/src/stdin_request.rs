@@ -1,5 +1,5 @@
-//! A cell asks the user for a line of text: the question goes out with the other messages, the answer comes in through
-//! the reading thread. While it waits, a cell can be interrupted.
+//! Asks the user for a line of text for a cell. The question is sent like other messages; the answer arrives through
+//! the reading thread. While it waits, the cell can be interrupted.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,31 +9,31 @@ use serde_json::json;
 
 use crate::outbox::{KernelOutbox, OutputStream};
 
-/// How long an interrupt may go unseen.
+/// Maximum delay until an interrupt is noticed.
 const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What Jupyter's clients send as the end of all input.
+/// Text that Jupyter clients send for the end of input.
 const END_OF_INPUT: &str = "\u{4}";
 
-/// Says that the host fetches what this program asks of the web.
+/// Environment variable that is set if the host makes web requests for this program.
 const WEB_ENV_VAR: &str = "TRACEBOOK_WEB";
 
 static INPUT_ANSWER: Mutex<Option<String>> = Mutex::new(None);
 static INPUT_ANSWERED: Condvar = Condvar::new();
 
-/// Takes the answer that the host sent.
+/// Stores an answer from the host and wakes the waiting cell.
 pub(crate) fn deliver_answer(text: String) {
     *INPUT_ANSWER.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
     INPUT_ANSWERED.notify_all();
 }
 
-/// Asks the user and waits. Prompt and answer become part of the output; a password doesn't.
+/// Asks the user for a line and waits for it. Prompt and answer become part of the output; a password is masked.
 pub(crate) fn ask_user(prompt: &str, password: bool, vm: &VirtualMachine) -> PyResult<String> {
     let Some(outbox) = KernelOutbox::get() else { return Err(vm.new_eof_error("there is nobody to ask".to_owned())) };
     // Load it now, so that stopping the cell doesn't wait for the first traceback's modules. A failure is reported when
     // it's needed.
     let _ = vm.import("traceback", 0);
-    // One that came too late for the question before.
+    // Drop a late answer to the previous question.
     INPUT_ANSWER.lock().unwrap_or_else(PoisonError::into_inner).take();
     vm.allow_threads(|| outbox.send("input_request", json!({"prompt": prompt, "password": password})));
     let Some(answer) = wait_for_answer(vm)?.filter(|answer| answer.as_str() != END_OF_INPUT) else {
@@ -47,7 +47,7 @@ pub(crate) fn ask_user(prompt: &str, password: bool, vm: &VirtualMachine) -> PyR
     Ok(answer)
 }
 
-/// Asks the host for something of the web, as JSON, and waits for its answer.
+/// Asks the host to make a web request, given as JSON, and waits for its answer.
 pub(crate) fn request_web(request: &str, vm: &VirtualMachine) -> PyResult<String> {
     let outbox = KernelOutbox::get().filter(|_| std::env::var_os(WEB_ENV_VAR).is_some());
     let Some(outbox) = outbox else {
@@ -58,7 +58,7 @@ pub(crate) fn request_web(request: &str, vm: &VirtualMachine) -> PyResult<String
     Ok(wait_for_answer(vm)?.unwrap_or_default())
 }
 
-/// Waits for what the host sends.
+/// Waits for an answer from the host, while checking for interrupts.
 fn wait_for_answer(vm: &VirtualMachine) -> PyResult<Option<String>> {
     loop {
         let answer = vm.allow_threads(|| {

@@ -1,12 +1,12 @@
 //! Takes the process's standard input and output for the protocol, so that nothing else can reach them.
 //!
-//! Afterwards, descriptors 0 and 1 are `/dev/null`: a cell that reads them, a C-like write, or a child process can
+//! Afterwards, descriptors 0 and 1 are `/dev/null`: a cell that reads them, a native write, or a child process can
 //! neither consume a request nor corrupt a message. Standard error is unchanged. Nothing here reads or writes.
 
 use std::fs::File;
 use std::io;
 
-/// Returns the private ends of the protocol, closed on exec: where requests come from, where messages go.
+/// Returns the private ends of the protocol, closed on exec: the input of requests and the output of messages.
 #[cfg(unix)]
 pub fn take() -> io::Result<(File, File)> {
     use std::os::fd::{AsFd, AsRawFd};
@@ -25,8 +25,8 @@ pub fn take() -> io::Result<(File, File)> {
     Ok((input, output))
 }
 
-/// Returns the ends of the protocol. The standard handles stay in place: `sys.stdin` and `sys.stdout` are the
-/// kernel's own objects, but a child process of a cell could still write in between.
+/// Returns the input of requests and the output of messages. The standard handles stay in place: `sys.stdin` and
+/// `sys.stdout` are the kernel's own objects, but a child process of a cell could still write in between.
 #[cfg(windows)]
 pub fn take() -> io::Result<(File, File)> {
     use std::os::windows::io::AsHandle;
@@ -36,15 +36,16 @@ pub fn take() -> io::Result<(File, File)> {
     Ok((input, output))
 }
 
-/// Asks Linux to kill this process when the thread that started it ends, so that a crashed parent leaves no busy
-/// loop behind. Elsewhere the end of standard input must do.
+/// Asks Linux to kill this process when the thread that started it ends, so that a crashed parent leaves no busy loop
+/// behind. On other systems, only the end of standard input ends it.
 pub fn die_with_parent() {
     #[cfg(target_os = "linux")]
     {
         #[allow(unsafe_code, reason = "std has no wrapper for prctl")]
         // SAFETY: PR_SET_PDEATHSIG takes one number and touches no memory of ours.
         let done = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-        // A refusal (a seccomp filter of the parent) leaves the end of standard input, which comes at the same time.
+        // If it's refused (by a seccomp filter of the parent), the end of standard input, which comes at the same time,
+        // ends it.
         let _ = done;
     }
 }

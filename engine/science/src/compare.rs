@@ -1,4 +1,4 @@
-//! Compares the variables of two saved states: each is restored in an instance of its own, which is thrown away.
+//! Compares the variables of two saved states. Each state is restored in its own instance, which is then discarded.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use crate::ScienceError;
 use crate::machine::{DoorAnswer, GuestFolder, LoadedPack, StopSwitch, TurnEnd};
 
-/// What is said of each variable, by its name.
+/// Descriptions of variables, by name.
 type Variables = BTreeMap<String, Value>;
 
-/// The guest's side.
+/// Python code that describes the variables in the guest.
 const COMPARE_SOURCE: &str = include_str!("compare.py");
 
 /// Prints how the variables of two states differ, as one line of JSON: `only_a`, `only_b`, `differ`, `equal`,
-/// `unclear`; or `why` it can't be said.
+/// `unclear`; or `why` they can't be compared.
 pub(crate) fn print_comparison(
     pack: &LoadedPack,
     (states, pack_id): (&Path, &str),
@@ -59,7 +59,7 @@ fn variables_of(
     let memory = folder.load(id, machine.memory())?;
     machine.memory_mut(memory.bytes.len())?[..memory.bytes.len()].copy_from_slice(&memory.bytes);
     let source = Value::from(COMPARE_SOURCE).to_string();
-    // Its names are not among the variables that it looks at.
+    // Runs in its own namespace, so its names aren't among the compared variables.
     let program = format!("exec(compile({source}, '<tracebook>', 'exec'), {{'__name__': '_tracebook_compare'}})");
     let ended = machine.turn(&program);
     let reply = reply.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -69,7 +69,7 @@ fn variables_of(
     }
 }
 
-/// How two sets of variables differ.
+/// Returns how two sets of variables differ, as JSON.
 fn compare(a: &Variables, b: &Variables) -> Value {
     let only = |these: &Variables, those: &Variables| {
         let names = these.iter().filter(|(name, _)| !those.contains_key(*name));

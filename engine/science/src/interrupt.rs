@@ -1,9 +1,10 @@
 //! Raises KeyboardInterrupt in running guest code: writes what CPython's own signal handler writes.
 //!
 //! A signal handler of CPython only sets flags (`is_tripped`, the signal's own flag, a bit of the thread's
-//! `eval_breaker`), which the interpreter looks at between two instructions. Where they lie isn't exported. It is
-//! measured once per compiled pack: the guest's memory just before and just after `_thread.interrupt_main()`, both seen
-//! from host calls that the same C loop makes, so that no instruction of Python runs between them.
+//! `eval_breaker`), which the interpreter checks between two instructions. Their addresses aren't exported. They are
+//! measured once per compiled pack: the guest's memory just before and just after `_thread.interrupt_main()` is
+//! compared. Both are captured in host calls that the same C loop makes, so that no instruction of Python runs between
+//! them.
 
 use std::path::{Path, PathBuf};
 
@@ -12,39 +13,39 @@ use serde::{Deserialize, Serialize};
 use crate::ScienceError;
 use crate::machine::{LoadedPack, Machine, StopSwitch, TurnEnd};
 
-/// What the file beside the compiled pack is called: after its name.
+/// Extension of the file with the flags, next to the compiled pack.
 const FLAGS_EXTENSION: &str = "interrupt.json";
-/// Bytes of the file; it holds about three flags.
+/// Maximum size of the file, which holds about three flags.
 const MAX_FLAGS_FILE_BYTES: u64 = 4096;
-/// There are about three flags; more candidates than this mean that the measurement failed.
+/// Maximum number of flags. There are about three; more candidates mean that the measurement failed.
 const MAX_FLAGS: usize = 8;
-/// The message of the guest that asks the host to look at memory.
+/// Guest message that asks the host to copy the guest's memory.
 pub(crate) const LOOK_MESSAGE: &[u8] = b"look";
-/// Looks before the flags are set; each count is a trial. What else changes differs between them.
+/// Number of memory copies before the flags are set, for each trial. Unrelated changes differ between the trials.
 const TRIAL_LOOKS: [usize; 3] = [1, 2, 4];
 
-/// Sets bits of one 32-bit word of the guest's memory.
+/// A flag: bits of one 32-bit word of the guest's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct WordFlag {
-    /// Where it lies, in bytes; a multiple of 4.
+    /// Address in bytes, a multiple of 4.
     address: usize,
-    /// The bits that are set.
+    /// Bits to set.
     bits: u32,
 }
 
-/// The flags that CPython's signal handler sets for SIGINT. With none, nothing is raised.
+/// The flags that CPython's signal handler sets for SIGINT. If empty, no KeyboardInterrupt is raised.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct InterruptFlags {
     words: Vec<WordFlag>,
 }
 
 impl InterruptFlags {
-    /// Sets the flags.
+    /// Sets the flags in the guest's memory.
     pub(crate) fn set(&self, memory: &mut [u8]) {
         self.change(memory, |have, bits| have | bits);
     }
 
-    /// Clears the flags.
+    /// Clears the flags in the guest's memory.
     pub(crate) fn clear(&self, memory: &mut [u8]) {
         self.change(memory, |have, bits| have & !bits);
     }
@@ -61,7 +62,7 @@ impl InterruptFlags {
         compiled.with_extension(FLAGS_EXTENSION)
     }
 
-    /// Reads what [`InterruptFlags::find`] has found. `None`: it was not looked for, or the file is damaged.
+    /// Reads the flags that [`InterruptFlags::find`] wrote. `None` if it hasn't run, or the file is damaged.
     pub(crate) fn read(compiled: &Path) -> Option<InterruptFlags> {
         let path = InterruptFlags::path(compiled);
         let size = std::fs::metadata(&path).ok()?.len();
@@ -69,11 +70,11 @@ impl InterruptFlags {
         serde_json::from_slice(&text).ok().filter(|flags: &InterruptFlags| flags.words.len() <= MAX_FLAGS)
     }
 
-    /// Finds the flags of a compiled pack, and writes them beside it. If they can't be found, there are none: a cell is
-    /// then stopped by force.
+    /// Finds the flags of a compiled pack, and writes them next to it. If they can't be found, the result is empty, and
+    /// cells are stopped by force.
     ///
     /// # Errors
-    /// The pack can't be started, or the file can't be written.
+    /// Returns an error if the pack can't be started, or the file can't be written.
     pub(crate) fn find(compiled: &Path, library: &Path) -> Result<InterruptFlags, ScienceError> {
         let pack = LoadedPack::load(compiled, library)?;
         let mut common: Option<Vec<WordFlag>> = None;
@@ -100,7 +101,7 @@ impl InterruptFlags {
     }
 }
 
-/// An instance that interrupts itself when the guest sends anything but [`LOOK_MESSAGE`].
+/// Starts an instance that interrupts itself when the guest sends any message except [`LOOK_MESSAGE`].
 fn start(pack: &LoadedPack, stop: StopSwitch) -> Result<Machine, ScienceError> {
     let asked = stop.clone();
     let door = move |message: &[u8]| {
@@ -112,11 +113,11 @@ fn start(pack: &LoadedPack, stop: StopSwitch) -> Result<Machine, ScienceError> {
     pack.start(&[], &[], Box::new(door), stop)
 }
 
-/// The words of memory in which `interrupt_main` set bits, and what else set bits meanwhile.
+/// Returns the memory words in which `interrupt_main`, or anything else meanwhile, set one bit.
 fn set_words(pack: &LoadedPack, looks: usize) -> Result<Vec<WordFlag>, ScienceError> {
     let mut machine = start(pack, StopSwitch::default())?;
     machine.collect_looks();
-    // `list` and `map` are C: the interpreter looks at its flags when they are done.
+    // `list` and `map` are C, so the interpreter checks its flags only when they return.
     let program = format!(
         "import _host, _thread, functools, operator, signal\n\
          look = functools.partial(_host.call, {:?}.encode())\n\
@@ -140,7 +141,7 @@ fn le_word(bytes: &[u8]) -> u32 {
     bytes.first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
-/// Whether these flags end an endless loop as KeyboardInterrupt, and only once.
+/// Returns whether these flags end an endless loop with KeyboardInterrupt, and only once.
 fn raises(pack: &LoadedPack, flags: &InterruptFlags) -> Result<bool, ScienceError> {
     let stop = StopSwitch::default();
     let mut machine = start(pack, stop.clone())?;
@@ -149,7 +150,7 @@ fn raises(pack: &LoadedPack, flags: &InterruptFlags) -> Result<bool, ScienceErro
     let clock = {
         let (engine, done, stop) = (pack.engine().clone(), done.clone(), stop.clone());
         std::thread::spawn(move || {
-            // If nothing is raised, the loop is ended after two seconds.
+            // If nothing is raised, the loop is stopped after two seconds.
             for tick in 0..400 {
                 std::thread::sleep(std::time::Duration::from_millis(5));
                 engine.increment_epoch();

@@ -1,8 +1,9 @@
-//! The body of the process `tracebook kernel --science`: requests in, messages out, and a state saved after each cell.
+//! The body of the process `tracebook kernel --science`: handles requests, sends messages, and saves a state after each
+//! cell.
 //!
-//! Four threads: the first reads requests, so that an interrupt arrives while a cell runs; `python` owns the machine;
-//! `states` hashes, compresses and writes what a cell changed, behind its reply; `clock` lets running code look up from
-//! time to time.
+//! It has four threads. The first reads requests, so that an interrupt arrives while a cell runs. `python` owns the
+//! machine. `states` hashes, compresses and writes a cell's changes after its reply. `clock` makes running code check
+//! for interrupts regularly.
 
 mod restoring;
 
@@ -28,35 +29,35 @@ use crate::machine::{
 use crate::saver::{SaverTask, save_states};
 use kernel_states::{SavedMemory, StateFolder, StateRecord};
 
-/// Addresses that the process may use: the guest's memory is reserved as a whole.
+/// Address space of the process. The guest's memory is reserved as a whole.
 const ADDRESS_BYTES: u64 = 24 << 30;
-/// How often running code looks up.
+/// Interval at which running code checks for interrupts.
 const CLOCK_INTERVAL: Duration = Duration::from_millis(5);
-/// How long an interrupted cell may take to end. Then, or when it is interrupted again, it is ended by force.
+/// Time an interrupted cell has to end. After that, or after a second interrupt, it is stopped by force.
 const INTERRUPT_GRACE: Duration = Duration::from_secs(2);
-/// How often a cell that waits for an answer looks whether it was interrupted.
+/// Interval at which a cell that waits for an answer checks whether it was interrupted.
 const ANSWER_CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// What the guest calls the note's folder.
+/// Path of the note's folder in the guest.
 const NOTE_FOLDER: &str = "/note";
-/// What the guest calls its home folder.
+/// Path of the home folder in the guest.
 const HOME_FOLDER: &str = "/home";
-/// The guest's side.
+/// Python code of the guest's side.
 const GUEST_SOURCE: &str = include_str!("guest.py");
 
-/// What the words behind `tracebook kernel --science` say.
+/// Arguments after `tracebook kernel --science`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct ScienceArguments {
     /// Folder of the installed pack.
     pack: PathBuf,
-    /// What the pack is called in saved states.
+    /// ID of the pack in saved states.
     pack_id: String,
-    /// Folder of the note's states; `None`: none are saved.
+    /// Folder of the note's states; `None` saves none.
     states: Option<PathBuf>,
-    /// Bytes that it may have.
+    /// Maximum size of the states' folder, in bytes.
     states_budget: Option<u64>,
-    /// Folder for what packages cache.
+    /// Folder for caches of packages.
     scratch: Option<PathBuf>,
-    /// Two states of `states` whose variables are compared, instead of running cells.
+    /// Two states in `states` to compare, instead of running cells.
     compare: Option<(String, String)>,
 }
 
@@ -80,7 +81,7 @@ impl ScienceArguments {
     }
 }
 
-/// What the reading thread hands on.
+/// Task for the `python` thread, sent by the reading thread.
 enum Task {
     Execute { header: Value, cell: CellRequest },
     Query { header: Value, look: KernelQuery },
@@ -89,18 +90,18 @@ enum Task {
     Shutdown { header: Option<Value> },
 }
 
-/// What the threads share about the running cell.
+/// State of the running cell that the threads share.
 #[derive(Default)]
 struct CellClock {
     running: Mutex<bool>,
     changed: Condvar,
-    /// Whether the running cell was asked to stop.
+    /// Whether the running cell was interrupted.
     interrupted: AtomicBool,
-    /// Counts the cells that were asked to stop before they ran.
+    /// Number of interrupts, to detect those that arrive before a cell runs.
     interrupts: AtomicU64,
     asked: Mutex<Option<Instant>>,
     stop: Mutex<StopSwitch>,
-    /// Cells run again whose output was shown before.
+    /// Whether output is dropped, because cells run again whose output was shown before.
     is_muted: AtomicBool,
     answer: Mutex<Option<String>>,
     answered: Condvar,
@@ -139,7 +140,7 @@ impl CellClock {
         }
     }
 
-    /// Advances the engine's epoch while a cell runs, and ends one that doesn't notice its interrupt.
+    /// Advances the engine's epoch while a cell runs, and stops a cell that ignores its interrupt.
     fn tick(&self, engine: &wasmtime::Engine) {
         loop {
             let mut running = lock(&self.running);
@@ -148,7 +149,7 @@ impl CellClock {
             }
             drop(running);
             std::thread::sleep(CLOCK_INTERVAL);
-            // The cell may have ended meanwhile, and another machine be there.
+            // The cell may have ended meanwhile, and the machine may be another one.
             let running = lock(&self.running);
             if *running && lock(&self.asked).is_some_and(|asked| asked.elapsed() > INTERRUPT_GRACE) {
                 lock(&self.stop).stop();
@@ -158,7 +159,7 @@ impl CellClock {
         }
     }
 
-    /// Waits for what the user types. `None`: the cell was interrupted.
+    /// Waits for the user's input. `None` if the cell was interrupted.
     fn wait_for_answer(&self) -> Option<String> {
         loop {
             let waiting = lock(&self.answer);
@@ -170,7 +171,7 @@ impl CellClock {
                 return Some(answer);
             }
             if self.interrupted.load(Ordering::Acquire) {
-                // It noticed, and raises KeyboardInterrupt by itself.
+                // The waiting call noticed the interrupt and raises KeyboardInterrupt itself.
                 *lock(&self.asked) = None;
                 lock(&self.stop).forget_interrupt();
                 return None;
@@ -181,8 +182,8 @@ impl CellClock {
 
 /// Runs the kernel until a `shutdown_request` or the end of standard input, and returns the process's exit code.
 ///
-/// Call it once, first thing in `main`: it takes standard input and output for the protocol, and locks the process in.
-/// `words`: those behind `tracebook kernel --science`.
+/// Must be called once, first thing in `main`: it takes standard input and output for the protocol, and enters the
+/// sandbox. `words` are the arguments after `tracebook kernel --science`.
 #[must_use]
 pub fn run_science_kernel(words: &[String]) -> ExitCode {
     let arguments = ScienceArguments::from_args(words);
@@ -200,18 +201,18 @@ pub fn run_science_kernel(words: &[String]) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // The kernel reaches the pack and the note's states; the guest doesn't: it sees `folders` alone.
+    // The kernel can access the pack and the note's states. The guest can't: it only sees `folders`.
     reach.network = false;
     reach.read.push(arguments.pack.clone());
     if let Some(scratch) = &arguments.scratch {
-        // What packages cache doesn't lie among the user's notes.
+        // Caches of packages must not be among the user's notes.
         for (name, guest) in [("home", HOME_FOLDER), ("tmp", "/tmp")] {
             let host = scratch.join(name);
             if let Err(error) = std::fs::create_dir_all(&host) {
                 eprintln!("tracebook kernel: cannot make {}: {error}", host.display());
                 return ExitCode::FAILURE;
             }
-            // Before what is granted: saved memory knows folders by their number, and grants change.
+            // Inserted before granted folders, because saved memory refers to folders by number, and grants change.
             let at = folders.len().min(1);
             folders.insert(at, GuestFolder { host, guest: guest.to_owned(), write: true });
         }
@@ -219,7 +220,7 @@ pub fn run_science_kernel(words: &[String]) -> ExitCode {
     }
     reach.write.extend(arguments.states.clone());
     reach.address_bytes = Some(ADDRESS_BYTES);
-    // Compiled code is mapped before the walls stand: behind them, no memory becomes executable. No guest code runs
+    // Compiled code is mapped before entering the sandbox, in which no memory can become executable. No guest code runs
     // yet. A pack that was compiled by another version is compiled now, which takes a minute or two.
     let loaded = compile_installed(&arguments.pack)
         .and_then(|compiled| LoadedPack::load(&compiled, &arguments.pack.join(LIBRARY_FOLDER)));
@@ -285,14 +286,14 @@ pub fn run_science_kernel(words: &[String]) -> ExitCode {
         }
     };
     clock.interrupt();
-    // It fails if the thread has ended by itself, which the next line finds out.
+    // Fails only if the thread has ended, which the next line detects.
     let _ = work.send(Task::Shutdown { header: asked });
-    // What the last cell changed is saved before the process ends.
+    // Wait until the last cell's changes are saved.
     let _ = ended.recv_timeout(Duration::from_secs(10));
     ExitCode::SUCCESS
 }
 
-/// Compares two states and prints the result. The folder that the process was started in stands for all that cells saw.
+/// Compares two states and prints the result. The process's start folder stands in for all folders that cells saw.
 fn compare_states(arguments: &ScienceArguments, mut reach: SandboxGrants, (a, b): &(String, String)) -> ExitCode {
     let Some(states) = &arguments.states else { return ExitCode::FAILURE };
     let note = guest_folders(&SandboxGrants::default());
@@ -317,7 +318,7 @@ fn compare_states(arguments: &ScienceArguments, mut reach: SandboxGrants, (a, b)
     }
 }
 
-/// The folders that cells see: the note's, and those that were granted.
+/// Returns the folders that cells see: the note's folder, and those that were granted.
 fn guest_folders(reach: &SandboxGrants) -> Vec<GuestFolder> {
     let mut folders = Vec::new();
     if let Ok(host) = std::env::current_dir() {
@@ -340,14 +341,14 @@ struct ScienceKernel {
     outbox: &'static KernelOutbox,
     clock: Arc<CellClock>,
     machine: Machine,
-    /// The memory of an instance that has run nothing.
+    /// Memory of an instance that has run no cell.
     fresh: Vec<u8>,
-    /// Memory as it was after the last cell.
+    /// Memory as it was after the last completed cell.
     saved: SavedMemory,
     reply: Arc<Mutex<Option<Value>>>,
     saver: Option<Sender<SaverTask>>,
     saver_thread: Option<std::thread::JoinHandle<()>>,
-    /// What to tell with the next cell.
+    /// Message to show with the next cell.
     notice: Option<String>,
     count: u64,
 }
@@ -365,7 +366,7 @@ impl ScienceKernel {
             let spawned = std::thread::Builder::new().name("clock".into()).spawn(move || clock.tick(&engine));
             spawned.map_err(|source| ScienceError::Thread { source })?;
         }
-        // The saved state is read while the instance starts.
+        // The saved state is loaded while the instance starts.
         let (mut saver, mut saver_thread, mut notice, mut current) = (None, None, None, None);
         if let Some(states) = &arguments.states {
             match StateFolder::open(states, &arguments.pack_id) {
@@ -434,7 +435,7 @@ impl ScienceKernel {
                 Task::Info { header } => self.outbox.send_reply(&header, "kernel_info_reply", kernel_info()),
                 Task::State { header, content } => self.change_state(&header, &content),
                 Task::Shutdown { header } => {
-                    // The thread of states ends once all is written.
+                    // The `states` thread ends once everything is written.
                     self.saver = None;
                     if let Some(thread) = self.saver_thread.take() {
                         let _ = thread.join(); // a panic there was told on standard error
@@ -448,7 +449,7 @@ impl ScienceKernel {
         }
     }
 
-    /// Puts the harness into a fresh instance.
+    /// Loads the harness into a fresh instance.
     fn prepare(&mut self) -> Result<(), ScienceError> {
         let literal = |text: &str| Value::from(text).to_string();
         let program = format!(
@@ -464,7 +465,7 @@ impl ScienceKernel {
         }
     }
 
-    /// Calls a function of the guest's side with JSON texts; gives its reply.
+    /// Calls a function of the guest's code with JSON arguments. Returns its reply, or `None` if there is none.
     fn call(&mut self, function: &str, arguments: &[&Value]) -> Option<Value> {
         lock(&self.reply).take();
         let arguments: Vec<String> =
@@ -512,7 +513,8 @@ impl ScienceKernel {
         }
     }
 
-    /// A cell was ended, or ended its Python: what was before it comes back.
+    /// Handles a cell that was stopped or that ended Python: restores the previous state and returns the reply's
+    /// content.
     fn end_lost_cell(&mut self) -> Value {
         let interrupted = self.clock.interrupted.load(Ordering::Acquire);
         let (name, why) = match interrupted {
@@ -550,7 +552,7 @@ impl ScienceKernel {
             ..StateRecord::default()
         };
         if let Some(saver) = &self.saver {
-            // If the thread has ended, its panic was told on standard error.
+            // Fails only if the thread has panicked, which was reported on standard error.
             let _ = saver.send(SaverTask::Save { changes, record: Box::new(record), parent, path_ms });
         }
     }

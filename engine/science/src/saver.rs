@@ -1,5 +1,5 @@
-//! The thread of states: hashes, compresses and writes what a cell changed, behind its reply, and thins old states
-//! while nothing waits.
+//! The `states` thread: hashes, compresses and writes a cell's changes after its reply, and thins old states while no
+//! task waits.
 
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
@@ -10,19 +10,19 @@ use kernel_states::{
 use python::protocol::KernelOutbox;
 use serde_json::{Value, json};
 
-/// How long a kernel that ends goes on thinning. What is left to do is done by the next one.
+/// Time that an ending kernel may continue thinning. The next kernel does the rest.
 const TENDING_AT_END: Duration = Duration::from_millis(700);
 
-/// What the thread of states does.
+/// Task of the `states` thread.
 pub(crate) enum SaverTask {
     Save {
         changes: ChangedPages,
         record: Box<StateRecord>,
         parent: Value,
-        /// Milliseconds that it has kept the next cell waiting.
+        /// Milliseconds that finding the changes has delayed the next cell.
         path_ms: f64,
     },
-    /// A thinned state was made again.
+    /// Stores a thinned state that was recreated.
     KeepAgain {
         changes: ChangedPages,
         state: String,
@@ -33,54 +33,54 @@ pub(crate) enum SaverTask {
     },
     Move {
         to: StateMove,
-        /// Whether it holds even if no cell is saved behind it.
+        /// Whether the move is kept even if no later cell is saved.
         is_lasting: bool,
         reply: Sender<Result<MovedState, StateError>>,
     },
-    /// These are current again.
+    /// Makes these states current again.
     SetHeads {
         heads: StateHeads,
     },
     Lineage {
         reply: Sender<Vec<StateRecord>>,
     },
-    /// Another memory is current: pages lie here.
+    /// Continues with another memory, whose pages are at these places.
     Adopt {
         places: Vec<PagePlace>,
     },
 }
 
-/// How a state is made current.
+/// A loaded state: its base memory and the cells to run again.
 pub(crate) struct LoadedState {
     pub(crate) plan: ReplayPlan,
-    /// The memory of the plan's base; its fresh pages are not filled yet. `None`: a fresh kernel.
+    /// Memory of the plan's base, without its fresh pages. `None`: a fresh kernel.
     pub(crate) base: Option<SavedMemory>,
 }
 
-/// Where a move led.
+/// Result of a move between states.
 pub(crate) struct MovedState {
-    /// The state that is current now.
+    /// The current state after the move; `None` is a fresh kernel.
     pub(crate) state: Option<String>,
-    /// Executions whose effect is gone by it.
+    /// Executions that the move undid.
     pub(crate) undone: Vec<String>,
-    /// What was current before.
+    /// The current states before the move.
     pub(crate) before: StateHeads,
     pub(crate) branch: String,
 }
 
 impl MovedState {
-    /// `rerun`: a cell made room for itself.
+    /// Returns the content of the reply. `rerun`: a cell that runs again moved back to the state before it.
     pub(crate) fn to_json(&self, rerun: bool) -> Value {
         json!({"status": "ok", "state": self.state, "undone": self.undone, "branch": self.branch, "rerun": rerun})
     }
 }
 
-/// The body of the thread of states.
+/// Runs the `states` thread until the queue is closed.
 pub(crate) fn save_states(mut folder: StateFolder, queue: &Receiver<SaverTask>, outbox: &'static KernelOutbox) {
-    // `Adopt` or `Load` comes before the first cell.
+    // `Adopt` or `Load` arrives before the first cell.
     let mut places = Vec::new();
     loop {
-        // States are thinned while no cell waits.
+        // Thin states while no task waits.
         let task = match queue.try_recv() {
             Ok(task) => task,
             Err(TryRecvError::Empty) if folder.needs_tending() => {

@@ -1,6 +1,6 @@
-//! The identifiers of commands, made from the rows of the table, so that a misspelt one doesn't compile.
+//! Identifiers of commands, generated from the rows of the table, so that a misspelled one doesn't compile.
 
-/// The text of a row's identifier.
+/// Expands to the text of a row's identifier.
 macro_rules! command_text {
     (( $text:literal, $($rest:tt)* )) => {
         $text
@@ -10,7 +10,7 @@ macro_rules! command_text {
     };
 }
 
-/// A row as a [`CommandInfo`](super::CommandInfo).
+/// Expands to a row as a [`CommandInfo`](super::CommandInfo).
 macro_rules! command_info {
     ($id:ident $maker:ident ( $text:literal, $($rest:tt)* )) => {
         $maker(CommandId::$id, $($rest)*)
@@ -20,11 +20,14 @@ macro_rules! command_info {
     };
 }
 
-/// Makes [`CommandId`](super::CommandId) and [`COMMANDS`](super::COMMANDS) of the rows
-/// `Name = window("area.verb", …)`, `Name = line("area.verb", …)` and `Name = CommandInfo { id: "area.verb", … }`.
+/// Generates [`CommandId`](super::CommandId) and [`COMMANDS`](super::COMMANDS) from rows of these forms:
+///
+/// - `Name = window("area.verb", …)`
+/// - `Name = line("area.verb", …)`
+/// - `Name = CommandInfo { id: "area.verb", … }`
 macro_rules! command_table {
     ($($id:ident = $maker:ident $row:tt),* $(,)?) => {
-        /// Identifies a command. Settings, the command line and files hold its text.
+        /// Identifies a command. Settings, the command line and files use its text form.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum CommandId {
             $(#[doc = concat!("`", command_text!($row), "`")] $id,)*
@@ -51,12 +54,12 @@ use std::fmt;
 use std::str::FromStr;
 
 impl CommandId {
-    /// Title, help, keys and scope of the command.
+    /// Returns title, help, keys and scope of the command.
     pub fn info(self) -> &'static CommandInfo {
         &COMMANDS[self as usize]
     }
 
-    /// The command's title in menu and palette.
+    /// Returns the command's title in the menu and the palette.
     pub fn title(self) -> &'static str {
         self.info().title
     }
@@ -68,7 +71,7 @@ impl fmt::Display for CommandId {
     }
 }
 
-/// The text names no command of this version.
+/// Error for a text that isn't the id of a command in this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownCommand;
 

@@ -1,4 +1,4 @@
-//! What the commands for notes and the search take on the command line.
+//! Command-line arguments of the commands for notes and search.
 
 use super::{ArgumentForm, CommandArgument, NOTE_ARGUMENT, command_argument};
 

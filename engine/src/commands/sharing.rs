@@ -1,4 +1,4 @@
-//! What the commands that concern other devices take on the command line.
+//! Command-line arguments of the commands for sharing and other devices.
 
 use super::{ArgumentForm, CommandArgument, command_argument};
 

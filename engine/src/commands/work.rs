@@ -1,4 +1,4 @@
-//! What the commands for tasks, schedules and benchmarks take on the command line.
+//! Command-line arguments of the commands for tasks, schedules and benchmarks.
 
 use super::{ArgumentForm, CommandArgument, command_argument};
 

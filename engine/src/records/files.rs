@@ -1,8 +1,8 @@
-//! What tells one state of a file from another.
+//! File stamps, which distinguish versions of a file.
 
 use store::BlobHash;
 
-/// What identifies a file's bytes.
+/// Identifies a version of a file's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileStamp {
     /// Size in bytes.

@@ -1,4 +1,4 @@
-//! Kernels as commands, events and notes speak of them: which there are, what they may reach, what they ask.
+//! Kernels in commands, events and notes: kernel specs, access grants, input requests and saved states.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -10,24 +10,25 @@ use text::time::UnixMillis;
 /// A Jupyter kernel that is installed on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelSpec {
-    /// Its name: what a note's property `kernel` says.
+    /// Name of the kernel, used in a note's property `kernel`.
     pub name: String,
-    /// What people call it.
+    /// Display name.
     pub title: String,
-    /// The language of its cells.
+    /// Language of the kernel's cells.
     pub language: String,
-    /// Path of its `kernel.json`.
+    /// Path of the kernel's `kernel.json`.
     pub path: PathBuf,
-    /// What is started: the program's whole path, and its arguments.
+    /// The command that starts the kernel: the program's full path and its arguments.
     pub command: Vec<String>,
-    /// Fingerprint of its path, content and program.
+    /// Fingerprint of the kernel's path, content and program.
     pub print: String,
-    /// Why it needs its own approval: cells, agents or other users can change what is started.
+    /// Why the kernel needs its own approval: cells, agents or other users can change what it starts. `None` if they
+    /// can't.
     pub doubt: Option<String>,
 }
 
 impl KernelSpec {
-    /// Returns the information that the user needs to approve it, with control characters escaped.
+    /// Returns the information that the user needs to approve the kernel, with control characters escaped.
     pub fn approval_question(&self) -> String {
         let doubt = self.doubt.as_deref().unwrap_or("it has all your rights").escape_debug().to_string();
         format!(
@@ -38,7 +39,7 @@ impl KernelSpec {
         )
     }
 
-    /// What is started, as one line.
+    /// Returns the command that starts the kernel, on one line.
     pub fn command_line(&self) -> String {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./{}=:,+@".contains(c);
         let word = |word: &String| match !word.is_empty() && word.chars().all(plain) {
@@ -49,18 +50,18 @@ impl KernelSpec {
     }
 }
 
-/// What a running cell asks of the user.
+/// A running cell's request for a line of input from the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StdinRequest {
-    /// The execution that asks.
+    /// The execution that requests the input.
     pub execution: ExecutionId,
     /// The prompt to show.
     pub prompt: String,
-    /// Whether the answer is not to be seen.
+    /// Whether to hide the answer, as for a password.
     pub password: bool,
-    /// When it asked.
+    /// Time of the request.
     pub since: UnixMillis,
-    /// The time limit of the cell, in seconds: it does not run while the user thinks.
+    /// Time limit of the cell in seconds. It's paused while the user is answering.
     pub(crate) limit: Option<u64>,
 }
 
@@ -68,14 +69,14 @@ pub struct StdinRequest {
 pub const EMBEDDED_KERNEL: &str = "embedded";
 /// Another name of the built-in kernel.
 pub const INSTANT_KERNEL: &str = "instant";
-/// Name of the kernel that runs the science pack. Its state is saved.
+/// Name of the kernel that runs the science pack. It can save its state.
 pub const SCIENCE_KERNEL: &str = "science";
 /// Name of the kernel that runs this machine's Python with the note's own packages.
 pub const ENVIRONMENT_KERNEL: &str = "environment";
-/// Another name of the same kernel.
+/// Short name of [`ENVIRONMENT_KERNEL`].
 const ENVIRONMENT_KERNEL_SHORT: &str = "env";
 
-/// The kinds of kernels.
+/// Kind of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KernelKind {
     /// The built-in Python, which needs no installation.
@@ -89,7 +90,7 @@ pub enum KernelKind {
 }
 
 impl KernelKind {
-    /// The kind that a kernel's name means; no name is the built-in one.
+    /// Returns the kind of the kernel with this name; `None` means the built-in kernel.
     pub fn of(name: Option<&str>) -> KernelKind {
         match name {
             None | Some(EMBEDDED_KERNEL | INSTANT_KERNEL) => KernelKind::BuiltIn,
@@ -99,47 +100,47 @@ impl KernelKind {
         }
     }
 
-    /// Whether it runs Python in our sandbox, so that it needs no approval.
+    /// Returns whether the kernel runs Python in Tracebook's sandbox, so that it needs no approval.
     pub fn is_confined(self) -> bool {
         self != KernelKind::Jupyter
     }
 
-    /// Whether its variables outlive its process.
+    /// Returns whether the kernel's variables outlive its process.
     pub fn saves_state(self) -> bool {
         self == KernelKind::Science
     }
 }
-/// The answer to a cell's question that says that there will be no answers: Python's `EOFError`. It is what Jupyter's
-/// clients send.
+/// Answer to a cell's input request that signals the end of input and raises Python's `EOFError`. Jupyter clients send
+/// the same.
 pub const END_OF_INPUT: &str = "\u{4}";
 
 /// The property that names a note's kernel.
 pub(crate) const KERNEL_PROPERTY: &str = "kernel";
 
-/// The property that says whether cells of a note with saved states run as from top to bottom.
+/// The property that sets whether cells of a note with saved states run as if from top to bottom.
 const FAITHFUL_PROPERTY: &str = "faithful";
 
-/// The property that says whether a note's variables are saved.
+/// The property that sets whether a note's variables are saved.
 const STATE_PROPERTY: &str = "state";
 
-/// Whether a note with this beginning says that this is not wanted.
+/// Returns whether the front matter of this text switches the property off.
 fn is_switched_off(text: &str, key: &str) -> bool {
     let stated = properties::read(text).and_then(Result::ok).unwrap_or_default();
     let stated = stated.iter().find(|property| property.key == key).and_then(|property| property.values.first());
     stated.is_some_and(|(value, _)| matches!(value.as_str(), "false" | "off"))
 }
 
-/// Whether a cell of a note with this beginning runs in the state that the cells above it left.
+/// Returns whether the cells of a note with this front matter run in the state that the cells above left.
 pub(crate) fn is_faithful(text: &str) -> bool {
     !is_switched_off(text, FAITHFUL_PROPERTY)
 }
 
-/// Whether the variables of a note with this beginning may be saved.
+/// Returns whether the front matter of this text allows the note's variables to be saved.
 pub(crate) fn may_save_states(text: &str) -> bool {
     !is_switched_off(text, STATE_PROPERTY)
 }
 
-/// Whether a text names a kernel in its properties.
+/// Returns whether the properties of this text name a kernel.
 pub(crate) fn names_kernel(text: &str) -> bool {
     text.starts_with("---")
         && properties::read(text)
@@ -147,22 +148,22 @@ pub(crate) fn names_kernel(text: &str) -> bool {
             .is_some_and(|stated| stated.iter().any(|property| property.key == KERNEL_PROPERTY))
 }
 
-/// The property that says which Pythons a note's cells run on, as PEP 723 calls it.
+/// The property that sets the Python versions for a note's cells, named as in PEP 723.
 pub const REQUIRES_PYTHON_PROPERTY: &str = "requires-python";
-/// The property that lists the packages of a note's cells, as PEP 723 calls it.
+/// The property that lists the packages for a note's cells, named as in PEP 723.
 pub const DEPENDENCIES_PROPERTY: &str = "dependencies";
 
-/// What a note's properties say of the environment that its cells need.
+/// The environment that a note's cells need, as declared in its properties.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NotePackages {
-    /// The versions of Python, such as `>=3.11`.
+    /// Required Python versions, such as `>=3.11`.
     pub requires_python: Option<String>,
-    /// The packages with their versions, such as `polars>=1`. As written: nothing is checked.
+    /// Packages with their versions, such as `polars>=1`; as written, without validation.
     pub dependencies: Vec<String>,
 }
 
 impl NotePackages {
-    /// Those in the properties of a note with this beginning. `None`: it needs no environment.
+    /// Reads the packages from the front matter of this text. `None` if the note needs no environment.
     pub fn read(text: &str) -> Option<NotePackages> {
         text.starts_with("---").then(|| NotePackages::of(&properties::read(text)?.ok()?)).flatten()
     }
@@ -174,7 +175,7 @@ impl NotePackages {
         };
         let requires_python = values(REQUIRES_PYTHON_PROPERTY).and_then(|values| values.into_iter().next());
         let dependencies = values(DEPENDENCIES_PROPERTY).unwrap_or_default();
-        // A list of links is about notes.
+        // A list of links refers to notes, not packages.
         let is_about_notes = dependencies.iter().any(|value| value.starts_with("[["));
         let dependencies = if is_about_notes { Vec::new() } else { dependencies };
         let is_stated = requires_python.is_some() || !dependencies.is_empty();
@@ -182,7 +183,7 @@ impl NotePackages {
     }
 }
 
-/// The kernel that a text names in its properties, unless it is the built-in one.
+/// Returns the kernel that the properties of this text name, unless it's the built-in one.
 pub(crate) fn named_kernel(text: &str) -> Option<String> {
     if !text.starts_with("---") {
         return None;
@@ -200,25 +201,25 @@ pub(crate) fn named_kernel(text: &str) -> Option<String> {
     .then(|| name.clone())
 }
 
-/// What cells reach beyond the folder of their note.
+/// What a note's cells may access beyond the folder of the note.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KernelGrant {
-    /// Whether they may use the network.
+    /// Whether the cells may use the network.
     pub network: bool,
-    /// Folders and files that they may read: whole paths.
+    /// Absolute paths of folders and files that the cells may read.
     pub read: Vec<PathBuf>,
-    /// Folders and files that they may read and write: whole paths.
+    /// Absolute paths of folders and files that the cells may read and write.
     pub write: Vec<PathBuf>,
 }
 
 impl KernelGrant {
-    /// Whether nothing is granted.
+    /// Returns whether nothing is granted.
     pub fn is_none(&self) -> bool {
         *self == KernelGrant::default()
     }
 
-    /// What is granted, in words.
+    /// Describes the grant for the user.
     pub fn describe(&self) -> String {
         let list =
             |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
@@ -236,88 +237,88 @@ impl KernelGrant {
     }
 }
 
-/// Which of a kernel's saved states is to be the current one. As JSON it is the kernel's own message.
+/// A change of a kernel's saved states. Serialized as JSON, it's the message that the kernel expects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "move", rename_all = "lowercase")]
 pub enum KernelStateMove {
-    /// The one before the last run.
+    /// Switches to the state before the last run.
     Undo,
-    /// The one that the last undo left.
+    /// Switches to the state that the last undo left.
     Redo,
-    /// None: a kernel that has run nothing.
+    /// Switches to the initial state, that of a kernel that has run nothing.
     Fresh,
-    /// This one.
+    /// Switches to this state.
     To {
-        /// Its id.
+        /// Id of the state.
         state: String,
     },
-    /// The current one, on a new branch.
+    /// Continues from the current state on a new branch.
     Fork {
         /// Name of the branch.
         name: String,
     },
-    /// The last one of a branch.
+    /// Switches to the last state of a branch.
     Switch {
         /// Name of the branch.
         name: String,
     },
-    /// A branch goes.
+    /// Deletes a branch.
     Discard {
         /// Name of the branch.
         name: String,
     },
-    /// The current branch goes on from another one's state; that branch goes.
+    /// Continues the current branch from the state of another branch, and deletes that branch.
     Adopt {
         /// Name of the branch.
         name: String,
     },
-    /// A state is never thinned.
+    /// Pins a state, so that thinning never removes it.
     Pin {
-        /// Its id.
+        /// Id of the state.
         state: String,
-        /// What it is called; `None`: as before.
+        /// New name of the state; `None` keeps the name.
         name: Option<String>,
     },
-    /// A state may be thinned again.
+    /// Unpins a state, so that thinning may remove it again.
     Unpin {
-        /// Its id.
+        /// Id of the state.
         state: String,
     },
 }
 
-/// Where the last move between a note's saved states led.
+/// Result of the last move between a note's saved states.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelStateReport {
-    /// Counts the note's moves.
+    /// Number of moves so far in the note.
     pub count: u64,
-    /// The current state; `None`: a kernel that has run nothing.
+    /// Id of the current state; `None` for a kernel that has run nothing.
     pub state: Option<String>,
-    /// The current branch.
+    /// Name of the current branch.
     pub branch: String,
-    /// Cells whose effect on variables is gone.
+    /// Cells whose effect on variables was undone.
     pub undone: Vec<BlockId>,
-    /// Why it failed; then nothing has changed.
+    /// Why the move failed; nothing has changed in that case.
     pub problem: Option<String>,
 }
 
-/// A clean run in progress: the earlier results of the cells.
+/// A clean run in progress, with the earlier results of the cells.
 #[derive(Debug, Default)]
 pub(crate) struct CleanRun {
-    /// Whether the old kernel has not ended yet.
+    /// Whether the old kernel has yet to end.
     pub(crate) awaits_kernel: bool,
     pub(crate) previous_results: BTreeMap<BlockId, String>,
 }
 
-/// What a clean run found.
+/// Result of a clean run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CleanRunReport {
-    /// Cells with the result that they had.
+    /// Number of cells with the same result as before.
     pub same: usize,
-    /// Cells with another result.
+    /// Cells with a different result.
     pub different: Vec<BlockId>,
-    /// Cells that had none before.
+    /// Number of cells that had no result before.
     pub new: usize,
-    /// Cells that didn't finish or didn't start.
+    /// Number of cells that didn't finish or didn't start.
     pub not_run: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Files that are moved, deleted or renamed, as the disk keeps it until that is over.
+//! Moves, deletions and renames of files, in the form stored on disk until they're finished.
 
 use crate::records::saving::BatchNumber;
 use serde::{Deserialize, Serialize};
@@ -7,13 +7,13 @@ use store::DocId;
 use store::disk::FileRow;
 use text::links::LinkRewrite;
 
-/// Under which name the disk keeps what can be taken back.
+/// Key under which the disk stores the moves that can be undone.
 pub const UNDO_MOVES_KEY: &str = "moved";
-/// Key under which the disk keeps the pending move.
+/// Key under which the disk stores the pending move.
 pub const PENDING_MOVE_KEY: &str = "moving";
-/// The beginning of the names under which it keeps what is to be written into which notes.
+/// Prefix of the keys under which the disk stores the link rewrites of each note.
 pub const RELINK_KEY_PREFIX: &str = "relink/";
-/// Prefix of the keys under which the disk keeps files in the trash.
+/// Prefix of the keys under which the disk stores files in the trash.
 pub const TRASH_KEY_PREFIX: &str = "trash/";
 /// Folder in the workspace that holds deleted files.
 pub const TRASH_FOLDER: &str = "trash";
@@ -27,21 +27,21 @@ pub enum FileLocation {
     Trash,
 }
 
-/// A file on its way.
+/// A file to move.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileMove {
     /// The file's row at its old path.
     pub row: FileRow,
-    /// The file's current place.
+    /// The file's current location.
     pub from: FileLocation,
-    /// The file's new place.
+    /// The file's new location.
     pub to: FileLocation,
-    /// Whether this only repeats here what the volume's document says already: to say it again could undo what another
-    /// device did next.
+    /// Whether the move only repeats what the volume's document already says. It isn't recorded in the document again,
+    /// because that could undo a later change by another device.
     #[serde(default)]
     pub echo: bool,
-    /// Once it goes there: whether there is a file at all. Of a note whose text has not come yet there is only the
-    /// name.
+    /// `None` until the move has started, then whether a file exists at all. A note whose text hasn't arrived yet is
+    /// only a name.
     #[serde(default)]
     pub(crate) made: Option<bool>,
 }
@@ -55,7 +55,7 @@ impl FileMove {
 /// A file in the trash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrashedFile {
-    /// What was known of it; with the path at which it lay.
+    /// The file's last known row, with its original path.
     pub row: FileRow,
     /// When it was deleted, milliseconds since 1970.
     pub at: i64,
@@ -64,36 +64,36 @@ pub struct TrashedFile {
 /// A move of files that hasn't finished.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PendingMove {
-    /// The files, until they are where they belong.
+    /// The files that aren't at their new location yet.
     pub files: Vec<FileMove>,
-    /// What is still to be written into which notes.
+    /// Link rewrites that remain to be made, by note.
     pub relinks: BTreeMap<DocId, Vec<LinkRewrite>>,
-    /// The batch that says on disk that they go there now, if that is on its way.
+    /// The batch that records the new locations on disk, while it's in progress.
     pub(crate) awaited_batch: Option<BatchNumber>,
-    /// Whether the host was asked to do it.
+    /// Whether the move was sent to the host.
     pub(crate) is_sent: bool,
-    /// Whether other devices' doing led to it.
+    /// Whether changes from other devices caused the move.
     pub(crate) is_remote: bool,
-    /// Whether this takes back an earlier one.
+    /// Whether the move undoes an earlier one.
     pub(crate) is_undo: bool,
-    /// Notes that are kept open to be written to.
+    /// Notes that are kept open to rewrite their links.
     pub(crate) held_notes: Vec<DocId>,
-    /// All that is written, to be taken back.
+    /// All link rewrites of the move, kept for undo.
     pub(crate) all_relinks: BTreeMap<DocId, Vec<LinkRewrite>>,
 }
 
 impl PendingMove {
-    /// Whether files have started to move; before that they're at their old paths.
+    /// Returns whether files have started to move. Before that they're at their old paths.
     pub(crate) fn has_started(&self) -> bool {
         self.files.iter().any(|file| file.made.is_some())
     }
 
-    /// What is to be written into a note, once the files are where they belong.
+    /// Returns the link rewrites to make in a note once the files are at their new locations.
     pub(crate) fn relinks_of(&self, note: DocId) -> Option<&[LinkRewrite]> {
         self.relinks.get(&note).map(Vec::as_slice)
     }
 
-    /// What the disk knew of a move when the last process ended.
+    /// Returns the move that was unfinished on disk when the last process ended; `None` if there was none.
     pub fn unfinished(files: Vec<FileMove>, relinks: BTreeMap<DocId, Vec<LinkRewrite>>) -> Option<PendingMove> {
         let all = relinks.clone();
         (!files.is_empty() || !relinks.is_empty()).then(|| PendingMove {
@@ -105,23 +105,23 @@ impl PendingMove {
     }
 }
 
-/// A move that is over and can be taken back.
+/// A finished move that can be undone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompletedMove {
     pub(crate) files: Vec<FileMove>,
     pub(crate) relinks: BTreeMap<DocId, Vec<LinkRewrite>>,
 }
 
-/// Under which name the disk keeps which files other programs renamed.
+/// Key under which the disk stores the files that other programs renamed.
 pub const EXTERNAL_RENAMES_KEY: &str = "renamed";
 
-/// A file that another program renamed, and that links may still mean by its old name.
+/// A file that another program renamed, and whose old name may still be used in links.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExternalRename {
     pub(crate) volume: DocId,
     pub(crate) file: DocId,
     pub(crate) from: String,
     pub(crate) to: String,
-    /// Whether the scan is over that says that no other file could be meant.
+    /// Whether a finished scan has confirmed that no other file could be meant.
     pub(crate) sure: bool,
 }

@@ -1,15 +1,16 @@
-//! How far what was typed has got to the disk.
+//! Save status: how much of what was typed is on disk.
 
-/// Batches are numbered from 1 in the order in which they must reach the disk.
+/// Number of a batch of writes, from 1, in the order in which batches must reach the disk.
 pub type BatchNumber = u64;
 
-/// Whether all is on disk.
+/// How much of what was typed is on disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SaveStatus {
-    /// The number of the last keystroke.
+    /// Number of the last keystroke.
     pub last: u64,
-    /// The number of the last keystroke that is on disk.
+    /// Number of the last keystroke that is on disk.
     pub durable: u64,
-    /// Why the disk refuses, if it does. Nothing is lost meanwhile: it is kept in memory and written later.
+    /// Why the disk rejects writes; `None` if it doesn't. Nothing is lost meanwhile: data stays in memory and is
+    /// written later.
     pub trouble: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Sync as the host and the disk know it: hubs, what is shared over them, attachments, merges, devices.
+//! Sync as the host and the disk see it: hubs, shared volumes, attachments, merges, devices.
 
 use crate::records::files::FileStamp;
 use serde::{Deserialize, Serialize};
@@ -8,33 +8,33 @@ use std::sync::Arc;
 use store::{BlobHash, DocId, FileBytes};
 use text::time::UnixMillis;
 
-/// Address that means the local network: all paired devices on it.
+/// Address that stands for the local network, with all paired devices on it.
 pub const LAN_HUB_ADDRESS: &str = "lan:";
-/// Under which name the disk keeps what is shared over which hubs.
+/// Key under which the disk stores what is shared over which hubs.
 pub const SYNC_SHARES_KEY: &str = "sync";
-/// Under which name the disk keeps the log of sync.
+/// Key under which the disk stores the sync log.
 pub const SYNC_LOG_KEY: &str = "sync/log";
 
-/// A hub, and what is shared over it.
+/// A hub and the volumes that are shared over it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedHub {
-    /// Its address: `ws://…` or `wss://…`.
+    /// Address of the hub, `ws://…` or `wss://…`.
     pub url: String,
     /// The volumes shared over this hub.
     pub volumes: BTreeSet<DocId>,
-    /// Those of them that came from there and have not arrived yet.
+    /// Volumes joined from this hub that haven't arrived yet.
     #[serde(default)]
     pub coming: BTreeSet<DocId>,
 }
 
-/// What lasts of the settings of sync, on this device.
+/// Sync settings stored on this device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncShares {
-    /// The hubs and what is shared over each.
+    /// The hubs and the volumes shared over each.
     pub hubs: Vec<SharedHub>,
-    /// Whether nothing is synced for now, since the user wants it so.
+    /// Whether the user has paused sync.
     pub paused: bool,
-    /// Tools of others that were removed here: they are not proposed again.
+    /// Tools from other users that were removed here, so that they aren't proposed again.
     #[serde(default)]
     pub refused_tools: BTreeSet<BlobHash>,
 }
@@ -42,40 +42,40 @@ pub struct SyncShares {
 /// Documents by the volume that they belong to.
 pub type DocumentsByVolume = BTreeMap<DocId, Arc<BTreeSet<DocId>>>;
 
-/// What the host is to connect to, and which documents it is to sync there.
+/// The hubs to connect to, and the documents to sync with each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SyncTargets {
     /// Address of each hub, and the documents of each volume.
     pub hubs: Vec<(String, DocumentsByVolume)>,
-    /// Whether to connect to none for now.
+    /// Whether sync is paused, so that no connection is made.
     pub paused: bool,
 }
 
 /// Stored state of other devices and hubs.
 #[derive(Clone, Debug, Default)]
 pub struct SavedSyncState {
-    /// What other devices' edits did to notes, oldest first.
+    /// Effects of other devices' edits on notes, oldest first.
     pub merges: VecDeque<MergeRecord>,
-    /// Devices that were seen, by the beginning of their key or by name.
+    /// Devices seen so far, by the beginning of their key or by name.
     pub seen: BTreeMap<String, SeenDevice>,
-    /// The bytes of attachments that were the same everywhere last.
+    /// Attachment bytes that were last the same on all devices.
     pub agreed: BTreeMap<DocId, AgreedBytes>,
-    /// What hubs have not been sent, by their address.
+    /// Changes not yet sent to each hub, by the hub's address.
     pub outboxes: BTreeMap<String, HubOutbox>,
 }
 
-/// State of the exchange of blobs with a hub: pictures, other attachments, large outputs.
+/// State of the exchange of blobs with a hub: images, other attachments, large outputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HubBlobState {
     /// Whether the hub stores blobs; `None` if unknown.
     pub kept: Option<bool>,
     /// Number of blobs that this device still needs.
     pub coming: usize,
-    /// Number of those that a connected device may have.
+    /// Number of needed blobs that a connected device may have.
     pub there: usize,
-    /// How many are still to go from here.
+    /// Number of blobs still to be sent from here.
     pub going: usize,
-    /// How many it has refused.
+    /// Number of blobs that the hub has rejected.
     pub refused: usize,
     /// Number of items on this device still being checked.
     pub busy: usize,
@@ -108,10 +108,10 @@ impl HubBlobState {
 /// State of the connection to a hub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HubConnection {
-    /// It is not tried: sync is paused.
+    /// Not connecting, because sync is paused.
     #[default]
     Paused,
-    /// It is being tried.
+    /// Connecting.
     Connecting,
     /// The connection is open.
     Online,
@@ -127,13 +127,13 @@ pub enum HubConnection {
 pub struct HubState {
     /// State of the connection.
     pub reach: HubConnection,
-    /// When something was heard from it last.
+    /// Time of the last message from the hub; `None` if there was none.
     pub seen: Option<UnixMillis>,
-    /// Documents that are synced with it.
+    /// Number of documents that are synced with the hub.
     pub documents: usize,
-    /// Bytes that were sent to it and came from it since the program began.
+    /// Bytes sent to the hub since the program started.
     pub sent: u64,
-    /// Bytes received from it since the program started.
+    /// Bytes received from the hub since the program started.
     pub received: u64,
     /// Documents that aren't the same on both sides yet.
     pub behind: Arc<BTreeSet<DocId>>,
@@ -141,119 +141,119 @@ pub struct HubState {
     pub blobs: HubBlobState,
 }
 
-/// How far a note or a volume has got.
+/// How far the changes of a note or a volume have been delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryState {
-    /// It is not shared.
+    /// The note or volume isn't shared.
     NotShared,
-    /// It is on this device's disk, and not yet all of it elsewhere.
+    /// All changes are on this device's disk; some aren't elsewhere yet.
     SavedLocally,
     /// Everything was sent, but not all hubs are reachable now.
     SentToAwayHub,
-    /// All that shares it has the same.
+    /// All devices and hubs that share it have the same content.
     Synced,
 }
 
-/// Before the id of an attachment: under this name the disk keeps [`AgreedBytes`].
+/// Prefix of the keys under which the disk stores [`AgreedBytes`]; the attachment's id follows.
 pub const AGREED_BYTES_KEY_PREFIX: &str = "sync/file/";
 
-/// The bytes of an attachment that this device and the others agreed on last.
+/// The bytes of an attachment that this device and the others last agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgreedBytes {
     /// BLAKE3 hash of the bytes.
     pub hash: BlobHash,
     /// Size in bytes.
     pub size: u64,
-    /// The file's modification time here, nanoseconds since 1970.
+    /// The file's modification time on this device, nanoseconds since 1970.
     pub mtime: i64,
 }
 
-/// What is to be done with an attachment.
+/// What the host does with an attachment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttachmentAction {
-    /// Find out its hash (`AttachmentRead`).
+    /// Computes its hash (`AttachmentRead`).
     Read,
-    /// It is here as others know it: they may have it.
+    /// Offers it to other devices, because the local bytes are those that others know.
     Offer(FileStamp),
-    /// Get these bytes, and put them into its file (`AttachmentPlaced`).
+    /// Fetches these bytes and writes them to the attachment's file (`AttachmentPlaced`).
     Fetch {
         /// The bytes to fetch.
         bytes: FileBytes,
-        /// What is there now; `None`: nothing. What is there otherwise then is left alone.
+        /// Stamp of the file to replace; `None` if no file is there. A file with any other content is left alone.
         over: Option<FileStamp>,
-        /// Where what is there is kept, since others do not have it.
+        /// Path where the replaced file is kept, because others don't have its bytes.
         kept: Option<String>,
-        /// Whether somebody looks at where it belongs.
+        /// Whether the user has a view open that shows the attachment.
         urgent: bool,
     },
 }
 
-/// What a volume has beside its documents.
+/// Attachments and blobs of a volume: what it has besides its documents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VolumeAttachments {
     /// The volume's folder on this device.
     pub root: PathBuf,
-    /// Its attachments: each with its path here.
+    /// The volume's attachments, each with its path on this device.
     pub files: BTreeMap<DocId, (String, AttachmentAction)>,
-    /// The outputs of its notes, and whether somebody looks at the note.
+    /// Outputs of the volume's notes, each with whether the user has the note open.
     pub outputs: BTreeMap<DocId, bool>,
-    /// The runs of agents in it, and whether somebody looks at the run.
+    /// Agent runs of the volume, each with whether the user has the run open.
     pub runs: BTreeMap<DocId, bool>,
 }
 
-/// Under which name the disk keeps the report.
+/// Key under which the disk stores the merge report.
 pub const MERGES_KEY: &str = "sync/merges";
 
-/// What happened to a note.
+/// What happened to a note in a merge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MergeKind {
-    /// Its text was changed elsewhere.
+    /// The note's text was changed elsewhere.
     Text {
-        /// The document's heads before, as hexadecimal numbers with spaces between.
+        /// The document's heads before the merge, as hexadecimal numbers separated by spaces.
         before: String,
         /// The document's heads after the merge, in the same form.
         after: String,
-        /// Whether edits of this device met them, which the other did not know.
+        /// Whether the changes met edits of this device that the other device didn't know.
         met: bool,
     },
-    /// Two devices made a file of this path: both are kept.
+    /// Two devices created a file with this path; both files are kept.
     Twins {
         /// The file that the other device created.
         other: DocId,
-        /// What that is called now.
+        /// The other file's new name.
         called: String,
     },
-    /// It was renamed elsewhere.
+    /// The note was renamed elsewhere.
     Renamed {
-        /// Its earlier path on this device.
+        /// The note's earlier path on this device.
         from: String,
     },
-    /// It was deleted elsewhere, and is in the trash.
+    /// The note was deleted elsewhere and is in the trash.
     Deleted,
-    /// It was deleted elsewhere and edited here: it stays.
+    /// The note was deleted elsewhere but edited here, so it's kept.
     Kept,
-    /// It was deleted here and edited elsewhere: it is back.
+    /// The note was deleted here but edited elsewhere, so it's restored.
     Back,
 }
 
-/// An entry of the report.
+/// An entry of the merge report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MergeRecord {
     /// Time of the first change.
     pub from: UnixMillis,
-    /// When the last change of it came.
+    /// Time of the last change.
     pub to: UnixMillis,
     /// The note that was merged.
     pub note: DocId,
-    /// Its path at that time.
+    /// The note's path at that time.
     pub path: String,
     /// What happened to the note.
     pub what: MergeKind,
 }
 
 impl MergeRecord {
-    /// Describes what happened, to follow the path in a sentence.
+    /// Describes what happened, as a phrase that follows the path in a sentence.
     pub fn describe(&self) -> String {
         match &self.what {
             MergeKind::Text { met: false, .. } => "was changed on another device".to_owned(),
@@ -266,34 +266,34 @@ impl MergeRecord {
         }
     }
 
-    /// Whether there is a text before and one after.
+    /// Returns whether a text before and a text after the merge are available.
     pub fn has_texts(&self) -> bool {
         matches!(self.what, MergeKind::Text { .. } | MergeKind::Twins { .. })
     }
 }
 
-/// Under which name the disk keeps it.
+/// Key under which the disk stores the outboxes.
 pub const OUTBOX_KEY: &str = "sync/outbox";
 
-/// What a hub has not been sent.
+/// Changes that a hub hasn't received.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HubOutbox {
-    /// When the hub was there last.
+    /// When the hub was last connected.
     pub at: UnixMillis,
     /// Volumes that the outbox is complete for.
     pub volumes: BTreeSet<DocId>,
-    /// Their documents that have changed here since all was the same.
+    /// Documents of those volumes that changed here since the hub was last in sync.
     pub waits: BTreeSet<DocId>,
 }
 
-/// Under which name the disk keeps which devices were seen.
+/// Key under which the disk stores the devices seen.
 pub const SEEN_DEVICES_KEY: &str = "sync/seen";
 
-/// A device that was heard of, over any hub.
+/// A device that this one has heard from, over any hub.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenDevice {
-    /// How it is called.
+    /// Name of the device.
     pub name: String,
-    /// When it was heard of last.
+    /// When the device was last heard from.
     pub at: UnixMillis,
 }

@@ -1,4 +1,4 @@
-//! The context of one call of `Session::apply`, and the error of a command that can't be carried out.
+//! Context of one call of `Session::apply`, and the error of a command that can't be carried out.
 
 use crate::effect::Effect;
 use crate::notice::Notice;
@@ -10,12 +10,12 @@ use store::disk::RowWrite;
 use store::{DocId, StoreError};
 use text::time::UnixMillis;
 
-/// A rejected command, with a sentence for the user: what happened, to what, what to do.
+/// A rejected command, with a sentence for the user that says what happened, to what, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CommandError(pub String);
 
-/// Why changes from another device are refused: a clause for the log, and for the device.
+/// Why changes from another device are rejected: a clause for the log and for the device.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::session) enum RemoteChangeError {
     #[error("it belongs to nothing that is shared")]
@@ -28,7 +28,7 @@ pub(in crate::session) enum RemoteChangeError {
     NoteGone,
     #[error("{why}: {path}")]
     ReadOnly { why: String, path: String },
-    /// The document on this device: what was said when it was read.
+    /// The document on this device can't be read; contains the error of reading it.
     #[error("{0}")]
     Unreadable(String),
     #[error("it cannot be read")]
@@ -41,31 +41,32 @@ pub(in crate::session) enum RemoteChangeError {
     Document(#[from] StoreError),
 }
 
-/// A request of one aggregate to another that its handlers don't know. `Session::apply` passes it on before it returns.
+/// A request of one aggregate to another that its own handlers don't know. `Session::apply` passes it on before it
+/// returns.
 #[derive(Debug)]
 pub(in crate::session) enum SessionRequest {
-    /// The document of a volume is loaded: what other devices have said of its files is compared with it.
+    /// Compares a volume's document, which was loaded, with what other devices have said of its files.
     SyncLoadedVolume {
-        /// The volume.
+        /// The volume whose document was loaded.
         volume: DocId,
     },
-    /// Changes of files from other devices could not be carried out.
+    /// Retries changes of files from other devices that couldn't be carried out.
     RetryRemoteChanges {
         /// The volume of the files, if it's known.
         volume: Option<DocId>,
         /// The reason.
         why: String,
     },
-    /// Something of this volume is to be remembered, maybe outside of its folder.
+    /// Ensures that a volume's memory has a place, which may be outside of the volume's folder.
     OpenMemory {
-        /// The volume.
+        /// The volume whose memory is opened.
         volume: DocId,
     },
-    /// The work that a schedule began has ended.
+    /// Reports that the work started by a schedule has ended.
     FinishSchedule {
-        /// The schedule.
+        /// The schedule that started the work.
         schedule: DocId,
-        /// How it ended.
+        /// How the work ended.
         outcome: ScheduleOutcome,
     },
 }
@@ -77,9 +78,9 @@ pub(in crate::session) struct ApplyContext<'a> {
     pub(in crate::session) effects: Vec<Effect>,
     /// Requests of aggregates to each other, in order.
     pub(in crate::session) requests: VecDeque<SessionRequest>,
-    /// Shared by all aggregates.
+    /// The journal, shared by all aggregates.
     pub(in crate::session) journal: &'a mut SessionJournal,
-    /// Number of effects that the outbox of sync has already seen.
+    /// Number of effects that the sync outbox has already processed.
     pub(in crate::session) tracked_effects: usize,
 }
 
@@ -92,19 +93,19 @@ impl<'a> ApplyContext<'a> {
         ApplyContext { now, rng, effects: Vec::new(), requests: VecDeque::new(), journal, tracked_effects: 0 }
     }
 
-    /// A name for a step or a message: those made later sort behind those made before, also inside a millisecond.
+    /// Returns a new id for a step or a message. Later ids sort after earlier ones, even within a millisecond.
     pub(in crate::session) fn next_id(&mut self) -> u64 {
         self.journal.last_issued_id += 1;
         let time = u64::try_from(self.now.0).unwrap_or(0) << 22;
         time | (self.journal.last_issued_id & 0x3ff) << 12 | (self.rng.next_u64() & 0xfff)
     }
 
-    /// Sends writes to the disk. `mirror`: once they're there, the note's file may be written.
+    /// Sends writes to the disk. Once they're committed, the file of the note in `mirror` may be written.
     pub(in crate::session) fn append_writes(&mut self, writes: Vec<RowWrite>, mirror: Option<DocId>) {
         self.append_writes_then(writes, mirror, Vec::new());
     }
 
-    /// Sends writes to the disk, and `then` once they're there.
+    /// Sends writes to the disk, and `then` once they're committed.
     pub(in crate::session) fn append_writes_then(
         &mut self,
         writes: Vec<RowWrite>,
@@ -117,7 +118,7 @@ impl<'a> ApplyContext<'a> {
         self.effects.push(Effect::Append { batch, writes });
     }
 
-    /// Asks to be called again at `at`, unless that is already so.
+    /// Requests a tick at `at`, unless one is already requested.
     pub(in crate::session) fn wake_at(&mut self, at: UnixMillis) {
         if self.journal.wake.is_none_or(|wake| at < wake) {
             self.journal.wake = Some(at);

@@ -1,4 +1,4 @@
-//! Cells: requests to a note's kernel, its answers, and how they're stored.
+//! Cells: requests to a note's kernel, the kernel's answers, and how they're stored.
 
 use crate::effect::Effect;
 use crate::note::{KernelPhase, Note, NotePhase, code_hash};
@@ -17,20 +17,22 @@ use store::{
 use text::cell_form::CellForm;
 use text::markdown;
 
-/// A kernel that has not stopped this many milliseconds after it was asked to is killed: one click, at most a second.
+/// Milliseconds after an interrupt until a kernel that hasn't stopped is killed, so that one click takes at most a
+/// second.
 const INTERRUPT_GRACE_MS: i64 = 700;
-/// The same for the science kernel, which ends a cell by force after two seconds and keeps its process.
+/// Same as [`INTERRUPT_GRACE_MS`] for the science kernel, which force-stops a cell after two seconds and keeps its
+/// process.
 const SCIENCE_INTERRUPT_GRACE_MS: i64 = 3_500;
-/// A kernel of the user's own may hold what took hours to make: it has longer, and is killed at once when it is asked
-/// to stop a second time.
+/// Same as [`INTERRUPT_GRACE_MS`] for the user's Jupyter kernels. They get longer because they may hold hours of work;
+/// a second request to stop kills them at once.
 const JUPYTER_INTERRUPT_GRACE_MS: i64 = 5_000;
 /// Default time limit of a cell, in seconds.
 const DEFAULT_CELL_TIMEOUT_SECS: u64 = 30;
-/// Outputs of a running cell are kept at most this often, in milliseconds.
+/// Minimum interval between saves of a running cell's outputs, in milliseconds.
 pub(super) const OUTPUT_SAVE_INTERVAL_MS: i64 = 1_000;
-/// Of a stream the note keeps this many bytes; the whole becomes a blob.
+/// Maximum number of bytes of a stream kept in the note; the whole stream becomes a blob.
 const MAX_INLINE_STREAM_BYTES: usize = 65_536;
-/// A cell keeps this many outputs.
+/// Maximum number of outputs kept for a cell.
 const MAX_CELL_OUTPUTS: usize = 1_000;
 
 /// How an execution ended: its status, whether its result came from the cache, and how long it took, in milliseconds.
@@ -111,7 +113,7 @@ impl NotesState {
         }
     }
 
-    /// Stops a cell that has had its time, as a user would.
+    /// Interrupts a cell whose time limit has passed, as a user would.
     fn tick_cell_timeout(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(note) = self.open.get_mut(&id) else { return };
         let Some((at, execution, seconds)) = note.limit else { return };
@@ -120,7 +122,7 @@ impl NotesState {
         } else if turn.now >= at {
             note.limit = None;
             note.overran = Some((execution, seconds));
-            // It refuses only where nothing runs.
+            // Fails only if nothing is running.
             let _ = self.interrupt_kernel(turn, id);
         } else {
             turn.wake_at(at);
@@ -162,7 +164,7 @@ impl NotesState {
         if let (Some(CellForm::Query | CellForm::Widget), OutputBody::Error { ename, evalue, traceback }) =
             (form, &mut output.body)
         {
-            // Its lines are of the code that the engine made.
+            // The traceback's lines refer to code that the engine generated.
             *traceback = vec![format!("{ename}: {evalue}")];
         }
         if let (Some(timeout), OutputBody::Error { ename, evalue, traceback }) = (timeout, &mut output.body)
@@ -192,8 +194,8 @@ impl NotesState {
         turn.wake_at(turn.now.plus_ms(OUTPUT_SAVE_INTERVAL_MS));
     }
 
-    /// Keeps outputs of a cell that is still running: from time to time, and only when they have doubled, so that the
-    /// document's history does not hold every line twice.
+    /// Saves outputs of a running cell: at intervals, and only once they have doubled, so that the document's history
+    /// doesn't hold every line twice.
     pub(super) fn tick_outputs(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(note) = self.open.get(&id) else { return };
         if note.unsaved_outputs.is_empty() {
@@ -209,7 +211,7 @@ impl NotesState {
         }
     }
 
-    /// Sends the outputs that are not on disk yet there.
+    /// Saves the outputs that aren't on disk yet.
     pub(super) fn save_outputs(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(note) = self.open.get_mut(&id) else { return };
         note.outputs_saved = (turn.now, unsaved_bytes(note));
@@ -270,7 +272,7 @@ impl FilesState {
         if cells.is_empty() {
             return Err(CommandError("the note has no Python cell; start one with ```python".to_owned()));
         }
-        // A note may hold cells of several languages: all that its kernel can run, run.
+        // A note may hold cells of several languages; only those that its kernel can run are run.
         if cells.iter().any(|cell| kernels.other_language_reason(note, *cell).is_none()) {
             cells.retain(|cell| kernels.other_language_reason(note, *cell).is_none());
         }
@@ -343,7 +345,7 @@ impl FilesState {
         Ok(())
     }
 
-    /// Sends the next cell to the kernel if it is free.
+    /// Sends the next cell to the kernel if the kernel is free.
     fn start_next_cell(&mut self, turn: &mut ApplyContext<'_>, workspace: &WorkspaceState, id: DocId) {
         let Some(path) = self.volumes.note_file_path(id) else { return };
         let (Some(folder), Some(file)) = (path.parent(), path.file_name()) else { return };
@@ -361,7 +363,7 @@ impl FilesState {
             return;
         }
         let Some(note) = self.notes.open.get_mut(&id) else { return };
-        // A kernel that is being ended takes nothing more; `KernelDied` comes back here.
+        // A kernel that is being stopped accepts nothing more; `KernelDied` leads back here.
         if matches!(note.kernel, KernelPhase::Busy(_)) || note.stopping {
             return;
         }
@@ -385,7 +387,7 @@ impl FilesState {
             let code = match form.kernel_code(&code) {
                 Ok(code) => code.into_owned(),
                 Err(why) => {
-                    // Nothing runs for it; what was to follow would miss its value.
+                    // Nothing is sent to the kernel. The cells that follow are canceled, because they'd miss its value.
                     let (ename, evalue) = (CELL_FORM_ERROR.to_owned(), why.to_string());
                     let traceback = vec![format!("{ename}: {evalue}")];
                     let body = OutputBody::Error { ename, evalue, traceback };
@@ -531,7 +533,7 @@ impl FilesState {
     }
 }
 
-/// Why a note's cells do not run yet.
+/// Returns why a note's cells don't run yet.
 fn kernel_not_allowed_message(kernel: &str) -> String {
     format!(
         "this note asks for your own kernel {kernel}, which runs with all your rights, outside of the sandbox; choose \
@@ -539,9 +541,9 @@ fn kernel_not_allowed_message(kernel: &str) -> String {
     )
 }
 
-/// The class that the error of a widget or query has that can't be run.
+/// Error class of a widget or query cell that can't be run.
 const CELL_FORM_ERROR: &str = "CellError";
-/// The class that the error of a cell has that was stopped since it took too long.
+/// Error class of a cell that was stopped at its time limit.
 const TIME_LIMIT_ERROR: &str = "TimeLimit";
 
 fn timeout_message(note: Option<&Note>, cell: BlockId, seconds: u64) -> String {
@@ -566,7 +568,7 @@ fn unsaved_bytes(note: &Note) -> usize {
         .sum()
 }
 
-/// What waits will not run; it is marked as interrupted.
+/// Cancels the queued cells and marks them as interrupted.
 fn cancel_queue(note: &mut Note) {
     for cell in std::mem::take(&mut note.queue) {
         if let Some(execution) = note.executions.get_mut(&cell) {

@@ -1,5 +1,5 @@
-//! Files that other programs renamed: a scan sees a file gone and its bytes under a new name. The links that led to the
-//! old name can follow, as with a rename of our own, once the user says so.
+//! Files that other programs renamed: a scan sees a file gone and its bytes under a new name. With the user's consent,
+//! links to the old name are updated, as for a rename in Tracebook.
 
 use crate::records::moves::ExternalRename;
 use crate::session::apply_context::{ApplyContext, CommandError};
@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, HashMap};
 use store::{BlobHash, DocId};
 use text::links::LinkRewrite;
 
-/// Of more files it is not remembered.
+/// Maximum number of external renames that are remembered.
 const MAX_EXTERNAL_RENAMES: usize = 10_000;
 
 impl MovesState {
-    /// A scan found a file's bytes under another name.
+    /// Records that a scan found a file's bytes under another name.
     pub(super) fn record_external_rename(&mut self, volume: DocId, file: DocId, from: &str, to: &str) {
         match self.external_renames.iter().position(|one| one.file == file) {
             Some(at) => to.clone_into(&mut self.external_renames[at].to),
@@ -23,13 +23,13 @@ impl MovesState {
             }
             None => {}
         }
-        // There and back again.
+        // Drop files that were renamed back.
         self.external_renames.retain(|one| one.from != one.to);
     }
 }
 
 impl FilesState {
-    /// A scan is over: forgets what may as well be another file, and what no link means.
+    /// Removes renames that are ambiguous or that no link needs, after a scan ended.
     pub(super) fn prune_external_renames(&mut self, turn: &mut ApplyContext<'_>, id: DocId, gone: &[String]) {
         if !self.moves.external_renames.iter().any(|one| one.volume == id) {
             return;
@@ -41,7 +41,7 @@ impl FilesState {
             *alike.entry((row.hash, row.size)).or_default() += 1;
         }
         for row in gone.iter().filter_map(|path| volume.files.get(path)) {
-            // It counts twice: it may be what was renamed.
+            // Counted twice, because this file may be the renamed one.
             *alike.entry((row.hash, row.size)).or_default() += 1;
         }
         let alone = |one: &ExternalRename| {
@@ -59,8 +59,8 @@ impl FilesState {
         turn.append_writes(writes, None);
     }
 
-    /// What must be written in which notes so that links lead where they led before files of a volume were renamed.
-    /// Unless `keep`, the outlines stay as they are.
+    /// Plans the link rewrites per note that keep links pointing to the same files after files of a volume were
+    /// renamed. Unless `keep`, the outlines stay as they are.
     fn plan_rename_relinks(&mut self, id: DocId, keep: bool) -> BTreeMap<DocId, Vec<LinkRewrite>> {
         let Some(volume) = self.volumes.by_id.get_mut(&id) else { return BTreeMap::new() };
         let valid = |one: &&ExternalRename| {
@@ -77,7 +77,7 @@ impl FilesState {
         plan
     }
 
-    /// Lets the links follow.
+    /// Updates the links to the renamed files.
     pub(super) fn follow_external_renames(&mut self, turn: &mut ApplyContext<'_>) -> Result<(), CommandError> {
         self.moves.ensure_no_pending_move()?;
         let Some(id) = self.moves.external_renames.first().map(|one| one.volume) else {

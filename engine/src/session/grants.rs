@@ -1,4 +1,4 @@
-//! What a note's cells reach beyond the folder of their note: what the user granted, on this device alone.
+//! Kernel grants: what the user lets a note's cells access beyond the note's folder, on this device only.
 
 use crate::effect::Effect;
 use crate::note::{KernelPhase, Note, NotePhase};
@@ -53,8 +53,8 @@ impl WorkspaceState {
         Ok(())
     }
 
-    /// Ends a kernel whose sandbox doesn't match the current grant. Returns whether it does; then waiting cells run
-    /// once it has ended.
+    /// Stops a kernel whose sandbox doesn't match the current grant. Returns whether it does; queued cells run once the
+    /// kernel has ended.
     pub(super) fn end_kernel_with_stale_grant(
         &self,
         turn: &mut ApplyContext<'_>,
@@ -75,7 +75,7 @@ impl WorkspaceState {
 }
 
 impl Note {
-    /// Returns the grant of its running built-in kernel.
+    /// Returns the grant of the note's running built-in kernel, if any.
     pub fn running_grant(&self) -> Option<&KernelGrant> {
         (self.kernel != KernelPhase::Off && KernelKind::of(self.kernel_is.as_deref()).is_confined())
             .then_some(&self.grant_is)

@@ -8,13 +8,13 @@ use crate::session::state::FilesState;
 use crate::session::state::kernels::KernelsState;
 use crate::session::state::workspace::WorkspaceState;
 
-/// How long a note must be open before a spare kernel is started, so that browsing starts none.
+/// Time in milliseconds that a note must be open before a spare kernel is started, so that browsing starts none.
 const WARM_KERNEL_DELAY_MS: i64 = 300;
-/// How long an unused spare kernel is kept, in milliseconds.
+/// Time in milliseconds that an unused spare kernel is kept.
 const WARM_KERNEL_LIFETIME_MS: i64 = 600_000;
 
 impl KernelsState {
-    /// Looks whether the note that was opened last could need a kernel soon.
+    /// Decides whether the note that was opened last may soon need a kernel.
     pub(super) fn step_kernel_pool(
         &mut self,
         turn: &mut ApplyContext<'_>,

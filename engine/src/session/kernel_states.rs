@@ -1,4 +1,4 @@
-//! Saved states of a note's kernel: moving between them, and running a cell in the state that the cells above it left.
+//! Saved states of a note's kernel: switching between them, and running a cell in the state that the cells above left.
 
 use crate::effect::Effect;
 use crate::note::{KernelPhase, Note, NotePhase};
@@ -12,36 +12,36 @@ use crate::session::state::workspace::WorkspaceState;
 use std::collections::HashSet;
 use store::{BlockId, DocId, ExecutionId, ExecutionStatus};
 
-/// How a problem begins that says that variables aren't saved.
+/// Prefix of problems that report unsaved variables.
 const NOT_SAVED: &str = "the variables after the last cell aren't saved";
 
 impl Note {
-    /// Why its variables could not be saved.
+    /// Returns why the note's variables couldn't be saved; `None` if there was no problem.
     pub fn unsaved_state_problem(&self) -> Option<&str> {
         self.problems.iter().map(String::as_str).find(|problem| problem.starts_with(NOT_SAVED))
     }
 
-    /// Where the last move between its kernel's saved states led.
+    /// Returns the result of the last move between the kernel's saved states.
     pub fn state_move(&self) -> &KernelStateReport {
         &self.state_move
     }
 
-    /// Why its last kernel ended.
+    /// Returns why the note's last kernel ended.
     pub fn kernel_trouble(&self) -> Option<&str> {
         self.kernel_trouble.as_deref()
     }
 
-    /// Whether its kernel saves states.
+    /// Returns whether the note's kernel saves states.
     pub fn saves_states(&self) -> bool {
         KernelKind::of(self.kernel_name()).saves_state() && self.may_save_states
     }
 
-    /// Whether its properties let its variables be saved.
+    /// Returns whether the note's properties allow its variables to be saved.
     pub fn may_save_states(&self) -> bool {
         self.may_save_states
     }
 
-    /// The executions in whose state a cell runs: those of the cells above it. `None`: in the current state.
+    /// Returns the executions in whose state a cell runs: those of the cells above it. `None` means the current state.
     pub(in crate::session) fn executions_above(&self, cell: BlockId) -> Option<Vec<ExecutionId>> {
         if !self.saves_states() || !self.faithful {
             return None;
@@ -50,7 +50,7 @@ impl Note {
         Some(above.filter_map(|above| self.executions.get(&above)).map(|run| run.id).collect())
     }
 
-    /// What these executions have bound is gone.
+    /// Removes the variables that these executions bound.
     fn forget_executions(&mut self, undone: &[ExecutionId]) {
         for execution in undone {
             self.kernel_executions.remove(execution);
@@ -62,7 +62,7 @@ impl Note {
         self.runs += 1;
     }
 
-    /// The kernel's process is gone, and with it what it had not saved.
+    /// Keeps only saved results: the kernel's process is gone, and with it everything that it hadn't saved.
     pub(in crate::session) fn keep_saved_results(&mut self) {
         let unsaved: Vec<ExecutionId> = self.kernel_executions.difference(&self.saved_states).copied().collect();
         self.forget_executions(&unsaved);
@@ -75,7 +75,7 @@ impl NotesState {
         match problem {
             None => {
                 note.saved_states.insert(execution);
-                // What could not be saved before belongs to this state, too.
+                // This state includes what couldn't be saved before.
                 note.problems.retain(|problem| !problem.starts_with(NOT_SAVED));
             }
             Some(why) => {
@@ -89,7 +89,7 @@ impl NotesState {
 }
 
 impl FilesState {
-    /// The user goes to another saved state.
+    /// Switches to another saved state at the user's request.
     pub(super) fn move_kernel_state(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -116,7 +116,7 @@ impl FilesState {
         Ok(())
     }
 
-    /// Another state is the current one.
+    /// Applies a finished move to another saved state.
     pub(super) fn on_state_moved(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -134,7 +134,7 @@ impl FilesState {
         if !rerun {
             return;
         }
-        // The running cell made room for itself. What ran below it shows results of variables that are gone.
+        // The running cell undid the cells below it, so their results show variables that no longer exist.
         let KernelPhase::Busy(running) = note.kernel else { return };
         let order: Vec<BlockId> = note.cells().collect();
         let Some(at) = order.iter().position(|cell| note.executions.get(cell).is_some_and(|run| run.id == running))
@@ -148,14 +148,14 @@ impl FilesState {
             .copied()
             .collect();
         if !again.is_empty() {
-            // It refuses where the note can't run any more; then nothing is to run.
+            // Fails if the note can no longer run cells; nothing needs to run in that case.
             let _ = self.queue_cells(turn, kernels, sync, workspace, id, again);
         }
     }
 }
 
 impl Note {
-    /// Sends a move to the kernel, which is started for it if there is none.
+    /// Sends a move to the kernel; the host starts a kernel if none is running.
     pub(in crate::session) fn send_state_move(
         &mut self,
         turn: &mut ApplyContext<'_>,

@@ -1,5 +1,5 @@
-//! Which kernel runs a note's cells: the embedded one, or one of the user's own Jupyter kernels; and what a running
-//! cell asks of the user.
+//! Selects the kernel that runs a note's cells: the built-in one or one of the user's Jupyter kernels. Also handles the
+//! input that running cells request from the user.
 
 use crate::note::{KernelPhase, Note, NotePhase};
 use crate::records::kernels::{
@@ -17,7 +17,7 @@ use store::{CellOutput, DocId, ExecutionId};
 const MAX_REMEMBERED_KERNELS: usize = 1_000;
 
 impl Note {
-    /// The kernel that runs its cells; `None`: the embedded one.
+    /// Returns the name of the kernel that runs the note's cells; `None` for the built-in one.
     pub fn kernel_name(&self) -> Option<&str> {
         match &self.kernel_once {
             Some(once) => once.as_deref(),
@@ -26,22 +26,22 @@ impl Note {
         }
     }
 
-    /// What its properties say of the packages that its cells need.
+    /// Returns the packages that the note's cells need, as declared in its properties.
     pub fn packages(&self) -> Option<&NotePackages> {
         self.packages.as_ref()
     }
 
-    /// Whether the running kernel ran this, and so holds what it made.
+    /// Returns whether the running kernel ran this execution, so that it holds the resulting variables.
     pub fn is_of_running_kernel(&self, execution: ExecutionId) -> bool {
         self.kernel_executions.contains(&execution)
     }
 
-    /// What the running cell asks of the user.
+    /// Returns the running cell's request for input from the user, if any.
     pub fn stdin_request(&self) -> Option<&StdinRequest> {
         self.question.as_ref()
     }
 
-    /// Counts changes of outputs that were there before.
+    /// Returns the number of changes so far to existing outputs.
     pub fn outputs_changed(&self) -> u64 {
         self.outputs_changed
     }
@@ -53,12 +53,12 @@ impl KernelsState {
         let note = files.notes.open.get(&id);
         let named = note.is_some_and(|note| KernelKind::of(note.kernel_name()) == KernelKind::Jupyter);
         if named && self.searches == 0 {
-            // It refuses only where the note is gone.
+            // Fails only if the note no longer exists.
             let _ = files.volumes.find_kernels(turn, id);
         }
     }
 
-    /// Tells open notes which kernel runs those that name none.
+    /// Passes the default kernel to open notes, for those that don't name one.
     pub(super) fn step_default_kernel(
         &self,
         turn: &mut ApplyContext<'_>,
@@ -76,8 +76,8 @@ impl KernelsState {
         }
     }
 
-    /// The user chooses the kernel of a note, and with it allows that it runs. `keep`: the note says so from now on.
-    /// `seen`: the print of the kernel whose file and command the user has seen.
+    /// Sets a note's kernel at the user's choice, which also allows it to run. `keep`: whether to write it into the
+    /// note. `seen`: fingerprint of the kernel whose file and command the user has seen.
     pub(super) fn use_kernel(
         &self,
         turn: &mut ApplyContext<'_>,
@@ -108,7 +108,7 @@ impl KernelsState {
         };
         let is_default = default == kernel.as_deref();
         if keep && (note.kernel_stated != kernel || note.names_kernel == is_default) {
-            // The built-in one is named only where another one is the default.
+            // The built-in kernel is named only if another one is the default.
             let named = kernel.as_deref().or_else(|| (!is_default).then_some(INSTANT_KERNEL));
             let named = named.map(Into::into);
             files.set_property(turn, sync, id, KERNEL_PROPERTY.to_owned(), named)?;
@@ -136,7 +136,7 @@ impl KernelsState {
 }
 
 impl NotesState {
-    /// Something that was shown becomes something else, also after the end of its cell.
+    /// Replaces an existing output, even if its cell has ended.
     pub(super) fn update_output(
         &mut self,
         turn: &mut ApplyContext<'_>,

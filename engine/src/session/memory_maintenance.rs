@@ -1,5 +1,5 @@
-//! The upkeep of memory: consolidated into long-term notes, or asked and the answer kept. By hand and on a schedule, by
-//! retrieval and counting; no model is needed.
+//! Memory maintenance: consolidates logs into long-term notes, or answers a query and keeps the answer. It's started
+//! manually or by a schedule, and works by retrieval and counting, without a model.
 
 use crate::effect::Effect;
 use crate::notice::Notice;
@@ -38,7 +38,7 @@ impl SchedulesState {
         Ok(())
     }
 
-    /// Has the memory read that is to be worked over, once the files of its volume are known.
+    /// Requests the memory to maintain, once the files of its volume are known.
     pub(super) fn step_memory_maintenance(&mut self, turn: &mut ApplyContext<'_>, volumes: &VolumesState) {
         for PendingMaintenance { volume, .. } in &self.pending_maintenance {
             let home = volumes.by_id.get(&volumes.memory_home(*volume)).filter(|home| home.known);
@@ -80,7 +80,7 @@ impl SchedulesState {
         }
     }
 
-    /// Keeps what memory says to a question as a note.
+    /// Analyzes memory for a query and stores the answer as a note.
     fn keep_analysis(
         &self,
         turn: &mut ApplyContext<'_>,
@@ -101,8 +101,9 @@ impl SchedulesState {
 }
 
 impl FilesState {
-    /// Makes long-term notes of the logs. Tasks of session logs that no run of ours has written become experiences, and
-    /// are marked there; what a project inside the volume has learned comes into the volume's own memory.
+    /// Consolidates logs into long-term notes. Tasks in session logs that weren't written by Tracebook's own runs
+    /// become experiences and are marked in the log. What a project inside the volume has learned goes into the
+    /// volume's own memory.
     pub(super) fn consolidate(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -170,7 +171,7 @@ impl FilesState {
         Ok(())
     }
 
-    /// A note of the program's own has this text from now on: it is made, or changed in the smallest steps.
+    /// Creates a note of the program with this text, or changes the existing one with minimal edits.
     pub(super) fn upsert_own_note(
         &mut self,
         turn: &mut ApplyContext<'_>,

@@ -1,5 +1,6 @@
-//! Files moved, renamed, deleted and restored, with the links that lead to them: said on disk first, then done to the
-//! files, then written into the notes that link there. A crash at any point is brought to its end at the next start.
+//! Files moved, renamed, deleted and restored, with the links that lead to them. A move is recorded on disk first, then
+//! made in the file system, then written to the notes that link to the files. After a crash at any point, the next
+//! start finishes it.
 
 use crate::effect::Effect;
 use crate::event::FileChangeError;
@@ -23,12 +24,12 @@ use store::{DocId, FileEntry, FileKind};
 use text::links::{self, LinkRewrite};
 use text::text_edit::TextEdit;
 
-/// Of more moves, or more files and links in them, the disk keeps nothing.
+/// Maximum numbers of undoable moves, and of files and links in them, that the disk keeps.
 const MAX_SAVED_MOVES_AND_ITEMS: (usize, usize) = (10, 10_000);
 
-/// Notes that are rewritten at the same time.
+/// Maximum number of notes that are rewritten at the same time.
 const MAX_CONCURRENT_RELINKS: usize = 8;
-/// Moves that can be taken back.
+/// Maximum number of moves that can be undone.
 const MAX_UNDOABLE_MOVES: usize = 100;
 
 impl FilesState {
@@ -59,7 +60,7 @@ impl FilesState {
         if files.is_empty() { Ok(()) } else { self.begin_move(turn, sync, files, None, false) }
     }
 
-    /// Deletes a file as another device did.
+    /// Deletes a file because another device did.
     pub(super) fn delete_for_remote(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -71,7 +72,7 @@ impl FilesState {
         self.begin_move(turn, sync, moves, None, false)
     }
 
-    /// Takes a file out of the trash as another device did.
+    /// Restores a file from the trash because another device did.
     pub(super) fn restore_for_remote(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -80,7 +81,7 @@ impl FilesState {
         to: &str,
     ) -> Result<(), CommandError> {
         let mut restored = self.plan_restore(file, Some(to))?;
-        // Where that name is taken it gets another one, and that is said.
+        // If the path is taken, the file gets a different one, which must be recorded for other devices.
         restored.echo = restored.to == FileLocation::Path(to.to_owned());
         self.begin_move(turn, sync, vec![restored], None, false)
     }
@@ -144,7 +145,7 @@ impl FilesState {
         self.begin_move(turn, sync, vec![restored], Some(BTreeMap::new()), false)
     }
 
-    /// Puts files into the trash and takes others out of it, to where they lay: all of it or nothing.
+    /// Moves files to the trash and restores others to their earlier paths, all or none.
     pub(super) fn swap_files(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -164,7 +165,7 @@ impl FilesState {
         self.begin_move(turn, sync, moves, Some(BTreeMap::new()), false)
     }
 
-    /// How a file comes out of the trash.
+    /// Plans the restoration of a file from the trash.
     fn plan_restore(&self, file: DocId, to: Option<&str>) -> Result<FileMove, CommandError> {
         let Some(trashed) = self.moves.trash.get(&file) else {
             return Err(CommandError("it is not in the trash; `tracebook trash` lists what is".to_owned()));
@@ -184,14 +185,14 @@ impl FilesState {
             Some((stem, ending)) if !ending.contains('/') => (stem, format!(".{ending}")),
             _ => (wanted.as_str(), String::new()),
         };
-        // A file that took its place meanwhile stays.
+        // A file that now has this path stays there.
         let numbered = (2_u32..).map(|number| format!("{stem} {number}{ending}"));
         let free = std::iter::once(wanted.clone()).chain(numbered).find(|path| !volume.files.contains_key(path));
         let to = FileLocation::Path(free.unwrap_or(wanted));
         Ok(FileMove::new(row, FileLocation::Trash, to))
     }
 
-    /// Takes back the last move or deletion, files and links, as one.
+    /// Undoes the last move or deletion, files and links together.
     pub(super) fn undo_move(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState) -> Result<(), CommandError> {
         self.moves.ensure_no_pending_move()?;
         let Some(last) = self.moves.undoable.last().cloned() else {
@@ -217,7 +218,7 @@ impl FilesState {
                 relinks.iter().map(|one| LinkRewrite { kind: one.kind, old: one.new.clone(), new: one.old.clone() });
             let mut unique: Vec<LinkRewrite> = Vec::new();
             for one in back {
-                // Where two targets became one, they do not become two again: the plan for the way back decides.
+                // Two targets that became one can't be told apart here; the plan of the reverse move decides.
                 match unique.iter().position(|other| other.kind == one.kind && other.old == one.old) {
                     Some(at) => _ = unique.remove(at),
                     None => unique.push(one),
@@ -244,7 +245,7 @@ impl FilesState {
         volume.files.get(path).cloned().ok_or_else(|| CommandError(format!("there is no file {path}")))
     }
 
-    /// Records the move on disk. `relinks`: text changes besides those that the links need; `None`: none.
+    /// Records a move on disk. `relinks`: text changes besides those that the links need; `None` to change no links.
     fn begin_move(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -299,7 +300,8 @@ impl FilesState {
         turn.append_writes(writes, None);
         for file in &files {
             self.notes.end_burst(turn, file.row.id);
-            // A note is moved once its file is written, and deleted once all its changes are.
+            // A new note must be written to its file before it's moved, and all changes must be written before a
+            // deletion.
             let now = |note: &&mut Note| file.to == FileLocation::Trash || note.file.is_new_file();
             if let Some(note) = self.notes.open.get_mut(&file.row.id).filter(now) {
                 note.file.due = note.file.due.map(|_| turn.now);
@@ -318,7 +320,7 @@ impl FilesState {
         Ok(())
     }
 
-    /// What a move waits for may have come. Called whenever something has happened.
+    /// Continues the pending move if what it waits for has arrived. Called after every input.
     pub(super) fn step_move(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, workspace: &WorkspaceState) {
         let Some(moving) = &self.moves.pending else { return };
         if !moving.files.is_empty() {
@@ -369,8 +371,8 @@ impl FilesState {
         self.step_relinks(turn, sync);
     }
 
-    /// Says on disk that the files go now, as they are: from here on they are left alone, and a crash may find them in
-    /// either place.
+    /// Records on disk that the files are about to move in their current state. From here on they aren't changed, and
+    /// after a crash they may be in either place.
     fn start_file_moves(&mut self, turn: &mut ApplyContext<'_>) {
         let Some(mut moving) = self.moves.pending.take() else { return };
         moving.files.iter_mut().for_each(|file| file.made = Some(self.exists_on_disk(file)));
@@ -379,7 +381,7 @@ impl FilesState {
         self.moves.pending = Some(moving);
     }
 
-    /// Whether there is a file at all: of a note whose text has not come yet there is only the name.
+    /// Returns whether the file exists at all; a note whose text hasn't arrived yet is only a name.
     fn exists_on_disk(&self, file: &FileMove) -> bool {
         let FileLocation::Path(path) = &file.from else { return true };
         match self.notes.open.get(&file.row.id) {
@@ -391,7 +393,7 @@ impl FilesState {
         }
     }
 
-    /// The files are where they belong, or all are where they were.
+    /// Completes a move: either all files are at their new locations, or all are at their old ones.
     pub(super) fn on_files_moved(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -408,7 +410,7 @@ impl FilesState {
                 let done = (!moving.is_undo)
                     .then(|| CompletedMove { files: files.clone(), relinks: std::mem::take(&mut moving.all_relinks) });
                 writes.push(self.moves.remember_move(done));
-                // What others did to a file is not said to them, and other documents are synced all the same.
+                // Changes made by other devices aren't sent back to them; the other documents are still synced.
                 for FileMove { row, to, .. } in files.iter().filter(|file| file.echo) {
                     let entry = match to {
                         FileLocation::Path(path) => Some(FileEntry { path: path.clone(), kind: row.kind }),
@@ -416,7 +418,7 @@ impl FilesState {
                     };
                     sync.sync_files_changed(&self.volumes, row.volume, &[(row.id, entry)]);
                 }
-                // One commit: the rows of the files, and the volume's document for other devices.
+                // In one commit: the rows of the files, and the volume's document for other devices.
                 writes.extend(
                     volume.map(|volume| self.volumes.volume_doc_writes(turn, sync, volume)).unwrap_or_default(),
                 );
@@ -433,7 +435,7 @@ impl FilesState {
                 turn.append_writes(writes, None);
                 self.volumes.cancel_move(&files, &moving.relinks);
                 if moving.is_remote || files.iter().any(|file| file.echo) {
-                    // What others did is tried again: a scan may find out what stood in its way.
+                    // Changes made by other devices are retried; a scan may find what prevented them.
                     turn.requests.push_back(SessionRequest::RetryRemoteChanges { volume, why });
                 } else {
                     turn.journal.problems.push(why);
@@ -472,7 +474,7 @@ impl FilesState {
         });
     }
 
-    /// Enters a move that was done.
+    /// Applies the move of a file to the session's state and adds its writes.
     fn file_moved(&mut self, turn: &mut ApplyContext<'_>, file: &FileMove, writes: &mut Vec<RowWrite>) {
         let FileMove { row, from, to, echo, made } = file;
         let made = *made == Some(true);
@@ -559,7 +561,7 @@ impl FilesState {
         }
     }
 
-    /// Writes what is to be written into notes that link to moved files, some notes at a time.
+    /// Rewrites the links in notes that link to moved files, a few notes at a time.
     fn step_relinks(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState) {
         if self.volumes.by_id.values().any(|volume| !volume.is_linked()) {
             return;
@@ -592,7 +594,7 @@ impl FilesState {
         }
     }
 
-    /// Writes what is to be written into one note. What cannot be written is said.
+    /// Rewrites the links in one note. A note that can't be written is reported as a problem.
     fn relink_note(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId) {
         let Some(moving) = &mut self.moves.pending else { return };
         let Some(relinks) = moving.relinks.remove(&id) else { return };
@@ -652,7 +654,7 @@ impl MovesState {
 }
 
 impl VolumesState {
-    /// Returns the path of a location on this device.
+    /// Returns the path of a location on this device; `None` if its volume has no folder here.
     pub(super) fn resolve_location(
         &self,
         workspace: &WorkspaceState,
@@ -668,7 +670,7 @@ impl VolumesState {
         }
     }
 
-    /// The folder that goes if a move leaves nothing in it: never the volume's own.
+    /// Returns the folder to remove if the move leaves it empty; never the volume's own folder.
     fn emptied_folder(&self, workspace: &WorkspaceState, file: &FileMove) -> Option<PathBuf> {
         let folder = self.resolve_location(workspace, &file.row, &file.from)?.parent()?.to_owned();
         let inside = match (&file.from, &file.to) {

@@ -1,4 +1,4 @@
-//! The way between a note and its file: what another program wrote becomes splices, what was typed here is written.
+//! Syncs a note with its file: what another program wrote becomes edits, and edits made here are written to the file.
 
 use crate::effect::Effect;
 use crate::event::{FileMark, FileReadError, FileText, file_marks_key};
@@ -12,13 +12,14 @@ use std::sync::Arc;
 use store::disk::{FileRow, RowWrite};
 use store::{BlobHash, DocId, FileKind};
 
-/// A file that cannot be written is tried again after this many milliseconds.
+/// Delay in milliseconds before retrying to write a file that couldn't be written.
 const FILE_WRITE_RETRY_MS: i64 = 3_000;
-/// A file that vanished is made again after this many milliseconds.
+/// Delay in milliseconds before a file that vanished is created again.
 const VANISHED_FILE_DELAY_MS: i64 = 1_000;
 
 impl FilesState {
-    /// Has the note's file read. One read at a time: what is on its way when something happens is old, and read again.
+    /// Requests the note's file from the host. Only one read at a time: if something happens during a read, its result
+    /// is outdated and the file is read again.
     pub(super) fn read_file(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let moving = self.moves.is_moving(id);
         let Some(file) = self.volumes.note_file_path(id) else { return };
@@ -78,7 +79,8 @@ impl FilesState {
         self.release_note(turn, sync, id);
     }
 
-    /// The file is as the note knows it, perhaps with another time: remembered, so that the next scan need not read it.
+    /// Stores the stamp of a file whose bytes the note knows but whose time may have changed, so that the next scan
+    /// needn't read it.
     pub(super) fn remember_file_stamp(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -100,11 +102,11 @@ impl FilesState {
         }
     }
 
-    /// Takes the file's text over into the note; afterwards that text is what both have in common.
+    /// Merges the file's text into the note. Afterwards that text is the last common text.
     pub(super) fn merge_file(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId, file: FileText) {
         // Text typed so far becomes a separate change, so that the history can tell it from the other program's.
         self.notes.end_burst(turn, id);
-        // Set first: what says that this version of the file is ours must not be forgotten with the next change.
+        // Set first, so that the mark of this file version isn't dropped with the next change.
         if let Some(note) = self.notes.open.get_mut(&id) {
             note.file.stamp = Some(file.stamp);
         }
@@ -165,8 +167,8 @@ impl FilesState {
         Some(row.clone())
     }
 
-    /// Writes the note's file if the note is ahead, all of its text is in a durable change, and no other write is in
-    /// progress.
+    /// Writes the note's file if the note is ahead of it and all of its text is in a durable change. Does nothing while
+    /// another write is in progress.
     pub(super) fn write_file(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId) {
         if self.moves.is_moving(id) {
             return;
@@ -192,7 +194,7 @@ impl FilesState {
         }
         let hash = BlobHash::of(text.as_bytes());
         if !note.file.marks.iter().any(|mark| mark.hash == hash) {
-            // The expected content is recorded on disk first; then this is called again.
+            // Record the expected content on disk first; this function is then called again.
             if let Some(write) = self.notes.mark_current_text(id) {
                 turn.append_writes(vec![write], Some(id));
             }
@@ -205,7 +207,7 @@ impl FilesState {
         turn.effects.push(Effect::WriteFile { note: id, file, expected, text });
     }
 
-    /// The file holds a text that is all part of the note: says so on disk, and whether the note is ahead of it.
+    /// Records on disk that the file holds text that is part of the note, and whether the note is ahead of it.
     fn confirm_file_text(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId, stamp: FileStamp) {
         let Some(note) = self.notes.open.get_mut(&id) else { return };
         let still = note.pending.is_empty() && note.file.due.is_none();
@@ -229,7 +231,7 @@ impl FilesState {
 
     /// Requests the index of the note's file.
     fn request_indexing(&self, turn: &mut ApplyContext<'_>, id: DocId) {
-        // Nothing in a collection or a script is a link or a task, however it looks.
+        // Collections and scripts contain no links or tasks, even if text looks like one.
         if self.volumes.locate_file(id).is_some_and(|(_, path)| FileKind::from_path(path) != FileKind::Note) {
             return;
         }
@@ -238,7 +240,7 @@ impl FilesState {
         }
     }
 
-    /// A write has finished: handle what arrived meanwhile.
+    /// Handles what arrived while a write was in progress.
     fn finish_file_write(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(note) = self.notes.open.get_mut(&id) else { return };
         if note.file.reread && !note.file.reading {
@@ -274,7 +276,7 @@ impl FilesState {
         theirs: FileText,
     ) {
         let Some(note) = self.notes.open.get_mut(&id) else { return };
-        // Their text grew from what both had before: merge on that base, then write the result.
+        // Their text is based on the last common text: merge on that base, then write the result.
         note.file.writing = None;
         note.file.gone = false;
         note.file.due = Some(turn.now);
@@ -283,8 +285,8 @@ impl FilesState {
         self.finish_file_write(turn, id);
     }
 
-    /// The file vanished under our hands: what was typed must not vanish with it, so it is made again, after a moment
-    /// in which it may turn out to have been renamed.
+    /// Schedules the file to be created again after it vanished before a write, so that what was typed isn't lost. The
+    /// delay is there because the file may turn out to have been renamed.
     pub(super) fn file_gone(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(note) = self.notes.open.get_mut(&id) else { return };
         note.file.writing = None;
@@ -307,8 +309,9 @@ impl FilesState {
 }
 
 impl NotesState {
-    /// Remembers that this version of the file is part of the note. The write goes to disk together with what makes it
-    /// so. Older versions are forgotten but for the one that is in the file, or may be there any moment.
+    /// Records that this version of the file is part of the note. The returned write is committed together with the
+    /// change that makes it so. Older marks are dropped, except those of versions that are in the file or may be at any
+    /// moment.
     pub(super) fn add_file_mark(&mut self, id: DocId, mark: FileMark) -> Option<RowWrite> {
         let side = &mut self.open.get_mut(&id)?.file;
         let there = side.stamp.map(|stamp| stamp.hash);
@@ -322,7 +325,7 @@ impl NotesState {
         Some(marks_write(id, &side.marks))
     }
 
-    /// Marks the note's current text, all of which is in the document.
+    /// Marks the note's current text as known; all of it is in the document.
     pub(super) fn mark_current_text(&mut self, id: DocId) -> Option<RowWrite> {
         let note = self.open.get(&id)?;
         let mark = FileMark { hash: BlobHash::of(note.text().as_bytes()), heads: doc_heads(&note.doc), text: None };

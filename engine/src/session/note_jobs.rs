@@ -17,7 +17,7 @@ use text::text_edit::{self, TextEdit};
 use text::undo::UndoChange;
 
 impl NoteJobKind {
-    /// Finds the place of the change in a text: position, old and new text.
+    /// Finds the place of the change in a text: position, old text and new text.
     fn locate_change(&self, text: &str, at: usize) -> Option<UndoChange> {
         match self {
             NoteJobKind::ReplaceText { old, new } => {
@@ -54,7 +54,7 @@ impl NoteJobKind {
                 Some(UndoChange { at: from.start, removed: text[from].to_owned(), inserted: new[to].to_owned() })
             }
             NoteJobKind::AddExperience(one) => {
-                // What is refused changes nothing.
+                // A rejected experience leaves the text unchanged.
                 let new = experience::with_experience(text, (**one).clone()).unwrap_or_else(|| text.to_owned());
                 Some(full_text_change(text, &new))
             }
@@ -80,7 +80,7 @@ impl NoteJobKind {
         }
     }
 
-    /// Why it cannot be done.
+    /// Returns a message that says why the job can't be done.
     fn failure_message(&self) -> String {
         let (NoteJobKind::ReplaceText { old: words, .. }
         | NoteJobKind::ApplyHunk { old: words, .. }
@@ -94,7 +94,7 @@ impl NoteJobKind {
 }
 
 impl FilesState {
-    /// Replaces a piece of a note, the one of this text that is nearest to `at`.
+    /// Replaces text in a note: the occurrence of `old` closest to `at`.
     pub(super) fn replace_note_text(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -121,7 +121,7 @@ impl FilesState {
         self.queue_note_job(turn, sync, note, hunk.at, NoteJobKind::ApplyHunk { before: hunk.before.clone(), old, new })
     }
 
-    /// Clicks the box of a task.
+    /// Toggles the checkbox of a task.
     pub(super) fn toggle_task(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -149,7 +149,7 @@ impl FilesState {
         self.queue_note_job(turn, sync, note, 0, NoteJobKind::SetProperty { key, value })
     }
 
-    /// Brings an experience into its note, through the gate.
+    /// Adds an experience to its note, subject to the checks for new experiences.
     pub(super) fn add_experience(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -160,7 +160,7 @@ impl FilesState {
         self.queue_note_job(turn, sync, note, 0, NoteJobKind::AddExperience(Box::new(one)))
     }
 
-    /// Brings a task into its log.
+    /// Adds a task to its log.
     pub(super) fn log_task(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -171,7 +171,7 @@ impl FilesState {
         self.queue_note_job(turn, sync, note, 0, NoteJobKind::LogTask(task))
     }
 
-    /// A note becomes another text, in the smallest steps.
+    /// Replaces the text of a note with minimal edits.
     pub(super) fn rewrite_note(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -182,7 +182,7 @@ impl FilesState {
         self.queue_note_job(turn, sync, note, 0, NoteJobKind::ReplaceNote(text))
     }
 
-    /// Takes experiences out of their note.
+    /// Removes experiences from their note.
     pub(super) fn remove_experiences(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -193,7 +193,7 @@ impl FilesState {
         self.queue_note_job(turn, sync, note, 0, NoteJobKind::RemoveExperiences(names))
     }
 
-    /// Counts one replay more of a trace as good, or one less.
+    /// Adjusts the count of a trace's verified replays, up by one if `good`, down by one otherwise.
     pub(super) fn count_replay_proof(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -240,7 +240,7 @@ impl FilesState {
         Ok(())
     }
 
-    /// Does what can be done by now.
+    /// Performs the jobs whose notes are ready.
     pub(super) fn step_note_jobs(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState) {
         if self.notes.jobs.is_empty() {
             return;
@@ -272,7 +272,7 @@ impl NotesState {
         let mut splices: Vec<TextEdit> = text_edit::compute_edits(&change.removed, &change.inserted);
         splices.iter_mut().for_each(|splice| splice.at += change.at);
         self.splice_note(turn, sync, *id, &splices, true, Vec::new());
-        // An edit of nothing gives the note its document, and there is nothing to undo.
+        // An empty edit only creates the note's document; there is nothing to undo.
         let changes = change.removed != change.inserted;
         if let Some(note) = self.open.get_mut(id).filter(|_| changes) {
             note.undo.push_step(change);
@@ -280,7 +280,7 @@ impl NotesState {
     }
 }
 
-/// The change that makes one text another.
+/// Returns the change that turns one text into another.
 fn full_text_change(text: &str, new: &str) -> UndoChange {
     let (from, to) = text_edit::trim_common(text, new);
     UndoChange { at: from.start, removed: text[from].to_owned(), inserted: new[to].to_owned() }

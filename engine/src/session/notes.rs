@@ -1,4 +1,4 @@
-//! Notes: reading, typing, bursts that become changes, undo, changes from other replicas.
+//! Notes: reading, typing, edit bursts that become changes, undo, and changes from other replicas.
 
 use crate::effect::Effect;
 use crate::event::{DocumentLoadError, FileMark, FileReadError, FileText, NoteContent, NoteDocs};
@@ -19,13 +19,13 @@ use text::time::UnixMillis;
 use text::undo::UndoChange;
 use text::{markdown, text_edit::trim_common};
 
-/// A burst ends after a pause of this many milliseconds …
+/// Pause in milliseconds after which an edit burst ends.
 const BURST_PAUSE_MS: i64 = 500;
-/// … or once it has gone on for this long …
+/// Maximum duration of an edit burst in milliseconds.
 const MAX_BURST_MS: i64 = 2_000;
-/// … or once it has this many operations.
+/// Maximum number of operations in an edit burst.
 const MAX_BURST_OPERATIONS: usize = 4_000;
-/// A note may grow to this many bytes.
+/// Maximum size of a note in bytes.
 const MAX_NOTE_BYTES: usize = 64 << 20;
 
 impl FilesState {
@@ -95,7 +95,7 @@ impl FilesState {
             return;
         }
         let (volume, gone) = (note.volume, note.file.gone);
-        // Where others type on, the next key finds it here, and its file is not written for each of them.
+        // While others are typing, keep the note open for the next keystroke, and don't write its file for each one.
         let next = note.file.written.filter(|_| note.others && !gone).map(|written| written.plus_ms(BURST_PAUSE_MS));
         if let Some(next) = next.filter(|next| turn.now < *next) {
             turn.wake_at(next);
@@ -116,7 +116,7 @@ impl FilesState {
         }
     }
 
-    /// Begins to read a note, unless that is done.
+    /// Starts reading a note, unless it's open already.
     pub(super) fn read_note(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         if self.notes.open.get(&id).is_some_and(|note| !matches!(note.phase, NotePhase::Failed(_))) {
             return;
@@ -149,7 +149,7 @@ impl FilesState {
         note.file.due = Some(turn.now);
         note.file.base = Some(Arc::from(""));
         self.notes.open.insert(id, note);
-        // In one commit: a name without a text would be waited for on all devices.
+        // In one commit, because all devices would wait for the text of a name that has none.
         let mut with = self.volumes.volume_doc_writes(turn, sync, volume);
         with.push(RowWrite::File(row));
         self.notes.create_note_document_with(turn, id, with);
@@ -191,7 +191,7 @@ impl FilesState {
         };
         let lost = row.as_ref().is_some_and(|row| !row.heads.is_empty() && row.size > 0);
         if lost && content.blocks.is_empty() && !note.file.ahead_stored {
-            // Shown as empty it would be saved as empty.
+            // A note shown as empty would be saved as empty.
             note.phase = NotePhase::Failed("its stored text is missing; run `tracebook fsck`".to_owned());
             return;
         }
@@ -219,7 +219,7 @@ impl FilesState {
         let hash = row.as_ref().map(|row| row.hash);
         note.file.known = hash;
         note.file.marks = content.marks;
-        // It came out of the trash with what was typed while it was on its way there.
+        // The file is from the trash and lacks text that was typed while it was being deleted.
         let is_older = |file: &FileText| Some(file.stamp.hash) == hash && file.text != note.text();
         if !note.file.ahead_stored && file.as_ref().is_some_and(is_older) {
             note.file.ahead_stored = true;
@@ -237,7 +237,7 @@ impl FilesState {
                 note.file.stamp = Some(file.stamp);
                 note.file.base = Some(Arc::from(file.text));
             }
-            // Not ahead: what we have is what both had.
+            // Not ahead: the note's text is the last common text.
             Some(file) if !note.file.ahead_stored => {
                 note.file.base = Some(Arc::from(note.text()));
                 note.file.stamp = row.map(|row| crate::records::files::FileStamp { hash: row.hash, ..file.stamp });
@@ -245,9 +245,9 @@ impl FilesState {
                 self.merge_file(turn, sync, id, file);
                 return;
             }
-            // Ahead, and the file changed too: the document knows what both had.
+            // Ahead, and the file changed too: the document knows the last common text.
             Some(file) => note.file.unmerged = Some(file),
-            // Never written, or removed: it is made again when the text is ahead.
+            // Never written, or removed: it's created again because the note is ahead.
             None if note.file.ahead_stored => {}
             None => {
                 note.file.base = Some(Arc::from(note.text()));
@@ -283,14 +283,14 @@ impl FilesState {
             }
         };
         note.problems.extend(docs.problems);
-        // A document just created from the file: its current heads match that text.
+        // The document was just created from the file, so its current heads match that text.
         let fresh = note.file.heads.is_empty() && docs.chunks.len() == 1;
         let imported: Vec<[u8; 32]> = docs.doc.heads().into_iter().map(|hash| hash.0).collect();
         let from_file = note.file.known.is_some_and(|hash| hash != BlobHash::of(b""));
         if fresh && from_file {
             note.file.heads = imported;
         }
-        // A note that another device brought back is begun without a text; its document knows the last one.
+        // A note restored by another device starts without text; its document knows the last text.
         if note.blocks.is_empty() && note.pending.is_empty() && sync.is_shared(note.volume) {
             note.set_blocks(docs.doc.blocks());
         }
@@ -298,7 +298,7 @@ impl FilesState {
         match docs.outputs {
             Ok(outputs) => {
                 for execution in outputs.latest_executions() {
-                    // What ran meanwhile is newer than what was kept.
+                    // Executions since then are newer than the stored ones.
                     note.executions.entry(execution.cell).or_insert(execution);
                 }
                 note.outputs = Some(outputs);
@@ -310,7 +310,7 @@ impl FilesState {
         let mut chunks: Vec<RowWrite> =
             docs.chunks.into_iter().map(|bytes| RowWrite::Chunk { doc: id, bytes }).collect();
         if fresh && from_file {
-            // In one commit, so that after a crash it is known what file and note had in common.
+            // In one commit, so that the last common text of file and note is known after a crash.
             chunks.extend(self.row_with_heads(sync, id).map(RowWrite::File));
         }
         if !chunks.is_empty() {
@@ -369,7 +369,7 @@ impl FilesState {
         self.release_note(turn, sync, id);
     }
 
-    /// Changes from another replica.
+    /// Merges changes from another replica into a note.
     pub(super) fn apply_remote_changes(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -397,10 +397,10 @@ impl FilesState {
                 return;
             }
         };
-        // What a change names it need not change: another may have deleted the same before.
+        // A change may name blocks that it leaves unchanged, for example if another one deleted the same text before.
         touched.blocks.retain(|block| !note.blocks.contains(block));
         note.others |= note.file.stamp.is_some();
-        // A note that has come without a text gets its file all the same.
+        // A note that arrived without text still gets its file.
         let unmade = note.file.stamp.is_none() && !note.file.gone && !note.file.ahead_stored;
         if touched.blocks.is_empty() && !unmade {
             turn.append_writes(vec![RowWrite::Chunk { doc: id, bytes: parcel.bytes }], None);
@@ -444,7 +444,8 @@ impl FilesState {
         if !std::mem::replace(&mut note.file.ahead_stored, true) {
             writes.push(RowWrite::NoteAhead { note: id, ahead: true });
         }
-        // At once, unless that was done just now: where others type on, the file has its time as when we do.
+        // Due at once, unless the file was just written: while others are typing, it's written at the same pace as for
+        // local typing.
         let due = note.file.written.map_or(turn.now, |written| {
             written.plus_ms(BURST_PAUSE_MS).clamp(turn.now, turn.now.plus_ms(BURST_PAUSE_MS))
         });
@@ -460,7 +461,7 @@ impl FilesState {
 }
 
 impl NotesState {
-    /// Makes a note that was only read into one with rows on disk and a document.
+    /// Gives a note that was only read rows on disk and a document.
     pub(super) fn create_note_document(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         self.create_note_document_with(turn, id, Vec::new());
     }
@@ -475,7 +476,7 @@ impl NotesState {
             writes.push(RowWrite::NoteAhead { note: id, ahead: true });
             note.file.due.get_or_insert(turn.now);
             turn.append_writes(writes, None);
-            // The document is made from the rows, so they must be on disk (the worker runs after these batches).
+            // The document is made from the rows, so they must be on disk. The worker runs after these batches.
             self.load_doc(turn, id);
             turn.wake_at(turn.now.plus_ms(BURST_PAUSE_MS));
         }
@@ -555,7 +556,7 @@ impl NotesState {
         Ok(())
     }
 
-    /// Takes back the last step, with the steps that were made at once with it; or makes them again.
+    /// Undoes the last step and the steps grouped with it; with `redo`, redoes them.
     pub(super) fn undo(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -596,8 +597,8 @@ impl NotesState {
         Ok(())
     }
 
-    /// Applies splices (in ascending order, at offsets of the current text) and sends them to the journal.
-    /// `foreign`: from outside, so that structure is looked at as a whole. `with`: what must be on disk with it.
+    /// Applies splices (in ascending order, at offsets of the current text) and sends them to the journal. `foreign`:
+    /// the edit is from outside, so the whole structure is checked. `with`: writes to commit together with it.
     pub(super) fn splice_note(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -649,7 +650,7 @@ impl NotesState {
         if !std::mem::replace(&mut note.file.ahead_stored, true) {
             writes.push(RowWrite::NoteAhead { note: id, ahead: true });
         }
-        // If others may be looking, each key becomes a change; the file is written later.
+        // If others may have the note open, each keystroke becomes a change; the file is written later.
         let live = sync.is_hub_online(note.volume);
         note.file.due.get_or_insert(if live { turn.now.plus_ms(BURST_PAUSE_MS) } else { turn.now });
         let full = note.pending.len() >= MAX_BURST_OPERATIONS;
@@ -664,7 +665,7 @@ impl NotesState {
         }
     }
 
-    /// Makes one change of everything typed since the last one and sends it to the disk; the file follows.
+    /// Commits everything typed since the last change as one change and sends it to the disk; the file follows.
     pub(super) fn end_burst(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(note) = self.open.get_mut(&id) else { return };
         let DocPhase::Loaded(doc) = &mut note.doc else { return };
@@ -687,12 +688,12 @@ impl NotesState {
                 writes.extend(self.mark_current_text(id));
                 turn.append_writes(writes, Some(id));
             }
-            // The journal keeps what was typed; fsck checks the document.
+            // The journal keeps the typed text; fsck checks the document.
             Err(error) => note.problems.push(error.to_string()),
         }
     }
 
-    /// Merges what another program wrote into the file with what we have.
+    /// Merges what another program wrote to the file into the note's text.
     pub(super) fn merge_text(&mut self, turn: &mut ApplyContext<'_>, sync: &SyncState, id: DocId, theirs: &str) {
         let Some(note) = self.open.get(&id) else { return };
         if note.read_only().is_some() {
@@ -726,7 +727,7 @@ impl NotesState {
                 note.undo.rebase_steps(splice.at, 0, splice.insert.len());
             }
         } else {
-            // What another program removes can be had back: it is a step of its own.
+            // Text removed by another program can be restored: its removal is an undo step of its own.
             let at = first.at;
             let removed = note.slice(at, last.at + last.delete - at).unwrap_or_default();
             let moved: Vec<TextEdit> =

@@ -1,5 +1,5 @@
-//! Memory that isn't kept in a project's folder: a volume inside the workspace's folder, which isn't listed with the
-//! others, so that what runs learn stays a note with a history without being among the user's notes.
+//! Memory outside of a project's folder: a volume in the workspace's folder that isn't listed with the others. What
+//! runs learn is still kept as notes with a history, but not among the user's notes.
 
 use crate::effect::Effect;
 use crate::session::apply_context::{ApplyContext, CommandError};
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use store::DocId;
 
 impl VolumesState {
-    /// Returns the volume that holds what is remembered for this one: itself, or that of its private memory.
+    /// Returns the volume that holds the memory of this one: itself, or its private memory volume.
     pub(in crate::session) fn memory_home(&self, volume: DocId) -> DocId {
         let has_memory = |id: DocId| self.by_id.get(&id).is_some_and(|known| has_memory_files(&known.files));
         if self.by_id.get(&volume).is_some_and(|known| known.memory_of.is_some()) {
@@ -24,14 +24,14 @@ impl VolumesState {
         if in_folder { volume } else { private }
     }
 
-    /// Returns the folder that holds what is remembered for a volume, whether or not it exists.
+    /// Returns the folder that holds the memory of a volume, whether or not it exists.
     pub(in crate::session) fn memory_root(&self, volume: DocId) -> Option<PathBuf> {
         let own = self.by_id.get(&volume)?.root.as_ref()?;
         let home = self.by_id.get(&self.memory_home(volume)).and_then(|home| home.root.clone());
         Some(home.unwrap_or_else(|| private_memory_root(&self.workspace_folder, own)))
     }
 
-    /// Opens the volume of a volume's private memory, if that is where its memory is kept.
+    /// Opens the private memory volume of a volume, if its memory is kept there.
     pub(super) fn open_private_memory(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -50,12 +50,12 @@ impl VolumesState {
         writes.push(self.mounts_write());
         turn.append_writes(writes, None);
         turn.effects.push(Effect::WriteMarker { volumes: self.volume_markers() });
-        // As after a start: its folder may hold what was remembered before the volume was closed.
+        // As after a start: the folder may hold memory from before the volume was closed.
         turn.effects.push(Effect::LoadVolume { volume: id });
         Ok(())
     }
 
-    /// Marks the volumes of private memory among those that the workspace lists.
+    /// Marks the private memory volumes among the workspace's volumes.
     pub(super) fn mark_private_memory(&mut self) {
         for owner in self.by_id.keys().copied().collect::<Vec<_>>() {
             if let Some(memory) = self.by_id.get_mut(&owner.memory_id()) {

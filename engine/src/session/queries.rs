@@ -1,4 +1,4 @@
-//! Queries of the session for host and views: its aggregates answer.
+//! Read-only queries of the session for the host and views, answered by its aggregates.
 
 use crate::note::Note;
 use crate::records::kernels::{KernelGrant, KernelSpec};
@@ -23,52 +23,52 @@ use store::{BlockId, DocId, RegisteredTool, RunDevice};
 use text::time::UnixMillis;
 
 impl Session {
-    /// Agents: sessions, runs, approvals.
+    /// Returns the state of agents: sessions, runs, approvals.
     pub fn agents(&self) -> &RunsState {
         &self.state.runs
     }
 
-    /// What the session knows of sync.
+    /// Returns the state of sync.
     pub fn sync(&self) -> &SyncState {
         &self.state.sync
     }
 
-    /// Why the note's kernel cannot run a cell: it is of another language.
+    /// Returns why the note's kernel can't run a cell of another language; `None` if it can.
     pub fn other_language_reason(&self, note: &Note, cell: BlockId) -> Option<String> {
         self.state.kernels.other_language_reason(note, cell)
     }
 
-    /// How many notes link to files by names that other programs took from them.
+    /// Returns the number of notes with links to files that other programs renamed.
     pub fn count_outdated_link_notes(&self) -> usize {
         self.state.files.moves.count_outdated_link_notes()
     }
 
-    /// Returns what the cells of a note may reach beyond its folder.
+    /// Returns what the cells of a note may access beyond its folder.
     pub fn kernel_grant(&self, note: DocId) -> KernelGrant {
         self.state.workspace.kernel_grant(note)
     }
 
-    /// The Jupyter kernels that were found when that was asked last.
+    /// Returns the Jupyter kernels found by the last search.
     pub fn kernels(&self) -> &[KernelSpec] {
         self.state.kernels.kernels()
     }
 
-    /// Returns how often kernels were searched.
+    /// Returns the number of kernel searches so far.
     pub fn kernel_searches(&self) -> u64 {
         self.state.kernels.kernel_searches()
     }
 
-    /// Whether the user has allowed that this note's cells run in the kernel that it names.
+    /// Returns whether the user has allowed the kernel that this note names to run its cells.
     pub fn allows_kernel(&self, note: &Note) -> bool {
         self.state.workspace.allows_kernel(note)
     }
 
-    /// Whether memory is being read to be worked over.
+    /// Returns whether memory is being read for maintenance.
     pub fn is_maintaining_memory(&self) -> bool {
         self.state.schedules.is_maintaining_memory()
     }
 
-    /// Returns the pending move: files first, then links.
+    /// Returns the pending move, which moves files first and then updates links.
     pub fn pending_move(&self) -> Option<&PendingMove> {
         self.state.files.moves.pending_move()
     }
@@ -78,32 +78,32 @@ impl Session {
         self.state.files.moves.trash()
     }
 
-    /// Whether a move can be taken back.
+    /// Returns whether a move can be undone.
     pub fn can_undo_move(&self) -> bool {
         self.state.files.moves.can_undo_move()
     }
 
-    /// How many edits wait for their notes to be read.
+    /// Returns the number of edits that wait for their notes to be read.
     pub fn pending_note_jobs(&self) -> usize {
         self.state.files.notes.pending_note_jobs()
     }
 
-    /// The tools that agents may ask for.
+    /// Returns the tools that agents may request.
     pub fn agent_tools(&self) -> Vec<ToolSpec> {
         self.state.runs.agent_tools()
     }
 
-    /// Whether the configuration switches an agent of this name off.
+    /// Returns whether the configuration disables the agent with this name.
     pub fn is_switched_off(&self, agent: &str) -> bool {
         self.state.runs.is_switched_off(agent)
     }
 
-    /// The names of all who can be asked, in this project.
+    /// Returns the names of all available agents, including the project's.
     pub fn agent_names(&self, crew: &AgentRegistry) -> Vec<String> {
         self.state.runs.agent_names(crew)
     }
 
-    /// Why no agent of this name can be asked: it's switched off, or there's none. `None`: it can be.
+    /// Returns why the agent with this name isn't available (it's disabled or doesn't exist); `None` if it is.
     pub fn agent_unavailable_reason(&self, crew: &AgentRegistry, name: &str) -> Option<String> {
         self.state.runs.agent_unavailable_reason(crew, name)
     }
@@ -113,75 +113,76 @@ impl Session {
         self.state.runs.unknown_tools(rules)
     }
 
-    /// What was spent in this month: in all, and by project.
+    /// Returns this month's spending, in total and by project.
     pub fn budget_statuses(&self, now: UnixMillis) -> Vec<BudgetStatus> {
         self.state.runs.budget_statuses(&self.state.files.volumes, &self.state.workspace, now)
     }
 
-    /// A word before something is asked in a volume, where little is left of the month's money or of the project's.
+    /// Returns a warning if little is left of the month's budget or of the budget of the volume's project.
     pub fn low_budget_warning(&self, now: UnixMillis, volume: Option<DocId>) -> Option<String> {
         self.state.runs.low_budget_warning(&self.state.files.volumes, &self.state.workspace, now, volume)
     }
 
-    /// What was spent of each purse of a kind, the latest first.
+    /// Returns the spending per entry of a scope, latest first.
     pub fn spending_by_scope(&self, by: BudgetScope) -> Vec<ScopeSpending> {
         self.state.runs.spending_by_scope(&self.state.files.volumes, &self.state.workspace, by)
     }
 
-    /// Returns cost outside runs on this device: a line for each day and purpose, oldest first.
+    /// Returns costs outside of runs on this device: one entry per day and purpose, oldest first.
     pub fn embedding_costs(&self) -> impl DoubleEndedIterator<Item = &EmbeddingCost> {
         self.state.runs.embedding_costs()
     }
 
-    /// Why search may not spend this much more, in US dollars: a sentence. `limits`: as the configuration has them now.
+    /// Returns why search may not spend `more` US dollars, as a sentence; `None` if it may. `limits`: the current
+    /// configuration.
     pub fn over_search_budget_reason(&self, limits: &BudgetConfig, now: UnixMillis, more: f64) -> Option<String> {
         self.state.runs.over_search_budget_reason(&self.state.workspace, limits, now, more)
     }
 
-    /// Returns the note with the plan that a run carries out.
+    /// Returns the note that holds the plan of a run.
     pub fn plan_note(&self, run: &AgentRun) -> Option<DocId> {
         self.state.files.volumes.plan_note(run)
     }
 
-    /// Whether the device is this one.
+    /// Returns whether the device is this one.
     pub fn is_own_device(&self, device: Option<&RunDevice>) -> bool {
         self.state.workspace.is_own_device(device)
     }
 
-    /// Whether all sessions, runs and tools that came are in their place, and all that are here are listed.
+    /// Returns whether all received sessions, runs and tools are in place, and all local ones are listed.
     pub fn is_agent_sync_settled(&self) -> bool {
         self.state.runs.is_agent_sync_settled(&self.state.sync)
     }
 
-    /// The user's tools; `None`: they are not read yet.
+    /// Returns the user's tools; `None` until they're loaded.
     pub fn user_tools(&self) -> Option<&[RegisteredTool]> {
         self.state.runs.user_tools()
     }
 
-    /// By what the tools of an agent are known, by name: what a trace's steps name.
+    /// Returns the schema hashes of an agent's tools by tool name, as used in the steps of a trace.
     pub fn tool_schemas(&self, agent: &str) -> BTreeMap<String, String> {
         self.state.runs.tool_schemas(agent)
     }
 
-    /// The trace that a run becomes.
+    /// Returns the trace of a run.
     ///
     /// # Errors
-    /// Why it cannot be done again by rule.
+    /// Returns why the run can't be replayed by rules.
     pub fn trace_of_run(&self, id: DocId) -> Result<RunTrace, RunTraceError> {
         self.state.runs.trace_of_run(&self.state.files.volumes, id)
     }
 
-    /// The schedules of this device.
+    /// Returns the schedules of this device.
     pub fn schedules(&self) -> impl Iterator<Item = (DocId, &Schedule)> {
         self.state.schedules.schedules()
     }
 
-    /// Whether the last work of a schedule is still in progress or waits for the user.
+    /// Returns whether the last work of a schedule is still in progress or waits for the user.
     pub fn is_schedule_active(&self, schedule: DocId) -> bool {
         self.state.schedules.is_schedule_active(&self.state.runs, schedule)
     }
 
-    /// Whether no scheduled work can continue without the user, and nothing is due.
+    /// Returns whether nothing is due and no scheduled work can continue without the user.
     pub fn are_schedules_idle(&self) -> bool {
         self.state.schedules.are_schedules_idle(&self.state.files.notes, &self.state.runs)
     }
@@ -191,17 +192,17 @@ impl Session {
         self.state.sync.sync_status()
     }
 
-    /// How far a volume, or a note of it, has got.
+    /// Returns the sync progress of a volume, or of a note in it.
     pub fn sync_progress(&self, doc: DocId) -> SyncProgress {
         self.state.sync.sync_progress(&self.state.files, &self.state.runs, doc)
     }
 
-    /// Whether files are being deleted for good.
+    /// Returns whether files are being deleted permanently.
     pub fn is_deleting_trash(&self) -> bool {
         self.state.files.moves.is_deleting_trash()
     }
 
-    /// Whether the workspace is open.
+    /// Returns whether the workspace is open.
     pub fn is_open(&self) -> bool {
         self.state.workspace.is_open()
     }
@@ -211,22 +212,23 @@ impl Session {
         self.state.workspace.settings()
     }
 
-    /// Whether all notes are indexed, except those whose file can't be written: nobody knows when that ends.
+    /// Returns whether all notes are indexed, except those whose file can't be written, since that can last
+    /// indefinitely.
     pub fn is_indexed(&self) -> bool {
         self.state.files.is_indexed()
     }
 
-    /// The volumes, by id, without those of private memory.
+    /// Returns the volumes by id, without private memory volumes.
     pub fn volumes(&self) -> impl Iterator<Item = &Volume> {
         self.state.files.volumes.volumes()
     }
 
-    /// The volumes of private memory, by id; `Volume::memory_of` says whose.
+    /// Returns the private memory volumes by id; `Volume::memory_of` is the volume each one belongs to.
     pub fn memory_volumes(&self) -> impl Iterator<Item = &Volume> {
         self.state.files.volumes.by_id.values().filter(|volume| volume.memory_of.is_some())
     }
 
-    /// Returns the volume that holds what is remembered for this one, and the folder; either may not exist yet.
+    /// Returns the volume that holds the memory of this one, and its folder; either may not exist yet.
     pub fn memory_home(&self, volume: DocId) -> Option<(DocId, PathBuf)> {
         let volumes = &self.state.files.volumes;
         Some((volumes.memory_home(volume), volumes.memory_root(volume)?))

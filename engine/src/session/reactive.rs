@@ -14,7 +14,7 @@ use store::{BlockId, DocId, Execution, ExecutionId, ExecutionStatus};
 use text::{outline, properties};
 
 impl Note {
-    /// What the last clean run found, and which run it was: it counts them.
+    /// Returns the number of clean runs so far and the result of the last one.
     pub fn clean_run_report(&self) -> Option<(u64, &CleanRunReport)> {
         self.verdict.as_ref().map(|(count, verdict)| (*count, verdict))
     }
@@ -49,12 +49,12 @@ impl Note {
         Some(format!("Clean run: {}", words.join("; ")))
     }
 
-    /// Whether a kernel is being ended before a clean run.
+    /// Returns whether a kernel is being stopped for a clean run.
     pub fn is_restarting(&self) -> bool {
         self.clean.as_ref().is_some_and(|clean| clean.awaits_kernel)
     }
 
-    /// Returns the cells that run when one is requested.
+    /// Returns the cells that run when this one is requested.
     pub(in crate::session) fn cells_run_with(&self, cell: BlockId) -> Vec<BlockId> {
         match self.reactivity {
             Reactivity::Automatic => self.plan_cells(&[cell]),
@@ -62,7 +62,7 @@ impl Note {
         }
     }
 
-    /// The cells to run once a widget has another value: it, and where the note doesn't forbid it, what depends on it.
+    /// Returns the cells to run after a widget's value changed: its own, and its dependents unless the note forbids it.
     pub fn cells_after_change(&self, widget: BlockId) -> Vec<BlockId> {
         match self.reactivity {
             Reactivity::Manual => vec![widget],
@@ -70,7 +70,7 @@ impl Note {
         }
     }
 
-    /// The cells that run or wait, in their order.
+    /// Returns the running cell and the queued ones, in order.
     pub fn pending_cells(&self) -> Vec<BlockId> {
         let now = match self.kernel {
             KernelPhase::Busy(execution) => {
@@ -81,7 +81,7 @@ impl Note {
         now.into_iter().chain(self.queue.iter().copied()).collect()
     }
 
-    /// The kernel has run a cell, to its end or not: what it binds is that run's now.
+    /// Assigns the names that a cell binds to its execution, after the kernel ran it, whether to its end or not.
     pub(in crate::session) fn bind_results(&mut self, execution: ExecutionId) {
         let Some((_, cell, writes)) = self.running.take().filter(|(running, _, _)| *running == execution) else {
             return;
@@ -96,7 +96,7 @@ impl Note {
         }
     }
 
-    /// Prepares an execution: records the values that it sees, and the names to delete first.
+    /// Prepares an execution: records its input values, and returns the names to delete first.
     pub(in crate::session) fn prepare_execution(&mut self, execution: ExecutionId, cell: BlockId) -> Vec<String> {
         let fresh = self.cell_staleness();
         let Some(at) = fresh.cells.iter().position(|other| *other == cell) else { return Vec::new() };
@@ -115,7 +115,7 @@ impl Note {
     }
 }
 
-/// A cell's result, as far as two runs of it can be compared: without counts and addresses.
+/// Returns a cell's result in a form that can be compared between runs, without counts and addresses.
 fn comparable_result(run: &Execution) -> String {
     let mut text = run.status.as_str().to_owned();
     for output in &run.outputs {
@@ -140,7 +140,7 @@ fn comparable_result(run: &Execution) -> String {
 }
 
 impl FilesState {
-    /// Runs cells, and where the note says so what depends on them and what they need.
+    /// Runs cells and, if the note's reactivity says so, their dependents and what they need.
     pub(super) fn run_reactively(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -157,7 +157,7 @@ impl FilesState {
         self.queue_cells(turn, kernels, sync, workspace, id, cells)
     }
 
-    /// Runs these cells and no others.
+    /// Runs exactly these cells.
     pub(super) fn run_cells(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -170,7 +170,7 @@ impl FilesState {
         self.queue_cells(turn, kernels, sync, workspace, id, cells)
     }
 
-    /// Runs the cells whose results no longer count, and what they need.
+    /// Runs the stale cells and the cells that they need.
     pub(super) fn run_stale(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -188,7 +188,7 @@ impl FilesState {
         self.queue_cells(turn, kernels, sync, workspace, id, cells)
     }
 
-    /// Runs all cells in a fresh kernel and compares the results with those before.
+    /// Runs all cells in a fresh kernel and compares the results with the earlier ones.
     pub(super) fn run_clean(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -210,7 +210,7 @@ impl FilesState {
         if waits { self.notes.restart_kernel(turn, id) } else { self.run_all(turn, kernels, sync, workspace, id) }
     }
 
-    /// The old kernel is gone: a clean run that waited for that begins.
+    /// Starts a clean run that waited for the old kernel to end.
     pub(super) fn step_clean_run(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -221,13 +221,13 @@ impl FilesState {
     ) {
         let Some(clean) = self.notes.open.get_mut(&id).and_then(|note| note.clean.as_mut()) else { return };
         if std::mem::take(&mut clean.awaits_kernel) {
-            // It refuses only where nothing can run.
+            // Fails only if nothing can run.
             let _ = self.run_all(turn, kernels, sync, workspace, id);
         }
         self.notes.finish_clean_run(id);
     }
 
-    /// Runs cells again that were requested while they ran.
+    /// Runs again the cells that were requested while they were running.
     pub(super) fn rerun_requested_cells(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -239,14 +239,14 @@ impl FilesState {
         let again: BTreeSet<BlockId> =
             self.notes.open.get_mut(&id).map(|note| std::mem::take(&mut note.again)).unwrap_or_default();
         if !again.is_empty() {
-            // A cell that is gone meanwhile is refused.
+            // Fails for a cell that was deleted meanwhile.
             let _ = self.run_reactively(turn, kernels, sync, workspace, id, again.into_iter().collect());
         }
     }
 }
 
 impl NotesState {
-    /// Says what a clean run found, once it is over.
+    /// Stores the result of a finished clean run.
     pub(super) fn finish_clean_run(&mut self, id: DocId) {
         let Some(note) = self.open.get_mut(&id) else { return };
         let over = note.queue.is_empty() && !matches!(note.kernel, KernelPhase::Busy(_)) && !note.stopping;
@@ -270,7 +270,7 @@ impl NotesState {
         note.verdict = Some((count, verdict));
     }
 
-    /// Writes into a note's properties what happens to cells that depend on one that runs.
+    /// Sets the note's reactivity in its properties.
     pub(super) fn set_reactivity(
         &mut self,
         turn: &mut ApplyContext<'_>,

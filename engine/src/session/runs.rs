@@ -62,7 +62,7 @@ use store::{
     SessionMessage,
 };
 
-/// A run calls models at most so often, until the user says more.
+/// Maximum number of model calls per run, until the user allows more.
 const DEFAULT_MAX_MODEL_CALLS: u64 = 20;
 /// Maximum number of recalled passages given to the model.
 const MAX_RECALLED_PASSAGES: usize = 5;
@@ -77,12 +77,13 @@ impl RunsState {
         runs: BTreeMap<DocId, RunSummary>,
         rules: Vec<PolicyRule>,
     ) {
-        // Decisions that are still waited for: they are shown, and have their time. Others are read when opened.
+        // Only runs with pending decisions are opened now, to show the decisions and apply their timeouts. Others are
+        // loaded when the user opens them.
         let waits = |line: &RunSummary| line.ending.is_none() && line.pending > 0;
         let open: Vec<DocId> = runs.iter().filter(|(_, line)| waits(line)).map(|(id, _)| *id).collect();
         (self.session_summaries, self.run_summaries, self.rules) = (lines, runs, rules);
         for run in open {
-            // A run that can't be opened says so in its own place.
+            // A run that can't be opened reports that itself.
             let _ = self.open_run(turn, run);
         }
     }
@@ -112,7 +113,7 @@ impl RunsState {
         self.resume_stalled_runs(turn, files, sync, workspace);
     }
 
-    /// Asks: a message, and a run that answers it.
+    /// Accepts a message and queues the run that answers it.
     pub(super) fn request_run(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -149,7 +150,7 @@ impl RunsState {
             ));
         }
         self.run_requests.push(question);
-        // The configuration is read for each question, since the file or a key may have changed.
+        // The configuration is read again for each request, since the file or a key may have changed.
         self.request_setup(turn, workspace);
         Ok(())
     }
@@ -162,7 +163,7 @@ impl RunsState {
         self.read_registry(turn, workspace);
     }
 
-    /// The tools that agents may ask for.
+    /// Returns the tools that agents may request.
     pub(in crate::session) fn agent_tools(&self) -> Vec<ToolSpec> {
         self.available_tools()
     }
@@ -201,7 +202,7 @@ impl RunsState {
                 continue;
             }
             if known && !loaded {
-                // Why it can't be opened is found below.
+                // If it can't be opened, the reason is found below.
                 let _ = self.open_session(turn, question.session);
                 if let Some(why) = self.read_errors.get(&question.session).cloned() {
                     self.fail_run_request(turn, files, sync, workspace, (question.run, question.origin), why);
@@ -217,7 +218,7 @@ impl RunsState {
         }
     }
 
-    /// Reports that a question didn't become a run.
+    /// Reports that a request didn't become a run.
     fn fail_run_request(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -276,7 +277,7 @@ impl RunsState {
             ..SessionMessage::new(asked, MessageRole::User, text.clone(), turn.now.0)
         };
         let agent = agent.or_else(|| self.mentioned_agent(&text)).unwrap_or_else(|| "assistant".to_owned());
-        // Agents of memory read and write its notes, wherever these are.
+        // Memory agents read and write the notes of memory, wherever these are.
         let home = files.volumes.memory_home(volume);
         let works_in_memory = memory_agents::is_memory_agent(&agent) && files.volumes.by_id.contains_key(&home);
         let volume = if works_in_memory { home } else { volume };
@@ -316,7 +317,7 @@ impl RunsState {
             self.begin_button_run(turn, files, sync, workspace, id, call);
             return Ok(());
         }
-        // What the message speaks of is read before the model is called.
+        // Files that the message mentions are read before the model is called.
         let root = files.volumes.by_id.get(&volume).and_then(|volume| volume.root.clone()).unwrap_or_default();
         let mut paths = model_context::mentions(&text);
         paths.extend(note.and_then(|note| files.volumes.locate_file(note)).map(|(_, path)| path.to_owned()));
@@ -335,7 +336,7 @@ impl RunsState {
         Ok(())
     }
 
-    /// Keeps what has happened in a run, in its document, in its session and in the list of runs: one batch.
+    /// Stores what happened in a run: in its document, its session and the list of runs, as one batch.
     pub(super) fn record_run(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -416,7 +417,8 @@ impl RunsState {
         }
     }
 
-    /// Does what is next in a run: tools that may begin, or the model. Not before all that led there is on disk.
+    /// Does the next work of a run: starts tools that are ready, or calls the model. Waits until everything before is
+    /// on disk.
     pub(super) fn continue_run(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -443,7 +445,7 @@ impl RunsState {
         }
     }
 
-    /// Continues a run once this batch, its last one so far, is on disk.
+    /// Continues a run once this batch, currently its last, is on disk.
     pub(super) fn continue_run_after(&mut self, batch: BatchNumber, id: DocId) {
         self.resume_after.insert(id, batch);
     }

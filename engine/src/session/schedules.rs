@@ -1,5 +1,5 @@
-//! Schedules: starts work that's due, in a process that stays open. It starts runs under the same policy as a request
-//! of the user; calls that aren't allowed wait as approvals.
+//! Schedules: starts due work in a process that stays open. Its runs are under the same policy as a request of the
+//! user; calls that aren't allowed wait as approvals.
 
 use crate::commands::CommandId;
 use crate::notice::Notice;
@@ -22,14 +22,14 @@ use text::time_zone::ZoneClock;
 
 /// Maximum number of schedules.
 const MAX_SCHEDULES: usize = 200;
-/// Retry interval while a volume is still being read.
+/// Retry interval in milliseconds while a volume is still being read.
 const VOLUME_WAIT_INTERVAL_MS: i64 = 1_000;
-/// A clock that goes back by this much was set back.
+/// Minimum jump of the clock backwards, in milliseconds, that counts as being set back.
 const MIN_CLOCK_SETBACK_MS: i64 = 1_000;
 /// Maximum length of a goal in bytes.
 const MAX_SCHEDULE_GOAL_BYTES: usize = 100_000;
 
-/// The session of all runs of a schedule's cells: the same one each time.
+/// Returns the id of the session for all runs of a schedule's cells, which is always the same.
 fn schedule_session_id(schedule: DocId) -> DocId {
     let hash = BlobHash::of(format!("schedule {schedule}").as_bytes());
     let mut id = [0; 16];
@@ -44,7 +44,7 @@ fn random_id(turn: &mut ApplyContext<'_>) -> DocId {
 }
 
 impl SchedulesState {
-    /// Whether the last work of a schedule is still in progress or waits for the user.
+    /// Returns whether the last work of a schedule is still in progress or waits for the user.
     pub(in crate::session) fn is_schedule_active(&self, runs: &RunsState, schedule: DocId) -> bool {
         let last = self.by_id.get(&schedule).and_then(|one| one.last.as_ref());
         match last.map(|last| &last.came) {
@@ -67,7 +67,7 @@ impl SchedulesState {
         }
     }
 
-    /// Whether no scheduled work can continue without the user, and nothing is due.
+    /// Returns whether nothing is due and no scheduled work can continue without the user.
     pub(in crate::session) fn are_schedules_idle(&self, notes: &NotesState, runs: &RunsState) -> bool {
         let works = |run: &crate::session::state::agent_run::AgentRun| run.is_awake() && run.pending().next().is_none();
         !self.waiting
@@ -132,7 +132,7 @@ impl SchedulesState {
         Ok(())
     }
 
-    /// Pauses or resumes a schedule. Times missed during a pause aren't made up for.
+    /// Pauses or resumes a schedule. Occurrences missed during a pause aren't made up for.
     pub(super) fn pause_schedule(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -172,7 +172,8 @@ impl SchedulesState {
         Ok(())
     }
 
-    /// From now on what is due begins: this process stays. `zones`: clocks, as they are known today.
+    /// Starts scheduling: from now on, due work is started, because this process stays open. `zones`: current time zone
+    /// rules.
     pub(super) fn start_scheduler(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -198,7 +199,7 @@ impl SchedulesState {
         Ok(())
     }
 
-    /// Begins what is due, and has itself called again when the next is.
+    /// Starts the work that is due, and requests a tick for the next due time.
     pub(super) fn tick_schedules(
         &mut self,
         turn: &mut ApplyContext<'_>,

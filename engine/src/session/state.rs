@@ -1,4 +1,4 @@
-//! The state of a session: one aggregate for each subject. This module and those below import no handlers.
+//! State of a session, one aggregate per subject. This module and its submodules don't import handlers.
 
 pub(in crate::session) mod agent_run;
 pub(in crate::session) mod agent_session;
@@ -22,11 +22,11 @@ use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
 
-/// A running Tracebook.
+/// A session: the complete state of a running Tracebook.
 #[derive(Debug, Default)]
 pub struct Session {
     pub(in crate::session) state: SessionState,
-    /// Apart from the aggregates, so that a handler can hold both.
+    /// Separate from the aggregates, so that a handler can borrow both.
     pub(in crate::session) journal: SessionJournal,
 }
 
@@ -41,7 +41,7 @@ pub(in crate::session) struct SessionState {
     pub(in crate::session) sync: SyncState,
 }
 
-/// Files: where they lie, which notes are open, and which files are being moved.
+/// State of files: their locations, open notes, and pending moves.
 #[derive(Debug, Default)]
 pub(in crate::session) struct FilesState {
     pub(in crate::session) volumes: VolumesState,

@@ -1,5 +1,5 @@
-//! Sync as the session sees it: which volumes are shared over which hubs, what other devices changed, how far all of it
-//! has got. The protocol is the store's (`store::sync`), connections are the host's.
+//! Sync in the session: which volumes are shared over which hubs, what other devices changed, and how far changes have
+//! been delivered. The protocol is in the store (`store::sync`), connections are in the host.
 
 mod apply_remote;
 mod attachments;
@@ -36,21 +36,21 @@ use text::time::UnixMillis;
 
 /// Maximum number of documents reported to the host per millisecond.
 const MAX_REPORTED_DOCUMENTS_PER_MS: usize = 100;
-/// Notes that are read at the same time so that they get documents, before they can be synced.
+/// Maximum number of notes that are read at the same time to create their documents, which sync requires.
 const MAX_CONCURRENT_NOTE_READS: usize = 64;
 /// Maximum number of notes that are created or changed for other devices at once. Further changes wait, because all
 /// pending notes are checked at each event.
 const MAX_ARRIVING_NOTES: usize = 256;
 
-/// The address under which others get a volume: the hub's, `#`, and the document's.
+/// Returns the address at which others get a volume: the hub's address, `#`, and the document's address.
 pub fn volume_address(url: &str, volume: DocId) -> String {
     format!("{url}#{}", document_address(volume))
 }
 
-/// Reads such an address.
+/// Parses the address of a shared volume into the hub's address and the volume's id.
 ///
 /// # Errors
-/// A sentence.
+/// Returns a sentence for the user if the address is invalid.
 pub fn read_volume_address(address: &str) -> Result<(String, DocId), CommandError> {
     let parts = address.split_once('#').and_then(|(url, doc)| Some((url, parse_document_address(doc)?)));
     let Some((url, doc)) = parts else {
@@ -64,7 +64,7 @@ pub fn read_volume_address(address: &str) -> Result<(String, DocId), CommandErro
 /// Normalizes a hub's address; `lan` is the local network.
 ///
 /// # Errors
-/// A sentence.
+/// Returns a sentence for the user if the address is invalid.
 pub fn hub_address(url: &str) -> Result<String, CommandError> {
     let url = url.trim().trim_end_matches('/');
     if url == LAN_HUB_ADDRESS || url == "lan" {
@@ -201,7 +201,7 @@ impl SyncState {
         turn.append_writes(vec![RowWrite::Meta { key: SYNC_SHARES_KEY.to_owned(), value }, outbox], None);
     }
 
-    /// What was shared when the program ended.
+    /// Restores the saved state of sync at startup.
     pub(super) fn load_sync_state(&mut self, shares: SyncShares, log: Vec<(i64, String)>, told: SavedSyncState) {
         let SavedSyncState { merges, seen, agreed, outboxes } = told;
         self.outboxes = outboxes;
@@ -213,7 +213,7 @@ impl SyncState {
         self.mark_stale();
     }
 
-    /// Notes of this volume without a document get one, a few at a time.
+    /// Queues the notes of a volume that have no document yet; they get one, a few at a time.
     pub(super) fn queue_undocumented_notes(&mut self, volumes: &VolumesState, volume: DocId) {
         if !self.is_shared(volume) {
             return;
@@ -227,7 +227,7 @@ impl SyncState {
         self.mark_stale();
     }
 
-    /// Files of a volume came, went or were renamed here, and its document says so.
+    /// Handles files of a volume that were added, removed or renamed here, after its document was updated.
     pub(super) fn sync_files_changed(
         &mut self,
         volumes: &VolumesState,
@@ -242,12 +242,12 @@ impl SyncState {
         }
     }
 
-    /// Whether sync has anything to do.
+    /// Returns whether sync has anything to do.
     pub(super) fn is_active(&self) -> bool {
         !self.shares.hubs.is_empty() || self.is_stale
     }
 
-    /// Carries out what other devices did to files and notes.
+    /// Applies other devices' changes to files and notes.
     pub(super) fn step_remote_changes(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -262,7 +262,7 @@ impl SyncState {
         self.step_undocumented_notes(turn, files);
     }
 
-    /// Tells host, hubs and disk how sync stands now.
+    /// Reports the current state of sync to the host, the hubs and the disk.
     pub(super) fn step_reports(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -274,7 +274,7 @@ impl SyncState {
         self.step_outbox(turn, &files.volumes, runs);
         self.step_presence(turn, files);
         if self.is_stale {
-            // All documents are gone through for it: the more there are, the more seldom.
+            // This visits all documents, so it's done less often the more there are.
             let due = self
                 .last_reported
                 .map(|(at, count)| at.plus_ms((count / MAX_REPORTED_DOCUMENTS_PER_MS).min(1_000) as i64));
@@ -295,9 +295,9 @@ impl SyncState {
         self.step_attachments(turn, files, runs, workspace);
     }
 
-    /// Gives documents to notes that have none yet.
+    /// Creates documents for notes that have none yet.
     fn step_undocumented_notes(&mut self, turn: &mut ApplyContext<'_>, files: &mut FilesState) {
-        // Pending ones are at the start: they leave the list when they get a document.
+        // Pending notes are at the start; they leave the list once they have a document.
         let next: Vec<DocId> = self.undocumented_notes.iter().copied().take(2 * MAX_CONCURRENT_NOTE_READS).collect();
         let mut room = MAX_CONCURRENT_NOTE_READS;
         for note in next {
@@ -329,7 +329,7 @@ impl SyncState {
         }
     }
 
-    /// Keeps the log on disk, if it is time or `now`.
+    /// Writes the log to disk if it's due, or immediately with `now`.
     pub(super) fn save_sync_log(&mut self, turn: &mut ApplyContext<'_>, now: bool) {
         let Some(due) = self.log_due else { return };
         if !now && turn.now < due {
@@ -344,13 +344,13 @@ impl SyncState {
         turn.append_writes(vec![log, merges, seen], None);
     }
 
-    /// The shared note whose outputs these are.
+    /// Returns the shared note that these outputs belong to.
     fn note_of_outputs(&self, volumes: &VolumesState, doc: DocId) -> Option<DocId> {
         self.notes.get(&doc).copied().filter(|note| volumes.locations.contains_key(note))
     }
 
-    /// Which documents are to be synced where: of each volume its own, its notes, the outputs of notes with cells, its
-    /// sessions, runs and tools. Never settings of this device, keys, or what a workspace alone knows.
+    /// Returns which documents to sync over which hubs: for each volume its own document, its notes, the outputs of
+    /// notes with cells, its sessions, runs and tools. Never device settings, keys, or data of the workspace alone.
     fn sync_targets(&mut self, volumes: &VolumesState, runs: &RunsState) -> SyncTargets {
         let (mut outputs, mut notes) = (std::mem::take(&mut self.outputs), std::mem::take(&mut self.notes));
         let shares = &self.shares;
@@ -361,8 +361,8 @@ impl SyncState {
             }
             let mut docs = BTreeSet::from([*volume]);
             let files = volumes.by_id.get(volume).into_iter().flat_map(|volume| volume.files.values());
-            // A note with only a file gets a document soon, and needn't be requested. One whose text hasn't arrived has
-            // neither.
+            // A note with only a file gets a document soon, so it needn't be requested. A note whose text hasn't
+            // arrived has neither.
             let waits = |row: &FileRow| row.size > 0 && row.heads.is_empty();
             for row in files.filter(|row| row.kind.is_text() && !waits(row)) {
                 docs.insert(row.id);

@@ -1,5 +1,5 @@
-//! Deletes files in the trash permanently: first the file, then, once it's gone, everything that the workspace stores
-//! of it. After a crash in between it's still in the trash, and the same command finishes the deletion.
+//! Permanently deletes files in the trash: first the file, then, once it's gone, everything that the workspace stores
+//! about it. After a crash in between, it's still in the trash, and the same command finishes the deletion.
 
 use crate::effect::Effect;
 use crate::event::{FileChangeError, file_marks_key};

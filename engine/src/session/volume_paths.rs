@@ -1,18 +1,18 @@
-//! Names of files inside a volume, and the names under which the disk keeps what is known of them.
+//! Paths of files in a volume, and the disk's keys for data about them.
 
 use crate::session::apply_context::CommandError;
 use std::path::{Component, Path};
 use store::DocId;
 
-/// The beginning of the names under which the disk keeps what notes hold that others refer to.
+/// Prefix of the keys under which the disk stores the outlines of notes, with links, headings and tasks.
 pub const LINKS_KEY_PREFIX: &str = "links/";
 
-/// Under which name it keeps that of one note.
+/// Returns the key under which the disk stores the outline of a note.
 pub fn links_key(note: DocId) -> String {
     format!("{LINKS_KEY_PREFIX}{note}")
 }
 
-/// A path that stays inside its volume, with `/` between its parts.
+/// Normalizes a path that must stay inside its volume, with `/` as the separator.
 pub(in crate::session) fn normalize_volume_path(path: &str) -> Result<String, CommandError> {
     let refuse = |why: &str| Err(CommandError(format!("{why}: {path}")));
     if path.trim().is_empty() {
@@ -40,13 +40,13 @@ pub(in crate::session) fn normalize_volume_path(path: &str) -> Result<String, Co
     Ok(parts.join("/"))
 }
 
-/// Returns the name of a file next to another one with the same name: the same on every device.
+/// Returns the name for a file next to another one with the same name. It's the same on every device.
 pub(in crate::session) fn sibling_name(path: &str, file: DocId) -> String {
     let mark: String = file.to_string().chars().take(4).collect();
     name_with_mark(path, &mark)
 }
 
-/// The name of a file with a mark behind it.
+/// Returns the path with a mark appended to the file name.
 pub(in crate::session) fn name_with_mark(path: &str, mark: &str) -> String {
     let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
     let (stem, ending) = name.rsplit_once('.').map_or((name, ""), |(stem, ending)| (stem, ending));

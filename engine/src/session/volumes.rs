@@ -1,4 +1,4 @@
-//! Volumes: folders of ordinary files, as scans and the watcher tell of them.
+//! Volumes: folders of ordinary files, kept up to date by scans and the watcher.
 
 use crate::effect::Effect;
 use crate::event::{DocumentLoadError, KnownFiles, OutlineSurvey, ScannedFile, SkippedFile};
@@ -15,7 +15,7 @@ use store::disk::{FileRow, RowWrite};
 use store::{BlobHash, DocId, FileEntry, FileKind, VolumeDoc};
 use text::links;
 
-/// Files entered into the volume's document per pass: the thread that draws calls, and must not be held up.
+/// Maximum number of files added to the volume's document per pass. The UI thread calls this and must not be blocked.
 const MAX_FILES_PER_DOC_WRITE: usize = 256;
 
 impl<'a> From<&'a Volume> for collection::VolumeFilesAndLinks<'a> {
@@ -50,7 +50,7 @@ impl VolumesState {
         self.add_volume(turn, sync, workspace, (id, name), folder, (doc, true))
     }
 
-    /// Brings back a closed volume under its id: what the disk knows of its files, with their history, is read again.
+    /// Reopens a closed volume under its id: what the disk knows of its files, with their history, is read again.
     fn reopen_volume(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -69,7 +69,7 @@ impl VolumesState {
         Ok(())
     }
 
-    /// Whether a folder can become a volume. Gives the name that the volume gets.
+    /// Checks whether a folder can become a volume. Returns the name that the volume gets.
     pub(super) fn check_volume_folder(
         &self,
         workspace: &WorkspaceState,
@@ -107,7 +107,7 @@ impl VolumesState {
         Ok(self.free_name(&name))
     }
 
-    /// Adds a volume. `new`: no other device has it.
+    /// Adds a volume. `new`: whether no other device has it.
     pub(super) fn add_volume(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -131,7 +131,7 @@ impl VolumesState {
         Ok(())
     }
 
-    /// Takes a file out of its volume; its documents stay on disk.
+    /// Removes a file from its volume; its documents stay on disk.
     pub(super) fn forget_file(&mut self, sync: &mut SyncState, id: DocId, path: &str, writes: &mut Vec<RowWrite>) {
         let Some(volume) = self.by_id.get_mut(&id) else { return };
         if let Some(row) = volume.files.remove(path) {
@@ -147,7 +147,7 @@ impl VolumesState {
         }
     }
 
-    /// Enters what is new into the volume's document, a slice at a time.
+    /// Writes pending changes to the volume's document, a limited number at a time.
     pub(super) fn write_volume_doc(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId) {
         let writes = self.volume_doc_writes(turn, sync, id);
         if !writes.is_empty() {
@@ -155,8 +155,8 @@ impl VolumesState {
         }
     }
 
-    /// The same, to be written together with what else is known of these files: after a crash the disk has both, or
-    /// neither.
+    /// Returns the writes of [`VolumesState::write_volume_doc`], to commit together with other data about these files:
+    /// after a crash the disk has both or neither.
     pub(super) fn volume_doc_writes(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -172,7 +172,7 @@ impl VolumesState {
         let count = volume.doc_pending.len().min(MAX_FILES_PER_DOC_WRITE);
         let mut slice: Vec<(DocId, Option<FileEntry>)> = volume.doc_pending.drain(..count).collect();
         let more = !volume.doc_pending.is_empty();
-        // Known entries aren't written again: that could overwrite a concurrent change of another device.
+        // Known entries aren't written again, because that could overwrite a concurrent change of another device.
         slice.retain(|(file, entry)| doc.file_entry(*file) != *entry || !doc.is_listed(*file));
         let name = volume.doc_new.then_some(volume.name.as_str());
         let mut chunks = Vec::new();
@@ -244,7 +244,7 @@ impl FilesState {
     pub(super) fn volume_read(&mut self, turn: &mut ApplyContext<'_>, id: DocId, known: KnownFiles) {
         let Some(volume) = self.volumes.by_id.get_mut(&id) else { return };
         let KnownFiles { mut files, mut places } = known;
-        // The smaller goes into the larger: the thread that draws calls, and must not be held up.
+        // Extend the larger map with the smaller one, because the UI thread calls this and must not be blocked.
         if places.len() > self.volumes.locations.len() {
             std::mem::swap(&mut places, &mut self.volumes.locations);
         }
@@ -252,7 +252,7 @@ impl FilesState {
         volume.files.append(&mut files);
         volume.known = true;
         volume.revision += 1;
-        // What a crash left between keystroke and file is brought to its end.
+        // Finish what a crash interrupted between keystroke and file.
         let mine: Vec<DocId> =
             self.notes.unfinished.iter().copied().filter(|note| self.volumes.locations.contains_key(note)).collect();
         self.notes.unfinished.retain(|note| !mine.contains(note));
@@ -271,7 +271,7 @@ impl FilesState {
         let Some(volume) = self.volumes.by_id.get_mut(&id) else { return };
         match doc {
             Ok(doc) => {
-                // Killed before anything of it was written: the first chunk must hold its first change too.
+                // The program ended before anything of it was written: the first chunk must include the first change.
                 let empty = doc.name().is_none() && doc.files().is_empty();
                 volume.doc_new |= empty && !sync.is_coming(id);
                 volume.doc = Some(doc);
@@ -344,7 +344,7 @@ impl FilesState {
             && (!old.heads.is_empty() || self.notes.open.contains_key(&old.id))
             && old.path == file.path
         {
-            // A note with its own history: the changes are merged into it, even if it's closed.
+            // The note has its own history, so the changes are merged into it, even if it's closed.
             let note = old.id;
             match self.notes.open.get(&note).map(|note| &note.phase) {
                 Some(NotePhase::Ready) => self.read_file(turn, note),
@@ -355,7 +355,7 @@ impl FilesState {
         }
         let mut bytes = [0; 16];
         turn.rng.fill_bytes(&mut bytes);
-        // A file that others have at this path, and that was not here: it is that one.
+        // A new file at a path where others have an attachment that was missing here is that attachment.
         let theirs = || sync.attachment_at(id, &file.path).filter(|one| !self.volumes.locations.contains_key(one));
         let new = || match file.kind {
             FileKind::Attachment => theirs().filter(|one| !self.moves.trash.contains_key(one)),
@@ -435,7 +435,7 @@ impl FilesState {
                 self.notes.open.remove(&note); // it was to be read for others, and was gone by then
             }
             if let Some(open) = self.notes.open.get_mut(&note) {
-                // A note that is open keeps its text, whatever happened to the file.
+                // An open note keeps its text, whatever happened to the file.
                 if open.phase == NotePhase::Ready && open.file.stamp.is_some() && open.file.writing.is_none() {
                     self.read_file(turn, note);
                 }
@@ -448,7 +448,7 @@ impl FilesState {
         if failed.is_none() {
             volume.skipped = skipped;
         }
-        // That its document cannot be read lasts.
+        // The problem stays if the volume's document can't be read.
         if volume.doc.is_some() || failed.is_some() {
             volume.trouble = failed;
         }
@@ -463,7 +463,7 @@ impl FilesState {
         }
     }
 
-    /// What notes hold that others refer to is known.
+    /// Stores the outlines of notes that were indexed.
     pub(super) fn on_indexed(&mut self, turn: &mut ApplyContext<'_>, id: DocId, notes: Vec<(DocId, OutlineSurvey)>) {
         let mut writes = Vec::with_capacity(notes.len());
         let Some(volume) = self.volumes.by_id.get_mut(&id) else { return };
@@ -494,7 +494,7 @@ impl FilesState {
             Some((note, _)) if self.notes.open.get(&note).is_some_and(|note| note.phase == NotePhase::Ready) => {
                 self.read_file(turn, note);
             }
-            // Our own write: a scan would find nothing else, and looks at all files.
+            // Tracebook's own write: a scan would find nothing else, and checks all files.
             Some((_, known)) if Some(known) == seen => {}
             Some(_) | None => self.volumes.scan(turn, id),
         }

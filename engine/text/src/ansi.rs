@@ -1,39 +1,39 @@
-//! What a cell printed, as a terminal would show it: its codes are read, what was written over is gone.
+//! Output of cells as a terminal would show it: control codes are applied, and overwritten text is gone.
 
 use serde_json::Value;
 use std::ops::Range;
 
-/// The form of an output that says how far a cell is: `{"title", "done", "total", "seconds"}`.
+/// Media type of an output that shows a cell's progress: `{"title", "done", "total", "seconds"}`.
 pub const PROGRESS_MIME_TYPE: &str = "application/vnd.tracebook.progress+json";
-/// The form of an output that is a table: the first line names the columns.
+/// Media type of an output that is a table. Its first line names the columns.
 pub const CSV_MIME: &str = "text/csv";
 
-/// No cursor goes further to the right than this by a code.
+/// Maximum column that a control code can move the cursor to.
 const MAX_TERMINAL_COLUMN: usize = 400;
 
-/// A colour of a terminal.
+/// A color in a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminalColor {
-    /// Of the eight: black, red, green, yellow, blue, magenta, cyan, white.
+    /// One of the eight colors, from 0: black, red, green, yellow, blue, magenta, cyan, white.
     Named(u8),
     /// A 24-bit color: red, green, blue.
     Exact([u8; 3]),
 }
 
-/// How letters look in a terminal.
+/// Style of text in a terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TerminalStyle {
-    /// Their colour; `None`: as all others.
+    /// Text color; `None` is the default.
     pub ink: Option<TerminalColor>,
-    /// The colour behind them.
+    /// Background color; `None` is the default.
     pub ground: Option<TerminalColor>,
-    /// Whether they are heavy.
+    /// Whether the text is bold.
     pub bold: bool,
-    /// Whether they are slanted.
+    /// Whether the text is italic.
     pub italic: bool,
-    /// Whether there is a line below them.
+    /// Whether the text is underlined.
     pub underline: bool,
-    /// Whether ink and ground are changed for each other.
+    /// Whether text and background colors are swapped.
     pub reverse: bool,
 }
 
@@ -42,7 +42,8 @@ pub fn strip_codes(text: &str) -> String {
     parse_styled(text).0
 }
 
-/// The same, and which parts of it (in bytes, rising) look otherwise than the rest.
+/// Removes terminal codes and returns the text with its styled ranges (in bytes, ascending). Text in default style has
+/// no range.
 pub fn parse_styled(text: &str) -> (String, Vec<(Range<usize>, TerminalStyle)>) {
     if !text.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
         return (text.to_owned(), Vec::new());
@@ -76,7 +77,7 @@ pub fn parse_styled(text: &str) -> (String, Vec<(Range<usize>, TerminalStyle)>) 
     screen.into_text()
 }
 
-/// The content of an endless terminal.
+/// Content of a terminal with unlimited lines.
 #[derive(Default)]
 struct TerminalScreen {
     lines: Vec<Vec<(char, TerminalStyle)>>,
@@ -106,7 +107,7 @@ impl TerminalScreen {
         }
     }
 
-    /// A code: its numbers, and the letter that ends it.
+    /// Applies a control sequence: its parameters, and its final character.
     fn apply_control(&mut self, code: &str, end: char) {
         let number = code.parse::<usize>().unwrap_or(0);
         let many = number.max(1);
@@ -165,7 +166,7 @@ impl TerminalScreen {
     }
 }
 
-/// A style, changed by a code's numbers.
+/// Returns a style after applying the parameters of an SGR code.
 fn apply_style_codes(mut style: TerminalStyle, code: &str) -> TerminalStyle {
     let mut numbers = code.split([';', ':']).map(|word| word.parse::<u16>().unwrap_or(0));
     #[allow(clippy::cast_possible_truncation, reason = "a number below ten")]
@@ -194,7 +195,7 @@ fn apply_style_codes(mut style: TerminalStyle, code: &str) -> TerminalStyle {
     style
 }
 
-/// A colour out of 256, or by its parts.
+/// Parses a color from the palette of 256, or an RGB color.
 #[allow(clippy::cast_possible_truncation, reason = "at most 255")]
 fn parse_extended_color(numbers: &mut impl Iterator<Item = u16>) -> Option<TerminalColor> {
     let mut next = || numbers.next().map(|number| number.min(255) as u8);
@@ -213,7 +214,7 @@ fn parse_extended_color(numbers: &mut impl Iterator<Item = u16>) -> Option<Termi
     }
 }
 
-/// nbformat has text as a string or as a list of lines.
+/// Returns a text of nbformat, which is a string or a list of lines, as one string.
 pub fn multiline_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -222,7 +223,7 @@ pub fn multiline_text(value: &Value) -> String {
     }
 }
 
-/// Returns everything a cell printed and returned as plain text. Pictures and other media are named.
+/// Returns everything a cell printed and returned as plain text. Pictures and other media are only named.
 pub fn outputs_text(outputs: &[store::CellOutput]) -> String {
     use store::OutputBody;
     let mut text = String::new();

@@ -1,7 +1,7 @@
-//! How an edit of a note becomes operations on its blocks, and when blocks are split and joined.
+//! Converts an edit of a note to operations on its blocks, and decides when blocks are split and joined.
 //!
-//! Moving text between blocks is what concurrent edits tolerate worst, so it is done only where the structure asks for
-//! it: a cell is exactly one block, a line does not run over two blocks, and a block does not grow without bound.
+//! Moving text between blocks is what concurrent edits tolerate worst, so it happens only where the structure requires
+//! it: a cell is exactly one block, a line isn't spread over two blocks, and a block doesn't grow without limit.
 
 use crate::markdown;
 use crate::text_edit::TextEdit;
@@ -9,25 +9,27 @@ use rand_core::RngCore;
 use std::collections::{BTreeSet, HashMap};
 use store::{Block, BlockId, NoteOp, apply_op, position_between};
 
-/// A block that has grown past this many bytes is cut: each change of another device costs time by its block's length.
+/// Size above which a block is split, because the cost of each change from another device grows with its block.
 pub const MAX_BLOCK_BYTES: usize = 8_192;
-/// The limit while others may be typing in the block. Text that they type into a part before they learn that it was
-/// split off stays in the original block: it's kept, but ends up in another place. So such splits are rare.
+/// Size above which a block is split while others may be typing in it. Text that they type into a part before they
+/// learn that it was split off stays in the original block: it's kept, but ends up in another place. So such splits are
+/// rare.
 pub const MAX_SHARED_BLOCK_BYTES: usize = 32_768;
 
-/// Operations on a list of blocks, each applied as soon as it's decided.
+/// Collects operations on a list of blocks, and applies each one immediately.
 pub struct BlockEdits<'a> {
     blocks: &'a mut Vec<Block>,
-    /// Whether all of it is one cell: a script.
+    /// Whether the whole note is one cell: a script.
     script: bool,
-    /// A block of more bytes than this is cut.
+    /// Size in bytes above which a block is split.
     grown: usize,
     rng: &'a mut dyn RngCore,
     ops: Vec<NoteOp>,
 }
 
 impl<'a> BlockEdits<'a> {
-    /// Edits of these blocks. `script`: the note is a script; `grown`: a block of more bytes is cut; `rng`: for ids.
+    /// Starts to edit these blocks. `script`: the note is a script; `grown`: size in bytes above which a block is
+    /// split; `rng`: for block IDs.
     pub fn new(blocks: &'a mut Vec<Block>, script: bool, grown: usize, rng: &'a mut dyn RngCore) -> BlockEdits<'a> {
         BlockEdits { blocks, script, grown, rng, ops: Vec::new() }
     }
@@ -37,8 +39,8 @@ impl<'a> BlockEdits<'a> {
         self.ops
     }
 
-    /// Applies several edits at once: in ascending order, at offsets of the current text, not touching each other. A
-    /// whole cell that disappears in one place and appears in another has moved: it keeps its block and its outputs.
+    /// Applies several edits at once: in ascending order, at offsets of the current text, not touching each other. If a
+    /// whole cell disappears in one place and appears in another, it has moved: it keeps its block and outputs.
     pub fn apply_edits(&mut self, splices: &[TextEdit]) {
         let leaving = self.leaving_cells(splices);
         let before = self.ops.len();
@@ -68,14 +70,14 @@ impl<'a> BlockEdits<'a> {
         leaving
     }
 
-    /// Gives cells that moved their blocks back: each of them takes the text and the place of the block that has its
-    /// source since the operations from `from` on.
+    /// Restores the blocks of cells that moved. Each gets the text and position of the block that received its source
+    /// in the operations from `from` on.
     fn restore_moved_cells(&mut self, leaving: Vec<(BlockId, String)>, from: usize) {
         let text =
             |id: BlockId, plan: &Self| plan.block_index(id).map_or("", |at| plan.blocks[at].text.as_str()).to_owned();
         let free: BTreeSet<BlockId> = self.ops[from..].iter().map(NoteOp::block_id).collect();
         let mut free: Vec<BlockId> = free.into_iter().collect();
-        // A cell that keeps its source, or gets back an earlier one, hasn't moved.
+        // A cell that keeps its source, or gets an earlier one back, hasn't moved.
         let (stay, mut moved): (Vec<_>, Vec<_>) =
             leaving.into_iter().partition(|(id, source)| text(*id, self).trim_end() == source);
         free.retain(|id| stay.iter().all(|(other, _)| other != id));
@@ -89,7 +91,7 @@ impl<'a> BlockEdits<'a> {
             emptied.push(block.id);
             true
         });
-        // Nothing is written over that is not written elsewhere.
+        // Never overwrite text that isn't kept elsewhere.
         let is_whole = |(id, ..): &(BlockId, String, String)| emptied.contains(id) || text(*id, self).is_empty();
         if !swaps.iter().all(is_whole) {
             return;
@@ -104,8 +106,8 @@ impl<'a> BlockEdits<'a> {
         }
     }
 
-    /// Gives cells that came the blocks back that they were before they were deleted, with what they had printed.
-    /// `was`: by a block and its code, which blocks that may be.
+    /// Restores the deleted blocks of cells that reappear, with their outputs. `was` returns the blocks that a block
+    /// with this code may have been.
     pub fn restore_deleted_cells(&mut self, was: impl Fn(BlockId, &str) -> Vec<BlockId>) {
         let touched: BTreeSet<BlockId> = self.ops.iter().map(NoteOp::block_id).collect();
         let is_empty =
@@ -166,17 +168,17 @@ impl<'a> BlockEdits<'a> {
         }
     }
 
-    /// Whether text inserted right before a block stays outside of it: the block is a cell and remains the same one.
-    /// Its id and outputs must not go to a cell inserted before it.
+    /// Returns whether text inserted right before a block stays outside of it, because the block is a cell and remains
+    /// the same. Its ID and outputs must not go to a cell inserted before it.
     fn stays_outside_cell(&self, index: usize, insert: &str) -> bool {
         let Some(block) = self.blocks.get(index).filter(|_| insert.ends_with('\n')) else { return false };
         markdown::parse_cell(&block.text).is_some()
             && markdown::cell_ranges(&format!("{insert}{}", block.text)).iter().any(|cell| cell.start == insert.len())
     }
 
-    /// After outside edits, when a fence may surround several blocks: makes every cell of the whole text one block. A
-    /// block that looks like a cell but is inside a larger one becomes part of it, unless `restore_moved_cells` reports
-    /// outputs that would be lost.
+    /// Makes every cell of the whole text one block. Needed after external edits, when a fence may surround several
+    /// blocks. A block that looks like a cell but is inside a larger one becomes part of it, unless `keep` says that
+    /// its outputs would be lost.
     pub fn normalize_cells(&mut self, keep: impl Fn(BlockId) -> bool) {
         let text: String = self.blocks.iter().map(|block| block.text.as_str()).collect();
         for range in markdown::cell_ranges(&text) {
@@ -192,7 +194,7 @@ impl<'a> BlockEdits<'a> {
         self.dissolve_false_cells(keep);
     }
 
-    /// Makes a range of a block, with the blank lines behind it, a block of its own, which keeps the id.
+    /// Splits a range, with the blank lines after it, out of a block. The range keeps the block's ID.
     fn split_out(&mut self, id: BlockId, at: usize, length: usize) {
         let Some(index) = self.block_index(id) else { return };
         let text = self.blocks[index].text.clone();
@@ -209,7 +211,7 @@ impl<'a> BlockEdits<'a> {
         }
     }
 
-    /// Joins this block with those behind it, up to the one at `last`.
+    /// Joins this block with the following ones, through the one at index `last`. Returns the ID of the joined block.
     fn join_blocks_through(&mut self, mut id: BlockId, last: usize) -> BlockId {
         let through = self.blocks[last].id;
         while id != through && self.block_index(through).is_some_and(|at| !self.blocks[at].text.is_empty()) {
@@ -239,7 +241,8 @@ impl<'a> BlockEdits<'a> {
                 continue;
             }
             let (last, _) = self.locate(around.end - 1, true);
-            // Start where block and segment start together, so that the block parses alone as it does in the whole.
+            // Start where a block and a piece start together, so that the block parses alone as it does in the whole
+            // text.
             let (mut first, mut offset) = self.locate(around.start, true);
             while offset > 0 {
                 let begins = around.start - offset;
@@ -268,8 +271,9 @@ impl<'a> BlockEdits<'a> {
         self.blocks.iter().map(start).collect()
     }
 
-    /// Which block holds the byte `at`, and where in it. At a boundary an insertion goes to the block that begins
-    /// there (`forward` is not needed: a line belongs to the block in which it starts), or to the end of the last one.
+    /// Returns the block that contains the byte `at`, and the offset in it. At a boundary, an insertion goes to the
+    /// block that begins there (`forward` isn't needed: a line belongs to the block in which it starts), or to the end
+    /// of the last one.
     fn locate(&self, at: usize, forward: bool) -> (usize, usize) {
         let mut start = 0;
         let mut last = 0;
@@ -295,7 +299,7 @@ impl<'a> BlockEdits<'a> {
     }
 
     fn apply_op(&mut self, op: NoteOp) {
-        // Every operation is made from the list itself, so it fits.
+        // Every operation is derived from the list itself, so it can be applied.
         let fits = apply_op(self.blocks, &op);
         debug_assert!(fits.is_ok(), "{fits:?}");
         if fits.is_ok() {
@@ -303,7 +307,7 @@ impl<'a> BlockEdits<'a> {
         }
     }
 
-    /// A new block at this place in the list.
+    /// Inserts a new block at this index of the list.
     fn insert_block(&mut self, index: usize, text: String) -> BlockId {
         let id = loop {
             let id = BlockId(self.rng.next_u64());
@@ -314,7 +318,7 @@ impl<'a> BlockEdits<'a> {
         let low = index.checked_sub(1).map(|before| self.blocks[before].pos.clone());
         let high = self.blocks.get(index).map(|block| block.pos.clone());
         let pos = position_between(low.as_deref(), high.as_deref());
-        // Two devices can have made equal positions, with no room between: what follows steps back.
+        // Two devices may have made equal positions, with no space between them: then the following blocks move back.
         let mut bound = (pos.clone(), id);
         let mut moves = Vec::new();
         for next in index..self.blocks.len() {
@@ -326,7 +330,7 @@ impl<'a> BlockEdits<'a> {
             bound = (place.clone(), self.blocks[next].id);
             moves.push(NoteOp::Move { block: self.blocks[next].id, pos: place });
         }
-        // From the last to the first, so that the order stays right at every step.
+        // In reverse, so that the order stays correct at every step.
         for op in moves.into_iter().rev() {
             self.apply_op(op);
         }
@@ -338,10 +342,10 @@ impl<'a> BlockEdits<'a> {
         self.blocks.iter().position(|block| block.id == id)
     }
 
-    /// Puts a block that was edited back into shape.
+    /// Joins and splits a block after an edit, so that the rules for blocks hold again.
     fn repair_block(&mut self, id: BlockId) {
         let Some(mut index) = self.block_index(id) else { return };
-        // An emptied block leaves the line of the one before it open.
+        // An emptied block may leave the last line of the previous one open.
         if self.blocks[index].text.is_empty() {
             match self.blocks[..index].iter().rposition(|block| !block.text.is_empty()) {
                 Some(before) => index = before,
@@ -358,7 +362,7 @@ impl<'a> BlockEdits<'a> {
             if !open || this.len() + that.len() > self.grown.max(markdown::MAX_CELL_BYTES) {
                 break;
             }
-            // A line that was cut because it is long stays cut.
+            // A line that was split because of its length stays split.
             if this.len() + that.len() > self.grown
                 && markdown::parse_cell(this).is_none()
                 && markdown::parse_cell(that).is_none()
@@ -376,8 +380,8 @@ impl<'a> BlockEdits<'a> {
         self.blocks[index + 1..].iter().position(|block| !block.text.is_empty()).map(|at| index + 1 + at)
     }
 
-    /// Moves the text of this block and the next one that has text into one of the two: a cell's, so that its outputs
-    /// stay with it, else the larger.
+    /// Joins this block and the next one that has text. The text moves to the block of a cell, so that its outputs stay
+    /// with it, else to the larger block.
     fn join_with_next(&mut self, index: usize, keep_first: bool) -> Option<BlockId> {
         let next = self.next_nonempty(index)?;
         let (this, that) = (self.blocks[index].clone(), self.blocks[next].clone());
@@ -395,7 +399,7 @@ impl<'a> BlockEdits<'a> {
         }
     }
 
-    /// Cuts a block where a cell begins or ends in it, or where it has grown too long.
+    /// Splits a block where a cell begins or ends in it, or if it has grown too large.
     fn split_block(&mut self, id: BlockId) {
         let Some(index) = self.block_index(id) else { return };
         let text = self.blocks[index].text.clone();
@@ -410,12 +414,12 @@ impl<'a> BlockEdits<'a> {
         if pieces.len() < 2 {
             return;
         }
-        // A run that only holds paragraphs stays whole until it has grown; around cells it is cut.
+        // A run of paragraphs isn't split until it has grown; around cells it is.
         let pieces: Vec<String> = if text.len() > self.grown { to_strings(&pieces) } else { join_text_pieces(&pieces) };
         if pieces.len() < 2 {
             return;
         }
-        // The id stays with the first cell: outputs belong to it.
+        // The first cell keeps the ID, since outputs belong to it.
         let stays = pieces.iter().position(|piece| markdown::parse_cell(piece).is_some()).unwrap_or(0);
         let start: usize = pieces[..stays].iter().map(String::len).sum();
         let end = start + pieces[stays].len();
@@ -439,7 +443,7 @@ fn to_strings(pieces: &[&str]) -> Vec<String> {
     pieces.iter().map(|piece| (*piece).to_owned()).collect()
 }
 
-/// Joins neighbouring pieces that are not cells.
+/// Joins neighboring pieces that aren't cells.
 fn join_text_pieces(pieces: &[&str]) -> Vec<String> {
     let mut out: Vec<(String, bool)> = Vec::new();
     for piece in pieces {

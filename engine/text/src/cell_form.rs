@@ -1,4 +1,4 @@
-//! What the text between a cell's fences is, and the Python code that stands for it.
+//! Forms of the text between a cell's fences, and the Python code that runs for it.
 
 use crate::python_scope::CellNames;
 use crate::sql_cell::{QueryError, SqlCell};
@@ -6,33 +6,33 @@ use crate::widget::{WidgetError, WidgetSpec};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// What the text between a cell's fences is.
+/// Form of the text between a cell's fences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellForm {
     /// Code in the kernel's language.
     Code,
-    /// A control with its value, as YAML.
+    /// A control and its value, as YAML.
     Widget,
     /// A query over the kernel's variables and over files, in SQL.
     Query,
 }
 
-/// Why there's no code for a cell: a sentence for the user.
+/// Error that prevents a cell from running, as a sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CellFormError {
-    /// It's a widget that can't be read.
+    /// The widget can't be read.
     #[error(transparent)]
     Widget(#[from] WidgetError),
-    /// It's a query that can't be run.
+    /// The query can't be run.
     #[error(transparent)]
     Query(#[from] QueryError),
 }
 
 impl CellForm {
-    /// The code that the kernel runs for a cell of this form, of the text between its fences.
+    /// Returns the code that the kernel runs for the text between a cell's fences.
     ///
     /// # Errors
-    /// It's a widget that can't be read, or a query that can't be run.
+    /// Returns an error if it's a widget that can't be read, or a query that can't be run.
     pub fn kernel_code(self, source: &str) -> Result<Cow<'_, str>, CellFormError> {
         match self {
             CellForm::Code => Ok(Cow::Borrowed(source)),
@@ -41,7 +41,7 @@ impl CellForm {
         }
     }
 
-    /// The names that a Python cell of this form defines and uses.
+    /// Returns the names that a Python cell of this form defines and uses.
     pub fn names(self, source: &str) -> CellNames {
         match self {
             CellForm::Code => CellNames::of(source),

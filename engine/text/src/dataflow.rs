@@ -1,27 +1,27 @@
-//! How values flow between the cells of a note: which cell a name comes from. The order in the note decides: a name
-//! that a cell uses is the one of the nearest cell above that binds or changes it. Pure; it knows names, not documents.
+//! Data flow between the cells of a note: which cell a name comes from. The order in the note decides: a name refers to
+//! the nearest cell above that binds or changes it. This module is pure; it knows names, not documents.
 
 use crate::python_scope::CellNames;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Represents unknown names: what `exec` or `from x import *` may have assigned.
+/// Represents unknown names, which `exec` or `from x import *` may have assigned.
 pub const ANY_NAME: &str = "*";
 
-/// A cell among the others.
+/// A cell's node in the data flow graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowCell {
-    /// The names that it uses, each with the cells above that it comes from: first the nearest one, then, where that
-    /// one binds it only perhaps, those above it; none where no cell above binds it.
+    /// Names that the cell uses, each with the cells above that it comes from, nearest first. If the nearest one binds
+    /// it only conditionally, those above it follow. Empty if no cell above binds the name.
     pub uses: BTreeMap<String, Vec<usize>>,
-    /// The names that it binds or changes, and whether it does so for sure.
+    /// Names that the cell binds or changes, and whether it does so unconditionally.
     pub writes: BTreeMap<String, bool>,
-    /// What a value of it may do later: use and change names when a function in it is called.
+    /// Names that functions in the cell's values use, and names that they change, when they are called later.
     carried: [BTreeSet<String>; 2],
 }
 
 impl FlowCell {
-    /// Makes the node of a cell. `latest` maps a name to the last cell above that assigns it, `known` lists all names
+    /// Creates the node of a cell. `latest` maps a name to the last cells above that assign it, `known` lists all names
     /// assigned there.
     fn of(
         names: &CellNames,
@@ -31,7 +31,7 @@ impl FlowCell {
     ) -> FlowCell {
         let mut writes: BTreeMap<String, bool> =
             names.defines.iter().map(|name| (name.clone(), names.surely.contains(name))).collect();
-        // What is changed in place was used: it is this cell's from now on.
+        // A name that is changed in place was used, and comes from this cell from now on.
         writes.extend(names.changes.iter().map(|name| (name.clone(), true)));
         for name in &names.later_changes {
             writes.entry(name.clone()).or_insert(false);
@@ -51,7 +51,7 @@ impl FlowCell {
             }
             let from = latest(&name);
             for cell in &from {
-                // A function of that cell may be called here, and so may those that it uses.
+                // This cell may call a function of that cell, and functions that it uses in turn.
                 let [also, changed] = &above[*cell].carried;
                 open.extend(also.iter().filter(|name| !names.surely.contains(*name)).cloned());
                 later.extend(also.iter().cloned());
@@ -69,7 +69,7 @@ impl FlowCell {
     }
 }
 
-/// All cells of a note, in their order.
+/// Data flow graph of a note's cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CellFlow {
     /// The cells in document order.
@@ -77,10 +77,10 @@ pub struct CellFlow {
 }
 
 impl CellFlow {
-    /// Of the names of each cell.
+    /// Builds the graph from the names of each cell.
     pub fn of(cells: &[Arc<CellNames>]) -> CellFlow {
         let mut nodes: Vec<Arc<FlowCell>> = Vec::with_capacity(cells.len());
-        // Where each name comes from below the cells so far.
+        // Where each name comes from for a cell below the cells so far.
         let mut latest: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for names in cells {
             let from = |name: &str| latest.get(name).cloned().unwrap_or_default();
@@ -97,8 +97,8 @@ impl CellFlow {
         CellFlow { nodes }
     }
 
-    /// Updates an existing graph that was made for the names `was`. While the user types, the names of one cell change,
-    /// and mostly only those it uses: then the other nodes are reused.
+    /// Updates a graph that was built from the names `was`. While the user types, the names of one cell change, and
+    /// mostly only those it uses: then the other nodes are reused.
     pub fn update(&self, was: &[Arc<CellNames>], cells: &[Arc<CellNames>]) -> CellFlow {
         let mut changed = (0..cells.len()).filter(|at| was.get(*at) != Some(&cells[*at]));
         let (Some(at), None) = (changed.next(), changed.next()) else { return CellFlow::of(cells) };
@@ -128,7 +128,7 @@ impl CellFlow {
         CellFlow { nodes }
     }
 
-    /// The cells that use what a cell binds or changes, nearest first.
+    /// Returns the cells that use a name that a cell binds or changes, nearest first.
     pub fn dependants(&self, cell: usize) -> BTreeSet<usize> {
         let uses = |node: &Arc<FlowCell>| node.uses.values().any(|from| from.contains(&cell));
         (cell + 1..self.nodes.len()).filter(|other| uses(&self.nodes[*other])).collect()
@@ -136,7 +136,7 @@ impl CellFlow {
 
     /// Returns the cells to run, in order, so that `asked` and everything that depends on them are as after a run of
     /// the whole note. `good`: whether a cell's last run still counts; `held`: whether the kernel holds the value that
-    /// a use needs; `ran`: whether a cell was run before. Cells that weren't are run only if needed.
+    /// a use needs; `ran`: whether a cell was run before. Cells that weren't run before are run only if needed.
     pub fn plan_run(
         &self,
         asked: &[usize],
@@ -153,7 +153,7 @@ impl CellFlow {
             }
             for cell in plan.clone() {
                 for (name, from) in &self.nodes[cell].uses {
-                    // Its inputs, unless the kernel holds them and nothing overwrites them.
+                    // Add its inputs, unless the kernel holds them and no earlier cell overwrites them.
                     let disturbed = written.get(name.as_str()).is_some_and(|first| *first < cell);
                     if disturbed || !held(name, from) || from.iter().any(|source| !good(*source)) {
                         plan.extend(from.iter().copied());
@@ -172,7 +172,7 @@ impl CellFlow {
         }
     }
 
-    /// The names that a cell uses and that no cell above it binds, but one below does.
+    /// Returns the names that a cell uses and that only a cell below it binds.
     pub fn names_from_below(&self, cell: usize, names: &CellNames) -> BTreeSet<String> {
         let bound = |name: &String| self.nodes[cell + 1..].iter().any(|node| node.writes.contains_key(name));
         let wanted = names.external_names();
@@ -189,7 +189,7 @@ mod tests {
         CellFlow::of(&cells.iter().map(|code| Arc::new(CellNames::of(code))).collect::<Vec<_>>())
     }
 
-    /// Where each name that a cell uses comes from.
+    /// Returns the names that a cell uses, and the cells they come from.
     fn from(flow: &CellFlow, cell: usize) -> Vec<(&str, Vec<usize>)> {
         let uses = flow.nodes[cell].uses.iter().filter(|(_, from)| !from.is_empty());
         uses.map(|(name, from)| (name.as_str(), from.clone())).collect()
@@ -257,7 +257,7 @@ mod tests {
     fn a_plan_restores_what_was_written_over() {
         let found = flow(&["x = 1", "y = x", "x = 2", "x"]);
         let all = |_: usize| true;
-        // After a run of all of them the kernel holds the `x` of the third cell.
+        // After a run of all cells, the kernel holds the `x` of the third one.
         let held = |name: &str, from: &[usize]| if name == "x" { from == [2] } else { true };
         let plan = found.plan_run(&[1], &all, &held, &all);
         assert_eq!(plan, BTreeSet::from([0, 1]));

@@ -1,6 +1,6 @@
 //! Date formats: `strftime`, and the tokens of moment.js that Obsidian's settings and templates use.
 
-/// The tokens of moment.js and what `strftime` calls them, longest first.
+/// Tokens of moment.js and their equivalents in `strftime`, longest first.
 const MOMENT_TOKENS: &[(&str, &str)] = &[
     ("YYYY", "%Y"),
     ("GGGG", "%G"),
@@ -33,12 +33,12 @@ const MOMENT_TOKENS: &[(&str, &str)] = &[
     ("d", "%w"),
 ];
 
-/// A format without `%` that holds one of these is moment's; others are plain text.
+/// Tokens that mark a format without `%` as one of moment.js. Formats without any of them are plain text.
 const MOMENT_SIGNS: &[&str] =
     &["YY", "GGGG", "gggg", "MM", "DD", "Do", "dddd", "ddd", "HH", "hh", "mm", "ss", "WW", "ww"];
 
-/// A date format as `strftime` writes it: one of moment.js (<https://momentjs.com/docs/#/displaying/format/>) is
-/// translated, text in brackets stays; any other is returned as it is. Ordinals (`Do`) become plain numbers.
+/// Returns a date format in `strftime` syntax. A format of moment.js (<https://momentjs.com/docs/#/displaying/format/>)
+/// is translated, and text in brackets stays; any other is returned unchanged. Ordinals (`Do`) become plain numbers.
 pub fn strftime_format(format: &str) -> String {
     if format.contains('%') || !MOMENT_SIGNS.iter().any(|sign| format.contains(sign)) {
         return format.to_owned();

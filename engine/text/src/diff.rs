@@ -1,28 +1,28 @@
-//! Two texts side by side: which lines differ, which line became which, and which words of it. Pure text.
+//! Compares two texts: which lines differ, which lines correspond, and which words differ in them. Pure text.
 
 use crate::text_edit::{self, TextEdit};
 use imara_diff::{Algorithm, Diff, InternedInput};
 use std::ops::Range;
 
-/// Lines of two sides are paired by their words where there are at most this many pairs to weigh.
+/// Maximum number of line pairs that are compared by words. Beyond it, lines are paired in order.
 const MAX_WEIGHED_LINE_PAIRS: usize = 4_000;
-/// Two lines are one that was changed when they share at least this part of their words.
+/// Minimum share of common words at which two lines count as one changed line.
 const MIN_LINE_SIMILARITY: f32 = 0.34;
-/// Longer lines are compared only by common prefix and suffix.
+/// Maximum length of two lines that are compared by words. Longer ones are compared only by common prefix and suffix.
 const MAX_REFINED_LINE_BYTES: usize = 20_000;
-/// Longer lines around a hunk aren't kept with it, in bytes.
+/// Maximum length of the context lines on each side of a hunk.
 const MAX_HUNK_CONTEXT_BYTES: usize = 1_000;
-/// Lines around a change in a unified diff.
+/// Number of context lines around a change in a unified diff.
 const DIFF_CONTEXT_LINES: usize = 3;
 
-/// What differs between two texts.
+/// Differences between two texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextDiff {
-    /// The whole of both texts, in order.
+    /// Parts that cover both texts completely, in order.
     pub parts: Vec<DiffPart>,
 }
 
-/// A part of a comparison. Ranges are bytes of whole lines.
+/// A part of a comparison. Ranges are in bytes and cover whole lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiffPart {
     /// Lines that both texts have.
@@ -45,21 +45,21 @@ pub enum DiffPart {
     },
 }
 
-/// A line of each side, or of one of them.
+/// A row of a side-by-side comparison: a line of each text, or of one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffRow {
-    /// Of the old text.
+    /// The line in the old text.
     pub old: Option<DiffLine>,
-    /// Of the new one.
+    /// The line in the new text.
     pub new: Option<DiffLine>,
 }
 
 /// A line of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffLine {
-    /// Its bytes, without its end.
+    /// Byte range of the line, without its line break.
     pub range: Range<usize>,
-    /// Which of them the other side does not have.
+    /// Byte ranges in the text that the other side doesn't have.
     pub marks: Vec<Range<usize>>,
 }
 
@@ -91,13 +91,13 @@ pub fn compare(old: &str, new: &str) -> TextDiff {
 }
 
 impl TextDiff {
-    /// How many changes there are.
+    /// Returns the number of changes.
     pub fn change_count(&self) -> usize {
         self.parts.iter().filter(|part| matches!(part, DiffPart::Change { .. })).count()
     }
 }
 
-/// Lines that differ, and where. Ranges are bytes of whole lines.
+/// A hunk of differing lines. Ranges are in bytes and cover whole lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineHunk {
     /// Byte range in the old text.
@@ -143,7 +143,7 @@ pub fn line_hunks(old: &str, new: &str) -> Vec<LineHunk> {
     hunks
 }
 
-/// The sum of the first lengths that stay below the bound of a hunk's surroundings.
+/// Returns the sum of the first lengths that doesn't exceed [`MAX_HUNK_CONTEXT_BYTES`].
 fn bounded_sum(lengths: impl Iterator<Item = usize>) -> usize {
     lengths
         .scan(0, |sum, length| {
@@ -154,7 +154,7 @@ fn bounded_sum(lengths: impl Iterator<Item = usize>) -> usize {
         .unwrap_or(0)
 }
 
-/// The edits that bring back what the old text had in one part: in order, at offsets of the new text.
+/// Returns the edits that restore the old text of one part: in order, at offsets of the new text.
 pub fn revert_part(part: &DiffPart, old: &str, new: &str) -> Vec<TextEdit> {
     let DiffPart::Change { old: before, new: after, .. } = part else { return Vec::new() };
     let (Some(was), Some(is)) = (old.get(before.clone()), new.get(after.clone())) else { return Vec::new() };
@@ -163,8 +163,8 @@ pub fn revert_part(part: &DiffPart, old: &str, new: &str) -> Vec<TextEdit> {
     splices
 }
 
-/// Returns a unified diff of a file that `patch` and git understand; `None`: the file doesn't exist. Empty if nothing
-/// differs.
+/// Returns a unified diff of a file that `patch` and git understand. `None` means that the file doesn't exist. The diff
+/// is empty if nothing differs.
 pub fn unified_diff(path: &str, old: Option<&str>, new: Option<&str>) -> String {
     let (before, after) = (old.unwrap_or_default(), new.unwrap_or_default());
     let input = InternedInput::new(before, after);
@@ -193,7 +193,7 @@ pub fn unified_diff(path: &str, old: Option<&str>, new: Option<&str>) -> String 
     };
     let mut rest = hunks.as_slice();
     while let Some((first, _)) = rest.first() {
-        // Changes with so little between them that their surroundings meet are one hunk.
+        // Changes whose context lines meet form one hunk.
         let count =
             1 + rest.windows(2).take_while(|pair| pair[1].0.start - pair[0].0.end <= 2 * DIFF_CONTEXT_LINES).count();
         let (group, later) = rest.split_at(count);
@@ -203,7 +203,7 @@ pub fn unified_diff(path: &str, old: Option<&str>, new: Option<&str>) -> String 
         let end = (last.end + DIFF_CONTEXT_LINES).min(olds.len());
         let start_new = group[0].1.start - (first.start - start);
         let end_new = last_new.end + (end - last.end);
-        // An empty side is given by the line before it.
+        // An empty side is given as the line before it.
         let side = |start: usize, end: usize| format!("{},{}", start + usize::from(end > start), end - start);
         out += &format!("@@ -{} +{} @@\n", side(start, end), side(start_new, end_new));
         let mut at = start;
@@ -218,7 +218,7 @@ pub fn unified_diff(path: &str, old: Option<&str>, new: Option<&str>) -> String 
     out
 }
 
-/// The lines of a range of a text, without their ends.
+/// Returns the byte ranges of the lines in a range of a text, without their line breaks.
 pub fn line_ranges(text: &str, range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let mut at = range.start;
     text.get(range).unwrap_or_default().split_inclusive('\n').map(move |line| {
@@ -228,7 +228,7 @@ pub fn line_ranges(text: &str, range: Range<usize>) -> impl Iterator<Item = Rang
     })
 }
 
-/// Where the lines of a text begin, and its end.
+/// Returns the offsets where the lines of a text begin, and the offset of its end.
 fn line_starts(text: &str) -> Vec<usize> {
     let mut starts = vec![0];
     starts.extend(text.split_inclusive('\n').scan(0, |at, line| {
@@ -238,7 +238,7 @@ fn line_starts(text: &str) -> Vec<usize> {
     starts
 }
 
-/// The lines of a change, side by side.
+/// Returns the lines of a change, side by side.
 fn align_lines(old: &str, new: &str, old_starts: &[usize], new_starts: &[usize]) -> Vec<DiffRow> {
     let cut = |text: &str, starts: &[usize]| -> Vec<Range<usize>> {
         let line = |pair: &[usize]| pair[0]..pair[0] + text[pair[0]..pair[1]].trim_end_matches(['\n', '\r']).len();
@@ -268,7 +268,7 @@ fn align_lines(old: &str, new: &str, old_starts: &[usize], new_starts: &[usize])
         .collect()
 }
 
-/// Which old line became which new one.
+/// Pairs old lines with the new lines that they became. Unpaired lines are alone.
 fn pair_lines(
     old: &str,
     new: &str,
@@ -294,7 +294,7 @@ fn pair_lines(
         lines.iter().map(one).collect()
     };
     let (old_words, new_words) = (words(old, old_lines), words(new, new_lines));
-    // The best that can be had of the lines from here on, from the end to the beginning.
+    // Best total similarity of the lines from here on, computed from the end to the beginning.
     let mut best = vec![0.0_f32; (high + 1) * (wide + 1)];
     let place = |from: usize, to: usize| from * (wide + 1) + to;
     let mut pair = vec![0.0_f32; high * wide];
@@ -326,7 +326,7 @@ fn pair_lines(
     found
 }
 
-/// Which part of their words two lines share, 0 to 1. Both sorted.
+/// Returns the share of words that two lines have in common, 0 to 1. Both lists are sorted.
 fn word_similarity(old: &[String], new: &[String]) -> f32 {
     let all = old.len() + new.len();
     if all == 0 {
@@ -345,7 +345,7 @@ fn word_similarity(old: &[String], new: &[String]) -> f32 {
     part
 }
 
-/// What only the old line has, and what only the new one has.
+/// Returns the ranges that only the old line has, and those that only the new line has.
 fn changed_words(old: &str, new: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
     if old.len() + new.len() > MAX_REFINED_LINE_BYTES {
         let (from, to) = text_edit::trim_common(old, new);
@@ -360,7 +360,7 @@ fn changed_words(old: &str, new: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>)
     (gone, come)
 }
 
-/// Adds a mark; it's joined with the last one if only a space separates them.
+/// Adds a range; it's joined with the last one if only spaces separate them.
 fn push_mark(marks: &mut Vec<Range<usize>>, mark: Range<usize>, text: &str) {
     if mark.is_empty() {
         return;
@@ -402,7 +402,7 @@ mod tests {
         assert_eq!(unified_diff("n", Some("same"), Some("same")), "");
     }
 
-    /// A comparison as text: deleted text in `[-…-]`, inserted in `{+…+}`.
+    /// Formats a comparison as text: deleted text in `[-…-]`, inserted text in `{+…+}`.
     fn shown(old: &str, new: &str) -> String {
         let mut out = String::new();
         let line = |out: &mut String, text: &str, line: &Option<DiffLine>, sign: &str, open: &str, shut: &str| {

@@ -1,17 +1,17 @@
-//! Finds words or a pattern in a text, and says what replaces each match.
+//! Finds words or a pattern in a text, and computes the replacement of each match.
 
 use regex_lite::{Regex, RegexBuilder};
 use std::ops::Range;
 
-/// More is not found: who looks for a letter in a book does not read on.
+/// Maximum number of matches, more than a user can look through.
 pub const MAX_FIND_MATCHES: usize = 100_000;
 
 /// A search pattern and its options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FindQuery {
-    /// The words, or the pattern.
+    /// The words, or the regular expression.
     pub text: String,
-    /// Whether capital letters are told from small ones.
+    /// Whether matching is case-sensitive.
     pub case: bool,
     /// Whether only whole words match.
     pub whole: bool,
@@ -19,7 +19,7 @@ pub struct FindQuery {
     pub regex: bool,
 }
 
-/// A regular expression that can't be read.
+/// Error: the regular expression is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Invalid pattern: {why}")]
 pub struct InvalidPattern {
@@ -36,10 +36,10 @@ impl FindQuery {
             .map_err(|error| InvalidPattern { why: error.to_string().lines().last().unwrap_or("").to_owned() })
     }
 
-    /// All places in a text, in order.
+    /// Returns the byte ranges of all matches in a text, in order.
     ///
     /// # Errors
-    /// The pattern is invalid.
+    /// Returns an error if the regular expression is invalid.
     pub fn find(&self, text: &str) -> Result<Vec<Range<usize>>, InvalidPattern> {
         if self.text.is_empty() {
             return Ok(Vec::new());
@@ -61,7 +61,8 @@ impl FindQuery {
         Ok(plain(text, &self.text, self.case).filter(fits).take(MAX_FIND_MATCHES).collect())
     }
 
-    /// Returns what replaces each of these matches, by `with`; a pattern's groups are put back as `$1`.
+    /// Returns the replacement of each of these matches. In `with`, `$1` stands for the first group of a regular
+    /// expression.
     pub fn replacements(&self, text: &str, ranges: &[Range<usize>], with: &str) -> Vec<String> {
         let pattern = if self.regex { self.pattern().ok() } else { None };
         let Some(pattern) = pattern else { return vec![with.to_owned(); ranges.len()] };
@@ -76,7 +77,7 @@ impl FindQuery {
     }
 }
 
-/// The places of some words, without respect to capitals unless `case`.
+/// Returns the byte ranges of some words, ignoring case unless `case` is set.
 fn plain<'a>(text: &'a str, words: &str, case: bool) -> impl Iterator<Item = Range<usize>> + 'a {
     let fold = move |letter: char| -> Vec<char> { if case { vec![letter] } else { letter.to_lowercase().collect() } };
     let wanted: Vec<char> = words.chars().flat_map(fold).collect();

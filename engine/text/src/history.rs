@@ -6,23 +6,23 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use store::{ActorId, ChangeHash, NoteChange, NoteDoc, NotePast, StoreError};
 
-/// The message of a change that took over what another program wrote into the note's file.
+/// Message of a change that was imported after another program wrote the note's file.
 pub const EXTERNAL_CHANGE_MESSAGE: &str = "outside";
-/// The message of a change that the agent made.
+/// Message of a change that the agent made.
 pub const AGENT_CHANGE_MESSAGE: &str = "agent";
 
-/// A version is over after a pause of this many seconds …
+/// Pause after which a new version starts.
 const VERSION_PAUSE_SECS: i64 = 5 * 60;
-/// … or once it is this long …
+/// Maximum duration of a version.
 const MAX_VERSION_SECS: i64 = 10 * 60;
-/// … or once it has this many operations.
+/// Maximum number of operations in a version.
 const MAX_VERSION_OPERATIONS: u64 = 2_000;
-/// A sitting is over after a pause of this many seconds.
+/// Pause after which a new sitting starts.
 const SITTING_PAUSE_SECS: i64 = 45 * 60;
-/// There are at most about this many versions: of a very long past, they are longer.
+/// Approximate maximum number of versions. In a very long history, the versions are longer.
 const MAX_VERSIONS: usize = 2_000;
 
-/// Who made a change.
+/// Author of a change.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeAuthor {
@@ -34,14 +34,14 @@ pub enum ChangeAuthor {
     Agent,
     /// Unknown: the file already had this text when it was first read.
     Found,
-    /// `tracebook fsck`, out of what is kept twice.
+    /// `tracebook fsck`, which restored the text from redundant data.
     Repair,
-    /// A person on another device, by the start of its id.
+    /// A person on another device, identified by the start of the device's ID.
     Device(String),
 }
 
 impl ChangeAuthor {
-    /// Who made this change. `own`: all actors under which this device ever wrote.
+    /// Returns the author of a change. `own` contains all actors under which this device ever wrote.
     pub fn of(moment: &NoteChange, past: &NotePast, own: &BTreeSet<ActorId>) -> ChangeAuthor {
         match moment.message.as_deref() {
             Some("first" | "import") => return ChangeAuthor::Found,
@@ -74,24 +74,24 @@ impl ChangeAuthor {
 /// Consecutive changes by one author.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoteVersion {
-    /// The author of the changes.
+    /// Author of the changes.
     pub who: ChangeAuthor,
-    /// When the first change was made, in seconds since 1970; 0 if unknown.
+    /// Time of the first change, in seconds since 1970; 0 if unknown.
     pub from: i64,
-    /// When the last change was made, in seconds since 1970.
+    /// Time of the last change, in seconds since 1970.
     pub to: i64,
-    /// Their places among the changes. The note as it was then: the changes up to their end.
+    /// Indexes of the changes. The note at the end of this version results from all changes up to the range's end.
     pub changes: Range<usize>,
     /// Approximate number of characters that were inserted or deleted.
     pub operations: u64,
 }
 
-/// Versions without a long pause between them.
+/// A sitting: versions without a long pause between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EditSitting {
-    /// When it started, in seconds since 1970.
+    /// Start of the sitting, in seconds since 1970.
     pub from: i64,
-    /// When it ended, in seconds since 1970.
+    /// End of the sitting, in seconds since 1970.
     pub to: i64,
     /// Range of its versions in the history.
     pub versions: Range<usize>,
@@ -99,13 +99,13 @@ pub struct EditSitting {
     pub operations: u64,
 }
 
-/// The changes of a note as versions, oldest first.
+/// Groups the changes of a note into versions, oldest first.
 pub fn group_into_versions(past: &NotePast, own: &BTreeSet<ActorId>) -> Vec<NoteVersion> {
     let whos: Vec<ChangeAuthor> = past.moments.iter().map(|moment| ChangeAuthor::of(moment, past, own)).collect();
     let mut factor = 1;
     loop {
         let found = group_changes(past, &whos, factor);
-        // Twice as long, half as many; if authors alternate, longer ones don't help.
+        // Doubling the maximum length halves the number of versions. If authors alternate, longer versions don't help.
         if found.len() <= MAX_VERSIONS || factor > 1 << 20 {
             return found;
         }
@@ -116,7 +116,7 @@ pub fn group_into_versions(past: &NotePast, own: &BTreeSet<ActorId>) -> Vec<Note
 fn group_changes(past: &NotePast, whos: &[ChangeAuthor], factor: i64) -> Vec<NoteVersion> {
     let mut found: Vec<NoteVersion> = Vec::new();
     for (at, (moment, who)) in past.moments.iter().zip(whos).enumerate() {
-        // Every note begins by the same change, which holds no text.
+        // Every note begins with the same change, which contains no text.
         if moment.message.as_deref() == Some("first") {
             continue;
         }
@@ -144,7 +144,7 @@ fn group_changes(past: &NotePast, whos: &[ChangeAuthor], factor: i64) -> Vec<Not
     found
 }
 
-/// Versions gathered to sittings, oldest first. `day`: on which day a time is where the user is.
+/// Groups versions into sittings, oldest first. `day` returns the user's local day of a time.
 pub fn group_into_sittings(versions: &[NoteVersion], day: impl Fn(i64) -> i64) -> Vec<EditSitting> {
     let mut found: Vec<EditSitting> = Vec::new();
     for (at, version) in versions.iter().enumerate() {
@@ -172,56 +172,56 @@ pub struct NoteHistory {
     own: BTreeSet<ActorId>,
     /// All changes of the note.
     pub past: NotePast,
-    /// The same as versions, oldest first.
+    /// The changes grouped into versions, oldest first.
     pub versions: Vec<NoteVersion>,
 }
 
-/// A stretch of text, and who wrote it when.
+/// A range of text with its author and time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthoredSpan {
     /// Range in the text, in bytes.
     pub range: Range<usize>,
-    /// Who wrote it; `None` where the document does not tell.
+    /// Author of the text; `None` if the document doesn't tell.
     pub who: Option<ChangeAuthor>,
     /// Time of the change, in seconds since 1970; 0 if unknown.
     pub time: i64,
-    /// By which change: its place among all.
+    /// Index of the change that inserted the text.
     pub change: Option<usize>,
 }
 
 impl NoteHistory {
-    /// Of a note's document. `own`: all actors under which this device ever wrote.
+    /// Reads the history of a note's document. `own` contains all actors under which this device ever wrote.
     pub fn of(doc: NoteDoc, own: BTreeSet<ActorId>) -> NoteHistory {
         let past = doc.read_past();
         let versions = group_into_versions(&past, &own);
         NoteHistory { doc, own, past, versions }
     }
 
-    /// Who made a change.
+    /// Returns the author of a change, or `None` if there is no such change.
     pub fn author(&self, change: usize) -> Option<ChangeAuthor> {
         self.past.moments.get(change).map(|moment| ChangeAuthor::of(moment, &self.past, &self.own))
     }
 
-    /// The note's text once the first `count` changes had been made.
+    /// Returns the note's text after the first `count` changes.
     ///
     /// # Errors
-    /// The document's, if it is damaged.
+    /// Returns an error if the document is damaged.
     pub fn text_after(&self, count: usize) -> Result<String, StoreError> {
         self.doc.text_at(&self.past.heads_after(count))
     }
 
-    /// The note's text as it was at these heads of its document.
+    /// Returns the note's text at these heads of its document.
     ///
     /// # Errors
-    /// The document's, if they are none of its own.
+    /// Returns an error if the document doesn't have these heads.
     pub fn text_at(&self, heads: &[ChangeHash]) -> Result<String, StoreError> {
         self.doc.text_at(heads)
     }
 
-    /// Who wrote what of that text.
+    /// Returns who wrote which part of the text after the first `count` changes.
     ///
     /// # Errors
-    /// The document's, if it is damaged.
+    /// Returns an error if the document is damaged.
     pub fn authored_spans(&self, count: usize) -> Result<Vec<AuthoredSpan>, StoreError> {
         let mut at = 0;
         let passages = self.doc.authored_passages(&self.past, &self.past.heads_after(count))?;

@@ -1,5 +1,5 @@
-//! Pure text: Markdown, links, outlines, properties, YAML, tasks, edits, differences, Python scopes and dates. Nothing
-//! here knows a session, a note that is open, or a file.
+//! Pure text functions: Markdown, links, outlines, properties, YAML, tasks, edits, differences, Python scopes and
+//! dates. This crate knows no sessions, open notes or files.
 
 pub mod ansi;
 pub mod block_edits;

@@ -1,44 +1,44 @@
-//! Links between the notes of one volume: resolved as in Obsidian, with backlinks, and updated on renames. Derived from
-//! outlines and paths; it can be rebuilt at any time.
+//! Links between the notes of one volume: resolved as in Obsidian, with backlinks, and updated on renames. They are
+//! derived from outlines and paths, so they can be rebuilt at any time.
 
 use crate::outline::{LinkKind, NoteLink, Outline, link_path, percent_decode};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::DocId;
 
-/// A change of a link's target in a note's text.
+/// Replacement of a link's target in a note's text.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct LinkRewrite {
     /// Syntax of the link.
     pub kind: LinkKind,
-    /// The link's current text in the note.
+    /// The link's current target in the note's text.
     pub old: String,
     /// The text that replaces it.
     pub new: String,
 }
 
-/// The links of a volume.
+/// All links of a volume.
 #[derive(Debug, Default)]
 pub struct VolumeLinks {
-    // Trees: a hash map that grows moves all it has at once, and several of one size do it together, on the thread that
-    // draws.
+    // These are trees because a growing hash map moves all its entries at once. Several of one size would do so
+    // together, on the thread that draws.
     outlines: BTreeMap<DocId, Arc<Outline>>,
     paths: BTreeMap<DocId, String>,
-    /// Files by their name in small letters: notes without `.md`.
+    /// Files by their name in lower case, without `.md`.
     names: BTreeMap<String, Vec<DocId>>,
-    /// Notes by their other names in small letters.
+    /// Notes by their aliases in lower case.
     aliases: BTreeMap<String, Vec<DocId>>,
-    /// Notes that have a link whose target ends in this name.
+    /// Notes that have a link whose target ends in this name, in lower case.
     sources: BTreeMap<String, Vec<DocId>>,
     revision: u64,
-    /// The files that changed last, and how often any did.
+    /// The files that changed last; `changes` is the total number of changes.
     log: VecDeque<DocId>,
     changes: u64,
-    /// How the links are written of the note that was asked about last.
+    /// Cached link kinds of the note that was queried last.
     written: Mutex<Option<LinkSpelling>>,
 }
 
-/// How the links of an outline are written, by their paths and by their targets.
+/// Kinds of an outline's links, by path and by target.
 #[derive(Debug)]
 struct LinkSpelling {
     outline: Arc<Outline>,
@@ -49,7 +49,7 @@ impl LinkSpelling {
     fn of(outline: &Arc<Outline>) -> LinkSpelling {
         let mut kinds = HashMap::new();
         for link in &outline.links {
-            // The first one of a name counts.
+            // The first link with a path or target counts.
             kinds.entry(link.path().into_owned()).or_insert(link.kind);
             kinds.entry(link.target.clone()).or_insert(link.kind);
         }
@@ -57,7 +57,7 @@ impl LinkSpelling {
     }
 }
 
-/// Changes that are remembered one by one.
+/// Maximum number of changes that are remembered individually.
 const MAX_LOGGED_LINK_CHANGES: usize = 4_096;
 
 impl VolumeLinks {
@@ -70,19 +70,19 @@ impl VolumeLinks {
         }
     }
 
-    /// A number that rises with changes of files and their content.
+    /// Returns a number that increases whenever a file or its content changes.
     pub fn change_count(&self) -> u64 {
         self.changes
     }
 
-    /// The files that changed since that count was so; `None`: too many to be remembered.
+    /// Returns the files that changed since [`VolumeLinks::change_count`] was `changes`. `None` if that's too long ago.
     pub fn changed_since(&self, changes: u64) -> Option<impl Iterator<Item = DocId>> {
         let count = usize::try_from(self.changes.checked_sub(changes)?).ok()?;
         let skip = self.log.len().checked_sub(count)?;
         Some(self.log.iter().skip(skip).copied())
     }
 
-    /// Enters a file, or gives it another path.
+    /// Adds a file, or changes its path.
     pub fn set_path(&mut self, file: DocId, path: &str) {
         if let Some(old) = self.paths.get(&file) {
             if old == path {
@@ -97,7 +97,7 @@ impl VolumeLinks {
         self.mark_changed(file);
     }
 
-    /// Takes a file out.
+    /// Removes a file.
     pub fn remove_file(&mut self, file: DocId) {
         self.set_outline(file, Arc::default());
         self.outlines.remove(&file);
@@ -108,7 +108,7 @@ impl VolumeLinks {
         self.mark_changed(file);
     }
 
-    /// Says what a note holds now.
+    /// Sets the outline of a note.
     pub fn set_outline(&mut self, note: DocId, outline: Arc<Outline>) {
         if let Some(old) = self.outlines.get(&note).cloned() {
             if old == outline {
@@ -128,22 +128,22 @@ impl VolumeLinks {
         self.mark_changed(note);
     }
 
-    /// A number that rises with each change.
+    /// Returns a number that increases whenever a path or an outline changes.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// What a note holds.
+    /// Returns the outline of a note.
     pub fn outline(&self, note: DocId) -> Option<&Arc<Outline>> {
         self.outlines.get(&note)
     }
 
-    /// All notes with what they hold, in no order.
+    /// Returns all notes with their outlines, in no particular order.
     pub fn outlines(&self) -> impl Iterator<Item = (DocId, &Arc<Outline>)> {
         self.outlines.iter().map(|(note, outline)| (*note, outline))
     }
 
-    /// All files with their paths and what they hold, in no order.
+    /// Returns all files with their paths and outlines, in no particular order.
     pub fn files(&self) -> impl Iterator<Item = (DocId, &str, Option<&Arc<Outline>>)> {
         self.paths.iter().map(|(file, path)| (*file, path.as_str(), self.outlines.get(file)))
     }
@@ -153,18 +153,18 @@ impl VolumeLinks {
         self.paths.get(&file).map(String::as_str)
     }
 
-    /// Where a link of this note leads.
+    /// Returns the file that a link of this note leads to, or `None` if it's broken.
     pub fn link_target(&self, from: DocId, link: &NoteLink) -> Option<DocId> {
         self.resolve(from, link.kind, &link.target)
     }
 
-    /// Where a link leads that is seen in this note, as Markdown's readers give it: its target, with or without `#` and
-    /// what follows. How it is written is known from the note's outline.
+    /// Resolves a link shown in this note, given its target as Markdown parsers return it, with or without `#` and the
+    /// part after it. The link's syntax is taken from the note's outline.
     pub fn resolve_rendered_link(&self, from: DocId, link: &str) -> Option<DocId> {
         let (path, _) = link.split_once('#').unwrap_or((link, ""));
         let path = percent_decode(path);
         let known = self.outlines.get(&from).and_then(|outline| {
-            // A note of very many links asks for each of them.
+            // Cached, because a note with very many links calls this for each of them.
             let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
             if !written.as_ref().is_some_and(|written| Arc::ptr_eq(&written.outline, outline)) {
                 *written = Some(LinkSpelling::of(outline));
@@ -225,8 +225,8 @@ impl VolumeLinks {
         near.copied().or_else(named)
     }
 
-    /// Of files that differ in small and large letters only, the one that is written so comes first, and a note before
-    /// others.
+    /// Returns the sort key of files that differ only in case: an exact match comes first, then notes before other
+    /// files.
     fn candidate_rank(&self, file: DocId, exact: &str) -> (bool, bool, &str) {
         let path = self.paths.get(&file).map_or("", String::as_str);
         (!without_md_extension(path).ends_with(exact), !path.to_lowercase().ends_with(".md"), path)
@@ -236,7 +236,8 @@ impl VolumeLinks {
         self.paths.get(&file).map_or("", |path| without_md_extension(path))
     }
 
-    /// The links that lead to a file, by notes in the order of their paths; links of the note to itself are left out.
+    /// Returns the links that lead to a file, sorted by the path of their note. Links from the file to itself are left
+    /// out.
     pub fn backlinks(&self, file: DocId) -> Vec<(DocId, &NoteLink)> {
         let mut found = Vec::new();
         for source in self.notes_linking_to(&[file]) {
@@ -253,7 +254,7 @@ impl VolumeLinks {
         found
     }
 
-    /// The notes that may have links to one of these files.
+    /// Returns the notes that may have links to one of these files.
     fn notes_linking_to(&self, files: &[DocId]) -> BTreeSet<DocId> {
         let mut sources = BTreeSet::new();
         for file in files {
@@ -265,13 +266,13 @@ impl VolumeLinks {
         sources
     }
 
-    /// The links of a note and where they lead.
+    /// Returns the links of a note and the files that they lead to.
     pub fn outgoing_links(&self, note: DocId) -> impl Iterator<Item = (&NoteLink, Option<DocId>)> {
         let links = self.outlines.get(&note).map_or(&[][..], |outline| &outline.links);
         links.iter().map(move |link| (link, self.link_target(note, link)))
     }
 
-    /// The links that lead nowhere, by notes in the order of their paths.
+    /// Returns the links without a target file, sorted by the path of their note.
     pub fn broken_links(&self) -> Vec<(DocId, &NoteLink)> {
         let mut broken: Vec<(DocId, &NoteLink)> = self
             .outlines
@@ -283,8 +284,8 @@ impl VolumeLinks {
         broken
     }
 
-    /// Gives files new paths, and finds what must be written in which notes so that every link leads where it led. The
-    /// outlines say so already afterwards.
+    /// Renames files, and returns the rewrites in each note that keep every link leading to the same file. The outlines
+    /// are updated already.
     pub fn rename_files(&mut self, moves: &[(DocId, String)]) -> BTreeMap<DocId, Vec<LinkRewrite>> {
         let files: Vec<DocId> = moves.iter().map(|(file, _)| *file).collect();
         let mut sources = self.notes_linking_to(&files);
@@ -325,7 +326,7 @@ impl VolumeLinks {
         plan
     }
 
-    /// Rewrites the links in a text of one note for use in another one, so that they lead to the same targets.
+    /// Rewrites the links in a text from one note for use in another one, so that they lead to the same targets.
     pub fn rewrite_for_note(&self, from: DocId, to: DocId, text: &str) -> String {
         let mut relinks: Vec<LinkRewrite> = Vec::new();
         for link in Outline::of(text).links.iter().filter(|link| !link.path().is_empty()) {
@@ -344,7 +345,7 @@ impl VolumeLinks {
         carried
     }
 
-    /// Whether a Markdown link is the very path of the file, as other programs follow it.
+    /// Returns whether a Markdown link is the file's actual relative path, so that other programs can follow it.
     fn is_direct_path(&self, from: DocId, kind: LinkKind, target: &str, to: DocId) -> bool {
         let (Some(own), Some(path)) = (self.paths.get(&from), self.paths.get(&to)) else { return false };
         let target = link_path(kind, target);
@@ -353,7 +354,7 @@ impl VolumeLinks {
                 .is_some_and(|joined| joined == *path || joined == without_md_extension(path))
     }
 
-    /// A link's target as it must be written to lead to this file, in the manner of the old one.
+    /// Returns a link target that leads to this file, in the style of the old target. `None` if no form does.
     fn write_target(&self, from: DocId, kind: LinkKind, old: &str, to: DocId) -> Option<String> {
         let (own, path) = (self.paths.get(&from)?, self.paths.get(&to)?);
         let old_path = link_path(kind, old);
@@ -382,7 +383,7 @@ impl VolumeLinks {
     }
 }
 
-/// An outline with other targets.
+/// Returns an outline with rewritten link targets.
 pub fn apply_rewrites(outline: &Outline, relinks: &[LinkRewrite]) -> Outline {
     let mut outline = outline.clone();
     for link in &mut outline.links {
@@ -393,7 +394,7 @@ pub fn apply_rewrites(outline: &Outline, relinks: &[LinkRewrite]) -> Outline {
     outline
 }
 
-/// Returns where the old targets of a text must be rewritten: offset, bytes to delete, new text.
+/// Returns the rewrites in a text: offset, bytes to delete, new text.
 pub fn rewrite_spans(text: &str, relinks: &[LinkRewrite]) -> Vec<(usize, usize, String)> {
     let outline = Outline::of(text);
     let place = |link: &NoteLink| {
@@ -412,7 +413,7 @@ fn remove_from_index(map: &mut BTreeMap<String, Vec<DocId>>, key: &str, file: Do
     }
 }
 
-/// The names by which an outline's links are found, each once.
+/// Returns the names by which an outline's links are indexed.
 fn target_keys(outline: &Outline) -> BTreeSet<String> {
     outline.links.iter().map(|link| target_key(&link.path())).filter(|key| !key.is_empty()).collect()
 }
@@ -425,7 +426,7 @@ fn file_name_key(path: &str) -> String {
     target_key(path)
 }
 
-/// A path without `.md`.
+/// Returns a path without its `.md` extension.
 pub fn without_md_extension(path: &str) -> &str {
     match path.len().checked_sub(3).and_then(|at| path.split_at_checked(at)) {
         Some((stem, ending)) if ending.eq_ignore_ascii_case(".md") => stem,
@@ -437,7 +438,7 @@ fn last_component(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Where a relative path leads from a file; nothing where it leaves the volume.
+/// Resolves a path relative to a file. `None` if it leaves the volume.
 pub fn resolve_relative(own: &str, target: &str) -> Option<String> {
     let mut parts: Vec<&str> = own.split('/').collect();
     parts.pop();
@@ -454,7 +455,7 @@ pub fn resolve_relative(own: &str, target: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// The way from a file to another path.
+/// Returns the relative path from a file to another path.
 fn relative_path(own: &str, to: &str) -> String {
     let own: Vec<&str> = own.split('/').collect();
     let to: Vec<&str> = to.split('/').collect();

@@ -1,6 +1,7 @@
-//! Where a note's Markdown is cut into blocks, and which blocks are cells. It knows text only: no documents, no state.
+//! Splits a note's Markdown into blocks, and detects which blocks are cells. It knows text only: no documents, no
+//! state.
 //!
-//! The cut loses nothing: the pieces, one after another, are the text byte for byte.
+//! Splitting loses nothing: the concatenated pieces are the text, byte for byte.
 
 pub mod dialect;
 mod limits;
@@ -13,19 +14,19 @@ use crate::cell_form::CellForm;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use std::ops::Range;
 
-/// A run of paragraphs is closed at the next boundary once it has this many bytes (a block is a text of its own in the
-/// document, and a remote change scans the text that it touches: FACTS.md).
-const MAX_RUN_BLOCKS: usize = 1_000;
-/// A heading closes a run already at this size.
+/// Size in bytes at which a run of paragraphs ends at the next boundary. A block is a text of its own in the document,
+/// and a remote change scans the text that it touches (FACTS.md).
+const MAX_RUN_BYTES: usize = 1_000;
+/// Size at which a heading ends a run of paragraphs.
 const MIN_RUN_BEFORE_HEADING_BYTES: usize = 300;
-/// A paragraph longer than this is cut at a line, or where there is none at a space.
+/// Size above which a paragraph is split at a line break, or else at a space.
 const MAX_PARAGRAPH_BYTES: usize = 4_096;
-/// Tables, lists, raw HTML and code in other languages are cut only above this.
+/// Size above which tables, lists, raw HTML and code in other languages are split.
 const MAX_STRUCTURE_BYTES: usize = 16_384;
-/// A fenced Python block larger than this is not a cell but text.
+/// Maximum size of a cell. A larger fenced Python block is text.
 pub const MAX_CELL_BYTES: usize = 262_144;
 
-/// The options under which every part of the program reads Markdown: CommonMark, GitHub's extensions, front matter.
+/// Returns the options for parsing Markdown everywhere in the program: CommonMark, GitHub's extensions, front matter.
 pub fn parser_options() -> Options {
     Options::ENABLE_TABLES
         | Options::ENABLE_FOOTNOTES
@@ -34,7 +35,7 @@ pub fn parser_options() -> Options {
         | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS
 }
 
-/// What a top-level piece of Markdown is, as far as cutting goes.
+/// Kind of a top-level piece of Markdown, as far as splitting is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TopLevelPiece {
     Cell,
@@ -43,25 +44,25 @@ enum TopLevelPiece {
     Structure,
 }
 
-/// A cell's parts, as byte ranges of its block's text.
+/// Parts of a cell, as byte ranges of its block's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellParts {
-    /// The code between the fences, with its last line end.
+    /// The code between the fences, with its last line break.
     pub code: Range<usize>,
-    /// What the text between the fences is.
+    /// Form of the text between the fences.
     pub form: CellForm,
 }
 
-/// How many blocks and cells a text has: what a listing shows of a note that was never edited.
+/// Number of blocks and cells in a text, for listing notes that were never edited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoteSurvey {
     /// Number of blocks.
     pub blocks: u32,
-    /// Python cells among them.
+    /// Number of these blocks that are cells.
     pub cells: u32,
 }
 
-/// Cuts a note's text into blocks.
+/// Splits a note's text into blocks.
 pub fn split_into_blocks(text: &str) -> Vec<&str> {
     let mut cuts = Vec::new();
     let mut start = 0;
@@ -72,7 +73,7 @@ pub fn split_into_blocks(text: &str) -> Vec<&str> {
             TopLevelPiece::Cell => true,
             TopLevelPiece::Heading => range.start - start >= MIN_RUN_BEFORE_HEADING_BYTES,
             TopLevelPiece::Paragraph | TopLevelPiece::Structure => {
-                range.start - start >= MAX_RUN_BLOCKS || end - start > MAX_PARAGRAPH_BYTES
+                range.start - start >= MAX_RUN_BYTES || end - start > MAX_PARAGRAPH_BYTES
             }
         };
         if closes && range.start > start {
@@ -94,7 +95,7 @@ pub fn split_into_blocks(text: &str) -> Vec<&str> {
         }
     }
     while text.len() - start > MAX_STRUCTURE_BYTES {
-        // nothing but blank lines, or a huge cell at the end
+        // The rest is only blank lines, or a huge cell at the end.
         start += find_long_cut(&text[start..], MAX_PARAGRAPH_BYTES);
         cuts.push(start);
     }
@@ -113,7 +114,7 @@ pub fn split_into_blocks(text: &str) -> Vec<&str> {
     pieces
 }
 
-/// Blocks and cells of a text.
+/// Counts the blocks and cells of a text.
 pub fn count_blocks_and_cells(text: &str) -> NoteSurvey {
     let blocks = split_into_blocks(text);
     let cells = blocks.iter().filter(|block| parse_cell(block).is_some()).count();
@@ -123,7 +124,7 @@ pub fn count_blocks_and_cells(text: &str) -> NoteSurvey {
     }
 }
 
-/// The byte ranges of all cells in a text, fences included, blank lines behind them not.
+/// Returns the byte ranges of all cells in a text, including fences, without blank lines after them.
 pub fn cell_ranges(text: &str) -> Vec<Range<usize>> {
     if !text.contains("```") && !text.contains("~~~") {
         return Vec::new();
@@ -135,12 +136,12 @@ pub fn cell_ranges(text: &str) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// The top-level pieces of a text, each from the start of its first line, and whether it is a paragraph.
+/// Returns the top-level pieces of a text, each from the start of its first line, and whether it is a paragraph.
 pub fn top_level_pieces(text: &str) -> Vec<(Range<usize>, bool)> {
     scan_top_level(text).into_iter().map(|(range, piece)| (range, piece == TopLevelPiece::Paragraph)).collect()
 }
 
-/// The top-level piece of Markdown that the byte `at` belongs to.
+/// Returns the byte range of the top-level piece that contains the byte `at`.
 pub fn piece_around(text: &str, at: usize) -> Range<usize> {
     let pieces = scan_top_level(text);
     pieces.into_iter().map(|(range, _)| range).take_while(|range| range.start <= at).last().unwrap_or(0..0)
@@ -170,7 +171,7 @@ pub fn linked_part<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut found: Option<(usize, u8)> = None;
     let mut words = String::new();
     let mut open = None;
-    // `#A#B` names B below A; the last name says where.
+    // `#A#B` means B below A. Only the last name is used.
     let name = name.rsplit('#').next().unwrap_or(name);
     for (token, range) in &tokens {
         match token {
@@ -201,7 +202,7 @@ pub fn linked_part<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     found.and_then(|(start, _)| text.get(start..))
 }
 
-/// The blocks of a file: of a script there is one, all of it; all else is read as Markdown.
+/// Returns the blocks of a file. A script is one block; any other file is split as Markdown.
 pub fn split_file(kind: store::FileKind, text: &str) -> Vec<&str> {
     if kind == store::FileKind::Script {
         [text].into_iter().filter(|text| !text.is_empty()).collect()
@@ -210,7 +211,7 @@ pub fn split_file(kind: store::FileKind, text: &str) -> Vec<&str> {
     }
 }
 
-/// The parts of a block that is one cell and nothing else (blank lines may follow).
+/// Returns the parts of a block that is exactly one cell (blank lines may follow), else `None`.
 pub fn parse_cell(block: &str) -> Option<CellParts> {
     if block.len() > MAX_CELL_BYTES {
         return None;
@@ -220,18 +221,18 @@ pub fn parse_cell(block: &str) -> Option<CellParts> {
     Some(CellParts { code, form })
 }
 
-/// The language of the kernel that runs a cell, in lower case: widgets and SQL run as Python.
+/// Returns the language, in lower case, of the kernel that runs a cell. Widgets and SQL run as Python.
 pub fn cell_language(block: &str) -> Option<String> {
     fence_cell(CodeFence::parse_opening_fence(block.lines().next()?)?.info).map(|(language, _)| language)
 }
 
-/// Whether fences in braces (```` ```{r} ````) of this language are cells.
+/// Returns whether fences with this language in braces (```` ```{r} ````) are cells.
 pub fn is_kernel_language(word: &str) -> bool {
     KERNEL_LANGUAGES.contains(&word.to_ascii_lowercase().as_str())
 }
 
-/// If the text is one fenced block and nothing else (blank lines may follow), returns its info string and the range of
-/// its code with the last line end.
+/// If the text is exactly one fenced block (blank lines may follow), returns its info string and the range of its code,
+/// including the last line break.
 pub fn parse_fenced_block(block: &str) -> Option<(&str, Range<usize>)> {
     let first_end = block.find('\n')? + 1;
     let fence = CodeFence::parse_opening_fence(&block[..first_end])?;
@@ -246,15 +247,15 @@ pub fn parse_fenced_block(block: &str) -> Option<(&str, Range<usize>)> {
     None
 }
 
-/// The time limit that a cell's first line states (```` ```python timeout=120 ````), in seconds; 0: none.
+/// Returns the time limit, in seconds, in a cell's info string (```` ```python timeout=120 ````); 0 is no limit.
 pub fn cell_time_limit(block: &str) -> Option<u64> {
     let info = block.lines().next().unwrap_or_default();
     let words = info.split(|c: char| c.is_whitespace() || matches!(c, '{' | '}' | ','));
     words.filter_map(|word| word.strip_prefix("timeout=")).find_map(|seconds| seconds.trim_matches('"').parse().ok())
 }
 
-/// Whether a cell is marked as pure: its result depends only on its code and the names that it uses (```` ```python
-/// pure ````, or `# pure` as the first line of its code).
+/// Returns whether a cell is marked as pure: its result depends only on its code and the names that it uses. The mark
+/// is `pure` in the info string, as in ```` ```python pure ````, or `# pure` as the first line of its code.
 pub fn is_pure_cell(block: &str) -> bool {
     let mut lines = block.lines();
     let info = lines.next().unwrap_or_default();
@@ -307,7 +308,7 @@ fn fence_cell(info: &str) -> Option<(String, CellForm)> {
     }
 }
 
-/// Languages that Jupyter's kernels run.
+/// Languages that have a Jupyter kernel.
 const KERNEL_LANGUAGES: [&str; 45] = [
     "apl",
     "bash",
@@ -356,9 +357,9 @@ const KERNEL_LANGUAGES: [&str; 45] = [
     "typescript",
 ];
 
-/// The top-level pieces of a text, each from the start of its first line.
+/// Returns the top-level pieces of a text, each from the start of its first line.
 fn scan_top_level(text: &str) -> Vec<(Range<usize>, TopLevelPiece)> {
-    // What is not read as Markdown is one piece.
+    // Text that can't be parsed as Markdown is one piece.
     let whole = |_| Vec::from_iter((!text.is_empty()).then_some((0..text.len(), TopLevelPiece::Structure)));
     parse(text, parser_options(), |parser| scan_top_level_with(text, parser)).unwrap_or_else(whole)
 }
@@ -404,8 +405,8 @@ fn line_start(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |newline| newline + 1)
 }
 
-/// Where to cut a piece that is longer than `longest` bytes: after a line, else after a space, else between characters.
-/// The answer is at least 1 and on a character boundary.
+/// Returns where to split a piece that is longer than `longest` bytes: after a line, else after a space, else between
+/// characters. The result is at least 1 and on a character boundary.
 fn find_long_cut(text: &str, longest: usize) -> usize {
     let mut window = longest.min(text.len());
     while !text.is_char_boundary(window) {
@@ -418,7 +419,7 @@ fn find_long_cut(text: &str, longest: usize) -> usize {
     if let Some(space) = head.rfind(' ').filter(|at| *at > window / 4) {
         return space + 1;
     }
-    // Never between CR and LF.
+    // Don't split between CR and LF.
     if head.ends_with('\r') && window > 1 { window - 1 } else { window.max(1) }
 }
 
@@ -475,7 +476,7 @@ mod tests {
         }
         assert_eq!(count_blocks_and_cells("\r\n```python\r\nx\r\n```\r\n").cells, 1);
         assert_eq!(count_blocks_and_cells("```python\n```").cells, 1);
-        // Other languages are cells in braces; code that is only shown, and directives, are none.
+        // Other languages are cells in braces. Code without braces, and directives, aren't.
         assert_eq!(count_blocks_and_cells("```{r}\nx <- 1\n```\n```{Julia echo=false}\n1\n```\n").cells, 2);
         assert_eq!(
             count_blocks_and_cells("```r\n1\n```\n```{.r}\n1\n```\n```{note}\nx\n```\n```{figure} r\n```\n").cells,
@@ -489,7 +490,7 @@ mod tests {
         assert_eq!(form("~~~ Widget\n~~~\n"), Some(CellForm::Widget));
         assert_eq!(form("```{widget}\ntext: a\n```\n"), None);
         assert_eq!(form("```sql\nselect 1\n```\n"), Some(CellForm::Query));
-        // For a kernel of that language; and only shown.
+        // `{sql}` is code for a SQL kernel, and `{.sql}` is only shown.
         assert_eq!(form("```{sql}\nselect 1\n```\n"), Some(CellForm::Code));
         assert_eq!(cell_language("```{sql}\nselect 1\n```").as_deref(), Some("sql"));
         assert_eq!(form("```{.sql}\nselect 1\n```\n"), None);

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use store::BlobHash;
 
-/// How a link is written.
+/// Syntax of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum LinkKind {
     /// A link to a note, `[[note]]`.
@@ -20,42 +20,42 @@ pub enum LinkKind {
     /// An embedded note or file, `![[note]]`.
     #[serde(rename = "e")]
     Embed,
-    /// `[text](note.md)`
+    /// A Markdown link, `[text](note.md)`.
     #[serde(rename = "m")]
     Markdown,
-    /// `[text](<my note.md>)`
+    /// A Markdown link with angle brackets, `[text](<my note.md>)`.
     #[serde(rename = "a")]
     Angled,
 }
 
-/// A link to another file of the volume, or to a part of this one.
+/// A link to another file of the volume, or to a part of the same note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoteLink {
-    /// How it is written.
+    /// Syntax of the link.
     #[serde(rename = "k")]
     pub kind: LinkKind,
     /// The link's target as written, without the part after `#`.
     #[serde(rename = "t")]
     pub target: String,
-    /// The heading, or with a leading `^` the block, that it leads to.
+    /// The heading that the link leads to, or with a leading `^` the block.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
-    /// Where the target starts, in bytes of the note.
+    /// Byte offset of the target in the note.
     #[serde(rename = "o")]
     pub at: usize,
-    /// The line around it, shortened.
+    /// The line that contains the link, shortened.
     #[serde(rename = "l")]
     pub line: String,
 }
 
 impl NoteLink {
-    /// The target as a path.
+    /// Returns the target as a path.
     pub fn path(&self) -> Cow<'_, str> {
         link_path(self.kind, &self.target)
     }
 }
 
-/// A link's target as a path.
+/// Returns a link's target as a path.
 pub fn link_path(kind: LinkKind, target: &str) -> Cow<'_, str> {
     match kind {
         LinkKind::Wiki | LinkKind::Embed => Cow::Borrowed(target.trim()),
@@ -72,57 +72,58 @@ pub struct NoteHeading {
     /// Text of the heading without markup.
     #[serde(rename = "t")]
     pub text: String,
-    /// Where the heading starts, in bytes of the note.
+    /// Byte offset of the heading in the note.
     #[serde(rename = "o")]
     pub at: usize,
 }
 
-/// What a note holds that others refer to.
+/// Everything in a note that other notes can refer to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Outline {
-    /// Links, in the order of the text.
+    /// Links in document order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<NoteLink>,
-    /// The headings in document order.
+    /// Headings in document order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub headings: Vec<NoteHeading>,
-    /// Tags without `#`, each once.
+    /// Tags without `#`, without duplicates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Block ids without `^`, and their offsets.
+    /// Block IDs without `^`, and their offsets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<(String, usize)>,
-    /// Other names of the note.
+    /// Aliases of the note.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// The tasks in document order.
+    /// Tasks in document order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<NoteTask>,
     /// Properties from the front matter.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub properties: Map<String, Value>,
-    /// Why a part of the note is shown as plain text: a sentence. It is read as far as it can be.
+    /// Why a part of the note is shown as plain text, as a sentence. The rest of the outline is read as far as
+    /// possible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// An outline, and the hash of the file that it was made from.
+/// An outline, and the hash of the file that it was read from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutlinedBytes {
     /// The first bytes of the file's hash.
     pub hash: u64,
-    /// What the bytes contain.
+    /// Outline of the file's text.
     pub outline: Outline,
 }
 
 impl OutlinedBytes {
-    /// Of a file's text.
+    /// Creates the outline of a file's text.
     pub fn of(hash: BlobHash, text: &str) -> OutlinedBytes {
         OutlinedBytes { hash: hash_stamp(hash), outline: Outline::of(text) }
     }
 
-    /// Whether it was made from a file with this hash.
+    /// Returns whether the outline was read from a file with this hash.
     pub fn matches_hash(&self, hash: BlobHash) -> bool {
         self.hash == hash_stamp(hash)
     }
@@ -132,11 +133,11 @@ fn hash_stamp(hash: BlobHash) -> u64 {
     hash.0.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
-/// A line of context has at most about this many characters.
+/// Approximate maximum length of a line of context.
 const MAX_CONTEXT_CHARS: usize = 160;
 
 impl Outline {
-    /// Of a note's text.
+    /// Reads the outline of a note's text.
     pub fn of(text: &str) -> Outline {
         let mut outline = Outline::default();
         let front = front_matter_range(text);
@@ -181,7 +182,7 @@ impl Outline {
                 self.push_markdown_link(text, from + space);
             }
         }
-        // Open inline links, and how far their text was read: the destination follows.
+        // Open inline links, and how far their text was read. The destination follows it.
         let mut open: Vec<usize> = Vec::new();
         for (event, range) in parser.into_offset_iter() {
             let ends = matches!(event, Event::End(TagEnd::Link | TagEnd::Image));
@@ -225,7 +226,7 @@ impl Outline {
         code
     }
 
-    /// Markdown's link whose destination begins at `from`.
+    /// Adds the Markdown link whose destination begins at `from`.
     fn push_markdown_link(&mut self, text: &str, from: usize) {
         let rest = &text[from..];
         let (kind, at, target) = match rest.strip_prefix('<') {
@@ -242,7 +243,7 @@ impl Outline {
         let elsewhere = target.split_once(':').is_some_and(|(scheme, _)| {
             scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
         });
-        // Logseq writes `[text]([[note]])`: that is found as a wikilink.
+        // Logseq writes `[text]([[note]])`, which is found as a wikilink.
         if !elsewhere && !target.is_empty() && !target.starts_with("//") && !target.starts_with("[[") {
             self.push_link(text, kind, at, target);
         }
@@ -261,7 +262,7 @@ impl Outline {
         self.links.push(NoteLink { kind, target, part, at, line });
     }
 
-    /// Reads line-based syntax: wikilinks, tags, block ids, tasks.
+    /// Reads line-based syntax: wikilinks, tags, block IDs, tasks.
     fn read_lines(&mut self, text: &str, front: usize, code: &[Range<usize>]) {
         let mut code = code.iter().peekable();
         let mut at = 0;
@@ -307,7 +308,7 @@ impl Outline {
         while let Some(open) = line[from..].find("[[").map(|open| from + open) {
             let inner = open + 2;
             let Some(close) = line[inner..].find("]]").map(|close| inner + close) else { return };
-            // Of `[[a [[b]]` the inner one is the link.
+            // In `[[a [[b]]`, the inner brackets are the link.
             let inner = line[inner..close].rfind("[[").map_or(inner, |again| inner + again + 2);
             from = close + 2;
             let whole = &line[inner..close];
@@ -337,15 +338,15 @@ impl Outline {
     }
 }
 
-/// Where the destination of an inline link begins, in what follows its text.
+/// Returns the offset of an inline link's destination in the text after its label.
 fn destination_start(rest: &str) -> Option<usize> {
     let from = rest.find("](")? + 2;
     Some(rest.len() - rest[from..].trim_start().len())
 }
 
-/// The line around a byte, without the blanks at its ends, shortened on both sides.
+/// Returns the line around a byte, trimmed and shortened on both sides.
 fn context_line(text: &str, at: usize) -> String {
-    // Only the part of a long line that's shown is read, without surrounding spaces.
+    // Of a long line, only the shown part is read, without surrounding spaces.
     let (low, high) = (
         text.ceil_char_boundary(at.saturating_sub(8 * MAX_CONTEXT_CHARS)),
         text.floor_char_boundary(at + 8 * MAX_CONTEXT_CHARS),
@@ -386,13 +387,13 @@ pub fn front_matter_range(text: &str) -> Option<Range<usize>> {
     None
 }
 
-/// Why front matter cannot be read, with lines and bytes counted from the start of the note. The line above it opens a
-/// YAML document, so both can be read together.
+/// Converts an error in front matter so that lines and bytes are counted from the start of the note. The line above the
+/// front matter opens a YAML document, so both can be read together.
 pub(crate) fn placed_in_note(text: &str, front: &Range<usize>, why: YamlReadError) -> YamlReadError {
     crate::yaml_edit::parse_value(&text[..front.end]).err().unwrap_or(why)
 }
 
-/// YAML as JSON; what cannot be read is nothing.
+/// Parses YAML as JSON. Returns `None` if it can't be parsed.
 pub fn parse_yaml(text: &str) -> Option<Value> {
     crate::yaml_edit::parse_value(text).ok()
 }
@@ -404,7 +405,7 @@ fn parse_properties(text: &str) -> Result<Map<String, Value>, YamlReadError> {
     }
 }
 
-/// A value as one would write it.
+/// Formats a value as plain text.
 pub fn plain_value(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -430,7 +431,7 @@ fn property_words(properties: &Map<String, Value>, names: &[&str], between: char
     words
 }
 
-/// Percent-encodes a path for an address.
+/// Percent-encodes a path for a URL.
 pub fn percent_encode_path(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {
@@ -442,7 +443,7 @@ pub fn percent_encode_path(path: &str) -> String {
     out
 }
 
-/// `%20` and its like.
+/// Decodes percent-encoding, such as `%20`.
 pub fn percent_decode(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return Cow::Borrowed(text);

@@ -1,4 +1,5 @@
-//! A note's front matter as typed properties with byte ranges, so that an edit of one changes no other and no comment.
+//! Parses a note's front matter into typed properties with byte ranges, so that an edit of one changes no other and no
+//! comment.
 
 use crate::outline;
 use crate::yaml_edit::{self, YamlEditError, YamlReadError, YamlStep};
@@ -6,7 +7,7 @@ use saphyr::{MarkedYaml, Scalar, YamlData};
 use serde_json::{Map, Value};
 use std::ops::Range;
 
-/// Maximum size of parsed front matter; longer text is shown as source.
+/// Maximum size of parsed front matter. Longer front matter is shown as source.
 const MAX_FRONT_MATTER_BYTES: usize = 65_536;
 
 /// Type of a property's value.
@@ -28,45 +29,45 @@ pub enum PropertyKind {
     Nested,
 }
 
-/// A property. Ranges are bytes of the text that was read.
+/// A property of a note. Ranges are bytes of the parsed text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Property {
     /// The property's name as written.
     pub key: String,
-    /// The type of its value.
+    /// Type of the value.
     pub kind: PropertyKind,
     /// Parsed values and their ranges.
     pub values: Vec<(String, Range<usize>)>,
-    /// The lines that it takes, with their ends.
+    /// Byte range of the property's lines, including line breaks.
     pub lines: Range<usize>,
 }
 
-/// Why a note's properties can't be read: a clause about the front matter.
+/// Reason why a note's properties can't be read: a clause about the front matter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PropertyReadError {
-    /// The front matter exceeds the limit of size.
+    /// The front matter exceeds the size limit.
     #[error("it is longer than 64 kB")]
     TooLong,
-    /// It is YAML, but neither empty nor a mapping.
+    /// The front matter is YAML, but neither empty nor a mapping.
     #[error("it is not a list of names with values")]
     NotMapping,
-    /// It is not YAML.
+    /// The front matter isn't valid YAML.
     #[error(transparent)]
     Yaml(#[from] YamlReadError),
 }
 
-/// Why a property of a note can't be set.
+/// Error of setting a property of a note.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PropertyEditError {
-    /// The front matter exceeds the limit of size.
+    /// The front matter exceeds the size limit.
     #[error("its properties are longer than 64 kB")]
     TooLong,
-    /// The front matter can't be read, or not be edited value by value.
+    /// The front matter can't be read, or can't be edited value by value.
     #[error(transparent)]
     Yaml(#[from] YamlEditError),
 }
 
-/// Parses the properties of a note; `None` if there's no front matter.
+/// Parses the properties of a note. `None` if it has no front matter.
 pub fn read(text: &str) -> Option<Result<Vec<Property>, PropertyReadError>> {
     let range = outline::front_matter_range(text)?;
     let yaml = &text[range.clone()];
@@ -83,7 +84,7 @@ pub fn read(text: &str) -> Option<Result<Vec<Property>, PropertyReadError>> {
         YamlData::Value(Scalar::Null) => return Some(Ok(Vec::new())),
         _ => return Some(Err(PropertyReadError::NotMapping)),
     };
-    // Places are counted in characters there.
+    // The YAML parser counts positions in characters.
     let bytes: Vec<usize> = yaml.char_indices().map(|(at, _)| at).chain([yaml.len()]).collect();
     let byte = |chars: usize| range.start + bytes.get(chars).copied().unwrap_or(yaml.len());
     let place = |node: &MarkedYaml<'_>| {
@@ -116,7 +117,7 @@ pub fn read(text: &str) -> Option<Result<Vec<Property>, PropertyReadError>> {
     }
     let ends: Vec<usize> = found.iter().skip(1).map(|next| next.lines.start).chain([range.end]).collect();
     for (property, end) in found.iter_mut().zip(ends) {
-        // Comments above the next one belong to the next one.
+        // Comments above the next property belong to that one.
         let mut at = end;
         while let Some(line) = text[property.lines.start..at].trim_end_matches(['\n', '\r']).rfind('\n') {
             let start = property.lines.start + line + 1;
@@ -130,11 +131,12 @@ pub fn read(text: &str) -> Option<Result<Vec<Property>, PropertyReadError>> {
     Some(Ok(found))
 }
 
-/// A note's text with a property set; `None` takes it out together with its name. Front matter is made where there is
-/// none.
+/// Returns a note's text with a property set. With `None`, the property is removed, including its name. Front matter is
+/// created if there is none.
 ///
 /// # Errors
-/// The front matter cannot be read, or it is written in a way that can only be edited as text.
+/// Returns an error if the front matter can't be read or is too long, or is written in a way that can only be edited as
+/// text.
 pub fn set_property(text: &str, key: &str, value: Option<&Value>) -> Result<String, PropertyEditError> {
     let Some(range) = outline::front_matter_range(text) else {
         let Some(value) = value else { return Ok(text.to_owned()) };
@@ -147,7 +149,7 @@ pub fn set_property(text: &str, key: &str, value: Option<&Value>) -> Result<Stri
     if front.len() > MAX_FRONT_MATTER_BYTES {
         return Err(PropertyEditError::TooLong);
     }
-    // Names differ in small and large letters only by mistake.
+    // Names that differ only in case are most likely the same.
     let known = outline::parse_yaml(front).and_then(|known| {
         let keys = known.as_object()?;
         let same = |name: &&String| *name == key;
@@ -161,7 +163,7 @@ pub fn set_property(text: &str, key: &str, value: Option<&Value>) -> Result<Stri
     Ok(format!("{}{new}{}", &text[..range.start], &text[range.end..]))
 }
 
-/// Front matter of these properties.
+/// Formats properties as front matter.
 pub fn format_front_matter(properties: &Map<String, Value>) -> String {
     let mut front = String::new();
     for (key, value) in properties {
@@ -170,7 +172,7 @@ pub fn format_front_matter(properties: &Map<String, Value>) -> String {
     if front.is_empty() { front } else { format!("---\n{front}---\n") }
 }
 
-/// What was typed for a property of a kind, as its value. What does not fit the kind is text.
+/// Parses the user's input for a property of this kind. Input that doesn't fit the kind becomes text.
 pub fn parse_typed(kind: PropertyKind, words: &str) -> Value {
     let words = words.trim();
     match kind {
@@ -196,7 +198,7 @@ fn line_start(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |newline| newline + 1)
 }
 
-/// A value without its quotes.
+/// Returns a value without its quotes.
 fn unquoted_value(text: &str, range: &Range<usize>) -> String {
     let raw = text.get(range.clone()).unwrap_or("");
     let inner = raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"'));

@@ -1,8 +1,8 @@
-//! Which names a cell defines and uses, read off its code without running it.
+//! Finds the names that a cell defines and uses by analyzing its code, without running it.
 //!
-//! Python's scopes as the reference has them: functions, classes, comprehensions, `global` and `nonlocal`, type
-//! parameters. What cannot be known (`exec`, `from x import *`, a magic) is said to be so. Changes through another name
-//! for the same object, or inside a function that is given it, are not seen.
+//! Follows Python's scopes as in the reference: functions, classes, comprehensions, `global` and `nonlocal`, type
+//! parameters. Code whose names can't be known (`exec`, `from x import *`, a magic) is reported as such. Changes
+//! through another name for the same object, or in a function that receives it, aren't detected.
 
 mod bindings;
 mod limits;
@@ -16,16 +16,16 @@ use ruff_python_parser::{Mode, ParseOptions, parse};
 use std::collections::BTreeSet;
 use std::panic::catch_unwind;
 
-/// Longer code is not read, nor code that nests too deep: it may use and define anything.
+/// Maximum size of analyzed code. Longer or too deeply nested code may use and define any name.
 const MAX_CODE_BYTES: usize = 65_536;
-/// A variable that a widget or a query binds has a name of at most so many bytes.
+/// Maximum length of the name of a variable that a widget or a query binds.
 const MAX_VARIABLE_NAME_BYTES: usize = 100;
-/// The stack that reading needs for code of [`MAX_CODE_BYTES`] bytes, however deeply nested.
+/// Stack size for parsing code of [`MAX_CODE_BYTES`] bytes, however deeply nested.
 const PARSE_STACK_BYTES: usize = 128 << 20;
-/// Code up to this size is analyzed on the current stack.
+/// Maximum size of code that is analyzed on the current stack.
 const MAX_INLINE_ANALYSIS_BYTES: usize = 512;
 
-/// Methods of lists, sets, dictionaries and deques that change them.
+/// Methods of lists, sets, dictionaries and deques that mutate them.
 const MUTATING_METHODS: [&str; 20] = [
     "add",
     "append",
@@ -49,48 +49,48 @@ const MUTATING_METHODS: [&str; 20] = [
     "update",
 ];
 
-/// The names of a cell.
+/// Names that a cell defines, uses and changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CellNames {
-    /// Bound at the top level, or in a function by `global`.
+    /// Names bound at the top level, or in a function by `global`.
     pub defines: BTreeSet<String>,
-    /// Of these, bound whatever happens.
+    /// Names among `defines` that are bound unconditionally.
     pub surely: BTreeSet<String>,
-    /// Used before the cell itself has bound them for sure.
+    /// Names used before the cell itself has bound them unconditionally.
     pub uses: BTreeSet<String>,
-    /// Changed in place: `x[0] = …`, `x.a = …`, `x += …`, `x.append(…)`.
+    /// Names changed in place: `x[0] = …`, `x.a = …`, `x += …`, `x.append(…)`.
     pub changes: BTreeSet<String>,
-    /// Used by functions when they are called, now or by a cell below.
+    /// Names that functions use when they are called, by this cell or one below.
     pub later: BTreeSet<String>,
-    /// Bound or changed by functions when they are called.
+    /// Names that functions bind or change when they are called.
     pub later_changes: BTreeSet<String>,
-    /// It may use any name.
+    /// Whether the cell may use any name.
     pub uses_any: bool,
-    /// It may bind or change any name.
+    /// Whether the cell may bind or change any name.
     pub defines_any: bool,
-    /// Whether it is Python at all.
+    /// Whether the code isn't valid Python.
     pub broken: bool,
 }
 
 impl CellNames {
-    /// Reads them off the code of a cell.
+    /// Analyzes the code of a cell.
     pub fn of(code: &str) -> CellNames {
         if code.len() > MAX_CODE_BYTES || !is_shallow(code) {
             return CellNames { uses_any: true, defines_any: true, ..CellNames::default() };
         }
-        // A parser that panics, as it does on `x = ?`, fails on this cell alone.
+        // A panic of the parser, as on `x = ?`, must only affect this cell.
         let caught =
             || catch_unwind(|| analyze(code)).unwrap_or_else(|_| CellNames { broken: true, ..CellNames::default() });
         if code.len() <= MAX_INLINE_ANALYSIS_BYTES { caught() } else { stacker::grow(PARSE_STACK_BYTES, caught) }
     }
 
-    /// What it uses of other cells, also in functions that it only defines.
+    /// Returns the names that the cell uses from other cells, including those in functions that it only defines.
     pub fn external_names(&self) -> BTreeSet<String> {
         self.uses.union(&self.later).filter(|name| !self.defines.contains(*name)).cloned().collect()
     }
 }
 
-/// Whether a text can be assigned to as a variable, by Python's own grammar.
+/// Returns whether a text is a valid variable name, by Python's own grammar.
 pub fn is_variable_name(name: &str) -> bool {
     let letters = name.chars().all(|letter| letter == '_' || letter.is_alphanumeric());
     if name.is_empty() || name.len() > MAX_VARIABLE_NAME_BYTES || !letters {
@@ -108,7 +108,7 @@ fn analyze(code: &str) -> CellNames {
     let mut reader = NameReader::default();
     reader.visit_body(&module.body);
     let mut names = reader.names;
-    // A function that's called where it's defined uses its names there.
+    // A function that is called in the cell that defines it uses its names there.
     names.uses.extend(names.later.difference(&names.defines).cloned());
     names.surely = reader.bound;
     names
@@ -133,12 +133,12 @@ struct PythonScope {
 struct NameReader {
     names: CellNames,
     scopes: Vec<PythonScope>,
-    /// Bound for sure at the top level by now.
+    /// Names bound unconditionally at the top level so far.
     bound: BTreeSet<String>,
 }
 
 impl NameReader {
-    /// Whether a name means one of the cell's own globals here.
+    /// Returns whether a name refers to a global of the cell here.
     fn is_global(&self, name: &str) -> bool {
         for (depth, scope) in self.scopes.iter().rev().enumerate() {
             if scope.globals.contains(name) {
@@ -167,7 +167,7 @@ impl NameReader {
         }
     }
 
-    /// A name is bound by a statement, or with `walrus` out of a comprehension.
+    /// Binds a name in the current scope. With `walrus`, it's bound outside of any comprehension.
     fn bind_name(&mut self, name: &str, walrus: bool) {
         let at = if walrus {
             self.scopes.iter().rposition(|scope| scope.kind != BindingKind::Inner)
@@ -201,7 +201,7 @@ impl NameReader {
         names.insert(name.to_owned());
     }
 
-    /// The object that an attribute or an item belongs to in the end, if it has a name.
+    /// Returns the name of the object that a chain of attributes and items starts from, if it has one.
     fn base_name(expr: &Expr) -> Option<&str> {
         let mut expr = expr;
         loop {
@@ -214,7 +214,8 @@ impl NameReader {
         }
     }
 
-    /// Runs `visit` on something that may not happen; what it binds is not bound for sure.
+    /// Runs `visit` on code that may not run, so that its bindings don't count as unconditional. Returns the names
+    /// bound at its end.
     fn scan_conditional(&mut self, visit: impl FnOnce(&mut Self)) -> BTreeSet<String> {
         let before = self.bound.clone();
         visit(self);
@@ -250,7 +251,7 @@ impl NameReader {
         self.scopes.pop();
     }
 
-    /// Type parameters are names of a scope around a function, a class or an alias.
+    /// Runs `visit` in the scope of type parameters, which is around a function, a class or an alias.
     fn with_type_params(&mut self, types: Option<&ast::TypeParams>, visit: impl FnOnce(&mut Self)) {
         let Some(types) = types else { return visit(self) };
         let names = types.type_params.iter().map(|param| param.name().to_string()).collect();
@@ -262,7 +263,7 @@ impl NameReader {
 
     fn scan_comprehension(&mut self, generators: &[ast::Comprehension], visit: impl FnOnce(&mut Self)) {
         let Some((first, rest)) = generators.split_first() else { return };
-        // The first of them is worked out outside.
+        // The first iterable is evaluated in the enclosing scope.
         self.visit_expr(&first.iter);
         self.scopes.push(PythonScope { kind: BindingKind::Inner, locals: BTreeSet::new(), globals: BTreeSet::new() });
         self.visit_expr(&first.target);
@@ -362,7 +363,7 @@ impl<'a> Visitor<'a> for NameReader {
             }
             Stmt::TypeAlias(alias) => {
                 self.with_type_params(alias.type_params.as_deref(), |reader| {
-                    // Evaluated lazily.
+                    // The value of a type alias is evaluated lazily.
                     reader.scan_function(None, FunctionBody::Expression(&alias.value));
                 });
                 self.visit_expr(&alias.name);
@@ -382,7 +383,7 @@ impl<'a> Visitor<'a> for NameReader {
             Stmt::AnnAssign(assign) => {
                 assign.value.iter().for_each(|value| self.visit_expr(value));
                 self.visit_annotation(&assign.annotation);
-                // Without a value nothing is bound.
+                // An annotation without a value binds nothing.
                 if assign.value.is_some() || !assign.target.is_name_expr() {
                     self.visit_expr(&assign.target);
                 }
@@ -428,7 +429,7 @@ impl<'a> Visitor<'a> for NameReader {
                             reader.bind_name(name, false);
                         }
                         reader.visit_body(&handler.body);
-                        // Python takes the name away at the end.
+                        // Python deletes the name at the end of the handler.
                         if let Some(name) = &handler.name {
                             reader.bound.remove(name.as_str());
                         }
@@ -539,7 +540,7 @@ mod tests {
         names.iter().map(String::as_str).collect::<Vec<_>>().join(" ")
     }
 
-    /// What a cell defines, uses of others, and changes in place.
+    /// Checks which names a cell defines, uses from others, and changes in place.
     #[track_caller]
     fn check(code: &str, defines: &str, wants: &str, changes: &str) {
         let names = CellNames::of(code);
@@ -663,7 +664,7 @@ mod tests {
         assert_eq!(words(&CellNames::of(&chain).uses), "x");
         let sum = format!("x{}", " + 1".repeat(900));
         assert_eq!(words(&CellNames::of(&sum).uses), "x");
-        // As deep as the limits allow.
+        // Code nested as deep as the limits allow.
         for (open, close) in
             [("(", ")"), ("[", "]"), ("f(", ")"), ("-", ""), ("not ", ""), ("lambda: ", ""), ("(-", ")")]
         {
@@ -678,7 +679,7 @@ mod tests {
                 }
             }
         }
-        // Beyond them nothing is known.
+        // Beyond the limits, nothing is known.
         let names = CellNames::of(&format!("x{}", " + 1".repeat(15_000)));
         assert!(names.uses_any && names.defines_any);
     }

@@ -1,40 +1,40 @@
-//! SQL cells: the Python that runs a query over the kernel's variables and over files, and the names that it reads.
+//! SQL cells: the Python code that runs a query over the kernel's variables and files, and the names that it reads.
 
 use crate::python_scope::{CellNames, is_variable_name};
 use std::collections::BTreeSet;
 use store::BlobHash;
 
-/// A query is at most so long.
+/// Maximum length of a query.
 const MAX_QUERY_BYTES: usize = 65_536;
-/// What runs a query, in any kernel of Python's.
+/// Python code that runs queries, in any Python kernel.
 const RUNNER_SOURCE: &str = include_str!("sql_cell.py");
-/// What the first line of a query begins with that names its result.
+/// Prefix of the comment in a query's first line that names its result.
 const INTO_MARK: &str = "into:";
 
-/// Why a query isn't run: a sentence for the user.
+/// Error that prevents a query from running, as a sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueryError {
-    /// It's too long.
+    /// The query is too long.
     #[error("this query is longer than {MAX_QUERY_BYTES} bytes; make it shorter")]
     TooLong,
-    /// Its result can't have this name.
+    /// The name for the result isn't a valid variable name.
     #[error("`{0}` can't be the name of a Python variable; write `-- into: totals` in the first line")]
     Name(String),
 }
 
-/// The text of a SQL cell.
+/// A parsed SQL cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqlCell<'a> {
     query: &'a str,
-    /// The variable that its result is bound to: `-- into: totals` as its first line.
+    /// Variable that the result is bound to, from `-- into: totals` in the first line.
     into: Option<&'a str>,
 }
 
 impl<'a> SqlCell<'a> {
-    /// Reads the text between the fences.
+    /// Parses the text between the fences.
     ///
     /// # Errors
-    /// It's too long, or names its result as no variable can be named.
+    /// Returns an error if the query is too long, or names its result with an invalid variable name.
     pub fn parse(query: &'a str) -> Result<SqlCell<'a>, QueryError> {
         if query.len() > MAX_QUERY_BYTES {
             return Err(QueryError::TooLong);
@@ -47,11 +47,12 @@ impl<'a> SqlCell<'a> {
         }
     }
 
-    /// The Python code that runs it and shows its result. The first of a kernel brings what runs queries.
+    /// Returns the Python code that runs the query and shows its result. The first query in a kernel also loads the
+    /// runner.
     pub fn kernel_code(&self) -> String {
         let name = format!("_tracebook_sql_{}", &BlobHash::of(RUNNER_SOURCE.as_bytes()).to_string()[..12]);
         let (source, query) = (text_literal(RUNNER_SOURCE), text_literal(self.query));
-        // One expression: it binds no name of the note's.
+        // A single expression, so that it binds no names in the note.
         let run = format!(
             "(__import__(\"sys\").modules.get(\"{name}\") or (lambda made: (__import__(\"builtins\").exec(__import__(\
              \"builtins\").compile({source}, \"SQL cell\", \"exec\"), made.__dict__), __import__(\"sys\").modules.\
@@ -64,7 +65,7 @@ impl<'a> SqlCell<'a> {
         }
     }
 
-    /// The variables that it may read, and the one that it binds.
+    /// Returns the variables that the query may read, and the one that it binds.
     pub fn names(&self) -> CellNames {
         let defines: BTreeSet<String> = self.into.map(ToOwned::to_owned).into_iter().collect();
         let uses = table_names(self.query).into_iter().filter(|name| is_variable_name(name)).collect();
@@ -72,7 +73,7 @@ impl<'a> SqlCell<'a> {
     }
 }
 
-/// A text as a Python literal of ASCII letters.
+/// Formats a text as a Python string literal in ASCII.
 pub(crate) fn text_literal(text: &str) -> String {
     let mut literal = String::with_capacity(text.len() + 2);
     literal.push('"');
@@ -88,21 +89,21 @@ pub(crate) fn text_literal(text: &str) -> String {
     literal
 }
 
-/// A word or a sign of SQL.
+/// A token of SQL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum SqlToken {
     /// A name without quotes, or a keyword.
     Word(String),
     /// A name in quotes.
     Quoted(String),
-    /// A sign.
+    /// A punctuation character.
     Sign(char),
-    /// A text or a number.
+    /// A string or a number.
     Literal,
 }
 
-/// The names of tables that a query reads, as far as its clauses tell: those behind FROM and JOIN. More than there are,
-/// where it names a part of itself with WITH.
+/// Returns the names of tables that a query reads, as far as its FROM and JOIN clauses tell. May include names that the
+/// query itself defines with WITH.
 fn table_names(query: &str) -> BTreeSet<String> {
     let tokens = tokenize(query);
     let mut names = BTreeSet::new();
@@ -127,7 +128,7 @@ fn table_names(query: &str) -> BTreeSet<String> {
             SqlToken::Word(word) if is_one_of(word, &CLAUSES) => (*expected, *listed) = (false, false),
             SqlToken::Word(name) | SqlToken::Quoted(name) if *expected => {
                 *expected = false;
-                // `shop.orders` is of a file, `json_each(…)` a function.
+                // `shop.orders` is in a file, and `json_each(…)` is a function.
                 if !matches!(tokens.get(at + 1), Some(SqlToken::Sign('.' | '('))) {
                     names.insert(name.clone());
                 }
@@ -139,7 +140,7 @@ fn table_names(query: &str) -> BTreeSet<String> {
     names
 }
 
-/// The words that end a list of tables.
+/// Keywords that end a list of tables.
 const CLAUSES: [&str; 10] =
     ["SELECT", "WHERE", "GROUP", "HAVING", "WINDOW", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT"];
 
@@ -178,7 +179,8 @@ fn tokenize(query: &str) -> Vec<SqlToken> {
     tokens
 }
 
-/// The text in quotes that `text` begins with, in which two closing quotes are one, and how long it is with its quotes.
+/// Parses the quoted text at the start of `text`, in which a doubled closing quote stands for one. Returns it and its
+/// length including quotes.
 fn quoted_name(text: &str, close: char) -> (String, usize) {
     let mut name = String::new();
     let mut letters = text.char_indices().skip(1).peekable();

@@ -1,5 +1,5 @@
-//! A task: a list item with a box, `- [ ] text`, and fields as the Tasks plugin or Dataview write them.
-//! It reads and rewrites one line of text; it knows neither notes nor what day it is.
+//! Tasks: list items with a box, `- [ ] text`, and fields as the Tasks plugin or Dataview write them. Parses and
+//! rewrites single lines; knows neither notes nor the current day.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,42 +7,42 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NoteTask {
-    /// Where its line starts, in bytes of the note.
+    /// Byte offset of the task's line in the note.
     #[serde(rename = "o")]
     pub at: usize,
     /// The character in the box.
     #[serde(rename = "m")]
     pub mark: char,
-    /// Its words, without the fields.
+    /// The task's text, without the fields.
     #[serde(rename = "t")]
     pub text: String,
-    /// The day on which it is due.
+    /// Due day.
     #[serde(rename = "d", skip_serializing_if = "Option::is_none")]
     pub due: Option<CalendarDay>,
-    /// The day on which one means to do it.
+    /// Day for which the task is scheduled.
     #[serde(rename = "s", skip_serializing_if = "Option::is_none")]
     pub scheduled: Option<CalendarDay>,
-    /// The day before which it cannot be done.
+    /// First day on which the task can be done.
     #[serde(rename = "b", skip_serializing_if = "Option::is_none")]
     pub start: Option<CalendarDay>,
-    /// The day on which it was done.
+    /// Day on which the task was completed.
     #[serde(rename = "f", skip_serializing_if = "Option::is_none")]
     pub done: Option<CalendarDay>,
-    /// How it comes again, such as `every week`.
+    /// Recurrence rule, such as `every week`.
     #[serde(rename = "r", skip_serializing_if = "Option::is_none")]
     pub repeat: Option<String>,
-    /// From 0, lowest, to 5, highest; 2 where nothing is said.
+    /// Priority from 0, lowest, to 5, highest; 2 if it isn't given.
     #[serde(rename = "p")]
     pub priority: u8,
 }
 
-/// The priority of a task that says nothing of it.
+/// Priority of a task that doesn't state one.
 pub const NORMAL_PRIORITY: u8 = 2;
 
 const PRIORITY_MARKS: [(&str, &str, u8); 5] =
     [("🔺", "highest", 5), ("⏫", "high", 4), ("🔼", "medium", 3), ("🔽", "low", 1), ("⏬", "lowest", 0)];
 
-/// A field: its emoji and Dataview's name.
+/// A field: its emoji and its name in Dataview.
 const DUE_FIELD: (&str, &str) = ("📅", "due");
 const SCHEDULED_FIELD: (&str, &str) = ("⏳", "scheduled");
 const START_FIELD: (&str, &str) = ("🛫", "start");
@@ -52,7 +52,7 @@ const CANCELLED_FIELD: (&str, &str) = ("❌", "cancelled");
 const REPEAT_FIELD: (&str, &str) = ("🔁", "repeat");
 
 impl NoteTask {
-    /// The task in a line that begins at byte `at`, if it holds one.
+    /// Parses the task in a line that begins at byte `at`. `None` if it has none.
     pub fn parse_line(line: &str, at: usize) -> Option<NoteTask> {
         let (mark, from) = parse_box(line)?;
         let mut rest = line[from..].to_owned();
@@ -78,12 +78,12 @@ impl NoteTask {
         Some(NoteTask { at, mark, text, due, scheduled, start, done, repeat, priority })
     }
 
-    /// Whether it's completed or canceled.
+    /// Returns whether the task is completed or canceled.
     pub fn is_done(&self) -> bool {
         matches!(self.mark, 'x' | 'X' | '-')
     }
 
-    /// The day that an agenda goes by.
+    /// Returns the day for an agenda: the due day, else the scheduled day, else the start day.
     pub fn agenda_day(&self) -> Option<CalendarDay> {
         self.due.or(self.scheduled).or(self.start)
     }
@@ -105,7 +105,7 @@ fn parse_box(line: &str) -> Option<(char, usize)> {
     (rest.is_empty() || rest.starts_with([' ', '\t'])).then_some((mark, line.len() - rest.len()))
 }
 
-/// Takes a field out of a line: `📅 2024-05-06`, `[due:: 2024-05-06]` or `(due:: 2024-05-06)`.
+/// Removes a field from a line and returns its value: `📅 2024-05-06`, `[due:: 2024-05-06]` or `(due:: 2024-05-06)`.
 fn take_field(line: &mut String, field: (&str, &str)) -> Option<String> {
     let (range, value) = find_field(line, field)?;
     line.replace_range(range, " ");
@@ -119,7 +119,7 @@ fn find_field(line: &str, (emoji, name): (&str, &str)) -> Option<(std::ops::Rang
         let blank = rest.len() - rest.trim_start().len();
         let from = line.len() - rest.len() + blank;
         let length = if name == REPEAT_FIELD.1 {
-            // Words, up to the next emoji or field.
+            // The rule is several words, up to the next emoji or field.
             let end = |letter: char| !(letter.is_ascii_alphanumeric() || matches!(letter, ' ' | ','));
             line[from..].find(end).unwrap_or(line.len() - from)
         } else {
@@ -131,7 +131,7 @@ fn find_field(line: &str, (emoji, name): (&str, &str)) -> Option<(std::ops::Rang
     find_dataview_field(line, name)
 }
 
-/// Dataview's field of this name.
+/// Finds the Dataview field with this name. Returns its range and value.
 fn find_dataview_field(line: &str, name: &str) -> Option<(std::ops::Range<usize>, String)> {
     for (open, close) in [('[', ']'), ('(', ')')] {
         let mark = format!("{open}{name}::");
@@ -144,7 +144,7 @@ fn find_dataview_field(line: &str, name: &str) -> Option<(std::ops::Range<usize>
     None
 }
 
-/// Toggles a task's line on the day `today`. Returns the new line, and the line of the next occurrence, which goes
+/// Toggles a task's line on the day `today`. Returns the new line, and the line of the next occurrence, which belongs
 /// above it.
 pub fn toggle_line(line: &str, today: CalendarDay) -> Option<(String, Option<String>)> {
     let (mark, _) = parse_box(line)?;
@@ -160,7 +160,7 @@ pub fn toggle_line(line: &str, today: CalendarDay) -> Option<(String, Option<Str
         return Some((changed, None));
     }
     changed.replace_range(open..open + mark.len_utf8(), "x");
-    // The day is written the way in which the line writes its other days, and not at all where there are none.
+    // The completion day is written in the style of the line's other fields, and omitted if there are none.
     let fields = [DUE_FIELD, SCHEDULED_FIELD, START_FIELD, CREATED_FIELD, REPEAT_FIELD];
     let emoji = fields.iter().any(|(emoji, _)| line.contains(emoji));
     let named = fields.iter().any(|(_, name)| find_dataview_field(line, name).is_some());
@@ -196,7 +196,7 @@ pub fn toggle_line(line: &str, today: CalendarDay) -> Option<(String, Option<Str
     Some((changed, next))
 }
 
-/// How a task comes again.
+/// Recurrence rule of a task.
 struct RecurrenceRule {
     count: i64,
     unit: RecurrenceUnit,
@@ -208,14 +208,14 @@ enum RecurrenceUnit {
     Days,
     Workdays,
     Months,
-    /// Until this day of the week, Monday being 0.
+    /// Repeats on this weekday, 0 for Monday.
     Weekday(i64),
 }
 
 const RECURRENCE_WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
 impl RecurrenceRule {
-    /// Reads `every 2 weeks`, `every month when done`, `every friday`.
+    /// Parses a rule such as `every 2 weeks`, `every month when done`, `every friday`.
     fn parse(text: &str) -> Option<RecurrenceRule> {
         let lower = text.trim().to_lowercase();
         let when_done = lower.ends_with("when done");
@@ -264,12 +264,12 @@ impl RecurrenceRule {
     }
 }
 
-/// A day of the calendar, counted from 1970-01-01.
+/// A calendar day, in days since 1970-01-01.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CalendarDay(pub i64);
 
 impl CalendarDay {
-    /// Reads `2024-05-06` (what follows, such as a time, is left out).
+    /// Parses a day such as `2024-05-06`. Text after it, such as a time, is ignored.
     pub fn parse(text: &str) -> Option<CalendarDay> {
         let text = text.trim().get(..10)?;
         let mut parts = text.split('-').map(|part| part.parse::<i64>().ok());
@@ -278,7 +278,7 @@ impl CalendarDay {
         ((1..=12).contains(&month) && of.date() == (year, month, day)).then_some(of)
     }
 
-    /// Of a date (proleptic Gregorian; H. Hinnant's `days_from_civil`).
+    /// Returns the day of a date (proleptic Gregorian calendar; H. Hinnant's `days_from_civil`).
     pub fn from_date(year: i64, month: i64, day: i64) -> CalendarDay {
         let year = if month <= 2 { year - 1 } else { year };
         let era = year.div_euclid(400);
@@ -287,7 +287,7 @@ impl CalendarDay {
         CalendarDay(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
     }
 
-    /// Year, month and day.
+    /// Returns year, month and day.
     pub fn date(self) -> (i64, i64, i64) {
         let days = self.0 + 719_468;
         let era = days.div_euclid(146_097);

@@ -1,27 +1,27 @@
-//! The smallest edits between two texts, and how edits pass through each other. Pure text; offsets are bytes.
+//! Computes minimal edits between two texts, and rebases edits over each other. Pure text; offsets are bytes.
 
 use imara_diff::{Algorithm, Diff, InternedInput, TokenSource};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Replaces `delete` bytes at `at` by `insert`.
+/// An edit that replaces `delete` bytes at `at` by `insert`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextEdit {
     /// Where the edit starts, in bytes.
     pub at: usize,
     /// Number of bytes to delete.
     pub delete: usize,
-    /// The text that's inserted.
+    /// The inserted text.
     pub insert: String,
 }
 
-/// Parts up to this size are compared by words and characters, larger ones by lines first; what then is still larger
-/// only loses what both have in common at its ends.
+/// Maximum size of parts that are compared by words and characters. Larger ones are compared by lines first; parts that
+/// are still larger then are only trimmed by their common prefix and suffix.
 const MAX_REFINED_BYTES: usize = 20_000;
-/// Longer parts are not compared by words.
+/// Maximum size of parts that are compared by words.
 const MAX_WORD_COMPARED_BYTES: usize = 4 << 20;
 
-/// The edits that make `new` of `old`: in order, at offsets of `old`, none touching another.
+/// Returns the edits that turn `old` into `new`: in order, at offsets of `old`, not touching each other.
 pub fn compute_edits(old: &str, new: &str) -> Vec<TextEdit> {
     if old == new {
         return Vec::new();
@@ -50,7 +50,7 @@ pub fn compute_edits(old: &str, new: &str) -> Vec<TextEdit> {
     splices
 }
 
-/// A text as pieces that are compared whole.
+/// A text as pieces that are compared as units.
 struct TextPieces<'a>(Vec<&'a str>);
 
 impl<'a> TextPieces<'a> {
@@ -91,7 +91,7 @@ impl<'a> TokenSource for &TextPieces<'a> {
     }
 }
 
-/// Splices of a part: first by words, where a rare one shows what belongs together, then by characters.
+/// Computes the edits of a part: first by words, where rare words show what corresponds, then by characters.
 fn refine_edits(old: &str, new: &str, offset: usize, splices: &mut Vec<TextEdit>) {
     if old.len() + new.len() > MAX_REFINED_BYTES {
         push_trimmed_edit(old, new, offset, splices);
@@ -115,7 +115,7 @@ fn refine_edits(old: &str, new: &str, offset: usize, splices: &mut Vec<TextEdit>
     );
 }
 
-/// Calls `each` with the byte ranges of the words that differ.
+/// Calls `each` with the byte ranges of the differing words.
 pub(crate) fn for_each_word_hunk(old: &str, new: &str, each: impl FnMut(Range<usize>, Range<usize>)) {
     for_each_hunk(&TextPieces::split_words(old), &TextPieces::split_words(new), Algorithm::Histogram, each);
 }
@@ -136,7 +136,7 @@ fn for_each_hunk(
     }
 }
 
-/// One splice, without what both have in common at its ends.
+/// Adds one edit, without the common prefix and suffix.
 fn push_trimmed_edit(old: &str, new: &str, offset: usize, splices: &mut Vec<TextEdit>) {
     let (from, to) = trim_common(old, new);
     if !from.is_empty() || !to.is_empty() {
@@ -154,7 +154,7 @@ fn piece_starts<'a>(pieces: impl Iterator<Item = &'a str>) -> Vec<usize> {
     starts
 }
 
-/// What differs once the common beginning and end are left out, as ranges of `old` and of `new`.
+/// Returns the ranges of `old` and `new` without their common prefix and suffix.
 pub fn trim_common(old: &str, new: &str) -> (Range<usize>, Range<usize>) {
     let mut head = old.bytes().zip(new.bytes()).take_while(|(a, b)| a == b).count();
     while !old.is_char_boundary(head) || !new.is_char_boundary(head) {
@@ -168,7 +168,7 @@ pub fn trim_common(old: &str, new: &str) -> (Range<usize>, Range<usize>) {
     (head..old.len() - tail, head..new.len() - tail)
 }
 
-/// Performs edits as [`compute_edits`] gives them.
+/// Applies edits as [`compute_edits`] returns them.
 pub fn apply_edits(text: &str, splices: &[TextEdit]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
@@ -249,8 +249,9 @@ fn to_isize(value: usize) -> isize {
     isize::try_from(value).unwrap_or(isize::MAX)
 }
 
-/// Whether `text` was made from `newer` rather than from `older`, the base of `newer`: nearly all additions of `newer`
-/// are in it, and fewer changes were needed. In doubt the answer is no, since duplicated text is better than lost text.
+/// Returns whether `text` was made from `newer` rather than from `older`, the base of `newer`. That's the case if it
+/// contains nearly all additions of `newer` and needs fewer changes. In doubt the answer is no, since duplicated text
+/// is better than lost text.
 pub fn is_based_on(text: &str, newer: &str, older: &str) -> bool {
     let mut brought: Vec<Range<usize>> = Vec::new();
     let mut shift = 0;
@@ -270,7 +271,7 @@ pub fn is_based_on(text: &str, newer: &str, older: &str) -> bool {
     lost * 8 <= brought.iter().map(Range::len).sum() && size(&changes) < size(&compute_edits(older, text))
 }
 
-/// A piece of a text that was made from a base: its offset, and its offset in the base if it's from there.
+/// Origin of a piece of text that was made from a base: its range, and its offset in the base if it's from there.
 struct PieceOrigin {
     range: Range<usize>,
     base: Option<usize>,
@@ -294,7 +295,7 @@ fn piece_origins(edits: &[TextEdit], base: usize) -> Vec<PieceOrigin> {
     origins
 }
 
-/// Those of sorted things that a range touches, each with what both have in common.
+/// Returns the sorted items that overlap a range, each with the overlap.
 fn overlapping<'a, T>(
     all: &'a [T],
     of: impl Fn(&T) -> Range<usize> + Copy + 'a,
@@ -309,8 +310,8 @@ fn overlapping<'a, T>(
         .filter(|(_, range)| !range.is_empty())
 }
 
-/// Where two texts differ, by whole words: the same letters in two words say nothing. But of a word only its beginning
-/// may be there yet.
+/// Returns the ranges where two texts differ, by whole words, since equal letters in two words mean nothing. But an
+/// incomplete word may be only the beginning of the other.
 fn differing_words(old: &str, new: &str) -> Vec<(Range<usize>, Range<usize>)> {
     let (mut before, mut after) = trim_common(old, new);
     let mut found = Vec::new();
@@ -318,7 +319,7 @@ fn differing_words(old: &str, new: &str) -> Vec<(Range<usize>, Range<usize>)> {
         found.push((before, after));
         return found;
     }
-    // What both have in common at their ends ends with a word.
+    // The common prefix and suffix must end at a word boundary.
     let head = old[..before.start].trim_end_matches(char::is_alphanumeric).len();
     let tail = old[before.end..].len() - old[before.end..].trim_start_matches(char::is_alphanumeric).len();
     (before, after) = (head..before.end + tail, head..after.end + tail);
@@ -335,7 +336,7 @@ fn differing_words(old: &str, new: &str) -> Vec<(Range<usize>, Range<usize>)> {
             found.push((from.start..from.start + at, to.start..to.start));
             found.push((from.start + at + right.len()..from.end, to.end..to.end));
         } else {
-            // Letters that came or went inside of a word.
+            // Letters inserted into or deleted from a word.
             let (inner, other) = trim_common(left, right);
             let within = inner.is_empty() || other.is_empty();
             found.push(match within {
@@ -349,9 +350,9 @@ fn differing_words(old: &str, new: &str) -> Vec<(Range<usize>, Range<usize>)> {
     found
 }
 
-/// Merges two texts that may not both be made from `base`: after a partial loss of the database, a file may contain
-/// text that the journal is about to add again. Common text is taken once. If nearly all of our additions and more are
-/// in `theirs`, it was made from our text and is the result.
+/// Merges two texts that may not both be made from `base`. After a partial loss of the database, a file may contain
+/// text that the journal is about to add again. Common text is taken once. If `theirs` contains nearly all of our
+/// additions and more, it was made from our text and is the result.
 pub fn merge_uncertain_base(base: &str, ours: &str, theirs: &str) -> String {
     let edits = |text: &str| -> Vec<TextEdit> {
         let changes = differing_words(base, text).into_iter();
@@ -375,7 +376,7 @@ pub fn merge_uncertain_base(base: &str, ours: &str, theirs: &str) -> String {
         }
     }
     if total == 0 || (!twice && lost > 0) {
-        // Nothing would be there twice.
+        // No text would be duplicated.
         return apply_edits(ours, &rebase_edits(&compute_edits(base, theirs), &compute_edits(base, ours)));
     }
     if lost * 8 <= total && changes.iter().any(|(_, to)| !to.is_empty()) {
@@ -410,7 +411,7 @@ pub fn merge_uncertain_base(base: &str, ours: &str, theirs: &str) -> String {
                 merged.push_str(&ours[here]);
                 continue;
             };
-            // Of the base goes what they deleted, and nothing else.
+            // Base text is removed only if they deleted it.
             let start = start + here.start - piece.range.start;
             surviving_ranges(start..start + here.len(), &other)
                 .into_iter()
@@ -472,7 +473,7 @@ mod tests {
             ("a\n", "a\n1 2 3 ", "a\n1 2 3 4 5 ", "a\n1 2 3 4 5 "),
             ("a\n", "a\n1 2 3 4 5 ", "a\n1 2 3 ", "a\n1 2 3 4 5 "),
             ("", "# New\n", "# New\n\nText\n", "# New\n\nText\n"),
-            // A typo was fixed since, and deleted text was restored.
+            // A typo was fixed later, and deleted text was restored.
             (
                 "one two three",
                 "one three, and all teh rest of it as it stood",
@@ -491,7 +492,7 @@ mod tests {
         ] {
             assert_eq!(merge_uncertain_base(base, ours, theirs), expected, "{base:?} {ours:?} {theirs:?}");
         }
-        // One part is there, the other isn't.
+        // Their text contains one of our additions but not the other.
         let ours = "a\nthis was written before the crash\nb\nand this as well, just then\n";
         let theirs = "a\nthis was written before the crash\nb\nmore\n";
         let both = merge_uncertain_base("a\nb\n", ours, theirs);
@@ -508,8 +509,8 @@ mod tests {
     }
 
     proptest! {
-        /// A text is typed, a word at a time, anywhere; the database knows it as it was at one time and what it agreed
-        /// on with the file as it was before, and the file is of any later time.
+        /// Text is typed word by word at random places. The database has one earlier version and the base that it
+        /// shared with the file before, and the file has any later version.
         #[test]
         fn a_later_file_is_taken_as_it_is(
             places in prop::collection::vec(0_usize..1_000, 3..30),
@@ -519,11 +520,11 @@ mod tests {
             for (number, place) in places.iter().enumerate() {
                 let mut text = states[number].clone();
                 let word = format!("word{number} ");
-                // Mostly behind what was typed before, as people do.
+                // Mostly after the previous word, as people type.
                 let before = number.checked_sub(1).and_then(|last| text.find(&format!("word{last} ")));
                 let behind = before.map(|at| at + format!("word{} ", number - 1).len());
                 let at = behind.filter(|_| place % 4 > 0).unwrap_or(place % (text.len() + 1));
-                // Never inside of another word, which would look like one that was taken away.
+                // Never inside another word, which would look like a deleted word.
                 let free = |at: &usize| *at == 0 || text[..*at].ends_with([' ', '\n']);
                 let at = (at..=text.len()).find(free).unwrap_or(text.len());
                 text.insert_str(at, &word);
@@ -535,7 +536,7 @@ mod tests {
             prop_assert_eq!(&merge_uncertain_base(base, ours, theirs), theirs, "{:?} {:?}", base, ours);
         }
 
-        /// The same key by key, also in the middle of a word.
+        /// The same for text typed key by key, including inside a word.
         #[test]
         fn a_later_file_of_any_key_is_taken_as_it_is(times in (0_usize..90, 0_usize..90, 0_usize..90)) {
             let (before, behind) = ("# Alpha\n\nBravo stands ", "here.\n");
@@ -544,7 +545,7 @@ mod tests {
             times.sort_unstable();
             let [base, ours, theirs] = times.map(|time| format!("{before}{}{behind}", &typed[..time]));
             prop_assert_eq!(&merge_uncertain_base(&base, &ours, &theirs), &theirs, "{:?} {:?}", base, ours);
-            // And something else was written in another place of the file.
+            // Something else was also written in another place of the file.
             let more = theirs.replace("Alpha", "Alpha and beta");
             prop_assert_eq!(merge_uncertain_base(&base, &ours, &more), more, "{:?} {:?}", base, ours);
         }
@@ -556,7 +557,7 @@ mod tests {
             ours in prop::collection::vec((0_usize..12, 0_usize..3, 12_u8..20), 0..4),
             theirs in prop::collection::vec((0_usize..12, 0_usize..3, 15_u8..24), 0..4),
         ) {
-            // No two have letters in common that would be taken for the same.
+            // No two words share letters that could be matched.
             let name = |word: &u8| char::from(b'a' + word).to_string().repeat(4) + " ";
             let text = |words: &[u8]| words.iter().map(name).collect::<String>();
             let change = |edits: &[(usize, usize, u8)]| {
@@ -589,7 +590,7 @@ mod tests {
             base in text(),
             edits in prop::collection::vec((0_usize..40, 0_usize..5), 2..4),
         ) {
-            // Each side deletes a range and inserts a letter of its own: both letters must be in the result once.
+            // Each side deletes a range and inserts its own letter: both letters must be in the result once.
             let side = |(at, delete): (usize, usize), letter: &str| {
                 let mut chars: Vec<String> = base.chars().map(String::from).collect();
                 let at = at.min(chars.len());

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Milliseconds since 1970, UTC.
+/// A point in time, in milliseconds since 1970, UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct UnixMillis(pub i64);
 
@@ -12,12 +12,12 @@ impl UnixMillis {
         UnixMillis(self.0.saturating_add(milliseconds))
     }
 
-    /// Milliseconds since `earlier`; 0 when the clock was set back.
+    /// Returns the milliseconds since `earlier`; 0 if the clock was set back.
     pub fn ms_since(self, earlier: UnixMillis) -> i64 {
         self.0.saturating_sub(earlier.0).max(0)
     }
 
-    /// Whole seconds since 1970, as documents stamp their changes.
+    /// Returns whole seconds since 1970, the unit of timestamps in documents.
     pub fn as_seconds(self) -> i64 {
         self.0.div_euclid(1000)
     }

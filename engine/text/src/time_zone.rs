@@ -1,34 +1,34 @@
-//! A time zone's clock: its offset from UTC, and when that changes. Pure: the caller provides the rules.
+//! A time zone's clock: its offset from UTC, and when the offset changes. Pure: the caller provides the rules.
 
 use serde::{Deserialize, Serialize};
 
-/// A day, in seconds.
+/// Number of seconds in a day.
 const DAY_SECS: i64 = 86_400;
-/// Maximum number of known changes.
+/// Maximum number of offset changes.
 const MAX_KNOWN_CHANGES: usize = 1_000;
-/// Maximum length of a name in bytes.
+/// Maximum length of a zone's name.
 const MAX_ZONE_NAME_BYTES: usize = 100;
-/// No clock is farther from UTC, in seconds.
+/// Maximum offset from UTC.
 const MAX_UTC_OFFSET_SECS: u32 = 18 * 3_600;
 
-/// A clock on a wall.
+/// Local clock of a time zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ZoneClock {
     /// Name of the zone, such as `Europe/Berlin`.
     pub name: String,
-    /// Seconds east of UTC before the first change.
+    /// Offset before the first change, in seconds east of UTC.
     pub first: i32,
-    /// When it changes, in seconds since 1970, and to how many seconds east of UTC; in the order of time.
+    /// Times of offset changes, in seconds since 1970, and the new offset in seconds east of UTC; ascending.
     pub changes: Vec<(i64, i32)>,
 }
 
-/// Why a clock isn't one of a time zone.
+/// Error: a clock isn't a valid time zone's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ZoneClockError {
-    /// Its name is empty, too long or of several lines.
+    /// The name is empty, too long or has several lines.
     #[error("a time zone has a name of one line, of at most {MAX_ZONE_NAME_BYTES} bytes")]
     Name,
-    /// Its offsets are too far from UTC, or its changes too many or out of order.
+    /// The offsets are too far from UTC, or the changes too many or out of order.
     #[error("the time zone {name} is at most 18 hours from UTC, and changes in order")]
     Offsets {
         /// The zone's name.
@@ -37,15 +37,15 @@ pub enum ZoneClockError {
 }
 
 impl ZoneClock {
-    /// Makes a clock with a fixed offset in seconds east of UTC.
+    /// Creates a clock with a fixed offset in seconds east of UTC.
     pub fn fixed(name: &str, offset: i32) -> ZoneClock {
         ZoneClock { name: name.to_owned(), first: offset, changes: Vec::new() }
     }
 
-    /// Whether it is one: it may come from somewhere else.
+    /// Checks that the clock is valid, since it may come from an untrusted source.
     ///
     /// # Errors
-    /// Its name, its offsets or its changes are not what they may be.
+    /// Returns an error if the name, the offsets or the changes are invalid.
     pub fn check(&self) -> Result<(), ZoneClockError> {
         let named = !self.name.trim().is_empty()
             && self.name.len() <= MAX_ZONE_NAME_BYTES
@@ -62,7 +62,7 @@ impl ZoneClock {
         Ok(())
     }
 
-    /// How many seconds east of UTC it is at this point.
+    /// Returns the offset at this time, in seconds east of UTC.
     pub fn offset_at(&self, at: i64) -> i32 {
         let before = self.changes.partition_point(|(when, _)| *when <= at);
         before.checked_sub(1).and_then(|place| self.changes.get(place)).map_or(self.first, |(_, offset)| *offset)
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Berlin in 2026: summer from the 29th of March, 01:00 UTC, to the 25th of October, 01:00 UTC.
+    /// Returns Berlin's clock in 2026: summer time from March 29, 01:00 UTC, to October 25, 01:00 UTC.
     fn berlin() -> ZoneClock {
         let changes = vec![(1_774_746_000, 7_200), (1_792_890_000, 3_600)];
         ZoneClock { name: "Europe/Berlin".to_owned(), first: 3_600, changes }

@@ -1,34 +1,34 @@
-//! Undo of a note's edits: invertible edits in whole-note bytes, carried through what others do meanwhile.
+//! Undo history of a note: invertible edits in byte offsets of the whole note, rebased over edits of other authors.
 
 use crate::text_edit::shift_offset;
 use crate::time::UnixMillis;
 
-/// One edit with all that is needed to take it back.
+/// An edit with all data needed to undo it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UndoChange {
-    /// Where, in bytes of the note.
+    /// Byte offset in the note.
     pub at: usize,
-    /// The text that stood there.
+    /// The deleted text.
     pub removed: String,
-    /// The text that stands there now.
+    /// The inserted text.
     pub inserted: String,
 }
 
-/// An edit, grown by what was typed on without a pause.
+/// An undo step: an edit, extended by further typing without a pause.
 #[derive(Clone, Debug)]
 struct UndoStep {
     change: UndoChange,
     last: UnixMillis,
-    /// Whether it was made at once with the step before it, and is taken back with it.
+    /// Whether the edit was made together with the previous step, and is undone with it.
     joined: bool,
 }
 
-/// Typing with pauses shorter than this, in milliseconds, is one step.
+/// Pause in typing after which a new step starts.
 const TYPING_PAUSE_MS: i64 = 1_000;
 /// Maximum number of undo steps per note.
 const MAX_UNDO_STEPS: usize = 10_000;
 
-/// The steps that can be taken back and made again.
+/// Steps that can be undone and redone.
 #[derive(Clone, Debug, Default)]
 pub struct UndoHistory {
     done: Vec<UndoStep>,
@@ -36,7 +36,7 @@ pub struct UndoHistory {
 }
 
 impl UndoHistory {
-    /// Notes an edit made by the user.
+    /// Records an edit made by the user.
     pub fn record(&mut self, now: UnixMillis, change: UndoChange) {
         self.undone.clear();
         if let Some(UndoStep { change: last, last: when, joined: false }) = self.done.last_mut()
@@ -74,7 +74,7 @@ impl UndoHistory {
         let one_group = last.len() == count
             && last.iter().enumerate().all(|(index, step)| step.joined == (index > 0))
             && last.iter().all(|step| now.ms_since(step.last) < TYPING_PAUSE_MS && step.change.removed.is_empty());
-        // What was typed further up has moved what was typed further down.
+        // Text typed further up has moved the text typed further down.
         let mut above = 0;
         let mut places = Vec::with_capacity(count);
         for step in last.iter().rev() {
@@ -100,7 +100,7 @@ impl UndoHistory {
         self.done.drain(..most);
     }
 
-    /// Whether what was just taken back (or made again) has more that belongs to it.
+    /// Returns whether the step that was just undone (or redone) has more edits that belong to it.
     pub fn has_more_in_group(&self, redo: bool) -> bool {
         match redo {
             false => self.undone.last().is_some_and(|step| step.joined) && !self.done.is_empty(),
@@ -108,12 +108,12 @@ impl UndoHistory {
         }
     }
 
-    /// How many steps can be taken back; those that were made at once are one.
+    /// Returns the number of steps that can be undone. Simultaneous edits count as one.
     pub fn step_count(&self) -> usize {
         self.done.iter().filter(|step| !step.joined).count()
     }
 
-    /// Notes an edit as a step of its own.
+    /// Records an edit as a separate step.
     pub fn push_step(&mut self, change: UndoChange) {
         self.undone.clear();
         self.done.push(UndoStep { change, last: UnixMillis::default(), joined: false });
@@ -122,7 +122,7 @@ impl UndoHistory {
         }
     }
 
-    /// The edit that takes back the last step, or makes the last undone one again.
+    /// Returns the edit that undoes the last step, or redoes the last undone one.
     pub fn next_change(&self, redo: bool) -> Option<UndoChange> {
         match redo {
             false => self.done.last().map(|step| inverse(&step.change)),
@@ -130,7 +130,7 @@ impl UndoHistory {
         }
     }
 
-    /// Says that the edit of [`UndoHistory::next_change`] was made (or could not be, and is forgotten).
+    /// Confirms that the edit of [`UndoHistory::next_change`] was made. If it couldn't be made, the step is dropped.
     pub fn confirm_change(&mut self, redo: bool, made: bool) {
         let (from, to) = if redo { (&mut self.undone, &mut self.done) } else { (&mut self.done, &mut self.undone) };
         if let Some(step) = from.pop()
@@ -140,11 +140,11 @@ impl UndoHistory {
         }
     }
 
-    /// Adjusts all steps to an edit of another author. A step that the edit cuts into can't be undone exactly and is
+    /// Rebases all steps over an edit of another author. A step that the edit cuts into can't be undone exactly and is
     /// dropped, with all older ones.
     pub fn rebase_steps(&mut self, at: usize, delete: usize, insert: usize) {
         for (list, redo) in [(&mut self.done, false), (&mut self.undone, true)] {
-            // From the newest to the oldest, the foreign edit is carried to the text as it was before each step.
+            // From the newest to the oldest, the other author's edit is mapped to the text before each step.
             let mut edit_at = at;
             let mut keep_from = 0;
             for index in (0..list.len()).rev() {
@@ -171,7 +171,7 @@ fn inverse(change: &UndoChange) -> UndoChange {
     UndoChange { at: change.at, removed: change.inserted.clone(), inserted: change.removed.clone() }
 }
 
-/// Whether `next_change` extends `last`: typing without a new line, or deleting in sequence.
+/// Returns whether `next` extends `last`: typing without a new line, or deleting in sequence.
 fn is_continuation(last: &UndoChange, next: &UndoChange) -> bool {
     if next.removed.is_empty() {
         last.removed.is_empty()

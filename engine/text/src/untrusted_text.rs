@@ -1,35 +1,35 @@
-//! Foreign text made safe to show: control, direction and invisible characters become visible escapes. What a model, a
-//! file, a peer or a tool supplies passes through here before a terminal or the window shows it.
+//! Makes untrusted text safe to show: control, direction and invisible characters become visible escapes. Text from a
+//! model, a file, a peer or a tool passes through here before a terminal or the window shows it.
 
 use std::borrow::Cow;
 
 /// How an unsafe character is escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EscapeForm {
-    /// For people: `␛`, `\u{202e}`.
+    /// For people, such as `␛` or `\u{202e}`.
     Visible,
     /// For programs that read JSON: `\u202e` inside a string means the same character.
     Json,
 }
 
-/// Foreign text inside one line, such as a title or a file name: line breaks and tabs become visible, too.
+/// Escapes untrusted text inside one line, such as a title or a file name: line breaks and tabs become visible, too.
 pub fn escape_line(text: &str) -> Cow<'_, str> {
     replace_unsafe(text, |c| c == '\n' || c == '\t' || is_unsafe_char(c))
 }
 
-/// Foreign text that may have several lines: line feeds and tabs stay as they are.
+/// Escapes untrusted text that may have several lines: line feeds and tabs are kept.
 pub fn escape_block(text: &str) -> Cow<'_, str> {
     replace_unsafe(text, is_unsafe_char)
 }
 
-/// The same for a part of a text that comes in pieces, in either form.
+/// Escapes a piece of a longer text that may have several lines, in either form.
 pub fn escape_as(text: &str, form: EscapeForm) -> Cow<'_, str> {
     match form {
         EscapeForm::Visible => escape_block(text),
         EscapeForm::Json if text.chars().any(is_unsafe_char) => {
             let mut safe = String::with_capacity(text.len() + 16);
             for c in text.chars() {
-                // A carriage return occurs outside strings only: JSON escapes it inside them.
+                // A carriage return can only be outside of strings, because JSON escapes it inside them.
                 if is_unsafe_char(c) && c != '\r' {
                     let mut units = [0; 2];
                     c.encode_utf16(&mut units).iter().for_each(|unit| safe.push_str(&format!("\\u{unit:04x}")));
@@ -43,7 +43,7 @@ pub fn escape_as(text: &str, form: EscapeForm) -> Cow<'_, str> {
     }
 }
 
-/// What a program printed, for a terminal: its colours stay, every other control sequence becomes visible.
+/// Escapes a program's output for a terminal: colors are kept, every other control sequence becomes visible.
 pub fn escape_terminal(text: &str) -> String {
     let mut safe = String::with_capacity(text.len() + 8);
     let mut rest = text;
@@ -52,7 +52,7 @@ pub fn escape_terminal(text: &str) -> String {
         safe.push_str(&escape_block(&rest[..at]));
         let behind = &rest[at + 2..];
         let end = behind.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap_or(behind.len());
-        // Conceal (8) would hide what is printed.
+        // Conceal (8) would hide text.
         let plain = behind[..end].split(';').all(|number| number.parse::<u8>().is_ok_and(|number| number != 8));
         if behind[end..].starts_with('m') && (plain || end == 0) {
             safe.push_str(&rest[at..at + 2 + end + 1]);
@@ -71,7 +71,7 @@ pub fn escape_terminal(text: &str) -> String {
 }
 
 fn replace_unsafe(text: &str, hides: impl Fn(char) -> bool) -> Cow<'_, str> {
-    // Almost all text is plain.
+    // Fast path: almost all text is plain.
     if text.bytes().all(|byte| (b' '..0x7f).contains(&byte)) || !text.chars().any(&hides) {
         return Cow::Borrowed(text);
     }
@@ -92,7 +92,7 @@ fn replace_unsafe(text: &str, hides: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Whether an invisible character joins its neighbors: in emoji, and in scripts with ligatures.
+/// Returns whether an invisible character joins its neighbors: in emoji, and in scripts with ligatures.
 fn is_joining(before: Option<char>, c: char, next: Option<char>) -> bool {
     let script = |c: char| matches!(c, '\u{600}'..='\u{6ff}' | '\u{750}'..='\u{77f}' | '\u{900}'..='\u{dff}');
     let picture = |c: char| matches!(c, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}' | '\u{fe0f}');
@@ -105,7 +105,7 @@ fn is_joining(before: Option<char>, c: char, next: Option<char>) -> bool {
     }
 }
 
-/// Whether a character can change how what is around it is read without being seen itself.
+/// Returns whether an invisible character can change how the text around it is read.
 pub fn is_unsafe_char(c: char) -> bool {
     match c {
         '\n' | '\t' | ' '..='~' => false,
@@ -153,7 +153,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_unsafe_is_left(text in any::<String>()) {
-            // What joins emoji and letters may stay, nothing else.
+            // Only characters that join emoji and letters may stay.
             let kept = |c: char| !is_unsafe_char(c) || matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}');
             prop_assert!(escape_block(&text).chars().all(kept));
             prop_assert!(escape_line(&text).chars().all(|c| kept(c) && c != '\n' && c != '\t'));

@@ -1,12 +1,8 @@
-//! Widgets: fenced blocks that hold a control and its value as YAML, and that run as the assignment of that value.
+//! Widgets: fenced blocks that contain a control and its value as YAML, and that run as the assignment of that value.
 //!
 //! ````markdown
 //! ```widget
-//! slider: threshold
-//! min: 0
-//! max: 1
-//! step: 0.05
-//! value: 0.4
+//! slider: threshold min: 0 max: 1 step: 0.05 value: 0.4
 //! ```
 //! ````
 
@@ -17,49 +13,49 @@ use crate::task::CalendarDay;
 use crate::yaml_edit::{YamlEditError, YamlReadError, YamlStep, parse_value, set_value};
 use serde_json::{Map, Number, Value};
 
-/// A widget's YAML is at most so long.
+/// Maximum size of a widget's YAML.
 const MAX_WIDGET_BYTES: usize = 65_536;
-/// A select has at most so many options.
+/// Maximum number of options of a select.
 const MAX_SELECT_OPTIONS: usize = 1_000;
-/// A name that is no variable's is shown up to this length.
+/// Maximum length of an invalid name in an error message.
 const MAX_SHOWN_NAME_CHARS: usize = 100;
-/// A widget's label is at most so long.
+/// Maximum length of a widget's label.
 const MAX_WIDGET_LABEL_CHARS: usize = 200;
-/// The kinds of widgets: the keys of which one names the variable.
+/// Kinds of widgets. The kind is the key whose value names the variable.
 const WIDGET_KINDS: [&str; 5] = ["slider", "select", "checkbox", "text", "date"];
 
-/// A control that sets a variable of the note's cells.
+/// A widget: a control that sets a variable of the note's cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WidgetSpec {
-    /// The Python variable that it sets.
+    /// Name of the Python variable.
     pub name: String,
-    /// What stands beside the control; the name where no label is given.
+    /// Text next to the control; the variable's name if no label is given.
     pub label: String,
     /// The control and its value.
     pub control: WidgetControl,
 }
 
-/// A control with its value.
+/// A control and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WidgetControl {
-    /// A number between two others.
+    /// A number in a range.
     Slider {
-        /// The least value.
+        /// Minimum value.
         min: f64,
-        /// The greatest value, above `min`.
+        /// Maximum value, above `min`.
         max: f64,
-        /// The distance of two values, above 0.
+        /// Distance between two values, above 0.
         step: f64,
-        /// The value: whole if `min`, `step` and it are written as whole numbers.
+        /// The value: an integer if `min`, `step` and the value are written as integers.
         value: Number,
-        /// Whether its values are whole numbers.
+        /// Whether the values are integers.
         whole: bool,
     },
-    /// One of some texts, numbers or booleans.
+    /// A choice of texts, numbers or booleans.
     Select {
-        /// What can be chosen, at least one.
+        /// The options, at least one.
         options: Vec<Value>,
-        /// The chosen one.
+        /// The chosen option.
         value: Value,
     },
     /// True or false.
@@ -67,73 +63,73 @@ pub enum WidgetControl {
         /// Whether it's checked.
         value: bool,
     },
-    /// A text.
+    /// A text field.
     Text {
         /// The text.
         value: String,
     },
-    /// A day.
+    /// A calendar day.
     Date {
         /// Year, month and day.
         value: (i64, i64, i64),
     },
 }
 
-/// Why a widget can't be shown and isn't run: a sentence for the user.
+/// Error that prevents a widget from being shown and run, as a sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WidgetError {
-    /// It's too long.
+    /// The widget's YAML is too long.
     #[error("this widget is longer than {MAX_WIDGET_BYTES} bytes; make it shorter")]
     TooLong,
-    /// It's not YAML.
+    /// The text isn't valid YAML.
     #[error("this widget isn't YAML: {0}")]
     Yaml(#[from] YamlReadError),
-    /// It's no mapping, or names no kind, or several.
+    /// The text isn't a mapping, or names no kind of widget, or several.
     #[error(
         "a widget begins with one of slider, select, checkbox, text or date and a name, such as `slider: threshold`"
     )]
     NoKind,
-    /// Its name can't be a variable.
+    /// The name isn't a valid variable name.
     #[error("`{0}` can't be the name of a Python variable; use letters, digits and underscores, and no keyword")]
     Name(String),
-    /// It has a key that its kind doesn't have.
+    /// The widget has a key that its kind doesn't support.
     #[error("a {kind} has no `{key}`; it has {known}")]
     UnknownKey {
         /// The kind of widget.
         kind: &'static str,
-        /// The key.
+        /// The unsupported key.
         key: String,
-        /// The keys that it may have.
+        /// The supported keys.
         known: &'static str,
     },
-    /// A key is missing, or its value doesn't fit.
+    /// A key is missing, or its value is invalid.
     #[error("`{key}` of `{name}` must be {expected}")]
     Value {
         /// The widget's name.
         name: String,
-        /// The key.
+        /// The affected key.
         key: &'static str,
-        /// What it must be.
+        /// Description of valid values.
         expected: String,
     },
 }
 
-/// Why a widget can't be given a value.
+/// Error of setting a widget's value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WidgetEditError {
-    /// It's no widget, or the value doesn't fit it.
+    /// The text isn't a widget, or the value doesn't fit it.
     #[error(transparent)]
     Widget(#[from] WidgetError),
-    /// Its text can't be edited value by value.
+    /// The YAML can't be edited value by value.
     #[error("the widget's value can't be set: {0}")]
     Yaml(#[from] YamlEditError),
 }
 
 impl WidgetSpec {
-    /// Reads a widget off the text between its fences.
+    /// Parses a widget from the text between its fences.
     ///
     /// # Errors
-    /// It isn't a widget, or something in it doesn't fit.
+    /// Returns an error if the text isn't a valid widget.
     pub fn parse(source: &str) -> Result<WidgetSpec, WidgetError> {
         if source.len() > MAX_WIDGET_BYTES {
             return Err(WidgetError::TooLong);
@@ -182,7 +178,7 @@ impl WidgetSpec {
         Ok(WidgetSpec { name, label, control })
     }
 
-    /// The Python code that it stands for: one assignment of a literal.
+    /// Returns the Python code that the widget runs as: one assignment of a literal.
     pub fn assignment(&self) -> String {
         let value = match &self.control {
             WidgetControl::Slider { value, whole, .. } => number_literal(value, *whole),
@@ -192,7 +188,7 @@ impl WidgetSpec {
             WidgetControl::Select { value: Value::Number(value), .. } => number_literal(value, !value.is_f64()),
             WidgetControl::Select { value, .. } => text_literal(value.as_str().unwrap_or_default()),
             WidgetControl::Text { value } => text_literal(value),
-            // Without binding `datetime`, which may be something else in the note.
+            // Don't bind `datetime`, which may be something else in the note.
             WidgetControl::Date { value: (year, month, day) } => {
                 format!("__import__(\"datetime\").date({year}, {month}, {day})")
             }
@@ -200,7 +196,7 @@ impl WidgetSpec {
         format!("{} = {value}\n", self.name)
     }
 
-    /// The value as YAML has it.
+    /// Returns the value as in the YAML.
     pub fn value(&self) -> Value {
         match &self.control {
             WidgetControl::Slider { value, .. } => Value::Number(value.clone()),
@@ -211,7 +207,7 @@ impl WidgetSpec {
         }
     }
 
-    /// What was typed for its value, as YAML has it: a number for a slider, an option for a select.
+    /// Parses the user's input as a YAML value: a number for a slider, an option for a select.
     pub fn typed_value(&self, typed: &str) -> Value {
         match &self.control {
             WidgetControl::Text { .. } | WidgetControl::Date { .. } => Value::String(typed.to_owned()),
@@ -227,21 +223,21 @@ impl WidgetSpec {
         }
     }
 
-    /// A slider's value nearest to a number: on a step, between its ends. `None` for other widgets.
+    /// Returns the slider's value nearest to a number: on a step, within its range. `None` for other widgets.
     pub fn slider_value(&self, wanted: f64) -> Option<Number> {
         let WidgetControl::Slider { min, max, step, whole, .. } = &self.control else { return None };
         let near = (min + ((wanted - min) / step).round() * step).clamp(*min, *max);
-        // Without the dust of binary fractions.
+        // Round off errors of binary fractions.
         let near = format!("{near:.12}").parse().unwrap_or(near);
         #[allow(clippy::cast_possible_truncation, reason = "between the ends, which are written as whole numbers")]
         if *whole { Some(Number::from(near as i64)) } else { Number::from_f64(near) }
     }
 }
 
-/// The text between the fences of a widget with another value; the rest stays as it is.
+/// Returns the text between a widget's fences with another value. The rest is unchanged.
 ///
 /// # Errors
-/// It's no widget, the value doesn't fit it, or its text can't be edited value by value.
+/// Returns an error if the text isn't a widget, the value doesn't fit it, or the text can't be edited value by value.
 pub fn with_value(source: &str, value: &Value) -> Result<String, WidgetEditError> {
     let line_end = if source.contains("\r\n") { "\r\n" } else { "\n" };
     let mut new = set_value(source, &[YamlStep::from("value")], Some(value))?;
@@ -252,17 +248,17 @@ pub fn with_value(source: &str, value: &Value) -> Result<String, WidgetEditError
     Ok(new)
 }
 
-/// How an option is shown and typed.
+/// Returns an option as it is shown and typed.
 pub fn option_text(option: &Value) -> String {
     option.as_str().map_or_else(|| option.to_string(), ToOwned::to_owned)
 }
 
-/// A day as `2026-12-31`.
+/// Formats a day as `2026-12-31`.
 pub fn day_text((year, month, day): (i64, i64, i64)) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// A day of the years 1 to 9999, which are those that Python has.
+/// Parses a day of the years 1 to 9999, the range that Python supports.
 pub fn parse_day(text: &str) -> Option<(i64, i64, i64)> {
     let bytes = text.as_bytes();
     let is_digit = |at: usize| matches!(at, 4 | 7) || bytes[at].is_ascii_digit();
@@ -274,7 +270,7 @@ pub fn parse_day(text: &str) -> Option<(i64, i64, i64)> {
     (year >= 1 && CalendarDay::from_date(year, month, day).date() == date).then_some(date)
 }
 
-/// The keys of a widget while it's read.
+/// Keys of a widget that is being parsed.
 struct WidgetFields<'a> {
     name: &'a str,
     keys: &'a Map<String, Value>,
@@ -333,7 +329,7 @@ fn shortened(text: &str) -> String {
 
 fn number_literal(value: &Number, whole: bool) -> String {
     match value.as_f64().filter(|_| !whole) {
-        // `{:?}` keeps the point: `1.0` stays a float.
+        // `{:?}` keeps the decimal point, so `1.0` stays a float.
         Some(value) => format!("{value:?}"),
         None => value.to_string(),
     }

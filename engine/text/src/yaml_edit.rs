@@ -1,5 +1,5 @@
 //! Small edits of YAML: sets or removes one value and keeps order, comments and style of the rest. The result is parsed
-//! again and compared, so an edit that doesn't fit the text is rejected, never guessed.
+//! again and compared, so an edit that doesn't fit the text is rejected rather than guessed.
 
 mod read;
 
@@ -11,17 +11,17 @@ use saphyr::{MarkedYaml, Scalar, YamlData};
 use serde_json::{Map, Value};
 use std::ops::Range;
 
-/// Longer YAML is left alone.
+/// Maximum size of YAML that is edited.
 const MAX_EDITED_YAML_BYTES: usize = 1 << 20;
-/// Values inside values are written this deep.
+/// Maximum nesting depth of values that are written.
 const MAX_WRITTEN_YAML_DEPTH: usize = 16;
 
-/// A step on the way to a value.
+/// A step of the path to a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum YamlStep {
-    /// The value of a name.
+    /// The value of a key.
     Key(String),
-    /// The value at a place of a list.
+    /// The value at an index of a list.
     Index(usize),
 }
 
@@ -37,21 +37,21 @@ impl From<usize> for YamlStep {
     }
 }
 
-/// Why a value of YAML can't be set.
+/// Error of setting a value in YAML.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum YamlEditError {
-    /// The text is not YAML.
+    /// The text isn't valid YAML.
     #[error(transparent)]
     Read(#[from] YamlReadError),
-    /// The text is laid out in a way that cannot be edited piece by piece.
+    /// The layout of the text doesn't allow editing single values.
     #[error("it is written in a way that can only be edited as text")]
     OnlyAsText,
 }
 
-/// The text with a value set, or with `None` taken out together with its name.
+/// Returns the text with a value set. With `None`, the value is removed, including its key.
 ///
 /// # Errors
-/// The text is not YAML, or it is laid out in a way that cannot be edited piece by piece.
+/// Returns an error if the text isn't valid YAML, or its layout doesn't allow editing single values.
 pub fn set_value(text: &str, path: &[YamlStep], value: Option<&Value>) -> Result<String, YamlEditError> {
     if text.len() > MAX_EDITED_YAML_BYTES || path.is_empty() || path.len() > MAX_WRITTEN_YAML_DEPTH {
         return Err(YamlEditError::OnlyAsText);
@@ -67,14 +67,14 @@ pub fn set_value(text: &str, path: &[YamlStep], value: Option<&Value>) -> Result
     if wanted == old && value.is_none_or(|value| !value.is_null()) {
         return Ok(text.to_owned());
     }
-    // A missing value, or one that shares a line with others, is written with its surroundings.
+    // If a value is missing or shares a line with others, the value around it is rewritten.
     for depth in (1..=path.len()).rev() {
         let (path, value) = match depth == path.len() {
             true => (path, value.cloned()),
             false => (&path[..depth], value_at(&wanted, &path[..depth]).cloned()),
         };
         let Some(new) = write_value(text, path, value.as_ref()) else { continue };
-        // An empty text has no document.
+        // An empty text contains no document.
         let read = outline::parse_yaml(&new).filter(|read| !read.is_null());
         if read.unwrap_or(Value::Object(Map::new())) == wanted {
             return Ok(new);
@@ -83,11 +83,11 @@ pub fn set_value(text: &str, path: &[YamlStep], value: Option<&Value>) -> Result
     if !old.as_object().is_some_and(Map::is_empty) {
         return Err(YamlEditError::OnlyAsText);
     }
-    // Nothing but comments.
+    // The text contains only comments.
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     let block = format_block(&wanted, 0, 0).ok_or(YamlEditError::OnlyAsText)?;
     let new = format!("{text}{end}{}\n", block.trim_start_matches('\n'));
-    // A comment may hold what YAML does not.
+    // A comment may contain text that YAML doesn't allow.
     let holds = outline::parse_yaml(&new).is_some_and(|read| read == wanted);
     holds.then_some(new).ok_or(YamlEditError::OnlyAsText)
 }
@@ -137,7 +137,7 @@ fn set_at(root: &mut Value, path: &[YamlStep], value: Option<&Value>) -> Option<
     set_at(inner, rest, value)
 }
 
-/// Places in a text, in bytes.
+/// Maps the parser's character positions to bytes of a text.
 struct YamlSpan<'a> {
     text: &'a str,
     bytes: Vec<usize>,
@@ -168,7 +168,7 @@ impl YamlSpan<'_> {
             Some(last) => self.node_end(last),
             None => {
                 let end = self.byte_offset(node.span.end.index()).max(start);
-                // What is in brackets ends before its bracket there.
+                // The parser's span of a bracketed value ends before its closing bracket.
                 let closer = match self.text[start..].chars().next() {
                     Some('[') => "]",
                     Some('{') => "}",
@@ -189,7 +189,7 @@ impl YamlSpan<'_> {
         at - self.line_range(at).start
     }
 
-    /// The line around a place, with its end.
+    /// Returns the range of the line that contains a position, including its line break.
     fn line_range(&self, at: usize) -> Range<usize> {
         let start = self.text[..at].rfind('\n').map_or(0, |newline| newline + 1);
         let end = self.text[at..].find('\n').map_or(self.text.len(), |newline| at + newline + 1);
@@ -206,7 +206,7 @@ fn key_text(node: &MarkedYaml<'_>) -> Option<String> {
     }
 }
 
-/// Writes a value into a text whose parent exists and uses whole lines.
+/// Sets or removes a value in a text. Its parent must exist and use whole lines.
 fn write_value(text: &str, path: &[YamlStep], value: Option<&Value>) -> Option<String> {
     let documents = parse_marked(text).ok()?;
     let mut node = documents.first()?;
@@ -258,7 +258,7 @@ fn replace_entry(
     let end = if is_empty { colon } else { places.node_end(old).max(colon) };
     let indent = places.column(places.node_start(key));
     let new = format_like(places, old, value, indent)?;
-    // A value that stays on its line leaves the rest unchanged.
+    // A value that stays on its line leaves the rest of the line unchanged.
     if !is_empty && !new.starts_with('\n') && !text[colon..places.node_start(old)].contains('\n') && !new.is_empty() {
         return Some(replace_range(text, places.node_start(old)..end, &new));
     }
@@ -266,7 +266,7 @@ fn replace_entry(
     Some(replace_range(text, colon..end, &format!("{between}{new}")))
 }
 
-/// A value, written in the manner of the one that it takes the place of.
+/// Formats a value in the style of the one that it replaces.
 fn format_like(places: &YamlSpan<'_>, old: &MarkedYaml<'_>, value: &Value, indent: usize) -> Option<String> {
     let written = places.node_source(old);
     match (value, &old.data) {
@@ -320,7 +320,7 @@ fn remove_entry(places: &YamlSpan<'_>, all: &[(&MarkedYaml<'_>, &MarkedYaml<'_>)
     let start = places.node_start(key);
     let own_line = text[places.line_range(start).start..start].trim().is_empty();
     if !own_line {
-        // Behind the dash of a list.
+        // The key follows the dash of a list.
         let (next, _) = all.get(at + 1)?;
         return Some(replace_range(text, start..places.node_start(next), ""));
     }
@@ -340,7 +340,7 @@ fn add_entry(
     Some(insert_below(places, end, &format!("{}{entry}", " ".repeat(indent))))
 }
 
-/// Puts lines below the one that holds a place.
+/// Inserts lines below the line that contains a position.
 fn insert_below(places: &YamlSpan<'_>, at: usize, lines: &str) -> String {
     let line = places.line_range(at);
     let ends = places.text[line.clone()].ends_with('\n');
@@ -382,18 +382,18 @@ fn edit_item(places: &YamlSpan<'_>, items: &[MarkedYaml<'_>], at: usize, value: 
     }
 }
 
-/// A name and its value.
+/// Formats a key and its value.
 fn format_entry(key: &str, value: &Value, indent: usize, depth: usize) -> Option<String> {
     let inner = format_block(value, indent, depth + 1)?;
     let between = if inner.starts_with('\n') || inner.is_empty() { "" } else { " " };
     Some(format!("{}:{between}{inner}", format_scalar(&Value::from(key), false)))
 }
 
-/// The order of names that a reader expects; others follow by the alphabet.
+/// Keys that are written first, in the order that readers expect. Others follow alphabetically.
 const YAML_KEY_ORDER: [&str; 8] =
     ["filters", "formulas", "properties", "views", "type", "name", "property", "direction"];
 
-/// A value in lines of its own, below a name at `indent`; simple ones stay behind it.
+/// Formats a value on separate lines below a key at `indent`. Simple values stay on the line of the key.
 fn format_block(value: &Value, indent: usize, depth: usize) -> Option<String> {
     if depth > MAX_WRITTEN_YAML_DEPTH {
         return None;
@@ -441,7 +441,7 @@ fn quote_text(text: &str) -> String {
     quoted
 }
 
-/// A simple value as YAML, with quotes where it would mean something else without them. `flow`: between brackets.
+/// Formats a simple value as YAML, with quotes if it would mean something else without them. `flow`: inside brackets.
 pub fn format_scalar(value: &Value, flow: bool) -> String {
     let Value::String(text) = value else { return outline::plain_value(value) };
     let odd = text.trim() != text

@@ -1,31 +1,33 @@
-//! HTML from a clipboard, as Markdown: what browsers, Google Docs, Word and others put there. It is not trusted:
-//! scripts, forms and foreign schemes are left out, and what is too large or too deep is left to plain text.
+//! Converts HTML from the clipboard to Markdown, as browsers, Google Docs, Word and others write it.
+//!
+//! The HTML isn't trusted: scripts, forms and unknown URL schemes are dropped. HTML that's too large or too deep is
+//! pasted as plain text.
 
 use htmd::options::{BrStyle, BulletListMarker, Options};
 use htmd::{Element, HtmlToMarkdown, element_handler::Handlers};
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Longer HTML is pasted as plain text, in bytes.
+/// Maximum length of pasted HTML in bytes; longer HTML is pasted as plain text.
 const MAX_PASTED_BYTES: usize = 2 << 20;
-/// Deeper HTML is pasted as plain text: what reads it calls itself for each level.
+/// Maximum nesting depth of pasted HTML, because the parser is recursive. Deeper HTML is pasted as plain text.
 const MAX_PASTED_DEPTH: usize = 150;
-/// Elements times depth: some HTML makes a reader repeat what is open for each that is not closed.
+/// Maximum product of element count and depth: for some HTML, a parser reopens all unclosed elements again and again.
 const MAX_PASTED_WORK: usize = 4_000_000;
 
-/// A cell spans this many rows or columns at most.
+/// Maximum number of rows or columns that a cell spans.
 const MAX_CELL_SPAN: usize = 500;
 /// Spans of cells beyond this column are ignored.
 const MAX_SPANNED_COLUMNS: usize = 500;
-/// With more empty cells beside cells that span others, tables are taken as they are.
+/// Maximum number of empty cells that are added for spans. With more of them, spans are ignored.
 const MAX_FILLED_CELLS: usize = 20_000;
 
-/// Elements of which nothing is taken over.
+/// Elements that are dropped with their contents.
 const DROPPED_ELEMENTS: &[&str] = &[
     "script", "style", "title", "meta", "link", "noscript", "template", "iframe", "object", "embed", "svg", "canvas",
     "form", "input", "select", "button", "textarea", "audio", "video", "head", "xml",
 ];
-/// Elements that say more than plain text does.
+/// Elements that carry more information than plain text.
 const MEANINGFUL_ELEMENTS: &[&str] = &[
     "a",
     "b",
@@ -55,13 +57,14 @@ const MEANINGFUL_ELEMENTS: &[&str] = &[
     "sub",
 ];
 
-/// The Markdown of a piece of HTML; `None` where plain text says as much, or the HTML is too large to be read at once.
-/// Takes up to a second for large pieces.
+/// Converts HTML to Markdown. Returns `None` if plain text says as much, or the HTML is too large.
+///
+/// Takes up to a second for large HTML.
 pub fn html_to_markdown(html: &str) -> Option<String> {
     pasted_markdown(html, false)
 }
 
-/// The Markdown of a piece of HTML that has no plain text beside it; `None` where it holds no words, or is too large.
+/// Converts HTML that has no plain text beside it to Markdown. Returns `None` if it has no text or is too large.
 pub fn lone_html_to_markdown(html: &str) -> Option<String> {
     pasted_markdown(html, true)
 }
@@ -81,18 +84,18 @@ fn pasted_markdown(html: &str, lone: bool) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// What was copied, without what programs put around it.
+/// Returns the copied fragment, without the wrapper that programs add.
 fn copied_fragment(html: &str) -> &str {
     let start = html.find("<!--StartFragment").and_then(|at| html[at..].find("-->").map(|end| at + end + 3));
     let html = start.map_or(html, |start| &html[start..]);
     let html = html.find("<!--EndFragment").map_or(html, |end| &html[..end]);
-    // Windows puts lines like `Version:0.9` in front.
+    // Windows adds header lines such as `Version:0.9`.
     if html.starts_with("Version:") { html.find('<').map_or("", |at| &html[at..]) } else { html }
 }
 
-/// How deep elements stand inside each other at most, how many there are, and whether any says more than its text.
+/// Returns the maximum nesting depth, the number of tags, and whether any carries more than its text.
 fn measure_html(html: &str) -> (usize, usize, bool) {
-    // They end where the next begins.
+    // Elements that end where the next one starts.
     const UNCLOSED_ELEMENTS: &[&str] =
         &["p", "li", "td", "th", "tr", "dt", "dd", "option", "br", "hr", "img", "meta", "link", "input", "col"];
     let (mut depth, mut most, mut tags, mut says) = (0_usize, 0, 0, false);
@@ -114,25 +117,25 @@ fn measure_html(html: &str) -> (usize, usize, bool) {
     (most, tags, says)
 }
 
-/// A row of a table while its HTML is read.
+/// A table row during the scan of its HTML.
 #[derive(Default)]
 struct OpenRow {
-    /// Where the names of its `<th>` and `</th>` end in `h`.
+    /// Byte offsets of the `h` in `<th>` and `</th>`.
     headers: Vec<usize>,
     has_cells: bool,
-    /// Where empty cells belong, and how many.
+    /// Byte offsets at which empty cells are inserted, and their numbers.
     gaps: Vec<(usize, usize)>,
-    /// Columns that were read.
+    /// Number of columns so far.
     columns: usize,
-    /// Empty cells that follow its last cell, which spans columns.
+    /// Number of empty cells after the last cell, because it spans columns.
     owed: usize,
 }
 
-/// A table while its HTML is read.
+/// A table during the scan of its HTML.
 #[derive(Default)]
 struct OpenTable {
     row: OpenRow,
-    /// For each column, how many of the next rows a cell above covers.
+    /// For each column, the number of following rows that a cell above still covers.
     covered: Vec<usize>,
 }
 
@@ -148,7 +151,7 @@ impl OpenTable {
         if gap > 0 {
             row.gaps.push((at, gap));
         }
-        // What lies beyond spans nothing: covered columns are visited in each row.
+        // The number of columns with spans is bounded, because each row visits them.
         let columns = if row.columns < MAX_SPANNED_COLUMNS { columns } else { 1 };
         let end = row.columns + columns;
         if end > MAX_SPANNED_COLUMNS + MAX_CELL_SPAN {
@@ -163,7 +166,7 @@ impl OpenTable {
         row.owed = columns - 1;
     }
 
-    /// Ends the row. Adds what is to be written over, and put in, at which places.
+    /// Ends the row. Collects the offsets of headers to rename and of empty cells to insert.
     fn end_row(&mut self, at: usize, headers: &mut Vec<usize>, gaps: &mut Vec<(usize, usize, bool)>) {
         let mut row = std::mem::take(&mut self.row);
         if row.columns == 0 {
@@ -184,7 +187,7 @@ impl OpenTable {
     }
 }
 
-/// Returns how many rows and columns the cell of this tag spans, at least one and at most [`MAX_CELL_SPAN`].
+/// Returns the number of rows and columns that a cell's tag spans: 1 to [`MAX_CELL_SPAN`].
 fn cell_spans(tag: &str) -> [usize; 2] {
     let tag = &tag[..tag.find('>').unwrap_or(tag.len())];
     let tag = tag[..tag.floor_char_boundary(2_000)].to_ascii_lowercase();
@@ -196,12 +199,12 @@ fn cell_spans(tag: &str) -> [usize; 2] {
     })
 }
 
-/// Makes each row of a table one cell per column, all of one kind: the converter takes either `<td>` or `<th>` from a
-/// row, and knows no spans, so that columns would shift. A row that has both, such as the index of a data frame, gets
-/// `<td>` for `<th>`; a cell that spans rows or columns is followed by empty ones.
+/// Gives each table row one cell per column, all of one kind. The converter reads either `<td>` or `<th>` from a row and
+/// ignores spans, so columns would shift. A row with both kinds, such as one of a data frame, gets `<td>` for `<th>`.
+/// Empty cells fill what a cell spans.
 fn regular_tables(html: &str) -> Cow<'_, str> {
     let (mut headers, mut gaps) = (Vec::new(), Vec::new());
-    // The tables that are open: a cell may hold a table.
+    // The stack of open tables, because a cell may contain a table.
     let mut tables = vec![OpenTable::default()];
     for (at, _) in html.match_indices('<') {
         let tag = &html[at + 1..];
@@ -254,7 +257,7 @@ fn regular_tables(html: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Whether it is code that an editor coloured: its plain text is better.
+/// Returns whether the HTML is syntax-colored code from an editor, for which plain text is better.
 fn is_code(html: &str) -> bool {
     let head = &html[..html.floor_char_boundary(600)].to_ascii_lowercase();
     head.contains("white-space: pre") && head.contains("monospace") && !head.contains("<pre") && !head.contains("<code")
@@ -272,7 +275,7 @@ fn markdown_converter() -> HtmlToMarkdown {
         .options(options)
         .skip_tags(DROPPED_ELEMENTS.to_vec())
         .add_handler(vec!["b", "strong"], |handlers: &dyn Handlers, element: Element| {
-            // Google Docs puts everything into a `<b>` that is not bold.
+            // Google Docs wraps everything in a `<b>` that isn't bold.
             let plain = attribute(&element, "style").is_some_and(|style| bold_style(&style) == Some(false));
             let inner = handlers.walk_children(element.node).content;
             Some(if plain { inner } else { surround_words(&inner, "**") }.into())
@@ -315,7 +318,7 @@ fn markdown_converter() -> HtmlToMarkdown {
         .add_handler(vec!["p"], |handlers: &dyn Handlers, element: Element| {
             let inner = handlers.walk_children(element.node).content;
             let words = inner.trim();
-            // Word's lists are paragraphs with a sign in front.
+            // Word's list items are paragraphs that start with a marker.
             if attribute(&element, "class").is_some_and(|class| class.contains("MsoList")) {
                 return Some(word_list_item(words).into());
             }
@@ -328,7 +331,7 @@ fn attribute(element: &Element<'_>, name: &str) -> Option<String> {
     element.attrs.iter().find(|attribute| &*attribute.name.local == name).map(|attribute| attribute.value.to_string())
 }
 
-/// Whether a style makes letters bold (`true`) or not (`false`).
+/// Returns whether a style makes text bold; `None` if it doesn't say.
 fn bold_style(style: &str) -> Option<bool> {
     let value = style_value(style, "font-weight")?;
     match value.as_str() {
@@ -338,13 +341,13 @@ fn bold_style(style: &str) -> Option<bool> {
     }
 }
 
-/// A value of a style, in small letters.
+/// Returns the value of a style property in lowercase.
 fn style_value(style: &str, name: &str) -> Option<String> {
     let mut parts = style.split(';').filter_map(|part| part.split_once(':'));
     parts.find(|(key, _)| key.trim().eq_ignore_ascii_case(name)).map(|(_, value)| value.trim().to_ascii_lowercase())
 }
 
-/// The marks that a style stands for.
+/// Returns the Markdown marks that a style stands for.
 fn style_marks(style: &str) -> Vec<&'static str> {
     let mut marks = Vec::new();
     if style_value(style, "text-decoration")
@@ -362,7 +365,7 @@ fn style_marks(style: &str) -> Vec<&'static str> {
     marks
 }
 
-/// The style of a tag, where it stands for marks.
+/// Returns `Some` if a tag's style stands for Markdown marks.
 fn has_style_marks(tag: &str) -> Option<()> {
     let tag = tag.split('>').next()?;
     let style = tag.split("style=").nth(1)?;
@@ -371,7 +374,7 @@ fn has_style_marks(tag: &str) -> Option<()> {
     (!style_marks(style).is_empty()).then_some(())
 }
 
-/// Marks around words, not around the spaces at their ends.
+/// Surrounds the text with marks, leaving spaces at its ends outside.
 fn surround_words(text: &str, mark: &str) -> String {
     let words = text.trim();
     if words.is_empty() || words.contains("\n\n") {
@@ -382,7 +385,7 @@ fn surround_words(text: &str, mark: &str) -> String {
     format!("{start}{mark}{words}{mark}{end}")
 }
 
-/// Whether a link may be kept: it leads into the web or to an address.
+/// Returns whether a link's scheme is allowed: web and email addresses.
 fn is_kept_link(target: &str) -> bool {
     let target = target.trim().to_ascii_lowercase();
     ["http://", "https://", "mailto:"].iter().any(|scheme| target.starts_with(scheme))
@@ -405,7 +408,7 @@ fn escape_url(target: &str) -> String {
     out
 }
 
-/// An item of one of Word's lists.
+/// Converts an item of a Word list to Markdown.
 fn word_list_item(words: &str) -> String {
     let signs = ['·', '•', '§', '\u{f0b7}', '\u{a7}'];
     let plain = words.trim_start_matches('\\');
@@ -422,7 +425,7 @@ fn word_list_item(words: &str) -> String {
     }
 }
 
-/// Markdown as one would write it: no more than one empty line, no spaces at the ends of lines.
+/// Normalizes Markdown: at most one empty line in a row, and no trailing spaces.
 fn tidy_markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut blank, mut fence) = (0, false);

@@ -1,21 +1,23 @@
-//! Diagrams in the language of mermaid, as SVG. The maker is a young program: callers give it a thread with a large
-//! stack and a limit on time; what it panics about is caught here.
+//! Renders Mermaid diagrams as SVG.
+//!
+//! The renderer is immature, so callers run it on a thread with a large stack and a time limit. Its panics are caught
+//! here.
 
 use crate::failure::DrawFailure;
 use crate::tints::{Rgb, ThemeTints, css_hex, mix_colors};
 use mermaid_rs_renderer::{LayoutConfig, RenderOptions, Theme, render_strict};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A longer diagram stays text, in bytes.
+/// Maximum length of a diagram's source in bytes; a longer one stays text.
 const MAX_DIAGRAM_BYTES: usize = 50_000;
-/// A name that no font has. The maker looks for the font that it is given, in the system, to measure words with it, and
-/// keeps a copy in a folder of its own; where there is none it measures by a table, which is as good.
+/// A font name that doesn't exist. For an installed font, the renderer would search the system for it to measure text,
+/// and keep a copy in a folder of its own. Without one it measures by a table, which is as good.
 const DIAGRAM_FONT_FAMILY: &str = "Tracebook Sans";
 
-/// Draws a diagram.
+/// Renders a diagram as SVG.
 ///
 /// # Errors
-/// It is not understood, or too long.
+/// Returns an error if the diagram is empty, too long or can't be parsed.
 pub fn diagram_svg(source: &str, tints: &ThemeTints) -> Result<String, DrawFailure> {
     if source.len() > MAX_DIAGRAM_BYTES {
         return Err(DrawFailure::Limit(format!("The diagram is longer than {} kB.", MAX_DIAGRAM_BYTES / 1_000)));
@@ -27,7 +29,7 @@ pub fn diagram_svg(source: &str, tints: &ThemeTints) -> Result<String, DrawFailu
     let drawn = catch_unwind(AssertUnwindSafe(|| render_strict(source, options)));
     match drawn {
         Ok(Ok(mut svg)) => {
-            // Timelines have colours of their own, whatever the theme is.
+            // Timelines have fixed colors that ignore the theme.
             if source.trim_start().starts_with("timeline") {
                 let own = ["#ECECFF", "#FFE6CC", "#D5E8D4", "#F8CECC", "#FFF2CC", "#E1D5E7"];
                 for (own, colour) in own.iter().zip(tints.palette()) {
@@ -72,7 +74,7 @@ fn layout_config(tints: &ThemeTints) -> LayoutConfig {
 fn diagram_theme(tints: &ThemeTints) -> Theme {
     let palette = |at: usize| {
         let all = tints.palette();
-        // Behind the sixth they come again, nearer to the paper.
+        // After the sixth, the colors repeat in a tone closer to the background.
         mix_colors(all[at % all.len()], tints.paper, if at < all.len() { 0.0 } else { 0.35 })
     };
     let named = |colour: Rgb| css_hex(colour);

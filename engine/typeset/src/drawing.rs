@@ -1,31 +1,32 @@
-//! Drawings as vectors: SVG is read, measured, made into pixels, or written again with nothing in it that acts. An SVG
-//! is not trusted: it reaches no file and no address, and what would grow without end is refused. Reading and drawing
-//! may still take seconds: callers give it a thread and a limit.
+//! Vector drawings: reads and measures SVG, rasterizes it, or writes it again without active content.
+//!
+//! An SVG isn't trusted: it can't access files or addresses, and one that expands without limit is rejected. Reading
+//! and drawing may still take seconds, so callers run them on a thread with a time limit.
 
 use crate::fonts::{FontSet, TEXT_FONT_FAMILY};
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{self, ImageHrefResolver, Options, Tree, roxmltree};
 use std::collections::{HashMap, HashSet};
 
-/// A longer SVG is not read, in bytes.
+/// Maximum length of an SVG in bytes; a longer one isn't read.
 const MAX_SVG_BYTES: usize = 8 << 20;
-/// An SVG that comes to more elements than this is refused.
+/// Maximum number of elements of an SVG after its references are expanded; a larger one is rejected.
 const MAX_SVG_ELEMENTS: u64 = 100_000;
-/// No picture has more pixels.
+/// Maximum number of pixels in an image.
 const MAX_RASTER_PIXELS: u64 = 24 << 20;
 
 /// A vector drawing: shapes and text.
 pub struct VectorDrawing {
     pub(crate) tree: Tree,
-    /// Its own width, in points.
+    /// Intrinsic width in points.
     pub width: f32,
-    /// Its own height, in points.
+    /// Intrinsic height in points.
     pub height: f32,
 }
 
-/// A drawing as pixels: four bytes each, red, green, blue and opacity, the colours multiplied by it.
+/// A rasterized drawing: RGBA pixels with premultiplied alpha.
 pub struct DrawingPixels {
-    /// Pixels in a row.
+    /// Width in pixels.
     pub width: u32,
     /// Height in pixels.
     pub height: u32,
@@ -33,19 +34,19 @@ pub struct DrawingPixels {
     pub bytes: Vec<u8>,
 }
 
-/// Why an SVG isn't drawn: a sentence's end ("…: why").
+/// Error from reading an SVG, phrased as the end of a sentence ("…: why").
 #[derive(Debug, thiserror::Error)]
 pub enum SvgReadError {
-    /// It exceeds the limit of size.
+    /// The SVG exceeds the size limit.
     #[error("it is longer than {} MB", MAX_SVG_BYTES >> 20)]
     TooLong,
-    /// It is not XML.
+    /// The text isn't valid XML.
     #[error(transparent)]
     Xml(#[from] roxmltree::Error),
-    /// With what it repeats, it has too many elements.
+    /// The SVG has too many elements, counting repeated ones.
     #[error("it comes to more than {MAX_SVG_ELEMENTS} elements")]
     TooManyElements,
-    /// It is XML, but no drawing.
+    /// The XML isn't a valid SVG drawing.
     #[error(transparent)]
     Svg(#[from] usvg::Error),
 }
@@ -54,7 +55,7 @@ impl VectorDrawing {
     /// Reads an SVG.
     ///
     /// # Errors
-    /// It cannot be read or is too large.
+    /// Returns an error if the text isn't valid SVG, is too long or has too many elements.
     pub fn from_svg(svg: &str, fonts: &FontSet) -> Result<VectorDrawing, SvgReadError> {
         if svg.len() > MAX_SVG_BYTES {
             return Err(SvgReadError::TooLong);
@@ -64,7 +65,7 @@ impl VectorDrawing {
             fontdb: fonts.db.clone(),
             image_href_resolver: ImageHrefResolver {
                 resolve_data: ImageHrefResolver::default_data_resolver(),
-                // By default names of files are opened.
+                // The default resolver would open files by name.
                 resolve_string: Box::new(|_, _| None),
             },
             ..Options::default()
@@ -79,7 +80,9 @@ impl VectorDrawing {
         Ok(VectorDrawing { width: size.width(), height: size.height(), tree })
     }
 
-    /// Draws it, so many pixels to a point; smaller where that would be too many.
+    /// Rasterizes the drawing with `scale` pixels per point, or fewer if that exceeds the limit of pixels.
+    ///
+    /// Returns `None` if a side would be below 1 or above 20,000 pixels.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -99,8 +102,9 @@ impl VectorDrawing {
         Some(DrawingPixels { width: pixels.width(), height: pixels.height(), bytes: pixels.take() })
     }
 
-    /// It as SVG again, with shapes and words alone: no links, no scripts, no addresses.
-    /// `prefix` begins all names in it.
+    /// Writes the drawing as SVG with only shapes and text: no links, scripts or addresses.
+    ///
+    /// `prefix` is added to all ids.
     pub fn to_safe_svg(&self, prefix: &str) -> String {
         let id_prefix = (!prefix.is_empty()).then(|| prefix.to_owned());
         let indent = usvg::Indent::None;
@@ -109,14 +113,14 @@ impl VectorDrawing {
     }
 }
 
-/// How many elements an SVG comes to when every reference is followed: a few lines can stand for a billion.
+/// Counts the elements of an SVG with all references expanded, because a few lines can expand to a billion.
 fn count_elements(document: &roxmltree::Document<'_>) -> u64 {
     let ids: HashMap<&str, roxmltree::NodeId> =
         document.descendants().filter_map(|node| Some((node.attribute("id")?, node.id()))).collect();
     let mut known: HashMap<roxmltree::NodeId, u64> = HashMap::new();
-    // Children before parents where no reference leads elsewhere; a few rounds let references settle.
+    // Counts nodes after their children and references. A reference to an enclosing element is cut.
     let mut above: HashSet<roxmltree::NodeId> = HashSet::new();
-    // A stack of its own: a document may be nested deeper than the thread's is long.
+    // Uses an explicit stack, because a document may be nested too deeply for recursion.
     let mut stack = vec![(document.root(), false)];
     while let Some((node, done)) = stack.pop() {
         if known.contains_key(&node.id()) {
@@ -136,7 +140,7 @@ fn count_elements(document: &roxmltree::Document<'_>) -> u64 {
         if done {
             let weigh = |node: roxmltree::Node<'_, '_>| known.get(&node.id()).copied().unwrap_or(1);
             let children = node.children().map(weigh).fold(0_u64, u64::saturating_add);
-            // A marker is drawn at every corner of a path; a pattern is drawn once.
+            // A marker is drawn at every vertex of a path; a pattern is drawn once.
             let corners = match node.attribute("marker-mid") {
                 Some(_) => node.attribute("d").map_or(1, |d| d.matches(char::is_whitespace).count() as u64 + 1),
                 None => 1,

@@ -1,15 +1,15 @@
-//! Why a formula, a diagram or a picture is not drawn, and what embedded notes may come to.
+//! Reasons why a formula, diagram or image isn't drawn, and limits on embedded notes.
 
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 
-/// Why something is not drawn, as a sentence.
+/// The reason why something isn't drawn, as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum DrawFailure {
-    /// It is not understood: its source says enough.
+    /// The source can't be parsed. Showing the source is enough.
     #[error("{0}")]
     Wrong(String),
-    /// It is beyond a limit: the page shows its source, and why.
+    /// A limit is exceeded. The page shows the source and the reason.
     #[error("{0}")]
     Limit(String),
 }
@@ -22,7 +22,7 @@ impl DrawFailure {
         }
     }
 
-    /// The sentence, where a page must say it.
+    /// Returns the sentence if the page must show it.
     pub fn limit_message(&self) -> Option<&str> {
         match self {
             DrawFailure::Wrong(_) => None,
@@ -39,12 +39,12 @@ impl From<DrawFailure> for String {
     }
 }
 
-/// Notes inside one note come to no more text than this, in bytes.
+/// Maximum total text of all notes embedded in one note, in bytes.
 const MAX_EMBEDDED_BYTES: usize = 4 << 20;
-/// What an embed counts beside its text, in bytes.
+/// Bytes that each embed counts in addition to its text.
 const EMBED_OVERHEAD_BYTES: usize = 256;
 
-/// The notes that are shown inside a note, and those around the one that is read now.
+/// The notes open around the one being read, and how much more text may be embedded.
 #[derive(Debug)]
 pub(crate) struct EmbedStack {
     open_notes: RefCell<Vec<(String, String)>>,
@@ -52,7 +52,7 @@ pub(crate) struct EmbedStack {
 }
 
 impl EmbedStack {
-    /// Of the note of this path.
+    /// Creates the stack for the note at a path.
     pub(crate) fn for_note(path: &str) -> EmbedStack {
         EmbedStack {
             open_notes: RefCell::new(vec![(path.to_owned(), String::new())]),
@@ -60,10 +60,10 @@ impl EmbedStack {
         }
     }
 
-    /// Begins a note, or a part of one, inside what is open.
+    /// Pushes an embedded note, or a part of one.
     ///
     /// # Errors
-    /// It is inside itself.
+    /// Returns an error if the note would be embedded in itself.
     pub(crate) fn push_note(&self, path: &str, part: Option<&str>) -> Result<(), DrawFailure> {
         let part = part.unwrap_or("");
         let mut open = self.open_notes.borrow_mut();
@@ -74,10 +74,10 @@ impl EmbedStack {
         Ok(())
     }
 
-    /// Counts the text of what was begun.
+    /// Counts the text of an embedded note.
     ///
     /// # Errors
-    /// All of them together are too much.
+    /// Returns an error if the embedded notes exceed the limit together.
     pub(crate) fn count_bytes(&self, bytes: usize) -> Result<(), DrawFailure> {
         let Some(left) = self.bytes_left.get().checked_sub(bytes.saturating_add(EMBED_OVERHEAD_BYTES)) else {
             let most = MAX_EMBEDDED_BYTES >> 20;
@@ -87,7 +87,7 @@ impl EmbedStack {
         Ok(())
     }
 
-    /// Ends what was begun last.
+    /// Pops the embedded note that was pushed last.
     pub(crate) fn pop_note(&self) {
         self.open_notes.borrow_mut().pop();
     }

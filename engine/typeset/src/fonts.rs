@@ -1,12 +1,11 @@
-//! The letters that drawings and pages are set in: those that the program carries, and for what these lack the
-//! system's.
+//! Fonts for drawings and pages: the bundled fonts, with the system's fonts as fallback for missing glyphs.
 
 use resvg::usvg::fontdb::{Database, Family, ID, Query, Source, Stretch, Style, Weight};
 use std::sync::Arc;
 
-/// The family of text.
+/// Font family of text.
 pub const TEXT_FONT_FAMILY: &str = "Inter";
-/// The family of code.
+/// Font family of code.
 pub const CODE_FONT_FAMILY: &str = "JetBrains Mono";
 
 macro_rules! files {
@@ -26,14 +25,14 @@ const FONT_FILES: [&[u8]; 8] = files!(
     "JetBrainsMono-Bold"
 );
 
-/// Fonts by name and by letter.
+/// A set of fonts that drawings and pages use.
 #[derive(Clone)]
 pub struct FontSet {
     pub(crate) db: Arc<Database>,
 }
 
 impl FontSet {
-    /// The fonts that the program carries; what is drawn with them looks the same everywhere.
+    /// Returns the bundled fonts, with which output looks the same everywhere.
     pub fn bundled() -> FontSet {
         let mut db = Database::new();
         for file in FONT_FILES {
@@ -47,15 +46,16 @@ impl FontSet {
         FontSet { db: Arc::new(db) }
     }
 
-    /// Those, and behind them all fonts of the system: for letters that ours lack. Looks through the system's folders
-    /// of fonts, so it takes up to a second the first time.
+    /// Returns the bundled fonts with all system fonts as fallback for glyphs they lack.
+    ///
+    /// It scans the system's font folders, so it takes up to a second the first time.
     pub fn with_system() -> FontSet {
         let mut fonts = FontSet::bundled();
         Arc::make_mut(&mut fonts.db).load_system_fonts();
         fonts
     }
 
-    /// The face of a family in a cut.
+    /// Returns the face of a family with a weight and style.
     pub fn find_face(&self, family: &str, bold: u16, italic: bool) -> Option<ID> {
         self.db.query(&Query {
             families: &[Family::Name(family)],

@@ -1,5 +1,4 @@
-//! Formulas: set in two dimensions, as MathML, which browsers set by themselves, and as a line of letters for where
-//! nothing can be set.
+//! Formulas: typeset in two dimensions, as MathML for browsers, or as a line of plain text where neither is possible.
 
 mod layout;
 
@@ -11,13 +10,14 @@ use pulldown_latex::event::{Content, Event, Grouping, ScriptType, Visual};
 use pulldown_latex::{Parser, Storage};
 use std::panic::catch_unwind;
 
-/// Longer formulas stay as they are.
+/// Maximum length of a formula in bytes; longer ones stay as source.
 const MAX_FORMULA_BYTES: usize = 10_000;
-/// So many commands cannot stand too deep inside one another.
+/// Number of commands that can't nest too deeply.
 const MAX_PLAIN_COMMANDS: usize = 200;
 
-/// Whether a formula may be given to `pulldown-latex`, which counts neither depth nor what macros come to. The other
-/// parser counts both; what it does not know is let through while it is short and defines nothing.
+/// Returns whether a formula is safe for `pulldown-latex`, which limits neither depth nor macro expansion.
+///
+/// The other parser limits both. A formula that it doesn't know is accepted if it's short and defines nothing.
 fn is_bounded(source: &str) -> bool {
     if source.len() > MAX_FORMULA_BYTES {
         return false;
@@ -28,20 +28,21 @@ fn is_bounded(source: &str) -> bool {
     is_plain || catch_unwind(|| ratex_parser::parse(source).is_ok()).unwrap_or(false)
 }
 
-/// A longer formula is set where its time and memory are limited, in bytes.
+/// Maximum length of a short formula in bytes. Longer ones are typeset with limits on time and memory.
 const MAX_SHORT_BYTES: usize = 160;
 
-/// Whether a formula is set in less than a tenth of a millisecond: it is short, and nothing in it stands for more than
-/// itself. Others are set where their time and memory are limited.
+/// Returns whether a formula is typeset in less than a tenth of a millisecond: it's short and defines no macros.
+///
+/// Other formulas are typeset with limits on time and memory.
 pub fn is_short(source: &str) -> bool {
     let multiplies = ["def", "let", "newcommand", "renewcommand", "providecommand", "*{", "futurelet", "mathchoice"];
     source.len() <= MAX_SHORT_BYTES && !multiplies.iter().any(|part| source.contains(part))
 }
 
-/// A formula as MathML.
+/// Converts a formula to MathML.
 ///
 /// # Errors
-/// It is not understood, or too long.
+/// Returns an error if the formula can't be parsed, is too long or nests too deeply.
 pub fn to_mathml(source: &str, display: bool) -> Result<String, DrawFailure> {
     if source.len() > MAX_FORMULA_BYTES {
         return Err(DrawFailure::Limit(format!("The formula is longer than {} kB.", MAX_FORMULA_BYTES / 1_000)));
@@ -55,7 +56,7 @@ pub fn to_mathml(source: &str, display: bool) -> Result<String, DrawFailure> {
 fn parse_to_mathml(source: &str, display: bool) -> Option<String> {
     let storage = Storage::new();
     let events: Vec<_> = Parser::new(source, &storage).collect();
-    // The crate escapes words, but neither the names of functions nor a sign that stands alone (see below).
+    // The crate escapes text, but neither function names nor single characters (see below).
     let wrong = |event: &Result<Event<'_>, _>| match event {
         Ok(Event::Content(Content::Function(name) | Content::Number(name))) => name.contains(['<', '>', '&']),
         Ok(_) => false,
@@ -71,8 +72,9 @@ fn parse_to_mathml(source: &str, display: bool) -> Option<String> {
     Some(out.replace("><</", ">&lt;</").replace(">&</", ">&amp;</").replace(">></", ">&gt;</"))
 }
 
-/// A formula as a line of letters and signs, for where it cannot be set: `a^2` is "a²", a fraction "a/b". `None` where
-/// it is not understood or would lose its shape.
+/// Converts a formula to a line of plain text: `a^2` becomes "a²", and a fraction "a/b".
+///
+/// Returns `None` if it can't be parsed or would lose its structure.
 pub fn to_plain_line(source: &str) -> Option<String> {
     if !is_bounded(source) {
         return None;
@@ -87,7 +89,7 @@ pub fn to_plain_line(source: &str) -> Option<String> {
     Some(out.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// Groups inside groups are followed this far.
+/// Maximum nesting depth of groups in plain text.
 const MAX_GROUP_DEPTH: usize = 64;
 
 struct FormulaLine<'a> {
@@ -108,7 +110,7 @@ impl FormulaLine<'_> {
                 let (before, after) = match grouping {
                     Grouping::Normal => (None, None),
                     Grouping::LeftRight(before, after) => (*before, *after),
-                    // Rows and columns need more than a line.
+                    // Matrices and other environments don't fit on a line.
                     _ => return None,
                 };
                 let mut out = String::new();
@@ -173,7 +175,7 @@ fn content_text(content: &Content<'_>) -> String {
     }
 }
 
-/// What is more than a word goes into brackets.
+/// Puts anything longer than a word in parentheses.
 fn parenthesize(text: &str) -> String {
     let text = text.trim();
     let whole = text.chars().all(char::is_alphanumeric) || (text.starts_with('(') && text.ends_with(')'));
@@ -183,7 +185,7 @@ fn parenthesize(text: &str) -> String {
 const SUPERSCRIPTS: (&str, &str) = ("0123456789+-−=()niTxyabcdekmprt′", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿⁱᵀˣʸᵃᵇᶜᵈᵉᵏᵐᵖʳᵗ′");
 const SUBSCRIPTS: (&str, &str) = ("0123456789+-−=()aeijknmprtx", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎ₐₑᵢⱼₖₙₘₚᵣₜₓ");
 
-/// A text in small letters above or below the line, where there are such letters.
+/// Converts a text to superscript or subscript characters; `None` if one of them doesn't exist.
 fn to_script(text: &str, (plain, small): (&str, &str)) -> Option<String> {
     let text = text.chars().filter(|c| !c.is_whitespace());
     text.map(|c| plain.chars().position(|known| known == c).and_then(|at| small.chars().nth(at))).collect()

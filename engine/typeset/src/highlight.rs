@@ -1,14 +1,15 @@
-//! Code in other languages, coloured by the grammars that Sublime Text and bat use. Takes milliseconds and more: never
-//! on the thread that draws.
+//! Syntax highlighting with the grammars of Sublime Text and bat.
+//!
+//! It takes milliseconds or more, so it must not run on the UI thread.
 
 use std::ops::Range;
 use std::sync::OnceLock;
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
 
-/// What a stretch of code is, in the few colours that a page has for it.
+/// Token categories, limited to the few colors that a page has for code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum CodeHue {
-    /// A word of the language.
+    /// A keyword of the language.
     Keyword,
     /// A string literal.
     Text,
@@ -16,13 +17,13 @@ pub enum CodeHue {
     Comment,
     /// A number or another constant.
     Number,
-    /// A name that is being defined, called, or is a tag or key.
+    /// A defined or called name, a tag or a key.
     Name,
 }
 
-/// Longer code stays as it is.
+/// Maximum length of highlighted code in bytes; longer code stays plain.
 const MAX_HIGHLIGHTED_BYTES: usize = 200_000;
-/// A longer line stays as it is: grammars take their time on minified code.
+/// Maximum length of a highlighted line in bytes, because grammars are slow on minified code.
 const MAX_HIGHLIGHTED_LINE_BYTES: usize = 2_000;
 
 fn syntax_set() -> &'static SyntaxSet {
@@ -42,7 +43,7 @@ fn find_syntax(language: &str) -> Option<&'static SyntaxReference> {
     syntax_set().find_syntax_by_token(&language)
 }
 
-/// The scopes that have a colour; the longest that fits counts.
+/// Returns the scopes that have a color; the longest matching scope wins.
 fn scope_hues() -> &'static [(Scope, Option<CodeHue>)] {
     static SCOPE_HUES: OnceLock<Vec<(Scope, Option<CodeHue>)>> = OnceLock::new();
     const SCOPE_HUE_NAMES: &[(&str, Option<CodeHue>)] = &[
@@ -79,12 +80,13 @@ fn scope_hues() -> &'static [(Scope, Option<CodeHue>)] {
 
 fn stack_hue(stack: &ScopeStack) -> Option<CodeHue> {
     let found = |scope: &Scope| scope_hues().iter().find(|(known, _)| known.is_prefix_of(*scope)).map(|(_, hue)| *hue);
-    // What is inside a string or comment belongs to it, escapes apart.
+    // Everything in a comment has the comment's color. Elsewhere the innermost scope wins, so escapes in strings stand
+    // out.
     let outer = stack.scopes.iter().find_map(|scope| found(scope).flatten().filter(|hue| *hue == CodeHue::Comment));
     outer.or_else(|| stack.scopes.iter().rev().find_map(found).flatten())
 }
 
-/// What stands out in a piece of code, in order; `None` where the language is not known or the code is too long.
+/// Highlights code. Returns the colored ranges in order, or `None` if the language is unknown or the code too long.
 pub fn highlight_code(code: &str, language: &str) -> Option<Vec<(Range<usize>, CodeHue)>> {
     if code.len() > MAX_HIGHLIGHTED_BYTES {
         return None;

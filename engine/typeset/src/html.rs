@@ -1,5 +1,6 @@
-//! A note as one HTML file that needs nothing beside it: styles inside, pictures as data, no scripts. Notes are not
-//! trusted: what is not known to be harmless is shown as text.
+//! Exports a note as a self-contained HTML file: inline styles, images as data URLs, and no scripts.
+//!
+//! Notes aren't trusted: anything that isn't known to be harmless is shown as text.
 
 mod raw_html;
 mod walker;
@@ -15,78 +16,78 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use store::{Execution, ExecutionStatus, OutputBody};
 
-/// Embeds inside embeds are followed this far.
+/// Maximum depth of embeds inside embeds.
 const MAX_HTML_EMBED_DEPTH: u8 = 4;
 
-/// What stands around a note: other notes and files of its volume, and who draws.
+/// The context of an exported note: other notes and files of its volume, and the renderers.
 pub trait PageContext {
-    /// The path of the note.
+    /// Returns the path of the note.
     fn note_path(&self) -> String;
-    /// The bytes of a file that the note shows as a picture.
+    /// Returns the bytes of a file that the note shows as an image.
     fn read_picture(&self, target: &str) -> Option<Vec<u8>>;
-    /// Where a link to another note or file leads in what is written, if it leads anywhere.
+    /// Returns the exported target of a link to another note or file, if it has one.
     fn resolve_link(&self, target: &str) -> Option<String>;
-    /// The path of another note that is shown inside this one.
+    /// Returns the path of an embedded note.
     fn resolve_embed(&self, target: &str) -> Option<String>;
-    /// The Markdown of the note of a path.
+    /// Returns the Markdown of the note at a path.
     fn note_text(&self, path: &str) -> Option<String>;
-    /// A diagram in the language of mermaid, drawn.
+    /// Renders a Mermaid diagram.
     ///
     /// # Errors
-    /// Why it is not.
+    /// Returns the reason why the diagram isn't drawn.
     fn render_diagram(&self, source: &str) -> Result<VectorDrawing, DrawFailure>;
-    /// What a cell returned, drawn, where its media type is that of a figure.
+    /// Renders a cell's output if its media type is that of a figure.
     ///
     /// # Errors
-    /// Why it is not.
+    /// Returns the reason why the figure isn't drawn.
     fn render_figure(&self, media: &str, json: &str) -> Result<Option<VectorDrawing>, DrawFailure>;
-    /// A picture in SVG, read.
+    /// Reads an SVG image.
     ///
     /// # Errors
-    /// Why it is not.
+    /// Returns the reason why the image isn't drawn.
     fn read_svg(&self, bytes: Vec<u8>) -> Result<VectorDrawing, DrawFailure>;
-    /// Tries whether a picture of pixels can be unpacked.
+    /// Checks whether a raster image can be decoded.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// Returns the reason why the image can't be decoded.
     fn check_image(&self, bytes: &[u8]) -> Result<(), DrawFailure> {
-        // This default draws no pictures; other implementations need the bytes.
+        // This default decodes no images; other implementations need the bytes.
         let _ = bytes;
         Ok(())
     }
-    /// A formula, set.
+    /// Typesets a formula.
     ///
     /// # Errors
-    /// Why it is not.
+    /// Returns the reason why the formula isn't typeset.
     fn typeset_formula(&self, source: &str, display: bool) -> Result<SetFormula, DrawFailure> {
         SetFormula::new(source, display)
     }
-    /// A formula as MathML.
+    /// Converts a formula to MathML.
     ///
     /// # Errors
-    /// Why it is not.
+    /// Returns the reason why the formula isn't converted.
     fn formula_mathml(&self, source: &str, display: bool) -> Result<String, DrawFailure> {
         formula::to_mathml(source, display)
     }
-    /// The colours in which diagrams are drawn, as CSS declarations of variables; diagrams follow the theme then.
+    /// Returns the colors of diagrams as CSS variable declarations, so that diagrams follow the theme.
     fn diagram_css(&self) -> String {
         String::new()
     }
 }
 
-/// A note to be written.
+/// A note to export as HTML.
 pub struct HtmlNote<'a> {
-    /// What the browser shows as its name.
+    /// The page title shown by the browser.
     pub title: &'a str,
     /// The note's Markdown.
     pub text: &'a str,
     /// The latest execution of each cell, in order.
     pub outputs: &'a [Option<Execution>],
-    /// The colours of the light theme, as CSS declarations of variables.
+    /// Colors of the light theme, as CSS variable declarations.
     pub light: &'a str,
-    /// The colours of the dark theme.
+    /// Colors of the dark theme, as CSS variable declarations.
     pub dark: &'a str,
-    /// What stands around it.
+    /// The note's context.
     pub around: &'a dyn PageContext,
 }
 
@@ -98,7 +99,7 @@ pub fn render_page(page: &HtmlNote<'_>) -> String {
     out
 }
 
-/// The whole file of a note that is not laid out: its source, and why.
+/// Renders the HTML file of a note that can't be laid out: its source and the reason.
 pub fn render_source_page(title: &str, text: &str, why: &str, light: &str, dark: &str) -> String {
     let mut out = page_head(title, light, dark);
     let (title, why, text) = (escape_html(title), escape_html(why), escape_html(text));
@@ -112,7 +113,7 @@ const PAGE_FOOT: &str = "</main>\n</body>\n</html>\n";
 
 fn page_head(title: &str, light: &str, dark: &str) -> String {
     let mut out = String::new();
-    // The policy is a second lock behind the first: nothing runs and nothing is fetched, whatever slipped through.
+    // The content security policy is a second line of defense: even if something slips through, nothing runs or loads.
     let _ = write!(
         out,
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -128,12 +129,12 @@ fn page_head(title: &str, light: &str, dark: &str) -> String {
     out
 }
 
-/// What stands between `<main>` and `</main>`.
+/// Renders the content of `<main>`.
 pub fn render_body(text: &str, outputs: &[Option<Execution>], around: &dyn PageContext) -> String {
     walker::write_note(text, outputs, around, &EmbedStack::for_note(&around.note_path()), 0)
 }
 
-/// Text for HTML, also inside a quoted attribute.
+/// Escapes text for HTML, including quoted attributes.
 pub fn escape_html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -148,7 +149,7 @@ pub fn escape_html(text: &str) -> String {
     out
 }
 
-/// A heading's name in links: small letters, words joined by `-`.
+/// Returns a heading's anchor in links: lowercase, with words joined by `-`.
 pub fn heading_slug(text: &str) -> String {
     let mut out = String::new();
     for c in text.trim().chars() {
@@ -161,14 +162,14 @@ pub fn heading_slug(text: &str) -> String {
     out
 }
 
-/// The media type of a picture's bytes; no other is shown.
+/// Returns the media type of an image; `None` for formats that aren't shown.
 fn picture_media_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
         [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
         [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        // As a picture, SVG runs no scripts and fetches nothing.
+        // As an image, SVG runs no scripts and loads nothing.
         _ => {
             let head = std::str::from_utf8(&bytes[..bytes.len().min(1_000)]).ok()?.trim_start();
             (head.starts_with("<svg") || (head.starts_with("<?xml") && head.contains("<svg")))
@@ -177,7 +178,7 @@ fn picture_media_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Which of the cells of a text, in order, a place lies in.
+/// Returns the index of the cell that contains a position.
 pub(crate) fn cell_at(cells: &[Range<usize>], at: usize) -> Option<usize> {
     let index = cells.partition_point(|cell| cell.start <= at).checked_sub(1)?;
     cells.get(index)?.contains(&at).then_some(index)
@@ -188,9 +189,9 @@ fn picture_html(bytes: &[u8], alt: &str) -> Option<String> {
     Some(format!("<img alt=\"{}\" src=\"data:{media};base64,{}\">", escape_html(alt), STANDARD.encode(bytes)))
 }
 
-/// A drawing inside the page. Where `diagram_css` declares the colours that it is drawn in, it follows the theme.
+/// Renders an inline drawing. It follows the theme if `diagram_css` declares its colors.
 fn drawing_html(drawing: &VectorDrawing, words: &str, colours: &str) -> String {
-    // Names inside one drawing must not be those of another.
+    // Ids in one drawing must not clash with those of another.
     let mut hasher = DefaultHasher::new();
     words.hash(&mut hasher);
     let mut svg = drawing.to_safe_svg(&format!("d{:x}-", hasher.finish()));
@@ -204,14 +205,14 @@ fn drawing_html(drawing: &VectorDrawing, words: &str, colours: &str) -> String {
     format!("<figure class=\"drawn\" role=\"img\" aria-label=\"{}\">{svg}</figure>\n", escape_html(words.trim()))
 }
 
-/// Why something is not drawn, where a page must say it.
+/// Renders the reason why something isn't drawn, if the page must show it.
 fn failure_html(failure: &DrawFailure, element: &str) -> String {
     let Some(why) = failure.limit_message() else { return String::new() };
     let end = if element == "p" { "\n" } else { "" };
     format!("<{element} class=\"limit\">Not drawn. {}</{element}>{end}", escape_html(why))
 }
 
-/// What a cell printed and returned.
+/// Renders what a cell printed and returned.
 fn outputs_html(run: &Execution, around: &dyn PageContext) -> String {
     let mut out = String::new();
     let text = |out: &mut String, class: &str, text: &str| {

@@ -1,6 +1,7 @@
-//! Notes as others read them: coloured code, set formulas, diagrams, HTML. Pure: text goes in, text and pictures come
-//! out; it opens no file (system fonts apart, where asked for) and knows no window. A crate of its own so that grammars
-//! stay off the way of a keystroke.
+//! Renders notes for readers: highlighted code, formulas, diagrams, HTML and PDF.
+//!
+//! It takes text and returns text and images. It opens no files (except system fonts, if requested) and knows no
+//! windows. It's a separate crate to keep grammars out of the path of a keystroke.
 
 pub mod clipboard_html;
 pub mod diagram;

@@ -1,5 +1,7 @@
-//! Notes as a PDF, set as a printer would: lines that break well, headings that stay with what they head, tables whose
-//! heads come again, links that lead somewhere, and the structure of the text for those who listen to it.
+//! Exports notes as PDF with the quality of print.
+//!
+//! Lines break well, headings stay with their text, and table headers repeat on each page. Links work, and the text
+//! structure is tagged for screen readers.
 
 mod blocks;
 mod metrics;
@@ -24,7 +26,7 @@ use store::Execution;
 /// Paper size of a PDF.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum PaperSize {
-    /// 210 by 297 millimetres.
+    /// 210 by 297 millimeters.
     #[default]
     A4,
     /// 8.5 by 11 inches.
@@ -41,69 +43,70 @@ impl PaperSize {
     }
 }
 
-/// A note of a document.
+/// A note of the document.
 pub struct PdfNote<'a> {
-    /// Its title, for where its text has none.
+    /// Title, used if the text has none.
     pub title: String,
-    /// What links inside the document call it: `PageContext::link` answers with `#` and this.
+    /// Anchor for links inside the document: `PageContext::resolve_link` returns it with a leading `#`.
     pub place: String,
     /// The note's Markdown.
     pub text: String,
     /// The latest execution of each cell, in order.
     pub outputs: Vec<Option<Execution>>,
-    /// What stands around it.
+    /// The note's context.
     pub around: Rc<dyn PageContext + 'a>,
-    /// Why its source is shown in place of what it says, if it is.
+    /// If set, the source is shown instead of the rendered note, for this reason.
     pub plain: Option<String>,
 }
 
-/// Of a note whose source is shown, no more than this is, in bytes.
+/// Maximum length of source shown for a note that can't be rendered, in bytes.
 const MAX_SOURCE_BYTES: usize = 100_000;
 
-/// How a document is asked for.
+/// Settings of a PDF export.
 pub struct PdfRequest<'a> {
     /// Title in the document's metadata.
     pub title: &'a str,
     /// The paper size.
     pub paper: PaperSize,
-    /// The colours of a light theme; the page itself stays white.
+    /// Colors of a light theme; the page itself stays white.
     pub tints: ThemeTints,
     /// The fonts to embed.
     pub fonts: &'a FontSet,
 }
 
-/// A document that was made.
+/// A finished PDF.
 pub struct PdfDocument {
     /// Bytes of the PDF file.
     pub bytes: Vec<u8>,
-    /// How many pages it has.
+    /// Number of pages.
     pub pages: usize,
-    /// Letters that no font has: they are shown as boxes.
+    /// Characters that no font has; they're shown as boxes.
     pub missing: Vec<char>,
 }
 
-/// Why there is no document: a sentence.
+/// Error from writing a PDF, as a sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum PdfWriteError {
-    /// It was not to be made after all.
+    /// The export was canceled.
     #[error("Stopped before it was done.")]
     Stopped,
-    /// The paper has no width or no height.
+    /// The paper has no width or height.
     #[error("The paper has no size.")]
     NoPaper,
-    /// The library that writes PDF refuses.
+    /// The PDF library returned an error.
     #[error("The document cannot be written ({0:?}).")]
     Unwritable(krilla::error::KrillaError),
-    /// A part that makes it panicked.
+    /// Part of the export panicked.
     #[error("The document cannot be made.")]
     Panicked,
 }
 
-/// Makes a document of notes, each of which begins on a page of its own. `go_on` is asked now and then, with what part
-/// of the work is done (0 to 1); where it answers no, there is no document.
+/// Writes notes as PDF, each starting on a new page.
+///
+/// `go_on` is called regularly with the progress (0 to 1); the export stops when it returns false.
 ///
 /// # Errors
-/// It cannot be made or was not to be.
+/// Returns an error if the export was canceled or failed.
 pub fn write_pdf<'a>(
     asked: &PdfRequest<'_>,
     notes: impl IntoIterator<Item = PdfNote<'a>>,
@@ -139,20 +142,20 @@ pub fn write_pdf<'a>(
     }
 }
 
-/// Tries whether a picture of pixels can stand in a document. Gives how many bytes it is when it is unpacked.
+/// Checks whether a raster image can be embedded in a PDF. Returns its decoded size in bytes.
 ///
 /// # Errors
-/// It cannot.
+/// Returns an error if the image can't be decoded or is too large.
 pub fn try_image(bytes: &[u8]) -> Result<u64, DrawFailure> {
     let image = decode_image(bytes).ok_or_else(|| DrawFailure::Wrong("The picture cannot be read.".to_owned()))?;
     let (width, height) = image.size();
     Ok(u64::from(width) * u64::from(height) * 4)
 }
 
-/// Tries whether a drawing can stand in a document: what is no shape there is drawn as pixels, which takes its time.
+/// Checks whether a drawing can be embedded in a PDF. Parts that aren't shapes are rasterized, which takes time.
 ///
 /// # Errors
-/// It cannot.
+/// Returns an error if the drawing can't be drawn.
 pub fn try_drawing(drawing: &VectorDrawing) -> Result<(), DrawFailure> {
     let draw = || {
         let mut alone = krilla::Document::new_with(serialize_settings());
@@ -168,7 +171,7 @@ pub fn try_drawing(drawing: &VectorDrawing) -> Result<(), DrawFailure> {
     drawn.ok_or_else(|| DrawFailure::Wrong("The picture cannot be drawn in a document.".to_owned()))
 }
 
-/// How documents are written.
+/// Returns the settings for writing PDFs.
 fn serialize_settings() -> SerializeSettings {
     SerializeSettings {
         enable_tagging: true,
@@ -177,7 +180,7 @@ fn serialize_settings() -> SerializeSettings {
     }
 }
 
-/// A picture of a file, if it is one that can be drawn.
+/// Decodes an image file; `None` if it can't be drawn.
 fn decode_image(bytes: &[u8]) -> Option<Image> {
     let data = || bytes.to_vec().into();
     let image = match bytes {
@@ -192,7 +195,7 @@ fn decode_image(bytes: &[u8]) -> Option<Image> {
     if width == 0 || height == 0 || u64::from(width) * u64::from(height) > 40_000_000 {
         return None;
     }
-    // It is decoded at the end, and a broken one would break the whole document: it is tried alone first.
+    // Images are decoded at the end, and a broken one would fail the whole document, so each is tested separately.
     let mut alone = krilla::Document::new();
     let settings = PageSettings::from_wh(10.0, 10.0)?;
     let mut page = alone.start_page_with(settings);
@@ -228,7 +231,7 @@ mod tests {
 
     #[test]
     fn long_words_and_long_lines_take_time_that_grows_with_them() {
-        // Each of these took the square of its length, in time and in memory.
+        // Each of these once took quadratic time and memory.
         for text in ["[a](".repeat(20_000), "x".repeat(80_000), format!("|a|\n|-|\n|{}|\n", "w ".repeat(40_000))] {
             let begun = std::time::Instant::now();
             made(&text);

@@ -1,9 +1,9 @@
-//! The colours in which diagrams and pages are drawn, and those of the two themes.
+//! Colors of diagrams and pages in the light and dark theme.
 
 /// A color: red, green, blue, 0 to 255 each.
 pub type Rgb = [u8; 3];
 
-/// The colours of a theme, by what they are for.
+/// The colors of a theme, by purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[allow(missing_docs, reason = "the words are those of the window's own colours")]
 pub struct ThemeTints {
@@ -14,7 +14,7 @@ pub struct ThemeTints {
     pub line: Rgb,
     pub accent: Rgb,
     pub accent_ground: Rgb,
-    /// Behind notes and what was found.
+    /// Background of notes and search hits.
     pub mark: Rgb,
     /// Background of highlighted text.
     pub lit: Rgb,
@@ -26,12 +26,12 @@ pub struct ThemeTints {
 }
 
 impl ThemeTints {
-    /// Colours that can be told apart, for slices, branches and the like.
+    /// Returns distinguishable colors, for slices, branches and the like.
     pub fn palette(&self) -> [Rgb; 6] {
         [self.accent, self.tool, self.warn, self.thought, self.ok, self.bad]
     }
 
-    /// The colours as variables of a style sheet, for pages that are exported.
+    /// Returns the colors as CSS variables, for exported pages.
     pub fn css_variables(&self) -> String {
         let named = [
             ("paper", self.paper),
@@ -88,19 +88,19 @@ pub const DARK_TINTS: ThemeTints = ThemeTints {
     tool: [0x5c, 0xc4, 0xd6],
 };
 
-/// A colour as CSS writes it.
+/// Formats a color for CSS.
 pub fn css_hex([red, green, blue]: Rgb) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// A colour between two; `share` of the second, 0 to 1.
+/// Mixes two colors; `share` is the proportion of the second, 0 to 1.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between two bytes")]
 pub fn mix_colors(one: Rgb, other: Rgb, share: f32) -> Rgb {
     let share = share.clamp(0.0, 1.0);
     std::array::from_fn(|at| (f32::from(one[at]) * (1.0 - share) + f32::from(other[at]) * share).round() as u8)
 }
 
-/// Colours for tests: those of the window's light theme.
+/// Colors for tests: the window's light theme.
 #[cfg(test)]
 pub(crate) const PLAIN: ThemeTints = ThemeTints {
     paper: [0xfc, 0xfb, 0xf8],

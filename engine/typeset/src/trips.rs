@@ -1,10 +1,10 @@
-//! Texts that nobody would write, for tests: pieces of what means something, in any order.
+//! Random texts for tests: meaningful fragments in any order.
 
 /// Fragments that test notes are made of.
 pub(crate) const NOTE: [&str; 15] =
     ["==", "%%", "#a", "> ", "[!x]-", "[^a]", "\n", "\n\n", "- ", "*", "<b>", "</i>", "|a|\n|-|\n", "![[B]]", "$x$"];
 
-/// So many texts of so many pieces each, always the same.
+/// Returns `count` texts of `length` fragments each; always the same ones.
 pub(crate) fn texts(parts: &[&str], count: usize, length: usize) -> impl Iterator<Item = String> {
     let mut seed = 5_u64;
     (0..count).map(move |_| {

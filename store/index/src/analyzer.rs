@@ -1,6 +1,7 @@
-//! Splits text into words: Unicode letters and digits in lower case with accents folded, identifiers whole and in
-//! parts, Chinese, Japanese and Korean in pairs of characters, and English words with their stems. The index and the
-//! queries use the same analyzer, so that they match.
+//! Splits text into words for the index and for queries, so that both match.
+//!
+//! Words are Unicode letters and digits in lower case with accents folded. Identifiers are emitted whole and in parts,
+//! Chinese, Japanese and Korean in pairs of characters. English words also have stems.
 
 use frostem::{Algorithm, Stemmer};
 use std::ops::Range;
@@ -8,7 +9,7 @@ use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// Of a longer word only this many characters count.
+/// Longer words are truncated to this many characters.
 const MAX_WORD_CHARS: usize = 64;
 
 /// A word of a text.
@@ -16,15 +17,15 @@ const MAX_WORD_CHARS: usize = 64;
 pub struct TextWord {
     /// The word, folded for comparison: lower case, without accents.
     pub text: String,
-    /// Its number in the text. An identifier has the number of its first part.
+    /// Position of the word in the text, in words. An identifier has the position of its first part.
     pub position: usize,
     /// Range of the word in the text, in bytes.
     pub range: Range<usize>,
-    /// Whether it's an identifier whose parts follow as words.
+    /// Whether it's a whole identifier whose parts follow as separate words.
     pub whole: bool,
 }
 
-/// The words of a text, in order.
+/// Splits a text into words, in order.
 pub fn split_words(text: &str) -> Vec<TextWord> {
     let mut out = Vec::new();
     let mut position = 0;
@@ -111,7 +112,7 @@ fn push_word(text: &str, range: Range<usize>, position: &mut usize, out: &mut Ve
     }
 }
 
-/// The parts of an identifier: `snake_case`, `camelCase`, `HTTPServer`.
+/// Returns the ranges of an identifier's parts, for `snake_case`, `camelCase` and `HTTPServer`.
 fn identifier_parts(word: &str) -> Vec<Range<usize>> {
     let chars: Vec<(usize, char)> = word.char_indices().take(4 * MAX_WORD_CHARS).collect();
     let mut found = Vec::new();
@@ -138,7 +139,7 @@ fn identifier_parts(word: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Lower case, without accents and apostrophes.
+/// Folds a text for comparison: lower case, without accents and apostrophes.
 pub fn fold_text(text: &str) -> String {
     let text = text.strip_suffix("'s").or_else(|| text.strip_suffix("\u{2019}s")).unwrap_or(text);
     if text.is_ascii() {
@@ -163,7 +164,8 @@ pub fn fold_text(text: &str) -> String {
     out
 }
 
-/// Scripts that are written without spaces, and Korean, whose words grow endings. The marks that voice a kana are none.
+/// Whether a character belongs to a script written without spaces, or to Korean, whose words take endings. The voicing
+/// marks of kana don't count.
 fn is_cjk(c: char) -> bool {
     let script = matches!(u32::from(c), 0x3040..=0x30FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7AF
         | 0xF900..=0xFAFF | 0xFF66..=0xFF9D | 0x20000..=0x323AF);
@@ -178,15 +180,15 @@ pub fn stem_word(stemmer: &Stemmer, word: &str) -> String {
     word.to_owned()
 }
 
-/// The stemmer that [`stem_word`] takes.
+/// Returns the English stemmer for [`stem_word`].
 pub fn english_stemmer() -> Stemmer {
     Stemmer::new(Algorithm::English)
 }
 
-/// The analyzer as tantivy takes it.
+/// Adapter that makes the analyzer a tantivy tokenizer.
 #[derive(Clone)]
 pub(crate) struct WordAnalyzer {
-    /// Stems instead of words.
+    /// Whether to emit stems instead of words.
     pub(crate) stems: bool,
 }
 
@@ -208,7 +210,7 @@ impl Tokenizer for WordAnalyzer {
     }
 }
 
-/// The words on their way into the index.
+/// The token stream that passes words to the index.
 pub(crate) struct WordTokens {
     tokens: std::vec::IntoIter<Token>,
     token: Token,

@@ -1,5 +1,5 @@
-//! Shares of a score besides words and meaning: what was changed lately, what other notes link to and what the user
-//! starred decide between hits that fit about equally well, and no more. A note whose name was typed comes first.
+//! Score boosts besides words and meaning: recent changes, backlinks and stars. They only decide between hits that
+//! match about equally well. A note whose whole name was typed comes first.
 
 use crate::error::IndexError;
 use crate::fulltext::FullTextIndex;
@@ -10,20 +10,20 @@ use store::DocId;
 use tantivy::columnar::StrColumn;
 use tantivy::{DocAddress, Searcher, Term};
 
-/// This many of the best passages are lifted: it only moves what is near to each other.
+/// Number of the best passages that are boosted. A boost only reorders passages with similar scores.
 const MAX_BOOSTED_PASSAGES: usize = 50;
-/// After this many milliseconds a change counts half.
+/// Age in milliseconds at which the boost for a recent change is halved.
 const RECENCY_HALF_LIFE_MS: f32 = 30.0 * 86_400_000.0;
-/// This many links count in full.
+/// Number of links that earns the full link boost.
 const FULL_LINK_COUNT: f32 = 32.0;
 /// Smaller boosts aren't reported.
 const MIN_REPORTED_BOOST: f32 = 0.001;
 
-/// What lifted each passage.
+/// The boosts of each passage.
 pub(crate) type ScoreBoosts = HashMap<DocAddress, Vec<ScorePart>>;
 
 impl FullTextIndex {
-    /// Lifts the best passages and puts them in order.
+    /// Adds the boosts to the best passages and sorts these again.
     pub(crate) fn apply_boosts(
         &self,
         searcher: &Searcher,

@@ -1,14 +1,14 @@
-//! Why the index refuses.
+//! The error type of the index.
 
-/// Why the index did not do it. It can always be thrown away and made again.
+/// Why an index operation failed. The index can always be deleted and rebuilt.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the search index {what} ({why})")]
 pub struct IndexError {
-    /// What was tried, in the past.
+    /// What failed, for the error message, such as "cannot be opened".
     pub what: &'static str,
-    /// What went wrong.
+    /// The cause.
     pub why: String,
-    /// Whether trying again later can help, because the disk was full or refused.
+    /// Whether trying again later can help, because the disk was full or refused the operation.
     pub disk: bool,
 }
 

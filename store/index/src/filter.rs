@@ -1,4 +1,4 @@
-//! What of the index a query admits at all: phrases, exclusions, fields.
+//! Filters of a query: which passages its phrases, exclusions and fields admit.
 
 use crate::analyzer::{self, english_stemmer, stem_word};
 use crate::error::IndexError;
@@ -8,16 +8,16 @@ use tantivy::query::{EnableScoring, PhraseQuery, Query as _};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, Searcher, SegmentReader, TERMINATED, Term};
 
-/// For every segment, which of its passages are admitted.
+/// For every segment, whether each of its passages is admitted.
 pub(crate) type AdmittedPassages = Vec<Vec<bool>>;
 
-/// At most this many words begin with the same letters.
+/// Maximum number of words that a prefix is expanded to in a segment.
 const MAX_PREFIX_EXPANSIONS: usize = 200;
 
-/// The mark of passages that only a query for memory finds.
+/// The mark of passages that only a query for memory (`in:memory`) finds.
 pub(crate) const PRIVATE_MARK: &str = "is:private";
 
-/// What a query admits; `None`: everything.
+/// Returns the passages that a query admits, or `None` if it admits all.
 pub(crate) fn admitted_passages(
     searcher: &Searcher,
     fields: &IndexFields,
@@ -42,7 +42,7 @@ pub(crate) fn admitted_passages(
     Ok(Some(admitted))
 }
 
-/// All passages but private ones; `None`: there are no private ones.
+/// Returns all passages except private ones, or `None` if none is private.
 pub(crate) fn public_passages(
     searcher: &Searcher,
     fields: &IndexFields,
@@ -128,7 +128,7 @@ fn mark_term(segment: &SegmentReader, field: Field, word: &str, fits: &mut [bool
     Ok(())
 }
 
-/// The words of a field that begin like this, the word itself first.
+/// Returns the words of a field that start with a prefix, the word itself first.
 pub(crate) fn words_with_prefix(segment: &SegmentReader, field: Field, start: &str) -> Result<Vec<String>, IndexError> {
     let index = segment.inverted_index(field)?;
     let mut words = index.terms().range().ge(start.as_bytes()).into_stream()?;

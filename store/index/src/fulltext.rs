@@ -1,4 +1,4 @@
-//! The full-text index on disk: its schema, and how it's maintained.
+//! The full-text index on disk: its schema and its maintenance.
 
 use crate::analyzer::WordAnalyzer;
 use crate::error::IndexError;
@@ -15,16 +15,16 @@ use tantivy::schema::{
 };
 use tantivy::{DocAddress, IndexReader, IndexWriter, ReloadPolicy, Searcher, SegmentReader, TantivyDocument, Term};
 
-/// Part of the folder's name: an index with another format is rebuilt.
+/// Part of the folder's name. An index in another format is rebuilt.
 const INDEX_FORMAT: &str = "words-3";
-/// Memory in which the writer gathers what is to be written.
+/// Memory budget of the index writer, in bytes.
 const WRITER_MEMORY_BYTES: usize = 32 << 20;
-/// The sentence model reads some 250 words and knows best what a few sentences mean: a longer passage is embedded in
-/// windows of this many bytes.
+/// The sentence model reads about 250 words and works best on a few sentences. A longer passage is embedded in windows
+/// of this many bytes.
 const PASSAGE_WINDOW_BYTES: usize = 1_000;
-/// A window begins this many bytes before the end of the one before, so that no sentence is cut in both.
+/// Overlap of two consecutive windows in bytes, so that no sentence is cut in both.
 const WINDOW_OVERLAP_BYTES: usize = 200;
-/// Of a passage at most this many windows are embedded; words find the rest.
+/// Maximum number of windows embedded per passage. The rest is found by words only.
 const MAX_WINDOWS_PER_PASSAGE: usize = 64;
 /// This file exists while the index is closed and intact.
 const CLEAN_MARKER_FILE: &str = "clean";
@@ -46,11 +46,11 @@ pub(crate) struct IndexFields {
     pub(crate) words: Field,
     /// The stems of title, headings and text.
     pub(crate) stems: Field,
-    /// Tags, kind, language, todos, names of notes that are linked to: one exact word each.
+    /// Tags, kind, language, todos and names of linked notes, each as one exact term.
     pub(crate) marks: Field,
     pub(crate) kind: Field,
     pub(crate) modified: Field,
-    /// The hashes of the texts that are embedded for it, in order.
+    /// The hashes of the texts that are embedded for the passage, in order.
     pub(crate) meaning: Field,
 }
 
@@ -81,7 +81,7 @@ fn build_schema() -> (Schema, IndexFields) {
     (schema.build(), fields)
 }
 
-/// How much is in the index.
+/// Size statistics of the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexCounts {
     /// Number of indexed notes.
@@ -90,13 +90,13 @@ pub struct IndexCounts {
     pub passages: u64,
     /// Size of the index on disk, in bytes.
     pub bytes: u64,
-    /// Passages, or windows of long ones, that are to be found by meaning.
+    /// Number of passages, or windows of long passages, that need a vector.
     pub meanings: usize,
-    /// And of these, how many can be already.
+    /// Number of these that have a vector.
     pub embedded: usize,
 }
 
-/// The index of a workspace, open in one process at a time.
+/// The search index of a workspace. Only one process can open it at a time.
 pub struct FullTextIndex {
     folder: PathBuf,
     pub(crate) fields: IndexFields,
@@ -105,17 +105,17 @@ pub struct FullTextIndex {
     writer: Mutex<IndexWriter>,
     /// The vectors that searches use.
     vectors: RwLock<VectorTable>,
-    /// Those of another model, which take their place once they are whole.
+    /// The vectors of another model, which replace `vectors` once they are complete.
     growing: RwLock<Option<VectorTable>>,
     /// The vectors of each segment's passages, and the revision of the vector table that they refer to.
     places: Mutex<HashMap<SegmentId, (u64, SegmentPassages)>>,
     unclean: bool,
 }
 
-/// Of a part of the index, in the order of its passages.
+/// The vectors of a segment's passages, in the order of the passages.
 pub(crate) type SegmentPassages = Arc<Vec<PassagePlace>>;
 
-/// A passage of a part of the index, and where one of its vectors is.
+/// A passage of a segment, and the slot of one of its vectors in the vector table.
 #[derive(Clone, Copy)]
 pub(crate) struct PassagePlace {
     pub(crate) doc: u32,
@@ -123,18 +123,18 @@ pub(crate) struct PassagePlace {
 }
 
 impl FullTextIndex {
-    /// Opens the index in this folder, or creates it. The most complete set of vectors answers searches; `model` is the
-    /// wanted one, see [`FullTextIndex::grow_vectors`].
+    /// Opens the index in this folder, or creates it. The most complete set of vectors answers searches. `model` is the
+    /// preferred model, see [`FullTextIndex::grow_vectors`].
     ///
     /// # Errors
-    /// It is damaged, or the disk refuses; see [`FullTextIndex::remove_files`].
+    /// Returns an error if the index is damaged or the disk fails. See [`FullTextIndex::remove_files`].
     pub fn open(folder: &Path, model: &str) -> Result<FullTextIndex, IndexError> {
         let words = folder.join(INDEX_FORMAT);
         let make = |error: std::io::Error| IndexError::disk("cannot be made", &error);
         std::fs::create_dir_all(&words).map_err(make)?;
         for other in std::fs::read_dir(folder).map_err(make)?.flatten() {
             if other.path() != words && other.file_name().to_string_lossy().starts_with("words-") {
-                // What an older program left is of no use to this one; what cannot be removed only takes room.
+                // This version can't use indexes of older versions. One that can't be removed only takes up space.
                 let _ = std::fs::remove_dir_all(other.path());
             }
         }
@@ -168,10 +168,11 @@ impl FullTextIndex {
         })
     }
 
-    /// Throws the words of an index that cannot be opened away. Vectors stay: they carry their own sums.
+    /// Deletes the full-text part of an index that can't be opened. Vectors stay, because their records have their own
+    /// checksums.
     ///
     /// # Errors
-    /// The disk refuses.
+    /// Returns an error if the files can't be removed.
     pub fn remove_files(folder: &Path) -> Result<(), IndexError> {
         match std::fs::remove_dir_all(folder.join(INDEX_FORMAT)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -181,19 +182,19 @@ impl FullTextIndex {
         }
     }
 
-    /// Whether it was not closed properly the last time, so that it is worth a [`FullTextIndex::verify`].
+    /// Whether the index wasn't closed properly the last time, and [`FullTextIndex::verify`] should run.
     pub fn is_unclean(&self) -> bool {
         self.unclean
     }
 
-    /// Whether its files are still there.
+    /// Whether the files of the index still exist.
     pub fn files_exist(&self) -> bool {
         self.folder.join(INDEX_FORMAT).join("meta.json").exists()
     }
 
-    /// Says on disk that all is well. Call it last.
+    /// Writes the marker that says the index was closed properly. Call it last.
     pub fn mark_clean(&self) {
-        // Without the marker, the next start only verifies every byte.
+        // If this fails, the next start just verifies every byte.
         let _ = std::fs::write(self.folder.join(CLEAN_MARKER_FILE), b"");
     }
 
@@ -205,8 +206,8 @@ impl FullTextIndex {
         self.vectors.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where the vectors of a part's passages are, in the order of the passages. Looked up once for each part and set
-    /// of vectors: a question goes through all of them.
+    /// Returns where the vectors of a segment's passages are, in the order of the passages. The result is cached per
+    /// segment and set of vectors, because every query goes through all passages.
     pub(crate) fn segment_passages(
         &self,
         part: &SegmentReader,
@@ -233,10 +234,10 @@ impl FullTextIndex {
         self.reader.searcher()
     }
 
-    /// The notes that are in the index, and the key of the state in which each is.
+    /// Returns the indexed notes, each with the key of its indexed state.
     ///
     /// # Errors
-    /// It is damaged.
+    /// Returns an error if the index is damaged.
     pub fn indexed_notes(&self) -> Result<HashMap<DocId, u64>, IndexError> {
         let mut known = HashMap::new();
         for segment in self.searcher().segment_readers() {
@@ -259,10 +260,10 @@ impl FullTextIndex {
         Ok(known)
     }
 
-    /// Adds a note, or replaces it. Searches see it after [`FullTextIndex::commit`].
+    /// Adds or replaces a note. Searches see it after [`FullTextIndex::commit`].
     ///
     /// # Errors
-    /// The writer has failed.
+    /// Returns an error if the writer failed.
     pub fn put_note(&self, note: &NoteText) -> Result<(), IndexError> {
         let writer = self.lock_writer();
         let id = note.note.to_string();
@@ -309,7 +310,7 @@ impl FullTextIndex {
             doc.add_text(fields.marks, crate::filter::PRIVATE_MARK);
         }
         for tag in &note.tags {
-            // A tag `a/b` is one of `a`, too.
+            // A tag `a/b` also counts as `a`.
             let ends = tag.match_indices('/').map(|(at, _)| at).chain([tag.len()]);
             ends.for_each(|end| mark(&mut doc, "tag", &tag[..end]));
         }
@@ -324,19 +325,19 @@ impl FullTextIndex {
         doc
     }
 
-    /// Takes a note out. Seen by searches after [`FullTextIndex::commit`].
+    /// Removes a note. Searches see this after [`FullTextIndex::commit`].
     pub fn remove_note(&self, note: DocId) {
         self.lock_writer().delete_term(Term::from_field_text(self.fields.note, &note.to_string()));
     }
 
-    /// Makes what was put in and taken out durable, and shows it to searches.
+    /// Makes added and removed notes durable, and visible to searches.
     ///
     /// # Errors
-    /// The disk refuses; what was put in since the last commit is to be put in again then.
+    /// Returns an error if the disk fails. Everything added since the last commit must then be added again.
     pub fn commit(&self) -> Result<(), IndexError> {
         let mut writer = self.lock_writer();
         if let Err(error) = writer.commit() {
-            // The error of the commit is the one to tell.
+            // The commit's error is the one to report.
             let _ = writer.rollback();
             return Err(error.into());
         }
@@ -348,27 +349,27 @@ impl FullTextIndex {
     /// Verifies every byte of the index and returns a description of each error.
     ///
     /// # Errors
-    /// It cannot be read at all.
+    /// Returns an error if the index can't be read at all.
     pub fn verify(&self) -> Result<Vec<String>, IndexError> {
         let damaged = self.index.validate_checksum()?;
         Ok(damaged.into_iter().map(|path| format!("a part is damaged: {}", path.display())).collect())
     }
 
-    /// The model whose vectors answer.
+    /// Returns the name of the model whose vectors answer searches.
     pub fn answering_model(&self) -> String {
         self.lock_vectors().model().to_owned()
     }
 
-    /// How long its vectors are; 0 while nothing is known of them.
+    /// Returns the dimensions of the vectors that answer searches, or 0 while they are unknown.
     pub fn dimensions(&self) -> usize {
         self.lock_vectors().dimensions()
     }
 
-    /// Collects vectors of this model from now on. If another model answers searches, it does so until these are
-    /// complete, see [`FullTextIndex::activate_grown_vectors`]. Vectors of all other models are deleted.
+    /// Collects vectors of this model from now on. If another model answers searches, it continues to do so until these
+    /// are complete, see [`FullTextIndex::activate_grown_vectors`]. Vectors of all other models are deleted.
     ///
     /// # Errors
-    /// The disk refuses.
+    /// Returns an error if the disk fails.
     pub fn grow_vectors(&self, model: &str, dimensions: usize) -> Result<(), IndexError> {
         let mut vectors = self.vectors.write().unwrap_or_else(PoisonError::into_inner);
         let mut growing = self.growing.write().unwrap_or_else(PoisonError::into_inner);
@@ -394,7 +395,8 @@ impl FullTextIndex {
         Ok(())
     }
 
-    /// The vectors that were grown are whole: they answer from now on, and the others go.
+    /// Makes the newly collected vectors answer searches, and deletes the previous ones. Call it when they are
+    /// complete.
     pub fn activate_grown_vectors(&self) {
         let mut vectors = self.vectors.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(grown) = self.growing.write().unwrap_or_else(PoisonError::into_inner).take() {
@@ -403,10 +405,10 @@ impl FullTextIndex {
         }
     }
 
-    /// Drops vectors of deleted texts, if they're the majority.
+    /// Drops the vectors of deleted texts if they're the majority. Returns whether it did.
     ///
     /// # Errors
-    /// The disk refuses; the old ones are still there then.
+    /// Returns an error if the disk fails. The old vectors are kept then.
     pub fn compact_vectors(&self) -> Result<bool, IndexError> {
         let mut alive = HashSet::new();
         for segment in self.searcher().segment_readers() {
@@ -420,10 +422,10 @@ impl FullTextIndex {
         Ok(true)
     }
 
-    /// How much is in it.
+    /// Returns the size statistics of the index.
     ///
     /// # Errors
-    /// It is damaged.
+    /// Returns an error if the index is damaged.
     pub fn counts(&self) -> Result<IndexCounts, IndexError> {
         let searcher = self.searcher();
         let notes = self.indexed_notes()?.len();
@@ -443,10 +445,10 @@ impl FullTextIndex {
         Ok(IndexCounts { notes, passages: searcher.num_docs(), bytes, meanings, embedded })
     }
 
-    /// The passages that have no vector yet.
+    /// Returns the passages that have no vector yet.
     ///
     /// # Errors
-    /// It is damaged.
+    /// Returns an error if the index is damaged.
     pub fn missing_vectors(&self) -> Result<MissingVectors, IndexError> {
         let searcher = self.searcher();
         let mut docs = Vec::new();
@@ -467,10 +469,10 @@ impl FullTextIndex {
         Ok(MissingVectors { searcher, docs, fields: self.fields })
     }
 
-    /// Keeps the vectors of texts by their hashes.
+    /// Stores vectors by the hashes of their texts.
     ///
     /// # Errors
-    /// The disk refuses.
+    /// Returns an error if the disk fails.
     pub fn store_vectors(&self, all: &[(u64, Vec<f32>)]) -> Result<(), IndexError> {
         if let Some(growing) = &mut *self.growing.write().unwrap_or_else(PoisonError::into_inner) {
             return growing.append(all);
@@ -478,16 +480,16 @@ impl FullTextIndex {
         self.vectors.write().unwrap_or_else(PoisonError::into_inner).append(all)
     }
 
-    /// How many texts have a vector.
+    /// Returns the number of texts that have a vector.
     pub fn vector_count(&self) -> usize {
         self.lock_vectors().len()
     }
 }
 
-/// Passages that wait for their vectors.
+/// Queue of passages that have no vector yet.
 pub struct MissingVectors {
     searcher: Searcher,
-    /// The passage, the window in it, the hash of the window's text.
+    /// The passage, the number of the window in it, and the hash of the window's text.
     docs: Vec<(DocAddress, usize, u64)>,
     fields: IndexFields,
 }
@@ -498,15 +500,15 @@ impl MissingVectors {
         self.docs.len()
     }
 
-    /// Whether there is none.
+    /// Whether no passage is left.
     pub fn is_empty(&self) -> bool {
         self.docs.is_empty()
     }
 
-    /// The next one: the hash of its text, and the text.
+    /// Removes the next passage and returns the hash of its text and the text, or `None` if none is left.
     ///
     /// # Errors
-    /// The index is damaged.
+    /// Returns an error if the index is damaged.
     pub fn pop(&mut self) -> Result<Option<(u64, String)>, IndexError> {
         while let Some((address, window, wanted)) = self.docs.pop() {
             let doc: TantivyDocument = self.searcher.doc(address)?;
@@ -528,7 +530,7 @@ pub(crate) fn stored_text(doc: &TantivyDocument, field: Field) -> String {
     doc.get_first(field).and_then(|value| value.as_str()).unwrap_or_default().to_owned()
 }
 
-/// Returns a passage with its title and headings, which its text may not repeat.
+/// Returns a passage's text preceded by its title and headings, unless the text already repeats them.
 fn passage_context(title: &str, heading: &str, text: &str) -> String {
     let begins = &text[..text.floor_char_boundary(400)];
     let mut out = String::new();
@@ -542,14 +544,14 @@ fn passage_context(title: &str, heading: &str, text: &str) -> String {
     out
 }
 
-/// The texts that are embedded for a passage.
+/// Returns the texts that are embedded for a passage, one per window.
 fn embedded_texts(kind: crate::passage::PassageKind, title: &str, heading: &str, text: &str) -> Vec<String> {
     embedding_windows(kind, text).into_iter().map(|window| passage_context(title, heading, &text[window])).collect()
 }
 
 /// Splits a passage into the parts that are embedded separately.
 pub(crate) fn embedding_windows(kind: crate::passage::PassageKind, text: &str) -> Vec<Range<usize>> {
-    // What a program printed is found by its words; numbers and logs mean nothing to a sentence model.
+    // Program output is found by its words. Numbers and logs mean nothing to a sentence model.
     if kind == crate::passage::PassageKind::Output || !text.chars().any(char::is_alphabetic) {
         return Vec::new();
     }
@@ -557,7 +559,7 @@ pub(crate) fn embedding_windows(kind: crate::passage::PassageKind, text: &str) -
     let mut from = 0;
     while all.len() < MAX_WINDOWS_PER_PASSAGE {
         let mut end = text.floor_char_boundary(from + PASSAGE_WINDOW_BYTES);
-        // What is a little longer is not worth a second one.
+        // A slightly longer rest isn't worth another window.
         if text.len() - from <= PASSAGE_WINDOW_BYTES + WINDOW_OVERLAP_BYTES {
             end = text.len();
         } else if let Some(space) =
@@ -576,7 +578,7 @@ pub(crate) fn embedding_windows(kind: crate::passage::PassageKind, text: &str) -
     all
 }
 
-/// What a text that is embedded is known by.
+/// Returns the hash that identifies an embedded text.
 fn text_hash(text: &str) -> u64 {
     let hash = blake3::hash(text.as_bytes());
     u64::from_le_bytes(hash.as_bytes()[..8].try_into().unwrap_or_default())

@@ -1,4 +1,4 @@
-//! Which words of a passage a query meant, and the part of the passage that shows most of them.
+//! Highlights: the words of a passage that match a query, and the excerpt that shows most of them.
 
 use crate::analyzer::{self, english_stemmer, stem_word};
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ pub fn highlight_ranges(text: &str, terms: &HashSet<String>) -> Vec<Range<usize>
     for word in analyzer::split_words_and_characters(text) {
         if terms.contains(&word.text) || terms.contains(&stem_word(&stemmer, &word.text)) {
             match found.last_mut() {
-                // Overlapping pairs of characters, and the parts of an identifier that is marked whole.
+                // Pairs of characters overlap, and so do the parts of an identifier that is marked whole.
                 Some(last) if word.range.start <= last.end => last.end = last.end.max(word.range.end),
                 Some(_) | None => found.push(word.range),
             }
@@ -20,7 +20,7 @@ pub fn highlight_ranges(text: &str, terms: &HashSet<String>) -> Vec<Range<usize>
     found
 }
 
-/// About `length` bytes of a text around most of the marks, cut between words, and the marks inside.
+/// Returns an excerpt of about `length` bytes around most of the marks, cut between words, and the marks inside it.
 pub fn excerpt(text: &str, marks: &[Range<usize>], length: usize) -> (String, Vec<Range<usize>>) {
     let begin = marks.iter().enumerate().max_by_key(|(place, mark)| {
         let inside = marks[*place..].iter().take_while(|other| other.end <= mark.start + length).count();
@@ -41,7 +41,7 @@ pub fn excerpt(text: &str, marks: &[Range<usize>], length: usize) -> (String, Ve
         out.push_str("… ");
     }
     let shift = out.len();
-    // One line: what breaks lines becomes a space of the same length.
+    // The excerpt is one line: each control character becomes a space of the same length.
     out.extend(text[start..end].chars().map(|c| if c.is_ascii_control() { ' ' } else { c }));
     if end < text.len() {
         out.push_str(" …");

@@ -1,7 +1,7 @@
-//! Search behind one interface: full text (tantivy) and vectors, over what `store` holds.
+//! Search behind one interface: full text (tantivy) and vectors over the documents in `store`.
 //!
 //! The index is never a source of truth: it can be deleted and rebuilt from the documents. It starts no thread and
-//! reads no clock; the caller decides when to use it, and never from the thread that draws.
+//! reads no clock. The caller decides when to use it, and never calls it from the UI thread.
 
 pub mod analyzer;
 mod boosts;

@@ -1,8 +1,8 @@
-//! What is given to the index: notes and other documents, each cut into passages.
+//! The index's input: notes and other documents, each split into passages.
 
 use store::DocId;
 
-/// What a passage is.
+/// The kind of a passage's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PassageKind {
     /// Text outside code.
@@ -11,18 +11,18 @@ pub enum PassageKind {
     Code,
     /// What a cell printed or returned.
     Output,
-    /// What an agent, its tools and the user said and did: a message of a session, a step of a run.
+    /// A message of a session or a step of a run: what an agent, its tools or the user said and did.
     Run,
-    /// What was learnt of it: an experience, a trace.
+    /// What was learned from a run: an experience or a trace.
     Memory,
 }
 
 impl PassageKind {
-    /// All of them, each at the place of its number in the index.
+    /// All kinds. Each one's position is its number in the index.
     const ALL: [PassageKind; 5] =
         [PassageKind::Prose, PassageKind::Code, PassageKind::Output, PassageKind::Run, PassageKind::Memory];
 
-    /// Its name, as `in:` takes it.
+    /// Returns the kind's name, as used by the `in:` filter.
     pub fn name(self) -> &'static str {
         match self {
             PassageKind::Prose => "prose",
@@ -33,7 +33,7 @@ impl PassageKind {
         }
     }
 
-    /// The kind of that name.
+    /// Returns the kind with this name.
     pub fn from_name(name: &str) -> Option<PassageKind> {
         PassageKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -50,16 +50,16 @@ impl PassageKind {
     }
 }
 
-/// What is found as one: a block of a note, what a cell printed, a step of a run.
+/// The unit that a search finds: a block of a note, a cell's output, or a step of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexedPassage {
-    /// Where in its document: `block`, `cell/output/2`, a step, a message.
+    /// Place in its document: `block`, `cell/output/2`, a step, or a message.
     pub place: String,
     /// Kind of content: text, code, output or conversation.
     pub kind: PassageKind,
-    /// The language of its code, else nothing.
+    /// The language of its code; empty if it isn't code.
     pub lang: String,
-    /// The headings above it, the outermost first.
+    /// The headings above it, outermost first.
     pub heading: String,
     /// The passage's text.
     pub text: String,
@@ -67,43 +67,43 @@ pub struct IndexedPassage {
     pub todo: bool,
     /// Whether a todo in it is done.
     pub done: bool,
-    /// The notes that it links to, by [`link_name`].
+    /// The notes that it links to, in the form of [`link_name`].
     pub links: Vec<String>,
     /// Whether only a query for memory finds it.
     pub private: bool,
 }
 
 impl IndexedPassage {
-    /// Makes an empty passage of this kind.
+    /// Creates an empty passage of this kind.
     pub fn new(kind: PassageKind) -> IndexedPassage {
         let (place, lang, heading, text) = Default::default();
         IndexedPassage { place, kind, lang, heading, text, todo: false, done: false, links: Vec::new(), private: false }
     }
 }
 
-/// The name by which links mean a note of this path: without folders and ending, in small letters.
+/// Returns the name that links use for a note with this path: without folders and extension, in lower case.
 pub fn link_name(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path).to_lowercase();
     name.strip_suffix(".md").map_or_else(|| name.clone(), str::to_owned)
 }
 
-/// A note as the index takes it, or another document with passages: a session, a run, a memory.
+/// A document to index: a note, or a session, a run or a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoteText {
     /// Document id of the note.
     pub note: DocId,
-    /// The name of its volume.
+    /// Name of its volume.
     pub volume: String,
-    /// The path in its volume; for sessions and runs, the name used in addresses before `#`.
+    /// Path in its volume. For sessions and runs, the name used in addresses before `#`.
     pub path: String,
     /// Title of the note.
     pub title: String,
     /// Its tags, without `#`.
     pub tags: Vec<String>,
-    /// When its file was changed, milliseconds since 1970.
+    /// When its file was last changed, in milliseconds since 1970.
     pub modified: i64,
     /// Identifies this state of the note: if the index has this key, the note needn't be indexed again.
     pub key: u64,
-    /// What is in it.
+    /// The passages of the document.
     pub passages: Vec<IndexedPassage>,
 }

@@ -1,60 +1,61 @@
-//! The language of queries: words, "phrases", -not, `field:value`, OR. Every text is a query; what is not understood is
-//! taken for words.
+//! The query language: words, "phrases", -exclusions, `field:value` and OR. Every text is a valid query; anything that
+//! can't be parsed is treated as words.
 
 use crate::passage::PassageKind;
 use std::ops::Range;
 
-/// What one piece of a query asks for.
+/// One condition of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueryAtom {
-    /// A word; `prefix`: and what begins with it (`auto*`).
+    /// A word, or with `prefix` every word that starts with it (`auto*`).
     Word {
-        /// As it was typed.
+        /// The word as typed.
         text: String,
-        /// Whether longer words count too.
+        /// Whether words that start with it match too.
         prefix: bool,
     },
-    /// Words one after another.
+    /// Consecutive words.
     Phrase(String),
-    /// `tag:NAME`, a tag or one below it.
+    /// `tag:NAME`: this tag or one nested below it.
     Tag(String),
-    /// `path:`, a part of the path.
+    /// `path:`: part of the path.
     Path(String),
-    /// `title:`, words of the title.
+    /// `title:`: words of the title.
     Title(String),
-    /// `in:KIND`, a kind of passage.
+    /// `in:KIND`: a kind of passage.
     In(PassageKind),
-    /// `lang:`, the language of code.
+    /// `lang:`: the language of code.
     Lang(String),
-    /// `before:`, changed before this day (milliseconds since 1970).
+    /// `before:`: changed before this day (milliseconds since 1970).
     Before(i64),
-    /// `after:`, changed on this day or later.
+    /// `after:`: changed on this day or later (milliseconds since 1970).
     After(i64),
-    /// `is:todo` (`false`) and `is:done` (`true`).
+    /// `is:todo` (`done` is `false`) or `is:done` (`true`).
     Is {
-        /// Whether it is done.
+        /// Whether the todo is done.
         done: bool,
     },
 }
 
-/// Alternatives of which one must match.
+/// A group of alternatives, one of which must match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryGroup {
     /// The alternatives, one of which must match.
     pub atoms: Vec<QueryAtom>,
-    /// Whether none may fit instead.
+    /// Whether the group is negated: no alternative may match.
     pub not: bool,
 }
 
-/// A query, taken apart.
+/// A parsed query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParsedQuery {
-    /// Its groups: all must fit, but that of single words the best hits are shown, not only those with all of them.
+    /// The groups of the query, all of which must match. Groups of a single word are an exception: the best hits are
+    /// shown, even if they lack some of these words.
     pub groups: Vec<QueryGroup>,
 }
 
 impl ParsedQuery {
-    /// Takes a text apart.
+    /// Parses a query.
     pub fn parse(text: &str) -> ParsedQuery {
         let mut groups: Vec<QueryGroup> = Vec::new();
         let mut joined = false;
@@ -81,7 +82,8 @@ impl ParsedQuery {
         ParsedQuery { groups }
     }
 
-    /// Returns a filter that couldn't be parsed and is searched as a word, such as `before:soon`.
+    /// Returns an explanation of the first filter that couldn't be parsed and is searched as a word, such as
+    /// `before:soon`.
     pub fn misread_filter(text: &str) -> Option<String> {
         split_pieces(text).into_iter().find_map(|piece| {
             let raw = text[piece].trim_start_matches('-');
@@ -120,12 +122,12 @@ impl ParsedQuery {
         words
     }
 
-    /// What the words say, without filters: what is compared by meaning.
+    /// Returns the query's words without filters: the text that is compared by meaning.
     pub fn meaning_text(&self) -> String {
         self.ranking_words().into_iter().map(|(word, _)| word).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether it asks for what was remembered, by `in:memory`.
+    /// Whether the query asks for memories, with `in:memory`.
     pub fn asks_for_memory(&self) -> bool {
         let mut atoms = self.groups.iter().filter(|group| !group.not).flat_map(|group| &group.atoms);
         atoms.any(|atom| *atom == QueryAtom::In(PassageKind::Memory))
@@ -138,7 +140,7 @@ impl ParsedQuery {
 }
 
 impl QueryGroup {
-    /// Whether it is a single word that hits may lack.
+    /// Whether the group is a single word, which hits may lack.
     pub fn is_loose(&self) -> bool {
         !self.not && matches!(self.atoms.as_slice(), [QueryAtom::Word { .. }])
     }
@@ -202,7 +204,7 @@ fn parse_field(field: &str, value: &str) -> Option<QueryAtom> {
     }
 }
 
-/// The first millisecond (UTC) of a day, month or year: `2026-11-22`, `2026-11`, `2026`.
+/// Returns the first millisecond (UTC) of a day, month or year: `2026-11-22`, `2026-11`, `2026`.
 fn parse_day(text: &str) -> Option<i64> {
     let mut numbers = text.split('-').map(|part| part.parse::<i64>().ok());
     let year = numbers.next()??;
@@ -212,7 +214,7 @@ fn parse_day(text: &str) -> Option<i64> {
     if !fits || numbers.next().is_some() {
         return None;
     }
-    // Days since 1970 of the Gregorian calendar, years beginning in March.
+    // Days since 1970 in the Gregorian calendar, with years starting in March.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let era = year.div_euclid(400);
     let in_era = year.rem_euclid(400);

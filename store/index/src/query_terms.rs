@@ -1,4 +1,4 @@
-//! The words of a query: what completes or mends them, and what each gives to the scores of passages (BM25).
+//! The words of a query: their completions and corrections, and what each adds to the BM25 scores of passages.
 
 use crate::analyzer::{self, english_stemmer, stem_word};
 use crate::error::IndexError;
@@ -12,29 +12,29 @@ use tantivy::query::FuzzyTermQuery;
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocAddress, DocSet, Searcher, TERMINATED, Term};
 
-/// A word in no more notes than this is a rare one.
+/// A word that occurs in at most this many indexed passages counts as rare.
 const MAX_RARE_WORD_NOTES: u64 = 3;
-/// At most this many words are taken for what was mistyped.
+/// Maximum number of corrections for a mistyped word.
 const MAX_TYPO_WORDS: usize = 6;
 
 /// A rare word of the query, and the passages that contain it.
 pub(crate) type RareWord = (String, HashSet<DocAddress>);
 
-/// A word of the query, and what counts as it.
+/// A word of the query with the words that count as matches.
 pub(crate) struct QueryWord {
     pub(crate) typed: String,
-    /// The stem, looked up among stems.
+    /// The stem, searched in the field of stems.
     pub(crate) stem: String,
-    /// Exact words: itself, or what completes or mends it.
+    /// Exact words to search for: the word itself, or its completions or corrections.
     pub(crate) words: Vec<String>,
-    /// Whether `split_words` complete it.
+    /// Whether `words` includes completions.
     is_prefix: bool,
-    /// Whether `split_words` are corrections, because no passage contains the word.
+    /// Whether `words` are corrections, because no passage contains the word.
     pub(crate) typo: bool,
 }
 
 impl FullTextIndex {
-    /// The words of a query, with what completes or mends them.
+    /// Returns the words of a query with their completions and corrections.
     pub(crate) fn query_words(
         &self,
         searcher: &Searcher,
@@ -89,7 +89,7 @@ impl FullTextIndex {
         Ok(found)
     }
 
-    /// The most used words that differ from a word in one letter, or in two where it is long.
+    /// Returns the most frequent words that differ from a word by one letter, or by up to two letters if it's long.
     fn typo_corrections(&self, searcher: &Searcher, word: &str) -> Result<Vec<String>, IndexError> {
         let letters = word.chars().count();
         if letters < 4 || word.chars().any(|c| c.is_ascii_digit()) {

@@ -1,4 +1,4 @@
-//! Two orders made one: scores by words and scores by meaning, each brought to the same scale, and their sum.
+//! Rank fusion: scales the scores by words and by meaning to the same range, and adds them.
 
 use crate::query::ParsedQuery;
 use crate::query_terms::RareWord;
@@ -6,12 +6,12 @@ use crate::ranking::{SearchMode, SearchRequest};
 use std::collections::{HashMap, HashSet};
 use tantivy::{DocAddress, Searcher};
 
-/// Scores are scaled to 0 to 1 between the best hit and the one at this rank, whatever the requested number.
+/// Scores are scaled to 0 to 1 between the best hit and the hit at this rank, regardless of the requested number.
 pub(crate) const NORMALIZATION_RANK: usize = 100;
-/// Highest rank that a passage with a rare word of the query is moved to.
+/// A passage with a rare word of the query is moved up to at least this rank.
 const MAX_RARE_WORD_RANK: usize = 3;
 
-/// Scores of all passages, a list for each segment.
+/// Scores of all passages, one list per segment.
 pub(crate) struct PassageScores(pub(crate) Vec<Vec<f32>>);
 
 impl PassageScores {
@@ -27,7 +27,7 @@ impl PassageScores {
             .unwrap_or(0.0)
     }
 
-    /// The best `count`, best first; equal ones in the order of the index.
+    /// Returns the `count` best scores, best first. Ties keep the order of the index.
     pub(crate) fn best_scores(&self, count: usize) -> Vec<(f32, DocAddress)> {
         let mut all: Vec<(f32, DocAddress)> = Vec::new();
         let mut floor = 0.0;
@@ -52,23 +52,23 @@ pub(crate) fn truncate_ranked(all: &mut Vec<(f32, DocAddress)>, count: usize) {
     all.truncate(count);
 }
 
-/// How near passages are in meaning.
+/// Similarity of passages to the query by meaning.
 #[derive(Default)]
 pub(crate) struct MeaningScores {
-    /// The nearest, best first.
+    /// The nearest passages, best first.
     pub(crate) nearest: Vec<(f32, DocAddress)>,
-    /// The cosine of each that was compared.
+    /// The cosine of each compared passage.
     pub(crate) cosines: HashMap<DocAddress, f32>,
 }
 
 impl MeaningScores {
-    /// Keeps the nearest passages, at most this many.
+    /// Keeps only the `count` nearest passages.
     pub(crate) fn keep_nearest(mut self, count: usize) -> MeaningScores {
         self.nearest.truncate(count);
         self
     }
 
-    /// Cosines as they would be if those of unrelated texts were 0.
+    /// Rescales the cosines so that unrelated texts have 0.
     pub(crate) fn rescale_cosines(mut self, unrelated: f32) -> MeaningScores {
         if unrelated > 0.0 && unrelated < 1.0 {
             let nearest = self.nearest.iter_mut().map(|(near, _)| near);
@@ -78,14 +78,14 @@ impl MeaningScores {
     }
 }
 
-/// The score to which 1 belongs, and that to which 0 does: of the best, and of the one at the end of the pool.
+/// Returns the scores that are scaled to 1 and to 0: the best one, and the one at the end of the pool.
 fn score_span(best: &[(f32, DocAddress)], none: f32) -> (f32, f32) {
     let high = best.first().map_or(1.0, |(score, _)| *score);
     let low = best.get(NORMALIZATION_RANK - 1).map_or(none, |(score, _)| *score).min(high);
     (high.max(low + 1e-6), low)
 }
 
-/// One order of two: a convex sum of both scores, each brought to 0 to 1 (Bruch, Gai and Ingber, 2023).
+/// Merges both rankings by a convex sum of the scores, each scaled to 0 to 1 (Bruch, Gai and Ingber, 2023).
 pub(crate) fn fuse_scores(
     ask: &SearchRequest,
     scores: &PassageScores,
@@ -105,7 +105,7 @@ pub(crate) fn fuse_scores(
     let (nearest, farthest) = score_span(&meanings.nearest, last);
     let mut candidates: Vec<DocAddress> = by_words.iter().map(|(_, address)| *address).collect();
     let seen: HashSet<DocAddress> = candidates.iter().copied().collect();
-    // A word alone is near to much.
+    // A single word is similar to many texts.
     let alone = !ParsedQuery::parse(&ask.text).meaning_text().trim().contains(char::is_whitespace);
     let floor = if alone { tuning.min_cosine + 0.1 } else { tuning.min_cosine };
     let others = meanings.nearest.iter().filter(|(near, address)| *near >= floor && !seen.contains(address));
@@ -113,10 +113,10 @@ pub(crate) fn fuse_scores(
     let mut fused: Vec<(f32, DocAddress)> = candidates
         .into_iter()
         .map(|address| {
-            // Passages below the pool keep their order: a hundredth of the scale is left for them.
+            // Passages below the pool keep their order: a hundredth of the scale is reserved for them.
             let scaled = |value: f32, high: f32, low: f32| ((value - low) / (high - low)).max(0.0);
             let words = scaled(scores.score(address), most, least) + 0.01 * scores.score(address) / most;
-            // What has no vector (yet) is known by its words alone.
+            // A passage without a vector (yet) is ranked by its words only.
             let near = |near: &f32| scaled(*near, nearest, farthest) + 0.01 * near;
             let meaning = meanings.cosines.get(&address).map_or(words, near);
             (tuning.words * words + (1.0 - tuning.words) * meaning, address)
@@ -127,13 +127,13 @@ pub(crate) fn fuse_scores(
     fused
 }
 
-/// A rare word in a query is meant: the best passage that contains it stays among the first three.
+/// Keeps the best passage with a rare query word among the first three: a rare word is typed on purpose.
 pub(crate) fn promote_rare(ranked: &mut Vec<(f32, DocAddress)>, rare: &[RareWord]) {
     let holds = |address: &DocAddress| rare.iter().any(|(_, holders)| holders.contains(address));
     for (_, holders) in rare {
         let place = ranked.iter().position(|(_, address)| holders.contains(address));
         let Some(place) = place.filter(|place| *place >= MAX_RARE_WORD_RANK) else { continue };
-        // The last of the first that has no such word gives way.
+        // The last of the top hits without such a word gives up its place.
         let Some(slot) = (0..MAX_RARE_WORD_RANK).rev().find(|slot| !holds(&ranked[*slot].1)) else { return };
         let (_, address) = ranked.remove(place);
         let (score, other) = ranked[slot];

@@ -1,4 +1,4 @@
-//! Ranking: BM25 over words and stems, cosine over vectors, and both made one order, with the reasons.
+//! Ranking: BM25 over words and stems, cosine similarity over vectors, and their fusion with the reasons for each hit.
 
 use crate::analyzer::{self, english_stemmer, stem_word};
 use crate::boosts::ScoreBoosts;
@@ -21,18 +21,19 @@ use tantivy::{DocAddress, Searcher, TantivyDocument, Term};
 
 /// Number of passages examined for each requested note.
 pub(crate) const PASSAGES_PER_NOTE: usize = 8;
-/// The best passages of the first round, whose meanings join that of the question in the second.
+/// Number of the best passages in the first round whose vectors are mixed into the query's in the second round
+/// (pseudo-relevance feedback).
 const FEEDBACK_PASSAGES: usize = 3;
-/// Number of the nearest passages that the second round of a search examines.
+/// Number of nearest passages that the second round of a search examines.
 const SECOND_ROUND_PASSAGES: usize = 1_000;
-/// A question has an answer where a hit is this near in meaning, or has this share of the weight of its words.
+/// A query has an answer if a hit reaches this cosine, or `MIN_ANSWER_WORD_SHARE` of the weight of the query's words.
 const MIN_ANSWER_COSINE: f32 = 0.35;
 const MIN_ANSWER_WORD_SHARE: f32 = 0.6;
 
-/// By what to search.
+/// Which signals a search uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SearchMode {
-    /// Words and meaning, as far as there are vectors.
+    /// Words, and meaning where vectors exist.
     #[default]
     Both,
     /// Full text only.
@@ -41,33 +42,33 @@ pub enum SearchMode {
     Meaning,
 }
 
-/// The numbers of the ranking, chosen by measuring (BENCHMARKS.md).
+/// The ranking's parameters, chosen by measurement (BENCHMARKS.md).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RankingWeights {
-    /// How soon a repeated word counts no more.
+    /// BM25 `k1`: how soon further repetitions of a word stop counting.
     pub k1: f32,
-    /// How much a long passage is held against it.
+    /// BM25 `b`: how strongly long passages are penalized.
     pub b: f32,
-    /// What the exact word adds to its stem.
+    /// Weight of the exact word in addition to its stem.
     pub exact: f32,
-    /// What a word in the title adds.
+    /// Weight of a word in the title.
     pub title: f32,
-    /// The share of words against meaning.
+    /// Weight of words compared to meaning, 0 to 1.
     pub words: f32,
-    /// The share of the best passages' meaning in that of the question, 0 to 1: pseudo-relevance feedback after
-    /// Rocchio (1971). None while the last word is being typed.
+    /// Weight of the best passages' vectors in the query's vector, 0 to 1: pseudo-relevance feedback after Rocchio
+    /// (1971). Not used while the last word is being typed.
     pub feedback: f32,
-    /// Below this cosine a passage without any of the words does not fit.
+    /// A passage without any of the words needs at least this cosine to be a hit.
     pub min_cosine: f32,
-    /// What a change of just now adds to a score, half of it after a month.
+    /// Maximum boost for a recent change, halved after a month.
     pub recency_boost: f32,
-    /// What many links to a note add.
+    /// Boost for a note that many notes link to.
     pub link_boost: f32,
-    /// What a star adds.
+    /// Boost for a starred note.
     pub star_boost: f32,
-    /// What is added to a note whose name is the whole query: it comes before notes that only mention it.
+    /// Boost for a note whose name is the whole query. It ranks the note above notes that only mention the name.
     pub name_boost: f32,
-    /// Up to this many vectors are all compared with the query; with more, only the nearest by their sign bits.
+    /// Up to this many vectors, all are compared with the query. With more, only the nearest by sign bits are.
     pub exact_limit: usize,
     /// Number of vectors selected by sign bits.
     pub sieve_size: usize,
@@ -93,67 +94,67 @@ impl Default for RankingWeights {
     }
 }
 
-/// What to search for, and how.
+/// A search request: the query and its options.
 #[derive(Clone, Debug, Default)]
 pub struct SearchRequest {
     /// The query as the user typed it.
     pub text: String,
-    /// How many notes to answer with.
+    /// Maximum number of notes to return.
     pub limit: usize,
-    /// Whether the last word may not be whole yet.
+    /// Whether the last word may still be incomplete.
     pub typing: bool,
-    /// By what to search.
+    /// Which signals to use.
     pub mode: SearchMode,
     /// The vector of [`ParsedQuery::describe`], by the model of [`FullTextIndex::answering`].
     pub vector: Option<Vec<f32>>,
     /// The model's cosine for unrelated texts, 0 to 1. All cosines are scaled so that this becomes 0.
     pub unrelated: f32,
-    /// What time it is, milliseconds since 1970; 0: what was changed lately is not lifted.
+    /// Current time in milliseconds since 1970. With 0, recent changes get no boost.
     pub now: i64,
     /// The notes that the user starred.
     pub starred: Arc<HashSet<DocId>>,
-    /// Whether each passage is a hit of its own, and not each note by its best one.
+    /// Whether each passage is its own hit, instead of each note by its best passage.
     pub per_passage: bool,
-    /// The numbers of the ranking.
+    /// The ranking's parameters.
     pub tuning: RankingWeights,
 }
 
-/// One share of a score.
+/// One component of a score.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScorePart {
-    /// Name of the signal that adds to the score.
+    /// Name of the component.
     pub name: String,
-    /// What it adds to the score.
+    /// Its contribution to the score.
     pub value: f32,
 }
 
-/// Below this cosine, nearness in meaning is no reason that is named.
+/// A lower cosine isn't mentioned as a reason.
 const MIN_TOLD_COSINE: f32 = 0.2;
 
-/// Why a hit is one.
+/// Why a passage is a hit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HitReason {
     /// Words of the query as they occur in the passage or its title.
     pub words: Vec<String>,
     /// Corrected typos: the query's word and the word in the passage.
     pub typos: Vec<(String, String)>,
-    /// The cosine, if it was compared by meaning.
+    /// The cosine, or `None` if the passage wasn't compared by meaning.
     pub meaning: Option<f32>,
-    /// The part of its text that is nearest in meaning, where it is a long one.
+    /// The part of a long passage that is nearest in meaning.
     pub nearest: Option<Range<usize>>,
-    /// Whether it was put up because it has a rare word of the query.
+    /// Whether it was moved up because it contains a rare word of the query.
     pub rare: bool,
-    /// The parts of the score.
+    /// The components of the score.
     pub parts: Vec<ScorePart>,
 }
 
 impl HitReason {
-    /// Whether it was found by what it means alone: none of the words is in it.
+    /// Whether the passage was found by meaning only and contains none of the words.
     pub fn is_by_meaning(&self) -> bool {
         self.words.is_empty() && self.typos.is_empty() && self.meaning.is_some_and(|near| near >= MIN_TOLD_COSINE)
     }
 
-    /// Describes the reasons for the user.
+    /// Returns a description of the reasons for the user.
     pub fn describe(&self) -> String {
         let mut said = Vec::new();
         if !self.words.is_empty() {
@@ -172,12 +173,12 @@ impl HitReason {
     }
 }
 
-/// A note that fits, by its best passage.
+/// A matching note with its best passage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NoteHit {
     /// Document id of the note.
     pub note: DocId,
-    /// The name of its volume.
+    /// Name of its volume.
     pub volume: String,
     /// The note's path relative to the volume's root.
     pub path: String,
@@ -185,24 +186,24 @@ pub struct NoteHit {
     pub title: String,
     /// The headings above the passage.
     pub heading: String,
-    /// Where in the note: `block`, or `cell/output/2`.
+    /// Place in the note: `block`, or `cell/output/2`.
     pub place: String,
-    /// What the passage is.
+    /// The kind of the passage.
     pub kind: PassageKind,
-    /// When its note was changed, milliseconds since 1970.
+    /// When the note was changed, in milliseconds since 1970.
     pub modified: i64,
     /// The text of the passage.
     pub text: String,
-    /// Its score, 0 to about 1.
+    /// The score, 0 to about 1.
     pub score: f32,
-    /// Why it is a hit.
+    /// The reasons for the hit.
     pub why: HitReason,
-    /// Other passages of the note that fit.
+    /// Number of other passages of the note that match.
     pub more: usize,
 }
 
 impl NoteHit {
-    /// Where it is, as a link names it: `path#place`.
+    /// Returns the passage's address as used in links: `path#place`.
     pub fn link_address(&self) -> String {
         if self.place.is_empty() { self.path.clone() } else { format!("{}#{}", self.path, self.place) }
     }
@@ -221,29 +222,30 @@ impl NoteHit {
     }
 }
 
-/// The hits of a question.
+/// The result of a search.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SearchAnswer {
-    /// The hits, best first, one for each note.
+    /// The hits, best first, one per note.
     pub hits: Vec<NoteHit>,
-    /// The words, stems and completions that count as found, for marking.
+    /// The words, stems and completions that count as matches, for highlighting.
     pub terms: HashSet<String>,
-    /// Whether meaning was compared.
+    /// Whether passages were compared by meaning.
     pub by_meaning: bool,
-    /// How well the best of them fit.
+    /// How well the best hits match.
     pub fit: RelevanceFit,
 }
 
 impl SearchAnswer {
-    /// Whether anything fits. Where nothing does, the hits are only what is nearest. The two numbers were chosen on one
-    /// half of the queries of two collections, asked there and in the other one (BENCHMARKS.md).
+    /// Whether anything matches. If nothing does, the hits are only the nearest passages. The two thresholds were
+    /// chosen on half of the queries of two collections, each asked in its own collection and in the other one
+    /// (BENCHMARKS.md).
     pub fn has_match(&self) -> bool {
         let near = self.fit.meaning.is_none_or(|near| near >= MIN_ANSWER_COSINE);
         !self.hits.is_empty() && (near || self.fit.words >= MIN_ANSWER_WORD_SHARE)
     }
 
-    /// Orders the first hits by how well a reranker found that they answer, 0 to 1. What holds a rare word of the query
-    /// stays in the first three.
+    /// Reorders the first hits by a reranker's scores, 0 to 1. A hit with a rare word of the query stays in the first
+    /// three.
     pub fn apply_rerank(&mut self, scores: &[f32]) {
         let first = self.hits.len().min(scores.len());
         for (hit, score) in self.hits.iter_mut().zip(scores) {
@@ -259,10 +261,10 @@ impl SearchAnswer {
 }
 
 impl FullTextIndex {
-    /// Finds what fits.
+    /// Searches the index.
     ///
     /// # Errors
-    /// The index is damaged.
+    /// Returns an error if the index is damaged.
     pub fn search(&self, ask: &SearchRequest) -> Result<SearchAnswer, IndexError> {
         let searcher = self.searcher();
         let query = ParsedQuery::parse(&ask.text);
@@ -310,7 +312,7 @@ impl FullTextIndex {
             ranked = order(&meanings);
             let best: Vec<DocAddress> = ranked.iter().take(FEEDBACK_PASSAGES).map(|(_, address)| *address).collect();
             if again && let Some(vector) = field.move_towards(vector, &best, ask.tuning.feedback) {
-                // What is nearest to the moved vector was near to the first one: all are not gone through again.
+                // Passages near the moved vector were near the first one too, so the pool suffices.
                 ranked = order(&field.score_among(&vector, &pool).keep_nearest(count).rescale_cosines(ask.unrelated));
             }
         }
@@ -352,7 +354,7 @@ impl FullTextIndex {
         Ok(relevance::relevance_fit(&weighed, hits))
     }
 
-    /// Without words: what was changed last of all that is admitted.
+    /// Returns the most recently changed admitted notes, for a query without words.
     fn newest_notes(
         &self,
         searcher: &Searcher,
@@ -373,7 +375,7 @@ impl FullTextIndex {
         Ok(SearchAnswer { hits, ..SearchAnswer::default() })
     }
 
-    /// Ranked passages as notes with reasons.
+    /// Groups ranked passages into notes, with reasons.
     pub(crate) fn build_hits(
         &self,
         searcher: &Searcher,
@@ -443,17 +445,17 @@ impl FullTextIndex {
     }
 }
 
-/// All that a search knows of why something is a hit.
+/// Everything a search knows about why a passage is a hit.
 #[derive(Default)]
 pub(crate) struct HitGrounds<'a> {
-    /// Whether each passage is a hit of its own.
+    /// Whether each passage is its own hit.
     pub(crate) per_passage: bool,
     pub(crate) cosines: Option<&'a HashMap<DocAddress, f32>>,
     pub(crate) scores: Option<&'a PassageScores>,
     pub(crate) wanted: &'a [QueryWord],
     pub(crate) rare: &'a [RareWord],
     pub(crate) boosts: Option<&'a ScoreBoosts>,
-    /// What was compared with which vectors.
+    /// The query's vector and the vectors that it was compared with.
     pub(crate) compared: Option<(&'a [f32], &'a VectorField<'a>)>,
 }
 

@@ -1,4 +1,5 @@
-//! Whether anything fits at all: the best hits of a question that has no answer here are near to nothing.
+//! Relevance: whether anything matches at all. If the documents have no answer, even the best hits are dissimilar to
+//! the question.
 
 use crate::analyzer::{self, english_stemmer, stem_word};
 use crate::query_terms::QueryWord;
@@ -11,20 +12,20 @@ const MAX_FIT_HITS: usize = 5;
 /// How well the best hits fit a question.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RelevanceFit {
-    /// The nearest of them in meaning, as a cosine; `None` where none was compared.
+    /// The highest cosine among them; `None` if none was compared by meaning.
     pub meaning: Option<f32>,
-    /// Share of one word in the weight of all query words, 0 to 1. Rare words weigh more.
+    /// Highest share of the query's words that one of them contains, 0 to 1. Rare words weigh more.
     pub words: f32,
 }
 
 impl Default for RelevanceFit {
-    /// That of a question without words: what the filters let through fits.
+    /// The fit of a query without words: everything that passes the filters matches.
     fn default() -> Self {
         RelevanceFit { meaning: None, words: 1.0 }
     }
 }
 
-/// The hits' fit; each word comes with its weight.
+/// Returns how well the hits match. Each word comes with its weight.
 pub(crate) fn relevance_fit(wanted: &[(&QueryWord, f32)], hits: &[NoteHit]) -> RelevanceFit {
     let all: f32 = wanted.iter().map(|(_, weight)| weight).sum();
     let stemmer = english_stemmer();

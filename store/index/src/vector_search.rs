@@ -1,5 +1,7 @@
-//! Meaning: the passages whose vectors are nearest to one. Up to some ten thousand vectors all are compared; of more,
-//! only those whose signs are nearest, see `VectorTable::sign_distances`.
+//! Search by meaning: the passages whose vectors are nearest to a given one.
+//!
+//! Up to about ten thousand vectors, all are compared. With more, only those with the nearest sign bits are, see
+//! `VectorTable::sign_distances`.
 
 use crate::error::IndexError;
 use crate::filter::AdmittedPassages;
@@ -19,12 +21,12 @@ const NOT_ADMITTED_DISTANCE: u16 = u16::MAX;
 /// The vectors of all passages, ready to be compared.
 pub(crate) struct VectorField<'a> {
     vectors: RwLockReadGuard<'a, VectorTable>,
-    /// For each part of the index.
+    /// The passages of each segment.
     places: Vec<SegmentPassages>,
 }
 
 impl VectorField<'_> {
-    /// Where the vectors of a passage are.
+    /// Returns where the vectors of a passage are.
     fn places_of(&self, address: DocAddress) -> &[PassagePlace] {
         let places = self.places.get(address.segment_ord as usize).map_or(&[][..], |places| places.as_slice());
         let from = places.partition_point(|place| place.doc < address.doc_id);
@@ -32,14 +34,14 @@ impl VectorField<'_> {
         &places[from..from + count]
     }
 
-    /// How near a passage is; a long one is as near as its nearest part.
+    /// Returns the cosine of a passage: for a long one, that of its nearest window. `None` if it has no vector.
     fn cosine_to(&self, address: DocAddress, to: &QuantizedVector) -> Option<f32> {
         self.places_of(address).iter().map(|place| self.vectors.cosine(place.slot, to)).reduce(f32::max)
     }
 }
 
 impl FullTextIndex {
-    /// All vectors that answer.
+    /// Returns the vectors that answer searches, with their passages.
     pub(crate) fn vector_field(&self, searcher: &Searcher) -> Result<VectorField<'_>, IndexError> {
         let vectors = self.lock_vectors();
         let places = searcher.segment_readers().iter().map(|segment| self.segment_passages(segment, &vectors));
@@ -47,7 +49,7 @@ impl FullTextIndex {
         Ok(VectorField { vectors, places })
     }
 
-    /// What is nearest in meaning, and how near what was found by words is.
+    /// Returns the nearest passages by meaning, and the cosines of the passages found by words.
     pub(crate) fn meaning_scores(
         &self,
         searcher: &Searcher,
@@ -70,10 +72,10 @@ impl FullTextIndex {
         MeaningScores { nearest, cosines }
     }
 
-    /// Notes whose meaning is near to that of a note, best first.
+    /// Returns notes similar in meaning to a note, best first.
     ///
     /// # Errors
-    /// The index is damaged.
+    /// Returns an error if the index is damaged.
     pub fn related_notes(&self, note: DocId, limit: usize) -> Result<Vec<NoteHit>, IndexError> {
         let searcher = self.searcher();
         let own: HashSet<DocAddress> = self.passages_of(&searcher, note)?.into_iter().collect();
@@ -124,7 +126,7 @@ impl FullTextIndex {
 }
 
 impl VectorField<'_> {
-    /// How near each of some passages is.
+    /// Returns the cosines of some passages.
     pub(crate) fn score_among(&self, vector: &[f32], pool: &[DocAddress]) -> MeaningScores {
         let vector = QuantizedVector::quantize(vector);
         let near = |address: &DocAddress| Some((self.cosine_to(*address, &vector)?, *address));
@@ -134,7 +136,7 @@ impl VectorField<'_> {
         MeaningScores { nearest, cosines }
     }
 
-    /// Returns the vector moved towards the mean of some passages; `None` if none of them has a vector.
+    /// Returns the vector moved toward the mean of some passages, or `None` if none of them has a vector.
     pub(crate) fn move_towards(&self, from: &[f32], passages: &[DocAddress], share: f32) -> Option<Vec<f32>> {
         let mut sum = vec![0.0; from.len()];
         let mut any = false;
@@ -148,7 +150,7 @@ impl VectorField<'_> {
         any.then(|| own.iter().zip(sum).map(|(a, b)| (1.0 - share) * a + share * b).collect())
     }
 
-    /// Which of a passage's parts is nearest; `None` where not all of them have a vector yet.
+    /// Returns which window of a passage is nearest, or `None` if not all windows have a vector yet.
     pub(crate) fn nearest_part(&self, address: DocAddress, vector: &[f32], parts: usize) -> Option<usize> {
         let (vector, places) = (QuantizedVector::quantize(vector), self.places_of(address));
         let near = places.iter().map(|place| self.vectors.cosine(place.slot, &vector)).zip(0..);
@@ -156,7 +158,7 @@ impl VectorField<'_> {
         nearest.filter(|_| places.len() == parts)
     }
 
-    /// The passages whose vectors are nearest, best first.
+    /// Returns the passages whose vectors are nearest, best first.
     fn nearest_passages(
         &self,
         searcher: &Searcher,
@@ -202,8 +204,8 @@ impl VectorField<'_> {
         all
     }
 
-    /// For each part of the index the distances of its vectors by their signs, and the distance up to which there are
-    /// at least `wanted` of them.
+    /// Returns for each segment its vectors' sign-bit distances, and the distance within which at least `wanted`
+    /// vectors lie.
     fn sieve_by_signs(
         &self,
         to: &QuantizedVector,
@@ -237,11 +239,11 @@ mod tests {
     use super::*;
     use crate::{IndexedPassage, MiniLm, NoteText, PassageKind, SentenceEmbedder};
 
-    /// Real sentences, for real vectors.
+    /// Real sentences, which give realistic vectors.
     const TEXTS: [&str; 2] = [include_str!("../../../ARCHITECTURE.md"), include_str!("../../../CHANGELOG.md")];
 
-    /// With so few vectors, the ten nearest are a large part: a quarter is selected here. The benchmark has more, and
-    /// selects a fortieth (BENCHMARKS.md).
+    /// With so few vectors, the ten nearest are a large part of all: a quarter is selected here. The benchmark has more
+    /// vectors and selects a fortieth (BENCHMARKS.md).
     #[test]
     fn the_nearest_by_their_signs_hold_the_nearest() {
         let folder = tempfile::tempdir().expect("a folder");

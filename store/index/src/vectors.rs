@@ -1,12 +1,12 @@
-//! The vectors of passages in one file that only grows, mapped into memory: a record for each text that was ever
-//! embedded, by the hash of the text, so that nothing is embedded twice. Each number is kept in a byte.
+//! The vectors of passages, in one append-only file mapped into memory. It has one record for each text that was ever
+//! embedded, keyed by the text's hash, so that nothing is embedded twice. Each component is stored in one byte.
 //!
-//! The sign bits of all vectors are also kept in memory: with very many vectors, a query compares these first, and then
+//! The sign bits of all vectors are also kept in memory. With very many vectors, a query compares these first, and then
 //! the full vectors of only the nearest few thousand. For 6,000 passages of SciFact and Cranfield, a fortieth selected
 //! this way contains 99 % of the ten nearest; with 147,129 vectors it takes 2.3 ms instead of 7.2. A graph index (HNSW,
-//! usearch 2) was tried and rejected: for 100,000 such vectors it costs 53 s of CPU and 85 MB to build, finds 96 to 97
-//! % of the ten nearest, and needs 4 to 5 ms for the thousand that a search wants; sign bits need no building, respect
-//! filters, and drop deleted vectors.
+//! usearch 2) was tried and rejected. For 100,000 such vectors it costs 53 s of CPU and 85 MB to build, and finds 96 to
+//! 97 % of the ten nearest. It needs 4 to 5 ms for the thousand that a search wants. Sign bits need no building,
+//! respect filters, and drop deleted vectors.
 
 use crate::error::IndexError;
 use crate::fulltext::PassagePlace;
@@ -17,18 +17,18 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tantivy::directory::{Directory, MmapDirectory, OwnedBytes};
 
-/// Before the numbers of a record: the hash of the text, and the scale.
+/// Bytes of a record before its components: the hash of the text, and the scale.
 const RECORD_HEAD_BYTES: usize = 8 + 4;
-/// Behind them: the sum of all that.
+/// Bytes of the checksum at the end of a record.
 const RECORD_CHECKSUM_BYTES: usize = 4;
-/// How a file of vectors ends.
+/// Suffix of a vector file's name.
 const VECTORS_FILE_SUFFIX: &str = ".vectors";
-/// Signs in a word of them.
+/// Sign bits per word.
 const SIGN_WORD_BITS: usize = 64;
 /// Files with fewer vectors aren't compacted.
 const MIN_COMPACTED_VECTORS: usize = 1_000;
 
-/// A vector with a byte for each number, and what one of them is worth.
+/// A vector with one byte per component, and the scale of the components.
 #[derive(Clone, Debug)]
 pub(crate) struct QuantizedVector {
     scale: f32,
@@ -36,7 +36,7 @@ pub(crate) struct QuantizedVector {
 }
 
 impl QuantizedVector {
-    /// The nearest vector of bytes.
+    /// Quantizes a vector to one byte per component.
     #[allow(clippy::cast_possible_truncation, reason = "in -127 to 127 by the scale")]
     pub(crate) fn quantize(vector: &[f32]) -> QuantizedVector {
         let largest = vector.iter().fold(0_f32, |largest, value| largest.max(value.abs())).max(f32::MIN_POSITIVE);
@@ -46,24 +46,24 @@ impl QuantizedVector {
 }
 
 pub(crate) struct VectorTable {
-    /// The model that made them.
+    /// Name of the model that made the vectors.
     model: String,
-    /// How many numbers each has; 0 while that is not known.
+    /// Number of components per vector, or 0 while it's unknown.
     dimensions: usize,
     path: PathBuf,
-    /// What was in the file when it was opened.
+    /// The file's content when it was opened.
     mapped: Option<OwnedBytes>,
-    /// Vectors added since the table was last written.
+    /// Records appended to the file since it was mapped.
     fresh: Vec<u8>,
     slots: HashMap<u64, usize>,
-    /// The signs of each record's numbers, whole words for each.
+    /// The sign bits of each record, padded to whole words.
     signs: Vec<u64>,
-    /// Another number for every other set of vectors.
+    /// Revision of the set of vectors; it changes with each modification.
     stamp: u64,
 }
 
 impl VectorTable {
-    /// Makes an empty table for a model without stored vectors, whose dimensions are unknown.
+    /// Creates an empty table for a model without stored vectors, whose dimensions are unknown.
     pub(crate) fn empty(folder: &Path, model: &str) -> VectorTable {
         let path = folder.join(format!("{model}.0{VECTORS_FILE_SUFFIX}"));
         VectorTable {
@@ -89,7 +89,7 @@ impl VectorTable {
         entries.filter_map(read).collect()
     }
 
-    /// Opens the file in this folder. A record whose sum does not hold is embedded again.
+    /// Opens the file in this folder. Texts of records with a wrong checksum are embedded again.
     pub(crate) fn open(folder: &Path, model: &str, dimensions: usize) -> Result<VectorTable, IndexError> {
         let name = format!("{model}.{dimensions}{VECTORS_FILE_SUFFIX}");
         let path = folder.join(&name);
@@ -100,7 +100,8 @@ impl VectorTable {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
             Err(error) => return Err(fail(&error)),
         };
-        // What a crash left of a record at the end goes, so that the next one begins where it should.
+        // A crash may leave part of a record at the end. It's cut off so that the next record starts in the right
+        // place.
         let whole = length - length % size as u64;
         if whole < length {
             let file = File::options().write(true).open(&path).map_err(|error| fail(&error))?;
@@ -130,17 +131,17 @@ impl VectorTable {
         Ok(vectors)
     }
 
-    /// Another number for every other set of vectors, of whichever file.
+    /// Returns the revision of the set of vectors. It is unique across all vector files.
     pub(crate) fn stamp(&self) -> u64 {
         self.stamp
     }
 
-    /// The model that made them.
+    /// Returns the name of the model that made the vectors.
     pub(crate) fn model(&self) -> &str {
         &self.model
     }
 
-    /// How many numbers each has.
+    /// Returns the number of components per vector.
     pub(crate) fn dimensions(&self) -> usize {
         self.dimensions
     }
@@ -149,7 +150,7 @@ impl VectorTable {
         RECORD_HEAD_BYTES + self.dimensions + RECORD_CHECKSUM_BYTES
     }
 
-    /// Whether more than half of the file's vectors belong to no text.
+    /// Whether more than half of the file's vectors no longer belong to a text.
     pub(crate) fn is_mostly_dead(&self, alive: &HashSet<u64>) -> bool {
         let living = self.slots.keys().filter(|hash| alive.contains(hash)).count();
         let all = (self.mapped.as_ref().map_or(0, |mapped| mapped.len()) + self.fresh.len()) / self.record_bytes();
@@ -174,9 +175,9 @@ impl VectorTable {
         Ok(())
     }
 
-    /// Removes the file; its mapping stays readable until it's dropped.
+    /// Removes the file. Its mapping stays readable until it's dropped.
     pub(crate) fn remove(folder: &Path, model: &str, dimensions: usize) {
-        // What cannot be removed only takes room, and is tried again at the next start.
+        // A file that can't be removed only takes up space. The next start tries again.
         let _ = std::fs::remove_file(folder.join(format!("{model}.{dimensions}{VECTORS_FILE_SUFFIX}")));
     }
 
@@ -186,7 +187,7 @@ impl VectorTable {
         if at < mapped.len() { &mapped[at..at + size] } else { &self.fresh[at - mapped.len()..][..size] }
     }
 
-    /// How many there are.
+    /// Returns the number of vectors.
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }
@@ -195,7 +196,7 @@ impl VectorTable {
         self.slots.get(&hash).copied()
     }
 
-    /// Keeps vectors by the hash of their texts.
+    /// Appends vectors, keyed by the hashes of their texts.
     pub(crate) fn append(&mut self, all: &[(u64, Vec<f32>)]) -> Result<(), IndexError> {
         let mut bytes = Vec::new();
         for (hash, vector) in all.iter().filter(|(_, vector)| vector.len() == self.dimensions) {
@@ -225,15 +226,15 @@ impl VectorTable {
         Ok(())
     }
 
-    /// How near a kept vector is to another: the cosine.
+    /// Returns the cosine of a stored vector and another vector.
     pub(crate) fn cosine(&self, slot: usize, to: &QuantizedVector) -> f32 {
         let record = self.record(slot);
         let scale = f32::from_le_bytes(record[8..12].try_into().unwrap_or_default());
         scale * to.scale * dot(&record[RECORD_HEAD_BYTES..RECORD_HEAD_BYTES + self.dimensions], &to.numbers)
     }
 
-    /// Of each vector, how many of its numbers have another sign than those of one. The angle between two vectors is
-    /// about that share of half a turn.
+    /// Returns for each stored vector in how many components its sign differs from that of `to`. This number divided by
+    /// the number of components is about the angle between the two vectors, as a share of 180°.
     pub(crate) fn sign_distances(&self, places: &[PassagePlace], to: &QuantizedVector) -> Vec<u16> {
         let bytes: Vec<u8> = to.numbers.iter().map(|number| number.to_le_bytes()[0]).collect();
         let to: Vec<u64> = sign_words(&bytes).collect();
@@ -243,7 +244,7 @@ impl VectorTable {
                 unsafe_code,
                 reason = "a function for POPCNT is called where the machine was just seen to have it"
             )]
-            // SAFETY: the only thing it asks for is POPCNT.
+            // SAFETY: the function only requires POPCNT.
             return unsafe { differing_bits_popcnt(&self.signs, places, &to) };
         }
         differing_bits(&self.signs, places, &to)
@@ -260,47 +261,47 @@ impl VectorTable {
     }
 }
 
-/// The sum of products, with the widest instructions that the machine has.
+/// Returns the dot product, computed with the widest instructions that the CPU supports.
 #[allow(clippy::cast_precision_loss, reason = "what is lost is far below what a byte for each number loses")]
 fn dot(bytes: &[u8], numbers: &[i8]) -> f32 {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
         #[allow(unsafe_code, reason = "a function for AVX2 is called where the machine was just seen to have it")]
-        // SAFETY: the only thing it asks for is AVX2.
+        // SAFETY: the function only requires AVX2.
         return unsafe { dot_avx2(bytes, numbers) } as f32;
     }
     dot_bytes(bytes, numbers) as f32
 }
 
-/// The same, which the compiler makes AVX2 of.
+/// The same as [`dot_bytes`], compiled for AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn dot_avx2(bytes: &[u8], numbers: &[i8]) -> i32 {
     dot_bytes(bytes, numbers)
 }
 
-/// Simple enough for the compiler to make it wide instructions.
+/// Returns the dot product in a form that the compiler can vectorize.
 #[inline(always)]
 fn dot_bytes(bytes: &[u8], numbers: &[i8]) -> i32 {
     bytes.iter().zip(numbers).map(|(a, b)| i32::from(i8::from_le_bytes([*a])) * i32::from(*b)).sum()
 }
 
-/// The signs of a record's numbers: a bit is set where a number is below zero.
+/// Returns the sign bits of a record's components. A bit is set where the component is negative.
 fn sign_words(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes.chunks(SIGN_WORD_BITS).map(|bytes| bytes.iter().rev().fold(0, |word, byte| word << 1 | u64::from(byte >> 7)))
 }
 
-/// [`differing_bits`], which the compiler makes instructions of that count bits.
+/// The same as [`differing_bits`], compiled for POPCNT.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "popcnt")]
 fn differing_bits_popcnt(signs: &[u64], places: &[PassagePlace], to: &[u64]) -> Vec<u16> {
     differing_bits(signs, places, to)
 }
 
-/// In how many bits each of some records differs from one.
+/// Returns in how many bits each of some records differs from `to`.
 #[inline(always)]
 fn differing_bits(signs: &[u64], places: &[PassagePlace], to: &[u64]) -> Vec<u16> {
-    // Compile-time sizes take a third of the time: 384, 512, 768 and 1,024 dimensions are common.
+    // With sizes known at compile time it takes a third of the time. 384, 512, 768 and 1,024 dimensions are common.
     match to.len() {
         6 => differing_bits_fixed::<6>(signs, places, to),
         8 => differing_bits_fixed::<8>(signs, places, to),
@@ -313,7 +314,7 @@ fn differing_bits(signs: &[u64], places: &[PassagePlace], to: &[u64]) -> Vec<u16
     }
 }
 
-/// Specialized for records of this many words.
+/// A version of [`differing_bits`] for records of `WORDS` words.
 #[inline(always)]
 fn differing_bits_fixed<const WORDS: usize>(signs: &[u64], places: &[PassagePlace], to: &[u64]) -> Vec<u16> {
     let Some(to) = to.first_chunk::<WORDS>() else { return vec![0; places.len()] };
@@ -321,7 +322,7 @@ fn differing_bits_fixed<const WORDS: usize>(signs: &[u64], places: &[PassagePlac
     places.iter().map(|place| count_differing_bits(own(place).unwrap_or(to), to)).collect()
 }
 
-/// In how many bits two records differ.
+/// Returns in how many bits two records differ.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation, reason = "a vector has a few thousand numbers at most")]
 fn count_differing_bits(a: &[u64], b: &[u64]) -> u16 {

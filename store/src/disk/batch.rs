@@ -1,4 +1,4 @@
-//! Commits as SQL: how each [`RowWrite`] changes the tables. Independent of files and of what the bytes mean.
+//! Commits as SQL: how each [`RowWrite`] changes the tables. Independent of files and of the meaning of the bytes.
 
 use super::reader::select_rows;
 use super::rows::{self, ColumnValue, PendingRecords, TableSchema};
@@ -9,7 +9,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Transaction, params_from_iter};
 use std::collections::HashMap;
 
-/// A value as SQLite takes it.
+/// Converts a value for SQLite.
 pub(super) fn to_sql(value: ColumnValue<'_>) -> ToSqlOutput<'_> {
     ToSqlOutput::Borrowed(match value {
         ColumnValue::Null => ValueRef::Null,
@@ -19,7 +19,7 @@ pub(super) fn to_sql(value: ColumnValue<'_>) -> ToSqlOutput<'_> {
     })
 }
 
-/// Writes a row: a new one, or in the place of the one with the same key.
+/// Inserts a row, or replaces the one with the same key.
 pub(super) fn upsert_row(conn: &Connection, table: &TableSchema, values: &[ColumnValue<'_>]) -> rusqlite::Result<()> {
     let sum = rows::row_checksum(table, values);
     let all = values.iter().copied().chain([ColumnValue::Blob(&sum)]).map(to_sql);
@@ -27,7 +27,7 @@ pub(super) fn upsert_row(conn: &Connection, table: &TableSchema, values: &[Colum
     Ok(())
 }
 
-/// A row that takes the place of another keeps its number: rows of one note stay together.
+/// Returns the SQL of an upsert. A replaced row keeps its row number, so that the rows of a note stay together.
 fn upsert_sql(table: &TableSchema) -> String {
     let columns = table.columns.join(", ");
     let places = "?, ".repeat(table.columns.len());
@@ -44,7 +44,7 @@ fn upsert_sql(table: &TableSchema) -> String {
     )
 }
 
-/// A commit on its way: what becomes of the numbers if it comes about.
+/// A commit in progress, with the counters that apply once it succeeds.
 pub(super) struct PendingCommit<'a> {
     tx: &'a Transaction<'a>,
     initial_counters: NumberCounters,
@@ -135,7 +135,7 @@ impl<'a> PendingCommit<'a> {
         let prev = match self.tails.get(&note).or_else(|| self.known_tails.get(&note)) {
             Some(tail) => *tail,
             None => {
-                // The first record of this process: it goes behind those that can be read.
+                // This process's first record for the note: it goes after the existing readable ones.
                 let mut pending = PendingRecords::default();
                 let condition = "WHERE note = ?1 ORDER BY seq";
                 select_rows(self.tx, &rows::JOURNAL, condition, [note.0], |_, row| pending.add_row(row))?;
@@ -162,7 +162,7 @@ impl<'a> PendingCommit<'a> {
         Ok(())
     }
 
-    /// Looks up the note's last pending record.
+    /// Looks up the note's last pending record and returns its number, or 0.
     fn reload_journal_tail(&mut self, note: DocId) -> rusqlite::Result<i64> {
         let mut statement = self.tx.prepare_cached("SELECT max(seq) FROM journal WHERE note = ?1")?;
         let tail = statement.query_row([note.0], |row| row.get::<_, Option<i64>>(0))?.unwrap_or_default();
@@ -264,7 +264,7 @@ impl<'a> PendingCommit<'a> {
     }
 }
 
-/// Whether rows that bear numbers go by it, so that the highest number must be kept elsewhere.
+/// Whether a write removes rows with sequence numbers, so that the highest number must be stored elsewhere.
 pub(super) fn removes_numbered_rows(write: &RowWrite) -> bool {
     matches!(
         write,

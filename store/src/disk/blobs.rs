@@ -1,5 +1,5 @@
-//! Blobs: bytes too large for a document, one file each, named by hash (`blobs/ab/cdef…`). Blobs never change and
-//! aren't removed here; a file whose bytes don't match its name is replaced when the right bytes are stored.
+//! Blobs: bytes too large for a document, in one file each, named by hash (`blobs/ab/cdef…`). Blobs never change and
+//! aren't removed here. A file whose bytes don't match its name is replaced when the right bytes are stored.
 
 use super::durable;
 use crate::disk::error::{BlobFault, DiskError};
@@ -7,33 +7,33 @@ use crate::id::BlobHash;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The folder of the blobs inside a workspace.
+/// Name of the folder for blobs in a workspace.
 pub const BLOBS_FOLDER: &str = "blobs";
 
-/// Makes a blob's hash of its bytes piece by piece.
+/// Computes a blob's hash incrementally.
 #[derive(Clone, Debug, Default)]
 pub struct BlobHasher(blake3::Hasher);
 
 impl BlobHasher {
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The hash of all of them.
+    /// Returns the hash of all added bytes.
     pub fn finish(&self) -> BlobHash {
         BlobHash(*self.0.finalize().as_bytes())
     }
 }
 
-/// The blobs of one workspace.
+/// The blob storage of one workspace.
 #[derive(Clone, Debug)]
 pub struct BlobStore {
     folder: PathBuf,
 }
 
 impl BlobStore {
-    /// The blobs of the workspace in `dir`. Nothing is made before the first [`BlobStore::put`].
+    /// Returns the blob storage of the workspace in `dir`. Nothing is created before the first [`BlobStore::put`].
     pub fn new(dir: &Path) -> BlobStore {
         BlobStore { folder: dir.join(BLOBS_FOLDER) }
     }
@@ -54,10 +54,10 @@ impl BlobStore {
         std::fs::metadata(self.blob_path(hash)).ok().filter(std::fs::Metadata::is_file).map(|file| file.len())
     }
 
-    /// Removes a blob that was only here on its way to somewhere else.
+    /// Removes a blob that was only stored here temporarily, on its way elsewhere. A missing blob isn't an error.
     ///
     /// # Errors
-    /// The system's; that there is none is no error.
+    /// Returns the I/O error if the file can't be removed.
     pub fn remove(&self, hash: BlobHash) -> Result<(), DiskError> {
         let path = self.blob_path(hash);
         match std::fs::remove_file(&path) {
@@ -71,7 +71,7 @@ impl BlobStore {
     /// Stores bytes under their hash; they are durable on return.
     ///
     /// # Errors
-    /// Any [`DiskError`]; what lay there before is still there then.
+    /// Any [`DiskError`]. An existing file stays as it was then.
     pub fn put(&self, bytes: &[u8]) -> Result<BlobHash, DiskError> {
         let hash = BlobHash::of(bytes);
         let path = self.blob_path(hash);
@@ -81,7 +81,8 @@ impl BlobStore {
 
     fn write_file(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let folder = path.parent().unwrap_or(&self.folder);
-        // The bytes are compared, not only the length: after a power cut a file may have its length and hold zeros.
+        // The bytes are compared, not only the length: after a power cut, a file may have the right length and hold
+        // zeros.
         if std::fs::read(path).is_ok_and(|there| there == bytes) {
             return durable::sync_folder(folder); // whoever wrote it may have died before this
         }
@@ -89,10 +90,10 @@ impl BlobStore {
         durable::replace_file(path, bytes)
     }
 
-    /// A blob's bytes, checked against their name.
+    /// Reads a blob and checks its bytes against its hash.
     ///
     /// # Errors
-    /// [`DiskError::Blob`] when it is missing or damaged, the system's otherwise.
+    /// Returns [`DiskError::Blob`] if it's missing or damaged, otherwise the I/O error.
     pub fn read(&self, hash: BlobHash) -> Result<Vec<u8>, DiskError> {
         let path = self.blob_path(hash);
         match std::fs::read(&path) {
@@ -105,10 +106,10 @@ impl BlobStore {
         }
     }
 
-    /// Returns all blobs, and files in their folders whose name isn't a hash.
+    /// Returns all blobs, and the files in their folders whose name isn't a hash.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the I/O error if a folder can't be read.
     pub fn list(&self) -> Result<(Vec<BlobHash>, Vec<PathBuf>), DiskError> {
         let (mut blobs, mut strays) = (Vec::new(), Vec::new());
         let fail = |path: &Path, error: io::Error| DiskError::from_io("listing the outputs", path, &error);

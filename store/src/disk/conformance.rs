@@ -1,4 +1,4 @@
-//! One suite for both disks: what [`super::SqliteDisk`] does, [`super::MemoryDisk`] does, and nothing else.
+//! Conformance suite for both disks: [`super::SqliteDisk`] and [`super::MemoryDisk`] must behave identically.
 
 use super::*;
 use crate::id::{BlobHash, BlockId, DocId};
@@ -7,11 +7,11 @@ use crate::volume::FileKind;
 use proptest::prelude::*;
 use std::path::Path;
 
-/// A disk under test, with the two things that a test does behind its back.
+/// A disk under test, with ways to kill the process and to damage rows.
 trait DiskBench: Sized {
     fn new() -> Self;
     fn disk(&mut self) -> &mut dyn Disk;
-    /// Kills the process and starts another.
+    /// Simulates a killed process and a restart.
     fn again(&mut self);
     fn corrupt(&mut self, row: &FaultyRow);
 }
@@ -32,7 +32,7 @@ impl DiskBench for SqliteBench {
     }
 
     fn again(&mut self) {
-        // A copy of the files is what a killed process leaves.
+        // A copy of the files is what a killed process leaves behind.
         let dir = tempfile::tempdir().expect("a folder");
         copy_tree(self.dir.path(), dir.path());
         drop(self.disk.take());
@@ -131,7 +131,7 @@ fn journal<T: DiskBench>() {
     assert_eq!(disk.commit(&[record(1, A), record(2, B), record(3, A)]).expect("committed"), [0_i64; 0]);
     assert_eq!((seqs(disk, A), seqs(disk, B)), (vec![1, 3], vec![2]));
     assert_eq!(disk.open_reader().expect("reader").unfinished_notes().expect("read"), [A, B]);
-    // A number is given once, and a commit that fails leaves nothing.
+    // A number can be used only once, and a failed commit leaves nothing behind.
     for writes in [[record(4, A), record(4, B)], [record(4, A), record(2, B)]] {
         assert!(matches!(disk.commit(&writes), Err(DiskError::Refused { .. })));
         assert_eq!((seqs(disk, A), seqs(disk, B)), (vec![1, 3], vec![2]));
@@ -194,7 +194,7 @@ fn chunks<T: DiskBench>() {
     assert!(disk.commit(&[RowWrite::DropChunks { doc: A, upto: 3 }]).is_err());
     assert!(disk.commit(&[snapshot(A, "A", 4)]).is_err(), "covers what does not exist");
     assert!(disk.commit(&[snapshot(A, "A", 3), RowWrite::DropChunks { doc: A, upto: 3 }]).is_err(), "not durable yet");
-    // Between the making of the snapshot and its writing a further chunk came.
+    // Another chunk arrived between taking the snapshot and writing it.
     assert_eq!(disk.commit(&[chunk(A, "a4"), snapshot(A, "A", 3), chunk(A, "a6")]).expect("committed"), [4, 5, 6]);
     let whole = (5, true, "A".to_owned(), true);
     assert_eq!(texts(disk, A), [whole.clone(), plain(4, "a4"), plain(6, "a6")]);
@@ -213,7 +213,7 @@ fn chunks<T: DiskBench>() {
     assert_eq!(texts(disk, A), []);
     assert_eq!(disk.open_reader().expect("reader").quarantined_rows().expect("read").len(), 1);
     bench.again();
-    // Numbers of chunks that are gone do not come back.
+    // Numbers of removed chunks aren't reused.
     assert_eq!(bench.disk().commit(&[chunk(A, "x")]).expect("committed"), [8]);
 }
 
@@ -224,7 +224,7 @@ fn damaged_chunks<T: DiskBench>() {
         .commit(&[chunk(A, "a1"), snapshot(A, "A2", 1), chunk(A, "a3"), snapshot(A, "A4", 3)])
         .expect("committed");
     bench.corrupt(&FaultyRow::Chunk(4));
-    // The older snapshot steps in, and the damaged one is shown.
+    // The older snapshot is used instead, and the damaged one is reported.
     let found: Vec<_> = texts(bench.disk(), A).into_iter().map(|(seq, _, _, intact)| (seq, intact)).collect();
     assert_eq!(found, [(2, true), (3, true), (4, false)]);
     assert!(bench.disk().commit(&[RowWrite::DropChunks { doc: A, upto: 3 }]).is_err(), "only a damaged one holds it");
@@ -325,7 +325,7 @@ fn blobs<T: DiskBench>() {
     assert!(matches!(missing, Err(DiskError::Blob { what: BlobFault::Missing, .. })));
 }
 
-/// A record that is lost without a trace, as a salvage may leave it: what follows it cannot be applied.
+/// A record lost without a trace, as a salvage may leave behind: later records can't be applied.
 #[test]
 fn a_gap_in_the_journal_is_noticed() {
     let mut bench = SqliteBench::new();
@@ -384,7 +384,7 @@ fn write() -> impl Strategy<Value = RowWrite> {
     let number = 0_i64..12;
     let at = any::<i64>();
     prop_oneof![
-        // Mostly rising numbers: `settle` adds them up.
+        // Mostly positive increments of the number: `settle` adds them up.
         4 => (0_u64..3, doc(), bytes()).prop_map(|(seq, note, record)| RowWrite::Journal { seq, note, record }),
         1 => (doc(), 0_u64..40).prop_map(|(note, upto)| RowWrite::JournalDone { note, upto }),
         3 => (doc(), bytes()).prop_map(|(doc, bytes)| RowWrite::Chunk { doc, bytes }),
@@ -406,7 +406,7 @@ fn write() -> impl Strategy<Value = RowWrite> {
     ]
 }
 
-/// Returns everything that a reader returns.
+/// Returns everything that a reader can return, as text.
 fn everything(reader: &dyn DiskReader) -> String {
     let mut all = String::new();
     let mut say = |what: &dyn std::fmt::Debug| all.push_str(&format!("{what:?}\n"));

@@ -1,5 +1,5 @@
-//! Copies a workspace's database into memory, for read-only media, where not even the two files next to a database with
-//! a log can be created.
+//! Copies a workspace's database into memory, for read-only media. There, not even the two files next to a database
+//! with a write-ahead log can be created.
 
 use super::pages::{DatabasePages, PAGE_BYTES};
 use super::progress::{self, ProgressFile};
@@ -12,12 +12,12 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts the copies of this process, so that each has a name.
+/// Number of the next copy in this process, for a unique name.
 static NEXT_COPY_NUMBER: AtomicU64 = AtomicU64::new(1);
 
 impl SqliteDisk {
-    /// Copies the database of the workspace in `dir` into memory. Commits to the copy can be read, and are lost with
-    /// it. Nobody may write to the database meanwhile.
+    /// Copies the database of the workspace in `dir` into memory. Commits to the copy can be read, but are lost with
+    /// it. The database must not be written to meanwhile.
     ///
     /// # Errors
     /// Any [`DiskError`], as for [`SqliteDisk::open`].
@@ -55,7 +55,7 @@ impl SqliteDisk {
 }
 
 impl SqliteReader {
-    /// A reader of a copy in memory.
+    /// Opens a reader of a copy in memory.
     pub(super) fn open_memory_copy(dir: &Path, uri: &str) -> Result<SqliteReader, DiskError> {
         let path = dir.join(DATABASE_FILE);
         let conn = open_uri(uri, OpenFlags::SQLITE_OPEN_READ_WRITE);
@@ -74,7 +74,7 @@ fn open_uri(uri: &str, more: OpenFlags) -> rusqlite::Result<Connection> {
     Ok(conn)
 }
 
-/// The database as a single file: with its log applied, and without the flag for a log.
+/// The database as a single file: with its log applied, and marked as having no log.
 struct DatabaseImage<'a> {
     pages: &'a DatabasePages,
     next: u32,
@@ -137,7 +137,7 @@ mod tests {
         drop(copy);
         assert!(bytes() == before);
         assert_eq!(seqs(disk.open_reader().expect("a reader").as_ref()), (1..=9).collect::<Vec<_>>());
-        // Another copy is another one; and one without a log.
+        // A second copy is independent of the first; this one has no log.
         drop(disk);
         let copy = SqliteDisk::copy_in_memory(dir.path()).expect("copied");
         assert_eq!(seqs(copy.open_reader().expect("a reader").as_ref()), (1..=9).collect::<Vec<_>>());

@@ -1,5 +1,4 @@
-//! Files and folders that survive a power cut: the steps of every durable write. A file gets its name only after its
-//! bytes are on disk.
+//! Durable file writes that survive a power cut. A file gets its name only after its bytes are on disk.
 
 use crate::disk::error::DiskError;
 use std::fs::{File, OpenOptions};
@@ -7,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 impl DiskError {
-    /// The system's error in our words: `what` was tried on `path`.
+    /// Converts an I/O error: `what` was attempted on `path`.
     pub fn from_io(what: &'static str, path: &Path, error: &io::Error) -> DiskError {
         let path = path.to_owned();
         match error.kind() {
@@ -18,10 +17,10 @@ impl DiskError {
     }
 }
 
-/// Makes the names in `folder` durable. A name that was given by a rename is lost by a power cut without this.
+/// Makes the names in `folder` durable. Without this, a power cut can undo a rename.
 ///
 /// # Errors
-/// The system's.
+/// Returns the I/O error if the folder can't be synced.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) {
         File::open(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?.sync_all()
@@ -30,10 +29,10 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes `folder` and those above it that do not exist, durably.
+/// Creates `folder` and its missing parents durably.
 ///
 /// # Errors
-/// The system's.
+/// Returns the I/O error if a folder can't be created or synced.
 pub fn create_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
@@ -49,11 +48,11 @@ pub fn create_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes `bytes` to a new file next to `path`, on disk, and returns its name. No conflict is possible: only this
-/// crate's temporary files start with `.tracebook-`.
+/// Writes `bytes` durably to a new file next to `path`, and returns the new file's path. Names can't conflict: only
+/// this crate's temporary files start with `.tracebook-`.
 ///
 /// # Errors
-/// The system's; nothing is left behind then.
+/// Returns the I/O error if the file can't be written. No file is left behind then.
 pub(crate) fn write_temporary_beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut number = 0_u32;
@@ -61,7 +60,7 @@ pub(crate) fn write_temporary_beside(path: &Path, bytes: &[u8]) -> io::Result<Pa
         let temporary = folder.join(format!(".tracebook-{}-{number}.tmp", std::process::id()));
         match OpenOptions::new().write(true).create_new(true).open(&temporary) {
             Ok(file) => break (temporary, file),
-            // Another thread's, or the leftover of a process that had our number.
+            // A file of another thread, or the leftover of a process that had the same process id.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 10_000 => number += 1,
             Err(error) => return Err(error),
         }
@@ -75,10 +74,10 @@ pub(crate) fn write_temporary_beside(path: &Path, bytes: &[u8]) -> io::Result<Pa
     }
 }
 
-/// Gives `path` these bytes: all of them or, after any accident, what it had before.
+/// Replaces the content of `path` atomically: after a crash it has either the old or the new bytes.
 ///
 /// # Errors
-/// The system's; the old bytes are there then.
+/// Returns the I/O error if writing fails. The old bytes stay then.
 pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = write_temporary_beside(path, bytes)?;
     if let Err(error) = std::fs::rename(&temporary, path) {
@@ -88,9 +87,9 @@ pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_folder(path.parent().unwrap_or(Path::new("")))
 }
 
-/// Why `folder` cannot be written to just now, found by trying. SQLite keeps the system's reason to itself.
+/// Checks whether `folder` is writable by writing a file. SQLite doesn't report the system's reason for a failed write.
 pub(crate) fn probe_writable(folder: &Path) -> io::Result<()> {
-    // More than what a full disk may have left in a file's last block.
+    // Larger than the space that may be left in the last block of a file on a full disk.
     let temporary = write_temporary_beside(&folder.join("probe"), &[0; 64 * 1024])?;
     std::fs::remove_file(temporary)
 }

@@ -1,4 +1,4 @@
-//! Why the disk refuses.
+//! The errors of a disk.
 
 use crate::id::BlobHash;
 use std::path::PathBuf;
@@ -6,38 +6,38 @@ use std::path::PathBuf;
 /// What is wrong with a blob that can't be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlobFault {
-    /// It isn't there.
+    /// The blob doesn't exist.
     #[error("missing")]
     Missing,
-    /// Its bytes are not those of its name.
+    /// Its bytes don't match its hash.
     #[error("damaged")]
     Damaged,
 }
 
-/// Why the disk did not do it. Each names what happened, to what, and what can be done.
+/// Why a disk operation failed. Each variant says what happened, to which file, and what can be done.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
     /// The disk has no free space.
     #[error("the disk is full; free up space, and saving continues automatically: {}", path.display())]
     Full {
-        /// What was to be written.
+        /// The file or folder that should have been written.
         path: PathBuf,
     },
     /// No permission to write.
     #[error("it cannot be written to (read-only, or not yours): {}", path.display())]
     ReadOnly {
-        /// What was to be written.
+        /// The file or folder that should have been written.
         path: PathBuf,
     },
-    /// The database does not hold together.
+    /// The database is inconsistent.
     #[error("the workspace's database is damaged ({why}); run `tracebook fsck`: {}", path.display())]
     Damaged {
-        /// What does not hold.
+        /// What is inconsistent.
         why: String,
         /// Path of the damaged database.
         path: PathBuf,
     },
-    /// It was written by a newer version of the program.
+    /// The database was written by a newer version of the program.
     #[error("the workspace was made by a newer Tracebook (format {found}, this one knows {known}): {}", path.display())]
     Newer {
         /// Format number of the database.
@@ -61,7 +61,7 @@ pub enum DiskError {
         /// What is wrong with it.
         what: BlobFault,
     },
-    /// The commit breaks a rule of [`RowWrite`]: the program's mistake. To try it again is of no use.
+    /// The commit breaks a rule of [`RowWrite`]. This is a bug in the program, and a retry doesn't help.
     #[error("{what} was refused ({why}): {}", path.display())]
     Refused {
         /// The operation that was attempted.

@@ -1,4 +1,4 @@
-//! Looks through a whole database for damage, and takes out of it the rows that are damaged. Repairs no content.
+//! Inspects a whole database for damage, and moves damaged rows out of it. Doesn't repair content.
 
 use super::batch;
 use super::rows::{self, ALL_TABLES, ColumnValue};
@@ -7,31 +7,31 @@ use crate::disk::error::DiskError;
 use crate::disk::reader::SqliteReader;
 use serde::{Deserialize, Serialize};
 
-/// A row whose sum does not hold.
+/// A row with a wrong checksum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BadRow {
     /// The table that holds the row.
     pub table: String,
-    /// Its first columns, for a person to read.
+    /// Its first columns, in readable form.
     pub key: String,
-    /// Its number in the table.
+    /// Row number in the table.
     row: i64,
 }
 
-/// What was found in a database.
+/// The damage found in a database.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct InspectionReport {
-    /// What SQLite finds wrong with its pages; empty: nothing.
+    /// SQLite's messages about damaged pages; empty if there are none.
     pub pages: Vec<String>,
-    /// Rows whose sum does not hold.
+    /// Rows with a wrong checksum.
     pub rows: Vec<BadRow>,
 }
 
 impl SqliteReader {
-    /// Looks through the whole database: its pages and every row's sum. Takes as long as reading all of it.
+    /// Inspects the whole database: its pages and the checksum of every row. Takes as long as reading all of it.
     ///
     /// # Errors
-    /// The system's. What does not hold together is an answer, not an error.
+    /// Returns the error if the database can't be read. Damage is reported as a result, not as an error.
     pub fn inspect(&self) -> Result<InspectionReport, DiskError> {
         let mut inspected = InspectionReport::default();
         match self.check_pages() {
@@ -68,7 +68,7 @@ impl SqliteDisk {
     /// Moves damaged rows out of their tables into quarantine.
     ///
     /// # Errors
-    /// Any [`DiskError`]; nothing was changed then.
+    /// Any [`DiskError`]. Nothing was changed then.
     pub fn quarantine_rows(&mut self, bad: &[BadRow], at: i64) -> Result<(), DiskError> {
         if bad.is_empty() {
             return Ok(());

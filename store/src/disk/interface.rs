@@ -1,4 +1,4 @@
-//! What a disk is given and gives: rows to write, rows as they are read, and the two traits that each kind of disk has.
+//! The interface of a disk: rows to write, rows as they are read, and the two traits that each disk implements.
 
 use crate::disk::error::DiskError;
 use crate::id::{BlobHash, BlockId, DocId};
@@ -9,20 +9,21 @@ use serde::{Deserialize, Serialize};
 /// One row to write. A commit takes a list of them, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowWrite {
-    /// A keystroke's record ([`crate::Record::encode`]).
+    /// One edit in the journal ([`crate::Record::encode`]).
     Journal {
-        /// Its number, rising over the workspace. The commit fails when it, or a higher one, was given before.
+        /// Sequence number, increasing over the whole workspace. The commit fails if this or a higher number was used
+        /// before.
         seq: u64,
         /// The note that was edited.
         note: DocId,
         /// The encoded [`JournalRecord`](crate::JournalRecord).
         record: Vec<u8>,
     },
-    /// The note's records up to this number are part of a change now.
+    /// The note's journal records up to a number are now part of a change.
     JournalDone {
         /// The note whose records are now part of its document.
         note: DocId,
-        /// Up to and including.
+        /// The last record that's included.
         upto: u64,
     },
     /// One increment of a document.
@@ -32,8 +33,8 @@ pub enum RowWrite {
         /// The bytes of one or more changes.
         bytes: Vec<u8>,
     },
-    /// The whole document, standing for all its chunks up to number `covers`. The chunks go by a later
-    /// [`RowWrite::DropChunks`], once this is durable. The commit fails when `covers` was not given to a chunk yet.
+    /// The whole document, replacing all its chunks up to number `covers`. A later [`RowWrite::DropChunks`] removes
+    /// these chunks, once this snapshot is durable. The commit fails if no chunk has the number `covers` yet.
     Snapshot {
         /// The document that's replaced by its snapshot.
         doc: DocId,
@@ -47,17 +48,17 @@ pub enum RowWrite {
     DropChunks {
         /// The document whose chunks are deleted.
         doc: DocId,
-        /// Up to and including this chunk number.
+        /// The last chunk number that's deleted.
         upto: i64,
     },
-    /// A materialised block; an empty text removes the row.
+    /// A materialized block; an empty text removes the row.
     Block {
         /// The note that holds the block.
         note: DocId,
         /// The block with its current text.
         block: Block,
     },
-    /// A small value of this device, such as settings; `None` removes it.
+    /// A small value that belongs to this device, such as a setting; `None` removes it.
     Meta {
         /// Key of the value; unique in the workspace.
         key: String,
@@ -66,28 +67,28 @@ pub enum RowWrite {
     },
     /// Metadata of a file in a volume.
     File(FileRow),
-    /// The file is gone.
+    /// The file no longer exists.
     RemoveFile {
         /// The volume that held the file.
         volume: DocId,
         /// The file's path relative to the volume's root.
         path: String,
     },
-    /// The note's text is ahead of its file (or no longer).
+    /// Whether the note's document is ahead of its file.
     NoteAhead {
         /// The note whose flag is set.
         note: DocId,
         /// Whether the document has changes that its file doesn't have yet.
         ahead: bool,
     },
-    /// An actor that this process writes under, recorded before anything of it is sent anywhere.
+    /// An actor that this process writes under. It's recorded before any of its changes is sent to others.
     Actor {
         /// Bytes of the actor's id.
         actor: Vec<u8>,
         /// When it was first used, in milliseconds since 1970.
         at: i64,
     },
-    /// Moves a chunk that cannot be read out of its document, bytes kept. Without such a chunk it does nothing.
+    /// Moves an unreadable chunk out of its document and keeps its bytes. Does nothing if the chunk doesn't exist.
     QuarantineChunk {
         /// The document that the damaged chunk belongs to.
         doc: DocId,
@@ -104,131 +105,133 @@ pub enum RowWrite {
     QuarantineJournal {
         /// The note whose records are moved.
         note: DocId,
-        /// From this number on.
+        /// The first record that's moved.
         from: u64,
         /// Why the first of them can't be read.
         why: String,
         /// When it was found, in milliseconds since 1970.
         at: i64,
     },
-    /// Removes all that is kept of a document: chunks, blocks, records. For what a user deletes for good; blobs stay,
-    /// since others may hold the same bytes.
+    /// Removes a document's chunks, blocks and journal records, for content that a user deletes permanently. Blobs
+    /// stay, since other documents may use the same bytes.
     DeleteDocument {
         /// The document that's deleted with its chunks and blocks.
         doc: DocId,
     },
 }
 
-/// Metadata of a file in a volume, enough to tell without reading it that it hasn't changed.
+/// Metadata of a file in a volume, sufficient to detect that it hasn't changed without reading it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRow {
     /// The volume that holds the file.
     pub volume: DocId,
-    /// Its path inside the volume.
+    /// Path in its volume.
     pub path: String,
-    /// Its id (and its document's).
+    /// Id of the file and of its document.
     pub id: DocId,
     /// Kind of file: note, collection, script or attachment.
     pub kind: FileKind,
     /// Size in bytes.
     pub size: u64,
-    /// Modification time, nanoseconds since 1970.
+    /// Modification time in nanoseconds since 1970.
     pub mtime: i64,
-    /// Hash of the bytes that file and note agreed on last.
+    /// Hash of the bytes when the file and the note last agreed.
     pub hash: BlobHash,
-    /// Blocks that a note of these bytes has.
+    /// Number of blocks in a note with these bytes.
     pub blocks: u32,
-    /// Python cells among them.
+    /// Number of Python cells among them.
     pub cells: u32,
-    /// The note document's heads when they agreed, 32 bytes each; empty while the note was never edited.
+    /// The note document's heads when it and the file last agreed, 32 bytes each. Empty while the note was never
+    /// edited.
     pub heads: Vec<[u8; 32]>,
 }
 
 /// One stored chunk of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentChunk {
-    /// Its number, rising over the workspace.
+    /// Sequence number, increasing over the whole workspace.
     pub seq: i64,
-    /// Whether it is a whole document.
+    /// Whether it contains the whole document.
     pub snapshot: bool,
     /// The automerge bytes: a snapshot or changes.
     pub bytes: Vec<u8>,
-    /// Whether the bytes have the sum that was stored with them.
+    /// Whether the bytes match their stored checksum.
     pub intact: bool,
 }
 
-/// A damaged row that was set aside, with its bytes.
+/// A damaged row in quarantine, with its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuarantinedRow {
-    /// The table that it stood in.
+    /// The table that it came from.
     pub source: String,
-    /// Its key there: document and number.
+    /// Its key in that table: document and number.
     pub key: String,
-    /// Its bytes as they are.
+    /// The unchanged bytes.
     pub bytes: Vec<u8>,
-    /// Why it was set aside.
+    /// Why it was quarantined.
     pub why: String,
-    /// When, milliseconds since 1970.
+    /// When it was quarantined, in milliseconds since 1970.
     pub at: i64,
 }
 
-/// Read access. Several threads may read, each with its own reader, while one writes.
+/// Read access to a disk. Several threads can read, each with its own reader, while one writes.
 pub trait DiskReader: Send {
-    /// A small value of this device.
+    /// Returns a small value of this device.
     ///
     /// # Errors
     /// Any [`DiskError`], here and below.
     fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, DiskError>;
-    /// All small values whose names begin so, by name; without those that are damaged.
+    /// Returns all small values whose keys start with a prefix, sorted by key, without damaged ones.
     fn metas_with_prefix(&self, beginning: &str) -> Result<Vec<(String, Vec<u8>)>, DiskError>;
     /// Returns a document's chunks: the newest intact snapshot first, then chunks that it doesn't contain.
     fn chunks(&self, doc: DocId) -> Result<Vec<DocumentChunk>, DiskError>;
-    /// All documents that have chunks.
+    /// Returns all documents that have chunks.
     fn document_ids(&self) -> Result<Vec<DocId>, DiskError>;
-    /// All documents that have chunks, each with the number of its last one.
+    /// Returns all documents that have chunks, each with the number of its last chunk.
     fn last_chunk_numbers(&self) -> Result<Vec<(DocId, i64)>, DiskError>;
-    /// A note's materialised blocks, sorted, and the ids of rows whose sum does not hold (left out of the list).
+    /// Returns a note's materialized blocks, sorted, and the ids of blocks with a wrong checksum, which the list omits.
     fn blocks(&self, note: DocId) -> Result<(Vec<Block>, Vec<BlockId>), DiskError>;
-    /// A note's journal records that are not yet part of a change, oldest first. Ends before a record that is damaged
-    /// or whose predecessor is lost.
+    /// Returns a note's journal records that aren't yet part of a change, oldest first. Stops before a record that is
+    /// damaged or whose predecessor is lost.
     fn journal_records(&self, note: DocId) -> Result<Vec<(u64, Vec<u8>)>, DiskError>;
     /// Returns the number of the record that [`DiskReader::journal_records`] stops before. Records from there on can't
     /// be applied; see [`RowWrite::QuarantineJournal`].
     fn first_broken_record(&self, note: DocId) -> Result<Option<u64>, DiskError>;
-    /// Notes with journal records or whose text is ahead of their file.
+    /// Returns the notes that have journal records or whose text is ahead of their file.
     fn unfinished_notes(&self) -> Result<Vec<DocId>, DiskError>;
-    /// The highest journal number ever given.
+    /// Returns the highest journal number ever used.
     fn last_journal_seq(&self) -> Result<u64, DiskError>;
     /// Returns the rows of a volume's files, sorted by path, without damaged ones.
     fn file_rows(&self, volume: DocId) -> Result<Vec<FileRow>, DiskError>;
     /// Returns a file's row; `None` if it's missing or damaged.
     fn file_row(&self, volume: DocId, path: &str) -> Result<Option<FileRow>, DiskError>;
-    /// The actors that were recorded, and when.
+    /// Returns the recorded actors, each with the time of its first use.
     fn actors(&self) -> Result<Vec<(Vec<u8>, i64)>, DiskError>;
-    /// What was set aside, oldest first.
+    /// Returns the quarantined rows, oldest first.
     fn quarantined_rows(&self) -> Result<Vec<QuarantinedRow>, DiskError>;
-    /// A blob's bytes, checked against their name.
+    /// Reads a blob and checks its bytes against its hash.
     fn read_blob(&self, hash: BlobHash) -> Result<Vec<u8>, DiskError>;
 }
 
-/// Writing. One at a time owns it.
+/// Write access to a disk, exclusive to one owner.
 pub trait Disk: Send {
-    /// Makes all of `writes` durable, or none of them. Gives the numbers of the chunks and snapshots among them, in
-    /// their order: a later snapshot's `covers` is such a number.
+    /// Makes all `writes` durable, or none of them. Returns the numbers of the chunks and snapshots among them, in
+    /// order. The `covers` of a later snapshot is such a number.
     ///
     /// # Errors
-    /// Any [`DiskError`]; the state is the old one then, and the same commit may be tried again.
+    /// Any [`DiskError`]. The state is unchanged then, and the same commit can be tried again.
     fn commit(&mut self, writes: &[RowWrite]) -> Result<Vec<i64>, DiskError>;
     /// Stores bytes under their hash, durably. Storing an existing blob does nothing.
     ///
     /// # Errors
     /// Any [`DiskError`].
     fn put_blob(&mut self, bytes: &[u8]) -> Result<BlobHash, DiskError>;
-    /// A further reader.
+    /// Opens another reader.
     ///
     /// # Errors
     /// Any [`DiskError`].
     fn open_reader(&self) -> Result<Box<dyn DiskReader>, DiskError>;
-    /// Called when nothing is to be written for a while: housekeeping that would disturb a keystroke (checkpoint).
+    /// Does housekeeping that would slow down a keystroke (a checkpoint). Called when nothing needs to be written for a
+    /// while.
     fn run_idle_tasks(&mut self);
 }

@@ -1,5 +1,6 @@
-//! `workspace.json`: says that the folder is a workspace, and which folders are its volumes, so that both are known
-//! when the database is lost. Holds nothing that does not stand in the database as well.
+//! `workspace.json`, the marker of a workspace folder. It says that the folder is a workspace and lists the folders of
+//! its volumes, so that both are known even if the database is lost. It contains nothing that isn't also in the
+//! database.
 
 use super::durable;
 use crate::disk::error::DiskError;
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The marker's name in the workspace's folder.
+/// The marker's name in the workspace folder.
 pub const MARKER_FILE: &str = "workspace.json";
 /// Key of the entry with the volumes' folders: a JSON object of volume id to path.
 pub const MOUNTS_META_KEY: &str = "mounts";
@@ -36,7 +37,7 @@ struct WorkspaceMarker {
     volumes: Vec<VolumeMount>,
 }
 
-/// A path as text; one that is not UTF-8 as a list of its bytes. For `#[serde(with = …)]`.
+/// Serializes a path as text, or as a list of bytes if it isn't UTF-8. For `#[serde(with = …)]`.
 pub mod path_form {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use std::ffi::OsString;
@@ -49,10 +50,10 @@ pub mod path_form {
         Bytes(Vec<u8>),
     }
 
-    /// Writes it.
+    /// Serializes a path.
     ///
     /// # Errors
-    /// The serializer's.
+    /// Returns the serializer's error.
     pub fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
         match path.to_str() {
             Some(text) => StoredPath::Text(text.to_owned()).serialize(to),
@@ -60,10 +61,10 @@ pub mod path_form {
         }
     }
 
-    /// Reads it.
+    /// Deserializes a path.
     ///
     /// # Errors
-    /// The deserializer's.
+    /// Returns the deserializer's error.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
         Ok(match StoredPath::deserialize(from)? {
             StoredPath::Text(text) => PathBuf::from(text),
@@ -91,10 +92,10 @@ pub fn write_marker(dir: &Path, volumes: &[VolumeMount]) -> Result<(), DiskError
     durable::replace_file(&path, &text).map_err(fail)
 }
 
-/// What the marker says; nothing when there is none.
+/// Reads the marker. Returns `None` if there is no marker.
 ///
 /// # Errors
-/// [`DiskError::Damaged`], [`DiskError::Newer`], the system's.
+/// Returns [`DiskError::Damaged`], [`DiskError::Newer`], or the I/O error if the file can't be read.
 pub fn read_marker(dir: &Path) -> Result<Option<Vec<VolumeMount>>, DiskError> {
     let path = dir.join(MARKER_FILE);
     let bytes = match std::fs::read(&path) {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How a commit is to fail.
+/// The error with which a commit fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitFault {
     /// The disk is full.
@@ -31,7 +31,7 @@ impl CommitFault {
     }
 }
 
-/// A row in which a byte is flipped.
+/// A row to damage by flipping a byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaultyRow {
     /// A journal record, by its number.
@@ -48,7 +48,7 @@ pub enum FaultyRow {
     Blob(BlobHash),
 }
 
-/// A disk in memory. Clones are handles on the same one: a test keeps one and gives the other away.
+/// A disk in memory. Clones are handles to the same disk, so a test can keep one and give another away.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryDisk {
     shared: Arc<Mutex<SharedTables>>,
@@ -63,13 +63,13 @@ struct SharedTables {
     commits: u64,
 }
 
-/// A record and its note.
+/// A journal record and its note.
 type StoredRecord = (DocId, Arc<[u8]>);
 
-/// A value, and whether it is as it was written.
+/// A value, and whether it's intact.
 type KeptValue<T> = (T, bool);
 
-/// The tables are shared with the state that a commit began from until they are written to.
+/// The tables, shared with the state that a commit started from until they are written to.
 #[derive(Clone, Debug, Default)]
 struct MemoryState {
     journal: Arc<BTreeMap<u64, KeptValue<StoredRecord>>>,
@@ -94,12 +94,12 @@ struct StoredChunk {
 }
 
 impl MemoryDisk {
-    /// Makes an empty disk in memory.
+    /// Creates an empty disk in memory.
     pub fn new() -> MemoryDisk {
         MemoryDisk::default()
     }
 
-    /// The next `times` commits and blobs fail; 0 makes them succeed again.
+    /// Makes the next `times` commits and blob writes fail; 0 makes them succeed again.
     pub fn fail_next_commits(&self, times: u32, fault: CommitFault) {
         let mut shared = self.lock_shared();
         (shared.failing, shared.fault) = (times, Some(fault));
@@ -110,17 +110,17 @@ impl MemoryDisk {
         self.lock_shared().limit = bytes;
     }
 
-    /// How many bytes of contents it holds.
+    /// Returns the total size of the stored contents in bytes.
     pub fn content_bytes(&self) -> usize {
         self.lock_shared().state.content_bytes()
     }
 
-    /// How many commits came about.
+    /// Returns the number of successful commits.
     pub fn commit_count(&self) -> u64 {
         self.lock_shared().commits
     }
 
-    /// Flips a byte of a row. Says whether there is such a row.
+    /// Flips a byte of a row. Returns whether the row exists.
     pub fn corrupt_row(&self, row: &FaultyRow) -> bool {
         self.lock_shared().state.corrupt_row(row).is_some()
     }
@@ -134,7 +134,8 @@ impl MemoryDisk {
     }
 
     fn lock_shared(&self) -> MutexGuard<'_, SharedTables> {
-        // A test that panicked with it in hand has left it whole: a commit takes effect by one assignment.
+        // The state is consistent even if a test panicked while holding the lock: a commit takes effect by one
+        // assignment.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

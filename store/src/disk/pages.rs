@@ -1,5 +1,6 @@
-//! The pages of a SQLite database, read without SQLite: what it refuses as a whole can still be read in parts. Follows
-//! https://www.sqlite.org/fileformat2.html. Never writes, and believes nothing: every number may be damage.
+//! Reads the pages of a SQLite database without SQLite, because parts of a database that SQLite rejects are still
+//! readable. Follows https://www.sqlite.org/fileformat2.html. Never writes, and trusts no number, since any of them may
+//! be damaged.
 
 use super::rows::ColumnValue;
 use std::collections::{HashMap, HashSet};
@@ -7,45 +8,45 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// All our databases have pages of this size.
+/// Page size of all Tracebook databases, in bytes.
 pub(super) const PAGE_BYTES: usize = 4096;
 const TABLE_LEAF: u8 = 13;
 const TABLE_INNER: u8 = 5;
 const INDEX_LEAF: u8 = 10;
 const INDEX_INNER: u8 = 2;
 
-/// A database file and its log, as one list of pages.
+/// A database file and its write-ahead log, combined into one list of pages.
 pub(super) struct DatabasePages {
     file: Option<File>,
     log: Option<File>,
-    /// Where in the log a page has its newest committed version.
+    /// Offset in the log of a page's newest committed version.
     log_offsets: HashMap<u32, u64>,
     count: u32,
-    /// Whether the log was read to its end. Otherwise pages may be of different ages.
+    /// Whether the log was read completely. If not, pages may be of different ages.
     pub(super) log_whole: bool,
 }
 
-/// A record of a tree, and the number of its row (0 in an index).
+/// A record of a B-tree, with its row number (0 in an index).
 pub(super) struct TreeRecord {
     pub(super) row: i64,
     pub(super) payload: Vec<u8>,
 }
 
-/// What a walk over a tree has met.
+/// State of a walk over the trees of a database.
 #[derive(Default)]
 pub(super) struct TreeWalk {
-    /// Every page that was reached, readable or not: none is walked twice.
+    /// Every page that was reached, readable or not. No page is visited twice.
     pub(super) reached: HashSet<u32>,
-    /// How many of them could not be read, or did not hold what they should.
+    /// Number of pages that could not be read or had unexpected content.
     pub(super) unreadable: u32,
 }
 
 impl DatabasePages {
-    /// Opens what there is. A file that does not exist has no pages.
+    /// Opens the database and its log. A missing file has no pages.
     pub(super) fn open(path: &Path, log: &Path) -> io::Result<DatabasePages> {
         let file = open_existing(path)?;
         let size = file.as_ref().map_or(Ok(0), |file| file.metadata().map(|file| file.len()))?;
-        // The last page may have been cut; what is missing of it reads as zeros.
+        // The last page may be cut off. Its missing part reads as zeros.
         let count = u32::try_from(size.div_ceil(PAGE_BYTES as u64)).unwrap_or(u32::MAX);
         let mut pages =
             DatabasePages { file, log: open_existing(log)?, log_offsets: HashMap::new(), count, log_whole: true };
@@ -57,7 +58,7 @@ impl DatabasePages {
     }
 
     /// Reads the committed frames of the log, up to the first one that doesn't match its predecessors: later ones may
-    /// be left from failed commits.
+    /// be left over from failed commits.
     fn read_log(&mut self, log: &mut File) -> io::Result<()> {
         let mut reader = io::BufReader::with_capacity(1 << 20, log);
         let mut head = [0; 32];
@@ -67,7 +68,7 @@ impl DatabasePages {
         let big = read_u32(&head, 0) == Some(0x377f_0683);
         let mut sums = log_checksum((0, 0), &head[..24], big);
         let mut salt = head[16..24].to_vec();
-        // Without a readable beginning the frames still vouch for each other; only the first goes unchecked.
+        // Without a readable header, each frame is still verified by the previous one. Only the first goes unchecked.
         let mut blind = read_u32(&head, 24) != Some(sums.0) || read_u32(&head, 28) != Some(sums.1);
         if blind {
             self.log_whole = false;
@@ -99,12 +100,12 @@ impl DatabasePages {
         Ok(())
     }
 
-    /// How many pages there are.
+    /// Returns the number of pages.
     pub(super) fn page_count(&self) -> u32 {
         self.count
     }
 
-    /// A page in its newest committed version.
+    /// Returns a page in its newest committed version.
     pub(super) fn read_page(&self, number: u32) -> Option<Vec<u8>> {
         let (mut file, at) = match self.log_offsets.get(&number) {
             Some(at) => (self.log.as_ref()?, *at),
@@ -113,7 +114,7 @@ impl DatabasePages {
         let mut page = vec![0; PAGE_BYTES];
         file.seek(SeekFrom::Start(at)).ok()?;
         let mut filled = 0;
-        // A bad sector makes the page unreadable, the end of the file makes the rest zeros.
+        // A bad sector makes the page unreadable. After the end of the file, the rest is zeros.
         while filled < PAGE_BYTES {
             match file.read(&mut page[filled..]) {
                 Ok(0) if filled == 0 => return None,
@@ -126,7 +127,7 @@ impl DatabasePages {
         Some(page)
     }
 
-    /// The trees that the schema names, by the name of their table or index.
+    /// Returns the root pages of the trees in the schema, by the name of their table or index.
     pub(super) fn read_schema(&self) -> HashMap<String, u32> {
         let mut trees = HashMap::new();
         self.walk_tree(1, &mut TreeWalk::default(), &mut |record| {
@@ -140,7 +141,7 @@ impl DatabasePages {
         trees
     }
 
-    /// The pages that belong to no tree, if the list of them is whole.
+    /// Returns the pages in the list of free pages, or `None` if that list is incomplete.
     pub(super) fn free_pages(&self) -> Option<HashSet<u32>> {
         let first = self.read_page(1)?;
         if !first.starts_with(b"SQLite format 3\0") {
@@ -160,7 +161,7 @@ impl DatabasePages {
         (u32::try_from(free.len()) == Ok(total)).then_some(free)
     }
 
-    /// Hands over every record of the tree at `root` that can be read.
+    /// Passes every readable record of the tree at `root` to `take`.
     pub(super) fn walk_tree(&self, root: u32, walk: &mut TreeWalk, take: &mut impl FnMut(TreeRecord)) {
         let mut waiting = vec![root];
         while let Some(number) = waiting.pop() {
@@ -174,7 +175,7 @@ impl DatabasePages {
         }
     }
 
-    /// Hands over the records of one page, if it is a leaf of a table.
+    /// Passes the records of one page to `take`, if it's a table leaf.
     pub(super) fn read_leaf(&self, number: u32, walk: &mut TreeWalk, take: &mut impl FnMut(TreeRecord)) {
         if self.read_page(number).is_some_and(|page| page[if number == 1 { 100 } else { 0 }] == TABLE_LEAF) {
             walk.reached.insert(number);
@@ -182,7 +183,8 @@ impl DatabasePages {
         }
     }
 
-    /// `None` when anything about the page is wrong; what can be read of it was handed over then.
+    /// Reads a page of a tree. Returns `None` if anything in it is damaged, after passing its readable records to
+    /// `take`.
     fn read_leaf_or_inner(
         &self,
         number: u32,
@@ -260,7 +262,7 @@ fn open_existing(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// A record's values; `None` when it does not hold together.
+/// Returns a record's values, or `None` if the record is inconsistent.
 pub(super) fn parse_values(payload: &[u8]) -> Option<Vec<ColumnValue<'_>>> {
     let mut at = 0;
     let head = usize::try_from(read_varint(payload, &mut at)?).ok()?;

@@ -1,5 +1,5 @@
-//! Blobs that are still coming from another device: the beginning of each in a file of its own. Becomes a blob only
-//! once its hash is right; what a crash left of it is gone on from.
+//! Blobs that are still being received from another device: the received part of each is in its own file. It becomes a
+//! blob only if its hash is right. After a crash, the transfer continues from the received part.
 
 use super::durable;
 use crate::disk::blobs::{BlobHasher, BlobStore};
@@ -9,17 +9,17 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Bytes that are hashed at once.
+/// Number of bytes hashed at once.
 const PARTIAL_HASH_BLOCK_BYTES: usize = 256 << 10;
 
-/// The beginnings of blobs, in a folder.
+/// The partially received blobs in a folder.
 #[derive(Clone, Debug)]
 pub struct PartialBlobs {
     folder: PathBuf,
 }
 
 impl PartialBlobs {
-    /// Those in this folder. Nothing is made before the first [`PartialBlobs::write_at`].
+    /// Returns the partial blobs in this folder. Nothing is created before the first [`PartialBlobs::write_at`].
     pub fn new(folder: PathBuf) -> PartialBlobs {
         PartialBlobs { folder }
     }
@@ -28,15 +28,15 @@ impl PartialBlobs {
         self.folder.join(format!("{hash}.part"))
     }
 
-    /// How many bytes of it are here.
+    /// Returns how many bytes of a blob have been received.
     pub fn received_len(&self, hash: BlobHash) -> u64 {
         std::fs::metadata(self.partial_path(hash)).map_or(0, |file| file.len())
     }
 
-    /// Writes bytes at this offset, after the bytes received before; anything beyond is truncated.
+    /// Writes bytes at this offset. Anything after them is truncated.
     ///
     /// # Errors
-    /// Less than that has come, or the system's.
+    /// Returns an error if fewer bytes than `offset` have been received, or if writing fails.
     pub fn write_at(&self, hash: BlobHash, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
         let path = self.partial_path(hash);
         let write = || {
@@ -52,10 +52,11 @@ impl PartialBlobs {
         write().map_err(|error| DiskError::from_io("storing what comes from another device", &path, &error))
     }
 
-    /// All of it has come: if it is what its name says, it becomes a blob, durably; if not, it goes. Says which.
+    /// Completes a blob. If the bytes match the hash, they become a blob durably; otherwise they're deleted. Returns
+    /// whether they matched.
     ///
     /// # Errors
-    /// The system's; what has come is still there then.
+    /// Returns an error if reading or storing fails. The received bytes are kept then.
     pub fn finish_blob(&self, hash: BlobHash, blobs: &BlobStore) -> Result<bool, DiskError> {
         let path = self.partial_path(hash);
         let fail = |error: io::Error| DiskError::from_io("checking data received from another device", &path, &error);
@@ -90,24 +91,24 @@ impl PartialBlobs {
     }
 }
 
-/// Reads a piece of a file: how large the file is, and at most `length` bytes from `offset` on; none beyond its end,
-/// however far a peer asks.
+/// Reads a piece of a file. Returns the file's size, and at most `length` bytes from `offset`. A range after the end of
+/// the file is empty, even if a peer requests one.
 ///
 /// # Errors
-/// The system's.
+/// Returns the I/O error if the file can't be read.
 pub fn read_file_piece(path: &Path, offset: u64, length: u64) -> io::Result<(u64, Vec<u8>)> {
     read_open_file_piece(&mut File::open(path)?, offset, length)
 }
 
-/// As [`read_file_piece`], of a file that is open.
+/// Reads a piece of an open file, like [`read_file_piece`].
 ///
 /// # Errors
-/// The system's.
+/// Returns the I/O error if the file can't be read.
 pub fn read_open_file_piece(file: &mut File, offset: u64, length: u64) -> io::Result<(u64, Vec<u8>)> {
     let size = file.metadata()?.len();
     let mut bytes = Vec::new();
     if offset >= size {
-        // Systems refuse to seek beyond `i64::MAX`, which would look like a file that can't be read.
+        // Operating systems refuse to seek beyond `i64::MAX`. That would look like an unreadable file.
         return Ok((size, bytes));
     }
     file.seek(SeekFrom::Start(offset))?;

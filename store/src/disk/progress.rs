@@ -1,8 +1,8 @@
 //! Records the database's progress in a small file, so that a later loss of its data or log is detected. SQLite itself
 //! can't tell a truncated log from a shorter one.
 //!
-//! The file is written after each commit and not synced: after a power cut it may be older than the database, and says
-//! nothing then. Newer than the database it only is where a commit was lost that had been durable.
+//! The file is written after each commit, but not synced. After a power cut it may be older than the database, and is
+//! then ignored. It's newer than the database only if a durable commit was lost.
 
 use super::pages::{PAGE_BYTES, log_checksum, read_u32};
 use super::sqlite::{DATABASE_FILE, NumberCounters, path_with_suffix};
@@ -13,14 +13,14 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// The end of the file's name behind the database's.
+/// Suffix of the file's name, after the database's name.
 const PROGRESS_SUFFIX: &str = "-progress";
 /// Key under which the database records a loss until a check has reported it: the reason as text.
 pub const LOST_KEY: &str = "lost";
-/// A frame of the log: its head and a page.
+/// Size in bytes of a frame of the log: its header and a page.
 const WAL_FRAME_BYTES: u64 = 24 + PAGE_BYTES as u64;
 
-/// How far it had got.
+/// The recorded progress of a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LogProgress {
     pub(super) journal: u64,
@@ -28,7 +28,8 @@ pub(super) struct LogProgress {
     pub(super) log: Option<LogFile>,
 }
 
-/// The log: which one it was, its committed frames, the sum of the last, and how many of them the database has.
+/// State of the log: its salt, the number of committed frames, the checksum of the last one, and how many are in the
+/// database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LogFile {
     salt: [u8; 8],
@@ -37,12 +38,12 @@ pub(super) struct LogFile {
     checkpointed_frames: u32,
 }
 
-/// What was found wrong.
+/// The result of checking a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LogDamage {
-    /// Description of the loss.
+    /// Description of the loss; `None` if nothing was lost.
     pub(super) lost: Option<String>,
-    /// The database is newer than what can be read of the log, which must not be laid over it.
+    /// Whether the log must not be applied, because the database is newer than the readable part of the log.
     pub(super) without_log: bool,
 }
 
@@ -81,7 +82,7 @@ impl LogProgress {
     }
 }
 
-/// The file, open for writing.
+/// The progress file, open for writing.
 #[derive(Debug)]
 pub(super) struct ProgressFile {
     file: Option<File>,
@@ -89,7 +90,7 @@ pub(super) struct ProgressFile {
 }
 
 impl ProgressFile {
-    /// Opens the file, or makes it. Without it all works; only losses are not seen.
+    /// Opens or creates the file. If that fails, everything else works, but losses aren't detected.
     pub(super) fn open(database: &Path) -> ProgressFile {
         let file = File::options()
             .write(true)
@@ -100,17 +101,18 @@ impl ProgressFile {
         ProgressFile { file, recorded: LogProgress::read(database).unwrap_or_default() }
     }
 
-    /// Makes a progress file that stores nothing.
+    /// Returns a progress file that stores nothing.
     pub(super) fn disabled() -> ProgressFile {
         ProgressFile { file: None, recorded: LogProgress::default() }
     }
 
-    /// Writes how far it is now. Never less than was said before: that may be lost, and is not known to be yet.
+    /// Records the current progress. The recorded numbers never decrease: the difference may be a loss that isn't
+    /// detected yet.
     pub(super) fn record_progress(&mut self, counters: NumberCounters, log: Option<LogFile>) {
         let journal = counters.journal.max(self.recorded.journal);
         let progress = LogProgress { journal, chunk: counters.chunk.max(self.recorded.chunk), log };
         let Some(file) = self.file.as_mut().filter(|_| progress != self.recorded) else { return };
-        // What cannot be written now leaves what stood there: older, and so without harm.
+        // If writing fails, the older progress stays in the file, which is harmless.
         if file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&progress.encode())).is_ok() {
             self.recorded = progress;
         }
@@ -136,16 +138,16 @@ pub(super) fn current_log(conn: &Connection, database: &Path) -> Option<LogFile>
     })
 }
 
-/// What can be read of a log file.
+/// The readable part of a log file.
 #[derive(Debug, Default)]
 struct ReadableLog {
     /// Identifies the log; `None` if its header is missing or damaged.
     salt: Option<[u8; 8]>,
-    /// Frames up to the last commit that can be read.
+    /// Number of frames up to the last readable commit.
     frames: u32,
-    /// Sums of the frames up to there.
+    /// Checksums of these frames.
     sums: Vec<[u8; 8]>,
-    /// Behind a frame that cannot be read others follow that are as new.
+    /// Whether an unreadable frame is followed by frames of the same log.
     broken: bool,
 }
 
@@ -191,14 +193,14 @@ fn read_log_file(path: &Path) -> io::Result<ReadableLog> {
     Ok(readable)
 }
 
-/// Whether the log next to the database is complete. Call it while nobody writes and before SQLite opens them: SQLite
-/// accepts what it can read as complete.
+/// Checks whether the log next to the database is complete. Call it while nothing writes to them and before SQLite
+/// opens them, because SQLite treats the readable part as complete.
 pub(super) fn check_log(database: &Path) -> io::Result<LogDamage> {
     let known = LogProgress::read(database);
     let log = read_log_file(&path_with_suffix(database, "-wal"))?;
     let lost = |what: &str| Some(format!("its log is damaged, and what was stored last is lost {what}"));
     let Some(known) = known.and_then(|known| known.log) else {
-        // What follows may be left from a failed commit: that's not a loss, and can't be told here.
+        // Later frames may be left over from a failed commit. That wouldn't be a loss, but it can't be told apart here.
         let lost = (log.broken && known.is_none()).then(|| lost("in part")).flatten();
         return Ok(LogDamage { lost, without_log: false });
     };
@@ -218,7 +220,7 @@ pub(super) fn check_log(database: &Path) -> io::Result<LogDamage> {
     })
 }
 
-/// Describes what the database has lost, if anything. Nobody may be writing to it.
+/// Returns a description of what the database has lost, if anything. Nothing may write to it meanwhile.
 ///
 /// # Errors
 /// Any [`DiskError`].
@@ -236,7 +238,7 @@ pub fn detect_loss(dir: &Path) -> Result<Option<String>, DiskError> {
     Ok(LogProgress::read(&path).and_then(|known| describe_missing(&known, counters)))
 }
 
-/// Describes what the database lacks.
+/// Returns a description of what the database lacks compared to the recorded progress.
 pub(super) fn describe_missing(known: &LogProgress, counters: NumberCounters) -> Option<String> {
     let edits = known.journal.saturating_sub(counters.journal);
     let changes = known.chunk.saturating_sub(counters.chunk);

@@ -1,5 +1,5 @@
-//! Reading the workspace's database over a connection of its own. Never writes; never takes a row for good whose sum
-//! does not hold.
+//! Reads the workspace's database over its own connection. Never writes, and never returns a row with a wrong checksum
+//! as intact.
 
 use super::rows::{self, ColumnValue, PendingRecords, TableSchema};
 use super::sqlite::{self, DATABASE_FILE};
@@ -12,7 +12,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Params};
 use std::path::{Path, PathBuf};
 
-/// A reader of the database in a workspace's folder.
+/// A reader of the database in a workspace folder.
 #[derive(Debug)]
 pub struct SqliteReader {
     pub(super) conn: Connection,
@@ -21,17 +21,17 @@ pub struct SqliteReader {
 }
 
 impl SqliteReader {
-    /// Opens the workspace in `dir` for reading; also when the folder cannot be written to.
+    /// Opens the workspace in `dir` for reading, even if the folder is read-only.
     ///
     /// # Errors
-    /// [`DiskError::Missing`], [`DiskError::Damaged`], [`DiskError::Newer`], the system's.
+    /// Returns [`DiskError::Missing`], [`DiskError::Damaged`], [`DiskError::Newer`], or the I/O error.
     pub fn open(dir: &Path) -> Result<SqliteReader, DiskError> {
         let path = dir.join(DATABASE_FILE);
         sqlite::check_not_truncated(dir)?;
         let conn = match open_connection(&path, "mode=ro") {
             Ok(conn) => conn,
-            // If the two files next to the database can't be created, it's read without them; if there's a log already,
-            // as a copy in memory that contains it.
+            // If the two files next to the database can't be created, it's read without them. If a log exists, it's
+            // read as a copy in memory that includes the log.
             Err(error) => match std::fs::metadata(sqlite::path_with_suffix(&path, "-wal")) {
                 Ok(wal) if wal.len() > 0 => {
                     let copied =
@@ -47,10 +47,10 @@ impl SqliteReader {
         Ok(SqliteReader { conn, path, blobs: BlobStore::new(dir) })
     }
 
-    /// Opens a database that nobody writes to, such as a copy. Creates no files next to it.
+    /// Opens a database that nothing writes to, such as a copy. Creates no files next to it.
     ///
     /// # Errors
-    /// Like [`SqliteReader::open`].
+    /// As for [`SqliteReader::open`].
     pub fn open_immutable(dir: &Path) -> Result<SqliteReader, DiskError> {
         let path = dir.join(DATABASE_FILE);
         sqlite::check_not_truncated(dir)?;
@@ -60,17 +60,17 @@ impl SqliteReader {
         Ok(SqliteReader { conn, path, blobs: BlobStore::new(dir) })
     }
 
-    /// Copies the current database into a new file while others may write; durable on return.
+    /// Copies the current database to a new file while others may write to it. The copy is durable on return.
     ///
     /// # Errors
-    /// Any [`DiskError`], such as for a file that exists.
+    /// Any [`DiskError`], for example if the file exists.
     pub fn copy_to(&self, path: &Path) -> Result<(), DiskError> {
         let fail = |error: std::io::Error| DiskError::from_io("copying the database", path, &error);
         let file = std::fs::OpenOptions::new().write(true).create_new(true).open(path).map_err(fail)?;
         let run = || {
             let mut copy = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
             let backup = rusqlite::backup::Backup::new(&self.conn, &mut copy)?;
-            // In one step: between steps the others' writes would make it begin again.
+            // In one step: with several steps, each write by others would restart the copy.
             let step = backup.step(-1)?;
             drop(backup);
             if step != rusqlite::backup::StepResult::Done {
@@ -87,7 +87,8 @@ impl SqliteReader {
         file.sync_all().map_err(fail)
     }
 
-    /// Runs a query that selects all columns of `table` and hands each row over, with its sum as the last value.
+    /// Runs a query that selects all columns of `table`, and passes each row to a callback, with its checksum as the
+    /// last value.
     pub(super) fn for_each_row(
         &self,
         table: &TableSchema,
@@ -98,7 +99,7 @@ impl SqliteReader {
         self.select_rows(table, condition, params, |_, row| take(row))
     }
 
-    /// Hands over each row of a table and its number.
+    /// Passes each row of a table and its number to a callback.
     pub(super) fn for_each_numbered_row(
         &self,
         table: &TableSchema,
@@ -118,7 +119,7 @@ impl SqliteReader {
             .map_err(|error| sqlite::disk_error(&self.path, "reading", &error))
     }
 
-    /// The ids that `sql` selects.
+    /// Returns the ids that `sql` selects.
     fn select_ids(&self, sql: &str) -> Result<Vec<DocId>, DiskError> {
         let run = || {
             let mut statement = self.conn.prepare_cached(sql)?;
@@ -140,7 +141,7 @@ impl SqliteReader {
     }
 }
 
-/// Hands over the number and the values of each row of a table, the last value being the sum.
+/// Passes the number and the values of each row of a table to a callback. The last value is the checksum.
 pub(super) fn select_rows(
     conn: &Connection,
     table: &TableSchema,
@@ -168,7 +169,7 @@ pub(super) fn select_rows(
     Ok(())
 }
 
-/// Without a log, and without locks.
+/// URI parameters to open the database without a log and without locks.
 const IMMUTABLE_MODE: &str = "mode=ro&immutable=1";
 
 fn open_connection(path: &Path, how: &str) -> rusqlite::Result<Connection> {
@@ -179,7 +180,7 @@ fn open_connection(path: &Path, how: &str) -> rusqlite::Result<Connection> {
     Ok(conn)
 }
 
-/// The path as SQLite's URI, which is the only way to say `immutable`.
+/// Returns the path as an SQLite URI. Only a URI can specify `immutable`.
 fn sqlite_uri(path: &Path, how: &str) -> String {
     let mut uri = "file:".to_owned();
     for byte in path.as_os_str().as_encoded_bytes() {

@@ -1,5 +1,5 @@
-//! The tables of the database, and the checksum in each row. Contains only the SQL that creates them; reader, writer
-//! and salvage treat a row as a list of values.
+//! The tables of the database, and the checksum in each row. Contains only the SQL that creates the tables. Reader,
+//! writer and salvage treat a row as a list of values.
 
 use crate::id::{BlockId, DocId};
 use crate::note::Block;
@@ -7,12 +7,12 @@ use crate::volume::FileKind;
 
 use crate::disk::interface::FileRow;
 
-/// What a column of a row holds.
+/// The value of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ColumnValue<'a> {
-    /// Nothing, or something that we never write.
+    /// No value, or a value of a type that Tracebook never writes.
     Null,
-    /// A number; unsigned ones by their bits.
+    /// An integer. Unsigned integers are stored by their bits.
     Int(i64),
     /// Text as bytes, which may not be UTF-8 after damage.
     Text(&'a [u8]),
@@ -42,7 +42,7 @@ impl<'a> ColumnValue<'a> {
         }
     }
 
-    /// The bytes of a text or a blob.
+    /// Returns the bytes of a text or a blob.
     pub(crate) fn as_bytes(self) -> &'a [u8] {
         match self {
             ColumnValue::Text(bytes) | ColumnValue::Blob(bytes) => bytes,
@@ -55,7 +55,7 @@ impl<'a> ColumnValue<'a> {
     }
 }
 
-/// For a person to read.
+/// Formats the value for people to read.
 impl std::fmt::Display for ColumnValue<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -67,7 +67,7 @@ impl std::fmt::Display for ColumnValue<'_> {
     }
 }
 
-/// A table: its columns without the last one, `row_checksum`. The first is the row's number where `numbered`.
+/// A table: its columns except the last one, the row's checksum. If `numbered`, the first column is the row number.
 #[derive(Debug)]
 pub(crate) struct TableSchema {
     pub(crate) name: &'static str,
@@ -83,8 +83,8 @@ macro_rules! table {
     };
 }
 
-// A row of the journal names the one before it of its note that was not part of a change yet (0: none), so that a row
-// which was lost without a trace is noticed.
+// A row of the journal names the note's previous record that was pending when it was written (0 if none). This detects
+// rows that were lost without a trace.
 table!(
     JOURNAL,
     "journal",
@@ -149,7 +149,7 @@ table!(
     ["source", "key", "bytes", "why", "at"],
     "CREATE TABLE damaged (source TEXT, key TEXT, bytes BLOB, why TEXT, at INTEGER, sum BLOB);"
 );
-// The highest numbers ever given, for when the rows that bore them are gone.
+// The highest numbers ever used, for when the rows with these numbers no longer exist.
 table!(
     COUNTERS,
     "counters",
@@ -159,7 +159,7 @@ table!(
      CREATE UNIQUE INDEX counters_key ON counters (name);"
 );
 
-/// All tables, in the order in which they are made. Part of the format: a new one goes to the end.
+/// All tables, in the order of their creation. The order is part of the format: a new table goes to the end.
 pub(crate) const ALL_TABLES: [&TableSchema; 9] =
     [&JOURNAL, &CHUNKS, &BLOCKS, &FILES, &META, &AHEAD, &ACTORS, &DAMAGED, &COUNTERS];
 
@@ -183,7 +183,7 @@ pub(crate) fn row_checksum(table: &TableSchema, values: &[ColumnValue<'_>]) -> [
     sum
 }
 
-/// Whether a row (with its sum as the last value) is as it was written.
+/// Returns whether a row (with its checksum as the last value) is as it was written.
 pub(crate) fn is_row_intact(table: &TableSchema, row: &[ColumnValue<'_>]) -> bool {
     match row.split_last() {
         Some((ColumnValue::Blob(stored), values)) => {
@@ -193,20 +193,20 @@ pub(crate) fn is_row_intact(table: &TableSchema, row: &[ColumnValue<'_>]) -> boo
     }
 }
 
-/// A note's pending records as they are read one after another: those that can be applied, and where they end.
+/// A note's pending records, collected one after another: the ones that can be applied, and where they end.
 #[derive(Debug, Default)]
 pub(crate) struct PendingRecords {
     pub(crate) records: Vec<(u64, Vec<u8>)>,
-    /// The first record that cannot be read, or that lacks its predecessor.
+    /// Number of the first record that can't be read or lacks its predecessor.
     pub(crate) first_broken: Option<u64>,
     last_seq: i64,
 }
 
-/// Why records are set aside when a note is written to.
+/// The reason for quarantining records when a note is written to.
 pub(crate) const BROKEN_RECORD_REASON: &str = "it, or a record before it, cannot be read";
 
 impl PendingRecords {
-    /// Takes the next row of the journal.
+    /// Adds the next row of the journal.
     pub(crate) fn add_row(&mut self, row: &[ColumnValue<'_>]) {
         let [seq, _, prev, record, _] = row else { return };
         let (Some(seq), whole) = (seq.as_int(), is_row_intact(&JOURNAL, row)) else { return };
@@ -226,12 +226,12 @@ impl PendingRecords {
     }
 }
 
-/// A number without sign, by its bits.
+/// Returns an unsigned number as the signed number with the same bits.
 pub(crate) fn to_signed_bits(number: u64) -> i64 {
     i64::from_be_bytes(number.to_be_bytes())
 }
 
-/// The number that [`to_signed_bits`] came from.
+/// Returns the unsigned number that [`to_signed_bits`] converted.
 pub(crate) fn from_signed_bits(number: i64) -> u64 {
     u64::from_be_bytes(number.to_be_bytes())
 }
@@ -289,8 +289,8 @@ pub(crate) fn read_file(row: &[ColumnValue<'_>]) -> Option<FileRow> {
     })
 }
 
-/// Selects a document's chunks to read, from all in ascending order: the newest intact snapshot, then those that it
-/// doesn't contain. Each chunk comes with its `covers`.
+/// Selects the chunks to read from all chunks of a document, in ascending order: the newest intact snapshot, then those
+/// that it doesn't contain. Each chunk comes with its `covers`.
 pub(crate) fn select_chunks(
     all: Vec<(crate::disk::interface::DocumentChunk, i64)>,
 ) -> Vec<crate::disk::interface::DocumentChunk> {

@@ -1,5 +1,5 @@
-//! Saves what can be read of a damaged database into a new one. Removes nothing: the damaged files move into the
-//! folder `damaged`, and a row is taken only when its sum holds.
+//! Salvages the readable rows of a damaged database into a new one. Deletes nothing: the damaged files move to the
+//! folder `damaged`, and only rows with a matching checksum are copied.
 
 use super::batch;
 use super::durable;
@@ -13,9 +13,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The folder inside the workspace that keeps damaged files.
+/// Folder in the workspace for damaged files.
 pub const DAMAGED_FOLDER: &str = "damaged";
-/// Name of the new database while it's built, which explains itself after a crash.
+/// Name of the new database while it's built. After a crash, the name explains what the file is.
 const SALVAGE_DATABASE_FILE: &str = "tracebook.db.salvage";
 
 /// Result for one table.
@@ -23,37 +23,37 @@ const SALVAGE_DATABASE_FILE: &str = "tracebook.db.salvage";
 pub struct TableCount {
     /// Name of the table.
     pub table: String,
-    /// Rows that are in the new database.
+    /// Number of rows in the new database.
     pub kept: u64,
-    /// Rows that are known to have been there and could not be read. Where the index is lost as well, more may be.
+    /// Number of rows that are known to have existed and couldn't be read. If the index is lost too, there may be more.
     pub lost: u64,
-    /// Rows that may have been deleted long ago. They're in quarantine.
+    /// Number of rows that may have been deleted long ago. They're in quarantine.
     pub doubtful: u64,
 }
 
 /// What a salvage did.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SalvageReport {
-    /// Where the damaged files are now; the first is the database.
+    /// Current paths of the damaged files. The first is the database.
     pub moved: Vec<PathBuf>,
-    /// What became of the rows.
+    /// Row counts per table.
     pub tables: Vec<TableCount>,
-    /// Pages that could not be read.
+    /// Number of pages that could not be read.
     pub unreadable: u32,
 }
 
 impl SalvageReport {
-    /// Whether anything is known to be lost.
+    /// Whether any data is known to be lost.
     pub fn is_lossy(&self) -> bool {
         self.unreadable > 0 || self.tables.iter().any(|table| table.lost > 0)
     }
 }
 
-/// Replaces the database in `dir` with a new one that contains all readable rows. `now` is milliseconds since 1970. It
-/// can be repeated after an interruption. No other process may have the workspace open.
+/// Replaces the database in `dir` with a new one that contains all readable rows. `now` is in milliseconds since 1970.
+/// It can be repeated after an interruption. No other process may have the workspace open.
 ///
 /// # Errors
-/// Any [`DiskError`]; the damaged files are in their place or in the folder `damaged` then.
+/// Any [`DiskError`]. The damaged files are then in their original place or in the folder `damaged`.
 pub fn salvage_database(dir: &Path, now: i64) -> Result<SalvageReport, DiskError> {
     let path = dir.join(DATABASE_FILE);
     let fail = |error: io::Error| DiskError::from_io("salvaging", &path, &error);
@@ -76,7 +76,7 @@ pub fn salvage_database(dir: &Path, now: i64) -> Result<SalvageReport, DiskError
     Ok(SalvageReport { moved, tables, unreadable })
 }
 
-/// Moves the database and what belongs to it into the folder of damaged files.
+/// Moves the database and its log into the folder of damaged files.
 fn move_damaged_files(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let (path, folder) = (dir.join(DATABASE_FILE), dir.join(DAMAGED_FOLDER));
     let numbered = |number: u32| folder.join(format!("{number}-{DATABASE_FILE}"));
@@ -86,8 +86,8 @@ fn move_damaged_files(dir: &Path) -> io::Result<Vec<PathBuf>> {
     }
     let there: Vec<_> =
         ["", "-wal", "-shm", "-journal"].into_iter().filter(|end| path_with_suffix(&path, end).exists()).collect();
-    // Without a database, an earlier salvage was interrupted: what it had moved already is the newest there is, and
-    // what it had not moved yet belongs to that.
+    // If there's no database, an earlier salvage was interrupted. The newest moved files then belong to that salvage,
+    // and so do the files that it hadn't moved yet.
     let number = if there.contains(&"") { next } else { next.saturating_sub(1).max(1) };
     durable::create_folder(&folder)?;
     for end in &there {
@@ -101,7 +101,7 @@ fn move_damaged_files(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(all.filter(|path| path.exists()).collect())
 }
 
-/// Copies what can be read into the new database at `new`.
+/// Copies the readable rows into the new database at `new`.
 fn copy_readable_rows(
     new: &Path,
     pages: &DatabasePages,
@@ -137,7 +137,7 @@ fn copy_readable_rows(
         }
         tallies.push(tally);
     }
-    // Leaf pages that no tree refers to: their rows are valid unless they're remnants.
+    // Leaf pages that no tree refers to. Their rows are valid unless they're remnants of deleted ones.
     let free = pages.free_pages();
     let trusted = free.is_some() && pages.log_whole;
     let free = free.unwrap_or_default();
@@ -147,7 +147,7 @@ fn copy_readable_rows(
         }
         pages.read_leaf(number, &mut walk, &mut |record| {
             let Some((table, tally)) = find_table(&record, &mut tallies) else { return };
-            // A duplicate chunk is harmless. Other deleted rows mustn't come back as new.
+            // A duplicate chunk is harmless. Other deleted rows must not be restored.
             let taken = if trusted || table.name == rows::CHUNKS.name {
                 tally.copy_row(&tx, table, &record)
             } else {
@@ -164,7 +164,7 @@ fn copy_readable_rows(
     let counts: Vec<TableCount> =
         ALL_TABLES.iter().zip(&tallies).map(|(table, tally)| tally.to_table_count(table)).collect();
     if walk.unreadable > 0 || counts.iter().any(|count| count.lost > 0) {
-        // The highest numbers may be among what is lost.
+        // The highest numbers may be lost.
         sqlite::NumberCounters::skip_numbers(&tx)?;
     }
     tx.commit()?;
@@ -172,12 +172,12 @@ fn copy_readable_rows(
     Ok((counts, walk.unreadable))
 }
 
-/// Counts for a table's rows.
+/// Row counts for a table.
 #[derive(Default)]
 struct TableTally {
     kept: HashSet<i64>,
     doubtful: u64,
-    /// Rows that an index names, or that were there with a wrong sum.
+    /// Rows that an index refers to, or that exist with a wrong checksum.
     known: HashSet<i64>,
 }
 
@@ -196,14 +196,14 @@ impl TableTally {
         let Some(row) = read_row(table, record) else { return Ok(()) };
         let columns = table.columns.join(", ");
         let places = "?, ".repeat(table.columns.len());
-        // Of two rows with one key the first stays: it was reached by a tree.
+        // If two rows have the same key, the first stays, because a tree refers to it.
         let sql = format!("INSERT OR IGNORE INTO {} ({columns}, sum) VALUES ({places}?)", table.name);
         tx.prepare_cached(&sql)?.execute(params_from_iter(row.iter().map(|value| batch::to_sql(*value))))?;
         self.kept.insert(record.row);
         Ok(())
     }
 
-    /// Keeps the bytes of a row that may have been removed long ago.
+    /// Quarantines a row that may have been deleted long ago.
     fn quarantine_doubtful_row(
         &mut self,
         tx: &Connection,
@@ -215,7 +215,7 @@ impl TableTally {
             return Ok(());
         }
         let Some(row) = read_row(table, record) else { return Ok(()) };
-        // The longest value is what the row is about; the others tell where it belongs.
+        // The longest value is the content; the others identify the row.
         let contents = &row[..table.columns.len()];
         let at = (0..contents.len()).max_by_key(|at| contents[*at].as_bytes().len()).unwrap_or_default();
         let others = contents.iter().enumerate().filter(|(other, _)| *other != at);
@@ -234,7 +234,7 @@ impl TableTally {
     }
 }
 
-/// The row that a record holds, if it is one of this table's and its sum holds. The sum is the last value.
+/// Returns the row in a record, if it belongs to this table and its checksum matches. The checksum is the last value.
 fn read_row<'a>(table: &TableSchema, record: &'a TreeRecord) -> Option<Vec<ColumnValue<'a>>> {
     let mut row = parse_values(&record.payload)?;
     if table.numbered {
@@ -243,7 +243,7 @@ fn read_row<'a>(table: &TableSchema, record: &'a TreeRecord) -> Option<Vec<Colum
     rows::is_row_intact(table, &row).then_some(row)
 }
 
-/// The table that a record of unknown origin belongs to: only there its sum holds.
+/// Returns the table that a record of unknown origin belongs to: the one where its checksum matches.
 fn find_table<'a>(
     record: &TreeRecord,
     tallies: &'a mut [TableTally],
@@ -262,7 +262,7 @@ mod tests {
 
     const NOTE: DocId = DocId([0xa; 16]);
 
-    /// All rows except those that a salvage adds.
+    /// Returns all rows except those that a salvage adds.
     fn dump(dir: &Path) -> BTreeSet<String> {
         let reader = SqliteReader::open(dir).expect("opened");
         let mut rows = BTreeSet::new();
@@ -276,8 +276,8 @@ mod tests {
         rows
     }
 
-    /// A workspace with rows of all kinds, some on many pages, part of them only in the log; and all rows that were
-    /// ever in it.
+    /// Creates a workspace with rows of all kinds, some on many pages, part of them only in the log. Also returns all
+    /// rows that it ever contained.
     fn workspace() -> (tempfile::TempDir, BTreeSet<String>) {
         let made = tempfile::tempdir().expect("a folder");
         let mut disk = SqliteDisk::open(made.path(), true).expect("made");
@@ -371,7 +371,7 @@ mod tests {
         let salvaged = salvage_database(dir.path(), 1).expect("salvaged");
         assert!(salvaged.is_lossy(), "the page is lost");
         assert_eq!(lost(&salvaged), 0);
-        // Without the list of free pages, chunks that were dropped come back; nothing else does.
+        // Without the list of free pages, dropped chunks reappear, but nothing else does.
         let found = sound(dir.path());
         assert!(all.is_subset(&found) && found.is_subset(&ever));
         assert!(found.difference(&all).all(|row| row.starts_with("chunks ")));
@@ -397,7 +397,8 @@ mod tests {
         sound(dir.path());
     }
 
-    /// Whatever is done to the files: it ends, in a database that opens, whose rows all were there before.
+    /// Whatever happens to the files, a salvage ends with a database that opens and contains only rows that existed
+    /// before.
     #[test]
     fn cut_and_overwritten() {
         let (first, ever) = workspace();
@@ -430,7 +431,7 @@ mod tests {
             fs::write(&path, bytes).expect("written");
             let salvaged = salvage_database(dir.path(), 1).expect("salvaged");
             let mut disk = SqliteDisk::open(dir.path(), false).expect("opened");
-            // That something was lost is kept in mind; nothing else is new.
+            // The database records that something was lost; no other row is new.
             let told = |row: &&String| row.starts_with("meta lost ");
             let foreign: Vec<_> = sound(dir.path()).difference(&ever).filter(|row| !told(row)).cloned().collect();
             assert!(foreign.is_empty(), "{round} {salvaged:?} {foreign:?}");
@@ -438,7 +439,7 @@ mod tests {
         }
     }
 
-    /// A leaf in the middle: its rows are lost, are counted, and no others.
+    /// Damage to one leaf page loses exactly its rows, and they are counted.
     #[test]
     fn one_page_costs_its_rows_alone() {
         let (dir, _) = workspace();

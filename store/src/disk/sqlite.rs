@@ -1,4 +1,4 @@
-//! The disk as a SQLite database in the workspace's folder, with a write-ahead log that's synced at every commit. It
+//! The disk as a SQLite database in the workspace folder, with a write-ahead log that's synced at every commit. It
 //! never replaces an existing database.
 
 use super::batch::{PendingCommit, removes_numbered_rows, upsert_row};
@@ -17,14 +17,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The database's name in the workspace's folder.
+/// The database's name in the workspace folder.
 pub const DATABASE_FILE: &str = "tracebook.db";
-/// The format that this program writes.
+/// Number of the database format that this version writes.
 pub const DATABASE_FORMAT: i64 = 1;
 
-/// `TrBk`: tells our databases from others (`PRAGMA application_id`).
+/// `TrBk` (`PRAGMA application_id`), which distinguishes Tracebook databases from others.
 const DATABASE_APPLICATION_ID: i64 = 0x5472_426b;
-/// A log longer than this is folded into the database at once instead of in an idle moment.
+/// A longer log is checkpointed at once instead of in an idle moment.
 const MAX_LOG_BYTES: u64 = 16 << 20;
 
 /// The workspace's database and blobs, opened for writing.
@@ -34,26 +34,26 @@ pub struct SqliteDisk {
     path: PathBuf,
     conn: Connection,
     blobs: BlobStore,
-    /// Device and inode of the open database, since its path may come to name another file, or none.
+    /// Device and inode of the open database. Its path may later refer to another file, or to none.
     identity: (u64, u64),
     counters: NumberCounters,
-    /// The last pending journal record of each note that was written to.
+    /// Number of the last pending journal record of each note that was written to.
     journal_tails: HashMap<DocId, i64>,
-    /// Whether the log may hold what the database does not.
+    /// Whether the log may contain data that the database doesn't.
     log_may_be_ahead: bool,
     progress: ProgressFile,
-    /// The name of a copy in memory.
+    /// The URI of the copy, if the database is a copy in memory.
     memory_copy_name: Option<String>,
 }
 
-/// The highest numbers given so far.
+/// The highest journal and chunk numbers used so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NumberCounters {
     pub(super) journal: u64,
     pub(super) chunk: i64,
 }
 
-/// Why a commit did not come about: SQLite's reason or ours.
+/// Why a commit failed: an SQLite error or a violated rule.
 #[derive(Debug)]
 pub(super) enum CommitFailure {
     Sql(rusqlite::Error),
@@ -77,15 +77,15 @@ impl CommitFailure {
     }
 }
 
-/// SQLite's error in our words.
+/// Converts an SQLite error.
 pub(super) fn disk_error(path: &Path, what: &'static str, error: &rusqlite::Error) -> DiskError {
     let damaged = || DiskError::Damaged { why: error.to_string(), path: path.to_owned() };
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => DiskError::Full { path: path.to_owned() },
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(),
-        // The number 1 is also "no such table" and "no such column": the schema is not ours.
+        // Error code 1 also means "no such table" and "no such column": the schema isn't Tracebook's.
         Some(ErrorCode::Unknown) => damaged(),
-        // SQLite does not tell why the system refused: ask the system.
+        // SQLite doesn't report why the system refused, so find out by writing a file.
         Some(
             ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::SystemIoFailure,
         ) => match durable::probe_writable(path.parent().unwrap_or(Path::new(""))) {
@@ -102,7 +102,7 @@ pub(super) fn disk_error(path: &Path, what: &'static str, error: &rusqlite::Erro
     }
 }
 
-/// `tracebook.db-wal` and the like.
+/// Returns the path with a suffix, such as `tracebook.db-wal`.
 pub(super) fn path_with_suffix(path: &Path, end: &str) -> PathBuf {
     let mut name = path.file_name().map_or_else(OsString::new, OsString::from);
     name.push(end);
@@ -142,7 +142,7 @@ pub(super) fn check_not_truncated(dir: &Path) -> Result<(), DiskError> {
         1 => 65_536,
         size => size,
     };
-    // With a log, the missing pages may be in it.
+    // If there's a log, it may contain the missing pages.
     let log = std::fs::metadata(path_with_suffix(&path, "-wal")).map_or(0, |log| log.len());
     if log == 0 && size < pages * page {
         return damaged("its end is missing");
@@ -150,7 +150,7 @@ pub(super) fn check_not_truncated(dir: &Path) -> Result<(), DiskError> {
     Ok(())
 }
 
-/// What every connection needs.
+/// Sets the options that every connection needs.
 pub(super) fn configure_connection(conn: &Connection) -> rusqlite::Result<()> {
     conn.busy_timeout(Duration::from_secs(5))?;
     conn.set_prepared_statement_cache_capacity(64);
@@ -161,7 +161,7 @@ pub(super) fn configure_connection(conn: &Connection) -> rusqlite::Result<()> {
     )
 }
 
-/// Checks that the database is ours, of a format that we know.
+/// Checks that the database belongs to Tracebook and has a supported format.
 pub(super) fn check_format(conn: &Connection, path: &Path) -> Result<(), DiskError> {
     let number = |sql| conn.query_row(sql, [], |row| row.get::<_, i64>(0));
     let fail = |error| disk_error(path, "opening", &error);
@@ -177,8 +177,8 @@ pub(super) fn check_format(conn: &Connection, path: &Path) -> Result<(), DiskErr
     }
 }
 
-/// Creates an empty database at an unused `path` and closes it. Its pages are always in the same places:
-/// `salvage` relies on that where the schema is lost.
+/// Creates an empty database at an unused `path` and closes it. Its root pages always have the same numbers; `salvage`
+/// relies on that if the schema is lost.
 pub(super) fn create_database(path: &Path) -> Result<(), DiskError> {
     let run = || {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -198,10 +198,11 @@ pub(super) fn create_database(path: &Path) -> Result<(), DiskError> {
 }
 
 impl SqliteDisk {
-    /// Opens the workspace in `dir`. With `create`, makes one where there is none; never where there was one.
+    /// Opens the workspace in `dir`. With `create`, creates one if there is none and never was one.
     ///
     /// # Errors
-    /// [`DiskError::Missing`], [`DiskError::Damaged`], [`DiskError::Newer`], [`DiskError::ReadOnly`], the system's.
+    /// Returns [`DiskError::Missing`], [`DiskError::Damaged`], [`DiskError::Newer`], [`DiskError::ReadOnly`], or the
+    /// I/O error.
     pub fn open(dir: &Path, create: bool) -> Result<SqliteDisk, DiskError> {
         let path = dir.join(DATABASE_FILE);
         match check_not_truncated(dir) {
@@ -234,7 +235,7 @@ impl SqliteDisk {
             path,
         };
         if let Some(why) = lost {
-            // Numbers that were given are not given again; and a check is to tell of it, whenever that is.
+            // Used numbers must not be reused. The loss is recorded so that a later check reports it.
             let known = known.unwrap_or_default();
             disk.counters =
                 NumberCounters { journal: known.journal.max(counters.journal), chunk: known.chunk.max(counters.chunk) };
@@ -244,7 +245,7 @@ impl SqliteDisk {
         Ok(disk)
     }
 
-    /// A copy in memory.
+    /// Returns the disk for a copy in memory.
     pub(super) fn open_memory_copy(
         dir: &Path,
         uri: String,
@@ -267,7 +268,7 @@ impl SqliteDisk {
         })
     }
 
-    /// A reader; a copy in memory lasts as long as any of its readers.
+    /// Opens a reader. A copy in memory lives as long as any of its readers.
     pub(super) fn open_sqlite_reader(&self) -> Result<SqliteReader, DiskError> {
         match &self.memory_copy_name {
             Some(uri) => SqliteReader::open_memory_copy(&self.dir, uri),
@@ -275,12 +276,13 @@ impl SqliteDisk {
         }
     }
 
-    /// The blobs of this workspace.
+    /// Returns the blobs of this workspace.
     pub fn blobs(&self) -> &BlobStore {
         &self.blobs
     }
 
-    /// If the file was moved away or replaced, SQLite would keep writing to it, and that data would be lost.
+    /// Opens the database again if its file was moved or replaced. SQLite would keep writing to the old file, and that
+    /// data would be lost.
     fn check_same_file(&mut self) -> Result<(), DiskError> {
         if self.memory_copy_name.is_none() && file_identity(&self.path).ok() != Some(self.identity) {
             check_not_truncated(&self.dir)?;
@@ -289,7 +291,7 @@ impl SqliteDisk {
         Ok(())
     }
 
-    /// Changes rows outside of commits; counters are read again.
+    /// Changes rows outside of commits, then reads the counters again.
     pub(super) fn alter_rows(
         &mut self,
         change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
@@ -297,7 +299,7 @@ impl SqliteDisk {
         let run = || {
             let tx = Transaction::new_unchecked(&self.conn, TransactionBehavior::Immediate)?;
             change(&tx)?;
-            // A damaged counter may be among the removed rows: use the known values.
+            // The change may have removed a damaged counter, so the known values count too.
             let known = NumberCounters::read(&tx)?;
             let journal = known.journal.max(self.counters.journal);
             let counters = NumberCounters { journal, chunk: known.chunk.max(self.counters.chunk) };
@@ -329,7 +331,7 @@ impl SqliteDisk {
 fn create_workspace(dir: &Path, path: &Path) -> Result<(), DiskError> {
     let fail = |error| DiskError::from_io("making the workspace", dir, &error);
     durable::create_folder(dir).map_err(fail)?;
-    // Made under another name, so that what bears the database's name is always whole.
+    // Created under another name, so that a file with the database's name is always complete.
     let new = path_with_suffix(path, ".new");
     for end in ["", "-journal", "-wal", "-shm"] {
         match std::fs::remove_file(path_with_suffix(&new, end)) {
@@ -342,7 +344,7 @@ fn create_workspace(dir: &Path, path: &Path) -> Result<(), DiskError> {
     marker::write_marker(dir, &[])
 }
 
-/// Moves a log that must not be read, and what belongs to it, into the folder of damaged files.
+/// Moves a log that must not be applied, and its index, into the folder of damaged files.
 fn move_damaged_log(dir: &Path, path: &Path) -> std::io::Result<()> {
     let folder = dir.join(DAMAGED_FOLDER);
     durable::create_folder(&folder)?;
@@ -405,7 +407,7 @@ impl NumberCounters {
         Ok(NumberCounters { journal: rows::from_signed_bits(journal), chunk })
     }
 
-    /// Leaves a wide gap after the numbers that are known, for those that may have been given and are not known.
+    /// Skips many numbers after the known ones, since unknown higher ones may have been used.
     pub(super) fn skip_numbers(conn: &Connection) -> Result<(), CommitFailure> {
         let known = NumberCounters::read(conn)?;
         NumberCounters { journal: known.journal + (1 << 20), chunk: known.chunk + (1 << 20) }.write(conn)?;
@@ -421,8 +423,8 @@ impl NumberCounters {
 }
 
 impl Drop for SqliteDisk {
-    /// SQLite folds the log into the database and removes it when the last connection ends: from now on the numbers in
-    /// the database tell whether it has all.
+    /// SQLite checkpoints and removes the log when the last connection closes. From then on, the numbers in the
+    /// database show whether it's complete.
     fn drop(&mut self) {
         self.progress.record_progress(self.counters, None);
     }
@@ -452,7 +454,7 @@ impl Disk for SqliteDisk {
         self.log_may_be_ahead = true;
         self.record_progress();
         if std::fs::metadata(path_with_suffix(&self.path, "-wal")).is_ok_and(|log| log.len() > MAX_LOG_BYTES) {
-            // The commit is durable already; what cannot be folded now is folded later.
+            // The commit is already durable. A checkpoint that fails now is repeated later.
             let _ = self.checkpoint();
         }
         Ok(given)

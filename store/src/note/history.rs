@@ -1,4 +1,4 @@
-//! A note's history: its changes in time, its text after any of them, and the change that added each passage. Computed
+//! A note's history: its changes in order, its text after any of them, and the change that added each passage. Computed
 //! from the document on demand, not stored.
 
 use super::{Block, NoteDoc, sort_blocks};
@@ -11,11 +11,12 @@ use std::collections::HashMap;
 /// One change of a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoteChange {
-    /// Who wrote it: its place in [`NotePast::actors`].
+    /// The author, as an index into [`NotePast::actors`].
     pub actor: usize,
-    /// Seconds since 1970, by the writer's clock; 0 for the first change and for what a file held when it was found.
+    /// Time of the change in seconds since 1970, by the author's clock. 0 for the first change and for imported file
+    /// content.
     pub time: i64,
-    /// How many operations it holds: about one for each character that came or went.
+    /// Number of operations: about one for each inserted or deleted character.
     pub operations: u64,
     /// Purpose of the change, such as `import`, if recorded.
     pub message: Option<String>,
@@ -30,21 +31,21 @@ pub struct NoteChange {
 pub struct NotePast {
     /// The changes, oldest first.
     pub moments: Vec<NoteChange>,
-    /// Authors of the note's changes, by number.
+    /// The authors of the changes.
     pub actors: Vec<ActorId>,
 }
 
-/// A stretch of text that came by one change.
+/// A passage of text that one change added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuthoredPassage {
     /// Length of the passage in bytes.
     pub length: usize,
-    /// Its place in [`NotePast::moments`]; `None` where the document does not tell.
+    /// Index of the change in [`NotePast::moments`]; `None` if the document doesn't contain this information.
     pub moment: Option<usize>,
 }
 
 impl NotePast {
-    /// The heads of the note as it was once the first `count` changes had been made, and none after.
+    /// Returns the note's heads after the first `count` changes.
     pub fn heads_after(&self, count: usize) -> Vec<ChangeHash> {
         let shown = &self.moments[..count.min(self.moments.len())];
         let mut last = vec![true; shown.len()];
@@ -61,12 +62,13 @@ impl NotePast {
 }
 
 impl NoteDoc {
-    /// All changes. Costs about a microsecond for each; no text is made.
+    /// Returns all changes. Takes about a microsecond per change, because no text is built.
     pub fn read_past(&self) -> NotePast {
         let changes = self.doc.get_changes_meta(&[]);
         let places: HashMap<ChangeHash, usize> =
             changes.iter().enumerate().map(|(place, change)| (change.hash, place)).collect();
-        // The document lists a change behind its parents. A parent whose clock ran ahead takes its children along.
+        // The document lists each change after its parents. If a parent's clock was ahead, its children sort after it
+        // too.
         let mut order: Vec<(i64, usize)> = Vec::with_capacity(changes.len());
         for (place, change) in changes.iter().enumerate() {
             let known = change.deps.iter().filter_map(|parent| order.get(*places.get(parent)?));
@@ -99,18 +101,19 @@ impl NoteDoc {
         past
     }
 
-    /// The note's whole text as it was at `heads_after`.
+    /// Returns the note's whole text at `heads_after`.
     ///
     /// # Errors
-    /// automerge's, when `heads_after` are not part of this history.
+    /// Returns automerge's error if `heads_after` aren't part of this history.
     pub fn text_at(&self, heads: &[ChangeHash]) -> Result<String, StoreError> {
         Ok(self.blocks_at(heads)?.into_iter().map(|(block, _)| block.text).collect())
     }
 
-    /// Which change brought each stretch of the text at `heads_after`; their lengths are those of [`NoteDoc::text_at`].
+    /// Returns which change added each passage of the text at `heads_after`. The lengths add up to that of
+    /// [`NoteDoc::text_at`].
     ///
     /// # Errors
-    /// automerge's, when `heads_after` are not part of this history.
+    /// Returns automerge's error if `heads_after` aren't part of this history.
     pub fn authored_passages(&self, past: &NotePast, heads: &[ChangeHash]) -> Result<Vec<AuthoredPassage>, StoreError> {
         let actors: HashMap<&ActorId, usize> = past.actors.iter().enumerate().map(|(at, actor)| (actor, at)).collect();
         let mut begins: Vec<Vec<(u64, usize)>> = vec![Vec::new(); past.actors.len()];
@@ -149,7 +152,7 @@ impl NoteDoc {
         Ok(passages)
     }
 
-    /// The blocks as they were, with the objects of their texts.
+    /// Returns the blocks at `heads`, with their text objects.
     fn blocks_at(&self, heads: &[ChangeHash]) -> Result<Vec<(Block, ObjId)>, StoreError> {
         let mut objects: HashMap<BlockId, ObjId> = HashMap::new();
         let mut found = Vec::new();

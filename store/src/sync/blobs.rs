@@ -20,22 +20,22 @@ use super::wire::PeerId;
 use crate::id::{BlobHash, DocId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Topic of these messages.
+/// Topic of blob messages.
 pub const BLOBS_TOPIC: &str = "blobs";
-/// The version of this that is spoken.
+/// Version of the blob protocol.
 pub const BLOBS_VERSION: u64 = 1;
-/// Bytes of a piece, but for the last one of a blob.
+/// Size of a piece in bytes. The last piece of a blob may be smaller.
 pub const PIECE_BYTES: u64 = 64 << 10;
-/// Who does not answer for so long is not waited for, in milliseconds.
+/// A request without an answer times out after this time, in milliseconds.
 const ANSWER_TIMEOUT_MS: i64 = 60_000;
-/// What this machine's disk did not take is tried again after this time, in milliseconds.
+/// A failed disk operation is retried after this time, in milliseconds.
 const BLOB_WRITE_RETRY_MS: i64 = 30_000;
-/// A piece that arrives faster than this raises the number of parallel requests; one slower than the other limit lowers
-/// it.
+/// A piece that arrives faster than this (in milliseconds) raises the number of parallel requests. One slower than
+/// `SLOW_PIECE_MS` lowers it.
 const FAST_PIECE_MS: i64 = 150;
 const SLOW_PIECE_MS: i64 = 600;
 
-/// A blob, and the volume with which it goes.
+/// A blob, and the volume that it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VolumeBlob {
     /// The volume that the attachment belongs to.
@@ -44,7 +44,7 @@ pub struct VolumeBlob {
     pub hash: BlobHash,
 }
 
-/// Limits that keep one peer from using up what all share.
+/// Limits that keep one peer from exhausting shared resources.
 #[derive(Clone, Copy, Debug)]
 pub struct BlobLimits {
     /// Maximum size of a blob in bytes.
@@ -63,43 +63,43 @@ impl Default for BlobLimits {
     }
 }
 
-/// How much of a blob is here.
+/// How much of a blob is on this device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlobExtent {
     /// Complete and checked, with its size in bytes.
     Whole(u64),
-    /// The first bytes, this many, unchecked.
+    /// The first bytes, unchecked, with their number.
     Part(u64),
 }
 
 /// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckOutcome {
-    /// It is what its name says, and durable.
+    /// The bytes match the hash and are durable.
     Good,
-    /// It is something else; what was there of it is gone.
+    /// The bytes don't match the hash, and were deleted.
     Bad,
-    /// This machine could not do it, and why.
+    /// The check failed on this device, with the reason.
     Failed(String),
 }
 
-/// What the caller is to do.
+/// A command for the caller to perform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlobCommand {
-    /// Send this, as a message of [`BLOBS_TOPIC`].
+    /// Send this as a message of [`BLOBS_TOPIC`].
     Send {
         /// The connection to send over.
         link: LinkId,
         /// The encoded message.
         data: Vec<u8>,
     },
-    /// See how much of it is here, and call [`BlobTransfers::looked`]; [`BlobTransfers::failed`] where that cannot be
-    /// seen.
+    /// Find out how much of a blob is here, and call [`BlobTransfers::looked`], or [`BlobTransfers::failed`] if that's
+    /// not possible.
     Probe {
         /// The attachment to look for on this device.
         item: VolumeBlob,
     },
-    /// Read a piece, and call [`BlobTransfers::decode`].
+    /// Read a piece of a blob, and call [`BlobTransfers::decode`].
     Read {
         /// The connection that asked for it.
         link: LinkId,
@@ -108,8 +108,8 @@ pub enum BlobCommand {
         /// Where to start reading, in bytes.
         offset: u64,
     },
-    /// Append these bytes: the file ends after them, whatever followed before. Call [`BlobTransfers::failed`] if that
-    /// fails. In order, and before a following [`BlobCommand::Check`].
+    /// Write these bytes at the offset and truncate the file after them. Call [`BlobTransfers::failed`] if that fails.
+    /// Writes must be performed in order, and before a following [`BlobCommand::Check`].
     Write {
         /// The attachment to write.
         item: VolumeBlob,
@@ -120,7 +120,7 @@ pub enum BlobCommand {
         /// The connection that they came from.
         link: LinkId,
     },
-    /// Check its hash and keep it, or throw it away; call [`BlobTransfers::checked`].
+    /// Check the blob's hash, and store or delete it. Then call [`BlobTransfers::checked`].
     Check {
         /// The attachment whose hash is to be checked.
         item: VolumeBlob,
@@ -139,7 +139,7 @@ pub enum BlobCommand {
         /// The text of the line.
         words: &'static str,
     },
-    /// The peer does not take something, and why: for the log.
+    /// The peer refused something, with the reason for the log.
     Refused {
         /// The connection of the peer that refused.
         link: LinkId,
@@ -148,7 +148,7 @@ pub enum BlobCommand {
     },
 }
 
-/// What a peer may do with a volume.
+/// Returns the access that a peer has to a volume.
 pub type PeerRights<'a> = &'a dyn Fn(LinkId, DocId) -> DocumentAccess;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,14 +156,14 @@ enum TransferPhase {
     /// The disk hasn't been checked for it.
     New,
     Looking,
-    /// It is being fetched, or may be.
+    /// It's being fetched or can be.
     Open,
     Checking,
-    /// The disk did not take it; tried again later.
+    /// A disk operation failed and is retried later.
     Paused,
 }
 
-/// Whose bytes are here.
+/// The peers that sent the bytes received so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BlobOrigin {
     Nobody,
@@ -177,7 +177,7 @@ struct WantedBlob {
     size: Option<u64>,
     urgent: bool,
     phase: TransferPhase,
-    /// Bytes that have come.
+    /// Number of received bytes.
     received: u64,
     /// Number of requested bytes.
     requested: u64,
@@ -188,36 +188,36 @@ struct WantedBlob {
 /// State of one connection.
 struct BlobPeer {
     peer: PeerId,
-    /// Whether the peer stores blobs; then ours are offered to it.
+    /// Whether the peer stores blobs. If so, blobs are offered to it.
     keeper: bool,
-    /// It broke the rules: nothing more is taken from it or said to it.
+    /// The peer broke the protocol: its messages are ignored, and none are sent to it.
     is_banned: bool,
-    /// What to ask it for, the urgent first.
+    /// Blobs to request from it, urgent ones first.
     to_request: BTreeSet<(bool, VolumeBlob)>,
-    /// What it said that it does not have.
+    /// Blobs that it said it doesn't have.
     lacks: BTreeSet<VolumeBlob>,
-    /// Blobs that it offered, requested by peers that store blobs.
+    /// Blobs that it offered. Peers that store blobs request them.
     offers: BTreeSet<VolumeBlob>,
     /// Blobs being fetched from it, and requested pieces with their times.
     active: BTreeSet<VolumeBlob>,
     in_flight: BTreeMap<(VolumeBlob, u64), i64>,
     window: usize,
-    /// Its requests in order, and whether a piece is being read for it.
+    /// Its pending requests in order, and whether a piece is being read for it.
     requests: VecDeque<(VolumeBlob, u64)>,
     is_reading: bool,
     /// Its requests for blobs that aren't here.
     unmet_requests: BTreeSet<VolumeBlob>,
-    /// What is to be offered to it, what was and is not answered, and how many it has refused.
+    /// Blobs to offer to it, offered ones without an answer, and the number of refused ones.
     to_offer: BTreeSet<VolumeBlob>,
     offered: BTreeSet<VolumeBlob>,
     refused: usize,
-    /// Bytes that it may still bring.
+    /// Number of bytes that it may still send.
     quota_bytes: u64,
-    /// What was said of it already.
+    /// Messages that were already logged about it.
     logged: BTreeSet<&'static str>,
 }
 
-/// All blobs over all connections; see the head of this file.
+/// Blob transfers over all connections; see the module documentation.
 pub struct BlobTransfers {
     /// Whether this side stores all blobs it gets, and must check the disk to know what it has.
     is_keeper: bool,
@@ -225,11 +225,11 @@ pub struct BlobTransfers {
     links: BTreeMap<LinkId, BlobPeer>,
     wanted: BTreeMap<VolumeBlob, WantedBlob>,
     held: BTreeMap<VolumeBlob, u64>,
-    /// Offers that wait for a check of the disk.
+    /// Offers that wait for a disk check.
     offers: BTreeMap<VolumeBlob, BTreeMap<LinkId, u64>>,
-    /// What the disk did not take, and when it is tried again.
+    /// Blobs whose disk operation failed, with the time of the retry.
     paused: BTreeMap<VolumeBlob, i64>,
-    /// Who sent something else under which name.
+    /// Blobs for which each peer has sent wrong bytes.
     bad_sources: BTreeMap<PeerId, BTreeSet<VolumeBlob>>,
     commands: VecDeque<BlobCommand>,
 }
@@ -240,13 +240,14 @@ impl std::fmt::Debug for BlobTransfers {
     }
 }
 
-/// How many bytes a piece has that begins here.
+/// Returns the length of the piece at an offset, in bytes.
 fn piece_len(size: u64, offset: u64) -> u64 {
     size.saturating_sub(offset).min(PIECE_BYTES)
 }
 
 impl BlobTransfers {
-    /// No connections yet. `is_keeper`: this side keeps what those bring that may.
+    /// Creates the state without connections. `is_keeper` says whether this side stores the blobs that authorized peers
+    /// offer.
     pub fn new(keeps: bool, limits: BlobLimits) -> BlobTransfers {
         BlobTransfers {
             is_keeper: keeps,
@@ -261,12 +262,12 @@ impl BlobTransfers {
         }
     }
 
-    /// Returns the commands to perform, in this order.
+    /// Returns the commands to perform, in order.
     pub fn take_commands(&mut self) -> Vec<BlobCommand> {
         self.commands.drain(..).collect()
     }
 
-    /// Adds a peer that supports blobs. `keeper`: it stores what it gets.
+    /// Adds a peer that supports blobs. `keeper` says whether it stores offered blobs.
     pub fn connect(&mut self, link: LinkId, peer: PeerId, keeper: bool, may: PeerRights<'_>) {
         let shared = |item: &&VolumeBlob| may(link, item.volume) != DocumentAccess::None;
         let offer = if keeper { self.held.keys().filter(shared).copied().collect() } else { BTreeSet::new() };
@@ -296,12 +297,12 @@ impl BlobTransfers {
         }
     }
 
-    /// Whether the peer of this connection is here and knows this.
+    /// Whether this connection's peer supports blobs and isn't banned.
     pub fn has_peer(&self, link: LinkId) -> bool {
         self.links.get(&link).is_some_and(|side| !side.is_banned)
     }
 
-    /// The connection is gone.
+    /// Removes a closed connection.
     pub fn disconnect(&mut self, link: LinkId, may: PeerRights<'_>) {
         let Some(side) = self.links.remove(&link) else { return };
         self.offers.values_mut().for_each(|links| _ = links.remove(&link));
@@ -317,24 +318,24 @@ impl BlobTransfers {
         }
     }
 
-    /// Returns the blobs that are here, and those that are wanted.
+    /// Returns the blobs that are here and the wanted ones.
     pub fn held_and_wanted(&self) -> (impl Iterator<Item = &VolumeBlob>, impl Iterator<Item = &VolumeBlob>) {
         (self.held.keys(), self.wanted.keys())
     }
 
-    /// The connections over which this is spoken.
+    /// Returns the connections whose peers support blobs.
     pub fn links(&self) -> Vec<LinkId> {
         self.links.keys().copied().collect()
     }
 
-    /// Whether transfers are active, so that time matters.
+    /// Whether transfers are active, so that [`BlobTransfers::advance`] must be called regularly.
     pub fn is_busy(&self) -> bool {
         let busy =
             |side: &BlobPeer| !side.in_flight.is_empty() || !side.requests.is_empty() || !side.to_offer.is_empty();
         !self.paused.is_empty() || self.links.values().any(busy)
     }
 
-    /// A message of [`BLOBS_TOPIC`] has come.
+    /// Handles a received message of [`BLOBS_TOPIC`].
     pub fn receive(&mut self, link: LinkId, data: &[u8], now: i64, may: PeerRights<'_>) {
         if !self.has_peer(link) {
             return;
@@ -367,8 +368,8 @@ impl BlobTransfers {
         }
     }
 
-    /// Asks and answers, as far as lines and limits allow; to be called after whatever happened, and every second while
-    /// [`BlobTransfers::is_busy`]. `is_idle`: whether nothing else waits to be sent to a peer.
+    /// Sends requests and answers, as far as connections and limits allow. Call it after every event, and every second
+    /// while [`BlobTransfers::is_busy`]. `is_idle` says whether nothing else waits to be sent to a peer.
     pub fn advance(&mut self, now: i64, may: PeerRights<'_>, is_idle: &dyn Fn(LinkId) -> bool) {
         self.resume_paused(now, may);
         let links: Vec<LinkId> = self.links.iter().filter(|(_, side)| !side.is_banned).map(|(link, _)| *link).collect();
@@ -392,7 +393,7 @@ impl BlobTransfers {
         }
     }
 
-    /// It broke the rules of this. Documents are not concerned.
+    /// Stops exchanging blobs with a peer that broke the blob protocol. Documents aren't affected.
     fn ban_peer(&mut self, link: LinkId, words: &'static str, may: PeerRights<'_>) {
         self.log_once(link, words);
         let Some(side) = self.links.get_mut(&link) else { return };

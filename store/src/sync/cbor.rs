@@ -1,12 +1,12 @@
-//! As much of CBOR (RFC 8949) as the messages need: definite lengths, everything checked before it is believed.
+//! A minimal subset of CBOR (RFC 8949) for the messages: definite lengths only, and everything is checked before use.
 
 /// Why bytes aren't a valid message.
 pub(super) type CborError = &'static str;
 
-/// Nested deeper, a value that is skipped is refused.
+/// Maximum nesting depth of a skipped value. Deeper values are refused.
 const MAX_CBOR_DEPTH: u32 = 16;
 
-/// Reads values one after another.
+/// Reads CBOR values one after another.
 #[derive(Clone)]
 pub(super) struct CborReader<'a> {
     rest: &'a [u8],
@@ -27,7 +27,7 @@ impl<'a> CborReader<'a> {
         Ok(taken)
     }
 
-    /// Kind and number of the next item; tags say nothing that matters here.
+    /// Reads the kind and the number of the next item. Tags are ignored.
     fn read_head(&mut self) -> Result<(u8, u64), CborError> {
         for _ in 0..MAX_CBOR_DEPTH {
             let first = self.take_bytes(1)?[0];
@@ -53,7 +53,7 @@ impl<'a> CborReader<'a> {
         CborReader { rest: self.rest }.read_head()
     }
 
-    /// How many entries a map has.
+    /// Reads the number of entries of a map, at most `most`.
     pub(super) fn read_map(&mut self, most: u64) -> Result<u64, CborError> {
         match self.read_head()? {
             (5, count) if count <= most => Ok(count),
@@ -62,7 +62,7 @@ impl<'a> CborReader<'a> {
         }
     }
 
-    /// How many items an array has.
+    /// Reads the number of items of an array, at most `most`.
     pub(super) fn read_array(&mut self, most: u64) -> Result<u64, CborError> {
         match self.read_head()? {
             (4, count) if count <= most => Ok(count),
@@ -89,7 +89,7 @@ impl<'a> CborReader<'a> {
         }
     }
 
-    /// A whole number from 0 on; JavaScript writes some of them as floats.
+    /// Reads a non-negative integer. JavaScript writes some of them as floats.
     pub(super) fn read_number(&mut self) -> Result<u64, CborError> {
         match self.read_head()? {
             (0, number) => Ok(number),
@@ -107,7 +107,7 @@ impl<'a> CborReader<'a> {
         }
     }
 
-    /// Whether the next value is one of nothing: `null` or `undefined`. Then it is read.
+    /// Reads the next value if it's `null` or `undefined`, and returns whether it was.
     pub(super) fn read_null(&mut self) -> Result<bool, CborError> {
         let nothing = matches!(self.peek_head()?, (7, 22 | 23));
         if nothing {
@@ -116,7 +116,7 @@ impl<'a> CborReader<'a> {
         Ok(nothing)
     }
 
-    /// Passes over one value.
+    /// Skips one value.
     pub(super) fn skip_value(&mut self) -> Result<(), CborError> {
         self.skip_nested(MAX_CBOR_DEPTH)
     }
@@ -144,7 +144,7 @@ impl<'a> CborReader<'a> {
 }
 
 fn float_to_integer(number: f64) -> Result<u64, CborError> {
-    // Beyond this a float does not hold every whole number.
+    // Above this, a float can't represent every integer.
     if number.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&number) {
         Ok(number as u64)
     } else {
@@ -152,7 +152,7 @@ fn float_to_integer(number: f64) -> Result<u64, CborError> {
     }
 }
 
-/// Writes values one after another.
+/// Writes CBOR values one after another.
 #[derive(Default)]
 pub(super) struct CborWriter {
     pub(super) bytes: Vec<u8>,

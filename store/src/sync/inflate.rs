@@ -1,4 +1,4 @@
-//! Computes how large automerge's chunks become before automerge unpacks them: a few bytes of deflate can expand to
+//! Computes how large automerge's chunks become before automerge unpacks them. A few bytes of deflate can expand to
 //! gigabytes, and a few bytes of run-length encoding to billions of operations.
 
 use automerge::ChangeHash;
@@ -6,11 +6,12 @@ use flate2::bufread::DeflateDecoder;
 use sha2::{Digest, Sha256};
 use std::io::Read;
 
-/// One message may unpack to this many bytes.
+/// Maximum unpacked size of one message, in bytes.
 pub(super) const MAX_INFLATED_BYTES: u64 = 256 << 20;
 
-/// An operation counts as this many bytes: the largest note (16 MiB, one operation per character) fits, with a margin.
-/// Each operation costs automerge about a microsecond and a hundred bytes of memory, however compactly it's encoded: a
+/// An operation counts as this many bytes. The largest note (16 MiB, one operation per character) fits, with a margin.
+///
+/// Each operation costs automerge about a microsecond and a hundred bytes of memory, however compactly it's encoded. A
 /// message of 10 kB with ten million characters would block a hub for ten seconds.
 const BYTES_PER_OPERATION: u64 = 12;
 
@@ -18,13 +19,13 @@ const CHUNK_MAGIC: [u8; 4] = [0x85, 0x6f, 0x4a, 0x83];
 const DOCUMENT_CHUNK: u8 = 0;
 const CHANGE_CHUNK: u8 = 1;
 const COMPRESSED_CHUNK: u8 = 2;
-/// In a column's specification: its bytes are deflated.
+/// Flag in a column's specification: the column's bytes are deflated.
 const DEFLATE_BIT: u64 = 0b1000;
 
-/// Checks a stream of chunks; `left` bytes may still come out of them.
+/// Checks the unpacked size of a stream of chunks. `left` is the number of bytes that they may still unpack to.
 ///
 /// # Errors
-/// Why it is refused.
+/// Returns the reason why the stream is refused.
 pub(super) fn check_unpacked_size(mut bytes: &[u8], left: &mut u64) -> Result<(), &'static str> {
     while !bytes.is_empty() {
         let (head, rest) = bytes.split_at_checked(9).ok_or("a chunk ends early")?;
@@ -51,7 +52,8 @@ pub(super) fn check_unpacked_size(mut bytes: &[u8], left: &mut u64) -> Result<()
     Ok(())
 }
 
-/// The chunks of a stream: of each its kind and all its bytes; `None`: something else is in it.
+/// Splits a stream into chunks, each with its kind and all its bytes. Returns `None` if the stream contains anything
+/// else.
 pub(crate) fn split_chunks(mut bytes: &[u8]) -> Option<Vec<(ChunkKind, &[u8])>> {
     let mut all = Vec::new();
     while !bytes.is_empty() {
@@ -69,12 +71,12 @@ pub(crate) fn split_chunks(mut bytes: &[u8]) -> Option<Vec<(ChunkKind, &[u8])>> 
     Some(all)
 }
 
-/// What a chunk is.
+/// The kind of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChunkKind {
-    /// All of a document.
+    /// A whole document.
     Document,
-    /// A chunk that holds one change.
+    /// A single change.
     Change,
 }
 
@@ -91,7 +93,7 @@ fn inflate_bounded(packed: &[u8], left: &mut u64) -> Result<Vec<u8>, &'static st
     Ok(content)
 }
 
-/// A change: dependencies, author, time, list of columns, columns.
+/// Checks a change: dependencies, author, time, list of columns, columns.
 fn check_change(content: &[u8], left: &mut u64) -> Result<(), &'static str> {
     let (parents, rest) = read_leb128(content)?;
     let mut rest = skip_bytes(rest, parents.checked_mul(32).ok_or("a chunk ends early")?)?;
@@ -120,10 +122,10 @@ fn check_change(content: &[u8], left: &mut u64) -> Result<(), &'static str> {
     spend_bytes(most.saturating_mul(BYTES_PER_OPERATION), left)
 }
 
-/// Columns: of each its specification and its length.
+/// The specification and the length of each column.
 type ChunkColumns = Vec<(u64, u64)>;
 
-/// Reads the list of columns that follow in a chunk.
+/// Reads a chunk's list of columns. Returns it with the remaining bytes.
 fn read_columns(bytes: &[u8]) -> Result<(ChunkColumns, &[u8]), &'static str> {
     let (count, mut rest) = read_leb128(bytes)?;
     let mut columns = Vec::new();
@@ -136,17 +138,17 @@ fn read_columns(bytes: &[u8]) -> Result<(ChunkColumns, &[u8]), &'static str> {
     Ok((columns, rest))
 }
 
-/// How many rows a column has: it is written in runs.
+/// Counts the rows of a run-length encoded column.
 fn count_rows(specification: u64, mut column: &[u8]) -> Result<u64, &'static str> {
     let kind = specification & 0b111;
     let mut rows = 0_u64;
-    // Bytes of values whose lengths are in another column.
+    // Bytes of values; their lengths are in another column.
     if kind == 7 {
         return Ok(0);
     }
     while !column.is_empty() {
         let (count, rest) = read_leb128(column)?;
-        // Whether something is so: lengths of runs alone.
+        // Booleans: only the lengths of runs.
         if kind == 4 {
             (rows, column) = (rows.saturating_add(count), rest);
             continue;
@@ -185,14 +187,15 @@ fn count_rows(specification: u64, mut column: &[u8]) -> Result<u64, &'static str
     Ok(rows)
 }
 
-/// The heads of a document, sorted, if the bytes are one chunk with all of it, and sound by its own checksum.
+/// Returns the heads of a document, sorted, if the bytes are one chunk with the whole document and its checksum is
+/// correct.
 pub(super) fn whole_document_heads(bytes: &[u8]) -> Option<Vec<ChangeHash>> {
     let (head, rest) = bytes.split_at_checked(9)?;
     let (length, content) = read_leb128(rest).ok()?;
     if head[..4] != CHUNK_MAGIC || head[8] != DOCUMENT_CHUNK || length != content.len() as u64 {
         return None;
     }
-    // R: automerge's binary format: four bytes of SHA-256 over all that follows them.
+    // R: in automerge's binary format, four bytes of SHA-256 over everything that follows them.
     if Sha256::digest(&bytes[8..])[..4] != head[4..8] {
         return None;
     }
@@ -202,7 +205,7 @@ pub(super) fn whole_document_heads(bytes: &[u8]) -> Option<Vec<ChangeHash>> {
     Some(heads)
 }
 
-/// Behind the actors of a whole document: its heads, one after the other, and what follows.
+/// Splits off the heads of a whole document, which follow its actors. Returns them and the rest.
 fn split_heads(content: &[u8]) -> Result<(&[u8], &[u8]), &'static str> {
     let (actors, mut rest) = read_leb128(content)?;
     for _ in 0..actors {
@@ -214,7 +217,7 @@ fn split_heads(content: &[u8]) -> Result<(&[u8], &[u8]), &'static str> {
     Ok((&rest[..rest.len() - behind.len()], behind))
 }
 
-/// A whole document: actors, heads, then what columns there are, then the columns.
+/// Checks a whole document: actors, heads, list of columns, columns.
 fn check_document(content: &[u8], left: &mut u64) -> Result<(), &'static str> {
     spend_bytes(content.len() as u64, left)?;
     let (_, rest) = split_heads(content)?;
@@ -239,7 +242,7 @@ fn skip_bytes(bytes: &[u8], count: u64) -> Result<&[u8], &'static str> {
     usize::try_from(count).ok().and_then(|count| bytes.get(count..)).ok_or("a chunk ends early")
 }
 
-/// A number as LEB128.
+/// Reads a LEB128 number. Returns it with the remaining bytes.
 fn read_leb128(bytes: &[u8]) -> Result<(u64, &[u8]), &'static str> {
     let mut number = 0_u64;
     for (at, byte) in bytes.iter().enumerate().take(10) {
@@ -281,7 +284,7 @@ mod tests {
         }
     }
 
-    /// As many letters as a note may have pass, in a chunk of each kind; a run of more does not.
+    /// Checks that a note's maximum number of characters passes in each kind of chunk, and that a longer run doesn't.
     #[test]
     fn operations_are_counted_however_few_bytes_say_them() {
         let mut doc = AutoCommit::new().with_actor(ActorId::from([1; 16]));
@@ -297,7 +300,7 @@ mod tests {
             let left = limit(&bytes, MAX_INFLATED_BYTES).expect("passes");
             assert!(MAX_INFLATED_BYTES - left > 20_000 * BYTES_PER_OPERATION, "{}", MAX_INFLATED_BYTES - left);
         }
-        // Runs: of one value, of nothing, of booleans; and values one by one.
+        // Runs of one value, of nulls and of booleans, and single values.
         assert_eq!(count_rows(0x42, &[0xc0, 0x84, 0x3d, 1]), Ok(1_000_000));
         assert_eq!(count_rows(0x42, &[0, 0xc0, 0x84, 0x3d]), Ok(1_000_000));
         assert_eq!(count_rows(0x34, &[0, 0xc0, 0x84, 0x3d]), Ok(1_000_000));
@@ -305,12 +308,12 @@ mod tests {
         assert_eq!(count_rows(0x55, &[0x7e, 1, b'a', 2, b'b', b'c']), Ok(2));
         assert!(count_rows(0x42, &[0x7d, 1, 2]).is_err());
         assert_eq!(count_rows(0x57, &[0xff; 9]), Ok(0));
-        // The letters of the largest note, and half as many again.
+        // As many characters as in the largest note, and half as many again.
         assert!(limit(&typed(16 << 20), MAX_INFLATED_BYTES).is_ok());
         assert!(limit(&typed(24 << 20), MAX_INFLATED_BYTES).is_err());
     }
 
-    /// A change of few bytes that claims to insert this many characters.
+    /// Builds a change of a few bytes that claims to insert this many characters.
     fn typed(letters: u32) -> Vec<u8> {
         let leb = |mut number: u32| {
             let mut bytes = Vec::new();

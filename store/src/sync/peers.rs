@@ -32,43 +32,43 @@ use reconcile::{HeadsHashes, PeerVolumes};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A connection, named by the caller. A number is never used again.
+/// Id of a connection, chosen by the caller and never reused.
 pub type LinkId = u64;
-/// Bytes on their way to the disk.
+/// Id of a pending write to the disk.
 pub type DiskTicket = u64;
 
-/// What a peer may do with a document.
+/// A peer's access to a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DocumentAccess {
-    /// It does not learn of it.
+    /// No access: the peer isn't told that the document exists.
     None,
-    /// It gets what others write; what it writes is not taken.
+    /// Read access: the peer gets changes, but its own are rejected.
     Read,
-    /// It reads and writes.
+    /// Read and write access.
     Write,
 }
 
-/// Which documents a peer may see.
+/// Returns which access a peer has to a document.
 pub type SharePolicy = Box<dyn Fn(DocId) -> DocumentAccess + Send>;
 
-/// What the caller is to do.
+/// An action for the caller to perform.
 #[derive(Debug)]
 pub enum PeersOutput {
-    /// Send these bytes, as one message. In the order in which they are given.
+    /// Send these bytes as one message. Messages must be sent in the order of these outputs.
     Send {
         /// The connection to send over.
         link: LinkId,
         /// The encoded message.
         bytes: Vec<u8>,
     },
-    /// Close the connection; here it is forgotten already.
+    /// Close the connection. It's already removed here.
     Close {
         /// The connection to close.
         link: LinkId,
         /// Why, for the log.
         why: String,
     },
-    /// A peer has greeted, and is taken in.
+    /// A peer completed the handshake and was accepted.
     Greeted {
         /// The connection that's now open.
         link: LinkId,
@@ -110,10 +110,10 @@ pub enum PeersOutput {
         link: LinkId,
         /// The document that it lacks.
         doc: DocId,
-        /// Whether we have the document.
+        /// Whether this device has the document.
         ours: bool,
     },
-    /// Whether both have the same of a document has changed; see [`SyncPeers::is_in_sync`].
+    /// It changed whether both sides have the same changes of a document; see [`SyncPeers::is_in_sync`].
     SyncChanged {
         /// The connection whose state changed.
         link: LinkId,
@@ -122,7 +122,7 @@ pub enum PeersOutput {
         /// Whether both sides now have the same changes.
         same: bool,
     },
-    /// Something was not taken from a peer, which stays connected.
+    /// Something from a peer was rejected. The peer stays connected.
     Refused {
         /// The connection that the message came from.
         link: LinkId,
@@ -138,14 +138,14 @@ pub enum PeersOutput {
         /// The volume to compare.
         scope: DocId,
     },
-    /// Of these documents both have the same; they are not spoken about until they change.
+    /// Both sides have the same changes of these documents. They aren't synced until they change.
     Agreed {
         /// The connection over which both sides agreed.
         link: LinkId,
         /// Documents that are the same on both sides.
         docs: Vec<DocId>,
     },
-    /// A Tracebook peer sent something of ours.
+    /// A Tracebook peer sent an extension message.
     Extension {
         /// The connection that it came from.
         link: LinkId,
@@ -156,23 +156,23 @@ pub enum PeersOutput {
     },
 }
 
-/// How far a connection has got.
+/// Sync progress of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkProgress {
-    /// Documents that are synced over it.
+    /// Number of documents synced over the connection.
     pub documents: usize,
-    /// Those of them that both have the same of.
+    /// Number of these documents that are the same on both sides.
     pub same: usize,
-    /// Those that the peer does not have.
+    /// Number of these documents that the peer doesn't have.
     pub absent: usize,
 }
 
-/// Limits that keep one peer from using up what all share.
+/// Limits that keep one peer from exhausting shared resources.
 #[derive(Clone, Copy, Debug)]
 pub struct SyncLimits {
-    /// Documents that one connection may be about.
+    /// Maximum number of documents per connection.
     pub max_documents: usize,
-    /// Bytes that may wait, of one connection, for documents to be read and written.
+    /// Maximum number of bytes of one connection's messages that may wait for documents to be loaded and written.
     pub max_waiting_bytes: usize,
     /// Maximum number of idle documents kept in memory.
     pub max_resting_documents: usize,
@@ -189,20 +189,22 @@ struct DocumentSyncState {
     state: sync::State,
     /// Whether the peer requested the document and wasn't answered yet.
     peer_requested: bool,
-    /// Whether we want it and have asked.
+    /// Whether this side wants the document and has requested it.
     requested: bool,
     same: bool,
     absent: bool,
-    /// Whether the peer is taken to have nothing of it; see `offer.rs`.
+    /// Whether the peer is assumed to have no part of the document; see `offer.rs`.
     lacks: PeerLack,
-    /// Whether it was said that the peer may not write.
+    /// Whether the caller was notified that the peer may not write.
     warned: bool,
 }
 
 impl DocumentSyncState {
-    /// Handles a message in which a peer only confirms that it has the same changes, if nothing follows from it: like
-    /// automerge, but without loading the document. With very many new documents, that's the last message about each,
-    /// long after it was evicted here.
+    /// Handles a message in which a peer only confirms that it has the same changes, if nothing follows from it.
+    /// Returns whether it was such a message.
+    ///
+    /// It does the same as automerge, but without loading the document. With very many new documents, that's the last
+    /// message about each, long after it was evicted here.
     fn absorb_acknowledgement(&mut self, message: &sync::Message) -> bool {
         let state = &mut self.state;
         let plain = message.flags.is_none_or(|flags| {
@@ -232,22 +234,22 @@ fn new_sync_state(read_only: bool) -> sync::State {
 
 /// State of one connection.
 struct SyncPeer {
-    /// Whether we are the one who connected.
+    /// Whether this side opened the connection.
     dialed: bool,
-    /// Who it has to be, if that is known beforehand.
+    /// The id that the peer must have, if it's known in advance.
     expected: Option<PeerId>,
-    /// Who it is, once it has greeted.
+    /// The peer's id, once it has completed the handshake.
     id: Option<PeerId>,
     metadata: PeerMetadata,
     share: SharePolicy,
     docs: BTreeMap<DocId, DocumentSyncState>,
-    /// What we want, until it has greeted.
+    /// Documents to follow after the handshake.
     pending_docs: Vec<DocId>,
     waiting_bytes: usize,
     scopes: PeerVolumes,
 }
 
-/// All connections over all documents; see the head of this file.
+/// The sync state of all connections and documents; see the module documentation.
 pub struct SyncPeers {
     me: PeerId,
     metadata: PeerMetadata,
@@ -271,12 +273,12 @@ impl std::fmt::Debug for SyncPeers {
     }
 }
 
-/// Why a document's chunks can't be read from where they are kept: a clause for the peers that follow it.
+/// Why a document's chunks can't be read from storage, as a clause for the peers that follow it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ChunksReadError(pub String);
 
-/// Why bytes of a document or of a peer can't be used.
+/// Why the bytes of a document or of a peer's message can't be used.
 #[derive(Debug, thiserror::Error)]
 enum SyncBytesError {
     #[error("its bytes make automerge fail")]
@@ -291,13 +293,13 @@ enum SyncBytesError {
     Comparison(#[from] negentropy::Error),
 }
 
-/// automerge has panicked on hostile bytes before: a panic in it is the peer's doing, not ours.
+/// automerge has panicked on hostile bytes before, so a panic is attributed to the peer.
 fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, SyncBytesError> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| SyncBytesError::AutomergePanicked)
 }
 
 impl SyncPeers {
-    /// No connections yet. `me` is how this program calls itself to others, a name that no other has.
+    /// Creates the state without connections. `me` is this program's id, which must be unique among peers.
     pub fn new(me: PeerId, metadata: PeerMetadata, limits: SyncLimits) -> SyncPeers {
         SyncPeers {
             me,
@@ -316,13 +318,14 @@ impl SyncPeers {
         }
     }
 
-    /// Returns the outputs to perform, in this order. Call it after every other call.
+    /// Returns the outputs to perform, in order. Call it after every other call.
     pub fn take_outputs(&mut self) -> Vec<PeersOutput> {
         self.evict_idle_documents();
         self.outputs.drain(..).collect()
     }
 
-    /// There is a connection. `dialed`: we made it, and greet first. `expected`: who the other end has proven to be.
+    /// Adds a connection. `dialed` means that this side opened it and sends the first message. `expected` is the proven
+    /// id of the other side.
     pub fn connect(&mut self, link: LinkId, dialed: bool, expected: Option<PeerId>, share: SharePolicy) {
         let peer = SyncPeer {
             dialed,
@@ -342,7 +345,7 @@ impl SyncPeers {
         }
     }
 
-    /// The connection is gone.
+    /// Removes a closed connection.
     pub fn disconnect(&mut self, link: LinkId) {
         let Some(peer) = self.links.remove(&link) else { return };
         for doc in peer.docs.keys() {
@@ -370,7 +373,7 @@ impl SyncPeers {
         }
     }
 
-    /// Starts to sync a document with a peer: ours is offered, and missing changes are requested.
+    /// Starts to sync a document with a peer: the local state is offered, and missing changes are requested.
     pub fn follow(&mut self, link: LinkId, doc: DocId) {
         let Some(peer) = self.links.get_mut(&link) else { return };
         if peer.id.is_none() {
@@ -382,7 +385,7 @@ impl SyncPeers {
         }
     }
 
-    /// A message has come.
+    /// Handles a received message.
     pub fn receive(&mut self, link: LinkId, bytes: &[u8]) {
         if !self.links.contains_key(&link) {
             return;
@@ -419,7 +422,7 @@ impl SyncPeers {
                     between.absent = true;
                     between.lacks.note_unavailable(between.requested);
                     if between.state.their_heads.is_some() {
-                        // The peer had the document and stops syncing it. If it starts again, it's answered.
+                        // The peer had the document and stops syncing it. If the peer starts again, it's answered.
                         between.state = new_sync_state(between.state.read_only);
                     }
                     let ours = !between.requested;
@@ -436,7 +439,7 @@ impl SyncPeers {
                 self.outputs.push_back(PeersOutput::Extension { link, topic, data })
             }
             WireMessage::Leave { .. } => self.close_link(link, "it left"),
-            // these are offers and need no answer
+            // These are offers and need no answer.
             WireMessage::Subscription { .. } | WireMessage::RemoteHeads { .. } => {}
             WireMessage::Join { .. }
             | WireMessage::Peer { .. }
@@ -445,7 +448,7 @@ impl SyncPeers {
         }
     }
 
-    /// A sync message about a document.
+    /// Handles a sync message about a document.
     fn handle_sync(&mut self, link: LinkId, doc: DocId, data: &[u8], request: bool) {
         let Some(peer) = self.links.get(&link) else { return };
         let access = (peer.share)(doc);
@@ -526,7 +529,7 @@ impl SyncPeers {
         true
     }
 
-    /// Says to all who sync this document what they do not know yet, if all of it is on disk.
+    /// Sends to all peers that sync this document what they lack, if all of it is on disk.
     fn send_updates(&mut self, doc: DocId) {
         let links: Vec<LinkId> = self.followers.get(&doc).into_iter().flatten().copied().collect();
         for link in links {
@@ -543,7 +546,7 @@ impl SyncPeers {
         let them = between.state.their_heads.clone();
         let offers = !empty && peer.metadata.tracebook.is_some() && between.prepare_full_send();
         if empty && between.peer_requested && them.as_ref().is_none_or(Vec::is_empty) {
-            // Neither side has it. If we want it, it was requested before.
+            // Neither side has it. If this side wants it, it was requested before.
             between.peer_requested = false;
             self.send_unavailable(link, doc);
             self.outputs.push_back(PeersOutput::Absent { link, doc, ours: false });
@@ -555,7 +558,7 @@ impl SyncPeers {
             let message = match document.next_message(&mut between.state) {
                 Ok(Some(message)) => message,
                 Ok(None) => break,
-                // What is on disk is not the peer's doing.
+                // A problem with the data on disk isn't the peer's fault.
                 Err(why) if document.is_whole() => return self.stop_syncing(doc, &why.to_string()),
                 Err(why) => return self.fail_link(link, &why.to_string()),
             };
@@ -586,12 +589,13 @@ impl SyncPeers {
         made.iter().for_each(|message| self.send(link, message));
     }
 
-    /// Whether both have the same of a document, as far as they have heard of each other; `None`: it is not synced.
+    /// Whether both sides have the same changes of a document, as far as they know of each other; `None` if it isn't
+    /// synced.
     pub fn is_in_sync(&self, link: LinkId, doc: DocId) -> Option<bool> {
         self.links.get(&link)?.docs.get(&doc).map(|between| between.same)
     }
 
-    /// How far a connection has got.
+    /// Returns the sync progress of a connection.
     pub fn link_progress(&self, link: LinkId) -> LinkProgress {
         let Some(peer) = self.links.get(&link) else { return LinkProgress::default() };
         let mut progress =
@@ -603,17 +607,17 @@ impl SyncPeers {
         progress
     }
 
-    /// Who is at the other end, once it has greeted.
+    /// Returns the peer's id, once it has completed the handshake.
     pub fn peer_id(&self, link: LinkId) -> Option<&PeerId> {
         self.links.get(&link)?.id.as_ref()
     }
 
-    /// The heads of a document that is in memory; for tests and figures.
+    /// Returns the heads of a document in memory, for tests and statistics.
     pub fn heads(&self, doc: DocId) -> Option<Vec<ChangeHash>> {
         self.docs.get(&doc).map(|document| document.heads())
     }
 
-    /// Sends something of ours to a Tracebook peer.
+    /// Sends an extension message to a Tracebook peer.
     pub fn send_extension(&mut self, link: LinkId, topic: &str, data: Vec<u8>) {
         let Some(target) = self.peer_id(link).cloned() else { return };
         self.send(link, &WireMessage::Extension { sender: self.me.clone(), target, topic: topic.to_owned(), data });

@@ -1,60 +1,60 @@
-//! Presence: who is at a document, where their carets are, which cells they run. Sent as ephemeral messages in the
-//! format of automerge-repo's `DocumentPresence`, so that its clients see us and we see them. Not stored; silent peers
-//! expire.
+//! Presence: who is viewing a document, where their carets are, and which cells they run. Sent as ephemeral messages in
+//! the format of automerge-repo's `DocumentPresence`, so that its clients and Tracebook can see each other. Not stored;
+//! silent peers expire.
 //!
-//! Nothing here reads a clock: all times are milliseconds of one that only goes forward.
+//! Nothing here reads a clock: all times are in milliseconds of a monotonic clock.
 
 use super::cbor::{CborError, CborReader, CborWriter};
 use super::wire::PeerId;
 use crate::id::{BlockId, DocId};
 use std::collections::BTreeMap;
 
-/// What has changed is said this many milliseconds after the last word at the earliest.
+/// Minimum time between two messages about a document, in milliseconds.
 pub const MIN_PRESENCE_INTERVAL_MS: u64 = 200;
-/// How often presence at a note is repeated …
+/// Interval at which presence in a note is repeated, in milliseconds.
 const HEARTBEAT_INTERVAL_MS: u64 = 3_000;
-/// … and is gone after so long a silence.
+/// A person without messages for this time, in milliseconds, is removed.
 const SILENCE_TIMEOUT_MS: u64 = 8_000;
-/// The same for a volume as a whole: there it is of interest who is connected, not where.
+/// The same two limits for a volume as a whole, where only the connected devices matter, not their positions.
 const VOLUME_HEARTBEAT_INTERVAL_MS: u64 = 60_000;
 const VOLUME_SILENCE_TIMEOUT_MS: u64 = 150_000;
-/// Newcomers are greeted at once where so few are known; where there are more, they learn of them by and by.
+/// With fewer known people, newcomers get an immediate answer. With more, they learn of the others gradually.
 const MAX_GREETED_PEERS: usize = 32;
-/// People at one document, and documents, that are kept in mind.
+/// Maximum number of people per document. `MAX_PRESENCE_DOCUMENTS` is the maximum number of documents.
 const MAX_PRESENT: usize = 128;
 const MAX_PRESENCE_DOCUMENTS: usize = 512;
-/// Carets and cells of one of them.
+/// Maximum number of carets, and of running cells, per person.
 const MAX_PRESENCE_MARKS: usize = 64;
-/// Bytes of a name.
+/// Maximum length of a name in bytes.
 const MAX_PERSON_NAME_BYTES: usize = 64;
-/// Bytes of a message.
+/// Maximum size of a message in bytes.
 const MAX_PRESENCE_BYTES: usize = 16 << 10;
-/// The field by which automerge-repo knows such messages.
+/// Name of the field that marks presence messages in automerge-repo.
 const PRESENCE_FIELD: &str = "__presence";
 
 /// A caret, with the other end of its selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaretMark {
-    /// Its block, and the offset in the block in bytes.
+    /// The caret's block, and its offset in the block in bytes.
     pub at: (BlockId, usize),
-    /// The same for the other end; equal where nothing is selected.
+    /// The other end of the selection, equal to `at` if nothing is selected.
     pub anchor: (BlockId, usize),
 }
 
-/// A person at a document.
+/// A person who is viewing a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PresentPerson {
-    /// How the device is called.
+    /// Name of the device.
     pub name: String,
-    /// The beginning of its key, where it has one.
+    /// The beginning of the device's key, if it has one.
     pub device: String,
     /// Their carets and selections, in drawing order.
     pub carets: Vec<CaretMark>,
-    /// The cells that they run.
+    /// The cells that this person is running.
     pub running: Vec<BlockId>,
 }
 
-/// What we say of ourselves about a document.
+/// This device's presence in a document.
 #[derive(Debug)]
 struct OwnPresence {
     state: PresentPerson,
@@ -70,7 +70,7 @@ struct OtherPresence {
     slow: bool,
 }
 
-/// Who is where, ourselves included.
+/// The presence of this and other devices, by document.
 #[derive(Debug, Default)]
 pub struct DocumentPresence {
     own: BTreeMap<DocId, OwnPresence>,
@@ -78,7 +78,7 @@ pub struct DocumentPresence {
     others: BTreeMap<DocId, BTreeMap<PeerId, OtherPresence>>,
 }
 
-/// What a message was about.
+/// The content of a presence message.
 enum PresenceChange {
     State(PresentPerson),
     Beat,
@@ -86,7 +86,7 @@ enum PresenceChange {
 }
 
 impl DocumentPresence {
-    /// What is to be said of us about this document from now on; `None`: that we are gone. `slow`: it is a volume's.
+    /// Sets this device's presence in a document; `None` removes it. `slow` selects the longer intervals of a volume.
     pub fn set_own(&mut self, doc: DocId, state: Option<PresentPerson>, slow: bool) {
         match state {
             None => {
@@ -109,12 +109,12 @@ impl DocumentPresence {
         }
     }
 
-    /// All of it is to be said again: there is a new connection.
+    /// Marks all presence of this device to be sent again, for a new connection.
     pub fn resend_all(&mut self) {
         self.own.values_mut().for_each(|own| own.changed = true);
     }
 
-    /// Returns when to act next: to send, or to expire somebody.
+    /// Returns when to act next: to send a message, or to expire a person.
     pub fn next_due(&self) -> Option<u64> {
         let own = self.own.values().map(|own| match (own.last_sent, own.changed) {
             (None, _) => 0,
@@ -132,7 +132,7 @@ impl DocumentPresence {
             .min()
     }
 
-    /// This device is called so from now on.
+    /// Sets the name and the key prefix of this device.
     pub fn set_device_name(&mut self, name: &str, device: &str) {
         for own in self.own.values_mut().filter(|own| own.state.name != name || own.state.device != device) {
             (own.state.name, own.state.device) = (name.to_owned(), device.to_owned());
@@ -140,7 +140,7 @@ impl DocumentPresence {
         }
     }
 
-    /// What is to be said now: about which document, and the message.
+    /// Returns the messages that are due now, each with its document.
     pub fn take_due_messages(&mut self, now: u64) -> Vec<(DocId, Vec<u8>)> {
         let mut words: Vec<(DocId, Vec<u8>)> = self.gone.drain(..).map(|doc| (doc, encode_goodbye())).collect();
         for (doc, own) in &mut self.own {
@@ -159,13 +159,13 @@ impl DocumentPresence {
         words
     }
 
-    /// Everything is to be said goodbye to: the program ends.
+    /// Returns the goodbye messages for all documents, when the program ends.
     pub fn take_goodbyes(&mut self) -> Vec<(DocId, Vec<u8>)> {
         let own = std::mem::take(&mut self.own);
         own.into_iter().filter(|(_, own)| own.last_sent.is_some()).map(|(doc, _)| (doc, encode_goodbye())).collect()
     }
 
-    /// Handles an ephemeral message about a document. Returns whether it changes who is there, or where. Unreadable
+    /// Handles an ephemeral message about a document. Returns whether it changes who is present, or where. Unreadable
     /// messages and other kinds change nothing.
     pub fn receive(&mut self, now: u64, doc: DocId, from: &PeerId, data: &[u8]) -> bool {
         let Ok(Some(said)) = decode_message(data) else { return false };
@@ -222,7 +222,7 @@ impl DocumentPresence {
         changed
     }
 
-    /// Who else is at a document.
+    /// Returns the other people who are viewing a document.
     pub fn others_at(&self, doc: DocId) -> Vec<(PeerId, PresentPerson)> {
         let here = self.others.get(&doc).into_iter().flatten();
         here.map(|(peer, other)| (peer.clone(), other.state.clone())).collect()
@@ -268,7 +268,7 @@ fn encode_snapshot(state: &PresentPerson) -> Vec<u8> {
     })
 }
 
-/// As much of a name as is sent and shown.
+/// Truncates a name to the length that is sent and displayed.
 fn truncate_name(name: &str) -> &str {
     let mut end = name.len().min(MAX_PERSON_NAME_BYTES);
     while !name.is_char_boundary(end) {
@@ -277,7 +277,7 @@ fn truncate_name(name: &str) -> &str {
     &name[..end]
 }
 
-/// Reads a message; `None`: it is about something else.
+/// Decodes a message; `None` if it isn't about presence.
 fn decode_message(data: &[u8]) -> Result<Option<PresenceChange>, CborError> {
     if data.len() > MAX_PRESENCE_BYTES {
         return Err("it is too long");
@@ -312,7 +312,7 @@ fn read_message(reader: &mut CborReader<'_>) -> Result<Option<PresenceChange>, C
     })
 }
 
-/// Fields of other programs are skipped, even if they have our names and other types.
+/// Reads a person's state. Fields of other programs are skipped, even if they have the same names with other types.
 fn read_state(reader: &mut CborReader<'_>) -> Result<PresentPerson, CborError> {
     let mut state = PresentPerson::default();
     for _ in 0..reader.read_map(256)? {
@@ -407,10 +407,10 @@ mod tests {
         assert!(two.receive(1_000, DOC, &peer("one"), &words[0].1));
         assert_eq!(two.others_at(DOC), [(peer("one"), desk())]);
         assert!(!two.receive(1_100, DOC, &peer("one"), &words[0].1), "the same again is no news");
-        // A newcomer is greeted, but not at once after the last word.
+        // A newcomer gets an answer, but not immediately after the last message.
         assert!(two.take_due_messages(1_100).is_empty());
         assert_eq!(two.take_due_messages(1_200).len(), 1);
-        // Changes are gathered, and without any there is a word now and then.
+        // Changes are batched, and without changes there is a periodic message.
         one.set_own(DOC, Some(PresentPerson { carets: Vec::new(), ..desk() }), false);
         assert!(one.take_due_messages(1_100).is_empty());
         assert_eq!(one.take_due_messages(1_200).len(), 1);
@@ -419,7 +419,7 @@ mod tests {
         assert_eq!(two.expire_silent(1_100 + SILENCE_TIMEOUT_MS), [DOC]);
         assert!(two.others_at(DOC).is_empty());
         const { assert!(SILENCE_TIMEOUT_MS < 10_000, "who is lost is gone within ten seconds") };
-        // Who leaves says so.
+        // A person who leaves sends a goodbye.
         assert!(two.receive(0, DOC, &peer("one"), &words[0].1));
         one.set_own(DOC, None, false);
         let goodbye = one.take_due_messages(5_000);
@@ -458,7 +458,7 @@ mod tests {
         let mut other = CborWriter::default();
         other.write_map(1).write_text("cursor").write_number(3);
         assert!(!presence.receive(0, DOC, &peer("x"), &other.bytes), "it is about something else");
-        // No beginning of a message does harm, and none that is too long is read.
+        // Truncated messages do no harm, and messages that are too long aren't read.
         let whole = encode_snapshot(&desk());
         for end in 0..whole.len() {
             assert!(!presence.receive(0, DOC, &peer("x"), &whole[..end]));

@@ -1,5 +1,6 @@
-//! Many devices in one process: random schedules, cut connections, messages that come twice, crashes between an edit
-//! and the disk, disks restored from an old backup. At the end all hold the same, and every edit that was on a disk.
+//! Simulates many devices in one process: random schedules, cut connections, duplicated messages, crashes between an
+//! edit and its write, disks restored from an old backup. At the end, all devices must have the same state, with every
+//! edit that was on a disk.
 
 use super::peers::{DiskTicket, DocumentAccess, HeadsHash, LinkId, PeersOutput, SyncLimits, SyncPeers};
 use super::wire::{self, PeerId, PeerMetadata};
@@ -9,7 +10,7 @@ use automerge::ActorId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// Many, so that those that compare do compare.
+/// Enough documents that volumes are compared instead of followed one by one.
 const DOCS: [DocId; 8] = {
     let mut docs = [DocId([0; 16]); 8];
     let mut at = 0;
@@ -19,7 +20,7 @@ const DOCS: [DocId; 8] = {
     }
     docs
 };
-/// The volume that they belong to.
+/// The volume that contains them.
 const VOLUME: DocId = DOCS[0];
 
 /// SplitMix64, a seeded random number generator.
@@ -41,16 +42,16 @@ impl SplitMix {
 
 type DeviceChunks = BTreeMap<DocId, Vec<Vec<u8>>>;
 
-/// Why something is on its way to the disk.
+/// The origin of a pending write.
 #[derive(Clone, Copy)]
 enum DiskReason {
     /// An edit made here.
     Edit(u64),
-    /// It came from a peer.
+    /// Changes received from a peer.
     Peer(DiskTicket),
 }
 
-/// A device: what is on its disk, what is on its way there, its documents as its user sees them.
+/// A device: its disk, its pending writes, and its documents as the user sees them.
 struct SimulatedDevice {
     name: String,
     disk: DeviceChunks,
@@ -60,9 +61,9 @@ struct SimulatedDevice {
     docs: BTreeMap<DocId, NoteDoc>,
     peers: SyncPeers,
     actor: ActorId,
-    /// What its heads came to, and how many chunks there were then: kept for the next start.
+    /// Hashes of the documents' heads and the number of chunks at that time, stored for the next start.
     prints: BTreeMap<DocId, (usize, HeadsHash)>,
-    /// Whether it compares sets of documents before it syncs them.
+    /// Whether it compares volumes before syncing their documents.
     compares: bool,
 }
 
@@ -80,16 +81,16 @@ struct SimulatedWorld {
     next_link: LinkId,
     edits: u64,
     actors: u8,
-    /// Edits that were lost with a disk that was restored from a backup, on purpose.
+    /// Whether a disk was restored from a backup, so that edits were lost on purpose.
     restored: bool,
     durable: BTreeSet<u64>,
     /// Number of documents that two devices agreed on without syncing them.
     agreed: usize,
-    /// Devices that will offer all documents over a connection, once they have been greeted.
+    /// Devices that will offer all documents over a connection after the handshake.
     offering: Vec<(usize, LinkId)>,
 }
 
-/// A program that starts over a disk, with what it remembers of it.
+/// Starts a program on a disk with the hashes that it stored before.
 fn peers(name: &str, compares: bool, disk: &DeviceChunks, prints: &BTreeMap<DocId, (usize, HeadsHash)>) -> SyncPeers {
     let limits = SyncLimits { max_resting_documents: 6, ..SyncLimits::default() }; // documents are read again and again
     let metadata = PeerMetadata { tracebook: compares.then_some(wire::EXTENSIONS_VERSION), ..PeerMetadata::default() };
@@ -117,7 +118,7 @@ impl SimulatedWorld {
             agreed: 0,
             offering: Vec::new(),
         };
-        // Most documents are everywhere from the beginning.
+        // Most documents exist on all devices from the start.
         let actor = world.actor();
         let mut disk = DeviceChunks::new();
         for doc in &DOCS[..7] {
@@ -128,7 +129,7 @@ impl SimulatedWorld {
             disk.insert(*doc, vec![note.save()]);
             world.durable.insert(world.edits);
         }
-        // In most worlds all are Tracebooks; in others some compare and some do not, as other programs.
+        // In most worlds, all devices are Tracebooks. In others, some don't compare, like other programs.
         let mixed = seed % 4 == 3;
         for number in 0..count {
             let name = format!("device {number}");
@@ -155,7 +156,7 @@ impl SimulatedWorld {
         ActorId::from([self.actors; 16])
     }
 
-    /// The document as the user of a device sees it, read from its disk when it is not open.
+    /// Returns the document as the user of a device sees it, loaded from disk if it isn't open.
     fn open(&mut self, at: usize, doc: DocId) -> &mut NoteDoc {
         let device = &mut self.devices[at];
         let chunks = device.disk.get(&doc).cloned().unwrap_or_default();
@@ -177,7 +178,7 @@ impl SimulatedWorld {
         self.devices[at].queue.push_back((doc, bytes, DiskReason::Edit(edit)));
     }
 
-    /// The disk of a device does one piece of its work.
+    /// Performs one pending disk operation of a device.
     fn write(&mut self, at: usize) {
         let device = &mut self.devices[at];
         if let Some((doc, bytes, why)) = device.queue.pop_front() {
@@ -257,7 +258,7 @@ impl SimulatedWorld {
         if self.chance.below(4) > 0 {
             self.devices[a].peers.follow_volume(links.0, VOLUME, docs);
         } else {
-            // Some are offered as new, as soon as the other has greeted, whether or not they are.
+            // Some offer all documents as new after the handshake, whether or not they are.
             self.offering.push((a, links.0));
         }
         self.perform(a);
@@ -276,27 +277,27 @@ impl SimulatedWorld {
         self.devices[wire.ends.1].peers.disconnect(wire.links.1);
     }
 
-    /// Delivers the first message that waits on one side of a wire; `twice`: and lets it come again.
+    /// Delivers the first waiting message in one direction of a connection, and delivers it again if `twice`.
     fn deliver(&mut self, wire: usize, back: bool, twice: bool) {
         let SimulatedWire { ends, links, queues } = &mut self.wires[wire];
         let (queue, to, link) = if back { (&mut queues.1, ends.0, links.0) } else { (&mut queues.0, ends.1, links.1) };
         let Some(bytes) = queue.pop_front() else { return };
         self.devices[to].peers.receive(link, &bytes);
-        // A greeting that comes twice ends the connection, as it should.
+        // A duplicated greeting would correctly end the connection.
         if twice && bytes.windows(4).any(|part| part == b"sync") {
             self.devices[to].peers.receive(link, &bytes);
         }
         self.perform(to);
     }
 
-    /// The program is killed: what was not on disk is gone, and so is all that was in memory.
+    /// Kills the program: everything that wasn't on disk is lost.
     fn crash(&mut self, at: usize) {
         while let Some(wire) = self.wires.iter().position(|wire| wire.ends.0 == at || wire.ends.1 == at) {
             self.cut(wire);
         }
         let actor = self.actor();
         let device = &mut self.devices[at];
-        // What it kept of its heads is of some moment before; or it is lost.
+        // Its stored hashes are from an earlier time, or lost.
         if self.chance.below(3) > 0 {
             let counted = |(doc, print)| Some((doc, (device.disk.get(&doc)?.len(), print)));
             device.prints = device.peers.heads_hashes().filter_map(counted).collect();
@@ -374,7 +375,7 @@ impl SimulatedWorld {
     }
 }
 
-/// Gives of how many documents two agreed without speaking about them.
+/// Runs a simulation. Returns the number of documents that two devices agreed on without syncing them.
 fn run(seed: u64, steps: usize) -> usize {
     let mut world = SimulatedWorld::new(seed);
     for _ in 0..steps {
@@ -409,7 +410,7 @@ fn run(seed: u64, steps: usize) -> usize {
     world.agreed
 }
 
-/// `SYNC_SEEDS=from..to` runs others; the nightly run takes thousands.
+/// Runs a range of seeds. `SYNC_SEEDS=from..to` selects others; the nightly run takes thousands.
 fn seeds(from: u64, to: u64) -> usize {
     let asked = std::env::var("SYNC_SEEDS").ok();
     let asked = asked.as_deref().and_then(|seeds| seeds.split_once(".."));

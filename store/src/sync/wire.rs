@@ -8,20 +8,20 @@ use super::cbor::{CborError, CborReader, CborWriter};
 use crate::id::DocId;
 use std::fmt;
 
-/// The version of the protocol that is spoken.
+/// Supported version of the protocol.
 pub const PROTOCOL_VERSION: &str = "1";
-/// What a peer of ours says in its metadata: that it knows [`WireMessage::Extension`], of this version.
+/// Version of [`WireMessage::Extension`] that a Tracebook peer announces in its metadata.
 pub const EXTENSIONS_VERSION: u64 = 3;
-/// A message has at most this many bytes.
+/// Maximum size of a message in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
-/// A name has at most this many bytes.
+/// Maximum length of a name in bytes.
 const MAX_WIRE_NAME_BYTES: usize = 256;
-/// An error's text has at most this many bytes.
+/// Maximum length of an error's text in bytes.
 const MAX_ERROR_TEXT_BYTES: usize = 4_096;
-/// Lists of names have at most this many.
+/// Maximum number of names in a list.
 const MAX_LISTED_NAMES: u64 = 1_024;
 
-/// How a peer calls itself.
+/// A peer's id, chosen by itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(pub String);
 
@@ -31,43 +31,43 @@ impl fmt::Display for PeerId {
     }
 }
 
-/// What a peer says of itself when it greets.
+/// What a peer announces about itself in the handshake.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PeerMetadata {
-    /// The name of its storage, if it keeps documents.
+    /// Id of its storage, if it stores documents.
     pub storage: Option<String>,
-    /// Whether it keeps nothing when it goes.
+    /// Whether it stores nothing after it disconnects.
     pub ephemeral: bool,
     /// Supported version of [`WireMessage::Extension`]; `None` for other programs.
     pub tracebook: Option<u64>,
-    /// Which version of [`super::blobs`] it knows; `None`: it exchanges no blobs.
+    /// Supported version of [`super::blobs`]; `None` if it doesn't exchange blobs.
     pub blobs: Option<u64>,
 }
 
 /// One message of the sync protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WireMessage {
-    /// First word of who connected.
+    /// First message of the side that connected.
     Join {
         /// Peer id of the sender.
         sender: PeerId,
-        /// The versions of the protocol that it speaks.
+        /// Protocol versions that it supports.
         versions: Vec<String>,
         /// Metadata of the sender.
         metadata: PeerMetadata,
     },
-    /// The answer to it.
+    /// The answer to `Join`.
     Peer {
         /// Peer id of the sender.
         sender: PeerId,
         /// Peer id of the receiver.
         target: PeerId,
-        /// The version that is spoken from now on.
+        /// The selected protocol version.
         version: String,
         /// Metadata of the sender.
         metadata: PeerMetadata,
     },
-    /// The sender is about to go.
+    /// The sender is about to disconnect.
     Leave {
         /// Peer id of the sender.
         sender: PeerId,
@@ -83,7 +83,7 @@ pub enum WireMessage {
         /// automerge's encoded sync message.
         data: Vec<u8>,
     },
-    /// Changes to a document, or what the sender has of it.
+    /// A sync message: changes to a document, or what the sender has of it.
     Sync {
         /// Peer id of the sender.
         sender: PeerId,
@@ -94,7 +94,7 @@ pub enum WireMessage {
         /// automerge's encoded sync message.
         data: Vec<u8>,
     },
-    /// The sender does not have the document, or does not share it.
+    /// The sender doesn't have the document, or doesn't share it.
     Unavailable {
         /// Peer id of the sender.
         sender: PeerId,
@@ -103,27 +103,27 @@ pub enum WireMessage {
         /// The document that the sender doesn't have.
         doc: DocId,
     },
-    /// An ephemeral message to everyone at a document; not stored.
+    /// An ephemeral message to all peers that sync a document; not stored.
     Ephemeral {
-        /// Who said it first; not always who passed it on.
+        /// The original author, not necessarily the peer that passed it on.
         sender: PeerId,
         /// Peer id of the receiver.
         target: PeerId,
-        /// Counts up within the session.
+        /// Number of the message, increasing within the session.
         count: u64,
-        /// The sender's session: a new one each time that it starts.
+        /// The author's session: a new one for each start of the program.
         session: String,
         /// The document that the message is about.
         doc: DocId,
-        /// What; CBOR, since JavaScript's peers read it as such.
+        /// The content, as CBOR because JavaScript peers expect that.
         data: Vec<u8>,
     },
-    /// The protocol was broken.
+    /// The sender reports a violation of the protocol.
     Error {
         /// What went wrong, as the sender describes it.
         message: String,
     },
-    /// The sender wants to hear of the heads that others have, or no longer.
+    /// Subscribes to, or unsubscribes from, reports about the heads that others have.
     Subscription {
         /// Peer id of the sender.
         sender: PeerId,
@@ -134,7 +134,7 @@ pub enum WireMessage {
         /// Ids of storages to unsubscribe from.
         remove: Vec<String>,
     },
-    /// Heads that others have.
+    /// Reports the heads that others have.
     RemoteHeads {
         /// Peer id of the sender.
         sender: PeerId,
@@ -142,10 +142,10 @@ pub enum WireMessage {
         target: PeerId,
         /// The document whose heads are reported.
         doc: DocId,
-        /// Storage, its heads as it writes them, and when it said so (milliseconds since 1970).
+        /// Storage id, its heads in encoded form, and the time of its report (milliseconds since 1970).
         heads: Vec<(String, Vec<String>, u64)>,
     },
-    /// Of Tracebook's peers among each other.
+    /// An extension message between Tracebook peers.
     Extension {
         /// Peer id of the sender.
         sender: PeerId,
@@ -156,7 +156,7 @@ pub enum WireMessage {
         /// The content, read by the extension only.
         data: Vec<u8>,
     },
-    /// A message of a kind that is not known here; to be passed over.
+    /// A message of an unknown type, to be ignored.
     Unknown {
         /// The message's type as it was sent.
         kind: String,
@@ -172,7 +172,7 @@ pub enum WireError {
     /// The bytes aren't a message of the protocol.
     #[error("not a message of the protocol: {0}")]
     Bad(&'static str),
-    /// It lacks a field.
+    /// The message lacks a field.
     #[error("a message of kind \u{201c}{kind}\u{201d} lacks \u{201c}{field}\u{201d}")]
     Missing {
         /// Type of the message.
@@ -188,7 +188,7 @@ impl From<CborError> for WireError {
     }
 }
 
-/// The fields that a message may have, as they come.
+/// All fields that messages can have, as read.
 #[derive(Default)]
 struct MessageFields<'a> {
     kind: Option<&'a str>,
@@ -208,10 +208,10 @@ struct MessageFields<'a> {
     topic: Option<&'a str>,
 }
 
-/// Reads one message.
+/// Decodes one message.
 ///
 /// # Errors
-/// [`WireError`]: the peer does not keep to the protocol.
+/// Returns a [`WireError`] if the bytes violate the protocol.
 pub fn decode(bytes: &[u8]) -> Result<WireMessage, WireError> {
     if bytes.len() > MAX_MESSAGE_BYTES {
         return Err(WireError::Large(bytes.len()));
@@ -334,7 +334,7 @@ fn read_heads(reader: &mut CborReader<'_>) -> Result<Vec<(String, Vec<String>, u
     Ok(all)
 }
 
-/// Writes one message. [`WireMessage::Unknown`] becomes one that says its kind and nothing else.
+/// Encodes one message. For [`WireMessage::Unknown`], only the type is written.
 pub fn encode(message: &WireMessage) -> Vec<u8> {
     let mut writer = CborWriter::default();
     let w = &mut writer;
@@ -453,7 +453,7 @@ mod tests {
         PeerId(name.to_owned())
     }
 
-    /// Made by the CBOR of npm `@automerge/automerge-repo` 2.5.6.
+    /// Generated by the CBOR encoder of npm `@automerge/automerge-repo` 2.5.6.
     #[test]
     fn what_automerge_repo_writes_is_read() {
         let join = "b900046474797065646a6f696e6873656e6465724964646a732d316c706565724d65746164617461b900026973746f72\
@@ -549,7 +549,7 @@ mod tests {
     #[test]
     fn what_is_too_much_is_refused() {
         assert_eq!(decode(&vec![0; MAX_MESSAGE_BYTES + 1]), Err(WireError::Large(MAX_MESSAGE_BYTES + 1)));
-        // A map that claims to be huge, a text that claims to be, nests without end, indefinite lengths.
+        // A map and a text that claim to be huge, endless nesting, indefinite lengths.
         for hex in ["bb00ffffffffffffff", "a17affffffff", "a164747970657affffffff", "bf6474797065646a6f696eff"] {
             assert!(decode(&unhex(hex)).is_err(), "{hex}");
         }

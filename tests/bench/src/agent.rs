@@ -1,4 +1,5 @@
-//! What agents cost without their models: a step of the loop, a long run opened, a session with many branches opened.
+//! Benchmarks of agents without their models: a step of the loop, opening a long run, opening a session with many
+//! branches.
 
 use super::remote_typing::HostlessSession;
 use super::report::{BenchReport, FigureGoal};
@@ -21,16 +22,16 @@ const RUN_STEPS: u64 = 10_000;
 const SESSION_MESSAGES: u64 = 5_000;
 const SESSION_BRANCHES: u64 = 200;
 const MODEL_TURNS: usize = 1_000;
-/// Frames of each kind.
+/// Number of frames of each kind.
 const TIMELINE_FRAMES: usize = 200;
 
-/// All figures of agents.
+/// Runs all benchmarks of agents.
 pub(super) fn measure(report: &mut BenchReport) -> Result<(), String> {
     measure_turns(report)?;
     measure_opening(report)
 }
 
-/// Turns of a run in which the model asks for a tool that is done at once.
+/// Measures turns of a run in which the model calls a tool that finishes immediately.
 fn measure_turns(report: &mut BenchReport) -> Result<(), String> {
     let mut bare = HostlessSession::open()?;
     bare.open_note_with_text("# A\n".to_owned())?;
@@ -52,7 +53,7 @@ fn measure_turns(report: &mut BenchReport) -> Result<(), String> {
     let mut times = Vec::new();
     for turn in 0..MODEL_TURNS {
         let Some(call) = bare.calls.pop() else {
-            // Its limit of iterations.
+            // The run reached its iteration limit.
             bare.apply_and_settle(SessionInput::Command(Command::ResumeRun { run, more: Some(100), budget: None }))?;
             continue;
         };
@@ -72,7 +73,7 @@ fn measure_turns(report: &mut BenchReport) -> Result<(), String> {
         };
         let begun = measure::thread_cpu();
         bare.apply_and_settle(SessionInput::Event(Event::ModelDone { call, result: Ok(Box::new(answer)) }))?;
-        // A thinking, a call, a result and a todo step.
+        // Each turn adds four steps: thinking, a call, a result and a todo step.
         times.push(to_ms(measure::thread_cpu().saturating_sub(begun)) / 4.0);
     }
     let steps = bare.session.agents().run(run).map_or(0, |run| run.steps.len());
@@ -112,7 +113,7 @@ fn make_step(number: u64) -> ExecutionStep {
     ExecutionStep { id: StepId(number), timestamp, duration: Some(5), parents, kind, spent: None, route: None }
 }
 
-/// A long run and a session with many branches, read from the disk as the window reads them.
+/// Measures opening a long run and a session with many branches, read from disk as the window reads them.
 fn measure_opening(report: &mut BenchReport) -> Result<(), String> {
     let scratch = ScratchFolder::new("agent")?;
     let (run, session) = (DocId([5; 16]), DocId([6; 16]));
@@ -124,7 +125,7 @@ fn measure_opening(report: &mut BenchReport) -> Result<(), String> {
         let volume = driver.session().volumes().next().ok_or("the volume is not there")?.id;
         let messages = (1..=SESSION_MESSAGES).map(|number| {
             let branch = SESSION_MESSAGES / SESSION_BRANCHES;
-            // Each branch leaves the first one, before its end.
+            // Each branch forks from the first one, before its end.
             let parent = match number {
                 1 => 0,
                 _ if number % branch == 1 => (number / branch) % (branch - 1) + 1,
@@ -192,7 +193,7 @@ fn measure_opening(report: &mut BenchReport) -> Result<(), String> {
     measure_timeline(report, &scratch, run)
 }
 
-/// Frames of the long run's timeline, while somebody moves it.
+/// Measures frames of the long run's timeline while it's panned and zoomed.
 fn measure_timeline(report: &mut BenchReport, scratch: &ScratchFolder, run: DocId) -> Result<(), String> {
     let mut stage = HeadlessWindow::new(open_workspace(scratch)?);
     stage.send_command(Command::OpenRun { run });

@@ -1,6 +1,7 @@
-//! What running cells costs: a kernel until it is ready, the first cell, a trivial one through the whole line, a chain
-//! of a hundred, much output, interrupts, memory, programs; ipykernel through jupyter_client, marimo and CPython beside
-//! it.
+//! Benchmarks of running cells, compared with ipykernel through jupyter_client, marimo and CPython.
+//!
+//! They measure the start of a kernel, the first cell, a trivial cell end to end, a chain of a hundred, much output,
+//! interrupts, memory and small programs.
 
 use super::report::{BenchReport, FigureGoal, percentile};
 use super::{drive_until, open_volume, open_workspace, to_ms};
@@ -12,11 +13,11 @@ use std::time::{Duration, Instant};
 use store::{BlockId, DocId, Execution, ExecutionStatus, OutputBody};
 use support::measure::{self, ScratchFolder};
 
-/// Processes that are started, one after the other.
+/// Number of processes started, one after the other.
 const KERNEL_STARTS: usize = 20;
-/// Cells of a chain.
+/// Number of cells in the chain.
 const CHAIN_CELLS: usize = 100;
-/// What the peers do: the name of each, the variable that names a Python which has it, and what it runs.
+/// Peer programs: the name, the variable with the path of a Python that has it, and the script.
 const PEER_PROGRAMS: [(&str, &str, &str); 2] = [
     ("ipykernel", "TRACEBOOK_IPYKERNEL", concat!(include_str!("ipykernel_client.py"), include_str!("cells.py"))),
     ("marimo", "TRACEBOOK_MARIMO", concat!(include_str!("marimo_client.py"), include_str!("marimo.py"))),
@@ -24,7 +25,7 @@ const PEER_PROGRAMS: [(&str, &str, &str); 2] = [
 /// Small programs that print how long they took, for cells and for CPython.
 const SPEED_PROGRAMS: &str = include_str!("programs.py");
 
-/// All figures of cells; `count` trivial ones are run.
+/// Runs all benchmarks of cells; `count` trivial cells are run.
 pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), String> {
     measure_kernel_start(report)?;
     let scratch = ScratchFolder::new("cells")?;
@@ -98,7 +99,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     Ok(())
 }
 
-/// How fast programs are, in a cell and in CPython.
+/// Compares the speed of programs in a cell and in CPython.
 fn measure_program_speed(report: &mut BenchReport, said: &str) {
     type ProgramTimings = (String, Vec<(String, f64)>);
     let Ok((_, ours)) = serde_json::from_str::<ProgramTimings>(said) else {
@@ -121,7 +122,7 @@ fn measure_program_speed(report: &mut BenchReport, said: &str) {
     }
 }
 
-/// Processes of the kernel, until each says that it is ready, and the memory of the last.
+/// Measures the time until a kernel process reports that it's ready, and the memory of the last one.
 fn measure_kernel_start(report: &mut BenchReport) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|error| format!("the program does not find itself ({error})"))?;
     let mut times = Vec::with_capacity(KERNEL_STARTS);
@@ -158,7 +159,7 @@ struct CellBench<'a> {
 }
 
 impl CellBench<'_> {
-    /// Opens a note, `shown` as a window does, else as a command does.
+    /// Opens a note; with `shown` as a window does, otherwise as a command does.
     fn open_note(&mut self, path: &str, shown: bool) -> Result<DocId, String> {
         let row = self.driver.session().volume(self.volume).and_then(|volume| volume.files.get(path));
         let note = row.map(|row| row.id).ok_or_else(|| format!("{path} is not there"))?;
@@ -168,7 +169,7 @@ impl CellBench<'_> {
         Ok(note)
     }
 
-    /// Lets time pass.
+    /// Keeps driving the session for some time.
     fn idle_for(&mut self, time: Duration) {
         let begun = Instant::now();
         while let Some(rest) = time.checked_sub(begun.elapsed()) {
@@ -185,7 +186,7 @@ impl CellBench<'_> {
         self.driver.session().note(note)?.latest_execution(cell)
     }
 
-    /// Milliseconds from the wish to the end of a cell.
+    /// Runs a cell and returns the milliseconds from the request to its end.
     fn run_cell(&mut self, note: DocId, index: usize) -> Result<f64, String> {
         let cell = self.cell_at(note, index)?;
         let before = self.execution(note, cell).map(|run| run.id);
@@ -203,7 +204,7 @@ impl CellBench<'_> {
         }
     }
 
-    /// What a cell has printed.
+    /// Returns what a cell has printed.
     fn printed_text(&self, note: DocId, index: usize) -> Result<String, String> {
         let outputs = self.execution(note, self.cell_at(note, index)?).map(|run| run.outputs.as_slice());
         let texts = outputs.unwrap_or_default().iter().filter_map(|output| match &output.body {
@@ -221,7 +222,7 @@ impl CellBench<'_> {
         Ok(to_ms(begun.elapsed()))
     }
 
-    /// Milliseconds from the wish to stop to the end.
+    /// Interrupts a running cell and returns the milliseconds from the request to its end.
     fn interrupt_cell(&mut self, note: DocId, index: usize) -> Result<f64, String> {
         let cell = self.cell_at(note, index)?;
         self.driver.run_command(Command::RunCells { note, cells: vec![cell] }).map_err(|reject| reject.0)?;
@@ -242,7 +243,7 @@ impl CellBench<'_> {
     }
 }
 
-/// Another program, doing the same. `words`: what its script is told.
+/// Measures another program doing the same. `words` are the arguments of its script.
 pub(super) fn measure_peer(report: &mut BenchReport, (name, variable, script): (&str, &str, &str), words: &[String]) {
     let python = std::env::var_os(variable).unwrap_or_else(|| "python3".into());
     let ran = std::process::Command::new(&python)

@@ -1,4 +1,4 @@
-//! A collection of very many notes: how long until its table is there, and what its frames cost then.
+//! Benchmark of a collection of very many notes: the time until its table is shown, and the cost of its frames.
 
 use super::report::{BenchReport, FigureGoal};
 use super::text_fixtures::{self, FixtureRng};
@@ -7,14 +7,14 @@ use engine::Session;
 use std::time::{Duration, Instant};
 use support::measure::ScratchFolder;
 
-/// Frames of each kind.
+/// Number of frames of each kind.
 const COLLECTION_FRAMES: usize = 300;
-/// One turn of a wheel, and a long way, in points.
+/// Scroll distances in points: one turn of the wheel, and a long way.
 const COLLECTION_WHEEL_POINTS: f32 = 120.0;
 const FAR_SCROLL_POINTS: f32 = 40_000.0;
-/// The table is waited for so long at most.
+/// Maximum time to wait for the table.
 const TABLE_TIMEOUT: Duration = Duration::from_secs(120);
-/// Groups make the table longer, sums make it be gone through.
+/// The collection. Groups lengthen the table, and summaries require a pass over it.
 const COLLECTION_SOURCE: &str = "filters: file.ext == \"md\"
 formulas:
   Twice: rating * 2
@@ -49,7 +49,7 @@ fn note_text(number: usize) -> String {
     )
 }
 
-/// Figures of a collection of so many notes.
+/// Measures a collection of `count` notes.
 pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), String> {
     let scratch = ScratchFolder::new("collection")?;
     for number in 0..count {
@@ -78,7 +78,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     let mut scroll: Vec<f64> =
         (0..COLLECTION_FRAMES).map(|_| to_ms(stage.turn_wheel(COLLECTION_WHEEL_POINTS))).collect();
     report.add_percentiles(&format!("{name}, scroll, CPU"), &mut scroll, "ms", FigureGoal::Under(2.0));
-    // There and back.
+    // Scroll down and back up.
     let far = |step: usize| if step % 60 < 30 { FAR_SCROLL_POINTS } else { -FAR_SCROLL_POINTS };
     let mut far: Vec<f64> = (0..COLLECTION_FRAMES).map(|step| to_ms(stage.turn_wheel(far(step)))).collect();
     report.add_percentiles(&format!("{name}, far, CPU"), &mut far, "ms", FigureGoal::Under(4.0));

@@ -1,5 +1,7 @@
-//! How well what was said in long conversations is found again for questions about it, on data of LoCoMo's form: a JSON
-//! array of conversations, each with sessions of turns (`dia_id`) and questions whose evidence names turns.
+//! Benchmark of recall in long conversations: how well turns are found for questions about them.
+//!
+//! The data has LoCoMo's form: a JSON array of conversations, each with sessions of turns (`dia_id`) and questions
+//! whose evidence names turns.
 
 use super::report::{BenchReport, FigureGoal as Aim};
 use super::{BENCH_TIMEOUT, drive_until, open_volume, open_workspace};
@@ -14,13 +16,13 @@ use std::path::Path;
 use std::time::Instant;
 use support::measure::{self, ScratchFolder};
 
-/// How many are looked at among those that are found.
+/// Number of top results that count.
 const RECALL_CUTOFFS: [usize; 2] = [5, 10];
-/// By what is searched.
+/// The search modes compared.
 const SEARCH_MODES: [(&str, SearchMode); 3] =
     [("words", SearchMode::Words), ("meaning", SearchMode::Meaning), ("both", SearchMode::Both)];
 
-/// A turn of a conversation: its session and its place there, and what was said.
+/// A turn of a conversation: its session and index, and what was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ConversationTurn {
     id: (u64, u64),
@@ -36,17 +38,17 @@ struct EvidenceQuestion {
     category: u64,
 }
 
-/// A conversation.
+/// A conversation with its questions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct BenchConversation {
     name: String,
     turns: Vec<ConversationTurn>,
     questions: Vec<EvidenceQuestion>,
-    /// Questions without evidence among its turns.
+    /// Number of questions without evidence among its turns.
     bare: usize,
 }
 
-/// The turns that a word of evidence names: `D1:3`; also several in one, as in `D8:6; D9:17`, and `D:11:26`.
+/// Parses the turns that an evidence entry names: `D1:3`, several as in `D8:6; D9:17`, or `D:11:26`.
 fn parse_evidence(evidence: &str) -> Vec<(u64, u64)> {
     let pieces = evidence.split([';', ',', ' ']).filter(|piece| !piece.is_empty());
     let one = |piece: &str| {
@@ -57,10 +59,10 @@ fn parse_evidence(evidence: &str) -> Vec<(u64, u64)> {
     pieces.filter_map(one).collect()
 }
 
-/// Reads conversations.
+/// Reads conversations from JSON.
 ///
 /// # Errors
-/// A sentence: it is no JSON, or not of this form.
+/// Returns a sentence if the text isn't JSON of this form.
 fn read_conversations(text: &[u8]) -> Result<Vec<BenchConversation>, String> {
     let all: Value = serde_json::from_slice(text).map_err(|error| format!("it isn't valid JSON: {error}"))?;
     let all = all.as_array().ok_or("it is no array of conversations")?;
@@ -106,7 +108,7 @@ fn read_conversations(text: &[u8]) -> Result<Vec<BenchConversation>, String> {
     Ok(found)
 }
 
-/// How much of the evidence was found, summed over questions.
+/// Recall of evidence, summed over questions.
 #[derive(Clone, Copy, Debug, Default)]
 struct EvidenceRecall {
     questions: f64,
@@ -126,8 +128,10 @@ impl EvidenceRecall {
     }
 }
 
-/// Measures on a file of conversations: each is a memory of its own, a turn an experience, and a question is asked as a
-/// run asks for what bears on its goal.
+/// Measures recall on a file of conversations.
+///
+/// Each conversation is a separate memory and each turn an experience. A question is searched as a run searches for
+/// experiences relevant to its goal.
 pub(super) fn measure(report: &mut BenchReport, file: &Path) -> Result<(), String> {
     let all = read_conversations(&measure::read(file)?).map_err(|why| format!("{why}: {}", file.display()))?;
     let mut ways: BTreeMap<&str, EvidenceRecall> = BTreeMap::new();

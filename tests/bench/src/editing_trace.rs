@@ -1,5 +1,7 @@
-//! A real history, the automerge paper as it was typed key by key, through the whole line: command, journal, changes,
-//! database, file; then closed, opened again, and compared with how the paper ended.
+//! Benchmark of a real editing history, the automerge paper as it was typed key by key.
+//!
+//! It goes through everything from command, journal, changes and database to the file. Then the note is closed, opened
+//! again and compared with the paper's final text.
 
 use super::report::{BenchReport, FigureGoal, percentile};
 use super::{drive_until, open_volume, open_workspace, to_ms};
@@ -16,7 +18,7 @@ use store::disk::{DiskReader, SqliteReader};
 use support::measure::{self, ScratchFolder};
 
 const TRACE_PATH: &str = "traces/automerge-paper.json.gz";
-/// How often the note is opened again.
+/// Number of times the note is reopened.
 const REOPEN_COUNT: usize = 7;
 
 #[derive(Deserialize)]
@@ -32,7 +34,7 @@ struct TraceTransaction {
     patches: Vec<(usize, usize, String)>,
 }
 
-/// Where test data may lie: named, beside the folder of the command, beside the folder that the program was built in.
+/// Returns the folders where test data may be: the configured one, or beside the working directory and the source.
 fn test_data_folders() -> Vec<PathBuf> {
     let named = std::env::var_os("TRACEBOOK_DATA").map(PathBuf::from);
     let built = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
@@ -50,10 +52,10 @@ fn parse_trace(bytes: &[u8]) -> Result<EditingTrace, String> {
     serde_json::from_str(&text).map_err(|error| format!("the trace cannot be read ({error}): {TRACE_PATH}"))
 }
 
-/// The trace counts in Unicode characters, a note in bytes.
+/// Converts the trace's offsets from Unicode characters to bytes.
 fn to_byte_offsets(trace: &EditingTrace) -> Vec<(usize, usize, String)> {
     let mut text = trace.start_content.clone();
-    // While there are only ASCII characters, the two are the same.
+    // As long as the text is ASCII, both offsets are the same.
     let mut wide = text.chars().filter(|c| !c.is_ascii()).count();
     let mut edits = Vec::with_capacity(trace.txns.len());
     for (at, delete, insert) in trace.txns.iter().flat_map(|transaction| &transaction.patches) {
@@ -73,7 +75,7 @@ fn to_byte_offsets(trace: &EditingTrace) -> Vec<(usize, usize, String)> {
     edits
 }
 
-/// All figures of the trace.
+/// Runs all benchmarks of the trace.
 pub(super) fn measure(report: &mut BenchReport) -> Result<(), String> {
     let Some(bytes) = read_trace_file() else {
         let places: Vec<String> = test_data_folders().iter().map(|folder| folder.display().to_string()).collect();
@@ -90,7 +92,7 @@ pub(super) fn measure(report: &mut BenchReport) -> Result<(), String> {
     measure_reopening(report, &scratch, note, &trace.end_content)
 }
 
-/// Types the trace into a new note, and saves.
+/// Types the trace into a new note and saves it.
 fn type_trace(
     report: &mut BenchReport,
     scratch: &ScratchFolder,
@@ -147,7 +149,7 @@ fn measure_sizes(report: &mut BenchReport, scratch: &ScratchFolder, note: DocId)
     Ok(())
 }
 
-/// Opens the workspace and the note several times anew, each time as a program that has just started.
+/// Reopens the workspace and the note several times, each time as a program that has just started.
 fn measure_reopening(report: &mut BenchReport, scratch: &ScratchFolder, note: DocId, end: &str) -> Result<(), String> {
     let (mut opened, mut readable, mut loaded, mut cpu) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut listed, mut compared, mut versions) = (Vec::new(), Vec::new(), 0);
@@ -198,7 +200,7 @@ fn measure_reopening(report: &mut BenchReport, scratch: &ScratchFolder, note: Do
     Ok(())
 }
 
-/// Waits for the next answer of a history.
+/// Waits for the next answer of a history thread.
 fn next_history_answer(driver: &mut Driver, history: &HistoryThread) -> HistoryAnswer {
     loop {
         driver.wait(Duration::from_millis(5));

@@ -1,6 +1,7 @@
-//! What a frame costs the thread that draws, triangles included: scrolling, jumping and typing in a note of very many
-//! blocks, in notes that are one single block, and in one full of outputs; the graph and a collection of very many
-//! notes; and what the thread that draws waits for.
+//! Benchmarks of the UI thread's cost per frame, including tessellation.
+//!
+//! They cover scrolling, jumping and typing in a note of very many blocks, in notes of a single block, and in one full
+//! of outputs. They also cover the graph and a collection of very many notes, and what the UI thread waits for.
 
 mod blocking_waits;
 mod graph;
@@ -14,26 +15,26 @@ use std::time::Duration;
 use store::{DocId, OutputBody};
 use support::measure::ScratchFolder;
 
-/// Frames of each kind.
+/// Number of frames of each kind.
 const NOTE_FRAMES: usize = 300;
-/// One turn of a wheel, in points.
+/// Scroll distance of one wheel turn, in points.
 const NOTE_WHEEL_POINTS: f32 = 120.0;
-/// The cells of the note with outputs, and how many of them draw.
+/// Number of cells in the note with outputs, and how many of them draw plots.
 const OUTPUT_NOTE_CELLS: usize = 200;
 const OUTPUT_NOTE_PLOTS: usize = 50;
-/// The notes of the graph.
+/// Number of notes in the graph.
 const GRAPH_NOTES: usize = 20_000;
-/// The notes of the collection.
+/// Number of notes in the collection.
 const COLLECTION_NOTES: usize = 50_000;
 
-/// What of the goals holds for a note.
+/// Goals for the frames of a note.
 struct FrameGoals {
     scroll: FigureGoal,
     jump: FigureGoal,
     typing: FigureGoal,
 }
 
-/// All figures of frames.
+/// Runs all benchmarks of frames.
 pub(super) fn measure(report: &mut BenchReport, blocks: usize) -> Result<(), String> {
     let goals =
         || FrameGoals { scroll: FigureGoal::Under(1.0), jump: FigureGoal::Under(4.0), typing: FigureGoal::Under(2.0) };
@@ -77,7 +78,7 @@ fn measure_note(report: &mut BenchReport, name: &str, text: &str, goals: &FrameG
     Ok(())
 }
 
-/// How many cells of a note have drawn.
+/// Counts the cells of a note that have drawn a plot.
 fn count_plots(note: &engine::Note) -> usize {
     let drew = |output: &store::CellOutput| match &output.body {
         OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
@@ -109,7 +110,7 @@ fn measure_frames(
     stage.place_caret_and_scroll(length / 2);
     stage.draw_for(Duration::from_millis(500));
     let before = stage.session().note(note).map_or(0, engine::Note::length);
-    // The first letter gives the note its document; that is measured by `bench edit`.
+    // The first keystroke loads the note's document; `bench edit` measures that.
     stage.draw_frame(key_events('x'));
     stage.draw_for(Duration::from_secs(1));
     let mut typing = Vec::with_capacity(NOTE_FRAMES);

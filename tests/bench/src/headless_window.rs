@@ -1,5 +1,5 @@
-//! The window without a screen, to be measured or to be pictured: the same frames, fed with the same events, up to the
-//! triangles that a graphics card would be given.
+//! A window without a screen, for measurements and screenshots: the same frames and events as the real one, up to the
+//! triangles that a graphics card would get.
 
 use super::screenshots::canvas::SoftwareCanvas;
 use eframe::App;
@@ -15,57 +15,57 @@ use std::time::{Duration, Instant};
 use support::measure;
 use window::AppWindow;
 
-/// How long anything may take before it is given up.
+/// Maximum time to wait for anything.
 const HEADLESS_WAIT_TIMEOUT: Duration = Duration::from_secs(1_800);
 /// The window's size in points.
 const WINDOW_SIZE_POINTS: (f32, f32) = (1_280.0, 800.0);
 
-/// What one frame took.
+/// Timings of one frame.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FrameTimings {
-    /// From its first event to the last triangle.
+    /// Time from the first event to the last triangle.
     pub(crate) wall: Duration,
-    /// The same as CPU time of this thread.
+    /// CPU time of this thread in the same period.
     pub(crate) cpu: Duration,
-    /// Of it, how long this thread waited for a core that others were on; zero where the system does not say.
+    /// Part of `wall` in which this thread waited for a busy core; zero if the system doesn't report it.
     pub(crate) waited: Duration,
-    /// How often this thread gave up its core meanwhile to wait for something.
+    /// Number of voluntary context switches of this thread, which mean that it waited for something.
     pub(crate) gave_way: u64,
-    /// How often it read or wrote, or touched memory that had to come from the disk.
+    /// Number of reads, writes, and page faults served from disk.
     pub(crate) transfers: u64,
-    /// Of it, the taking in of what happened elsewhere.
+    /// Part of `wall` spent on processing events from elsewhere.
     pub(crate) pump: Duration,
-    /// The same as CPU time.
+    /// CPU time of `pump`.
     pub(crate) pump_cpu: Duration,
-    /// How far the session was on disk once that was taken in, and when that was.
+    /// The last durable change after processing these events, and the time of that observation.
     pub(crate) durable: Option<(u64, Instant)>,
 }
 
-/// A window that is drawn for nobody.
+/// A window that's drawn without a screen.
 pub(crate) struct HeadlessWindow {
     context: egui::Context,
     window: AppWindow,
     frame: eframe::Frame,
     begun: Instant,
     repaints: Receiver<Duration>,
-    /// When the window wants to be drawn again.
+    /// When the window needs its next frame.
     due: Option<Instant>,
-    /// Pixels a point.
+    /// Pixels per point.
     scale: f32,
-    /// What a picture needs; measurements do without.
+    /// The canvas for screenshots; measurements do without it.
     canvas: Option<SoftwareCanvas>,
     triangles: Vec<ClippedPrimitive>,
-    /// Where something is held.
+    /// Position of the pointer.
     pointer: Pos2,
 }
 
 impl HeadlessWindow {
-    /// Opens the window on a workspace, to be pictured.
+    /// Opens a window on a workspace for screenshots.
     pub(crate) fn with_canvas(driver: Driver, scale: f32) -> HeadlessWindow {
         HeadlessWindow { scale, canvas: Some(SoftwareCanvas::default()), ..HeadlessWindow::new(driver) }
     }
 
-    /// Opens the window on a workspace.
+    /// Opens a window on a workspace.
     pub(crate) fn new(driver: Driver) -> HeadlessWindow {
         let context = egui::Context::default();
         let (tell, repaints) = channel();
@@ -86,17 +86,17 @@ impl HeadlessWindow {
         }
     }
 
-    /// The state behind the window.
+    /// Returns the session behind the window.
     pub(crate) fn session(&self) -> &Session {
         self.window.session()
     }
 
-    /// Sends a command as a view does.
+    /// Sends a command as a view would.
     pub(crate) fn send_command(&mut self, command: Command) {
         self.window.send_command(command);
     }
 
-    /// Draws a frame in which these events come in.
+    /// Draws a frame with input events.
     pub(crate) fn draw_frame(&mut self, events: Vec<Event>) -> FrameTimings {
         let viewport = ViewportInfo { native_pixels_per_point: Some(self.scale), ..ViewportInfo::default() };
         let input = RawInput {
@@ -109,7 +109,7 @@ impl HeadlessWindow {
         };
         let (HeadlessWindow { context, window, frame, canvas, .. }, mut drawn) = (&mut *self, FrameTimings::default());
         let (waited, gave_way) = (measure::thread_run_queue_wait(), measure::thread_voluntary_switches());
-        // Looking is reading, too: what that adds is known from looking twice.
+        // Reading the counter is itself a read; a second call measures its cost.
         let (looked, transfers) = (measure::thread_io_count(), measure::thread_io_count());
         let (begun, cpu) = (Instant::now(), measure::thread_cpu());
         let mut output = context.run_ui(input, |ui| {
@@ -140,7 +140,7 @@ impl HeadlessWindow {
         drawn
     }
 
-    /// The frame that was drawn last, as a picture.
+    /// Returns the last frame as an image.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "pixels of a window")]
     pub(crate) fn screenshot(&self) -> ColorImage {
         let size = [(WINDOW_SIZE_POINTS.0 * self.scale) as usize, (WINDOW_SIZE_POINTS.1 * self.scale) as usize];
@@ -150,31 +150,31 @@ impl HeadlessWindow {
         })
     }
 
-    /// Performs a command of the table.
+    /// Performs a command of the command table.
     pub(crate) fn run_command(&mut self, id: CommandId) {
         self.window.perform_command(&self.context, id);
         self.draw_for(Duration::from_millis(60));
     }
 
-    /// Asks for a command of the table, and draws nothing yet.
+    /// Requests a command of the command table without drawing a frame.
     pub(crate) fn request_command(&mut self, id: CommandId) {
         self.window.perform_command(&self.context, id);
     }
 
-    /// Presses the button in the middle of the page, or lets it go.
+    /// Presses or releases the mouse button at the pointer.
     pub(crate) fn press_pointer(&mut self, pressed: bool) {
         let (pos, button, modifiers) = (self.pointer, PointerButton::Primary, Modifiers::NONE);
         self.draw_frame(vec![Event::PointerMoved(pos)]);
         self.draw_frame(vec![Event::PointerButton { pos, button, pressed, modifiers }]);
     }
 
-    /// Moves the pointer, and what it holds.
+    /// Moves the pointer, dragging if the button is pressed.
     pub(crate) fn drag_pointer(&mut self, by: Vec2) -> FrameTimings {
         self.pointer += by;
         self.draw_frame(vec![Event::PointerMoved(self.pointer)])
     }
 
-    /// Presses a key that is no letter.
+    /// Presses a key that isn't a letter.
     pub(crate) fn press_key(&mut self, key: &str) {
         let (modifiers, key) = match key.strip_prefix("Shift+") {
             Some(key) => (Modifiers::SHIFT, key),
@@ -197,28 +197,28 @@ impl HeadlessWindow {
         self.window.show(note);
     }
 
-    /// The note that is shown.
+    /// Returns the visible note.
     pub(crate) fn shown_note(&self) -> Option<store::DocId> {
         self.window.note()
     }
 
-    /// How many rows the collection that is shown has, once its table is there.
+    /// Returns the number of rows of the visible collection, once its table is there.
     pub(crate) fn collection_row_count(&self) -> Option<usize> {
         self.window.rows()
     }
 
-    /// How many figures of the note are drawn.
+    /// Returns the number of drawn figures in the note.
     pub(crate) fn drawn_figure_count(&self) -> usize {
         self.window.figures()
     }
 
-    /// Puts the caret there.
+    /// Places the caret at a byte offset.
     pub(crate) fn place_caret(&mut self, at: usize) {
         self.window.place_caret(at);
         self.draw_frame(Vec::new());
     }
 
-    /// Waits at most `limit`, as the system's loop does: until the window wants to be drawn. Whether it does.
+    /// Waits until the window needs a frame, at most `limit`, as the system's event loop does. Returns whether it does.
     pub(crate) fn wait_for_repaint(&mut self, limit: Duration) -> bool {
         let until = Instant::now() + limit;
         loop {
@@ -245,7 +245,7 @@ impl HeadlessWindow {
         self.due = [self.due, at].into_iter().flatten().min();
     }
 
-    /// Draws whenever the window wants it, for a while.
+    /// Draws frames on request for some time.
     pub(crate) fn draw_for(&mut self, time: Duration) {
         let until = Instant::now() + time;
         while Instant::now() < until {
@@ -255,7 +255,7 @@ impl HeadlessWindow {
         }
     }
 
-    /// Draws until something is so.
+    /// Draws frames until a condition holds.
     pub(crate) fn draw_until(&mut self, what: &str, so: impl Fn(&Session) -> bool) -> Result<(), String> {
         let begun = Instant::now();
         while !so(self.session()) {
@@ -268,19 +268,19 @@ impl HeadlessWindow {
         Ok(())
     }
 
-    /// Puts the caret at a byte of the open note, and the page there.
+    /// Places the caret at a byte of the open note and scrolls there.
     pub(crate) fn place_caret_and_scroll(&mut self, at: usize) {
         self.window.place_caret(at);
     }
 
-    /// Turns the wheel by so many points; gives the CPU time of the costlier of the two frames that it takes.
+    /// Scrolls by a number of points. Returns the CPU time of the costlier of the two frames that it takes.
     pub(crate) fn turn_wheel(&mut self, by: f32) -> Duration {
         let turn = Self::wheel_event(by);
         let first = self.draw_frame(vec![Event::PointerMoved(page_center(0.0)), turn]).cpu;
         first.max(self.draw_frame(Vec::new()).cpu)
     }
 
-    /// Scrolls the page by so many points.
+    /// Scrolls the page by a number of points.
     pub(crate) fn scroll_page(&mut self, by: f32) {
         let turn = Self::wheel_event(by);
         self.draw_frame(vec![Event::PointerMoved(page_center(0.0)), turn]);
@@ -297,7 +297,7 @@ impl HeadlessWindow {
         }
     }
 
-    /// Clicks into the middle of the page, `down` points below its centre.
+    /// Clicks `down` points below the center of the page.
     pub(crate) fn click_page(&mut self, down: f32) {
         let button = |pressed| Event::PointerButton {
             pos: page_center(down),
@@ -311,19 +311,19 @@ impl HeadlessWindow {
         self.draw_for(Duration::from_millis(100));
     }
 
-    /// Ends the window and saves.
+    /// Closes the window and saves.
     pub(crate) fn close(self) {
-        // What could not be saved is thrown away with the workspace.
+        // Changes that couldn't be saved are deleted with the workspace anyway.
         let _ = self.window.close();
     }
 }
 
-/// The centre of the page, the tree being at the left.
+/// Returns the center of the page, taking into account the file tree on the left.
 fn page_center(down: f32) -> Pos2 {
     pos2(WINDOW_SIZE_POINTS.0 / 2.0 + 100.0, WINDOW_SIZE_POINTS.1 / 2.0 + down)
 }
 
-/// A key going down, as a keyboard sends it.
+/// Returns the events of a key press, as a keyboard sends them.
 pub(crate) fn key_events(letter: char) -> Vec<Event> {
     let key = Key::from_name(&letter.to_uppercase().to_string()).unwrap_or(Key::Space);
     let down = Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers: Modifiers::NONE };

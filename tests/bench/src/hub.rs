@@ -1,5 +1,6 @@
-//! What a hub costs: a key typed on one device until another has it, with two clients and with very many; npm's
-//! `automerge-repo-sync-server` doing the same beside it.
+//! Benchmark of a hub: the time until a keystroke on one device reaches another, with two clients and with very many.
+//!
+//! The npm package `automerge-repo-sync-server` is measured the same way for comparison.
 
 use super::report::{BenchReport, FigureGoal, percentile};
 use std::io::{BufRead, BufReader};
@@ -9,14 +10,14 @@ use std::time::{Duration, Instant};
 use support::hub_load::{ClientLoad, free_port, is_listening, run_client_load};
 use support::measure::{self, ScratchFolder};
 
-/// Keys that one client types for another.
+/// Number of keystrokes that one client sends to another.
 const PAIR_KEYSTROKES: usize = 500;
-/// Keys that each of very many types.
+/// Number of keystrokes per client with very many clients.
 const KEYSTROKES_PER_CLIENT: usize = 10;
-/// A hub that was started answers within this time.
+/// Maximum time until a started hub answers.
 const HUB_START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// npm's server listens on all addresses, and cannot be told otherwise but by this file.
+/// npm's server listens on all addresses, and this file is the only way to change that.
 const LOOPBACK_SHIM: (&str, &str) = (
     "here.mjs",
     "import net from 'net'
@@ -28,14 +29,14 @@ net.Server.prototype.listen = function (port, ...rest) {
 ",
 );
 
-/// A server that runs, and where.
+/// A running server and its address.
 pub(super) struct HubProcess {
     child: Child,
     at: String,
 }
 
 impl HubProcess {
-    /// Where it listens.
+    /// Returns the address that the server listens on.
     pub(super) fn address(&self) -> &str {
         &self.at
     }
@@ -48,7 +49,7 @@ impl Drop for HubProcess {
     }
 }
 
-/// All figures of the hub, with so many clients at once.
+/// Runs all benchmarks of the hub, with `clients` concurrent clients.
 pub(super) fn measure(report: &mut BenchReport, clients: usize) -> Result<(), String> {
     host::rlimits::raise_open_file_limit();
     let scratch = ScratchFolder::new("hub")?;
@@ -128,7 +129,7 @@ fn measure_server(
     Ok(())
 }
 
-/// Our hub, as its user starts it.
+/// Starts our hub as its user would.
 pub(super) fn start_tracebook_hub(folder: &Path) -> Result<HubProcess, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
@@ -142,18 +143,18 @@ pub(super) fn start_tracebook_hub(folder: &Path) -> Result<HubProcess, String> {
     out.read_line(&mut line).map_err(|error| error.to_string())?;
     let told: serde_json::Value = serde_json::from_str(&line).map_err(|error| format!("{error}: {line}"))?;
     server.at = told["listening"].as_str().ok_or("the hub does not say where it listens")?.to_owned();
-    // What else it says is read, so that it never waits for us.
+    // The rest of its output is drained, so that the hub never blocks on the pipe.
     std::thread::spawn(move || out.lines().map_while(Result::ok).for_each(drop));
     Ok(server)
 }
 
-/// The folder in which npm's server was installed.
+/// Returns the folder in which npm's server is installed.
 fn npm_modules_folder() -> Option<PathBuf> {
     let folder = std::env::var_os("TRACEBOOK_INTEROP").map(PathBuf::from)?;
     folder.join("node_modules/@automerge/automerge-repo-sync-server").is_dir().then_some(folder)
 }
 
-/// npm's, on this machine alone.
+/// Starts npm's server, listening only on the loopback address.
 fn start_npm_hub(modules: &Path, folder: &Path) -> Result<HubProcess, String> {
     let program = modules.join("node_modules/@automerge/automerge-repo-sync-server");
     let port = free_port()?;

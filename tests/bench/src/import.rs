@@ -1,5 +1,5 @@
-//! A folder of very many notes becomes a volume while the window is open: how long, how much memory, and how long the
-//! window ever stands still.
+//! Benchmark of importing a folder of very many notes with the window open: time, memory, and how long the window
+//! stalls.
 
 use super::report::{BenchReport, FigureGoal};
 use super::text_fixtures;
@@ -10,12 +10,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use support::measure::{self, ScratchFolder};
 
-/// One frame of a screen at 60 Hz.
+/// Frame interval of a 60 Hz screen.
 const FRAME_INTERVAL: Duration = Duration::from_micros(16_667);
-/// How long the whole may take.
+/// Maximum time of the import.
 const IMPORT_TIMEOUT: Duration = Duration::from_secs(3_600);
 
-/// All figures of an import.
+/// Runs all benchmarks of an import.
 pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), String> {
     let scratch = ScratchFolder::new("import")?;
     let mut bytes = 0;
@@ -27,7 +27,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     scratch.sync_to_disk();
     let folder = scratch.folder().join("N");
     let mut stage = HeadlessWindow::new(open_workspace(&scratch)?);
-    // What is laid out once (fonts, panels) is not the import's.
+    // The initial layout of fonts and panels isn't part of the import.
     (0..10).for_each(|_| _ = stage.draw_frame(Vec::new()));
 
     report.add_figure("notes", count as f64, "", FigureGoal::None);
@@ -56,7 +56,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     measure_restart(report, &scratch)
 }
 
-/// A new start, at which all notes are known from the beginning.
+/// Measures a restart, at which all notes are already known.
 fn measure_restart(report: &mut BenchReport, scratch: &ScratchFolder) -> Result<(), String> {
     let begun = Instant::now();
     let mut stage = HeadlessWindow::new(open_workspace(scratch)?);
@@ -69,7 +69,7 @@ fn measure_restart(report: &mut BenchReport, scratch: &ScratchFolder) -> Result<
         if tree.is_none() && stage.session().volumes().any(|volume| volume.known) {
             tree = Some(begun.elapsed());
         }
-        // The first frame of all lays out fonts and is not counted: `bench open` has it.
+        // The very first frame lays out fonts and isn't counted: `bench open` measures it.
         if !std::mem::take(&mut first) {
             longest = longest.max(to_ms(frame.elapsed()));
         }
@@ -119,7 +119,7 @@ fn report_timings(report: &mut BenchReport, name: &str, stalls: &ImportTimings) 
     report.add_figure(format!("{name}, longest pump, CPU"), stalls.longest_pump_cpu, "ms", FigureGoal::None);
 }
 
-/// Opens the folder (again) and draws until it is looked through and all is on disk.
+/// Opens or rescans the folder, and draws until it's scanned and everything is saved.
 fn scan_folder(stage: &mut HeadlessWindow, folder: &Path, scans: u64) -> Result<ImportTimings, String> {
     let known = |session: &Session| {
         let mut volumes = session.volumes();

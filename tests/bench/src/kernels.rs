@@ -1,7 +1,7 @@
-//! What the kinds of kernels cost, the science kernel's saved states above all: until ready, cells, checkpoints,
-//! restoring, undo, memory, disk; ipykernel and marimo beside them.
+//! Benchmarks of the kinds of kernels, especially of the science kernel's saved states, with ipykernel and marimo.
 //!
-//! It asks the kernels' processes themselves, by their own protocol, so that a checkpoint's parts can be told apart.
+//! They measure startup, cells, checkpoints, restoring, undo, memory and disk space. They talk to the kernel processes
+//! directly by their own protocol, so that the parts of a checkpoint can be told apart.
 
 use super::cells::measure_peer;
 use super::report::{BenchReport, FigureGoal, percentile};
@@ -16,21 +16,21 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use support::measure::{self, ScratchFolder};
 
-/// How long one answer may take.
+/// Maximum time of one answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
-/// Processes that are started, one after the other.
+/// Number of processes started, one after the other.
 const STARTS: usize = 10;
-/// Cells with pandas, and states that are restored.
+/// Number of cells with pandas, and of restored states.
 const PANDAS_CELLS: usize = 30;
-/// Cells of the long note whose states are counted.
+/// Number of cells in the long note whose states are counted.
 const LONG_NOTE_CELLS: usize = 1_000;
-/// The budget of a note's states, as the configuration has it.
+/// Budget of a note's states in bytes, the same as in the configuration.
 const STATES_BUDGET_BYTES: &str = "512000000";
 const TRIVIAL_CELL: &str = "1 + 1";
 const IMPORT_CELL: &str = "import numpy as np, pandas as pd";
 const FRAME_CELL: &str = "df = pd.DataFrame({'k': np.arange(1_000_000) % 100, 'v': np.random.rand(1_000_000)})";
 const PANDAS_CELL: &str = "means = df.groupby('k').v.mean()\nmeans.head()";
-/// What the peers do: the name of each, the variable that names a Python which has it and pandas, and what it runs.
+/// Peer programs: the name, the variable with the path of a Python that has it and pandas, and the script.
 const PEER_PROGRAMS: [(&str, &str, &str); 2] = [
     (
         "ipykernel",
@@ -40,7 +40,7 @@ const PEER_PROGRAMS: [(&str, &str, &str); 2] = [
     ("marimo", "TRACEBOOK_MARIMO", concat!(include_str!("marimo_client.py"), include_str!("kernels_marimo.py"))),
 ];
 
-/// All figures; `count` trivial cells are run.
+/// Runs all benchmarks of kernels; `count` trivial cells are run.
 pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), String> {
     let scratch = ScratchFolder::new("kernels")?;
     let notes = scratch.folder().join("N");
@@ -83,7 +83,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     Ok(())
 }
 
-/// One kind of kernel: how its process is started.
+/// A kind of kernel, and how its process is started.
 #[derive(Clone)]
 struct KernelKindBench {
     name: &'static str,
@@ -130,7 +130,7 @@ struct KernelProcess {
     input: Option<ChildStdin>,
     messages: Receiver<Value>,
     requests: u64,
-    /// Milliseconds from its start until it said that it was ready, with saved variables restored.
+    /// Milliseconds from start until the kernel reported that it's ready, with saved variables restored.
     ready_ms: f64,
 }
 
@@ -161,7 +161,7 @@ impl KernelProcess {
         input.write_all(line.as_bytes()).and_then(|()| input.flush()).map_err(|error| error.to_string())
     }
 
-    /// Runs a cell; gives the milliseconds until its reply.
+    /// Runs a cell and returns the milliseconds until its reply.
     fn run(&mut self, code: &str) -> Result<f64, String> {
         let begun = Instant::now();
         self.ask("execute_request", json!({"code": code, "cell": "cell 1", "silent": false}))?;
@@ -173,14 +173,14 @@ impl KernelProcess {
         measure::process_footprint(self.child.id()).map(|footprint| footprint.resident as f64 / 1e6)
     }
 
-    /// Ends it, once all is written.
+    /// Ends the process once everything is written.
     fn end(mut self) -> Result<(), String> {
         drop(self.input.take());
         self.child.wait().map(|_| ()).map_err(|error| error.to_string())
     }
 }
 
-/// What each kind does: ready, first cell, trivial cells, memory.
+/// Measures what each kind supports: startup, first cell, trivial cells and memory.
 fn measure_kind(report: &mut BenchReport, kind: &KernelKindBench, count: usize) -> Result<(), String> {
     let mut ready = Vec::with_capacity(STARTS);
     for _ in 0..STARTS {
@@ -200,7 +200,7 @@ fn measure_kind(report: &mut BenchReport, kind: &KernelKindBench, count: usize) 
     process.end()
 }
 
-/// Checkpoints, restoring and undo with pandas and a frame of a million rows.
+/// Measures checkpoints, restoring and undo with pandas and a data frame of a million rows.
 fn measure_states(report: &mut BenchReport, science: &KernelKindBench, states: &Path) -> Result<(), String> {
     clear(states)?;
     let mut process = science.start()?;
@@ -256,7 +256,7 @@ fn measure_states(report: &mut BenchReport, science: &KernelKindBench, states: &
     Ok(())
 }
 
-/// What the states of a long note take on disk.
+/// Measures the disk space of a long note's states.
 fn measure_long_note(report: &mut BenchReport, science: &KernelKindBench, states: &Path) -> Result<(), String> {
     clear(states)?;
     let mut process = science.start()?;

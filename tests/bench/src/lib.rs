@@ -1,7 +1,7 @@
-//! `run_bench`: the figures of BENCHMARKS.md, measured on this machine with this program.
+//! `run_bench` measures the figures of BENCHMARKS.md on this machine with this program.
 //!
-//! Every measurement makes what it needs in a folder of its own, goes through the same doors as a user, and takes the
-//! folder away again. It changes nothing of the user's, and prints what it found, also where a goal is missed.
+//! Every measurement creates its data in a temporary folder, uses the same interfaces as a user, and deletes the folder
+//! afterwards. It doesn't touch the user's data, and prints its results even if a goal is missed.
 
 mod agent;
 mod cells;
@@ -40,10 +40,10 @@ use std::time::{Duration, Instant};
 use store::DocId;
 use support::measure::ScratchFolder;
 
-/// How long anything may take before the measurement is given up.
+/// Maximum time to wait for anything.
 const BENCH_TIMEOUT: Duration = Duration::from_secs(1_800);
 
-/// The program `tracebook-bench`: all of `tracebook`, with `run_bench` and `take_screenshots`.
+/// Runs the program `tracebook-bench`: all of `tracebook`, with `run_bench` and `take_screenshots`.
 pub fn main() -> std::process::ExitCode {
     cli::main(cli::ProgramHooks {
         window: |driver, path, first_frame| window::run(driver, path, first_frame),
@@ -58,7 +58,7 @@ fn run(name: &str, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result
     }
 }
 
-/// `bench`.
+/// Arguments of the subcommand `bench`.
 #[derive(clap::Args, Clone, Debug)]
 struct BenchArguments {
     #[arg(id = "WHAT")]
@@ -136,7 +136,7 @@ fn run_bench(args: &BenchArguments, json: bool) -> Result<u8, CliError> {
     Ok(if report.is_correct() { EXIT_DONE } else { EXIT_FAILED })
 }
 
-/// Opens (or makes) the workspace `W` of a measurement.
+/// Opens or creates the workspace `W` of a measurement.
 fn open_workspace(scratch: &ScratchFolder) -> Result<Driver, String> {
     let program = std::env::current_exe().map_err(|error| format!("the program does not find itself ({error})"))?;
     let folder = scratch.folder().join("W");
@@ -146,7 +146,7 @@ fn open_workspace(scratch: &ScratchFolder) -> Result<Driver, String> {
     Ok(driver)
 }
 
-/// Makes a volume of a folder and waits until all of it is known.
+/// Opens a folder as a volume and waits until it's completely scanned.
 fn open_volume(driver: &mut Driver, folder: &Path) -> Result<DocId, String> {
     let folder = folder.to_owned();
     driver.run_command(Command::OpenFolder { folder: folder.clone(), name: None }).map_err(|reject| reject.0)?;
@@ -158,7 +158,7 @@ fn open_volume(driver: &mut Driver, folder: &Path) -> Result<DocId, String> {
     find(driver.session()).ok_or_else(|| "the volume is gone".to_owned())
 }
 
-/// A window on a volume of the folder `N` of the scratch folder, once all its notes are known.
+/// Opens a window with the scratch folder's `N` as volume, and waits until all its notes are indexed.
 fn open_headless_window(scratch: &ScratchFolder) -> Result<HeadlessWindow, String> {
     let mut headless_window = HeadlessWindow::new(open_workspace(scratch)?);
     headless_window.send_command(Command::OpenFolder { folder: scratch.folder().join("N"), name: None });
@@ -170,12 +170,12 @@ fn open_headless_window(scratch: &ScratchFolder) -> Result<HeadlessWindow, Strin
     Ok(headless_window)
 }
 
-/// A window on the only note of the folder `N` of the scratch folder, once it can be read.
+/// Opens a window on the only note in the scratch folder's `N`, and waits until it's readable.
 fn open_note_window(scratch: &ScratchFolder) -> Result<(HeadlessWindow, DocId), String> {
     open_note_window_in(open_workspace(scratch)?, scratch)
 }
 
-/// The same in a workspace that is open.
+/// Opens a window on the only note in an open workspace, and waits until it's readable.
 fn open_note_window_in(mut driver: Driver, scratch: &ScratchFolder) -> Result<(HeadlessWindow, DocId), String> {
     let volume = open_volume(&mut driver, &scratch.folder().join("N"))?;
     let row = driver.session().volume(volume).and_then(|volume| volume.files.values().next());
@@ -187,7 +187,7 @@ fn open_note_window_in(mut driver: Driver, scratch: &ScratchFolder) -> Result<(H
     Ok((headless_window, note))
 }
 
-/// Works until something is so.
+/// Drives the session until a condition holds.
 fn drive_until(driver: &mut Driver, what: &str, so: impl Fn(&Session) -> bool) -> Result<(), String> {
     let begun = Instant::now();
     while !so(driver.session()) {
@@ -199,7 +199,7 @@ fn drive_until(driver: &mut Driver, what: &str, so: impl Fn(&Session) -> bool) -
     Ok(())
 }
 
-/// Milliseconds.
+/// Converts a duration to milliseconds.
 fn to_ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }

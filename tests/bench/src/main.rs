@@ -1,4 +1,4 @@
-//! The program `tracebook-bench`. All of it is in the library, so that the tests' program is the same.
+//! The program `tracebook-bench`. Everything is in the library, so that the tests' program is the same.
 
 fn main() -> std::process::ExitCode {
     bench::main()

@@ -1,5 +1,7 @@
-//! How good memory is, on the conversations of BFCL v4 (PyPI `bfcl-eval`): what its gate keeps of a log of 500 entries
-//! with repeats and noise, and how well what was once said is found again for a question.
+//! Benchmark of memory quality on the conversations of BFCL v4 (PyPI `bfcl-eval`).
+//!
+//! It measures what the admission gate keeps of a log of 500 entries with repeats and noise, and how well earlier
+//! statements are found for a question.
 
 use super::replay::paraphrase_goal;
 use super::report::{BenchReport, FigureGoal as Aim, percentile};
@@ -16,14 +18,14 @@ use std::path::Path;
 use std::time::Instant;
 use support::measure::{self, ScratchFolder};
 
-/// So many entries come to the gate.
+/// Number of entries presented to the gate.
 const LOG_ENTRIES: usize = 500;
-/// Of those that it keeps so many percent may be repeats or without source.
+/// Maximum percentage of kept entries that are repeats or have no source.
 const MAX_REPEAT_PERCENT: f64 = 5.0;
-/// Where the wheel has its data.
+/// Data folder in the wheel.
 const BFCL_DATA_FOLDER: &str = "bfcl_eval/data";
 
-/// What people say to an agent that is no work.
+/// Messages to an agent that aren't work.
 const CHATTER_MESSAGES: [&str; 8] = ["ok", "thanks!", "yes", "hm, no", "go on", "?", "do it", "and now"];
 
 pub(super) fn measure(report: &mut BenchReport, corpus: &Path) -> Result<(), String> {
@@ -39,28 +41,28 @@ fn read_json_lines(path: &Path) -> Result<Vec<Value>, String> {
     text.lines().filter(|line| !line.trim().is_empty()).map(one).collect()
 }
 
-/// What the user says in a conversation, in order.
+/// Returns the user's messages in a conversation, in order.
 fn user_messages(conversation: &Value) -> Vec<String> {
     let turns = conversation["question"].as_array().into_iter().flatten();
     let messages = turns.flat_map(|turn| turn.as_array().into_iter().flatten());
     messages.filter(|one| one["role"] == "user").filter_map(|one| Some(one["content"].as_str()?.to_owned())).collect()
 }
 
-/// An order that is the same each time and follows nothing.
+/// Returns a deterministic pseudorandom number, for a shuffled order.
 fn scramble(at: usize) -> u64 {
     let mut state = (at as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(0x5851_F42D_4C95_7F2D);
     state ^= state >> 31;
     state.wrapping_mul(0xBF58_476D_1CE4_E5B9)
 }
 
-/// An entry as it comes to the gate, and which work it is of. `None`: it is noise.
+/// An entry presented to the gate, and the index of its work; `None` for noise.
 struct GateEntry {
     work: Option<usize>,
     experience: Experience,
 }
 
-/// The log: work of its own kinds, done once or again, said in the same words or in others, well or not; chatter;
-/// entries that do not say where they come from.
+/// Builds the log: distinct works, done once or repeatedly, in the same or other words, successful or not. It also has
+/// chatter and entries without a source.
 fn build_log(works: &[String]) -> Vec<GateEntry> {
     let mut fed: Vec<(u64, GateEntry)> = Vec::new();
     for number in 0..LOG_ENTRIES {
@@ -78,13 +80,13 @@ fn build_log(works: &[String]) -> Vec<GateEntry> {
         let chosen = scramble(number) as usize % works.len().max(1);
         let goal = works.get(chosen).cloned().unwrap_or_default();
         let one = match number % 25 {
-            // One in 25 is chatter, one has no source.
+            // One in 25 is chatter, and one has no source.
             0 => GateEntry {
                 work: None,
                 experience: entry(CHATTER_MESSAGES[number / 25 % CHATTER_MESSAGES.len()].to_owned(), &run),
             },
             1 => GateEntry { work: Some(chosen), experience: entry(goal, "") },
-            // Nine of 25 say it in other words.
+            // Nine of 25 are paraphrased.
             kind @ 2..=10 => {
                 let forms = paraphrase_goal(&goal);
                 let form = forms.get(kind % forms.len().max(1)).cloned().unwrap_or(goal);
@@ -98,7 +100,7 @@ fn build_log(works: &[String]) -> Vec<GateEntry> {
     fed.into_iter().map(|(_, one)| one).collect()
 }
 
-/// What the gate keeps of such a log.
+/// Measures what the gate keeps of the log.
 fn measure_admission(report: &mut BenchReport, data: &Path) -> Result<(), String> {
     let tasks = read_json_lines(&data.join("BFCL_v4_multi_turn_base.json"))?;
     let works: Vec<String> = tasks.iter().filter_map(|task| user_messages(task).into_iter().next()).collect();
@@ -124,7 +126,7 @@ fn measure_admission(report: &mut BenchReport, data: &Path) -> Result<(), String
         let one = &entry.experience;
         bare += u32::from(one.source.trim().is_empty());
         if !one.superseded_by.is_empty() {
-            // It is kept on purpose, with a link to what says otherwise.
+            // Kept on purpose, with a link to the entry that contradicts it.
             superseded += 1;
             continue;
         }
@@ -152,13 +154,13 @@ fn measure_admission(report: &mut BenchReport, data: &Path) -> Result<(), String
     Ok(())
 }
 
-/// Words in small letters, without signs.
+/// Splits a text into lowercase words without punctuation.
 fn plain_words(text: &str) -> Vec<String> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
 }
 
-/// Which of the turns a question's source quotes: those that have one of its pieces; else the one with most of its
-/// words.
+/// Returns the turns that a question's source quotes: those that contain one of its pieces, otherwise the one with most
+/// of its words.
 fn evidence_turns(source: &str, turns: &[(usize, Vec<String>)]) -> BTreeSet<usize> {
     let pieces = source.replace(['…', '\n'], "...");
     let pieces: Vec<Vec<String>> = pieces.split("...").map(plain_words).filter(|piece| piece.len() >= 3).collect();
@@ -178,8 +180,8 @@ fn evidence_turns(source: &str, turns: &[(usize, Vec<String>)]) -> BTreeSet<usiz
     best.filter(whole).map(|(number, _)| *number).into_iter().collect()
 }
 
-/// How much of the evidence is among the ten experiences that are found for a question: by words, by meaning, by both,
-/// as a run is told of it.
+/// Measures how much of the evidence is among the ten experiences found for a question: by words, by meaning and by
+/// both, as a run gets them.
 fn measure_recall(report: &mut BenchReport, data: &Path) -> Result<(), String> {
     let scratch = ScratchFolder::new("memory")?;
     let mut turns: BTreeMap<String, Vec<(usize, Vec<String>)>> = BTreeMap::new();
@@ -214,7 +216,7 @@ fn measure_recall(report: &mut BenchReport, data: &Path) -> Result<(), String> {
     let search = driver.search().clone();
     search.wait_until_indexed(BENCH_TIMEOUT).map_err(|why| why.to_string())?;
     search.wait_until_embedded(BENCH_TIMEOUT).map_err(|why| why.to_string())?;
-    // All five conversations at once: what another person said is in the way.
+    // All five conversations are searched at once, so that other people's statements interfere.
     let known: ProjectMemory = read_project_memory(&root, &memory_folders(&root));
     let (mut asked, mut took) = (0_u32, Vec::new());
     let mut sums: BTreeMap<&str, [f64; 2]> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! A start as a user sees it: this program as a new process with its window, in a workspace of many notes.
+//! Benchmark of startup as a user sees it: this program as a new process with its window, in a workspace of many notes.
 
 use super::report::{BenchReport, FigureGoal, percentile};
 use super::text_fixtures;
@@ -11,18 +11,18 @@ use std::thread::park_timeout;
 use std::time::{Duration, Instant};
 use support::measure::{self, ProcessFootprint, ScratchFolder};
 
-/// How often it is started.
+/// Number of starts.
 const PROGRAM_STARTS: usize = 5;
-/// How long a window may take to come.
+/// Maximum time until the window appears.
 const WINDOW_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long the work of a first start may take: the sentence model reads every note once.
+/// Maximum time of the work at a first start: the sentence model reads every note once.
 const FIRST_START_TIMEOUT: Duration = Duration::from_secs(30 * 60);
-/// Nothing happened for this long: at rest. The sentence model is given back half a minute after its last use.
+/// Time without activity that counts as rest. The sentence model is unloaded half a minute after its last use.
 const QUIET_PERIOD: Duration = Duration::from_secs(40);
-/// How long idleness is watched.
+/// Time over which idle CPU use is measured.
 const IDLE_MEASURE_TIME: Duration = Duration::from_secs(10);
 
-/// All figures of a start.
+/// Runs all benchmarks of startup.
 pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), String> {
     if !host::has_display() {
         let why = "there is no display here; with Xvfb: `xvfb-run -a tracebook bench open`";
@@ -60,7 +60,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     Ok(())
 }
 
-/// Makes the workspace and opens it once, so that everything in it is known.
+/// Creates the workspace and opens it once, so that everything in it is known.
 fn prepare_workspace(scratch: &ScratchFolder, count: usize) -> Result<(), String> {
     for number in 0..count {
         let text = text_fixtures::linked_note(number, count);
@@ -70,7 +70,7 @@ fn prepare_workspace(scratch: &ScratchFolder, count: usize) -> Result<(), String
     let volume = open_volume(&mut driver, &scratch.folder().join("N"))?;
     let first = driver.session().volume(volume).and_then(|volume| volume.files.values().next()).map(|row| row.id);
     if let Some(note) = first {
-        // The window opens again what was open last.
+        // The window reopens what was open last.
         driver.run_command(Command::OpenNote { note }).map_err(|reject| reject.0)?;
         let ready = |session: &Session| session.note(note).is_some_and(engine::Note::is_settled);
         drive_until(&mut driver, "the first note is readable", ready)?;
@@ -81,7 +81,7 @@ fn prepare_workspace(scratch: &ScratchFolder, count: usize) -> Result<(), String
     Ok(())
 }
 
-/// Memory and CPU time once nothing happens any more: all that a first start does in the background is done.
+/// Measures memory and CPU time at rest, when all background work of a first start is done.
 fn measure_at_rest(report: &mut BenchReport, started: &RunningProgram) -> Result<(), String> {
     let gone = || "the window closed while it was measured".to_owned();
     let look = || measure::process_footprint(started.child.id()).ok_or_else(gone);
@@ -118,7 +118,7 @@ fn measure_at_rest(report: &mut BenchReport, started: &RunningProgram) -> Result
     Ok(())
 }
 
-/// The program with its window; ended when dropped.
+/// The running program with its window. It's killed when dropped.
 struct RunningProgram {
     child: Child,
     begun: Instant,
@@ -135,11 +135,11 @@ impl RunningProgram {
         Ok(RunningProgram { child: command.spawn().map_err(fail)?, begun })
     }
 
-    /// Milliseconds until the first frame: since the process was asked for, and by its own count.
+    /// Returns the milliseconds until the first frame: since the process was spawned, and as the program reports it.
     fn wait_for_first_frame(&mut self) -> Result<(f64, f64), String> {
         let errors = self.child.stderr.take().ok_or("the window's messages cannot be read")?;
         let (tell, told) = channel();
-        // Reads on to the end, or the window would stop at a full pipe.
+        // Reads to the end, because the window would block on a full pipe.
         std::thread::spawn(move || {
             for line in BufReader::new(errors).lines().map_while(Result::ok) {
                 let _ = tell.send((Instant::now(), line));
@@ -164,7 +164,7 @@ impl RunningProgram {
 
 impl Drop for RunningProgram {
     fn drop(&mut self) {
-        // As the power would end it; what it has in hand is a folder that goes away too.
+        // Killed as by a power failure; its data is in a temporary folder that is deleted too.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

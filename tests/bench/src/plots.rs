@@ -1,4 +1,4 @@
-//! A plot of a million points: until its first picture, and each frame while somebody moves it.
+//! Benchmark of a plot of a million points: the time until its first image, and each frame during pan and zoom.
 
 use super::report::{BenchReport, FigureGoal};
 use super::{open_note_window, to_ms};
@@ -7,17 +7,17 @@ use engine::{Command, Session};
 use std::time::{Duration, Instant};
 use support::measure::ScratchFolder;
 
-/// Frames of each kind.
+/// Number of frames of each kind.
 const PLOT_FRAMES: usize = 200;
-/// How long a picture may take.
+/// Maximum time of an image.
 const PICTURE_TIMEOUT: Duration = Duration::from_secs(120);
-/// The plots: a line whose x only grow, and points without order.
+/// The plots: a line with increasing x, and unordered points.
 const MILLION_POINT_PLOTS: [(&str, &str); 2] = [
     ("1,000,000 points", "plt.plot(np.cumsum(rng.normal(size=1_000_000)))"),
     ("1,000,000 scattered", "plt.scatter(rng.normal(size=1_000_000), rng.normal(size=1_000_000), s=4)"),
 ];
 
-/// All figures of plots.
+/// Runs all benchmarks of plots.
 pub(super) fn measure(report: &mut BenchReport) -> Result<(), String> {
     for (name, draws) in MILLION_POINT_PLOTS {
         let scratch = ScratchFolder::new("plots")?;

@@ -1,5 +1,6 @@
-//! One character typed on another device, into a note of a million characters: what it costs the thread that draws,
-//! beside the same in one single text object.
+//! Benchmark of a character typed on another device into a note of a million characters: its cost on the UI thread.
+//!
+//! It's compared with the same edit in a single text object.
 
 use super::report::{BenchReport, FigureGoal, percentile};
 use super::text_fixtures::{self, FixtureRng};
@@ -17,20 +18,20 @@ use support::{PlainText, measure};
 
 const NOTE_CHARS: usize = 1_000_000;
 const REMOTE_EDITS: usize = 500;
-/// The single text is slow; fewer must do.
+/// A single text object is slow, so fewer edits must do.
 const SINGLE_TEXT_EDITS: usize = 20;
 
 const LOCAL_ACTOR: [u8; 16] = [1; 16];
 const REMOTE_ACTOR: [u8; 16] = [2; 16];
 
-/// A session without a host: what it asks for is answered here, at once.
+/// A session without a host: its effects are answered here immediately.
 pub(super) struct HostlessSession {
     pub(super) session: Session,
     rng: StdRng,
     now: UnixMillis,
-    /// What agents have to work with.
+    /// Setup for agents.
     pub(super) setup: AgentSetup,
-    /// Calls of models that wait for an answer.
+    /// Model calls that wait for an answer.
     pub(super) calls: Vec<ModelCallId>,
 }
 
@@ -75,7 +76,7 @@ impl HostlessSession {
         self.session.apply(self.now, &mut self.rng, input).map_err(|reject| reject.0)
     }
 
-    /// Performs an input and all that follows from it. Gives the note that was made, if one was.
+    /// Applies an input and everything that follows from it.
     pub(super) fn apply_and_settle(&mut self, input: SessionInput) -> Result<(), String> {
         let effects = self.apply(input)?;
         self.perform_effects(effects)
@@ -144,7 +145,7 @@ impl HostlessSession {
         Ok(())
     }
 
-    /// The note's document, made of its blocks as a worker makes it of the rows on disk.
+    /// Builds the note's document from its blocks, as a worker builds it from the rows on disk.
     fn note_documents(&self, note: DocId) -> Result<NoteDocs, String> {
         let blocks: Vec<store::Block> =
             self.session.note(note).map(|note| note.blocks().cloned().collect()).unwrap_or_default();
@@ -161,7 +162,7 @@ impl HostlessSession {
         })
     }
 
-    /// A volume with one note of this text.
+    /// Opens a volume with one note of this text, and returns the note.
     pub(super) fn open_note_with_text(&mut self, text: String) -> Result<DocId, String> {
         self.apply_and_settle(SessionInput::Command(Command::OpenFolder {
             folder: placeholder_folder("notes"),
@@ -173,12 +174,12 @@ impl HostlessSession {
     }
 }
 
-/// An absolute path that nobody looks at.
+/// Returns an absolute path that's never accessed.
 fn placeholder_folder(name: &str) -> PathBuf {
     PathBuf::from(if cfg!(windows) { "C:\\bench" } else { "/bench" }).join(name)
 }
 
-/// All figures of remote edits.
+/// Runs all benchmarks of remote edits.
 pub(super) fn measure(report: &mut BenchReport) -> Result<(), String> {
     let text = text_fixtures::note_of_length(NOTE_CHARS);
     let mut ours = measure_block_edits(report, text.clone())?;
@@ -194,7 +195,7 @@ pub(super) fn measure(report: &mut BenchReport) -> Result<(), String> {
     Ok(())
 }
 
-/// Remote edits into blocks, by the session's door.
+/// Measures remote edits of blocks through the session's interface.
 fn measure_block_edits(report: &mut BenchReport, text: String) -> Result<Vec<f64>, String> {
     let say = |error: store::StoreError| error.to_string();
     let mut bare = HostlessSession::open()?;
@@ -207,7 +208,7 @@ fn measure_block_edits(report: &mut BenchReport, text: String) -> Result<Vec<f64
     let mut chance = FixtureRng::new(5);
     let (mut times, mut after) = (Vec::new(), Vec::new());
     for _ in 0..REMOTE_EDITS {
-        // The replica's own work is not measured, nor is the way between the two.
+        // The replica's own work and the transfer between the two aren't measured.
         let blocks =
             bare.session.note(id).map(|note| note.blocks().map(|block| (block.id, block.text.len())).collect());
         let blocks: Vec<(store::BlockId, usize)> = blocks.unwrap_or_default();
@@ -245,7 +246,7 @@ fn writes_block(writes: &[RowWrite]) -> bool {
     writes.iter().any(|write| matches!(write, RowWrite::Block { .. }))
 }
 
-/// The same edits where the whole note is one text object.
+/// Measures the same edits with the whole note as one text object.
 fn measure_single_text_edits(text: &str) -> Result<Vec<f64>, String> {
     let say = |error: store::StoreError| error.to_string();
     let mut ours = PlainText::new(text, ActorId::from(LOCAL_ACTOR)).map_err(say)?;

@@ -1,8 +1,9 @@
-//! How safe replays are: traces of the multi-turn tasks of BFCL v4 (PyPI `bfcl-eval`), learned from its ground truth
-//! and asked for again as they were, in other words, with other values, in environments that have changed, with tools
-//! that have changed, and by goals that only look alike. Every trace counts as sure here, so that only the match and
-//! the conditions stand between a goal and a wrong deed; no model is there to be called. The environments are BFCL's
-//! own, in a Python process.
+//! Benchmark of the safety of replays, on traces of the multi-turn tasks of BFCL v4 (PyPI `bfcl-eval`).
+//!
+//! The traces are learned from BFCL's ground truth. Their goals are then requested unchanged, in other words, with
+//! other values, in changed environments, with changed tools, and as goals that only look alike. Every trace counts as
+//! certain here, so only matching and conditions protect against wrong actions; no model is called. The environments
+//! are BFCL's own, in a Python process.
 
 use super::report::{BenchReport, FigureGoal as Aim, percentile};
 use agent::memory::goal::ParsedGoal;
@@ -35,7 +36,7 @@ struct ReplayTask {
     calls: Vec<GroundTruthCall>,
 }
 
-/// What a call said, whether it went well, and whether it changed the environment.
+/// The result of a call: its text, whether it succeeded, and whether it changed the environment.
 #[derive(Clone, Debug, Deserialize)]
 struct CallReply {
     text: String,
@@ -43,7 +44,7 @@ struct CallReply {
     changed: bool,
 }
 
-/// BFCL's environments.
+/// BFCL's environments, in a Python process.
 struct BfclEnvironments {
     child: Child,
     to: ChildStdin,
@@ -76,7 +77,7 @@ impl BfclEnvironments {
         serde_json::from_str(&line).map_err(|error| format!("the environments said no JSON ({error})"))
     }
 
-    /// A fresh environment; `None`: the configuration cannot be used.
+    /// Creates a fresh environment; `None` if the configuration can't be used.
     fn create_environment(&mut self, config: &Value, classes: &[String]) -> Result<Option<u64>, String> {
         let said = self.request(&json!({"op": "start", "config": config, "classes": classes}))?;
         Ok(said["env"].as_u64())
@@ -91,7 +92,7 @@ impl BfclEnvironments {
         Ok(self.request(&json!({"op": "close", "env": env}))?["state"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// Makes calls in a fresh environment: what they said, and the state after. `None`: it cannot be made.
+    /// Makes calls in a fresh environment. Returns their replies and the final state; `None` if it can't be created.
     fn run_calls(
         &mut self,
         task: &ReplayTask,
@@ -107,18 +108,18 @@ impl BfclEnvironments {
     }
 }
 
-/// How an ask ended.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReplayEnd {
-    /// No trace fits: a model is asked.
+    /// No trace matches, so a model is called.
     Missed,
-    /// A condition stopped it before its end: a model goes on.
+    /// A condition stopped the replay before its end, so a model continues.
     Stopped,
     /// All steps were done.
     Done,
 }
 
-/// What was counted of one kind of asks.
+/// Counts for one kind of request.
 #[derive(Clone, Copy, Debug, Default)]
 struct ReplayCounts {
     asked: u64,
@@ -134,10 +135,10 @@ struct ReplayBench {
     facts: BTreeMap<String, ToolFacts>,
     counts: BTreeMap<&'static str, ReplayCounts>,
     matching: Vec<f64>,
-    /// Milliseconds of replays to their end, and of those that stopped, with the matching before.
+    /// Milliseconds of completed replays, and of stopped ones, each including matching.
     hits: Vec<f64>,
     stops: Vec<f64>,
-    /// Calls of tools in the one and in the other.
+    /// Number of tool calls in completed and in stopped replays.
     calls: [u64; 2],
 }
 
@@ -145,7 +146,7 @@ pub(super) fn measure(report: &mut BenchReport, corpus: &Path) -> Result<(), Str
     let mut world = BfclEnvironments::start(corpus)?;
     let tasks: Vec<ReplayTask> = serde_json::from_value(world.request(&json!({"op": "tasks"}))?["tasks"].take())
         .map_err(|error| error.to_string())?;
-    // What the ground truth does, and which tools only look.
+    // Replies of the ground truth, and which tools only read.
     let mut truths = Vec::new();
     let mut changes: BTreeSet<String> = BTreeSet::new();
     for task in &tasks {
@@ -191,7 +192,7 @@ pub(super) fn measure(report: &mut BenchReport, corpus: &Path) -> Result<(), Str
     Ok(())
 }
 
-/// The trace of a task, as a run that did what the ground truth says would have left it.
+/// Learns the trace of a task from a run that follows the ground truth.
 fn learn_task_trace(
     task: &ReplayTask,
     said: &[CallReply],
@@ -243,7 +244,7 @@ fn learn_task_trace(
     .map_err(|why| why.to_string())
 }
 
-/// All texts of a value with one word in place of another.
+/// Replaces a word in all texts of a value.
 fn replace_word(value: &Value, old: &str, new: &str) -> Value {
     match value {
         Value::String(text) => Value::String(text.replace(old, new)),
@@ -257,7 +258,7 @@ fn replace_word(value: &Value, old: &str, new: &str) -> Value {
     }
 }
 
-/// All numbers of a value, moved by a little.
+/// Shifts all numbers of a value slightly.
 fn shift_numbers(value: &Value) -> Value {
     match value {
         Value::Number(number) if number.is_f64() => json!(number.as_f64().unwrap_or_default() + 1.5),
@@ -270,7 +271,7 @@ fn shift_numbers(value: &Value) -> Value {
     }
 }
 
-/// The goal in other words: what people say around a goal, and words for the same.
+/// Paraphrases a goal: adds polite phrases and uses synonyms.
 pub(super) fn paraphrase_goal(goal: &str) -> Vec<String> {
     let mut bare = goal.trim().to_owned();
     if let Some(first) = bare.get(..1).map(str::to_lowercase) {
@@ -281,7 +282,7 @@ pub(super) fn paraphrase_goal(goal: &str) -> Vec<String> {
     vec![format!("Please {bare}"), format!("Could you {bare} Thanks"), swapped, format!("I need you to {bare}")]
 }
 
-/// Goals that look alike and are others: another deed, or its opposite.
+/// Returns goals that look similar but mean something else: another action, or the opposite.
 fn misleading_goals(goal: &str) -> Vec<String> {
     let swaps = [
         ("move", "copy"),
@@ -305,7 +306,7 @@ fn misleading_goals(goal: &str) -> Vec<String> {
 }
 
 impl ReplayBench {
-    /// Replays what fits a goal, under the conditions of the trace. Gives the state after.
+    /// Replays the trace that matches a goal, under the trace's conditions. Returns the outcome and the final state.
     fn replay_goal(
         &mut self,
         goal: &str,
@@ -379,7 +380,7 @@ impl ReplayBench {
             let (end, after) = self.replay_goal(&goal, task, &task.config, &schemas)?;
             self.record_end("other words", end, after == state);
         }
-        // Another value, in the goal, the environment and what is right alike.
+        // Replaces a value in the goal, the environment and the ground truth alike.
         let values: Vec<String> = ParsedGoal::parse(&task.goal).values().map(|(_, text)| text.to_owned()).collect();
         for (number, value) in values.iter().enumerate().filter(|(_, value)| value.len() >= 3) {
             let new = match value.rsplit_once('.') {
@@ -406,7 +407,7 @@ impl ReplayBench {
             let (end, after) = self.replay_goal(&goal, task, &config, &schemas)?;
             self.record_end("other values", end, after == state);
         }
-        // What the ground truth names is called otherwise in the environment: the old steps cannot be right.
+        // Renames what the ground truth refers to in the environment, so that the old steps can't be right.
         let texts: BTreeSet<&str> = task
             .calls
             .iter()
@@ -422,7 +423,7 @@ impl ReplayBench {
             let (end, after) = self.replay_goal(&task.goal, task, &config, &schemas)?;
             self.record_end("a changed environment", end, truth.iter().all(|said| said.ok) && after == state);
         }
-        // Other numbers in it: right is only what used none of the old ones.
+        // Changes the numbers in the environment. A replay is right only if it used none of the old ones.
         let config = shift_numbers(&task.config);
         if let Some((now, state)) = self.world.run_calls(task, &config, &task.calls)? {
             let old: String = said.iter().map(|said| said.text.as_str()).collect::<Vec<_>>().join(" ");
@@ -441,19 +442,19 @@ impl ReplayBench {
                 !stale && now.iter().all(|said| said.ok) && after == state,
             );
         }
-        // One of its tools has changed.
+        // Changes one of the task's tools.
         if let Some(call) = task.calls.get(at % task.calls.len().max(1)) {
             let mut schemas = schemas.clone();
             schemas.insert(call.name.clone(), format!("{} 2", call.name));
             let (end, _) = self.replay_goal(&task.goal, task, &task.config, &schemas)?;
             self.record_end("a changed tool", end, false);
         }
-        // What looks alike. Right is nothing: a trace that fits does the other thing.
+        // Similar goals. No replay is right, because a matching trace does something else.
         for goal in misleading_goals(&task.goal) {
             let (end, _) = self.replay_goal(&goal, task, &task.config, &schemas)?;
             self.record_end("goals that look alike", end, false);
         }
-        // And the goal where its own trace is not there: what fits is another task's.
+        // The goal without its own trace, so any match is another task's trace.
         let own = self.memory.traces.iter().position(|filed| filed.path == format!("memory/traces/{at}.md"));
         let gone = own.map(|own| self.memory.traces.remove(own));
         let (end, after) = self.replay_goal(&task.goal, task, &task.config, &schemas)?;
@@ -486,7 +487,7 @@ impl ReplayBench {
         let fallen = whole.asked - whole.hits;
         report.add_figure("all: fallen back to a model", share(fallen, whole.asked), "%", Aim::None);
         report.add_figure("unsafe replays", share(whole.wrong, whole.asked), "%", Aim::None);
-        // The upper end of the interval is one less the lower end of what was safe.
+        // The upper bound of the unsafe share is one minus the lower bound of the safe share.
         let upper = (1.0 - wilson_lower_bound(whole.asked - whole.wrong, whole.asked)) * 100.0;
         report.add_figure("unsafe replays, upper end at 95 %", upper, "%", Aim::Under(1.0));
         report.add_figure(
@@ -495,7 +496,7 @@ impl ReplayBench {
             "ms",
             Aim::None,
         );
-        // What a replay costs beside no tokens: its own calls of tools, and those of replays that come to nothing.
+        // A replay uses no tokens; its costs are its tool calls, and those of replays that stop early.
         let [made, lost] = self.calls;
         report.add_figure("a hit with its matching, p50", percentile(&mut self.hits, 50), "ms", Aim::None);
         report.add_figure(

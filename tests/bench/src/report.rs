@@ -1,17 +1,17 @@
-//! What a measurement found: as lines while it goes on, or as one JSON object at its end.
+//! Results of a measurement: printed as lines while it runs, or as one JSON object at its end.
 
 use serde::Serialize;
 use std::io::Write;
 use support::measure;
 
-/// What a figure should be.
+/// The goal of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum FigureGoal {
-    /// There is none: the figure informs.
+    /// No goal; the figure is informative.
     None,
-    /// Less than this.
+    /// Less than this value.
     Under(f64),
-    /// Nothing at all.
+    /// Exactly zero.
     Zero,
 }
 
@@ -32,7 +32,7 @@ struct LeftOutFigure {
     why: String,
 }
 
-/// The figures so far.
+/// The report of a measurement.
 pub(super) struct BenchReport {
     json: bool,
     what: String,
@@ -45,7 +45,7 @@ pub(super) struct BenchReport {
 }
 
 impl BenchReport {
-    /// Begins with what every figure must name: command, machine, build, date.
+    /// Starts a report with what every figure must state: command, machine, build and date.
     pub(super) fn new(what: &str, json: bool) -> BenchReport {
         let (cores, model) = measure::processor_info();
         let folder = std::env::temp_dir();
@@ -87,7 +87,7 @@ impl BenchReport {
         eprintln!("warning: {text}");
     }
 
-    /// A figure.
+    /// Adds a figure.
     pub(super) fn add_figure(&mut self, name: impl Into<String>, value: f64, unit: &'static str, goal: FigureGoal) {
         let name = name.into();
         let (words, met) = match goal {
@@ -105,32 +105,32 @@ impl BenchReport {
         self.figures.push(BenchFigure { name, value, unit, goal: words, met });
     }
 
-    /// The median and the 99th percentile of a sample; the goal is the latter's.
+    /// Adds the median and the 99th percentile of a sample; the goal applies to the latter.
     pub(super) fn add_percentiles(&mut self, name: &str, sample: &mut [f64], unit: &'static str, goal: FigureGoal) {
         self.add_figure(format!("{name} p50"), percentile(sample, 50), unit, FigureGoal::None);
         self.add_figure(format!("{name} p99"), percentile(sample, 99), unit, goal);
     }
 
-    /// What could not be measured here, and why.
+    /// Records what couldn't be measured here, and why.
     pub(super) fn leave_out(&mut self, what: &str, why: impl Into<String>) {
         let (what, why) = (what.to_owned(), why.into());
         self.print_line(&format!("left out: {what}: {why}"));
         self.left_out.push(LeftOutFigure { what, why });
     }
 
-    /// What came out wrong: the command fails.
+    /// Records a wrong result, which makes the command fail.
     pub(super) fn add_error(&mut self, why: impl Into<String>) {
         let why = why.into();
         self.print_line(&format!("wrong: {why}"));
         self.wrong.push(why);
     }
 
-    /// Whether everything came out right. A missed goal is no error.
+    /// Returns whether all results were correct. A missed goal isn't an error.
     pub(super) fn is_correct(&self) -> bool {
         self.wrong.is_empty()
     }
 
-    /// Prints the object, where one was asked for.
+    /// Prints the JSON object if it was requested.
     pub(super) fn finish(&self) {
         if self.json {
             let object = serde_json::json!({
@@ -147,19 +147,19 @@ impl BenchReport {
     }
 }
 
-/// Prints a line. Who reads no further has seen enough: the measurement goes on.
+/// Prints a line. Write errors are ignored, so that the measurement continues if the reader closes the pipe.
 fn write_stdout_line(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
-/// The smallest value that at least this many percent of the sample do not exceed. Sorts the sample.
+/// Returns the smallest value that at least `percent` percent of the sample don't exceed. Sorts the sample.
 pub(super) fn percentile(sample: &mut [f64], percent: usize) -> f64 {
     sample.sort_by(f64::total_cmp);
     let rank = (sample.len() * percent).div_ceil(100).max(1);
     sample.get(rank - 1).copied().unwrap_or(f64::NAN)
 }
 
-/// Three digits that count.
+/// Formats a number with three significant digits.
 fn format_number(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),

@@ -1,5 +1,6 @@
-//! How well search finds: any folder with `corpus.jsonl`, `queries.jsonl` and `qrels.tsv` becomes notes, is indexed
-//! and asked as notes are, by words, by meaning and by both.
+//! Benchmark of search quality on any folder with `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`.
+//!
+//! The corpus becomes notes, which are indexed and searched like any others: by words, by meaning and by both.
 
 use super::{CliError, EXIT_DONE, drive_until, open_volume, open_workspace};
 use engine::Session;
@@ -12,11 +13,11 @@ use std::path::Path;
 use std::time::Duration;
 use support::measure::{self, ScratchFolder};
 
-/// Meanings of a whole collection take this long at most.
+/// Maximum time to embed a whole corpus.
 const CORPUS_EMBEDDING_TIMEOUT: Duration = Duration::from_secs(7_200);
-/// Notes asked for with each query.
+/// Number of notes requested per query.
 const NOTES_PER_QUERY: usize = 100;
-/// Where signs are looked at first, this part of the vectors is compared: as of very many notes.
+/// With the prefilter by sign bits, one in this many vectors is compared exactly, as with very many notes.
 const SIEVE_DIVISOR: usize = 40;
 
 #[derive(Deserialize)]
@@ -29,7 +30,7 @@ struct CorpusText {
     text: String,
 }
 
-/// What a way of searching reached, summed over queries.
+/// Scores of a search mode, summed over queries.
 #[derive(Clone, Copy, Default)]
 struct RetrievalScores {
     ndcg10: f64,
@@ -63,12 +64,12 @@ impl RetrievalScores {
     }
 }
 
-/// Indexes the collection and asks all its queries. Gives what `--json` prints.
+/// Indexes the corpus and runs all its queries. Returns what `--json` prints.
 pub(super) fn measure(corpus: &Path, foreign: Option<&Path>) -> Result<Value, String> {
     let scratch = ScratchFolder::new("retrieval")?;
     let mut names: HashMap<String, String> = HashMap::new();
     for (text, number) in read_texts(&corpus.join("corpus.jsonl"))?.into_iter().zip(0_usize..) {
-        // The id is no file name, and must not be found as one.
+        // The id isn't used as a file name, because it must not be found as one.
         let path = format!("{}/{number}.md", number / 500);
         scratch.write(&format!("N/{path}"), format!("# {}\n\n{}\n", text.title.trim(), text.text).as_bytes())?;
         names.insert(path, text.id);
@@ -125,7 +126,7 @@ pub(super) fn measure(corpus: &Path, foreign: Option<&Path>) -> Result<Value, St
     }
     driver.close().map_err(|why| why.to_string())?;
     let mut value = json!({"queries": count, "halves": [{}, {}]});
-    // What is said to fit: of the collection's own queries, and of those that belong to another one.
+    // Share of queries with a match, among the corpus' own queries and those of another corpus.
     let share = |part: usize, all: usize| (part as f64 / all.max(1) as f64 * 1e4).round() / 1e4;
     value["sieve"] = json!({"vectors": vectors, "compared": sieve.sieve_size, "recall10": share(sieved, nearest)});
     value["answered"] = share(answered[0] + answered[1], count).into();
@@ -147,14 +148,14 @@ pub(super) fn measure(corpus: &Path, foreign: Option<&Path>) -> Result<Value, St
             queries: even.queries + odd.queries,
         };
         value[name] = all.to_json();
-        // What the ranking's numbers were chosen on, and what is reported.
+        // The half that the ranking weights were chosen on, and the half that's reported.
         value["halves"][0][name] = even.to_json();
         value["halves"][1][name] = odd.to_json();
     }
     Ok(value)
 }
 
-/// Prints what was found.
+/// Prints the results.
 pub(super) fn print_results(found: &Value, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     if json {
         writeln!(out, "{found}")?;
@@ -201,7 +202,7 @@ fn run_query(
     Ok((answer.hits.iter().filter_map(|hit| names.get(&hit.path).cloned()).collect(), answer.has_match()))
 }
 
-/// Reciprocal rank fusion with k = 10, beside ours.
+/// Merges rankings by reciprocal rank fusion with k = 10, for comparison with ours.
 fn fuse_ranks(orders: &[Vec<String>]) -> Vec<String> {
     let mut scores: BTreeMap<&String, f64> = BTreeMap::new();
     for (id, place) in orders.iter().flat_map(|order| order.iter().zip(1_u32..)) {
@@ -212,7 +213,7 @@ fn fuse_ranks(orders: &[Vec<String>]) -> Vec<String> {
     all.into_iter().map(|(id, _)| id.clone()).collect()
 }
 
-/// A query of the collection is a sentence; its signs mean nothing.
+/// Removes query syntax: a query of the corpus is a sentence in which such characters mean nothing.
 fn plain_query(text: &str) -> String {
     let plain: String = text.chars().map(|c| if "\":-*".contains(c) { ' ' } else { c }).collect();
     plain.replace(" OR ", " or ")
@@ -227,7 +228,7 @@ fn read_texts(path: &Path) -> Result<Vec<CorpusText>, String> {
     text.lines().filter(|line| !line.trim().is_empty()).map(parse).collect()
 }
 
-/// For each query, the documents that answer it, and how well.
+/// Reads the relevant documents and their grades for each query.
 fn read_judgements(path: &Path) -> Result<HashMap<String, BTreeMap<String, f64>>, String> {
     let text = String::from_utf8(measure::read(path)?).map_err(|_| format!("not UTF-8 text: {}", path.display()))?;
     let mut wanted: HashMap<String, BTreeMap<String, f64>> = HashMap::new();

@@ -1,6 +1,6 @@
-//! `take_screenshots`: pictures of the window for the documentation, made without a display. The same window over the
-//! sample volume is led through a list of scenes, and what it would have a graphics card draw is painted on the
-//! processor.
+//! `take_screenshots`: takes screenshots of the window for the documentation, without a display.
+//!
+//! The real window over the sample volume goes through a list of scenes, and its triangles are painted on the CPU.
 
 pub(crate) mod canvas;
 mod conversation_fixture;
@@ -18,29 +18,29 @@ use std::io::Write;
 use std::time::Duration;
 use support::measure::ScratchFolder;
 
-/// One thing done in the window.
+/// A step in the window.
 enum SceneStep {
-    /// A command of the table.
+    /// Runs a command of the command table.
     Run(CommandId),
-    /// A key.
+    /// Presses a key.
     Press(&'static str),
-    /// Some text.
+    /// Types a text.
     Type(&'static str),
-    /// The caret goes to where this stands.
+    /// Places the caret behind this text.
     PlaceCaret(&'static str),
-    /// Another note is shown.
+    /// Shows another note.
     Show(&'static str),
-    /// Every cell of the note runs.
+    /// Runs all cells of the note.
     RunAll,
-    /// All that was written reaches the disk.
+    /// Waits until everything is saved.
     WaitUntilSaved,
-    /// Another program replaces words in the file of the open note.
+    /// Replaces text in the file of the open note, as another program would.
     ReplaceExternally(&'static str, &'static str),
-    /// The window is let be for so many milliseconds.
+    /// Waits for a number of milliseconds.
     Wait(u64),
-    /// A note goes into the trash.
+    /// Moves a note to the trash.
     Delete(&'static str),
-    /// An agent was asked something, and has answered.
+    /// Imports a conversation with an agent that has answered.
     ImportConversation,
 }
 
@@ -48,7 +48,7 @@ use SceneStep::{
     Delete, ImportConversation, PlaceCaret, Press, ReplaceExternally, Run, RunAll, Show, Type, Wait, WaitUntilSaved,
 };
 
-/// The scenes: a name, and how the window comes to it from the one before.
+/// The scenes: the name, and the steps from the scene before.
 const SCREENSHOT_SCENES: &[(&str, &[SceneStep])] = &[
     ("note", &[Show("Welcome.md")]),
     ("writing", &[Show("Guide/Writing.md"), PlaceCaret("one hard")]),
@@ -179,14 +179,14 @@ const SCREENSHOT_SCENES: &[(&str, &[SceneStep])] = &[
         ],
     ),
 ];
-/// Pictures in a row of the sheet, and how much smaller they are there.
+/// Layout of the contact sheet: images per row, and how much smaller they are.
 const SHEET_COLUMNS: usize = 5;
 const SHEET_SCALE_DIVISOR: usize = 4;
 const SHEET_GAP_PIXELS: usize = 24;
-/// What is seen between pictures.
+/// Background between the images.
 const SHEET_BACKGROUND: Color32 = Color32::from_gray(0x80);
 
-/// `screenshots`.
+/// Arguments of the subcommand `screenshots`.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct ScreenshotsArguments {
     #[arg(id = "DIR")]
@@ -230,7 +230,7 @@ pub(crate) fn take_screenshots(args: &ScreenshotsArguments, json: bool, out: &mu
             let file = folder.join(format!("{theme}-sheet.png"));
             copy::write_new(&file, &canvas::encode_png(&contact_sheet(&shots)).map_err(failed)?)
                 .map_err(|why| failed(why.to_string()))?;
-            // Each theme begins a row.
+            // Each theme starts a new row.
             let [width, height] = shots.first().map_or([1, 1], |shot| shot.size);
             let blank = || ColorImage::filled([width, height], SHEET_BACKGROUND);
             both.extend(shots);
@@ -245,7 +245,7 @@ pub(crate) fn take_screenshots(args: &ScreenshotsArguments, json: bool, out: &mu
     Ok(EXIT_DONE)
 }
 
-/// Leads a window through all scenes in one theme.
+/// Runs all scenes in a window with one theme.
 fn run_scenes(
     theme: &str,
     scale: f32,
@@ -300,7 +300,7 @@ fn run_scenes(
     Ok(())
 }
 
-/// What is folded and faded has come to rest after this.
+/// Time after which folding and fading animations have ended.
 const ANIMATION_SETTLE_TIME: Duration = Duration::from_millis(300);
 
 fn perform_step(stage: &mut HeadlessWindow, step: &SceneStep, scratch: &ScratchFolder) -> Result<(), String> {
@@ -366,7 +366,7 @@ fn perform_step(stage: &mut HeadlessWindow, step: &SceneStep, scratch: &ScratchF
     Ok(())
 }
 
-/// All pictures on one sheet.
+/// Arranges all screenshots on one sheet.
 fn contact_sheet(shots: &[ColorImage]) -> ColorImage {
     let [width, height] = shots.first().map_or([1, 1], |shot| shot.size);
     let rows = shots.len().div_ceil(SHEET_COLUMNS);

@@ -1,5 +1,7 @@
-//! How fast search is: notes of words as long and as frequent as real ones, asked by words, by phrases, while typing,
-//! with filters and by meaning; what an edit and a restart cost; SQLite's full-text search and plain numpy beside it.
+//! Benchmark of search speed on notes with realistic length and word frequencies.
+//!
+//! It measures searches by words, by phrases, while typing, with filters and by meaning, and the cost of an edit and a
+//! restart. SQLite's full-text search and plain numpy are measured for comparison.
 
 use super::report::{BenchReport, FigureGoal, percentile};
 use super::text_fixtures::FixtureRng;
@@ -10,24 +12,24 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use support::measure::{self, ScratchFolder};
 
-/// Meanings of very many notes take this long at most.
+/// Maximum time to embed very many notes.
 const NOTES_EMBEDDING_TIMEOUT: Duration = Duration::from_secs(7_200);
-/// More notes than this the embedded model does not read here: it would take hours.
+/// With more notes than this, the embedding model isn't used, because it would take hours.
 const MAX_NOTES_FOR_MODEL: usize = 10_000;
-/// Questions of each kind.
+/// Number of questions of each kind.
 const QUESTIONS_PER_KIND: usize = 200;
-/// Hits that a window shows.
+/// Number of hits that a window shows.
 const HITS_PER_QUESTION: usize = 20;
-/// Passages of 1,000 bytes that the embedded model reads where a stand-in makes the vectors.
+/// Number of passages of 1,000 bytes that the embedding model reads if a stand-in makes the vectors.
 const MODEL_PASSAGES: usize = 200;
-/// Questions of which the nearest passages are looked for in both ways.
+/// Number of questions for which exact and approximate nearest passages are compared.
 const SIEVE_QUESTIONS: usize = 100;
-/// The variable that names the Python of the peers, where it is not `python3`: one that has numpy.
+/// Variable with the path of a Python that has numpy, for the peers; `python3` if it isn't set.
 const PEER_PYTHON_VAR: &str = "TRACEBOOK_PYTHON";
-/// What the peers do, in the Python that is there.
+/// Script of the peers.
 const PEER_SCRIPT: &str = include_str!("peers.py");
 
-/// All figures of search over this many notes.
+/// Runs all benchmarks of search over `count` notes.
 pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), String> {
     let scratch = ScratchFolder::new("search")?;
     let words = search::vocabulary_words();
@@ -109,7 +111,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     measure_peers(report, &scratch, counts.meanings, &questions)
 }
 
-/// Writes so many notes into a folder; gives their texts.
+/// Writes a number of notes into a folder and returns their texts.
 pub(super) fn write_notes(scratch: &ScratchFolder, folder: &str, count: usize) -> Result<Vec<String>, String> {
     let words = search::vocabulary_words();
     let mut notes = Vec::with_capacity(count);
@@ -121,7 +123,7 @@ pub(super) fn write_notes(scratch: &ScratchFolder, folder: &str, count: usize) -
     Ok(notes)
 }
 
-/// Has a stand-in make the vectors of very many notes. Whether it does.
+/// Uses a stand-in for the embedding model if there are very many notes. Returns whether it's used.
 pub(super) fn use_stand_in_model(
     report: &mut BenchReport,
     driver: &mut host::Driver,
@@ -140,8 +142,9 @@ pub(super) fn use_stand_in_model(
     Ok(true)
 }
 
-/// What the embedded model costs, where a stand-in made the vectors: questions it reads all the same. `took`: what
-/// each of the questions took without it.
+/// Measures the embedding model separately if a stand-in made the vectors, by embedding the questions.
+///
+/// `took` holds the milliseconds that each question took without it.
 fn measure_model(report: &mut BenchReport, asked: &[String], notes: &[String], took: &mut [f64]) -> Result<(), String> {
     let before = measure::process_footprint(std::process::id()).map_or(0, |now| now.anonymous);
     let begun = Instant::now();
@@ -172,7 +175,7 @@ fn measure_model(report: &mut BenchReport, asked: &[String], notes: &[String], t
     Ok(())
 }
 
-/// How much of what is nearest is found by looking at signs first, and what both ways cost.
+/// Measures how many of the nearest passages the prefilter by sign bits finds, and the time with and without it.
 fn measure_sieve(report: &mut BenchReport, search: &SearchService, asked: &[String]) -> Result<(), String> {
     let nearest = |text: &String, compared: usize, took: &mut Vec<f64>| -> Result<Vec<store::DocId>, String> {
         let tuning = RankingWeights { exact_limit: compared, ..RankingWeights::default() };
@@ -216,7 +219,7 @@ fn report_memory(report: &mut BenchReport, when: &str) {
     }
 }
 
-/// Asks one question after another; the goal is that of the 95th percentile. Gives what each took, milliseconds.
+/// Runs questions one after another. Returns the milliseconds of each; the goal applies to the 95th percentile.
 fn time_questions(
     report: &mut BenchReport,
     name: &str,
@@ -252,7 +255,7 @@ fn time_questions(
     Ok(took)
 }
 
-/// How long it takes until what was typed into a note is found.
+/// Measures the time until text typed into a note is found.
 fn measure_edit(report: &mut BenchReport, driver: &mut host::Driver, search: &SearchService) -> Result<(), String> {
     let note = driver.session().volumes().find_map(|volume| volume.files.values().next()).map(|row| row.id);
     let Some(note) = note else { return Err("there is no note".to_owned()) };
@@ -274,7 +277,7 @@ fn measure_edit(report: &mut BenchReport, driver: &mut host::Driver, search: &Se
     drive_until(driver, "all is on disk", Session::is_saved)
 }
 
-/// SQLite FTS5 over the same notes and numpy over as many vectors, by the Python of this machine.
+/// Measures SQLite FTS5 over the same notes and numpy over as many vectors, with this machine's Python.
 fn measure_peers(
     report: &mut BenchReport,
     scratch: &ScratchFolder,
@@ -291,7 +294,7 @@ fn measure_peers(
         .arg("-c")
         .arg(PEER_SCRIPT)
         .arg(scratch.folder().join("peers.json"))
-        // Python looks for modules where it is started.
+        // Python imports modules from its working directory.
         .current_dir(scratch.folder())
         .stderr(std::process::Stdio::inherit())
         .output();
@@ -319,7 +322,7 @@ fn measure_peers(
     Ok(())
 }
 
-/// What is asked.
+/// The questions of each kind.
 struct SearchQuestions {
     words: Vec<String>,
     three: Vec<String>,
@@ -340,7 +343,7 @@ impl SearchQuestions {
         };
         for _ in 0..QUESTIONS_PER_KIND {
             let number = chance.below(notes.len());
-            // The words of one note, so that there is something to find.
+            // Words of one note, so that the question has a hit.
             let of_note: Vec<&str> = notes[number]
                 .lines()
                 .skip(6)
@@ -368,8 +371,10 @@ fn note_path(number: usize) -> String {
     format!("Topic {:03}/Note {number:06}.md", number % 100)
 }
 
-/// A note of one to three hundred words. The sentence model's vocabulary lists whole words by how often they are
-/// used, and a word's frequency is that of its rank (Zipf): the same few hundred words make half of a text.
+/// Returns a note of one to three hundred words.
+///
+/// The sentence model's vocabulary lists whole words by frequency, and a word's frequency here follows its rank (Zipf).
+/// A few hundred words therefore make up half of a text.
 fn note_text(number: usize, words: &[&str]) -> String {
     let mut chance = FixtureRng::new(number as u64 + 1);
     let mut word = || {

@@ -1,5 +1,7 @@
-//! What sync costs between two workspaces and a hub on this machine: a key until the other device shows it, the first
-//! sync of very many notes, and a few changed ones found among very many.
+//! Benchmark of sync between two workspaces and a hub on this machine.
+//!
+//! It measures the time until a keystroke is shown on the other device, the first sync of very many notes, and finding
+//! a few changed notes among very many.
 
 use super::report::{BenchReport, FigureGoal};
 use super::{drive_until, hub, open_volume, text_fixtures, to_ms};
@@ -9,17 +11,17 @@ use std::time::{Duration, Instant};
 use store::DocId;
 use support::measure::{self, ScratchFolder};
 
-/// Keys that are typed, one in this time.
+/// Number of keys typed, one per interval.
 const TYPED_KEYS: usize = 300;
 const SYNC_KEY_INTERVAL: Duration = Duration::from_millis(40);
-/// Notes that change while the other device is away.
+/// Number of notes that change while the other device is offline.
 const CHANGED_NOTES: usize = 10;
-/// How long anything may take before the measurement is given up.
+/// Maximum time to wait for anything.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(1_200);
 
-/// A workspace of its own, with the folder of its volume.
+/// A device: a separate workspace with the folder of its volume.
 struct SyncDevice {
-    /// Ends before its folder goes.
+    /// Dropped before its folder is deleted.
     driver: Driver,
     scratch: ScratchFolder,
 }
@@ -41,13 +43,13 @@ impl SyncDevice {
         self.driver.run_command(command).map_err(|reject| reject.0)
     }
 
-    /// Bytes that went over the wire so far, both ways.
+    /// Returns the bytes transferred so far in both directions.
     fn transferred_bytes(&self) -> u64 {
         self.driver.session().sync().states.values().map(|state| state.sent + state.received).sum()
     }
 }
 
-/// Two devices, at work until something is so.
+/// Drives two devices until a condition holds.
 fn drive_both_until(
     one: &mut SyncDevice,
     two: &mut SyncDevice,
@@ -67,7 +69,7 @@ fn drive_both_until(
     Ok(())
 }
 
-/// Whether all that a device shares is the same elsewhere.
+/// Returns whether everything that a device shares is in sync.
 fn is_synced(session: &Session) -> bool {
     let sync = session.sync();
     let there = sync.states.values().all(|state| state.reach == HubConnection::Online && state.behind.is_empty());
@@ -80,7 +82,7 @@ fn is_synced(session: &Session) -> bool {
         && session.is_saved()
 }
 
-/// What a file holds on a device, as a hash.
+/// Returns whether both devices have the same contents at these paths, by hash and size.
 fn has_same_files(one: &Session, two: &Session, paths: &[String]) -> bool {
     let row = |session: &Session, path: &String| {
         session.volumes().next().and_then(|volume| volume.files.get(path)).map(|row| (row.hash, row.size))
@@ -88,13 +90,13 @@ fn has_same_files(one: &Session, two: &Session, paths: &[String]) -> bool {
     paths.iter().all(|path| row(one, path).is_some_and(|there| row(two, path) == Some(there)))
 }
 
-/// All figures of sync; `count`: notes among which few have changed; a fifth of them is the first sync.
+/// Runs all benchmarks of sync. `count` is the number of notes among which a few change; the first sync has a fifth.
 pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), String> {
     measure_typing(report)?;
     measure_many_notes(report, count)
 }
 
-/// Shares a volume of one device over a hub, and gets it on the other.
+/// Shares a volume of one device over a hub, and waits until the hub has it.
 fn share_volume(one: &mut SyncDevice, two: &mut SyncDevice, hub: &str) -> Result<DocId, String> {
     let shared = open_volume(&mut one.driver, &one.scratch.folder().join("N"))?;
     one.send_command(Command::ShareVolume { volume: shared, hub: hub.to_owned() })?;
@@ -141,7 +143,7 @@ fn measure_typing(report: &mut BenchReport) -> Result<(), String> {
         let next = begun + SYNC_KEY_INTERVAL;
         drive_both_until(&mut one, &mut two, "it is time for the next key", |_, _| Instant::now() >= next)?;
     }
-    // The first are those that find each other.
+    // The first keys are those during which the devices connect.
     let mut seen = seen.split_off(TYPED_KEYS / 10);
     report.add_percentiles(
         "a key typed on one device, seen on the other through a hub",

@@ -1,4 +1,4 @@
-//! Texts to measure with: the same ones every time, so that figures of two days can be compared.
+//! Texts for measurements. They're the same every time, so that results of different days are comparable.
 
 use std::fmt::Write;
 
@@ -67,7 +67,7 @@ const FIXTURE_WORDS: &[&str] = &[
     "not",
 ];
 
-/// Numbers that look like chance and are the same every time.
+/// A deterministic pseudorandom number generator.
 pub(super) struct FixtureRng(u64);
 
 impl FixtureRng {
@@ -75,7 +75,7 @@ impl FixtureRng {
         FixtureRng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     pub(super) fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -115,7 +115,7 @@ impl FixtureRng {
     }
 }
 
-/// A note of `length` characters: headings, paragraphs, lists, Python cells.
+/// Returns a note of `length` characters with headings, paragraphs, lists and Python cells.
 pub(super) fn note_of_length(length: usize) -> String {
     let mut chance = FixtureRng::new(length as u64);
     let mut text = String::with_capacity(length + 2_000);
@@ -136,12 +136,12 @@ pub(super) fn note_of_length(length: usize) -> String {
             _ => {}
         }
     }
-    // The words are ASCII, so any place is between characters. A cell that is cut open is text, which is fine too.
+    // The words are ASCII, so any position is a character boundary. A truncated cell is plain text, which is fine too.
     text.truncate(length);
     text
 }
 
-/// A note of `count` blocks as Markdown has them, of every kind.
+/// Returns a note of `count` Markdown blocks of every kind.
 pub(super) fn note_with_blocks(count: usize) -> String {
     let mut chance = FixtureRng::new(count as u64);
     let mut text = String::new();
@@ -163,7 +163,7 @@ pub(super) fn note_with_blocks(count: usize) -> String {
     text
 }
 
-/// One paragraph of `length` bytes, in lines.
+/// Returns one paragraph of `length` bytes, split into lines.
 pub(super) fn paragraph_of_length(length: usize) -> String {
     let mut chance = FixtureRng::new(5);
     let mut text = String::with_capacity(length + 200);
@@ -175,7 +175,7 @@ pub(super) fn paragraph_of_length(length: usize) -> String {
     text
 }
 
-/// One fenced block of `length` bytes of code.
+/// Returns one fenced code block of `length` bytes.
 pub(super) fn code_of_length(length: usize) -> String {
     let mut text = String::with_capacity(length + 200);
     text.push_str("```js\n");
@@ -189,7 +189,7 @@ pub(super) fn code_of_length(length: usize) -> String {
     text
 }
 
-/// A note of `count` cells: `plots` of them draw, the others print.
+/// Returns a note of `count` cells, of which `plots` draw a plot and the others print.
 pub(super) fn note_with_cells(count: usize, plots: usize) -> String {
     let mut text = String::from("# Outputs\n\n");
     for number in 0..count {
@@ -203,12 +203,12 @@ pub(super) fn note_with_cells(count: usize, plots: usize) -> String {
     text
 }
 
-/// Where the `number`th of the linked notes lies.
+/// Returns the path of the linked note with this number.
 pub(super) fn linked_note_path(number: usize) -> String {
     format!("Topic {:03}/Note {number:05}.md", number / 100)
 }
 
-/// One of `count` notes that link to each other.
+/// Returns one of `count` notes that link to each other.
 pub(super) fn linked_note(number: usize, count: usize) -> String {
     let mut chance = FixtureRng::new(number as u64 + 1);
     let mut text = format!("---\ntags: [topic-{:03}, generated]\n---\n\n# Note {number:05}\n\n", number / 100);

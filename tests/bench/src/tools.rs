@@ -1,4 +1,4 @@
-//! What tools cost beyond what they do: a line of shell behind walls beside one without, Python, a file.
+//! Benchmark of the overhead of tools: a shell command with and without a sandbox, Python, and reading a file.
 
 use super::report::{BenchReport, FigureGoal, percentile};
 use super::to_ms;
@@ -9,11 +9,11 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use support::measure::ScratchFolder;
 
-/// Python's processes that are started.
+/// Number of Python processes started.
 const PYTHON_STARTS: usize = 20;
 const TOOL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// All figures of tools; `count` lines of shell are run.
+/// Runs all benchmarks of tools; `count` shell commands are run.
 pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), String> {
     let scratch = ScratchFolder::new("tools")?;
     scratch.write("N/data.csv", b"1,2\n")?;

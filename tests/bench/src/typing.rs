@@ -1,5 +1,7 @@
-//! Keys pressed in the window, in notes of three sizes: how long until the letter is drawn, how long until it is on
-//! disk, beside the least that a durable commit costs on the same disk.
+//! Benchmark of typing in the window, in notes of three sizes: the time until a letter is drawn, and until it's on
+//! disk.
+//!
+//! The minimum that a durable commit costs on the same disk is measured for comparison.
 
 use super::report::{BenchReport, FigureGoal, percentile};
 use super::text_fixtures::{self, FixtureRng};
@@ -13,15 +15,15 @@ use support::BaselineDatabase;
 use support::measure::ScratchFolder;
 
 const NOTE_SIZES: [(usize, &str); 3] = [(10_000, "10k"), (100_000, "100k"), (1_000_000, "1M")];
-/// Keys in each note.
+/// Number of keys typed in each note.
 const KEYS_PER_NOTE: usize = 400;
-/// From key to key: a fast typist.
+/// Interval between keys: a fast typist.
 const TYPING_INTERVAL: Duration = Duration::from_millis(30);
 
-/// All figures of typing.
+/// Runs all benchmarks of typing.
 pub(super) fn measure(report: &mut BenchReport) -> Result<(), String> {
     for (length, name) in NOTE_SIZES {
-        // The disk of a minute ago is not the disk of now: the least is measured just before and just after.
+        // Disk speed varies over time, so the minimum is measured just before and just after.
         let mut floor = measure_commit_floor(KEYS_PER_NOTE / 2)?;
         let mut typed = measure_note(report, length, name)?;
         floor.extend(self::measure_commit_floor(KEYS_PER_NOTE / 2)?);
@@ -54,7 +56,7 @@ pub(super) fn measure(report: &mut BenchReport) -> Result<(), String> {
     Ok(())
 }
 
-/// What a durable commit of one small row costs here, at the pace of typing.
+/// Measures a durable commit of one small row at the pace of typing.
 fn measure_commit_floor(count: usize) -> Result<Vec<f64>, String> {
     let scratch = ScratchFolder::new("floor")?;
     let floor = BaselineDatabase::open(scratch.folder()).map_err(|error| error.to_string())?;
@@ -84,7 +86,7 @@ fn measure_note(report: &mut BenchReport, length: usize, name: &str) -> Result<T
     scratch.sync_to_disk();
     let (mut stage, note) = open_note_window(&scratch)?;
     stage.draw_for(Duration::from_millis(500));
-    // About as high as the note is, half of it: where exactly the caret stands does not matter.
+    // Roughly half of the note's height; the exact position doesn't matter.
     stage.scroll_page(length as f32 / 90.0 * 24.0 * 0.6);
     let first = type_first_key(&mut stage, note)?;
     let at = first.at as f64 / length as f64 * 100.0;
@@ -143,7 +145,7 @@ fn measure_note(report: &mut BenchReport, length: usize, name: &str) -> Result<T
     Ok(typed)
 }
 
-/// Notes the keys that a frame has found on disk.
+/// Records the keys that are durable as of a frame.
 fn record_durable_keys(frame: FrameTimings, waiting: &mut VecDeque<(u64, Instant)>, durable: &mut Vec<f64>) {
     let Some((upto, when)) = frame.durable else { return };
     while let Some((_, begun)) = waiting.pop_front_if(|(number, _)| *number <= upto) {
@@ -154,11 +156,11 @@ fn record_durable_keys(frame: FrameTimings, waiting: &mut VecDeque<(u64, Instant
 struct FirstKeyTimes {
     drawn: FrameTimings,
     durable: f64,
-    /// Where in the note it went.
+    /// Byte offset of the inserted letter in the note.
     at: usize,
 }
 
-/// Clicks until the caret stands in text, and types the first letter: the note gets its document by it.
+/// Clicks until the caret is in text and types the first letter, which loads the note's document.
 fn type_first_key(stage: &mut HeadlessWindow, note: DocId) -> Result<FirstKeyTimes, String> {
     for down in [0.0, 45.0, -60.0, 90.0, -120.0, 150.0, -200.0] {
         stage.click_page(down);

@@ -1,5 +1,4 @@
-//! Keys pressed in the window while the index of very many notes is being made: first of their words, then of their
-//! meanings.
+//! Benchmark of typing in the window while very many notes are indexed: first their words, then their meanings.
 
 use super::report::{BenchReport, FigureGoal};
 use super::{open_note_window_in, open_workspace, search, text_fixtures, to_ms};
@@ -9,14 +8,14 @@ use host::search::SearchService;
 use std::time::{Duration, Instant};
 use support::measure::ScratchFolder;
 
-/// Keys in each half.
+/// Number of keys typed in each phase.
 const KEYS_PER_PHASE: usize = 400;
-/// From key to key: a fast typist.
+/// Interval between keys: a fast typist.
 const INDEXING_KEY_INTERVAL: Duration = Duration::from_millis(30);
-/// How long anything may take before it is given up.
+/// Maximum time to wait for anything.
 const INDEXING_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Both halves, over so many notes.
+/// Measures both phases over `count` notes.
 pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), String> {
     let scratch = ScratchFolder::new("meanwhile")?;
     scratch.write("N/long.md", text_fixtures::note_of_length(100_000).as_bytes())?;
@@ -36,7 +35,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     stage.draw_until("the notes are known", |session| session.volumes().all(|volume| volume.scans > 0))?;
     measure_typing(report, &mut stage, "while notes are indexed", || !search.freshness().complete)?;
     draw_until_indexed(&mut stage, "all are indexed", || search.freshness().complete)?;
-    // The meanings begin after a moment of rest.
+    // Embedding starts after a moment of rest.
     draw_until_indexed(&mut stage, "meanings are being found", || is_embedding(&search))?;
     measure_typing(report, &mut stage, "while meanings are found", || is_embedding(&search))?;
     stage.close();
@@ -59,7 +58,7 @@ fn draw_until_indexed(stage: &mut HeadlessWindow, what: &str, so: impl Fn() -> b
     Ok(())
 }
 
-/// Presses keys as long as `busy`, and says how long each took to be drawn.
+/// Types keys while `busy` is true, and reports how long each took to be drawn.
 fn measure_typing(
     report: &mut BenchReport,
     stage: &mut HeadlessWindow,

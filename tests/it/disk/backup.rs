@@ -22,7 +22,7 @@ fn bring_back(from: &Path, to: &Path) -> Result<RestoreSummary, BackupError> {
     restore_backup(from, to, BackupTrust::Own, &mut |_| (), &AtomicBool::new(false))
 }
 
-/// The files of a volume, by their path inside it.
+/// The files of a volume, with paths relative to it.
 fn inside(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let relative = |(path, bytes): (PathBuf, Vec<u8>)| (path.strip_prefix(folder).expect("inside").to_owned(), bytes);
     tree(folder).into_iter().map(relative).collect()
@@ -37,7 +37,7 @@ fn there_and_back() {
     let configuration = b"llm:\n  default_provider: llamacpp\n";
     fs::write(house.workspace().join("config.yaml"), configuration).expect("written");
     let dest = house.dir.path().join("backups/1");
-    // While the program runs, and writes meanwhile.
+    // The backup is made while the program runs and writes.
     let mut disk = SqliteDisk::open(&house.workspace(), false).expect("opened");
     let mut writing = 0;
     let made = create_backup(
@@ -56,7 +56,7 @@ fn there_and_back() {
     assert!(writing > 3);
     assert!(matches!(make(&house, &dest), Err(BackupError::Refused(_))), "never into an old one");
 
-    // Beside the old one: its volume is there, so the files go into the new workspace.
+    // Restores beside the old workspace: its volume still exists, so the files go into the new workspace.
     let second = house.dir.path().join("second");
     let restored = bring_back(&dest, &second).expect("restored");
     assert_eq!(restored.volumes[0].path, fs::canonicalize(&second).expect("there").join("volumes/My notes"));
@@ -73,7 +73,7 @@ fn there_and_back() {
     assert!(matches!(bring_back(&dest, &second), Err(BackupError::Refused(_))), "never over another");
     assert_eq!(inside(&house.volume()), original);
 
-    // Everything is lost: back to where it was.
+    // Everything is lost, so the restore puts the files back at their original paths.
     drop(disk);
     fs::remove_dir_all(house.volume()).expect("removed");
     fs::remove_dir_all(house.workspace()).expect("removed");
@@ -138,7 +138,7 @@ fn cancelled() {
     assert!(!dest.exists());
 }
 
-/// A restore that is stopped anywhere is taken up again where it was.
+/// A restore that stops at any point can be resumed from there.
 #[test]
 fn taken_up_again() {
     let house = house();

@@ -1,4 +1,4 @@
-//! `fsck`: finds each kind of damage, changes nothing without leave, mends without losing the rest.
+//! `fsck`: finds each kind of damage, changes nothing without permission, repairs without losing other data.
 
 use super::{House, NOTE, TEXT, VOLUME, WORKSPACE, house, tree};
 use host::maintenance::check::{CheckReport, FindingSeverity, check_workspace};
@@ -7,7 +7,7 @@ use std::path::Path;
 use store::disk::{BlobStore, DATABASE_FILE, Disk, DiskReader, RowWrite, SqliteDisk, SqliteReader, read_marker};
 use store::{Block, BlockId, DocId};
 
-/// Looks, mends, and looks again. Gives what the mending reported.
+/// Checks, repairs and checks again. Returns the report of the repair.
 fn mend(house: &House) -> CheckReport {
     let before = without_shared_memory(&house.workspace());
     let looked = check_workspace(&house.workspace(), false, 7000);
@@ -21,7 +21,7 @@ fn mend(house: &House) -> CheckReport {
     mended
 }
 
-/// The files, but for SQLite's shared memory, which every reader makes.
+/// The files without SQLite's shared memory and log, which every reader creates.
 fn without_shared_memory(dir: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let passing = |path: &Path| path.to_string_lossy().ends_with("-shm") || path.to_string_lossy().ends_with("-wal");
     tree(dir).into_iter().filter(|(path, _)| !passing(path)).collect()
@@ -186,7 +186,7 @@ fn a_newer_document_is_left_alone() {
     }
 }
 
-/// Documents that are damaged, hostile or simply not ours, each as a note: a clear finding, and their bytes are kept.
+/// Documents that are damaged, hostile or foreign, each as a note: `fsck` reports each clearly and keeps their bytes.
 #[test]
 fn hostile_documents() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/automerge");
@@ -203,7 +203,7 @@ fn hostile_documents() {
         let doc = DocId([100 + u8::try_from(number).expect("few"); 16]);
         disk.commit(&[RowWrite::Chunk { doc, bytes: bytes.clone() }]).expect("committed");
         if bytes.len() < 100_000 {
-            // And behind a sound beginning.
+            // The same bytes after a valid start.
             let doc = DocId([200 + u8::try_from(number).expect("few"); 16]);
             let first = store::NoteDoc::import(doc, &[], super::actor(1)).expect("made").save();
             disk.commit(&[first, bytes.clone()].map(|bytes| RowWrite::Chunk { doc, bytes })).expect("committed");

@@ -1,5 +1,5 @@
-//! Disks that are full, read-only, gone or torn: the old state or the new one, said in words, and it goes on after.
-//! The first two need a small disk of their own, so root; `TRACEBOOK_CI=1` says that they must run.
+//! Disks that are full, read-only, gone or torn: the state is the old or the new one, the error is clear, and work
+//! continues afterwards. The first two need a small disk of their own, so root; `TRACEBOOK_CI=1` makes them mandatory.
 
 use super::{House, NOTE, TEXT, house, text, tree};
 use host::fs::atomic_write::{ReplaceOutcome, replace_file};
@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use store::disk::{Disk, DiskError, DiskReader, RowWrite, SqliteDisk, SqliteReader, salvage_database, write_marker};
 use store::{BlobHash, DocId};
 
-/// Something mounted for a test; it goes with it.
+/// A file system mounted for a test, unmounted on drop.
 struct Mounted(tempfile::TempDir);
 
 impl Mounted {
@@ -20,7 +20,7 @@ impl Mounted {
         self.0.path()
     }
 
-    /// Mounts by these words, with the new folder as the last one. Nothing where that is not allowed.
+    /// Runs `mount` with these arguments and a new folder as the last one. `None` if mounting isn't permitted.
     fn by(words: &[&str]) -> Option<Mounted> {
         let dir = tempfile::tempdir().expect("a folder");
         let done = Command::new("mount").args(words).arg(dir.path()).output();
@@ -54,7 +54,7 @@ fn seqs(dir: &Path) -> Vec<u64> {
     journal.into_iter().map(|(seq, _)| seq).collect()
 }
 
-/// Fills a disk to the last block; removing it makes room again.
+/// Fills a disk to the last block with a file. Removing the file frees the space.
 fn ballast(dir: &Path) -> PathBuf {
     let path = dir.join("ballast");
     let mut bytes = 4 << 20;
@@ -148,7 +148,7 @@ fn a_full_disk_and_backup_and_salvage() {
     assert_eq!(text(&SqliteReader::open(&dir).expect("opened")), TEXT);
 }
 
-/// The workspace as it looks on a disk that cannot be written to.
+/// Mounts the workspace again as read-only.
 fn read_only(house: &House) -> Option<Mounted> {
     let workspace = house.dir.path().to_string_lossy().into_owned();
     let mounted = Mounted::by(&["--bind", &workspace])?;
@@ -180,7 +180,7 @@ fn a_read_only_folder() {
     create_backup(&dir, &dest, 1, &mut |_| (), &AtomicBool::new(false)).expect("a backup of it can be made");
 }
 
-/// Killed with the log full, then mounted read-only: what is in the log is read, too.
+/// After a crash with a full log and a read-only mount, the log is still read.
 #[test]
 fn a_read_only_folder_after_a_crash() {
     let house = house();
@@ -206,7 +206,7 @@ fn a_folder_that_goes_away() {
     fs::rename(&there, &here).expect("moved back");
     disk.commit(&[record(3, 10)]).expect("the same works now");
     assert_eq!(seqs(&here), [1, 2, 3]);
-    // Another one in its place is another one.
+    // A different database at the same path is the current one: further commits go there.
     fs::rename(&here, &there).expect("moved");
     let mut other = SqliteDisk::open(&here, true).expect("made");
     other.commit(&[record(9, 10)]).expect("committed");
@@ -215,7 +215,7 @@ fn a_folder_that_goes_away() {
     assert_eq!(seqs(&here), [9, 10]);
 }
 
-/// The log cut anywhere: all commits up to some point, and none after it.
+/// The log is cut at any place: all commits up to some point are there, and none after it.
 #[test]
 fn a_cut_log() {
     let from = tempfile::tempdir().expect("a folder");
@@ -243,7 +243,7 @@ fn a_cut_log() {
     assert!(counts.len() > 10, "{counts:?}");
 }
 
-/// Empty files where there were full ones, as a power cut leaves them behind programs that do not sync.
+/// Empty files in place of full ones, as a power cut leaves them for programs that don't sync.
 #[test]
 fn zero_bytes() {
     let house = house();

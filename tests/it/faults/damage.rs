@@ -1,12 +1,12 @@
-//! Files of the workspace and of the volume that were cut, emptied or overwritten: the old text or the new one, or a
-//! sentence that names the way out.
+//! Files of the workspace and the volume that were cut, emptied or overwritten: the text is the old or the new one, or
+//! an error says how to recover.
 
 use super::{FIRST, NOTE, Place, Running, copy, insert, until};
 use std::fs;
 use std::path::{Path, PathBuf};
 use store::disk::DATABASE_FILE;
 
-/// Types, is killed after `settle` says so, and gives what was typed.
+/// Types, kills the process once `settle` returns true, and returns the typed text.
 fn killed(place: &Place, settle: impl Fn(&str) -> bool) -> String {
     let mut running = Running::start(place, &["edit", NOTE]);
     let mut text = FIRST.to_owned();
@@ -21,7 +21,7 @@ fn killed(place: &Place, settle: impl Fn(&str) -> bool) -> String {
     text
 }
 
-/// The log of a workspace whose owner was killed, cut anywhere: a beginning of what was typed, or a word on `fsck`.
+/// The log of a killed owner, cut at any place: the text is a prefix of what was typed, or an error points to `fsck`.
 #[test]
 fn a_cut_log() {
     for mirrored in [false, true] {
@@ -41,12 +41,12 @@ fn a_cut_log() {
             let done = copied.run(&["cat", NOTE]);
             match done.code {
                 Some(3) => done.refused(3, "fsck"),
-                // Cut before the volume was known: there is no such note yet, and that is said.
+                // Cut before the volume was recorded: the note is unknown, and the error says so.
                 Some(2) if done.errors.contains("there is no note") => assert!(at < log.len() / 2),
                 Some(2) => done.refused(2, "its volume has no folder on this device"),
                 _ => {
                     let there = done.fine();
-                    // A log that lost what was synced, and a file that has it: both typed the same, nothing is lost.
+                    // The log lost what the file already has. Both typed the same text, and nothing is lost.
                     let twice = there.strip_prefix(&file).filter(|_| file != FIRST);
                     let typed = text.strip_prefix(FIRST).expect("typed behind it");
                     let fits = text.starts_with(&there) || twice.is_some_and(|more| typed.contains(more));
@@ -54,7 +54,7 @@ fn a_cut_log() {
                     assert!(fits && there.starts_with(&file), "{which}: {there:?}");
                     assert_eq!(place.on_disk(), there, "{which}: the file has it, too");
                     seen.insert(there.len());
-                    // A volume of which the log has only the first half is completed by the check.
+                    // If the log has only the first half of a volume's record, `fsck` completes it.
                     copied.run(&["fsck"]);
                     copied.sound();
                 }
@@ -65,7 +65,7 @@ fn a_cut_log() {
     }
 }
 
-/// Databases that were cut, emptied or overwritten: never silently a new workspace, and `fsck` makes it one again.
+/// Databases that were cut, emptied or overwritten never become a new workspace silently, and `fsck` restores them.
 #[test]
 fn a_damaged_database() {
     let place = Place::new();
@@ -89,7 +89,7 @@ fn a_damaged_database() {
             for words in [["cat", NOTE], ["open", place.folder.to_str().expect("UTF-8")]] {
                 let done = copied.run(&words);
                 if with_log && done.code == Some(0) {
-                    // The log has every page that the database lacks.
+                    // The log has every page that is missing from the database.
                     opened += 1;
                     continue;
                 }
@@ -127,7 +127,7 @@ fn a_file_emptied_while_closed() {
     place.sound();
     place.run_with(&["edit", NOTE], &insert(0, "anew")).fine();
     assert_eq!((place.cat(), place.on_disk()), ("anew".to_owned(), "anew".to_owned()));
-    // One that was never edited is simply what its file is.
+    // A note that was never edited simply has its file's text.
     let place = Place::new();
     fs::write(place.file(), "").expect("emptied");
     assert_eq!(place.cat(), "");

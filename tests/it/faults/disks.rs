@@ -1,5 +1,5 @@
-//! Disks without room or permission. They need a small disk of their own, so root; `TRACEBOOK_CI=1` says that they
-//! must run.
+//! Disks without space or permission. These tests need a small disk of their own, so root; `TRACEBOOK_CI=1` makes them
+//! mandatory.
 
 use super::{FIRST, NOTE, Place, Running, insert, until};
 use std::fs;
@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A small disk for a test; it goes with it.
+/// A small disk mounted for a test, unmounted on drop.
 pub(super) struct Mounted(tempfile::TempDir);
 
 impl Mounted {
-    /// A disk of this size. Nothing where that is not allowed.
+    /// Mounts a tmpfs of this size. `None` if mounting isn't permitted.
     pub(super) fn small(size: &str) -> Option<Mounted> {
         let dir = tempfile::tempdir().expect("a folder");
         let mut mount = Command::new("mount");
@@ -34,7 +34,7 @@ impl Mounted {
         self.0.path()
     }
 
-    /// From now on it can be written to, or not.
+    /// Remounts the disk with this option: `ro` or `rw`.
     pub(super) fn remount(&self, how: &str) {
         let done = Command::new("mount").args(["-o", &format!("remount,{how}")]).arg(self.path()).output();
         let done = done.expect("mount");
@@ -48,7 +48,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Fills a disk to the last block; removing it makes room again.
+/// Fills a disk to the last block with a file. Removing the file frees the space.
 pub(super) fn ballast(dir: &Path) -> PathBuf {
     let path = dir.join("ballast");
     let mut bytes = 4 << 20;
@@ -61,7 +61,7 @@ pub(super) fn ballast(dir: &Path) -> PathBuf {
     path
 }
 
-/// A workspace on a small disk, the folder elsewhere.
+/// A place whose workspace is on a small disk and whose folder is elsewhere.
 fn small_workspace() -> Option<(Mounted, Place)> {
     let small = Mounted::small("6m")?;
     let dir = tempfile::tempdir().expect("a folder");
@@ -69,7 +69,7 @@ fn small_workspace() -> Option<(Mounted, Place)> {
     Some((small, Place::of(dir, workspace, folder, &[(NOTE, FIRST)])))
 }
 
-/// A folder of notes on a small disk, the workspace elsewhere.
+/// A place whose note folder is on a small disk and whose workspace is elsewhere.
 fn small_folder() -> Option<(Mounted, Place)> {
     let small = Mounted::small("1m")?;
     let dir = tempfile::tempdir().expect("a folder");
@@ -77,8 +77,8 @@ fn small_folder() -> Option<(Mounted, Place)> {
     Some((small, Place::of(dir, workspace, folder, &[(NOTE, FIRST)])))
 }
 
-/// Types into an open note until the disk refuses. Gives what was typed, how much of it was acknowledged, and when the
-/// refusal was told.
+/// Types into an open note until the disk refuses. Returns the typed text, the number of acknowledged edits, and when
+/// the refusal was reported.
 fn type_until_full(running: &mut Running) -> (String, usize, Instant) {
     let (mut typed, mut sent, mut acknowledged) = (String::new(), 0, 0);
     loop {
@@ -122,7 +122,7 @@ fn a_full_disk_that_gets_room_again() {
     place.sound();
 }
 
-/// A cell prints onto a full disk: it runs, what it printed is told, and that it is not kept is said.
+/// A cell prints onto a full disk: it runs, its output is printed, and an error says that the output isn't kept.
 #[test]
 fn a_full_disk_while_outputs_are_written() {
     let Some((small, place)) = small_workspace() else { return };
@@ -135,7 +135,7 @@ fn a_full_disk_while_outputs_are_written() {
     let full = ballast(small.path());
     running.send("200000\n");
     let done = running.done();
-    // All of it is more than there is room for; the note's own part may still have found some.
+    // The whole output doesn't fit; part of the note's own share may still have.
     let said = done.errors.contains("not on disk") || done.errors.contains("only the beginning of this is kept");
     assert!(said && matches!(done.code, Some(0 | 3)), "{:?} {:.2000}", done.code, done.errors);
     assert!(done.out.contains("\n200000\n200001\n"), "{:.100}", done.out);
@@ -146,7 +146,7 @@ fn a_full_disk_while_outputs_are_written() {
     place.sound();
 }
 
-/// Nobody makes room: it gives up in words, and what it acknowledged is there.
+/// The disk stays full: the program exits with an error, and acknowledged edits are there.
 #[test]
 fn a_full_disk_that_stays_full() {
     let Some((small, place)) = small_workspace() else { return };
@@ -167,7 +167,7 @@ fn a_full_disk_that_stays_full() {
     place.sound();
 }
 
-/// The folder of the notes is full, the workspace is not: typing is safe there, and the file is whole at any moment.
+/// The note folder's disk is full, the workspace's isn't: typing is safe there, and the file is always complete.
 #[test]
 fn a_full_folder() {
     let Some((small, place)) = small_folder() else { return };
@@ -191,7 +191,7 @@ fn a_full_folder() {
     });
     running.send(&insert(FIRST.len(), &word));
     running.acknowledged();
-    // Long enough for the file's turn to have come, and to have failed.
+    // Long enough for the file's write to have been attempted and to have failed.
     thread::sleep(Duration::from_millis(1_500));
     running.send(&insert(FIRST.len(), &word));
     running.acknowledged();
@@ -206,7 +206,7 @@ fn a_full_folder() {
     place.sound();
 }
 
-/// The same, and the program ends before there is room: the next one writes the file.
+/// The folder is full until the program exits: the next process writes the file.
 #[test]
 fn a_full_folder_at_the_end() {
     let Some((small, place)) = small_folder() else { return };
@@ -262,7 +262,7 @@ fn a_search_index_without_room_says_so_and_comes_back() {
     let ballast = ballast(small.path());
     let full = house.run(&["search", "carrots"]);
     assert!(full.code == 0 && full.text().contains("Soup"), "a copy of the index answers: {full:?}");
-    // Everything else goes on.
+    // Everything else works as before.
     house.edit("Soup.md", 0, 0, "Turnips. ");
     assert!(house.cat("Soup.md").starts_with(b"Turnips. # Soup"));
     fs::remove_file(ballast).expect("removed");

@@ -1,5 +1,5 @@
-//! Documents that are damaged, hostile, or made by a newer program, in the place of a note's own: the text can be read,
-//! what cannot be done is said, and their bytes are kept.
+//! Documents that are damaged, hostile or from a newer program, in place of a note's own: the text can be read, refused
+//! edits get a clear error, and the documents' bytes are kept.
 
 use super::{FIRST, Place, insert};
 use std::fs;
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use store::DocId;
 use store::disk::{Disk, DiskReader, RowWrite, SqliteDisk, SqliteReader};
 
-/// A note's text is there, whatever its document is, within this time.
+/// The time within which a note's text must be readable, whatever its document.
 const LIMIT: Duration = Duration::from_secs(20);
-/// A foreign document of half a megabyte may take automerge this long where it is built without optimisation.
+/// The time that automerge may take for a foreign document of half a megabyte, longer in unoptimized builds.
 const LOADED: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 20 });
 
-/// A workspace with this many notes, each edited once.
+/// A workspace with `count` notes, each edited once.
 fn adopted(count: usize) -> (Place, Vec<(String, DocId)>) {
     let names: Vec<String> = (0..count).map(|number| format!("note {number}.md")).collect();
     let notes: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), FIRST)).collect();
@@ -30,7 +30,7 @@ fn adopted(count: usize) -> (Place, Vec<(String, DocId)>) {
     (place, notes)
 }
 
-/// Puts bytes behind a note's document, or in its place.
+/// Appends bytes to a note's document, or replaces the document by them.
 fn plant(place: &Place, doc: DocId, bytes: &[u8], instead: bool) {
     let mut disk = SqliteDisk::open(&place.workspace, false).expect("opened");
     if instead {
@@ -42,7 +42,7 @@ fn plant(place: &Place, doc: DocId, bytes: &[u8], instead: bool) {
     disk.commit(&[RowWrite::Chunk { doc, bytes: bytes.to_vec() }]).expect("committed");
 }
 
-/// Whether the bytes are still in the database, as part of the document or set aside.
+/// Whether the database still has the bytes, in the document or quarantined.
 fn kept(place: &Place, doc: DocId, bytes: &[u8]) -> bool {
     let reader = SqliteReader::open(&place.workspace).expect("opened");
     let chunks = reader.chunks(doc).expect("read");
@@ -105,7 +105,7 @@ fn hostile_documents(instead: bool) {
         let file = fs::read_to_string(place.folder.join(name)).expect("read");
         assert!(file.starts_with(&text), "{which}: the file became {file:?}");
     }
-    // The check knows what to do with each, and afterwards nothing is wrong with the notes.
+    // `fsck` handles each of them, and afterwards the notes are sound.
     place.run(&["fsck"]);
     place.sound();
     for (file, (name, doc)) in files.iter().zip(&notes) {
@@ -124,7 +124,7 @@ fn hostile_documents_instead_of_a_notes_own() {
     hostile_documents(true);
 }
 
-/// Made by a newer program: it can be read here, nothing is written to it, and an edit is refused in words.
+/// A document from a newer program: it can be read, nothing is written to it, and edits are refused with an error.
 #[test]
 fn a_newer_document() {
     let newer = include_bytes!("../../data/newer-note.automerge");

@@ -1,5 +1,5 @@
-//! A workspace that is older than the user's files, or damaged in any place: what was typed stands in the file once,
-//! what the file holds stays there, and `fsck` says what is wrong.
+//! A workspace that is older than the user's files, or damaged anywhere: the file has typed text once, keeps what it
+//! has, and `fsck` reports what is wrong.
 
 use super::{Done, FIRST, NOTE, Place, Running, copy, insert};
 use rand::rngs::StdRng;
@@ -11,11 +11,11 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-/// The workspace and the note's file at one moment.
+/// A snapshot of the workspace and the note's file.
 struct Moment {
     workspace: PathBuf,
     file: String,
-    /// What was acknowledged by then.
+    /// The text that was acknowledged by then.
     typed: String,
 }
 
@@ -24,7 +24,7 @@ fn signal(process: u32, name: &str) {
     assert!(done.success());
 }
 
-/// Types words, some at the end and some in other places, and keeps the workspace as it is after each.
+/// Types words, some at the end and some elsewhere, and keeps a snapshot after each.
 fn moments(place: &Place, dir: &Path, words: usize, seed: u64) -> Vec<Moment> {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut running = Running::start(place, &["edit", NOTE]);
@@ -32,16 +32,16 @@ fn moments(place: &Place, dir: &Path, words: usize, seed: u64) -> Vec<Moment> {
     for number in 0..words {
         let word = format!("w{number} ");
         if rng.random_range(0..5) == 0 {
-            // Between two words.
+            // Moves to a place between two words.
             at = text.match_indices(' ').nth(rng.random_range(0..4)).map_or(text.len(), |(at, _)| at + 1);
         }
         running.send(&insert(at, &word));
         running.acknowledged();
         text.insert_str(at, &word);
         at += word.len();
-        // At times long enough for a burst to end and for the file to be written.
+        // Sometimes long enough for a burst to end and the file to be written.
         thread::sleep(Duration::from_millis([0, 5, 200, 900][rng.random_range(0..4)]));
-        // Stopped, so that all files are of one moment.
+        // The process is stopped, so that all copied files are from the same moment.
         signal(running.child.id(), "-STOP");
         let workspace = dir.join(number.to_string());
         copy(&place.workspace, &workspace, &["lock", "socket"]);
@@ -53,7 +53,7 @@ fn moments(place: &Place, dir: &Path, words: usize, seed: u64) -> Vec<Moment> {
     moments
 }
 
-/// The workspace of some moment in a place of its own, with the file of another.
+/// A place with a copy of one snapshot's workspace and the file of another.
 fn put(place: &Place, workspace: &Path, file: &str) -> Place {
     let dir = tempfile::tempdir().expect("a folder");
     let own = dir.path().join("workspace");
@@ -70,7 +70,7 @@ fn counts(text: &str) -> BTreeMap<&str, usize> {
     counts
 }
 
-/// Nothing is there twice, and nothing of the file is gone.
+/// Asserts that no word is duplicated and none of the file's words is lost.
 #[track_caller]
 fn once(which: &str, there: &str, file: &str, all: &str) {
     let (there_counts, all) = (counts(there), counts(all));
@@ -83,7 +83,7 @@ fn once(which: &str, there: &str, file: &str, all: &str) {
     }
 }
 
-/// The state of each commit, against the file as it is then and at any later time.
+/// The workspace after each commit, with the file as it was then and at every later time.
 #[test]
 fn a_workspace_of_any_moment_and_a_file_of_any_later_one() {
     for seed in [1, 2] {
@@ -100,7 +100,7 @@ fn a_workspace_of_any_moment_and_a_file_of_any_later_one() {
                 let copied = put(&place, &moment.workspace, file);
                 let there = copied.run(&["cat", NOTE]).fine();
                 once(&which, &there, file, &moments[moments.len() - 1].typed);
-                // Words only come: the later of both has all of them.
+                // Words are only added, so the later of the two has all of them.
                 let expected = if file.len() >= moment.typed.len() { file } else { &moment.typed };
                 assert_eq!(there, expected, "{which}");
                 assert_eq!(place.on_disk(), expected, "{which}: the file");
@@ -112,7 +112,7 @@ fn a_workspace_of_any_moment_and_a_file_of_any_later_one() {
     }
 }
 
-/// Something that can happen to a file.
+/// Damages a file's bytes in a random way. Returns a description.
 fn damage(bytes: &mut Vec<u8>, rng: &mut StdRng) -> String {
     if bytes.is_empty() {
         return "left alone".to_owned();
@@ -151,10 +151,10 @@ fn is_refusal(done: &Done) -> bool {
     matches!(done.code, Some(2 | 3)) && done.errors.starts_with("tracebook: ")
 }
 
-/// Any file of the workspace is damaged anywhere, at any moment, while the user's file is of then or of later.
+/// Any workspace file is damaged anywhere, at any moment, with the user's file from then or later.
 #[test]
 fn random_damage_is_told_of_or_does_no_harm() {
-    // Another one searches elsewhere: TRACEBOOK_SEED=7.
+    // Another seed tests other damage: TRACEBOOK_SEED=7.
     let seed = std::env::var("TRACEBOOK_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_261_124);
     println!("seed {seed}");
     let mut rng = StdRng::seed_from_u64(seed);
@@ -188,7 +188,7 @@ fn random_damage_is_told_of_or_does_no_harm() {
             refused += 1;
         }
         told += usize::from(before.code == Some(3));
-        // Mended, it is the same text.
+        // After the repair it's the same text.
         let mended = copied.run(&["fsck"]);
         assert!(matches!(mended.code, Some(0 | 1 | 3)), "{which}: {mended:?}");
         let again = copied.run(&["cat", NOTE]);

@@ -1,5 +1,5 @@
-//! Reading where nothing can be written: every command that reads answers at once, with what is there, and writes
-//! nothing; what would change something says why it does not.
+//! Reading where nothing can be written: every reading command answers at once with what is there and writes nothing.
+//! Commands that would change something say why they can't.
 
 use super::disks::{Mounted, ballast};
 use super::{FIRST, NOTE, Place, Running, insert, until};
@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// A second note: a cell, a todo, a link.
+/// A second note, with a cell, a todo and a link.
 const OTHER: &str = "# Charlie\n\n- [ ] buy delta\n\nSee [[a]].\n\n```python\nprint('echo')\n```\n";
 const BASE: &str = "views:\n  - type: table\n    name: All\n";
-/// No command takes longer to read so little.
+/// The maximum duration of a command that reads so little.
 const AT_ONCE: Duration = Duration::from_secs(8);
 
-/// A workspace on a disk of its own that has seen use, its notes elsewhere.
+/// A workspace with some history on a disk of its own, its notes elsewhere.
 fn used() -> Option<(Mounted, Place)> {
     let small = Mounted::small("24m")?;
     let dir = tempfile::tempdir().expect("a folder");
@@ -28,7 +28,7 @@ fn used() -> Option<(Mounted, Place)> {
     Some((small, place))
 }
 
-/// What each reading command is to print of it.
+/// The reading commands, each with text that it must print.
 fn expectations(elsewhere: &Path) -> Vec<(Vec<String>, &'static str)> {
     let out = elsewhere.join("out.html").to_string_lossy().into_owned();
     let words = |line: &str| line.split(' ').map(ToOwned::to_owned).collect::<Vec<String>>();
@@ -56,7 +56,7 @@ fn expectations(elsewhere: &Path) -> Vec<(Vec<String>, &'static str)> {
     ]
 }
 
-/// Every command reads, at once, and leaves the workspace as it was.
+/// Asserts that every command reads at once and leaves the workspace unchanged.
 fn all_read(place: &Place) {
     let elsewhere = tempfile::tempdir().expect("a folder");
     for (words, expected) in expectations(elsewhere.path()) {
@@ -70,7 +70,7 @@ fn all_read(place: &Place) {
     }
 }
 
-/// What would write says that it cannot, and why, and nothing of it is done.
+/// Asserts that writing commands say that they can't write and why, and that they change nothing.
 fn none_write(place: &Place, why: &str) {
     for (words, input) in [
         (vec!["edit", NOTE], insert(0, "lost?")),
@@ -118,7 +118,7 @@ fn with_a_full_disk_everything_is_read() {
     place.sound();
 }
 
-/// A new folder is opened, and an agent is asked: both end at once and say why, and nothing of it is half there.
+/// Opening a folder and asking an agent both fail at once with the reason, and leave nothing half done.
 #[test]
 fn with_a_full_disk_nothing_is_opened_and_nobody_is_asked() {
     let Some((small, place)) = used() else { return };
@@ -148,7 +148,7 @@ fn with_a_full_disk_nothing_is_opened_and_nobody_is_asked() {
     assert_eq!(asked.load(Ordering::Relaxed), 0, "no model is paid for an answer that nobody keeps");
     assert!(tree(&place.folder) == before && tree(more.path()) == others, "the user's files are as they were");
     all_read(&place);
-    // With room both are done as if nothing had been.
+    // With space again, both work as if nothing had happened.
     fs::remove_file(full).expect("removed");
     assert!(place.run(&["ask", "What is in a.md?"]).fine().contains("Said by a model."));
     place.run(&["open", folder]).fine();
@@ -157,7 +157,7 @@ fn with_a_full_disk_nothing_is_opened_and_nobody_is_asked() {
     place.sound();
 }
 
-/// The same after a crash: what only the journal has is read, and comes into the file once there is room.
+/// The same after a crash: text that only the journal has is read, and reaches the file once there is space.
 #[test]
 fn with_a_full_disk_the_journal_is_read_too() {
     let Some((small, place)) = used() else { return };
@@ -176,7 +176,7 @@ fn with_a_full_disk_the_journal_is_read_too() {
     place.sound();
 }
 
-/// The disk fills up while a program has the workspace open: others read by it.
+/// The disk fills up while a process has the workspace open: other processes read through it.
 #[test]
 fn with_a_full_disk_others_read_by_the_program_that_has_it_open() {
     let Some((small, place)) = used() else { return };
@@ -184,7 +184,7 @@ fn with_a_full_disk_others_read_by_the_program_that_has_it_open() {
     running.send(&insert(0, ""));
     running.acknowledged();
     let full = ballast(small.path());
-    // It cannot save what is typed from now on, and says so.
+    // From now on it can't save what is typed, and says so.
     running.send(&insert(0, &"w".repeat(200_000)));
     until("it is said", || running.said().contains("not on disk yet"));
     all_but_the_note_that_waits(&place);
@@ -198,7 +198,7 @@ fn all_but_the_note_that_waits(place: &Place) {
     let elsewhere = tempfile::tempdir().expect("a folder");
     for (words, expected) in expectations(elsewhere.path()) {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        // What was typed and is not on disk yet is checked by its own process.
+        // The owner's own process checks typed text that isn't on disk yet.
         if ["fsck", "export", "cells", "outputs"].contains(&words[0]) {
             continue;
         }
@@ -220,7 +220,7 @@ fn on_a_read_only_disk_everything_is_read() {
     place.sound();
 }
 
-/// A volume that cannot be written to: its notes are read, and what is typed is kept in the workspace.
+/// A read-only volume: its notes can be read, and typed text is kept in the workspace.
 #[test]
 fn a_read_only_volume_is_read() {
     let Some(small) = Mounted::small("4m") else { return };

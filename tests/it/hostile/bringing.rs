@@ -1,4 +1,4 @@
-//! A peer that brings pictures to a hub that are not what they are called, or that it may not bring.
+//! A peer that sends a hub blobs that don't match their names, or that it isn't allowed to send.
 
 use super::{HUB, Meeting, SOON};
 use host::hub::{HubPolicy, HubServer, HubSettings, OpenAccess};
@@ -19,14 +19,14 @@ fn writes(_: u64, _: DocId) -> DocumentAccess {
     DocumentAccess::Write
 }
 
-/// Whether a hub has the blob of this name, whole.
+/// Whether the hub has the complete blob with this hash.
 fn keeps(meeting: &Meeting, hash: BlobHash) -> bool {
     let name = hash.to_string();
     let folder = meeting.folder.path().join("volumes").join(VOLUME.to_string()).join("blobs");
     folder.join(&name[..2]).join(&name[2..]).exists()
 }
 
-/// A hub over this folder, set up otherwise.
+/// Starts a hub on this folder with changed settings.
 fn meeting(folder: tempfile::TempDir, set: impl FnOnce(&mut HubSettings)) -> Meeting {
     let key = DeviceKey::generate().expect("a key");
     let id = key.id().to_string();
@@ -45,8 +45,8 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-/// Brings blobs under these names until the hub says no more for a while; then asks for those that it `wants`, and
-/// gives what came of them.
+/// Sends blobs under these names until the hub stays silent for a while, then requests the blobs in `wants` and returns
+/// those that arrived.
 fn bring(at: &str, named: &[(BlobHash, Vec<u8>)], wants: &[(BlobHash, u64)]) -> HashMap<BlobHash, Vec<u8>> {
     let (tell, told) = channel();
     let client = HubClient::start(|| Ok((None, BTreeMap::new())), move |_, one| _ = tell.send(one)).expect("a thread");
@@ -135,7 +135,7 @@ fn who_may_only_read_brings_nothing_and_gets_what_is_there() {
     let (theirs, ours) = (vec![7; 100_000], vec![8; 100_000]);
     bring(&before.at, &[(BlobHash::of(&theirs), theirs.clone())], &[]);
     assert!(keeps(&before, BlobHash::of(&theirs)));
-    // The same hub, for readers.
+    // The same hub, now with read access only.
     drop(before.hub.take());
     let policy = HubPolicy { default: store::DeviceAccess::Read, ..HubPolicy::default() };
     policy.save(before.folder.path()).expect("saved");
@@ -155,7 +155,7 @@ fn what_has_no_room_is_not_taken() {
     bring(&meeting.at, &named, &[]);
     meeting.logged("for which no room is left");
     assert!(keeps(&meeting, BlobHash::of(&small)) && !keeps(&meeting, BlobHash::of(&large)));
-    // Used up is used up.
+    // Used space stays used.
     bring(&meeting.at, &[(BlobHash::of(&[9; 100_000]), vec![9; 100_000])], &[]);
     assert!(!keeps(&meeting, BlobHash::of(&[9; 100_000])));
 }

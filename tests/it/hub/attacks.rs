@@ -1,5 +1,5 @@
-//! A hub under attack by those who have proven no key, and by one who has: its memory stays bounded, deadlines hold,
-//! and an honest device gets through meanwhile.
+//! A hub under attack, both by peers that have proven no key and by one that has: its memory stays bounded, deadlines
+//! hold, and an honest device still gets through.
 
 use super::{Runs, free_port, get, until};
 use crate::program::{House, finish};
@@ -11,7 +11,7 @@ use store::sync::PeerId;
 use store::sync::wire::{self, WireMessage};
 use store::{ActorId, DocId, VolumeDoc};
 
-/// The program as on a machine of its own: another home, with no keyring.
+/// The program as on another machine: with its own home and no keyring.
 fn at_home(house: &House, home: &str, words: &[&str]) -> Command {
     let workspace = format!("W-{home}");
     let words: Vec<&str> = ["--workspace", &workspace].into_iter().chain(words.iter().copied()).collect();
@@ -21,7 +21,7 @@ fn at_home(house: &House, home: &str, words: &[&str]) -> Command {
     command
 }
 
-/// A hub with at most `files` open files, and a device that shares its folder over it.
+/// A hub with a limit on open files, and a device that shares its folder over it.
 struct Attacked {
     house: House,
     hub: Runs,
@@ -36,7 +36,7 @@ impl Attacked {
         let listen = format!("127.0.0.1:{port}");
         let words = [&["--json", "hub", "--folder", "H", "--listen", &listen], more].concat();
         let plain = at_home(&house, "server", &words);
-        // The same under a limit that it cannot raise.
+        // The same command under a limit that it can't raise.
         let mut limited = Command::new("sh");
         limited.arg("-c").arg(format!("ulimit -n {files}; exec \"$@\"")).arg("sh");
         limited.arg(plain.get_program()).args(plain.get_args()).current_dir(plain.get_current_dir().expect("set"));
@@ -72,7 +72,7 @@ impl Attacked {
         String::from_utf8_lossy(&self.house.read("hub.log")).into_owned()
     }
 
-    /// A note that was just written reaches the hub.
+    /// Asserts that a new note reaches the hub.
     fn honest(&self, name: &str) {
         let begun = Instant::now();
         self.house.write(&format!("notes/{name}.md"), format!("# {name}\n").as_bytes());
@@ -87,7 +87,7 @@ impl Attacked {
         stream
     }
 
-    /// A WebSocket at this path on which a binary message of 60 MB was begun.
+    /// Opens a WebSocket at this path and sends the first `bytes` of a binary message of 60 MB.
     fn begun(&self, path: &str, bytes: usize) -> TcpStream {
         let mut stream = self.upgraded(path);
         let mut frame = vec![0x82, 0xff];
@@ -103,7 +103,7 @@ impl Attacked {
         stream
     }
 
-    /// A WebSocket at this path.
+    /// Opens a WebSocket at this path.
     fn upgraded(&self, path: &str) -> TcpStream {
         let mut stream = self.connect();
         let head = format!(
@@ -117,7 +117,7 @@ impl Attacked {
         stream
     }
 
-    /// Resident memory of the hub in MB: now, and at most so far.
+    /// The hub's resident memory in MB: current and peak.
     fn memory(&self) -> (u64, u64) {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.hub.0.id())).expect("it runs");
         let of = |name: &str| {
@@ -128,7 +128,7 @@ impl Attacked {
     }
 }
 
-/// Whether the other side has closed it.
+/// Whether the other side has closed the connection.
 fn is_closed(stream: &mut TcpStream) -> bool {
     stream.set_nonblocking(true).expect("set");
     let mut bytes = [0; 4096];
@@ -145,7 +145,7 @@ fn is_closed(stream: &mut TcpStream) -> bool {
 fn large_messages_before_a_key_is_proven_cost_nothing() {
     let attacked = Attacked::new(1_024, &[]);
     let (before, _) = attacked.memory();
-    // Of one address no more than 30 are let in to be paired within a minute.
+    // At most 30 connections from one address are admitted to pairing per minute.
     for (path, count) in [("/device", 30), ("/pair", 25)] {
         let begun: Vec<TcpStream> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..count).map(|_| scope.spawn(|| attacked.begun(path, 58_000_000))).collect();
@@ -173,7 +173,7 @@ fn idle_connections_and_half_sent_heads_keep_nobody_out() {
         .collect();
     let mut silent: Vec<TcpStream> = (0..20).map(|_| attacked.begun("/device", 0)).collect();
     attacked.honest("idle");
-    // One that goes on sending, a little at a time.
+    // A client that keeps sending a little at a time.
     let mut slow = attacked.connect();
     slow.write_all(b"GET / HTTP/1.1\r\n").expect("sent");
     until("all of them are closed", Duration::from_secs(30), || {
@@ -183,7 +183,7 @@ fn idle_connections_and_half_sent_heads_keep_nobody_out() {
     assert!(begun.elapsed() > Duration::from_secs(5), "an honest one has its time");
     attacked.honest("after");
     until("it is said", Duration::from_secs(15), || attacked.log().contains("closed without having proven a key"));
-    // Others go on connecting all the time.
+    // Meanwhile other clients keep connecting.
     let (stop, port) = (std::sync::atomic::AtomicBool::new(false), attacked.port);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -215,7 +215,7 @@ fn unfinished_messages_of_those_who_were_let_in_are_bounded_too() {
     drop(begun);
 }
 
-/// Sends a message of the protocol, as a WebSocket's client does.
+/// Sends a protocol message in a WebSocket frame, as a client does.
 fn say(stream: &mut TcpStream, message: &WireMessage) -> std::io::Result<()> {
     let bytes = wire::encode(message);
     let mut frame = vec![0x82, 0xff];
@@ -227,7 +227,7 @@ fn say(stream: &mut TcpStream, message: &WireMessage) -> std::io::Result<()> {
 
 #[test]
 fn those_who_never_read_are_hung_up_on_and_take_no_memory() {
-    /// What each of them would be sent, in MB.
+    /// The amount of data that each client would be sent, in MB.
     const SENT_TO_EACH: u64 = 300;
     let attacked = Attacked::new(1_024, &["--open", "local"]);
     let (before, _) = attacked.memory();
@@ -239,11 +239,11 @@ fn those_who_never_read_are_hung_up_on_and_take_no_memory() {
         say(&mut stream, &join).expect("sent");
         stream
     };
-    // One that brings a document, and several that ask for it and read nothing any more.
+    // One client sends a document; several request it and stop reading.
     let mut talks = greeted("talks");
     let mut volume = VolumeDoc::load(doc, &[], ActorId::from([6; 16])).expect("made").doc;
     let chunk = volume.commit(Some("looked at"), &[], 0).expect("a change");
-    // automerge's sync message of one change; its length is LEB128.
+    // An automerge sync message with one change; its length is LEB128.
     let mut brings =
         vec![0x42, 0, 0, 0, 1, u8::try_from(chunk.len()).ok().filter(|length| *length < 128).expect("short")];
     brings.extend(chunk);

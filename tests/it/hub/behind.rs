@@ -1,4 +1,4 @@
-//! Servers and replicas that are behind: what one replica has acknowledged the other serves, whoever has not heard of
+//! Servers and replicas that are behind: what one replica has acknowledged, another serves, even if it hasn't heard of
 //! it yet.
 
 use super::{Cluster, Runs, joins, replica, shares, sync, until};
@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use support::hub_load::free_port;
 
-/// A process that stands still until this is dropped: nothing is lost on the way to it, and it learns of nothing.
+/// A process that is stopped until this is dropped: it receives nothing, and nothing sent to it is lost.
 struct Still(u32);
 
 impl Still {
@@ -29,7 +29,7 @@ impl Drop for Still {
     }
 }
 
-/// Writes many notes and a picture, and has the hub acknowledge all of it.
+/// Writes many notes and a picture, and waits until the hub has acknowledged them all.
 fn acknowledged(device: &House, round: usize) {
     for number in 0..100 {
         let words: Vec<String> = noise(number, 2_000).iter().map(u8::to_string).collect();
@@ -55,7 +55,7 @@ fn what_is_acknowledged_is_served_while_a_server_is_behind() {
     let Some(mut cluster) = Cluster::new(&house) else { return };
     let ports = [free_port().expect("a port"), free_port().expect("a port")];
     let at = ports.map(|port| format!("ws://127.0.0.1:{port}"));
-    // The replica that is asked knows of one server alone: the one that will be behind.
+    // The replica that serves the second device knows only one server: the one that will be behind.
     let late = 2;
     let url = |server: usize| format!("nats://127.0.0.1:{}", cluster.ports[server]);
     let others: Vec<String> = (0..3).filter(|server| *server != late).map(url).collect();
@@ -65,7 +65,7 @@ fn what_is_acknowledged_is_served_while_a_server_is_behind() {
     sync(&first);
     let elsewhere = address.replace(&at[0], &at[1]);
 
-    // It stood still while much was written.
+    // The server was stopped while much was written.
     let still = Still::hold(cluster.servers[late].as_ref().expect("runs"));
     acknowledged(&first, 0);
     drop(still);
@@ -74,7 +74,7 @@ fn what_is_acknowledged_is_served_while_a_server_is_behind() {
     sync(&second);
     same(&first, &second);
 
-    // It starts, and has lost its disk.
+    // The server starts again after losing its disk.
     two.kill();
     cluster.servers[late].take().expect("runs").kill();
     acknowledged(&first, 1);
@@ -100,7 +100,7 @@ fn what_is_acknowledged_is_served_by_a_replica_that_stood_still() {
     let (first, address) = shares(&at[0]);
     sync(&first);
     let elsewhere = address.replace(&at[0], &at[1]);
-    // This one stays, so that its replica has in memory what becomes old.
+    // This device stays connected, so that its replica's memory has data that becomes stale.
     let second = joins(&elsewhere);
     sync(&second);
     let _stays = second.owner("a.md");
@@ -109,7 +109,7 @@ fn what_is_acknowledged_is_served_by_a_replica_that_stood_still() {
     acknowledged(&first, 0);
     first.edit("a.md", 0, 0, "Meanwhile. ");
     sync(&first);
-    // NATS forgets after 30 s what somebody listened to who does not ask any more.
+    // After 30 s NATS drops the subscriptions of a client that no longer asks.
     std::thread::sleep(Duration::from_secs(34).saturating_sub(since.elapsed()));
     drop(still);
     let third = joins(&elsewhere);

@@ -1,4 +1,4 @@
-//! Files at hubs over NATS: cut in the middle, lost by the servers, brought to two replicas at once.
+//! Files at hubs over NATS: uploads interrupted midway, pieces lost by the servers, the same file sent to two replicas.
 
 use super::{Cluster, Runs, joins, received, replica, shares, sync, until};
 use crate::program::{House, noise};
@@ -10,11 +10,11 @@ use std::time::Duration;
 use store::BlobHash;
 use support::hub_load::free_port;
 
-/// Bytes of a piece.
+/// The size of a piece in bytes.
 const PIECE: usize = 65_536;
 const SOON: Duration = Duration::from_secs(60);
 
-/// Asks JetStream about the stream of files, as its own tools do.
+/// Sends a JetStream API request about the file stream, as NATS's own tools do.
 fn ask(cluster: &Cluster, what: &str, question: &Value) -> Value {
     let mut way = TcpStream::connect(("127.0.0.1", cluster.ports[0])).expect("there");
     way.set_read_timeout(Some(SOON)).expect("set");
@@ -37,7 +37,7 @@ fn ask(cluster: &Cluster, what: &str, question: &Value) -> Value {
     }
 }
 
-/// Where messages with this beginning lie that are about these bytes.
+/// The sequence numbers of messages about these bytes whose subject starts with `begin`.
 fn lie(cluster: &Cluster, begin: &str, bytes: &[u8]) -> Vec<u64> {
     let hash = BlobHash::of(bytes).to_string();
     let last = ask(cluster, "INFO", &json!({}))["state"]["last_seq"].as_u64().expect("a number");
@@ -53,13 +53,13 @@ fn pieces(cluster: &Cluster, bytes: &[u8]) -> Vec<u64> {
     lie(cluster, "tracebook.file.", bytes)
 }
 
-/// The server that leads forgets a message, and the others with it.
+/// Deletes a message on the leading server, and thereby on the others.
 fn lose(cluster: &Cluster, sequence: u64) {
     let done = ask(cluster, "MSG.DELETE", &json!({"seq": sequence}));
     assert_eq!(done["success"], true, "{done}");
 }
 
-/// Two replicas, `R1` and `R2`: their ports and addresses, and what runs.
+/// Starts two replicas, `R1` and `R2`. Returns their ports, addresses and processes.
 fn two(house: &House, cluster: &Cluster) -> ([u16; 2], [String; 2], [Runs; 2]) {
     let ports = [free_port().expect("a port"), free_port().expect("a port")];
     let run = |at: usize| replica(house, ["R1", "R2"][at], ports[at], &cluster.urls());
@@ -85,7 +85,7 @@ fn an_upload_that_was_cut_is_served_to_nobody_until_the_rest_has_come() {
     sending.kill().expect("killed");
     sending.wait().expect("ended");
     assert!(there() * PIECE < large.len(), "it was killed in the middle: {}", there());
-    // It is known that there is such a file, and at no replica is there anything of it to be had.
+    // The file is known to exist, but neither replica serves any part of it.
     for at in &ats {
         let other = joins(&address.replace(&ats[0], at));
         sync(&other);
@@ -94,7 +94,7 @@ fn an_upload_that_was_cut_is_served_to_nobody_until_the_rest_has_come() {
         assert!(!other.path("notes/large.bin").exists() && other.path("notes/a.md").exists());
         assert!(!other.path("W/coming").exists(), "a piece was served");
     }
-    // Whoever began it brings the rest, to the other replica.
+    // The device that began the upload sends the rest to the other replica.
     let before = there() * PIECE;
     sync(&first);
     let came = received(&house, "R1", ports[0]) as usize;
@@ -114,7 +114,7 @@ fn a_piece_that_the_servers_lose_is_missed_and_the_file_is_brought_again() {
     let cat = noise(0, 300_000);
     first.write("notes/cat.png", &cat);
     sync(&first);
-    // Both replicas have read of it, and know where its pieces lie.
+    // Both replicas have read the file and know where its pieces are.
     for address in [&address, &elsewhere] {
         let early = joins(address);
         sync(&early);
@@ -129,7 +129,7 @@ fn a_piece_that_the_servers_lose_is_missed_and_the_file_is_brought_again() {
     let files = late.json(&["sync", "now", "--for", "50"])["hubs"][0]["files"].clone();
     assert_eq!((&files["coming"], &files["there"]), (&json!(1), &json!(0)), "{files}");
     assert!(logged(&house, "R2", "NATS lost part of a file"));
-    // Whoever has it calls the other replica, which has read it before.
+    // The device that has the file connects to the other replica, which has read the file before.
     sync(&first);
     sync(&late);
     assert!(late.read("notes/cat.png") == cat, "{}", late.run(&["sync", "log"]).text());
@@ -137,7 +137,7 @@ fn a_piece_that_the_servers_lose_is_missed_and_the_file_is_brought_again() {
     sync(&third);
     assert!(third.read("notes/cat.png") == cat, "{}", third.run(&["sync", "log"]).text());
     assert_eq!(pieces(&cluster, &cat).len(), lies.len(), "nothing is there twice");
-    // And who is here all the time brings it without being told.
+    // A connected device sends the file again without being told.
     let _stays = first.owner("a.md");
     lose(&cluster, pieces(&cluster, &cat)[0]);
     let fourth = joins(&elsewhere);
@@ -169,7 +169,7 @@ fn two_devices_that_bring_the_same_file_to_two_replicas_at_once_make_one() {
         device.write(path, &film);
         device.command(&["sync", "now", "--for", "100"]).spawn().expect("started")
     });
-    // Whoever begins is held until the other brings the same file, else one may be done before the other begins.
+    // The first sender is paused until the other also sends; otherwise one could finish before the other starts.
     let brings = |at: usize| came_to(at) - before[at] > 1_000_000;
     let mut held = None;
     until("both bring the film", SOON, || {

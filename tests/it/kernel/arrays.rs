@@ -1,4 +1,4 @@
-//! numpy in the kernel, call by call against the answers of the real one (tests/data/numpy.json, made by
+//! numpy in the kernel: each call is compared with the real numpy's answer (tests/data/numpy.json, made by
 //! tests/data/numpy_make.py).
 
 use super::{Kernel, check};
@@ -61,7 +61,7 @@ fn views_are_the_array_they_view() {
     let expected = "[1] [[[5, 1, 2, 3], [104, 5, 6, 7], [108, 9, 10, 11]], \
                     [[112, 13, 14, 15], [116, 17, 18, 19], [99, 21, -1, 7]]]\nok";
     check(kernel, code, expected);
-    // Copies are none: fancy and boolean indices, `copy`, a reshape that memory cannot follow.
+    // These copy: fancy and boolean indices, `copy`, and a reshape that the memory layout can't follow.
     let code = "a = np.arange(6).reshape(2, 3)\nfor b in (a[[0, 1]], a[a >= 0], a.copy(), a.T.reshape(-1)): \
                 b[...] = 9\na.tolist(), a[:, 1].base is a.base";
     check(kernel, code, "[2] ([[0, 1, 2], [3, 4, 5]], True)\nok");

@@ -1,11 +1,11 @@
-//! What the kernel answers beside cells, and what cells ask: input, await, help, completions, descriptions, variables.
+//! Requests besides running cells, and what cells ask for: input, await, help, completions, inspection, variables.
 
 use super::{Kernel, check};
 use crate::program::House;
 use serde_json::{Value, json};
 
 impl Kernel {
-    /// The next message of a kind, as its content.
+    /// Waits for the next message of a type and returns its content.
     fn next(&self, kind: &str) -> Value {
         loop {
             let message = self.message();
@@ -15,14 +15,14 @@ impl Kernel {
         }
     }
 
-    /// Asks about code; `|` is the place.
+    /// Sends a request about code; `|` marks the cursor.
     fn look(&mut self, kind: &str, code: &str) -> Value {
         let at = code.chars().position(|c| c == '|').expect("a place");
         self.send(&format!("{kind}_request"), json!({"code": code.replacen('|', "", 1), "cursor_pos": at}));
         self.next(&format!("{kind}_reply"))
     }
 
-    /// What is offered, in order, and the characters that it replaces.
+    /// The completions in order, and the range of characters that they replace.
     fn offered(&mut self, code: &str) -> (Vec<String>, u64, u64) {
         let reply = self.look("complete", code);
         let names = reply["matches"].as_array().expect("matches").iter();
@@ -48,12 +48,12 @@ fn a_cell_asks_for_a_line() {
     assert_eq!(kernel.next("input_request"), json!({"prompt": "", "password": false}));
     kernel.send("input_reply", json!({"value": "more"}));
     assert_eq!(kernel.outcome_after(&id), "stdout more\n\n[1] ('Ada ☂', 'secret', 'more\\n')\nok");
-    // The end of all input is Python's error.
+    // End of input raises Python's EOFError.
     let id = kernel.execute("input('more? ')");
     kernel.next("input_request");
     kernel.send("input_reply", json!({"value": "\u{4}"}));
     assert!(kernel.outcome_after(&id).contains("EOFError: EOF when reading a line"));
-    // Interrupted while it asks; an answer that comes too late is not the next cell's.
+    // Interrupted while it waits for input: a late answer doesn't go to the next cell.
     let id = kernel.execute("input('never ')");
     kernel.next("input_request");
     kernel.send("interrupt_request", json!({}));
@@ -177,7 +177,7 @@ fn the_command_line_asks_in_the_terminal() {
     assert_eq!((done.code, done.text().as_str()), (0, "Who? Hello Ada\nPassword: 6\n"), "{}", done.err);
     let kept = house.run(&["outputs", "Ask.md"]).good().text();
     assert!(kept.contains("Who? Ada\nHello Ada\n") && !kept.contains("secret"), "{kept}");
-    // Nobody is there to answer: Python's own error, which a cell may catch.
+    // Without input to read, Python raises its own error, which a cell may catch.
     let done = house.fed(&["run", "Ask.md"], b"");
     assert_eq!(done.code, 1);
     assert!(done.text().starts_with("Who? ") && done.text().contains("EOFError: EOF when reading a line"), "{done:?}");

@@ -1,11 +1,11 @@
-//! The kernel of an environment: CPython of this machine, behind the walls of the built-in kernel.
+//! The kernel of an environment: this machine's CPython in the same sandbox as the built-in kernel.
 
 use super::Kernel;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// An environment without pip, so that nothing is fetched, and a folder for cells beside it.
+/// Creates an environment without pip, so that nothing is downloaded, and a folder for cells beside it.
 fn environment(folder: &Path) -> (PathBuf, PathBuf) {
     let (environment, notes) = (folder.join("env"), folder.join("notes"));
     std::fs::create_dir(&notes).expect("made");
@@ -101,7 +101,7 @@ fn values_are_shown_in_their_forms_and_bounded() {
     assert_eq!(kernel.run("1;"), "ok");
 }
 
-/// Left out where python3 has no matplotlib, since it isn't fetched here.
+/// Skipped if python3 has no matplotlib, because the test doesn't download it.
 #[test]
 fn figures_of_matplotlib_cross_as_data_with_a_picture_beside() {
     let has = Command::new("python3").args(["-I", "-c", "import matplotlib.pyplot"]).output();

@@ -1,13 +1,13 @@
-//! matplotlib in the kernel: what is drawn crosses as data, and the data is drawn as PNG and SVG.
+//! matplotlib in the kernel: drawings cross as data, and the data is drawn as PNG and SVG.
 
 use super::Kernel;
 use plot::{Figure, MarkKind};
 use serde_json::Value;
 
-/// A program that draws with every call that there is; its picture is docs/figures.png.
+/// A Python program that uses every available drawing call. Its picture is docs/figures.png.
 const SHEET: &str = include_str!("../../data/figures.py");
 
-/// What a cell showed as figures, and the rest of its outcome.
+/// Runs code. Returns the figures that it shows and the rest of its outcome.
 pub(super) fn figures(kernel: &mut Kernel, code: &str) -> (Vec<String>, String) {
     let id = kernel.execute(code);
     let (mut figures, mut rest) = (Vec::new(), String::new());

@@ -1,7 +1,7 @@
-//! A real kernel of Jupyter's: ipykernel, started by the program, with all that it says.
+//! A real Jupyter kernel: ipykernel, started by the program, with all its messages.
 //!
-//! `TRACEBOOK_IPYKERNEL` names a Python that has ipykernel; without it `python3` is asked. Where neither has it, these
-//! tests say so and are left out; with `TRACEBOOK_CI=1` it must be there.
+//! `TRACEBOOK_IPYKERNEL` names a Python that has ipykernel; otherwise `python3` is tried. If neither has it, these
+//! tests say so and are skipped; with `TRACEBOOK_CI=1` it must be there.
 
 use super::Kernel;
 use crate::program::House;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A Python with ipykernel.
+/// The Python with ipykernel, or `None` if there is none.
 fn python() -> Option<PathBuf> {
     let python = std::env::var_os("TRACEBOOK_IPYKERNEL").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
     let has = Command::new(&python).args(["-c", "import ipykernel"]).output().is_ok_and(|done| done.status.success());
@@ -22,12 +22,12 @@ fn python() -> Option<PathBuf> {
     has.then_some(python)
 }
 
-/// Installs it below a folder, under the name `own`, as `pip install --user` does below the home.
+/// Installs a kernel spec named `own` below a folder, as `pip install --user` does below the home folder.
 pub(crate) fn install(folder: &Path) -> Option<PathBuf> {
     install_in(folder, ".local")
 }
 
-/// The same in an environment of that name.
+/// Like `install`, in the environment folder with this name.
 pub(crate) fn install_in(folder: &Path, environment: &str) -> Option<PathBuf> {
     let spec = folder.join(environment).join("share/jupyter/kernels/own/kernel.json");
     let argv = json!([python()?, "-m", "ipykernel_launcher", "-f", "{connection_file}"]);
@@ -44,7 +44,7 @@ fn house(files: &[(&str, &str)]) -> Option<House> {
 }
 
 impl Kernel {
-    /// All that a request led to, up to idle: kinds and contents.
+    /// All messages that a request caused, up to idle: types and contents.
     fn told(&self, id: &str) -> Vec<(String, Value)> {
         let mut told = Vec::new();
         loop {
@@ -71,7 +71,7 @@ impl Kernel {
     }
 }
 
-/// A kernel of another language: it says what it is told, louder.
+/// A kernel of another language, which prints its input in upper case.
 const SHOUT: &str = "from ipykernel.kernelapp import IPKernelApp
 from ipykernel.kernelbase import Kernel
 class Shout(Kernel):
@@ -134,7 +134,7 @@ fn a_note_runs_in_a_kernel_of_the_users() {
     let third = of(3);
     assert_eq!(third[0]["ename"], "ZeroDivisionError");
     assert!(third[0]["traceback"].as_array().is_some_and(|lines| lines.len() > 1));
-    // As the window would show it later.
+    // The kept outputs, as the window would show them later.
     let kept = house.run(&["outputs", "Note.md"]).good();
     assert!(kept.text().contains("2 %") && !kept.text().contains("1 %"), "{}", kept.text());
 }
@@ -173,7 +173,7 @@ fn it_is_asked_stopped_and_ended() {
         "the reply comes behind all output"
     );
     assert_eq!(told.iter().find(|(kind, _)| kind == "execute_result").expect("one").1["data"]["text/plain"], "42");
-    // What the cell asks.
+    // The cell asks for input.
     let id = kernel.execute("name = input('Who? ')\nimport getpass\nword = getpass.getpass('Word? ')\n(name, word)");
     let asked = kernel.until("input_request");
     assert_eq!((&asked["prompt"], &asked["password"]), (&json!("Who? "), &json!(false)));
@@ -187,7 +187,7 @@ fn it_is_asked_stopped_and_ended() {
     };
     assert_eq!(shown(&told), "Word? ········\n");
     assert!(told.iter().any(|(_, content)| content["data"]["text/plain"] == "('Ada', 'secret')"), "{told:?}");
-    // Names are forgotten before a cell.
+    // Names in `forget` are removed before a cell runs.
     let content = json!({"code": "'name' in globals()", "cell": "cell 1", "forget": ["name"]});
     let id = kernel.send("execute_request", content);
     assert!(kernel.told(&id).iter().any(|(_, content)| content["data"]["text/plain"] == "False"));
@@ -195,19 +195,19 @@ fn it_is_asked_stopped_and_ended() {
     kernel.send("complete_request", json!({"code": "import os; os.getc", "cursor_pos": 18}));
     let reply = kernel.until("complete_reply");
     assert!(reply["matches"].as_array().is_some_and(|all| all.iter().any(|name| name == "getcwd")), "{reply}");
-    // Its variables, as the embedded kernel lists them.
+    // The kernel's variables, listed as the embedded kernel lists them.
     let id = kernel.execute("import os\ntotal = [1, 2]");
     kernel.told(&id);
     kernel.send("variables_request", json!({}));
     let reply = kernel.until("variables_reply");
     let rows = reply["variables"].as_array().expect("rows").clone();
-    // Some of their values, as a generated view shows them.
+    // Some values, as a generated view shows them.
     kernel.send("values_request", json!({"names": ["total", "not \"there\""]}));
     let values = kernel.until("values_reply");
     assert_eq!(values["values"], json!({"total": [1, 2]}), "{values}");
     assert!(rows.contains(&json!({"name": "total", "type": "list", "size": "2", "value": "[1, 2]"})), "{reply}");
     assert!(rows.iter().all(|row| row["name"] != "In" && row["name"] != "exit" && row["name"] != "os"), "{reply}");
-    // What a shell in it started is stopped, too.
+    // An interrupt stops a running cell.
     let begun = Instant::now();
     let id = kernel.execute("print('on')\nimport time\nwhile True: time.sleep(0.01)");
     kernel.until("stream");
@@ -217,7 +217,7 @@ fn it_is_asked_stopped_and_ended() {
     assert!(begun.elapsed() < Duration::from_secs(20));
     let id = kernel.execute("name = 1; 'still here'");
     assert!(kernel.told(&id).iter().any(|(_, content)| content["data"]["text/plain"] == "'still here'"));
-    // It dies.
+    // The kernel process dies.
     kernel.execute("import os; os._exit(3)");
     assert!(!kernel.ends().success());
 }

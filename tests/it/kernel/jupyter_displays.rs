@@ -1,8 +1,8 @@
-//! Figures and data frames of a Jupyter kernel are native, as in the kernels that are ours.
+//! Figures and data frames of a Jupyter kernel are native, as in our own kernels.
 //!
-//! `TRACEBOOK_JUPYTER_PACKAGES` names a Python that has ipykernel, matplotlib and pandas; without it, the one of the
-//! other tests of ipykernel is asked. Where it lacks them, these tests say so and are left out; with `TRACEBOOK_CI=1`
-//! they must be there.
+//! `TRACEBOOK_JUPYTER_PACKAGES` names a Python that has ipykernel, matplotlib and pandas; otherwise the Python of the
+//! other ipykernel tests is tried. If it lacks them, these tests say so and are skipped; with `TRACEBOOK_CI=1` they
+//! must be there.
 
 use crate::program::House;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 const FIGURE: &str = "application/vnd.tracebook.figure+json";
-/// The forms of a figure; the program adds SVG.
+/// The MIME types of a native figure; the program adds SVG.
 const NATIVE: [&str; 4] = [FIGURE, "image/png", "image/svg+xml", "text/plain"];
 const PLOT: &str = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nNone";
 
@@ -27,7 +27,7 @@ fn python() -> Option<PathBuf> {
     has.then_some(python)
 }
 
-/// What each of these cells shows, in a note that runs in the kernel from its start.
+/// The outputs of each cell, in a note that runs in the Jupyter kernel. `None` without such a Python.
 fn shown(cells: &[&str]) -> Option<Vec<Vec<Value>>> {
     let python = python()?;
     let fences = cells.iter().map(|code| format!("```python\n{code}\n```\n\n")).collect::<String>();
@@ -43,7 +43,7 @@ fn shown(cells: &[&str]) -> Option<Vec<Vec<Value>>> {
     Some((0..cells.len()).map(of).collect())
 }
 
-/// The forms in which a cell shows figures and tables.
+/// The MIME types in which a cell shows figures and tables, sorted.
 fn forms(outputs: &[Value]) -> Vec<&str> {
     let keys = outputs.iter().filter_map(|output| output["data"].as_object()).flat_map(|data| data.keys());
     let mut forms: Vec<&str> = keys.map(String::as_str).collect();
@@ -68,7 +68,7 @@ fn figures_and_frames_are_native_and_the_setup_is_unseen() {
     let Some(cells) = shown(&cells) else { return };
     let printed = cells[0][0]["text"].as_str().expect("text");
     let names = "['In', 'Out', 'get_ipython', 'exit', 'quit', 'open', 'os', 'sys', 'loaded']\n";
-    // `len(In)` counts an empty one before the first cell.
+    // `len(In)` counts an empty entry before the first cell.
     assert_eq!(printed, format!("[] module://matplotlib_inline.backend_inline 2\n{names}"));
     for (outputs, kind) in [(&cells[1], "display_data"), (&cells[2], "execute_result")] {
         assert_eq!(forms(outputs), NATIVE, "{outputs:?}");
@@ -98,7 +98,7 @@ fn a_backend_that_the_user_chooses_wins() {
 
 #[test]
 fn a_matplotlib_that_works_differently_is_drawn_as_before() {
-    // What the backend needs isn't there when matplotlib asks for it.
+    // matplotlib lacks a class that the backend needs at the time of its import.
     let other = "import matplotlib.backends.backend_agg, matplotlib.backend_bases as bases\n\
                  kept = bases.RendererBase\ndel bases.RendererBase\nimport matplotlib.pyplot as plt\nplt.figure()\n\
                  bases.RendererBase = kept\nplt.plot([1, 2])\nNone";

@@ -1,17 +1,17 @@
-//! Calls of matplotlib as notes make them, tests/data/plots.py: each is drawn in every form, or says by name what it is
-//! that there is not. `TRACEBOOK_PICTURES=FOLDER` keeps the pictures on a sheet; docs/plots.png is that one.
+//! matplotlib calls as notes make them (tests/data/plots.py): each is drawn in every format, or an error names what is
+//! missing. `TRACEBOOK_PICTURES=FOLDER` keeps the pictures on one sheet, which is docs/plots.png.
 
 use super::Kernel;
 use super::figures::figures;
 use plot::Figure;
 
-/// The calls: a name, what is said where one is refused, the code.
+/// The calls: a name, the expected error if the call is refused, and the code.
 pub(crate) fn calls() -> Vec<(String, Option<String>, String)> {
     let all = include_str!("../../data/plots.py");
     let cells = all.split("\n# %% ").skip(1).map(|cell| {
         let (head, code) = cell.split_once('\n').expect("a name and code");
         let (name, why) = head.split_once("! ").map_or((head, None), |(name, why)| (name, Some(why.to_owned())));
-        // A `;` behind the last line keeps its value from being shown.
+        // A `;` after the last line keeps its value from being shown.
         (name.to_owned(), why, format!("{};\n", code.trim_end()))
     });
     cells.collect()

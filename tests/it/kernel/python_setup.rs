@@ -1,12 +1,12 @@
-//! A full Python that the program sets up: with the real `python3 -m venv` and pip, and an index that is a folder of
-//! wheels or can't be reached. Where python3 has no venv, these tests say so and are left out.
+//! A full Python that the program sets up, with the real `python3 -m venv` and pip, and an index that is a folder of
+//! wheels or unreachable. If python3 has no venv, these tests say so and are skipped.
 
 use crate::program::House;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Makes wheels: a kernel of Jupyter's, which takes ipykernel from where it's installed, and a package `boats`.
+/// A Python script that makes wheels: a Jupyter kernel that uses the installed ipykernel, and a package `boats`.
 const MAKE_WHEELS: &str = r#"
 import json, os, sys, zipfile
 
@@ -31,7 +31,7 @@ wheel("ipykernel", kernel)
 wheel("boats", {"boats.py": "fleet = 3\n"})
 "#;
 
-/// A `python3` with venv and pip, in its folder; and whether it has ipykernel.
+/// The path of a `python3` with venv and pip, and whether it has ipykernel. `None` if it has no venv.
 pub(crate) fn python_with_venv() -> Option<(PathBuf, bool)> {
     let python = std::env::var_os("TRACEBOOK_IPYKERNEL").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
     let has = |module: &str| {
@@ -48,7 +48,7 @@ pub(crate) fn python_with_venv() -> Option<(PathBuf, bool)> {
     Some((python, is_kernel))
 }
 
-/// Variables for setups with this python: packages come from a folder of wheels that is made here.
+/// Environment variables for setups with this Python whose packages come from a folder of wheels made here.
 pub(crate) fn variables_with_wheels(python: &Path, folder: &Path) -> Vec<(String, OsString)> {
     let wheels = folder.join("wheels");
     std::fs::create_dir_all(&wheels).expect("a folder");
@@ -64,7 +64,7 @@ pub(crate) fn variables_with_wheels(python: &Path, folder: &Path) -> Vec<(String
     variables
 }
 
-/// The same with an index that nobody serves.
+/// Environment variables for setups with this Python and an unreachable index.
 pub(crate) fn variables_offline(python: &Path, folder: &Path) -> Vec<(String, OsString)> {
     let mut variables = variables_on_path(python, folder);
     for (name, value) in
@@ -75,13 +75,13 @@ pub(crate) fn variables_offline(python: &Path, folder: &Path) -> Vec<(String, Os
     variables
 }
 
-/// A path on which this is the only python.
+/// A `PATH` whose only program is this Python.
 fn variables_on_path(python: &Path, folder: &Path) -> Vec<(String, OsString)> {
     let programs = folder.join("programs");
     std::fs::create_dir_all(&programs).expect("a folder");
     let find = Command::new(python).args(["-c", "import sys; print(sys.executable)"]).output().expect("python");
     let real = String::from_utf8(find.stdout).expect("a path");
-    // A link would hide the environment that it's in.
+    // A symlink would hide the environment that this Python belongs to.
     let script = format!("#!/bin/sh\nexec '{}' \"$@\"\n", real.trim());
     let program = programs.join("python3");
     std::fs::write(&program, script).expect("a file");
@@ -111,7 +111,7 @@ fn the_command_line_sets_up_python_and_uses_it() {
     if is_kernel {
         assert_eq!(house.run(&["run", "Note.md"]).good().text(), "3\n");
     }
-    // What is there already could be anybody's.
+    // An existing environment isn't overwritten, because it could be the user's own.
     let done = run_with(&house, &variables, &["kernels", "Note.md", "--setup"]);
     assert!(done.code == 2 && done.err.contains("is there already"), "{done:?}");
 }

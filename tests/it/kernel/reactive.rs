@@ -9,11 +9,11 @@ use rand::{Rng, SeedableRng};
 use serde_json::json;
 use store::{BlockId, CellOutput, DocId, ExecutionStatus, OutputBody};
 
-/// The first cell binds all that the others use.
+/// The first cell, which defines every name that the others use.
 const FIRST: &str = "a = b = c = d = 1; xs = [0]\ndef f(): return 2\n";
 
 impl Kernel {
-    /// Runs code; gives what it printed, with the class of its error.
+    /// Runs code. Returns what it printed, including its error's class, and its status.
     fn said(&mut self, code: &str, forget: &[String]) -> (String, ExecutionStatus) {
         let id = self.send("execute_request", json!({"code": code, "cell": "cell", "silent": false, "forget": forget}));
         let (mut text, mut status) = (String::new(), ExecutionStatus::Ok);
@@ -34,7 +34,7 @@ impl Kernel {
     }
 }
 
-/// Does what the session asks of kernels, until it asks nothing more.
+/// Handles the session's kernel requests until there are no more.
 fn serve(twin: &mut Twin, note: DocId, kernel: &mut Kernel) {
     while let Some(Asked::Eval { execution, code, forget, .. }) = twin.asked.pop() {
         assert!(twin.asked.is_empty());
@@ -69,7 +69,7 @@ fn shown(twin: &Twin, note: DocId, cell: BlockId) -> String {
     run.map(|run| run.outputs.iter().map(text).collect()).unwrap_or_default()
 }
 
-/// A statement of some kind over a few names.
+/// A random statement over a few names.
 fn statement(rng: &mut StdRng) -> String {
     let names = ["a", "b", "c", "d"];
     let (v, w) = (names[rng.random_range(0..4)], names[rng.random_range(0..4)]);
@@ -103,7 +103,7 @@ fn code(rng: &mut StdRng) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Replaces a cell's code; `None` takes the cell away.
+/// Replaces a cell's code; `None` removes the cell.
 fn rewrite(twin: &mut Twin, note: DocId, cell: BlockId, code: Option<&str>) {
     let open = twin.note(note);
     let (start, block) = (open.block_start(cell).expect("a start"), open.block(cell).expect("a block"));
@@ -134,7 +134,7 @@ fn what_runs_by_itself_ends_as_a_clean_run_does() {
             let at = rng.random_range(1..all.len().max(2)).min(all.len() - 1);
             let what = rng.random_range(0..6);
             match what {
-                // The first one stays: without it nothing is bound.
+                // The first cell is kept, since it defines the names.
                 0 if all.len() > 3 => {
                     rewrite(&mut twin, note, all[at.max(1)], None);
                     let _ = twin.command(Command::RunStale { note });
@@ -142,7 +142,7 @@ fn what_runs_by_itself_ends_as_a_clean_run_does() {
                 1 => {
                     let start = twin.note(note).block_start(all[at]).expect("a start");
                     twin.edit(note, start, 0, &block(&code(&mut rng)));
-                    // Which of the two keeps the old one's name is not said: what is new or changed is run.
+                    // Which of the two cells keeps the old id isn't specified, so every new or changed cell is run.
                     let new = |cell: &BlockId| {
                         let open = twin.note(note);
                         open.latest_execution(*cell).is_none() || open.stale_reason(*cell) == Some(StaleReason::Code)

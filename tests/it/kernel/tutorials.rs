@@ -1,7 +1,7 @@
-//! The tutorials of pandas, numpy, scipy and scikit-learn through the command line, in the science kernel and in an
-//! environment: every cell runs, and gives what the tutorial shows or native CPython gives.
+//! Tutorials of pandas, numpy, scipy and scikit-learn through the command line, in the science kernel and in an
+//! environment: every cell runs and gives what the tutorial shows or what native CPython gives.
 //!
-//! `tests/data/tutorials` holds the notes; `convert.py` there makes them, and README.md says where they come from.
+//! `tests/data/tutorials` has the notes; `convert.py` there makes them, and README.md names their sources.
 //! `TRACEBOOK_SCIENCE_KERNELS` names the folder of an installed pack, `TRACEBOOK_TUTORIALS_ENVIRONMENT` an environment
 //! with the packages (`.ci/run` makes both). Without them these tests fail in CI and are skipped elsewhere.
 
@@ -12,14 +12,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The longest note takes half a minute; five sessions on two cores make it slower.
+/// The time limit of a note. The longest takes half a minute; five sessions on two cores make it slower.
 const NOTE_TIMEOUT: Duration = Duration::from_secs(300);
-/// Numbers that differ by less are equal: residuals of nothing but rounding.
+/// Numbers that differ by less are equal, since residuals can consist of rounding alone.
 const SMALLEST_DIFFERENCE: f64 = 1e-8;
-/// Numbers are printed with eight digits.
+/// The allowed relative difference; numbers are printed with eight digits.
 const RELATIVE_DIFFERENCE: f64 = 1e-6;
 
-/// A folder that an environment variable names. Where CI is set, it must.
+/// The folder that an environment variable names, which must be set in CI.
 fn folder_of(variable: &str) -> Option<PathBuf> {
     let folder = std::env::var_os(variable).map(PathBuf::from);
     let is_ci = std::env::var_os("TRACEBOOK_CI").is_some();
@@ -40,10 +40,10 @@ fn read_json(name: &str) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// What a cell put out.
+/// The output of a cell.
 #[derive(Default)]
 struct CellResult {
-    /// What it printed, then its value.
+    /// What the cell printed, followed by its value.
     text: String,
     warnings: String,
     errors: String,
@@ -74,7 +74,7 @@ enum Token {
     Letter(char),
 }
 
-/// Numbers and the letters between them, without white space. Addresses of objects are 0.
+/// Splits text into numbers and single characters, without white space. Object addresses become 0.
 fn tokens(text: &str) -> Vec<Token> {
     let number = Regex::new(r"0x[0-9a-fA-F]+|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?").expect("an expression");
     let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).map(Token::Letter).collect::<Vec<_>>();
@@ -88,7 +88,7 @@ fn tokens(text: &str) -> Vec<Token> {
     found
 }
 
-/// Equal but for white space and the last digits of numbers.
+/// Whether two texts are equal apart from white space and the last digits of numbers.
 fn agrees(wanted: &str, given: &str, tolerance: f64) -> bool {
     let (wanted, given) = (tokens(wanted), tokens(given));
     wanted.len() == given.len()
@@ -100,7 +100,7 @@ fn agrees(wanted: &str, given: &str, tolerance: f64) -> bool {
         })
 }
 
-/// The same words, whatever the numbers and however many: what an iteration prints, or random numbers.
+/// Whether two texts have the same words, whatever their numbers. Used for iteration logs and random numbers.
 fn has_form_of(wanted: &str, given: &str) -> bool {
     let address = Regex::new("0x[0-9a-f]+").expect("an expression");
     let words = |text: &str| {
@@ -121,7 +121,7 @@ fn texts_are_compared_by_their_numbers() {
     assert!(has_form_of("array([1, 2])", "array([3, 4])") && !has_form_of("array([1, 2])", "None"));
 }
 
-/// Runs these notes with a kernel, and lists each cell that isn't as expected.
+/// Runs these notes with a kernel and lists each cell whose result differs from the expected one.
 fn differences(house: &House, names: &[&str], kernel: &str, variables: &[(&str, &Path)]) -> Vec<String> {
     let known = read_json("differences.json");
     let mut found = Vec::new();
@@ -143,7 +143,7 @@ fn differences(house: &House, names: &[&str], kernel: &str, variables: &[(&str, 
             let known = &known[kernel][name][number.to_string()];
             let wanted = known.as_str().or_else(|| cell["text"].as_str()).expect("text");
             let tolerance = cell["tolerance"].as_f64().unwrap_or(SMALLEST_DIFFERENCE);
-            // The value of a call that draws is left out where the figure itself is shown.
+            // A drawing call's value is omitted when the figure itself is shown.
             let is_artist = cell["figures"] != 0 && wanted.contains("<matplotlib") && given.text.is_empty();
             let is_right = match cell["varies"] == true {
                 true => has_form_of(wanted, &given.text),

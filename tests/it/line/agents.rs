@@ -1,5 +1,5 @@
-//! Agents by the program: asked, approved, killed, resumed, taken back. The model is a server on loopback that speaks
-//! OpenAI's form; real ones are asked in `model.rs`.
+//! Agents through the program: asked, approved, killed, resumed, undone. The model is a local server that speaks
+//! OpenAI's protocol; `model.rs` tests real models.
 
 use super::meaning::serve;
 use crate::program::{House, until};
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// What a model says: words, and calls of tools.
+/// A model's response: text and tool calls.
 pub(crate) type Said = (String, Vec<(&'static str, Value)>);
 
-/// A model that says what `script` makes of the number of answers that it has given in the conversation.
+/// Serves a model whose responses come from `script`, given the number of its earlier answers and the request body.
 pub(crate) fn model(script: impl Fn(usize, &Value) -> Said + Send + Sync + 'static) -> String {
     serve(move |request| {
         let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
@@ -40,7 +40,7 @@ pub(crate) fn model(script: impl Fn(usize, &Value) -> Said + Send + Sync + 'stat
     })
 }
 
-/// A house whose agents ask this model.
+/// A house whose agents use this model.
 pub(crate) fn house(model: &str, files: &[(&str, &str)]) -> House {
     let house = House::with(files);
     let config = format!(
@@ -51,7 +51,7 @@ pub(crate) fn house(model: &str, files: &[(&str, &str)]) -> House {
     house
 }
 
-/// The steps that were printed.
+/// The types of printed steps.
 fn types(steps: &[Value]) -> Vec<&str> {
     steps.iter().map(|step| step["type"].as_str().unwrap_or("?")).collect()
 }
@@ -103,7 +103,7 @@ fn a_run_from_the_question_to_the_answer_and_back() {
     assert!(offered.len() > "I have 9 tools.".len(), "{offered}");
     assert_eq!(house.read("notes/report.md"), b"# Report\n\n```python\nprint(6 * 7)\n```\n");
 
-    // What was printed is what is kept.
+    // The kept steps are those that were printed.
     let kept = house.run(&["steps", "last", "--json"]).good().lines();
     assert_eq!(kept, steps);
     let runs = house.run(&["runs", "--json"]).good().lines();
@@ -114,7 +114,7 @@ fn a_run_from_the_question_to_the_answer_and_back() {
     assert!(decided.iter().all(|approval| approval["decision"]["allowed"] == true));
     assert_eq!(house.run(&["approvals", "--all", "--find", "HEAD -1", "--json"]).good().lines().len(), 1);
 
-    // What it did is found, and each hit leads to its step.
+    // Search finds what the agent did, and each hit leads to its step.
     let hits = house.json(&["search", "in:run head report"]);
     let address = hits[0]["address"].as_str().expect("a hit").to_owned();
     assert!(address.starts_with("run-") && address.contains('#'), "{hits}");
@@ -122,7 +122,7 @@ fn a_run_from_the_question_to_the_answer_and_back() {
     assert_eq!(one.len(), 1, "{one:?}");
     assert!(one[0].to_string().contains("head") || one[0].to_string().contains("eport"), "{one:?}");
 
-    // Exports of it come back.
+    // Exports of the run and the session can be imported again.
     let state: Value = serde_json::from_slice(&house.run(&["runs", "last", "--export"]).good().out).expect("JSON");
     assert_eq!((&state["version"], &state["iteration"], &state["agentState"]), (&json!(1), &json!(3), &json!("idle")));
     let session = house.run(&["sessions", "--json"]).good().lines()[0]["id"].as_str().expect("an id").to_owned();
@@ -139,7 +139,7 @@ fn a_run_from_the_question_to_the_answer_and_back() {
     let checked = house.run(&["fsck"]).good().text();
     assert!(!checked.contains("does not know"), "{checked}");
 
-    // All of it is taken back, and made again.
+    // The whole run is undone and redone.
     house.run(&["runs", "last", "--undo"]).good();
     assert!(!house.path("notes/report.md").exists());
     house.run(&["runs", "last", "--undo"]).refused(2, "nothing to take back");
@@ -200,13 +200,13 @@ fn nobody_is_there_says_where_and_what_to_do() {
     assert_eq!(done.code, 1);
     assert!(done.err.contains(&free.to_string()), "{}", done.err);
     assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
-    // The question is kept, and can be resumed.
+    // The question is kept, and the run can be resumed.
     let sessions = house.run(&["sessions", "--json"]).good().lines();
     assert_eq!(sessions[0]["title"], "hello");
     assert_eq!(house.run(&["runs", "--json"]).good().lines()[0]["standing"], "failed");
 }
 
-/// Waits until this process has the workspace: another one that came first would wait for it as for its guest.
+/// Waits until this process owns the workspace. An earlier owner would wait for it as for a client.
 pub(crate) fn owns(house: &House, child: &Child) {
     until("it owns the workspace", || {
         let text = std::fs::read_to_string(house.path("W/lock")).unwrap_or_default();
@@ -249,7 +249,7 @@ fn another_process_decides() {
     assert!(out.status.success());
 }
 
-/// A model that obeys whoever speaks: a note and a tool's result tell it to do harm, and it tries.
+/// A model that follows any instruction: a note and a tool's result tell it to do harm, and it tries.
 #[test]
 fn what_a_note_tells_a_model_to_do_is_not_done() {
     let script = |turn: usize, body: &Value| -> Said {
@@ -277,13 +277,13 @@ fn what_a_note_tells_a_model_to_do_is_not_done() {
     house.write("key.txt", b"sk-planted-1234567890\n");
     std::os::unix::fs::symlink(house.path("key.txt"), house.path("notes/link.txt")).expect("a link");
     std::os::unix::fs::symlink(house.path(""), house.path("notes/out")).expect("a link");
-    // Even with all that runs code allowed, the walls stand.
+    // The sandbox holds even when all tools that run code are approved.
     let words = ["ask", "what is in @a.md?", "--approve", "shell", "--approve", "run_python", "--json"];
     let mut child = house.command(&words).spawn().expect("started");
     drop(child.stdin.take());
     owns(&house, &child);
     let end = Instant::now() + Duration::from_secs(60);
-    // The page and the deletion are asked about; nobody says yes.
+    // The page and the deletion wait for approval, and each is denied.
     while Instant::now() < end && child.try_wait().expect("looked").is_none() {
         let waiting = house.run(&["approvals", "--json"]);
         for one in if waiting.code == 0 { waiting.lines() } else { Vec::new() } {
@@ -302,7 +302,7 @@ fn what_a_note_tells_a_model_to_do_is_not_done() {
     assert!(failed >= 6, "{failed}: {text}");
 }
 
-/// All bytes below a folder, but for what keeps secrets.
+/// Collects all files below a folder, with their bytes, except those that keep secrets.
 fn everything(folder: &std::path::Path, found: &mut Vec<(std::path::PathBuf, Vec<u8>)>) {
     for entry in std::fs::read_dir(folder).expect("read").flatten() {
         let path = entry.path();
@@ -332,7 +332,7 @@ fn a_key_is_in_no_document_log_or_export() {
     house.write("W/config.yaml", config.as_bytes());
     let key = "sk-planted-0987654321-abcdefgh";
     let words = ["ask", "go", "--approve", "run_python", "--approve", "shell", "--json"];
-    // Without it: a sentence that says what to do.
+    // Without the key, an error says what to do.
     let without = house.run(&words);
     assert!(without.code == 1 && without.text().contains("PLANTED_KEY"), "{}", without.text());
     let mut command = house.command(&words);
@@ -384,7 +384,7 @@ fn a_tool_of_ones_own_is_read_approved_and_used() {
     let used = house.run(&["ask", "use it", "--approve", "double", "--json"]).good().lines();
     assert_eq!(used.last().map(|step| step["content"].clone()), Some(json!("true")), "{used:?}");
 
-    // One file carries it to another workspace, by hand or as a plugin; there it waits again.
+    // A tool file carries it to another workspace, by hand or as a plugin; there it needs approval again.
     let file = house.run(&["tools", "--export"]).good().out;
     let other = self::house(&address, &[("b.md", "# B\n")]);
     other.fed(&["tools", "--import", "-"], &file).good();
@@ -397,7 +397,7 @@ fn a_tool_of_ones_own_is_read_approved_and_used() {
     third.run(&["tools", "double", "--remove"]).good();
 }
 
-/// What is asked about in other words, brought together, and compared.
+/// A question is asked differently in a branch; branches are compared and merged.
 #[test]
 fn branches_are_compared_and_brought_together() {
     let script = |_: usize, body: &Value| -> Said {
@@ -419,7 +419,7 @@ fn branches_are_compared_and_brought_together() {
         said.last().and_then(|last| last["id"].as_str()).expect("a message").to_owned()
     };
     let beans = end(&house);
-    // A first message of its own stands beside the other one.
+    // Another first message makes a branch beside the other one.
     house.run(&["ask", "and kale?", "--session", &session, "--from", "begin"]).good();
     let kale = end(&house);
     let all = house.run(&["sessions", "--json"]).good().lines();
@@ -439,13 +439,13 @@ fn branches_are_compared_and_brought_together() {
     assert!(answer.contains("I know of kale: true."), "{answer}");
     house.run(&["sessions", &session, "--merge", "0000000000000009"]).refused(2, "no such message");
     house.run(&["ask", "x", "--session", &session, "--from", "nowhere"]).refused(2, "begin");
-    // Another title, by the line.
+    // The session's title is changed on the command line.
     house.run(&["sessions", &session, "--title", "  Sowing  "]).good();
     assert_eq!(house.run(&["sessions", "--json"]).good().lines()[0]["title"], "Sowing");
     house.run(&["sessions", &session, "--title", " "]).refused(2, "needs a title");
 }
 
-/// A model that costs money stops where the budget is used up, and goes on with more.
+/// A paid model stops when the budget is used up, and continues with a larger one.
 #[test]
 fn a_budget_is_kept() {
     let script = |turn: usize, _: &Value| -> Said {
@@ -456,8 +456,8 @@ fn a_budget_is_kept() {
     };
     let house = house(&model(script), &[("a.md", "# A\n")]);
     let text = String::from_utf8(house.read("W/config.yaml")).expect("UTF-8");
-    // At most 7 tokens are written, at a dollar each: 7 dollars a turn, as is known before. On loopback it counts as
-    // this machine's own.
+    // A turn writes at most 7 tokens at a dollar each, so 7 dollars are known in advance. A loopback provider counts as
+    // local unless configured otherwise.
     let known = "context: 32000, local: false, max_tokens: 7, price: {input: 0, output: 1000000}}";
     let priced = text.replace("context: 32000}", known);
     house.write("W/config.yaml", format!("{priced}  cost_limit: null\n").as_bytes());

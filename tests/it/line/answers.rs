@@ -1,5 +1,5 @@
-//! What commands print: figures that other programs know, imports that the built-in Python lacks, answers that hold
-//! calls.
+//! What commands print: figures in formats that other programs know, imports that the built-in Python lacks, answers
+//! that contain calls.
 
 use super::agents::{Said, house, model};
 use crate::program::House;
@@ -20,7 +20,7 @@ fn a_plot_is_printed_with_its_pictures() {
         assert!(svg.starts_with("<svg") || svg.starts_with("<?xml"), "{}", &svg[..40.min(svg.len())]);
     }
     assert!(outputs[0]["data"][plot::FIGURE_MIME].is_object() || outputs[0]["data"][plot::FIGURE_MIME].is_string());
-    // What the note keeps of it is as small as before.
+    // The kept outputs stay small: they don't contain the picture.
     let kept = house.run(&["outputs", "a", "--json"]).good().text();
     assert!(!kept.contains("iVBORw0KGgo"), "pictures are drawn, not kept");
 }

@@ -1,11 +1,11 @@
-//! `hub`, `pair`, `devices`: machines that become acquainted, each a home of its own, and one that is revoked.
+//! `hub`, `pair`, `devices`: machines that pair, each with a home of its own, and one that is revoked.
 
 use crate::program::{House, finish};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// The program as on a machine of its own: another home, with no keyring.
+/// The program as on another machine: with its own home and no keyring.
 fn at_home(house: &House, home: &str, words: &[&str]) -> Command {
     let mut command = house.command(words);
     std::fs::create_dir_all(house.path(home)).expect("a home");
@@ -21,7 +21,7 @@ fn json(house: &House, home: &str, words: &[&str]) -> Value {
     done.json()
 }
 
-/// A program that runs on, and the lines that it prints. Killed when dropped.
+/// A running process and the lines that it prints. Killed on drop.
 struct Runs {
     child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
@@ -41,7 +41,7 @@ impl Runs {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
-    /// Asks it to end, as the system does.
+    /// Sends SIGTERM, as the system does, and asserts a clean exit.
     fn end(mut self) {
         let id = self.child.id().to_string();
         let asked = Command::new("kill").args(["-TERM", &id]).status().expect("asked");
@@ -72,15 +72,15 @@ fn a_hub_gets_acquainted_with_two_devices_and_one_revokes_the_other() {
     let mut running = Runs::new(&house, "server", &hub);
     let at = running.json()["listening"].as_str().expect("an address").to_owned();
     assert!(at.starts_with("wss://127.0.0.1:"), "{at}");
-    // The first start shows a code, for the device that may change the list.
+    // The first start prints a code for the device that may change the device list.
     let invitation = running.json()["invitation"].as_str().expect("an invitation").to_owned();
     let paired = json(&house, "desk", &["pair", &invitation, "--name", "desk"]);
     assert_eq!((&paired["name"], &paired["address"]), (&"the hub".into(), &at.as_str().into()));
     assert_eq!(paired["rights"], serde_json::json!({"access": "write", "admin": true}));
-    // One more by its code, which somebody asks for beside the running hub.
+    // Another device gets a code that was requested next to the running hub.
     let offered = json(&house, "server", &["hub", "invite", "--folder", "H", "--access", "read"]);
     assert_eq!(offered["rights"], serde_json::json!({"access": "read", "admin": false}));
-    // An invitation that promises more is not what the hub gives, and nobody is paired by it.
+    // An invitation that promises more than the hub grants pairs nobody.
     let more = offered["invitation"].as_str().expect("an invitation").replace("may=read", "may=write,admin");
     let refused = finish(at_home(&house, "greedy", &["pair", &more, "--name", "greedy"]), b"");
     refused.refused(1, "may read and write, and change the list of devices");
@@ -100,15 +100,15 @@ fn a_hub_gets_acquainted_with_two_devices_and_one_revokes_the_other() {
     let phone = list["devices"].as_array().expect("a list").iter().find(|one| one["name"] == "phone").expect("there");
     assert_eq!((&phone["access"], &phone["admin"]), (&"read".into(), &false.into()));
     assert_eq!(names(&json(&house, "phone", &["devices"])), [("phone".to_owned(), true), ("the hub".to_owned(), true)]);
-    // The desk knows the phone's name from nobody; the hub does: there it is revoked.
+    // The desk doesn't know the phone's name, but the hub does, so it's revoked there.
     let done = finish(at_home(&house, "server", &["devices", "revoke", "phone", "--hub", "H"]), b"").good();
     assert!(done.text().contains("It keeps what it has already received"), "{}", done.text());
-    // And the desk may revoke, too: its word reaches the hub.
+    // The desk may revoke, too, and its request reaches the hub.
     let third = json(&house, "server", &["hub", "invite", "--folder", "H"])["code"].clone();
     json(&house, "tablet", &["pair", &at, "--code", third.as_str().expect("a code"), "--name", "tablet"]);
     let keys = json(&house, "server", &["devices", "--hub", "H"]);
     assert_eq!(names(&keys)[2..], [("phone".to_owned(), false), ("tablet".to_owned(), true)]);
-    // Keys stand in no list, no file but the sealed one, and no output.
+    // Private keys are in no list, no output, and no file except the encrypted one.
     for home in ["desk", "phone", "server"] {
         for (path, bytes) in crate::program::bytes(&house.path(home)) {
             assert!(!String::from_utf8_lossy(&bytes).contains("PRIVATE KEY"), "{path}");
@@ -183,10 +183,10 @@ fn paired_machines_share_a_volume_over_the_hub_and_strangers_do_not() {
     }
     run("phone", &["sync", "join", &address, "phone-notes"]).code(0);
     assert_eq!(house.read("phone-notes/one.md"), house.read("notes/one.md"));
-    // Whoever knows the address and no key gets nothing.
+    // A device that knows the address but has no accepted key gets nothing.
     run("stranger", &["sync", "join", &address, "stranger-notes", "--for", "3"]).code(1);
     assert!(!house.path("stranger-notes/one.md").exists());
-    // Nor does the phone, once it is revoked, get what is written afterwards.
+    // Once revoked, the phone doesn't get what is written afterwards.
     json(&house, "server", &["devices", "revoke", "phone", "--hub", "H"]);
     house.write("notes/two.md", b"# Two\n");
     run("desk", &["sync", "now"]).code(0);
@@ -203,7 +203,7 @@ fn two_paired_machines_share_a_volume_without_any_hub_until_one_is_revoked() {
     json(&house, "phone", &["pair", &invitation, "--name", "phone"]);
     offers.json();
     drop(offers);
-    // Nobody is found on loopback: each is told where the other is.
+    // Discovery doesn't work on loopback, so `TRACEBOOK_LAN` gives each device the other's address.
     let places = [0, 1].map(|_| std::net::UdpSocket::bind("127.0.0.1:0").expect("a port"));
     let [desk_at, phone_at] = places.map(|place| place.local_addr().expect("its address").to_string());
     let command = |home: &str, words: &[&str]| {
@@ -221,21 +221,21 @@ fn two_paired_machines_share_a_volume_without_any_hub_until_one_is_revoked() {
     run("desk", &["open", "notes"]).code(0);
     let address = run("desk", &["sync", "share", "notes", "lan"]).code(0).text().trim().to_owned();
     assert!(address.starts_with("lan:#automerge:"), "{address}");
-    // The desk stays, as with its window open.
+    // The desk keeps running, as with an open window.
     let mut stays = command("desk", &["edit", "one.md"]).spawn().expect("started");
     run("phone", &["init"]).code(0);
     let joined = run("phone", &["sync", "join", &address, "phone-notes", "--for", "30"]);
     assert_eq!(joined.code, 0, "{}{}{}", joined.text(), joined.err, run("desk", &["sync", "log"]).text());
     assert_eq!(house.read("phone-notes/one.md"), house.read("notes/one.md"));
-    // Back from the phone to the desk.
+    // An edit from the phone reaches the desk.
     house.write("phone-notes/two.md", b"# Two\n");
     run("phone", &["sync", "now", "--for", "30"]).code(0);
     crate::program::until("it has come to the desk", || house.path("notes/two.md").exists());
-    // Who is away has it all: there is no hub that could be.
+    // The phone has sent everything and waits for no hub, since a local network has none.
     let state = run("phone", &["sync", "status"]).code(0).text();
     assert!(state.starts_with("The local network: "), "{state}");
     assert!(state.contains("notes: All sent, others last seen 20") && !state.contains("hub last"), "{state}");
-    // Pictures, too, from one to the other.
+    // Pictures are exchanged, too.
     assert!(house.read("phone-notes/pictures/cat.png") == picture(2_654_435_761));
     house.write("phone-notes/dog.png", &picture(2_246_822_519));
     let mut also = command("phone", &["edit", "one.md"]).spawn().expect("started");
@@ -243,14 +243,14 @@ fn two_paired_machines_share_a_volume_without_any_hub_until_one_is_revoked() {
     assert!(house.read("notes/dog.png") == picture(2_246_822_519));
     drop(also.stdin.take());
     also.wait().expect("ended");
-    // A code that nobody offers any more: the desk says so.
+    // The code is no longer offered, and the desk says so.
     let (_, rest) = invitation.split_once("&code=").expect("a code");
     let late = format!("tracebook:pair?at=lan@{desk_at}&code={rest}");
     let refused = "nothing is paired here now; ask for a code on that device";
     finish(at_home(&house, "stranger", &["pair", &late]), b"").refused(1, refused);
-    // Revoked, it gets nothing more.
+    // A revoked device gets nothing more.
     json(&house, "desk", &["devices", "revoke", "phone"]);
-    // That takes effect within a second.
+    // The revocation takes effect within a second.
     std::thread::sleep(std::time::Duration::from_secs(1));
     house.write("notes/three.md", b"# Three\n");
     run("desk", &["ls"]).code(0);
@@ -277,7 +277,7 @@ fn who_is_refused_learns_why_and_the_rest_is_unharmed() {
         let words: Vec<&str> = ["--workspace", &workspace].into_iter().chain(words.iter().copied()).collect();
         finish(at_home(&house, home, &words), b"")
     };
-    // Five wrong codes, and the right one is worth nothing any more.
+    // After five wrong codes, the right one is invalid.
     let code = invite(&[]);
     let wrong = if code.starts_with('1') { "2222-2222" } else { "1111-1111" };
     for left in ["4 more tries", "3 more tries", "2 more tries", "one more try", "the code is wrong"] {
@@ -288,12 +288,12 @@ fn who_is_refused_learns_why_and_the_rest_is_unharmed() {
     run("desk", &["open", "notes"]).code(0);
     let address = run("desk", &["sync", "share", "notes", &at]).code(0).text().trim().to_owned();
     run("desk", &["sync", "now"]).code(0);
-    // Its key is one that the hub does not know: it gets nothing, and its log says why.
+    // The hub doesn't know its key: it gets nothing, and its log says why.
     run("phone", &["init"]).code(0);
     run("phone", &["sync", "join", &address, "phone-notes", "--for", "3"]).code(1);
     let log = run("phone", &["sync", "log"]).code(0).text();
     assert!(log.contains(&format!("{at} is not there (")) && !house.path("phone-notes/one.md").exists(), "{log}");
-    // A reader that writes: what it writes stays on it.
+    // What a device with read access writes stays on that device.
     let code = invite(&["--access", "read"]);
     json(&house, "phone", &["pair", &at, "--code", &code, "--name", "phone"]);
     run("phone", &["sync", "retry"]).code(0);
@@ -306,7 +306,7 @@ fn who_is_refused_learns_why_and_the_rest_is_unharmed() {
     assert_eq!(house.read("notes/one.md"), b"# One\n", "nobody gets what a reader writes");
     let state = finish(at_home(&house, "phone", &["--workspace", "W-phone", "sync", "status"]), b"").code(0).text();
     assert!(state.contains("not sent yet") || state.contains("offline") || state.contains("trying"), "{state}");
-    // Revoked: what comes afterwards does not come, and the log says why.
+    // A revoked device gets no later changes, and its log says why.
     json(&house, "server", &["devices", "revoke", "phone", "--hub", "H"]);
     house.write("notes/two.md", b"# Two\n");
     run("desk", &["sync", "now"]).code(0);

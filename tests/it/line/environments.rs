@@ -1,5 +1,5 @@
-//! Environments of notes that list their packages, through the command line: with the real `python3 -m venv` and pip,
-//! and an index that is a folder of wheels. Where python3 has no venv, these tests say so and are left out.
+//! Environments of notes that list their packages, through the command line, with the real `python3 -m venv` and pip
+//! and an index that is a folder of wheels. If python3 has no venv, these tests say so and are skipped.
 
 use crate::kernel::python_setup::{python_with_venv, variables_offline, variables_with_wheels};
 use crate::program::{Done, House, finish};
@@ -37,7 +37,7 @@ impl Notes {
         String::from_utf8(self.house.read(&format!("notes/{name}"))).expect("text")
     }
 
-    /// Environments that are there, finished or not.
+    /// The number of environments on disk, complete or not.
     fn environments(&self) -> usize {
         self.house.path("kernels/environments").read_dir().map_or(0, Iterator::count)
     }
@@ -58,7 +58,7 @@ fn packages_are_installed_locked_and_shared() {
     let listed = notes.run(&["kernels", "a"]).good().text();
     assert!(listed.contains("* environment") && listed.contains("kernels/environments/"), "{listed}");
 
-    // Another note with the same lock has the same environment.
+    // A note with the same lock file shares the environment.
     let done = notes.run(&["kernels", "env", "b", "--add", "boats>=1", "--json"]).good().json();
     assert_eq!((&done["was_installed"], &done["packages"][0]), (&false.into(), &"boats==1.0".into()), "{done}");
     assert_eq!(notes.environments(), 1);
@@ -66,7 +66,7 @@ fn packages_are_installed_locked_and_shared() {
     assert_eq!(done["was_installed"], true, "{done}");
     assert_eq!(notes.run(&["run", "b"]).good().text(), "boats 3\n");
 
-    // What the lock says is installed again where it's missing.
+    // A missing environment is installed again from the lock file.
     std::fs::remove_dir_all(notes.house.path("kernels/environments")).expect("removed");
     let done = notes.run(&["run", "b"]);
     let told = format!("{}{}", done.text(), done.err);

@@ -1,4 +1,4 @@
-//! The forms that programs rely on: what each command prints, with and without `--json`, when all is well.
+//! The output formats that programs rely on: what each command prints on success, with and without `--json`.
 
 use super::{CELLS, COMMANDS, house, keys};
 use crate::program::{House, PROGRAM, finish, line};
@@ -91,7 +91,7 @@ fn run_prints_outputs_in_nbformats_form() {
     let traceback = error["traceback"].as_array().expect("an array");
     assert!(traceback.len() > 1 && traceback.iter().all(Value::is_string), "{traceback:?}");
 
-    // Kept, and the same in a new process.
+    // Outputs are kept and the same in a new process.
     let kept = house.run(&["outputs", "cells.md", "--json"]).good().lines();
     let kept: Vec<Value> = kept
         .iter()

@@ -1,4 +1,4 @@
-//! `history`: changes listed, the note as it was, what has changed since, who wrote what, the way back.
+//! `history`: lists changes, earlier versions, differences since then and who wrote what, and restores.
 
 use crate::program::House;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! The program is killed while an agent works in it: what was told is kept, nothing runs twice, what waited waits.
+//! The program is killed while an agent works: reported steps are kept, nothing runs twice, pending approvals stay.
 
 use super::agents::{Said, house, model};
 use crate::program::{House, until};
@@ -13,17 +13,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The program while an agent works in it.
+/// A process in which an agent works.
 struct Asked {
     child: Child,
-    /// How many steps it has told, and whether it has said that something waits.
+    /// The number of steps printed so far, and whether it has said that an approval is pending.
     told: Arc<AtomicUsize>,
     waits: Arc<AtomicBool>,
     steps: JoinHandle<Vec<String>>,
     errors: JoinHandle<Vec<String>>,
 }
 
-/// What it had told when it was killed.
+/// What the process had reported when it was killed.
 struct Told {
     steps: BTreeSet<String>,
     /// The approvals that it said it waits for.
@@ -49,7 +49,7 @@ impl Asked {
         Asked { child, told, waits, steps, errors }
     }
 
-    /// Kills it a little after it has told so many steps or that something waits, or has ended.
+    /// Kills the process `later` after it has printed `steps` steps, waits for approval, or has ended.
     fn kill(mut self, steps: usize, later: Duration) -> Told {
         let end = Instant::now() + Duration::from_secs(60);
         let there = |asked: &Asked| {
@@ -71,7 +71,7 @@ impl Asked {
     }
 }
 
-/// Nothing is damaged. What a file was about to be when the program died may lie there, and is removed.
+/// Asserts that nothing is damaged. Temporary files that the crash left are allowed, and removed.
 fn sound(house: &House, round: usize) {
     let checked = house.run(&["fsck", "--json"]);
     let findings = checked.json()["findings"].as_array().cloned().unwrap_or_default();
@@ -80,8 +80,8 @@ fn sound(house: &House, round: usize) {
     house.run(&["fsck"]).code(0);
 }
 
-/// At 20 moments: no step that was told is lost, nothing runs twice, what waited waits, and the run goes on. The model
-/// has far more to say than is heard of it, however slow the machine is: the moments lie inside the run.
+/// Killed at 20 moments: no printed step is lost, nothing runs twice, pending approvals stay, and the run continues.
+/// The model has many more turns than are awaited, so the kill falls inside the run even on a slow machine.
 #[test]
 fn a_run_is_killed_at_random_moments() {
     const TURNS: usize = 18;
@@ -89,7 +89,7 @@ fn a_run_is_killed_at_random_moments() {
     let told = forgot.clone();
     let script = move |turn: usize, body: &Value| -> Said {
         std::thread::park_timeout(Duration::from_millis(15));
-        // Also after a crash it knows what it was asked, and what came of it.
+        // Even after a crash the model gets the question and all results.
         let messages = body["messages"].as_array().cloned().unwrap_or_default();
         let asked =
             messages.iter().any(|message| message["role"] == "user" && message["content"].to_string().contains("work"));
@@ -108,7 +108,7 @@ fn a_run_is_killed_at_random_moments() {
     let (mut interrupted, mut waited) = (0, 0);
     for round in 0..20 {
         let house = house(&model, &[("a.md", "# A\n")]);
-        // Redirection is no plain command: the very lines are allowed. In each fourth round not all of them are.
+        // Redirection isn't a plain command, so exact command lines are allowed. Every fourth round allows only some.
         let waits = round % 4 == 3;
         let (allowed, steps) =
             if waits { (rng.random_range(0..5), usize::MAX) } else { (TURNS, rng.random_range(0..28)) };
@@ -134,7 +134,7 @@ fn a_run_is_killed_at_random_moments() {
             interrupted += 1;
         }
         if runs[0]["standing"] != "done" && waiting.is_empty() {
-            // What was allowed for the run as it was asked is not allowed any more: it waits, or it came through.
+            // Permissions given for the original run no longer apply: the run waits, or it was already past them.
             let done = house.run(&["runs", "last", "--resume", "--json", "--no-wait"]);
             assert!(done.code <= 1, "round {round}: {}", done.err);
             assert!(!forgot.load(Ordering::Acquire), "round {round}: the model was asked without its conversation");

@@ -1,4 +1,4 @@
-//! The log that a program leaves in the workspace, and what it holds and never holds.
+//! The program's log in the workspace: what it records and what it never records.
 
 use super::agents::{Said, house as agent_house, model};
 use crate::program::{House, finish, line};
@@ -68,7 +68,7 @@ fn a_log_that_cannot_be_written_stops_no_command() {
 #[test]
 fn a_panic_leaves_a_report_with_a_backtrace() {
     let house = House::with(&[("a.md", "# A\n")]);
-    // Rust panics where a message can't be written because the disk behind standard error is full.
+    // Rust panics if a message can't be written because the disk behind standard error is full.
     let mut command = house.command(&["bench", "nothing"]);
     command.stderr(fs::File::options().write(true).open("/dev/full").expect("a full disk"));
     assert_eq!(command.status().expect("it ends").code(), Some(101));
@@ -79,7 +79,7 @@ fn a_panic_leaves_a_report_with_a_backtrace() {
     assert!(text.contains("backtrace") || text.contains("cli::main"), "{text}");
 }
 
-/// A workspace in which a note, a cell, a search, an agent and its tools all had to do with planted text.
+/// A workspace in which a note, a cell, a search, an agent and its tools all handled planted text.
 fn used(content: bool) -> House {
     let script = |turn: usize, _: &Value| -> Said {
         let shell = json!({"command": format!("echo {TEXT}; echo {KEY}")});

@@ -1,5 +1,5 @@
-//! Sentence models other than the embedded one, by the program: an endpoint, and `fastembed` with a real ONNX Runtime
-//! and a hub that gives the embedded model's own file.
+//! Sentence models other than the embedded one, through the program: an endpoint, and `fastembed` with a real ONNX
+//! Runtime and a hub that serves the embedded model's own file.
 
 use crate::program::{Done, House, finish, strict};
 use serde_json::{Value, json};
@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What a server is asked.
+/// An HTTP request that the test server received.
 pub(super) struct Request {
     pub(super) path: String,
     pub(super) headers: HashMap<String, String>,
     pub(super) body: Vec<u8>,
 }
 
-/// A server on loopback: gives its address; answers with a status, headers and a body.
+/// Starts a local HTTP server whose responses consist of a status, headers and a body. Returns its address.
 pub(super) fn serve(answer: impl Fn(&Request) -> (u16, String, Vec<u8>) + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}", listener.local_addr().expect("bound"));
@@ -53,7 +53,7 @@ fn converse(mut stream: TcpStream, answer: &dyn Fn(&Request) -> (u16, String, Ve
     }
 }
 
-/// Vectors that know three things: bread, vegetables, ships.
+/// A toy embedding with three topics: bread, vegetables, ships.
 fn toy(text: &str) -> Vec<f32> {
     let topics: [&[&str]; 3] =
         [&["bread", "dough", "loaf", "baker"], &["carrot", "soup", "turnip"], &["ship", "harbour", "vessel"]];
@@ -68,7 +68,7 @@ fn embeddings(request: &Request) -> (u16, String, Vec<u8>) {
     let asked: Value = serde_json::from_slice(&request.body).expect("JSON");
     assert_eq!((request.path.as_str(), &asked["model"]), ("/v1/embeddings", &json!("toy")));
     let texts = asked["input"].as_array().expect("texts");
-    // In another order than asked, which the index puts right.
+    // The embeddings come in reverse order; the index puts them right.
     let data: Vec<Value> = texts
         .iter()
         .enumerate()
@@ -96,7 +96,7 @@ fn an_endpoint_finds_by_meaning_and_is_left_again() {
     let house = house();
     let busy = AtomicUsize::new(0);
     let url = serve(move |request| {
-        // The third one is told that there is too much to do, and comes again.
+        // The third request gets status 429 and is retried.
         if busy.fetch_add(1, Ordering::Relaxed) == 2 {
             return (429, String::new(), b"slow down".to_vec());
         }
@@ -104,12 +104,12 @@ fn an_endpoint_finds_by_meaning_and_is_left_again() {
     });
     let status = house.run(&["index", "use", &format!("{url}/v1#toy")]).good().text();
     assert!(status.contains(&format!("meaning by {url}/v1#toy")), "{status}");
-    // Words that stand nowhere: the toy's topics find them.
+    // These words are in no note: only the toy embedding's topics find them.
     assert_eq!(first(&house, "the turnip"), "Soup.md");
     assert_eq!(first(&house, "a vessel"), "Sea.md");
     let kept: Vec<PathBuf> = vectors(&house);
     assert!(kept.len() == 1 && kept[0].to_string_lossy().contains("toy"), "{kept:?}");
-    // Back: the embedded one's vectors are made again, the others go.
+    // Back to the embedded model: its vectors are computed again, and the others are removed.
     house.run(&["index", "use", "embedded"]).good();
     let kept = vectors(&house);
     assert!(kept.len() == 1 && kept[0].to_string_lossy().contains("minilm"), "{kept:?}");
@@ -120,8 +120,8 @@ fn an_endpoint_finds_by_meaning_and_is_left_again() {
     );
 }
 
-/// Secrets of several forms; the last one is the body of a private key. Put together, so that no scanner takes this
-/// file for a leak.
+/// Secrets in several formats; the last one is the body of a private key. They're assembled at run time, so that no
+/// scanner reports this file as a leak.
 fn secrets() -> Vec<String> {
     let mut seed = 7_u32;
     let mut letter = || {
@@ -138,7 +138,7 @@ fn an_endpoint_is_sent_no_secrets() {
     let secrets = secrets();
     let (token, key, body) = (&secrets[0], &secrets[1], &secrets[2]);
     let pem = format!("-----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE KEY-----");
-    // A key is longer than what is embedded at once: parts of it know neither its first line nor its last.
+    // A key is longer than one embedded passage, so some passages contain neither its first line nor its last.
     let note = format!(
         "# Deploy {token}\n\nThe ship leaves with {key} in its hold.\n\n## Key\n\nSome words before it.\n\n{pem}\n\n\
          The turnip comes behind it.\n\nThe horse stands by correcthorsebatterystaple.\n"
@@ -153,13 +153,13 @@ fn an_endpoint_is_sent_no_secrets() {
         (if turn == 0 { "The bread is baked.".to_owned() } else { String::new() }, Vec::new())
     };
     let house = super::agents::house(&super::agents::model(script), &[("Deploy.md", &note)]);
-    // A key of this installation that has no form of its own.
+    // A stored key of this installation, without a recognizable format.
     let mut keep = house.command(&["secrets", "set", "PLAIN_KEY"]);
     keep.env("TRACEBOOK_KEYRING", "off");
     finish(keep, b"correcthorsebatterystaple\n").good();
     house.run(&["index", "use", &format!("{url}/v1#toy")]).good();
     assert_eq!(first(&house, "a carrot"), "Deploy.md", "what comes behind the key is found by its meaning");
-    // The index, a search, a search for what bears on a message, and what memory keeps and looks for.
+    // Secrets could be sent by the index, a search, the lookup for a message, and what memory stores and recalls.
     assert_eq!(first(&house, &format!("a vessel that holds {key}")), "Deploy.md");
     house.run(&["memory", "add", &format!("the baker signs with {token}"), "--goal", &format!("bake {key}")]).good();
     house.run(&["ask", &format!("Which dough is baked with {token}? {pem}")]).good();
@@ -170,7 +170,7 @@ fn an_endpoint_is_sent_no_secrets() {
     }
     assert!(sent.contains("horse stands"), "{sent}");
     for secret in [token, key, "correcthorsebatterystaple"].into_iter().chain(body.lines()) {
-        // Even a part of it.
+        // Not even a part of it may be sent.
         let part = &secret[secret.len() / 2 - 10..secret.len() / 2 + 10];
         let at = sent.find(part).map(|at| &sent[at.saturating_sub(200)..at + 100]);
         assert_eq!(at, None, "{part}");
@@ -198,7 +198,7 @@ fn an_endpoint_that_costs_something_is_paid_from_the_month() {
     let month = || house.run(&["budget", "--json"]).good().lines()[0].clone();
     limit("null");
     house.run(&["index", "use", &format!("{url}/v1#toy")]).good();
-    // A thousandth of a dollar for a token, five tokens a text: what the endpoint counted was written down.
+    // A token costs a thousandth of a dollar, a text five tokens; the endpoint's count was recorded.
     let sent = texts.load(Ordering::Relaxed);
     let (spent, tokens) = (month()["spent"].as_f64().expect("dollars"), month()["tokens"].as_u64());
     assert!(sent > 3 && tokens == Some(5 * sent as u64), "{sent} texts: {}", month());
@@ -208,7 +208,7 @@ fn an_endpoint_that_costs_something_is_paid_from_the_month() {
     assert_eq!(own.expect("a line of its own")["tokens"].as_u64(), tokens, "{by:?}");
     let said = house.run(&["budget", "--log"]).good().text();
     assert!(said.contains(&format!("search by {url}/v1#toy")), "{said}");
-    // Nothing is left for another question: no text leaves, words find, and it is said why.
+    // The budget can't pay for another question: no text is sent, word search still works, and the reason is given.
     limit(&format!("{:.4}", spent + 0.001));
     house.write("notes/New.md", b"# New\n\nA galleon is a kind of vessel.\n");
     let done = house.run(&["search", "galleon"]);
@@ -218,7 +218,7 @@ fn an_endpoint_that_costs_something_is_paid_from_the_month() {
     assert_eq!(done.err.matches("The balance is too low").count(), 1, "{done:?}");
     let status = house.run(&["index", "status"]).good().text();
     assert!(status.contains("3 of 4 passages are found by meaning"), "{status}");
-    // With more money it goes on where it was.
+    // With more budget, indexing continues where it stopped.
     limit("100");
     assert_eq!(first(&house, "the turnip"), "Soup.md");
     assert!(texts.load(Ordering::Relaxed) > sent);
@@ -286,7 +286,7 @@ fn searches_are_kept_by_name() {
     assert_eq!(house.run(&["searches", "food", "--forget"]).code, 2);
 }
 
-/// The ONNX Runtime that CI brings (`.ci/run`, from PyPI's `onnxruntime`), or whatever the tester's machine has.
+/// The ONNX Runtime of CI (`.ci/run`, from PyPI's `onnxruntime`) or of the tester's machine, if there is one.
 fn library() -> Option<PathBuf> {
     let named = std::env::var_os("ORT_DYLIB_PATH").map(PathBuf::from).filter(|path| path.exists());
     assert!(named.is_some() || !strict(), "CI brings an ONNX Runtime and names it in ORT_DYLIB_PATH");
@@ -300,7 +300,7 @@ fn asset(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../assets/embedding").join(name)
 }
 
-/// The tokenizer of the embedded model in the form that others read: `tokenizer.json` and what stands beside it.
+/// The embedded model's tokenizer in the common format: `tokenizer.json` and the files beside it.
 fn tokenizer() -> HashMap<&'static str, Vec<u8>> {
     let words = std::fs::read_to_string(asset("vocab.txt")).expect("the vocabulary");
     let vocabulary: HashMap<&str, usize> = words.lines().zip(0..).collect();
@@ -336,7 +336,7 @@ fn tokenizer() -> HashMap<&'static str, Vec<u8>> {
     ])
 }
 
-/// A hub that has one model: the embedded one, by the name of `fastembed`'s `AllMiniLML6V2Q`.
+/// Serves a hub with one model: the embedded one, under the name of `fastembed`'s `AllMiniLML6V2Q`.
 fn hub() -> String {
     let mut files = tokenizer();
     files.insert("onnx/model_quantized.onnx", std::fs::read(asset("minilm-l6-v2-dyn7.onnx")).expect("the model"));
@@ -360,8 +360,8 @@ fn hub() -> String {
     })
 }
 
-/// `fastembed` for real: downloaded from a hub, run by an ONNX Runtime. It finds what the embedded one finds, with
-/// the same cosines.
+/// The real `fastembed`: downloaded from a hub, run by an ONNX Runtime. It finds what the embedded model finds, with
+/// nearly the same cosines.
 #[test]
 fn fastembed_downloads_runs_and_agrees_with_the_embedded_model() {
     let Some(library) = library() else { return };
@@ -380,21 +380,21 @@ fn fastembed_downloads_runs_and_agrees_with_the_embedded_model() {
     for (query, (title, cosine)) in queries.iter().zip(&embedded) {
         let (other_title, other) = near(&house, query);
         assert_eq!(&other_title, title, "{query}");
-        // The embedded one is told as it is, the others as if unrelated texts had the cosine 0: a little apart.
+        // The embedded cosine is shown as is, others as if unrelated texts had cosine 0, so they differ a little.
         assert!((other - cosine).abs() < 0.06, "{query}: {cosine} {other}");
     }
-    // What is here is not asked for again: the hub is gone, the model serves.
+    // Downloaded models aren't requested again: the model works without the hub.
     assert_eq!(near(&house, queries[0]).0, embedded[0].0);
-    // One that the hub does not have: told, and what was there stays.
+    // The hub doesn't have this model: an error is shown, and the previous one stays.
     let gone = run(&house, &["index", "use", "fastembed:BGESmallENV15"], &library, &hub);
     assert!(gone.code == 3 && gone.err.contains("cannot be downloaded"), "{gone:?}");
     assert_eq!(near(&house, queries[0]).0, embedded[0].0);
-    // A reranker that the hub does not have: told, and none reads.
+    // The hub doesn't have this reranker: an error is shown, and none is used.
     let gone = run(&house, &["index", "reranker", "BGERerankerBase"], &library, &hub);
     assert!(gone.code == 3 && gone.err.contains("cannot be downloaded"), "{gone:?}");
     assert_eq!(house.json(&["index", "models"])["reranker"], "");
     assert_eq!(house.run(&["index", "reranker", "nothing"]).code, 2);
-    // A folder of the user's own.
+    // A model in a folder of the user's.
     for (name, bytes) in tokenizer() {
         house.write(&format!("mine/{name}"), &bytes);
     }

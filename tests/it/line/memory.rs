@@ -1,4 +1,4 @@
-//! Memory by the program: a model does it once, then it is done without one.
+//! Memory through the program: a model does a task once, then it's repeated without a model.
 
 use super::agents::{Said, house, model};
 use crate::program::House;
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A model that writes a report of the month that it is asked for, and a count of how often it was called.
+/// A model that writes a report for the requested month, and the number of its calls.
 fn reporter() -> (String, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let calls = Arc::clone(&count);
     let address = model(move |turn, body: &Value| -> Said {
         calls.fetch_add(1, Ordering::SeqCst);
-        // Passages of notes that were found for it speak of October, too.
+        // Passages that were retrieved from notes mention October, too.
         let november = body["messages"].to_string().contains("for 2026-11");
         let (name, month) = if november { ("November", "2026-11") } else { ("October", "2026-10") };
         match turn {
@@ -30,7 +30,7 @@ fn reporter() -> (String, Arc<AtomicUsize>) {
     (address, count)
 }
 
-/// Sets that memory is kept as notes of the folder.
+/// Configures memory to be kept as notes in the folder.
 pub(super) fn keep_memory_in_folder(house: &House) {
     let config = String::from_utf8_lossy(&house.read("W/config.yaml")).into_owned();
     house.write("W/config.yaml", format!("{config}memory:\n  place: folder\n").as_bytes());
@@ -49,13 +49,13 @@ fn a_report_is_learned_replayed_exported_and_forgotten() {
     assert_eq!((listed.len(), &listed[0]["steps"], &listed[0]["follows"]), (1, &json!(2), &json!(false)));
     let path = listed[0]["path"].as_str().expect("a path").to_owned();
     assert!(house.run(&["traces", "show", &path]).good().text().contains("data/{month1}.csv"));
-    // Nothing of it lies among the notes, nor is it found there.
+    // Memory isn't among the notes, and isn't found there.
     assert!(!house.path("notes/memory").exists() && house.path("W/private_memory").exists());
     assert!(!house.run(&["search", "October"]).good().text().contains("memory/"));
     assert!(house.run(&["search", "October in:memory"]).good().text().contains("memory/memory_log.md"));
     assert!(!house.run(&["ls"]).good().text().contains("memory"));
 
-    // Again for another month: no model, and a word of the user for the step that writes.
+    // The same for another month: no model, and the user approves the step that writes.
     let next = ["ask", "Please write a report for 2026-11 into reports/2026-11.md", "--mode", "follower"];
     let done = house.fed(&next, b"y\n").code(0).text();
     assert!(done.contains("The report for November 2026 is written."), "{done}");
@@ -69,11 +69,11 @@ fn a_report_is_learned_replayed_exported_and_forgotten() {
         (&json!(1), &json!(1), &json!(54))
     );
     assert!(house.run(&["traces"]).good().text().contains("Saved so far: 54 tokens"));
-    // A user may want none of it.
+    // A user can turn replay off.
     house.run(&["ask", "Write a report for 2026-11 into reports/2026-11.md", "--mode", "learner"]).good();
     assert!(count.load(Ordering::SeqCst) > asked);
 
-    // A library goes to another workspace, where it has to prove itself anew.
+    // A library is exported to another workspace, where its traces must be verified again.
     let library = house.run(&["traces", "export"]).good().out;
     let name = path.rsplit('/').next().expect("a name").to_owned();
     house.run(&["traces", "forget", &name]).good();
@@ -103,7 +103,7 @@ fn experiences_are_listed_asked_added_consolidated_and_forgotten() {
     assert_eq!((&listed[1]["count"], &listed[1]["author"]), (&json!(2), &json!("user")));
     assert_eq!(house.run(&["memory", "--tier", "long_term", "--json"]).good().lines().len(), 1);
     assert_eq!(house.run(&["memory", "--outcome", "failure", "--json"]).good().lines().len(), 0);
-    // Each tier: what a model reads of the session, its log, traces, and all that came of work.
+    // Each tier: the session's context for the model, its log, traces, and all outcomes.
     let context = house.run(&["memory", "--tier", "context", "--json"]).good().lines();
     assert_eq!(context[0]["content"], "Write the report for October 2026 into reports/2026-10.md", "{context:?}");
     assert!(context.iter().all(|message| message["tokens"].as_u64() > Some(0)), "{context:?}");
@@ -195,7 +195,7 @@ fn what_is_contradicted_is_superseded_and_what_expires_is_forgotten() {
     let listed = house.run(&["memory", "--json"]).good().lines();
     assert_eq!((&listed[0]["superseded_by"], &listed[0]["counts"]), (&json!(new), &json!(false)), "{old}: {listed:?}");
     assert!(house.run(&["memory"]).good().text().contains(&format!("(see {new})")));
-    // A failure counts for a while only; another entry as long as was said.
+    // A failure counts for a limited time; other entries until their stated expiry.
     let today = listed[1]["timestamp"].as_str().expect("a time")[..10].to_owned();
     assert!(listed[1]["expires"].as_str().is_some_and(|day| day > today.as_str()), "{listed:?}");
     let passing = ["memory", "add", "the shop is closed on Mondays", "--goal", "Buy seeds", "--expires", "2020-01-01"];

@@ -31,7 +31,7 @@ fn a_note_is_moved_deleted_and_restored() {
     assert_eq!(rows(&house, &["links", "--broken"]).len(), 2);
     let trash = rows(&house, &["trash"]);
     assert_eq!((trash.len(), &trash[0]["path"]), (1, &json!("sub/new b.md")));
-    // A backup holds the trash, too.
+    // A backup includes the trash.
     house.run(&["backup", "B"]).good();
     house.run(&["restore", "B", "--workspace", "elsewhere/R"]).good();
     house.run(&["restore-note", "new b", "--workspace", "elsewhere/R"]).good();
@@ -41,7 +41,7 @@ fn a_note_is_moved_deleted_and_restored() {
     assert_eq!(house.read("notes/back.md"), b"B: [up](../a.md)\n");
     assert!(house.json(&["history", "back"]).as_array().is_some_and(|changes| !changes.is_empty()));
     assert!(house.run(&["trash"]).good().text().is_empty());
-    // Deleted for good, and nothing of it is kept.
+    // Permanent deletion keeps nothing of the note.
     house.run(&["rm", "back"]).good();
     house.run(&["rm", "a.md"]).good();
     house.run(&["trash", "--delete", "nowhere"]).refused(2, "in the trash");
@@ -76,7 +76,7 @@ fn links_follow_what_other_programs_rename() {
     std::fs::create_dir(house.path("notes/sub")).expect("made");
     std::fs::rename(house.path("notes/b.md"), house.path("notes/sub/c.md")).expect("renamed");
     std::fs::rename(house.path("notes/same.md"), house.path("notes/other.md")).expect("renamed");
-    // Another process sees it first.
+    // Another process notices the renames first.
     house.run(&["ls"]).good();
     assert_eq!(house.run(&["follow"]).good().text(), "links follow in 1 note\n");
     assert_eq!(house.read("notes/a.md"), b"[[c]] and [x](sub/c.md) and [[same]]\n", "what may be another file stays");
@@ -103,7 +103,7 @@ fn links_and_todos_are_listed() {
     assert_eq!((&todos[1]["priority"], &todos[1]["due"]), (&json!(4), &json!("2999-01-01")));
     assert_eq!(rows(&house, &["todos", "--all"]).len(), 4);
     assert_eq!(house.run(&["todos", "--words", "SOME tag"]).good().text().lines().count(), 2);
-    // What is edited counts at once.
+    // An edit counts at once.
     house.edit("a.md", 0, 0, "- [ ] new\n\n");
     assert_eq!(rows(&house, &["todos"]).len(), 4);
 }

@@ -1,16 +1,16 @@
-//! Jupyter's notebooks: what is imported comes back, also after edits
+//! Jupyter notebooks: what is imported is exported unchanged, even after edits.
 
 use crate::program::{House, shared};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// Files that Jupyter's own check refuses, too, and what is said of them.
+/// Files that Jupyter's own validation also refuses, with the expected error.
 const INVALID: [(&str, &str); 3] = [
     ("invalid", "cell 1 has no source"),
     ("test3_no_worksheets", "no worksheets"),
     ("test3_worksheet_with_no_cells", "a worksheet has no cells"),
 ];
-/// Files with slips that are mended, and old formats: they come back as something else.
+/// Files with mistakes that are repaired, and old formats: they're exported in a different form.
 const MENDED: [&str; 8] = [
     "invalid_cell_id",
     "invalid_unique_cell_id",
@@ -69,7 +69,7 @@ fn notebooks_come_back_as_they_were() {
         }
         let cells = is["cells"].as_array_mut().expect("cells").iter_mut();
         for (cell, old) in cells.zip(was["cells"].as_array().expect("cells")) {
-            // Where format 4.5 wants an id and the file has none, one was made.
+            // Format 4.5 requires ids, so cells without one got one.
             if old.get("id").is_none() {
                 cell.as_object_mut().expect("a cell").remove("id");
             }
@@ -118,7 +118,7 @@ fn a_notebook_goes_on_as_a_note() {
     let outputs = String::from_utf8(house.run(&["outputs", "sums"]).good().out).expect("text");
     assert_eq!(outputs, "cell 1: ok\ncell 2: ok\n21\n");
 
-    // Another editor changes a cell and adds one; the cell is run again.
+    // Another editor changes a cell and adds one; the note is run again.
     let edited = text.replace("x = 20", "x = 41").replace("# Sums\n", "# Sums of two\n") + "\n```python\nx\n```\n";
     std::fs::write(house.path("notes/sums.md"), edited).expect("written");
     house.run(&["run", "sums"]).good();

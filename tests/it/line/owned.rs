@@ -1,4 +1,4 @@
-//! Several processes at one workspace: the same answers through the owner as alone, and what a dead owner leaves.
+//! Several processes in one workspace: the same answers through the owner as alone, and recovery after a dead owner.
 
 use super::house;
 use crate::program::{Done, House, finish, line};
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 
-/// What must be the same: ids, hashes, times and the house's own path differ between two houses.
+/// A result without what differs between two houses: ids, hashes, times and the house's own path.
 fn same(house: &House, done: Done) -> (i32, String, String) {
     fn plain(value: &mut Value) {
         match value {
@@ -80,9 +80,9 @@ fn a_command_does_the_same_while_another_process_owns_the_workspace() {
         let other = same(&beside, beside.fed(words, input));
         assert_eq!(one, other, "{words:?}");
     }
-    // What is typed beside an owner is in its file soon.
+    // Text typed through the owner reaches its file soon.
     crate::program::until("the file", || beside.read("notes/a.md") == alone.read("notes/a.md"));
-    // What needs the workspace for itself says so or only looks.
+    // Commands that need the workspace for themselves say so or only read.
     beside.run(&["fsck"]).good();
     beside.run(&["init"]).refused(2, "there is a workspace already");
     beside.run(&[]).refused(2, "there is no display");
@@ -142,7 +142,7 @@ fn an_owner_that_is_killed_in_the_middle_of_a_command_ends_it_with_a_sentence() 
     let owner = house.owner("a.md");
     let asked = house.command(&["run", "slow.md"]);
     let asking = std::thread::spawn(move || finish(asked, b""));
-    // The kernel is the owner's child: once it is there, the cell runs or is about to.
+    // The kernel is the owner's child. Once it exists, the cell runs or is about to.
     let pid = serde_json::from_slice::<Value>(&house.read("W/lock")).expect("JSON")["pid"].clone();
     let children = format!("/proc/{pid}/task");
     crate::program::until("the kernel runs", || {
@@ -153,7 +153,7 @@ fn an_owner_that_is_killed_in_the_middle_of_a_command_ends_it_with_a_sentence() 
     });
     owner.kill();
     let done = asking.join().expect("joined");
-    // It is not done over: half of it could be done twice.
+    // The command isn't repeated, since part of it could then be done twice.
     done.refused(3, "ended in the middle");
     assert_eq!(house.cat("a.md"), b"a\n");
 }
@@ -212,7 +212,7 @@ fn the_socket_is_the_owners_alone() {
     assert!(meta.file_type().is_socket());
     assert_eq!(meta.permissions().mode() & 0o777, 0o600);
     owner.end();
-    // Deep down its name is too long for a socket: then it lies in a folder of its own.
+    // In a deep folder the socket's path would be too long, so the socket is in a folder of its own.
     let deep = format!("{}/W", "deep".repeat(30));
     fs::create_dir(house.path("run")).expect("made");
     let command = |words: &[&str]| {

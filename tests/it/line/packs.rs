@@ -49,7 +49,7 @@ fn notes_that_name_no_kernel_run_in_the_default_one() {
     let said = house.run(&["kernels", "--use", "environment"]).good().text();
     assert_eq!(said, "Notes that name no kernel run in environment from now on.\n");
     assert_eq!((used("a"), used("b")), (json!("environment"), json!("embedded")));
-    // Chosen for a note, the built-in kernel is named there.
+    // Choosing the built-in kernel for one note writes it into that note.
     house.run(&["kernels", "a", "--use", "instant"]).good();
     let text = |note: &str| String::from_utf8_lossy(&house.cat(note)).into_owned();
     assert!(text("a").contains("kernel: instant"), "{}", text("a"));

@@ -1,4 +1,4 @@
-//! Notes as pages for a browser and as PDF: what `export` writes needs nothing beside it, and nothing in it runs.
+//! Notes as pages for a browser and as PDF: what `export` writes is self-contained and runs no scripts.
 
 use crate::program::House;
 use serde_json::json;
@@ -176,7 +176,7 @@ fn diagrams_and_figures_stand_in_the_page() {
     assert!(!page.contains("<script") && !page.contains("language=\"mermaid\""));
 }
 
-/// The words of a PDF, where the program is installed that reads them.
+/// The words of a PDF, or `None` if `pdftotext` isn't installed.
 fn words(house: &House, path: &str) -> Option<String> {
     let done = std::process::Command::new("pdftotext").arg("-layout").arg(house.path(path)).arg("-").output().ok()?;
     Some(String::from_utf8_lossy(&done.stdout).split_whitespace().collect::<Vec<_>>().join(" "))
@@ -215,6 +215,6 @@ fn a_volume_becomes_one_document_whose_links_lead_inside_it() {
     let bytes = house.read("all.pdf");
     let count = |part: &str| bytes.windows(part.len()).filter(|window| *window == part.as_bytes()).count();
     assert_eq!(count("/MediaBox[0 0 612 792]"), 2, "each note begins on a page of its own");
-    // One link to the web; there and back between the notes.
+    // One link to the web, and one in each direction between the notes.
     assert_eq!((count("/Subtype/Link"), count("/S/URI")), (3, 1));
 }

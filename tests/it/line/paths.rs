@@ -1,4 +1,4 @@
-//! The path of a folder or a note in the place of a subcommand.
+//! The path of a folder or a note in place of a subcommand.
 
 use super::house;
 
@@ -7,12 +7,12 @@ fn a_path_opens_the_window_and_other_words_are_commands() {
     let house = house();
     house.run(&["notes"]).refused(2, "there is no display");
     house.run(&["notes/a.md", "--json"]).refused(2, "there is no display");
-    // What is neither is taken for a command.
+    // An argument that is no path is taken for a subcommand.
     let unknown = house.run(&["opne", "notes"]).code(2);
     assert!(unknown.err.contains("unrecognized subcommand") && unknown.err.contains("'open'"), "{}", unknown.err);
     let unknown = house.run(&["nowhere/at/all"]).code(2);
     assert!(unknown.err.contains("unrecognized subcommand"), "{}", unknown.err);
-    // A command comes before a folder with the same name.
+    // A subcommand takes precedence over a folder with the same name.
     house.write("ls/x.md", b"x\n");
     assert!(house.run(&["ls"]).good().text().contains("a.md"));
     house.run(&["./ls"]).refused(2, "there is no display");

@@ -1,5 +1,5 @@
-//! What may be done, by the program: what an approval shows, what a lasting answer allows, and what does not reach the
-//! terminal.
+//! Permissions, through the program: what an approval shows, what a permanent decision allows, and what never reaches
+//! the terminal.
 
 use super::agents::{Said, house, model};
 use super::meaning::serve;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use store::disk::{Disk, RowWrite, SqliteDisk};
 
-/// A page on loopback that counts who asks for it. Gives its address.
+/// Serves a local page and counts its requests. Returns its address.
 fn page(seen: &Arc<AtomicUsize>) -> String {
     let seen = seen.clone();
     serve(move |_| {
@@ -17,7 +17,7 @@ fn page(seen: &Arc<AtomicUsize>) -> String {
     })
 }
 
-/// A model that makes one call, and then says what came of it.
+/// A model that makes one call and then repeats its result.
 fn one_call(name: &'static str, arguments: Value) -> String {
     model(move |turn, body| -> Said {
         match turn {
@@ -27,12 +27,12 @@ fn one_call(name: &'static str, arguments: Value) -> String {
     })
 }
 
-/// What stands last in a request.
+/// The content of the last message of a request.
 fn last(body: &Value) -> String {
     body["messages"].as_array().and_then(|all| all.last()).map_or_else(String::new, |last| last["content"].to_string())
 }
 
-/// Whether a text holds nothing that moves the cursor, changes direction or hides.
+/// Asserts that a text has no characters that move the cursor, change direction or hide.
 fn assert_plain(what: &str, text: &str) {
     let bad = text.chars().find(|c| *c != '\n' && *c != '\t' && text::untrusted_text::is_unsafe_char(*c));
     assert!(bad.is_none(), "{what}: {bad:?} in {text:?}");
@@ -46,7 +46,7 @@ fn nothing_that_others_wrote_steers_the_terminal() {
     let name = "e\u{1b}[31mvil\u{202e}\u{2028}.md";
     house.write(&format!("notes/{name}"), format!("# T{evil}\n\n[[no{evil}where]] - [ ] x{evil}\n").as_bytes());
     let words = format!("do {evil} it");
-    // Nobody answers: it waits, and is looked at.
+    // Nobody answers: the approval stays pending, and is listed.
     let asked = house.run(&["ask", &words, "--no-wait"]);
     assert_plain("ask", &asked.text());
     assert_plain("ask", &asked.err);
@@ -72,9 +72,9 @@ fn nothing_that_others_wrote_steers_the_terminal() {
         assert_plain(&words.join(" "), &done.text());
         assert_plain(&words.join(" "), &done.err);
     }
-    // One line of the list is one file, whatever its name is.
+    // Each file is one line of the list, whatever its name.
     assert_eq!(house.run(&["ls"]).good().text().lines().filter(|line| line.contains("vil")).count(), 1);
-    // What programs read is what was written.
+    // `--json` output has the text exactly as written.
     let kept: Value = house.run(&["approvals", "--json"]).good().lines().remove(0);
     assert_eq!(kept["arguments"]["command"], json!(command));
     assert_eq!(house.cat(name), house.read(&format!("notes/{name}")));
@@ -161,7 +161,7 @@ fn a_lasting_answer_to_an_address_is_about_its_site() {
         "{asked}"
     );
     assert!(text.contains("planted"), "{text}");
-    // The same site, with its port, needs no further word; its address elsewhere in another one does.
+    // The same site and port needs no further approval; its address within another URL does.
     let (text, asked) = ask(format!("{here}/b"), b"");
     assert!(text.contains("planted") && !asked.contains("Allow?"), "{text}{asked}");
     let (text, asked) = ask(format!("{other}/?x={here}/"), b"n\n");
@@ -169,7 +169,7 @@ fn a_lasting_answer_to_an_address_is_about_its_site() {
     assert_eq!(seen.load(Ordering::Relaxed), 2);
     let rules = house.run(&["approvals", "--rules"]).good().text();
     assert!(rules.contains("fetch_url: any address at http://127.0.0.1:") && rules.contains("loopback"), "{rules}");
-    // In other forms of the same address it is asked about by what it is.
+    // Other spellings of the same address are asked about under the address that they stand for.
     let port = here.rsplit(':').next().expect("a port");
     for form in ["0x7f000002", "2130706434", "[::ffff:127.0.0.2]", "0.0.0.0"] {
         let (text, asked) = ask(format!("http://{form}:{port}/"), b"n\n");
@@ -239,7 +239,7 @@ fn a_tool_with_network_obeys_the_list_of_hosts() {
 fn a_tool_server_obeys_the_list_of_hosts() {
     let seen: Arc<AtomicUsize> = Arc::default();
     let there = page(&seen);
-    // Another that is on the list, and leads elsewhere.
+    // A server on the list of hosts that redirects to another host.
     let led: Arc<AtomicUsize> = Arc::default();
     let (count, target) = (Arc::clone(&led), there.replace("127.0.0.1", "localhost"));
     let leads = serve(move |_| {
@@ -298,7 +298,7 @@ fn a_rule_that_cannot_be_read_permits_nothing_and_is_said() {
         disk.commit(&[row]).expect("committed");
         before
     };
-    // Beside the good one: each would allow any command, were what is wrong with it passed over.
+    // Damaged rules beside the valid one. Each would allow any command if its damage were ignored.
     let all = json!({"tool": "shell", "calls": {"kind": "all"}});
     let damaged = [
         json!({"pattern": "shell", "word": "allow", "within": "nowhere"}),
@@ -313,7 +313,7 @@ fn a_rule_that_cannot_be_read_permits_nothing_and_is_said() {
         json!("shell\u{202e}"),
     ];
     kept(&|good| Value::Array([&damaged[..4], good.as_array().expect("rules"), &damaged[4..]].concat()));
-    // The good one counts, and none of the others.
+    // Only the valid rule counts.
     let done = ask("echo one", b"");
     assert!(done.text().contains("one") && !done.err.contains("Allow?"), "{done:?}");
     let done = ask("echo two", b"n\n");
@@ -326,7 +326,7 @@ fn a_rule_that_cannot_be_read_permits_nothing_and_is_said() {
     let rules = house.run(&["approvals", "--rules"]).code(0).text();
     assert!(rules.contains("3  skip   this version can't read it") && rules.contains("\"permit\""), "{rules}");
     assert!(rules.contains("5  allow  shell: exactly") && !rules.contains('\u{202e}'), "{rules}");
-    // They stay as they are when others come, until the user removes them.
+    // Damaged rules are kept unchanged when others are added, until the user removes them.
     assert!(ask("echo three", b"a\n").text().contains("three"));
     let now = kept(&|now| now);
     let now = now.as_array().expect("rules");
@@ -336,11 +336,11 @@ fn a_rule_that_cannot_be_read_permits_nothing_and_is_said() {
     }
     let done = ask("echo three", b"");
     assert!(done.text().contains("three") && !done.err.contains("can't be read"), "{done:?}");
-    // All of it damaged.
+    // The whole value is damaged.
     kept(&|_| json!({"rules": ["precious"]}));
     let done = ask("echo one", b"n\n");
     assert!(done.err.contains("none of them counts") && done.err.contains("Allow?"), "{done:?}");
-    // What was there is kept beside the next decision.
+    // The damaged value is kept beside the next decision.
     assert!(ask("echo four", b"a\n").text().contains("four"));
     let rules = house.run(&["approvals", "--rules"]).code(0).text();
     assert!(rules.contains("1  skip") && rules.contains("precious") && rules.contains("2  allow"), "{rules}");
@@ -356,7 +356,7 @@ fn what_came_after_the_code_was_read_is_not_approved() {
     };
     propose("def run():\n    return 'harmless'\n");
     assert!(house.run(&["tools", "peek"]).good().text().contains("harmless"));
-    // Another version comes between the look and the word.
+    // Another version is proposed between the review and the approval.
     propose("def run():\n    return 'evil\u{202e}'\n");
     house.run(&["tools", "peek", "--approve"]).refused(2, "several versions");
     let code = house.run(&["tools", "peek"]).good().text();
@@ -377,7 +377,7 @@ fn a_note_written_over_a_link_says_where_its_text_is() {
         assert!(said.contains("key.md isn't written to the folder") && said.contains(why), "{to}: {said}");
         assert!(said.contains("rename or delete key.md") && !said.contains("Created key.md"), "{to}: {said}");
         assert!(asked.err.contains("not everything could be saved yet"), "{to}: {asked:?}");
-        // It is as it was said: the link and what it leads to are whole, and the text is there once the link is gone.
+        // As reported: the link and its target are unchanged, and the text is there once the link is removed.
         assert!(house.path("notes/key.md").is_symlink(), "{to}");
         assert_eq!(house.read("key"), b"SECRET");
         assert_eq!(house.read("notes/a.md"), b"# A\n");

@@ -1,5 +1,5 @@
-//! What reaches a model, by the program: files that hold secrets are asked about and masked at every door, names that
-//! nobody has are refused, a replay goes on in another process, and files of other programs come back as they were.
+//! What reaches a model, through the program: files with secrets need approval and are masked on every path, unknown
+//! names are refused, a replay continues in another process, and other programs' exports are imported unchanged.
 
 use super::agents::{Said, house, model};
 use crate::program::House;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What a model was sent, all of it.
+/// Everything that a model was sent.
 type Sent = Arc<Mutex<String>>;
 
 /// A model that makes these calls, turn by turn, and then says that it's done; and what it was sent.
@@ -21,7 +21,7 @@ fn caller(turns: Vec<Vec<(&'static str, Value)>>) -> (String, Sent) {
     (address, sent)
 }
 
-/// Secrets of several forms. Put together, so that no scanner takes this file for a leak.
+/// Secrets in several formats. They're assembled, so that no scanner reports this file as a leak.
 fn secrets() -> Vec<String> {
     vec![
         format!("ghp_{}", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"),
@@ -40,7 +40,7 @@ fn env(secrets: &[String]) -> String {
     )
 }
 
-/// All files below a folder but those of the project, as bytes.
+/// Collects all files below a folder, with their bytes.
 fn kept(folder: &std::path::Path, found: &mut Vec<(std::path::PathBuf, Vec<u8>)>) {
     for entry in std::fs::read_dir(folder).expect("read").flatten() {
         let path = entry.path();
@@ -75,8 +75,7 @@ fn secrets_of_a_project_reach_no_model_and_no_log() {
     let house = house(&address, &[("deploy.md", &note), ("settings.txt", &env(&secrets)), (".env", &env(&secrets))]);
     let mut all = vec!["ask", "Look at @deploy.md and @.env: which token does the deploy have?", "--json"];
     all.extend(["shell", "run_python", "run_cell", "read_file"].iter().flat_map(|tool| ["--approve", tool]));
-    // Reading files was allowed. All the same there's a question about a file that is full of secrets, which is
-    // answered with yes, and one about `.env`, which is answered with no.
+    // Reading files is approved. Still, a file full of secrets needs an answer, here yes, and so does `.env`, here no.
     let done = house.fed(&all, b"y\nn\nn\n");
     let steps = done.lines();
     let results: Vec<&Value> = steps.iter().filter(|step| step["type"] == "tool_result").collect();
@@ -92,7 +91,7 @@ fn secrets_of_a_project_reach_no_model_and_no_log() {
     assert!(sent.contains("[masked: GitHub token]") && sent.contains("[masked: private key]"), "{sent}");
     assert!(sent.contains("read_file asks the user for it"), "the mention was not read: {sent}");
     let out = done.text();
-    // All that the program keeps: documents, logs, memory. The search index holds the notes themselves.
+    // Everything that the program keeps: documents, logs, memory. The search index has the notes themselves.
     let mut files = Vec::new();
     kept(&house.path("W/private_memory"), &mut files);
     assert!(files.len() >= 2, "it's remembered");
@@ -109,7 +108,7 @@ fn secrets_of_a_project_reach_no_model_and_no_log() {
     for secret in &secrets {
         assert!(!exported.contains(secret.as_str()) && !said.contains(secret.as_str()), "{secret}");
     }
-    // The files are as they were, but for the edit.
+    // The files are unchanged except for the edit.
     assert_eq!(house.read("notes/.env"), env(&secrets).as_bytes());
     assert_eq!(house.read("notes/settings.txt"), env(&secrets).replace("app:", "web:").as_bytes());
 }
@@ -236,9 +235,9 @@ fn files_of_other_programs_come_back_as_they_were() {
     let imported = house.fed(&["runs", &session, "--import", "-"], state.to_string().as_bytes()).good().text();
     let run = imported.trim().to_owned();
     assert_eq!(house.run(&["runs", &run, "--export"]).good().json(), state);
-    // Also after what it says was read by another process twice.
+    // It's the same when another process has read it twice.
     assert_eq!(house.run(&["runs", &run, "--export"]).good().json(), state);
-    // What is said here is added, and theirs stays.
+    // New messages are appended, and the imported ones stay.
     house.run(&["ask", "and now?", "--session", &session]).good();
     let later = house.run(&["sessions", &session, "--export", "json"]).good().json();
     let messages = later["messages"].as_array().expect("messages");

@@ -1,4 +1,4 @@
-//! `providers` and `secrets`: language models, whether they answer, and where their keys are kept.
+//! `providers` and `secrets`: language models, whether they answer, and where their keys are stored.
 
 use super::meaning::serve;
 use crate::program::{Done, House, bytes, finish};
@@ -6,20 +6,20 @@ use serde_json::{Value, json};
 
 const PLANTED: &str = "sk-planted-77aa88bb99";
 
-/// The program with the tester's keyring left alone.
+/// Runs the program without using the tester's keyring.
 fn run(house: &House, words: &[&str], input: &str) -> Done {
     let mut command = house.command(words);
     command.env("TRACEBOOK_KEYRING", "off").env_remove("MY_KEY").env_remove("TRACEBOOK_PASSPHRASE");
     finish(command, input.as_bytes())
 }
 
-/// A house whose `mine` is a server on loopback, which wants this key and has two models.
+/// A house whose provider `mine` is a local server that requires this key and has two models.
 fn house_with_a_server() -> House {
     let house = House::new();
     let address = serve(|request| {
         let given = request.headers.get("authorization").map(String::as_str).unwrap_or_default();
         if given != format!("Bearer {PLANTED}") {
-            // What a careless server does: it repeats what it was given.
+            // A careless server repeats the key that it was given.
             let body = json!({"error": {"message": format!("Incorrect API key: {given}")}}).to_string();
             return (401, String::new(), body.into_bytes());
         }
@@ -40,17 +40,17 @@ fn house_with_a_server() -> House {
 #[test]
 fn a_key_is_kept_used_and_stands_nowhere() {
     let house = house_with_a_server();
-    // Without its key.
+    // The key is missing.
     let why = run(&house, &["providers", "test"], "").code(1);
     assert!(why.err.contains("its key MY_KEY is missing: `tracebook secrets set MY_KEY`"));
-    // A wrong one: the server repeats it, we do not.
+    // A wrong key: the server repeats it, the program doesn't.
     let wrong = "sk-planted-wrong-one";
     run(&house, &["secrets", "set", "MY_KEY"], &format!("{wrong}\n")).good();
     let why = run(&house, &["providers", "test", "mine"], "").code(1);
     let said = why.err.clone();
     assert!(said.contains("does not accept the key (401: Incorrect API key: Bearer …)"), "{said}");
     assert!(!said.contains("planted"), "{said}");
-    // The right one.
+    // The right key.
     let kept = run(&house, &["secrets", "set", "MY_KEY"], &format!("{PLANTED}\n")).good();
     assert!(kept.text().contains("the encrypted file with its key next to it"), "{}", kept.text());
     let good = run(&house, &["providers", "test"], "").good().text();
@@ -78,7 +78,7 @@ fn a_provider_is_added_with_its_key_from_standard_input() {
         config.lines().find_map(|line| line.trim().strip_prefix("base_url: ")).expect("an address").to_owned();
     house.write("W/config.yaml", b"# mine\nbudget:\n  month: 5 # dollars\n");
     let add = ["providers", "add", "work", "--kind", "compatible", "--base-url", &address, "--key-stdin"];
-    // A wrong key: nothing is kept.
+    // With a wrong key nothing is saved.
     let wrong = run(&house, &add, "sk-planted-wrong\n").code(1);
     assert!(wrong.err.contains("does not accept the key") && !wrong.err.contains("planted"), "{}", wrong.err);
     assert_eq!(run(&house, &["secrets", "list"], "").good().text(), "");
@@ -130,7 +130,7 @@ fn a_passphrase_that_is_not_in_force_is_said_and_takes_over_when_asked() {
     with(&["secrets", "set", "MY_KEY"], PLANTED, None).good();
     let key = house.path(".config/tracebook/secrets.key");
     assert!(key.exists());
-    // Which one opens the file is said, also while another secret is kept.
+    // The program says which key opens the file, even while it stores another secret.
     for (words, input) in [(vec!["secrets", "list"], ""), (vec!["secrets", "set", "OTHER_KEY"], "second\n")] {
         let said = with(&words, input, Some("open sesame")).code(0);
         assert!(said.err.contains("TRACEBOOK_PASSPHRASE is set, but not in force"), "{said:?}");
@@ -163,7 +163,7 @@ fn what_is_wrong_with_the_configuration_is_said_with_its_place() {
     assert!(said.contains("a key does not belong in a file") && !said.contains("planted"), "{said}");
     house.write("W/config.yaml", b"\xff\xfe");
     house.run(&["providers"]).refused(2, "valid UTF-8");
-    // The user's own file holds where the workspace's says nothing.
+    // The user's own file applies where the workspace's file sets nothing.
     house.write("W/config.yaml", b"llm:\n  default_provider: llamacpp\n");
     house.write(".config/tracebook/config.yaml", b"llm:\n  providers:\n    llamacpp: {enabled: true, model: own}\n");
     let listed = house.json(&["providers"]);
@@ -197,7 +197,7 @@ fn the_user_s_file_names_the_workspace() {
     let house = House::new();
     let text = format!("runtime:\n  data_dir: {}\n", house.path("elsewhere").display());
     house.write(".config/tracebook/config.yaml", text.as_bytes());
-    // Without `--workspace`.
+    // This command runs without `--workspace`.
     let mut plain = std::process::Command::new(crate::program::PROGRAM);
     plain.arg("init").current_dir(house.path("")).env("HOME", house.path("")).env_remove("XDG_CONFIG_HOME");
     plain.env_remove("XDG_DATA_HOME").stdin(std::process::Stdio::piped());

@@ -1,4 +1,4 @@
-//! Cells that say that they are pure: their results are kept over kernels, by their code and what they use.
+//! Cells marked as pure: their results are cached across kernels, by their code and inputs.
 
 use crate::program::House;
 
@@ -44,10 +44,10 @@ fn what_was_made_of_the_same_is_not_made_again() {
     let all = "works 3\n7\n['a', 'b', 'c', 7]\n(True, ['a', 'b', 'c', 7])\n";
     assert_eq!(ran(&house), all);
     assert_eq!(cached(&house), [false; 4]);
-    // Each `run` is a kernel of its own.
+    // Each `run` starts a new kernel.
     assert_eq!(ran(&house), all);
     assert_eq!(cached(&house), [false, true, true, false]);
-    // Another input, another function that is used, another code.
+    // Another input, or another function that the cell uses.
     for (old, new, printed) in [("n = 3", "n = 4", "works 4\n9\n"), ("factor = 2", "factor = 5", "works 3\n16\n")] {
         house.write("notes/pure.md", NOTE.replace(old, new).as_bytes());
         assert!(ran(&house).starts_with(printed), "{old}");
@@ -57,7 +57,7 @@ fn what_was_made_of_the_same_is_not_made_again() {
     house.write("notes/pure.md", changed.as_bytes());
     assert!(ran(&house).starts_with("works 3\n6\n"));
     assert_eq!(cached(&house), [false; 4]);
-    // And back again.
+    // Back to the first version.
     house.write("notes/pure.md", NOTE.as_bytes());
     assert_eq!(ran(&house), all);
     assert_eq!(cached(&house), [false, true, true, false]);
@@ -70,7 +70,7 @@ fn what_cannot_be_kept_is_said_and_has_run() {
     let done = house.run(&["run", "pure.md"]);
     assert_eq!((done.code, done.text().as_str()), (0, "1\n['a', 'b']\n"), "{}", done.err);
     assert_eq!(done.err.matches("not kept as pure: ").count(), 2, "{}", done.err);
-    // A cell that fails is run again.
+    // A cell that fails isn't cached.
     house.write("notes/pure.md", b"```python pure\n1 / 0\n```\n");
     for _ in 0..2 {
         assert!(house.run(&["run", "pure.md"]).code(1).text().contains("ZeroDivisionError"));
@@ -79,7 +79,7 @@ fn what_cannot_be_kept_is_said_and_has_run() {
 
 const SHARED: &str = "```python pure\nimport os\nfactor = 6\nanswer = factor * 7\nanswer\n```\n";
 
-/// A cell of a note without grants that hands the host a result for the cell of `SHARED`, in every way that it has.
+/// Runs a cell without grants that tries every way to plant a cached result for the cell of `SHARED`.
 fn poison(house: &House) {
     let code = "import os, sys, _tracebook_pure, _tracebook_kernel\n\
                 code = 'import os\\nfactor = 6\\nanswer = factor * 7\\nanswer\\n'\n\
@@ -93,7 +93,7 @@ fn poison(house: &House) {
     house.write("notes/evil.md", format!("```python\n{code}\n```\n").as_bytes());
     let printed = house.run(&["run", "evil.md"]).good().text();
     assert_eq!(printed, "None\nNone\nNone\nFalse\nrefused\n", "its own entries are kept, for itself");
-    // The same cell in the note that poisons shows what it did to itself.
+    // The same cell in the poisoning note shows that it only poisoned itself.
     house.write("notes/evil.md", SHARED.as_bytes());
     assert_eq!(house.run(&["run", "evil.md"]).good().text(), "poisoned\n");
 }
@@ -106,7 +106,7 @@ fn a_note_poisons_only_its_own_results() {
     assert_eq!(ran(&house), "42\n");
     assert_eq!(cached(&house), [false]);
     assert_eq!((ran(&house), cached(&house)), ("42\n".to_owned(), vec![true]));
-    // What was made with other grants is made again.
+    // Results from runs with other grants aren't used.
     house.run(&["grant", "pure.md", "--none"]).good();
     assert_eq!((ran(&house), cached(&house)), ("42\n".to_owned(), vec![false]));
     let here = house.path("notes").canonicalize().expect("there");
@@ -124,7 +124,7 @@ fn an_entry_that_others_have_written_is_none() {
     };
     let poisoned: Vec<Vec<u8>> = entries().iter().map(|path| std::fs::read(path).expect("read")).collect();
     assert_eq!((ran(&house), cached(&house)), ("42\n".to_owned(), vec![false]));
-    // Every entry of the other note, under every name.
+    // Each entry of the other note is written under each entry's name.
     let marker = house.path("notes/ran.txt");
     let pickle = format!("cposix\nsystem\n(S'touch {}'\ntR.", marker.display());
     for bytes in poisoned.iter().chain([&pickle.into_bytes(), &Vec::new()]) {
@@ -135,7 +135,7 @@ fn an_entry_that_others_have_written_is_none() {
         assert_eq!(cached(&house), [false]);
     }
     assert!(!marker.exists());
-    // What an older program left is not read, and goes.
+    // Entries of older programs aren't read, and are removed.
     let old = house.path("W/pure/0123456789abcdef");
     std::fs::create_dir_all(&old).expect("made");
     house.write("notes/pure.md", SHARED.replace('6', "7").as_bytes());
@@ -165,7 +165,7 @@ fn values_come_back_as_they_were() {
     assert_eq!(ran(&house), first);
     assert_eq!(cached(&house), [true, false]);
     assert!(first.contains("-1180591620717411303424, True, [-inf, 2j, None]"), "{first}");
-    // What has no form as data runs each time, and says so.
+    // A value that can't be stored as data makes the cell run each time, with a message.
     house.write("notes/pure.md", b"```python pure\nimport re\nx = re.compile('a')\n```\n");
     for _ in 0..2 {
         let done = house.run(&["run", "pure.md"]);

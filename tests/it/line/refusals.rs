@@ -1,4 +1,4 @@
-//! Wrong use and what cannot be done: the exit code, and one sentence on standard error that says what to do.
+//! Wrong usage and impossible requests: the exit code, and one sentence on standard error that says what to do.
 
 use super::house;
 use crate::program::{House, PROGRAM, finish, line};
@@ -110,7 +110,7 @@ fn a_workspace_that_is_not_there_is_wrong_use() {
         house.run(words).refused(2, "empty");
     }
     assert_eq!(crate::program::bytes(&house.path("empty")).len(), 1, "it wrote into a folder that is no workspace");
-    // Nothing is made for a folder that is not there, either.
+    // No workspace is created for a missing folder, either.
     house.run(&["open", "no folder"]).refused(2, "no such folder");
     house.run(&["import", "no file"]).refused(2, "no such file");
     assert!(!house.path("W").exists(), "one was made for what is not there");

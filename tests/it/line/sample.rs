@@ -1,4 +1,4 @@
-//! The sample that a first start brings along does what it says.
+//! The sample notes of a first start work as they say.
 
 use crate::program::House;
 use serde_json::json;
@@ -32,7 +32,7 @@ fn the_samples_cells_run() {
     assert_eq!(linked, listed.iter().filter(|row| row["kind"] == "note").count() - 1, "Welcome links to all others");
     let drawn = house.run(&["outputs", "Welcome", "--json"]).good().lines();
     assert!(drawn[1].to_string().contains("vnd.tracebook.figure"), "the second cell draws: {}", drawn[1]);
-    // The answer to a changed cell is stale.
+    // A changed cell's output is stale.
     let text = String::from_utf8(house.cat("Welcome")).expect("UTF-8");
     let at = text.find("date.today()").expect("the cell");
     house.edit("Welcome", at, 0, " ");

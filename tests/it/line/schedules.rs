@@ -1,4 +1,4 @@
-//! `schedule` by the program: made, listed, begun by hand, begun where due, minded by a process that stays.
+//! `schedule` through the program: created, listed, run by hand, run when due, watched by a process that stays.
 
 use super::agents::{Said, house, model, owns};
 use crate::program::House;
@@ -25,13 +25,13 @@ fn a_schedule_is_made_begun_paused_and_removed() {
     let known = &listed[0];
     assert_eq!((&known["when"], &known["window"], &known["offset"]), (&json!("0 9 * * 1-5"), &json!(1_800), &json!(0)));
     assert!(known["next"].is_i64() && known["last"].is_null(), "{known}");
-    // Nothing is due: it ends at once.
+    // Nothing is due, so the command ends at once.
     assert_eq!(house.run(&["schedule", "due"]).good().text(), "");
     let done = house.run(&["schedule", "run", "write"]).good().text();
     assert!(done.contains("It is written."), "{done}");
     assert_eq!(house.read("notes/made.md"), b"# Made\n");
     assert!(house.run(&["schedule"]).good().text().contains("done"), "what came of it is known");
-    // Cells ask, unless the user has said that they need not.
+    // Cells need approval unless the user has approved them in advance.
     let cells = ["schedule", "add", "@daily", "--run", "a.md", "--cell", "1", "--name", "cells"];
     assert!(house.run(&cells).code(0).err.contains("--approve run_cell"));
     house.run(&["schedule", "run", "cells"]).code(1);
@@ -61,7 +61,7 @@ fn a_process_that_stays_tells_what_happens() {
     let mut child = house.command(&["schedule", "watch", "--json"]).spawn().expect("started");
     owns(&house, &child);
     let out = BufReader::new(child.stdout.take().expect("piped"));
-    // Another process has it begun by hand; that is told like what is due.
+    // Another process starts it by hand; that is reported like a due run.
     house.run(&["schedule", "run", "often"]).good();
     let mut seen: Vec<String> = Vec::new();
     for line in out.lines().map_while(Result::ok) {

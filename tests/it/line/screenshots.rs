@@ -2,7 +2,7 @@
 
 use crate::program::House;
 
-/// Width and height of a PNG, and how many bytes it has.
+/// The width, height and file size of a PNG.
 fn png(bytes: &[u8]) -> (u32, u32, usize) {
     assert!(bytes.starts_with(b"\x89PNG\r\n\x1a\n"), "it is no PNG");
     let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"));

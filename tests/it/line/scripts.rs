@@ -1,4 +1,4 @@
-//! Scripts on the command line: `.py` files are run, shown and found as they are.
+//! Scripts on the command line: `.py` files are run, shown and found unchanged.
 
 use crate::program::House;
 
@@ -12,7 +12,7 @@ fn a_script_is_one_cell_and_stays_as_it_is() {
     assert_eq!(house.read("notes/work.py"), text.replace("```\n", "").as_bytes(), "nothing was written");
     let found = house.run(&["search", "twice in:code", "--json"]).good().text();
     assert!(found.contains("work.py"), "{found}");
-    // An edit by another program leaves it one cell, with what it had printed until it runs again.
+    // After an edit by another program it's still one cell, and keeps its output until it runs again.
     house.write("notes/work.py", b"import sys\n\n\nprint('two', file=sys.stderr)\n1 / 0\n");
     let done = house.run(&["run", "work.py"]).code(1);
     let said = format!("{}{}", done.text(), done.err);

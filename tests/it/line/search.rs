@@ -1,4 +1,4 @@
-//! `search` and `index`: what is found, why, and that a lost index comes back.
+//! `search` and `index`: what is found and why, and that a lost index is rebuilt.
 
 use crate::program::{Done, House, strict, until};
 use serde_json::Value;
@@ -62,15 +62,15 @@ fn words_phrases_and_fields_find() {
         ("kneading after:2000", &["Cooking/Bread.md"]),
     ];
     for (query, wanted) in rows {
-        // What is only near in meaning may follow.
+        // Notes that are only similar in meaning may follow.
         let found = found(&house, query);
         assert_eq!(found.iter().take(wanted.len().max(1)).collect::<Vec<_>>(), *wanted, "{query}");
     }
     let mut either = found(&house, "\"the carrots\" OR tag:home");
     either.sort();
     assert_eq!(either, ["Cooking/Bread.md", "Cooking/Soup.md"]);
-    assert_eq!(house.run(&["search", "\"carrots the\""]).good().text(), "Nothing fits “\"carrots the\"”.\n");
-    // A filter that is none is told, and not taken for one.
+    assert_eq!(house.run(&["search", "\"carrots the\""]).good().text(), "No results for “\"carrots the\"”.\n");
+    // An invalid filter is reported and searched for as a word.
     let said = house.run(&["search", "carrots before:soon"]).code(0).err;
     assert_eq!(said, "“soon” is no day; days are written 2026-11-22; searching for it as a word\n");
 }
@@ -93,7 +93,7 @@ fn a_hit_says_where_it_is_and_why() {
     let typo = house.json(&["search", "carot"]);
     assert!(typo[0]["why"].as_str().expect("text").contains("“carot” taken for carrot"), "{typo}");
     assert_eq!(house.json(&["search", "the OR a OR soup", "--limit", "1"]).as_array().map(Vec::len), Some(1));
-    // A second volume with the same path: the address names the volume.
+    // A second volume has the same path: the address names the volume.
     house.write("other/cells.md", b"# Other\n\nzebra\n");
     house.run(&["open", "other"]).good();
     let hits = house.json(&["search", "zebra"]);
@@ -179,7 +179,7 @@ fn status(house: &House) -> Value {
     house.json(&["index", "status"])
 }
 
-/// The largest file below the index, but for the vectors.
+/// The largest file of the word index.
 fn largest(house: &House) -> std::path::PathBuf {
     let files = crate::program::files(&house.path("W/index"));
     let words = files.iter().filter(|(path, _)| path.ends_with(".store") || path.ends_with(".term"));
@@ -187,7 +187,7 @@ fn largest(house: &House) -> std::path::PathBuf {
     house.path("W/index").join(path)
 }
 
-/// The folder of the words, whatever form it has.
+/// The folder of the word index, whatever its format.
 fn words(house: &House) -> std::path::PathBuf {
     let entries = fs::read_dir(house.path("W/index")).expect("listed").flatten().map(|entry| entry.path());
     entries.into_iter().find(|path| path.is_dir()).expect("an index")
@@ -200,7 +200,7 @@ fn a_lost_or_damaged_index_comes_back() {
     assert_eq!(house.json(&["index", "verify"])["ok"], true);
     fs::remove_dir_all(house.path("W/index")).expect("removed");
     assert_eq!(found(&house, "kneading"), ["Cooking/Bread.md"]);
-    // A byte that turned over is seen by `verify`, mended and said.
+    // `verify` detects a corrupted byte, reports it and rebuilds.
     let file = largest(&house);
     let mut bytes = fs::read(&file).expect("read");
     let middle = bytes.len() / 2;
@@ -210,7 +210,7 @@ fn a_lost_or_damaged_index_comes_back() {
     assert_eq!(code, 1, "{}", String::from_utf8_lossy(&out));
     assert_eq!(found(&house, "kneading"), ["Cooking/Bread.md"]);
     assert_eq!(house.json(&["index", "verify"])["ok"], true);
-    // A file that is empty is seen without being asked.
+    // An empty file is detected without `verify`.
     fs::write(largest(&house), b"").expect("written");
     assert_eq!(found(&house, "kneading"), ["Cooking/Bread.md"]);
     for entry in fs::read_dir(words(&house)).expect("listed") {
@@ -318,7 +318,7 @@ fn folders_that_are_left_out_are_never_searched() {
     assert_eq!(house.run(&["index", "include", "Cooking"]).code, 2);
 }
 
-/// What a note says counts, not when it says that it was written.
+/// The index follows a note's content, not its modification time.
 #[test]
 fn a_clock_that_was_set_back_hides_nothing() {
     let house = house();

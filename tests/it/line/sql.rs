@@ -1,4 +1,4 @@
-//! SQL cells on the command line: over variables of the cells, CSV and SQLite files beside the note.
+//! SQL cells on the command line: queries over cells' variables, and CSV and SQLite files beside the note.
 
 use super::states::science_pack;
 use crate::program::{House, finish};
@@ -43,7 +43,7 @@ fn a_query_reads_variables_and_files_and_binds_its_result() {
     assert_eq!(cells["cells"][1]["binds"], serde_json::json!(["totals"]));
     assert_eq!(cells["cells"][1]["uses"], serde_json::json!({"sales": [1]}));
     assert_eq!(cells["cells"][2]["uses"], serde_json::json!({"totals": [2]}));
-    // A name of SQL's own stays out of the note's, and a change above makes the query stale.
+    // The query's own names don't become names of the note, and a change above makes the query stale.
     let changed = NOTE.replace("2.5", "4");
     house.write("notes/a.md", changed.as_bytes());
     let cells = house.run(&["cells", "a", "--json"]).good().json();
@@ -97,7 +97,7 @@ fn a_query_that_takes_too_long_is_stopped() {
     let said = format!("{}{}", done.text(), done.err);
     assert!(said.contains("TimeLimit") && said.contains("after 1 s"), "{said}");
     assert!(said.contains("`timeout=0` behind `sql`"), "{said}");
-    // SQLite itself is interrupted: Python goes on behind the query.
+    // SQLite itself is interrupted: Python continues after the query.
     let caught = format!(
         "```sql\nselect 1 as one\n```\n\n```python timeout=2\nimport sys\nfor name, module in \
          list(sys.modules.items()):\n    if name.startswith('_tracebook_sql_'):\n        try:\n            \
@@ -141,6 +141,6 @@ print(type(found).__name__, found.n.sum(), found.day[0], found[found.n >= least]
     command.env("TRACEBOOK_KERNELS", &pack);
     let said = finish(command, b"").good().text();
     assert!(said.contains("DataFrame 3.0 2024-01-01T00:00:00 ['S']"), "{said}");
-    // A frame is a table of the window.
+    // A data frame is shown as a table in the window.
     assert!(said.contains(r#""text/csv":",city,n,day\n0,N,1.0,2024-01-01T00:00:00\n"#), "{said}");
 }

@@ -1,5 +1,5 @@
-//! Random programs of cells with undo, redo, edits, forks and kernels that are killed at any moment: variables are
-//! those of a fresh run of the same history, and no state is lost that was there.
+//! Random programs of cells with undo, redo, edits, forks and kernels killed at any moment: variables equal those of a
+//! fresh run of the same history, and no saved state is lost.
 //!
 //! `TRACEBOOK_STATES_SEED` repeats a run whose seed a failure printed.
 
@@ -13,15 +13,15 @@ use std::path::PathBuf;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// How long programs are made up and run.
+/// The time for generating and running programs.
 const TIME: Duration = Duration::from_secs(25);
-/// Steps that are made however slow the machine is.
+/// The minimum number of steps, however slow the machine is.
 const FEWEST_STEPS: usize = 12;
 const CELLS: usize = 6;
 const NAMES: [char; 4] = ['a', 'b', 'c', 'd'];
 const MODULUS: i64 = 1_000_003;
 
-/// One cell: an assignment and a list that grows in place.
+/// The code of a cell: an assignment, and a list that grows in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CellCode {
     to: char,
@@ -30,7 +30,7 @@ struct CellCode {
     plus: i64,
 }
 
-/// What the variables are.
+/// The variables' values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Variables {
     numbers: BTreeMap<char, i64>,
@@ -53,7 +53,7 @@ impl CellCode {
         )
     }
 
-    /// What running it does, as any Python would.
+    /// The variables after running the cell, computed independently of the kernel.
     fn run(self, before: &Variables) -> Variables {
         let mut after = before.clone();
         let value = |name: char| before.numbers.get(&name).copied().unwrap_or(0);
@@ -65,7 +65,7 @@ impl CellCode {
 }
 
 impl Variables {
-    /// What a cell prints of them.
+    /// The text that a cell prints for these variables.
     fn printed(&self) -> String {
         let numbers: Vec<String> =
             NAMES.iter().map(|name| self.numbers.get(name).copied().unwrap_or(0).to_string()).collect();
@@ -74,7 +74,7 @@ impl Variables {
     }
 }
 
-/// The states as they have to be: each with its parent and variables, and what is current.
+/// The expected states: each with its parent and variables, and the current one of each branch.
 #[derive(Clone, Debug, Default)]
 struct Model {
     states: Vec<(Option<usize>, Variables)>,
@@ -108,7 +108,7 @@ struct Program {
     cells: Vec<CellCode>,
     text: String,
     model: Model,
-    /// The model before each run whose state may not be on the disk yet.
+    /// The model before each run whose state may not be on disk yet.
     unsure: Vec<Model>,
     /// States that `kernels states` hasn't listed yet, oldest first.
     unlisted: Vec<usize>,
@@ -129,7 +129,7 @@ impl Program {
         let house = House::with(&[("a.md", &text), ("b.md", "# B\n")]);
         let mut command = house.command(&["edit", "b"]);
         command.env("TRACEBOOK_KERNELS", &pack);
-        // It owns the workspace and the kernel until it's killed.
+        // This process owns the workspace and the kernel until it's killed.
         let owner = command.spawn().expect("started");
         let pid = owner.id();
         until("it owns the workspace", || {
@@ -175,7 +175,7 @@ impl Program {
         })
     }
 
-    /// Kills the kernel, if there is one, and waits for its end.
+    /// Kills the kernel, if there is one, and waits until it has ended. Returns whether there was one.
     fn kill_kernel(&mut self) -> bool {
         let Some(pid) = self.kernel_process() else { return false };
         std::process::Command::new("sh").args(["-c", &format!("kill -9 {pid}")]).output().expect("a shell");
@@ -195,7 +195,7 @@ impl Program {
         assert!(said.contains(&expected), "cell {} printed {said}, not {expected}", cell + 1);
     }
 
-    /// The kernel is killed while a cell runs, or soon after.
+    /// Kills the kernel while a cell runs, or soon after.
     fn run_and_kill(&mut self) {
         let cell = self.rng.random_range(0..CELLS);
         println!("run cell {} and kill", cell + 1);
@@ -216,7 +216,7 @@ impl Program {
         }
     }
 
-    /// Reads which states there are, with their parents, oldest first; and which is the current one.
+    /// Lists the states with their parents, oldest first, and the current state. Asserts that no listed state was lost.
     fn list(&mut self) -> (Vec<(String, Option<String>)>, Option<String>) {
         let states = self.tracebook(&["kernels", "states", "a", "--json"]).good().json();
         let states: Vec<(String, Option<String>)> = states
@@ -238,20 +238,20 @@ impl Program {
         (states, current)
     }
 
-    /// All that was sure to be on the disk is there; of the last runs, none or some of them.
+    /// Checks the states after a kill: all that were surely on disk are there, and none or some of the last runs.
     fn look_after_a_kill(&mut self) {
         let (states, current) = self.list();
         self.take_what_was_saved(states, current);
     }
 
-    /// The kernel was killed before it had the run, which a new kernel made from the last state that was saved.
+    /// Checks the states if the kernel was killed before the run, which a new kernel made from the last saved state.
     fn look_after_a_kill_before(&mut self, code: CellCode, said: &str) {
         println!("the run came after the kill");
         self.unlisted.pop();
         self.model.states.pop();
         let states = std::mem::take(&mut self.model.states);
         self.model = Model { states, ..self.unsure.pop().expect("the model before the run") };
-        // These wait until the run's state is saved.
+        // These commands wait until the run's state is saved.
         self.tracebook(&["kernels", "undo", "a"]).good();
         self.tracebook(&["kernels", "redo", "a"]).good();
         let (mut states, current) = self.list();
@@ -265,7 +265,7 @@ impl Program {
         assert!(said.contains(&expected), "printed {said}, not {expected}");
     }
 
-    /// After a kill, these states are there, and this was the current one.
+    /// Updates the model to these listed states and this current one, after a kill.
     fn take_what_was_saved(&mut self, states: Vec<(String, Option<String>)>, current: Option<String>) {
         let new: Vec<String> = states.into_iter().map(|(id, _)| id).filter(|id| !self.ids.contains_key(id)).collect();
         assert!(new.len() <= self.unlisted.len(), "more states than runs: {new:?}");
@@ -275,7 +275,7 @@ impl Program {
         assert!(lost <= self.unsure.len(), "{lost} states are lost that others were made from");
         let place = current.map(|id| self.ids[&id]);
         let at = self.unsure.len() - lost;
-        // A state is written before it's made the current one: it may be there and not be current.
+        // A state is written before it becomes current, so it can exist without being current.
         let mut models = self.unsure[at.saturating_sub(1)..].iter().take(2).chain((lost == 0).then_some(&self.model));
         let fits = models.rfind(|model| model.current() == place).cloned();
         let states = self.model.states.clone();
@@ -284,7 +284,7 @@ impl Program {
         self.unsure.clear();
     }
 
-    /// A move of states waits behind those that are being saved.
+    /// Runs a command that moves between states, which waits for states that are being saved.
     fn go(&mut self, words: &[&str]) {
         print!("{}: {}", words.join(" "), self.tracebook(words).good().text());
         self.unsure.clear();
@@ -341,7 +341,7 @@ impl Program {
         }
     }
 
-    /// Another code in one cell, typed into the note.
+    /// Replaces the code of a cell by editing the note.
     fn edit(&mut self) {
         let cell = self.rng.random_range(0..CELLS);
         let mut cells = self.cells.clone();
@@ -386,7 +386,7 @@ impl Drop for Program {
     }
 }
 
-/// A process's state and its parent.
+/// The state and the parent of a process.
 fn process_status(pid: u32) -> Option<(String, String)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut words = text.rsplit_once(") ")?.1.split(' ');

@@ -1,4 +1,4 @@
-//! The science kernel through the command line: its variables outlive its process, and can be gone back to.
+//! The science kernel through the command line: its variables outlive its process, and earlier states can be restored.
 //!
 //! `TRACEBOOK_SCIENCE_KERNELS` names the folder of an installed pack (`.ci/run` makes it). Without it these tests fail
 //! in CI and are skipped elsewhere.
@@ -59,7 +59,7 @@ fn variables_outlive_the_kernel_and_a_run_is_undone() {
     for key in ["cell", "bytes", "time"] {
         assert!(!states[2][key].is_null(), "{key}: {states:?}");
     }
-    // Another process, and so another kernel.
+    // Another process, with a new kernel.
     let said = science.run(&["run", "a", "--cell", "3"]).good().text();
     assert!(said.contains("total 6"), "{said}");
     let said = science.run(&["kernels", "undo", "a"]).good().text();
@@ -68,7 +68,7 @@ fn variables_outlive_the_kernel_and_a_run_is_undone() {
     assert!(said.contains("after cell 1"), "{said}");
     let said = science.run(&["kernels", "redo", "a"]).good().text();
     assert!(said.contains("after cell 2"), "{said}");
-    // By the beginning of its id.
+    // Selects a state by the beginning of its id.
     let first = states[0]["state"].as_str().expect("an id")[..8].to_owned();
     let said = science.run(&["kernels", "undo", "a", "--state", &first]).good().text();
     assert!(said.contains("after cell 1"), "{said}");
@@ -99,7 +99,7 @@ fn an_edited_cell_runs_in_the_state_above_it_and_what_is_below_follows() {
                 print('x is', x)\n```\n";
     let Some(science) = Science::with(note) else { return };
     assert!(science.run(&["run", "a"]).good().text().contains("x is [1, 2]"));
-    // Once more: as from top to bottom, not on top of what it did before.
+    // Running the cell again gives the result of a run from top to bottom, without applying it twice.
     science.run(&["run", "a", "--cell", "2"]).good();
     let said = science.run(&["run", "a", "--cell", "3"]).good().text();
     assert!(said.contains("x is [1, 2]"), "{said}");
@@ -128,7 +128,7 @@ fn damaged_states_are_reported_and_the_note_runs_again() {
 fn states_are_thinned_to_a_budget_and_thinned_ones_are_made_again() {
     let mut note = "---\nkernel: science\n---\n".to_owned();
     for number in 1..=24 {
-        // Each one makes 400 kB that can't be compressed, and lets those of the cell before go.
+        // Each cell makes 400 kB that can't be compressed, and replaces those of the cell before.
         note += &format!(
             "```python\nimport os\nx{number} = {number}\nbig = os.urandom(400_000)\nseen = \
              globals().get('seen', []) + [{number}]\nprint('seen', seen)\n```\n\n"
@@ -159,10 +159,10 @@ fn states_are_thinned_to_a_budget_and_thinned_ones_are_made_again() {
     let used: f64 =
         said.split("uses ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a size").parse().expect("MB");
     assert!(used <= 12.0, "{said}");
-    // By its name, and what it held.
+    // Selects a state by its name, and restores its variables.
     let said = science.run(&["kernels", "undo", "a", "--state", "the third"]).good().text();
     assert!(said.contains("after cell 3"), "{said}");
-    // A cell whose state above it was thinned: its variables are made again, and what is below follows.
+    // The state above this cell was thinned: its variables are computed again, and the cells below follow.
     let cells: Vec<&str> = states.iter().filter_map(|state| state["cell"].as_str()).collect();
     let thinned = (5..20).find(|cell| !cells.contains(&format!("cell {cell}").as_str())).expect("a thinned one");
     science
@@ -234,7 +234,7 @@ fn a_full_disk_is_reported_and_cells_still_run() {
          {program} --workspace W run a --cell 3\n"
     );
     let mut command = std::process::Command::new("unshare");
-    // `--workspace` of `surround` becomes the shell's `$0` and `$1`.
+    // The `--workspace` of `surround` becomes the shell's `$0` and `$1`.
     command.args(["-r", "-m", "sh", "-c", &script]);
     science.house.surround(&mut command, &[]);
     command.env("TRACEBOOK_KERNELS", &science.pack);
@@ -280,7 +280,7 @@ fn hostile_files_of_states_are_reported_and_cells_run_anew() {
         assert!(!said.contains("panicked"), "{number}: {said}");
         let said = science.run(&["run", "a"]).good().text();
         assert!(said.contains("total 6"), "{number}: {said}");
-        // Back to how it was, for the next one.
+        // Restores the files for the next round.
         std::fs::remove_file(&state).ok();
         std::fs::write(&state, &good).expect("written");
         std::fs::remove_file(note.join("heads")).ok();

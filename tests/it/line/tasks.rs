@@ -1,10 +1,10 @@
-//! `tasks` by the program: plans made by rules and by hand, carried out by agents under one budget, given up; and an
+//! `tasks` through the program: plans made by rules and by hand, executed by agents under one budget, canceled; and an
 //! agent in Python, in its sandbox.
 
 use super::agents::{Said, house, model};
 use serde_json::{Value, json};
 
-/// A model that says what it was asked.
+/// A model that repeats its question.
 fn echo() -> String {
     model(|_, body: &Value| -> Said {
         let asked = body["messages"].as_array().into_iter().flatten().rev().find(|one| one["role"] == "user");
@@ -40,7 +40,7 @@ fn a_plan_is_made_listed_carried_out_and_given_up() {
     let text = String::from_utf8_lossy(&house.read(&format!("notes/{plan}"))).into_owned();
     assert!(text.contains("- [x] Test the page ^t1") && text.contains("- [-] Deploy the page ^t3"), "{text}");
     house.run(&["tasks", "run", plan]).refused(2, "nothing is left");
-    // Todos are the same thing.
+    // Tasks and todos are the same items.
     let todos = house.run(&["todos"]).good().text();
     assert!(!todos.contains("Write the README"), "{todos}");
     let runs = house.run(&["runs", "--json"]).good().lines();
@@ -69,6 +69,6 @@ fn an_agent_in_python_answers_from_its_sandbox() {
     let done = house.fed(&["ask", "@adder 17 and 25"], b"y\n").code(0).text();
     assert!(done.contains("\"sum\": 42"), "{done}");
     assert_eq!(house.run(&["runs", "--json"]).good().lines()[0]["spent"]["inputTokens"], json!(0), "no model");
-    // Nobody has allowed it for good.
+    // The agent isn't approved permanently.
     house.run(&["ask", "@adder 1 and 2", "--no-wait"]).code(1);
 }

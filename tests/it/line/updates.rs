@@ -1,4 +1,4 @@
-//! `update --check`: off until an address is set, and never more than an answer.
+//! `update --check`: off until an address is configured, and never does more than report.
 
 use crate::program::House;
 use serde_json::json;
@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Serves one answer to every request. Gives its address and how often it was asked.
+/// Serves one answer to every request. Returns its address and the number of requests.
 fn serve_version_file(answer: &'static str) -> (String, Arc<AtomicUsize>) {
     let server = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}/latest.json", server.local_addr().expect("an address"));
@@ -18,7 +18,7 @@ fn serve_version_file(answer: &'static str) -> (String, Arc<AtomicUsize>) {
             let lines = BufReader::new(stream.try_clone().expect("the same")).lines().map_while(Result::ok);
             lines.take_while(|line| !line.is_empty()).for_each(drop);
             counted.fetch_add(1, Ordering::SeqCst);
-            // A program that has read enough hangs up.
+            // The program hangs up once it has read enough.
             let _ = stream.write_all(answer.as_bytes());
         }
     });

@@ -36,7 +36,7 @@ fn a_widget_is_a_variable_and_its_value_can_be_set() {
     let text = String::from_utf8(house.read("notes/a.md")).expect("text");
     assert!(text.contains("\nvalue: 0.75 # now\n") && text.contains("\nvalue: 2025-01-01\n"), "{text}");
     assert_eq!(house.run(&["run", "a"]).good().text(), "0.75 'so\"uth' 2025 2025-01-01\n");
-    // What a run saw is known: the widget's cell and what depends on it are out of date after a change.
+    // After a change, the widget's cell and its dependents are stale, since each run's inputs are recorded.
     house.run(&["cells", "a", "--set", "region=3"]).good();
     let cells = house.run(&["cells", "a", "--json"]).good().json();
     let stale: Vec<bool> =

@@ -1,4 +1,4 @@
-//! Files that are no notes, cannot be read, or have names that nobody expects: each is said, none is touched.
+//! Files that aren't notes, can't be read, or have unusual names: each is reported, none is changed.
 
 use crate::program::{House, PROGRAM, bytes, files, finish, strict};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// What `open` says it left out or took for an attachment.
+/// The paths that `open` skipped or took as attachments, with its reasons.
 fn reasons(opened: &Value) -> BTreeMap<&str, &str> {
     let rows = opened["skipped"].as_array().expect("an array");
     rows.iter().map(|one| (one["path"].as_str().expect("a path"), one["why"].as_str().expect("why"))).collect()
@@ -117,7 +117,7 @@ fn what_may_not_be_read_is_said_and_left_alone() {
         house.write(&format!("odd/{name}"), name.as_bytes());
     }
     fs::create_dir(house.path("W")).expect("made");
-    // Modes do not bind root: then the program runs as nobody.
+    // File modes don't restrict root, so as root the test runs the program as `nobody`.
     let root = fs::metadata("/proc/self").is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0);
     let mut program = PROGRAM.into();
     if root {
@@ -131,7 +131,7 @@ fn what_may_not_be_read_is_said_and_left_alone() {
         fs::set_permissions(house.path(""), Permissions::from_mode(0o755)).expect("set");
         let starts = nobody().arg(PROGRAM).arg("--version").output().is_ok_and(|out| out.status.success());
         if !starts {
-            // The build lies where nobody may look.
+            // `nobody` can't access the build folder, so the program is copied.
             program = house.path("program");
             fs::copy(PROGRAM, &program).expect("copied");
         }
@@ -147,7 +147,7 @@ fn what_may_not_be_read_is_said_and_left_alone() {
     for name in &closed[..3] {
         mode(name, 0);
     }
-    // Its names can be listed; what they are cannot be seen.
+    // The folder's names can be listed, but not what they are.
     mode("odd/locked", 0o644);
     let opened = run(&["open", "odd", "--json"]).good().json();
     assert_eq!((&opened["notes"], &opened["attachments"]), (&json!(1), &json!(0)));
@@ -160,7 +160,7 @@ fn what_may_not_be_read_is_said_and_left_alone() {
     assert_eq!(run(&["cat", "a.md"]).good().out, b"a.md");
     run(&["cat", "closed.md"]).refused(2, "there is no note");
 
-    // Opened up, they are there; closed again, what was known is not taken for deleted.
+    // Made readable, the files appear; made unreadable again, known files don't count as deleted.
     for name in closed {
         mode(name, 0o755);
     }

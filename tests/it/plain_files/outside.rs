@@ -1,4 +1,4 @@
-//! Other programs at the same files: what they write, rename and delete while Tracebook runs, and while it does not.
+//! Other programs that write, rename and delete the same files, while Tracebook runs and while it doesn't.
 
 use crate::program::{House, until};
 use serde_json::Value;
@@ -11,7 +11,7 @@ enum Way {
     Rename,
 }
 
-/// Another program loads the file, changes it and saves it.
+/// Loads, changes and saves the file as another program would.
 fn outside(house: &House, name: &str, way: Way, from: &str, to: &str) {
     let path = house.path(name);
     let text = fs::read_to_string(&path).expect("read");
@@ -31,7 +31,7 @@ fn text(house: &House, note: &str) -> String {
     String::from_utf8(house.cat(note)).expect("UTF-8")
 }
 
-/// The changes of a note by their hashes.
+/// The hashes of a note's changes.
 fn changes(house: &House, note: &str) -> Vec<String> {
     let changes = house.json(&["history", note]);
     let hash = |change: &Value| change["hash"].as_str().expect("a hash").to_owned();
@@ -45,13 +45,13 @@ fn what_another_program_writes_merges_with_what_is_typed() {
         let mut owner = house.owner("a.md");
         owner.types(5, 0, " one");
         until("typed text reaches the file", || house.read("notes/a.md").starts_with(b"alpha one\r\n"));
-        // The other program saves, and we type before that can have been seen.
+        // The other program saves, and we type before Tracebook can have seen that.
         outside(&house, "notes/a.md", way, "gamma", "gamma outside");
         owner.types(9, 0, " two");
         let both = "alpha one two\r\n\r\nbeta\r\n\r\ngamma outside\r\n";
         until("both are in the note", || text(&house, "a.md") == both);
         until("both are in the file", || house.read("notes/a.md") == both.as_bytes());
-        // We type, and the other program saves before that can be in the file.
+        // We type, and the other program saves before that can have reached the file.
         owner.types(13, 0, " three");
         outside(&house, "notes/a.md", way, "beta", "beta outside");
         let all = "alpha one two three\r\n\r\nbeta outside\r\n\r\ngamma outside\r\n";
@@ -99,11 +99,11 @@ fn a_renamed_file_keeps_its_history() {
     let (a, b) = (changes(&house, "a.md"), changes(&house, "b.md"));
     assert!(!a.is_empty() && !b.is_empty() && a != b);
     fs::create_dir(house.path("notes/sub")).expect("made");
-    // While nothing runs.
+    // A rename while no process runs.
     fs::rename(house.path("notes/a.md"), house.path("notes/sub/c.md")).expect("renamed");
     assert_eq!(changes(&house, "sub/c.md"), a);
     house.run(&["cat", "a.md"]).refused(2, "there is no note");
-    // While another process has the workspace.
+    // A rename while another process owns the workspace.
     let owner = house.owner("sub/c.md");
     fs::rename(house.path("notes/b.md"), house.path("notes/sub/d.md")).expect("renamed");
     until("the new name is listed", || {
@@ -140,7 +140,7 @@ fn a_file_that_is_deleted_while_its_note_is_open_comes_back_by_typing() {
     until("it is in the file", || house.read("notes/a.md") == b"alpha one\n");
     fs::remove_file(house.path("notes/a.md")).expect("removed");
     fs::remove_file(house.path("notes/b.md")).expect("removed");
-    // Once b's end is seen, a's has been, too.
+    // When b's deletion is noticed, a's has been, too.
     until("the deletion is seen", || !house.json(&["ls"]).to_string().contains("b.md"));
     assert!(!house.path("notes/a.md").exists(), "the file came back by itself");
     assert_eq!(text(&house, "a.md"), "alpha one\n", "the text is kept");

@@ -1,4 +1,4 @@
-//! Bytes that nobody made up: what goes in comes out, whatever it is.
+//! Random bytes in files: whatever goes in comes out unchanged.
 
 use crate::program::{House, bytes, files, line};
 use rand::rngs::StdRng;
@@ -33,7 +33,7 @@ const PIECES: &[&str] = &[
     "\u{202e}",
 ];
 
-/// A file's bytes: noise, or text of the pieces that Markdown and its readers trip over.
+/// Random file content: noise, or text from pieces that are difficult for Markdown parsers.
 fn content(chance: &mut StdRng) -> Vec<u8> {
     let mut noise = vec![0; chance.random_range(0..400)];
     chance.fill_bytes(&mut noise);
@@ -45,7 +45,7 @@ fn content(chance: &mut StdRng) -> Vec<u8> {
     }
 }
 
-/// A note's bytes; what is wrong with its properties may stand on standard error.
+/// The bytes that `cat` prints for a note. Problems with its properties may be on standard error.
 fn shown(house: &House, name: &str) -> Vec<u8> {
     house.run(&["cat", name]).code(0).out
 }
@@ -77,7 +77,7 @@ fn import_then_export_is_the_identity() {
     house.run(&["export", "in", "out"]).good();
     assert_eq!(bytes(&house.path("out")), bytes(&house.path("in")));
     assert_eq!(files(&house.path("in")), before, "a file was touched");
-    // An edit and its reverse leave the same bytes.
+    // An edit and its reverse restore the same bytes.
     for name in notes.iter().step_by(6) {
         let text = String::from_utf8(before[name].0.clone()).expect("a note");
         let places: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();

@@ -1,4 +1,4 @@
-//! An agent at work: what it says and does becomes steps, nothing happens twice, and what it changed can be taken back.
+//! An agent at work: its text and calls become steps, nothing happens twice, and its changes can be undone.
 
 use crate::twin::Twin;
 use agent::config::{AgentConfig, ConfigLayer, merge};
@@ -27,7 +27,7 @@ pub(super) fn config(more: &str) -> AgentConfig {
     merge(&[ConfigLayer::parse("config.yaml", &text).expect("read")]).expect("whole")
 }
 
-/// What agents have, with memory in the project's folder.
+/// The agents' setup, with memory in the project's folder.
 pub(super) fn setup(more: &str) -> AgentSetup {
     let mut config = config(more);
     config.memory.place.get_or_insert(MemoryPlace::Folder);
@@ -83,7 +83,7 @@ pub(super) fn said(text: &str, calls: &[(&str, Value)]) -> ModelResponse {
     }
 }
 
-/// The model answers the call that waits, which is given.
+/// Answers the oldest pending model call and returns it.
 pub(super) fn answer(twin: &mut Twin, answer: ModelResponse) -> (ModelCallId, ModelRequest) {
     assert!(!twin.models.is_empty(), "no model is called");
     let (call, request) = twin.models.remove(0);
@@ -92,7 +92,7 @@ pub(super) fn answer(twin: &mut Twin, answer: ModelResponse) -> (ModelCallId, Mo
     (call, request)
 }
 
-/// The job that waits ends so; it is given.
+/// Ends the oldest pending job with this outcome and returns it.
 pub(super) fn done(twin: &mut Twin, outcome: ToolOutcome) -> ToolJob {
     assert!(!twin.tools.is_empty(), "no tool runs");
     let (run, call, job) = twin.tools.remove(0);
@@ -142,7 +142,7 @@ fn an_answer_is_kept_with_its_way() {
     assert_eq!(run(&twin).about.ending, Some(RunEnding::Done));
     assert_eq!(run(&twin).about.spent.input_tokens, 10);
 
-    // All of it is there after a crash, and the session goes on.
+    // Everything is there after a crash, and the session can continue.
     let mut twin = Twin::start(twin.crash(), 2);
     twin.setup = setup("");
     twin.settle();
@@ -158,7 +158,7 @@ fn tools_run_and_the_model_reads_what_they_say() {
     let mut twin = agent(&[("a.md", "one\ntwo\n"), ("data.csv", "1,2\n")], "");
     let note = twin.open("a.md");
     ask(&mut twin, "work");
-    // Reads run side by side; the one that changes something waits for them.
+    // Reads run in parallel; the call that changes something waits for them.
     let calls = [
         ("read_file", json!({"path": "data.csv"})),
         ("list_files", json!({})),
@@ -196,7 +196,7 @@ fn what_carries_risk_waits_for_the_user() {
     let pending: Vec<String> = run(&twin).pending().map(|approval| approval.what.clone()).collect();
     assert_eq!(pending, ["Run in the sandbox: make"]);
 
-    // It survives a crash, and is decided after it.
+    // The approval survives a crash and is decided afterwards.
     let mut twin = Twin::start(twin.crash(), 3);
     twin.setup = setup("");
     twin.pass(100_000);
@@ -204,7 +204,7 @@ fn what_carries_risk_waits_for_the_user() {
     decide(&mut twin, "c0", true, DecisionScope::Run);
     let job = done(&mut twin, fine("built"));
     assert!(matches!(job, ToolJob::Shell { command, network: false, .. } if command == "make"));
-    // The same again in this run needs no further word; another command does.
+    // The same command needs no further approval in this run; another command does.
     answer(&mut twin, said("", &[("shell", json!({"command": "make"}))]));
     done(&mut twin, fine("built"));
     answer(&mut twin, said("", &[("shell", json!({"command": "make install"}))]));
@@ -342,7 +342,7 @@ fn a_run_is_stopped_at_any_point_and_resumed() {
         twin.rest();
         assert_eq!(run(&twin).about.ending, Some(RunEnding::Cancelled), "point {point}");
         assert_eq!(twin.cancelled.len(), usize::from(point != 2), "point {point}: {:?}", twin.cancelled);
-        // What comes late is not taken.
+        // Late results are ignored.
         let steps = run(&twin).steps.len();
         if let Some((call, _)) = twin.models.pop() {
             twin.event(Event::ModelDone { call, result: Ok(Box::new(said("late", &[]))) });
@@ -463,7 +463,7 @@ fn todos_are_the_models_and_the_users() {
         repeat: None,
     });
     twin.command(Command::SetTodos { run: RUN, todos: mine }).expect("set");
-    // What the user has ticked stays ticked.
+    // Todos that the user has completed stay completed.
     let todos = json!({"todos": [{"content": "write"}, {"content": "read", "status": "pending"}]});
     answer(&mut twin, said("", &[("todo_write", todos)]));
     let now: Vec<(&str, TodoStatus)> =
@@ -499,7 +499,7 @@ fn all_that_a_run_changed_is_taken_back_and_made_again() {
     let words = |text: &str| Some(text.to_owned());
     assert_eq!(state(&twin), [words(new), words("new\n"), None]);
 
-    // Somebody writes into the note meanwhile: that stays.
+    // The user's edits made meanwhile stay.
     let note = twin.open("a.md");
     twin.edit(note, 0, 0, "mine\n\n");
     twin.command(Command::Revert { run: RUN, only: None, again: false }).expect("taken back");
@@ -514,7 +514,7 @@ fn all_that_a_run_changed_is_taken_back_and_made_again() {
     twin.settle();
     assert_eq!(state(&twin), [words(&format!("mine\n\n{new}")), words("new\n"), None]);
 
-    // One hunk of it.
+    // Only one hunk is reverted.
     let hunks = engine::revertible_parts(&run(&twin).changes[0]);
     assert!(hunks >= 2, "{hunks}");
     twin.command(Command::Revert { run: RUN, only: Some((0, Some(0))), again: false }).expect("taken back");
@@ -531,7 +531,7 @@ fn branches_grow_are_brought_together_and_forked() {
     let branch: Vec<MessageId> = session.branch().iter().map(|message| message.id).collect();
     ask_in(&mut twin, DocId([2; 16]), "two", Some(branch[1]));
     answer(&mut twin, said("second", &[]));
-    // The first message is sent again in other words: a branch from where it stood.
+    // The first message is sent again in other words, which starts a branch at its place.
     ask_in(&mut twin, DocId([3; 16]), "one, but better", None);
     answer(&mut twin, said("third", &[]));
     ask_in(&mut twin, DocId([4; 16]), "other", Some(branch[0]));
@@ -630,7 +630,7 @@ fn a_long_session_is_summarised_and_nothing_is_lost() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever a model says, the session stays whole and every call is answered once.
+    /// Whatever a model says, the session stays consistent and every call is answered once.
     #[test]
     fn whatever_a_model_says(
         turns in proptest::collection::vec(

@@ -1,4 +1,4 @@
-//! Attachments and blobs of shared volumes, as the session keeps account of them.
+//! Attachments and blobs of shared volumes in the session's records.
 
 use crate::twin::{ROOT, Twin};
 use engine::event::FileStamp;
@@ -7,7 +7,7 @@ use std::path::Path;
 use store::disk::DiskReader;
 use store::{BlobHash, DocId};
 
-/// A shared volume with a note and two pictures, on whose bytes this device and the others agree.
+/// A shared volume with a note and two pictures, whose bytes all devices have agreed on.
 fn agreed() -> (Twin, DocId) {
     let mut twin = Twin::with(&[("a.md", "![One](one.png) and ![two](two.png)\n")]);
     let volume = twin.session.volumes().next().expect("a volume").id;
@@ -33,7 +33,7 @@ fn agreed() -> (Twin, DocId) {
     (twin, volume)
 }
 
-/// The files of which the disk says what was agreed on.
+/// The paths of files for which the disk has a row of agreed bytes, sorted.
 fn rows(twin: &Twin) -> Vec<String> {
     let rows = twin.world.disk.metas_with_prefix(AGREED_BYTES_KEY_PREFIX).expect("read");
     let mut paths: Vec<String> = rows
@@ -58,7 +58,7 @@ fn rest(twin: &mut Twin) {
 fn what_was_agreed_on_goes_with_the_file() {
     let (mut twin, _) = agreed();
     assert_eq!(rows(&twin), ["one.png", "two.png"]);
-    // What lies in the trash can come back: its row stays; what another program removed has none.
+    // A file in the trash can be restored, so its row stays; a file that another program removed loses its row.
     let file = twin.id("one.png");
     twin.command(Command::DeleteFiles { files: vec![file] }).expect("into the trash");
     rest(&mut twin);
@@ -74,7 +74,7 @@ fn what_was_agreed_on_goes_with_the_file() {
 #[test]
 fn what_was_agreed_on_goes_with_the_volume_and_outlives_a_restart() {
     let (twin, volume) = agreed();
-    // Nothing goes while volumes are still being read.
+    // No row is removed while volumes are still being read.
     let mut twin = Twin::start(twin.crash(), 7);
     rest(&mut twin);
     assert_eq!(rows(&twin), ["one.png", "two.png"]);

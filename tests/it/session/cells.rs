@@ -1,4 +1,4 @@
-//! Cells: queued, run, stopped, dead; their outputs kept.
+//! Cells: queued, running, stopped, with a dead kernel; their outputs are kept.
 
 use super::cells_of;
 use crate::twin::{Asked, Twin};
@@ -40,7 +40,7 @@ pub(super) fn finished(twin: &mut Twin, note: DocId, execution: ExecutionId, sta
     twin.rest();
 }
 
-/// Status and printed text of each cell.
+/// The status and printed text of each cell.
 pub(super) fn shown(twin: &Twin, note: DocId) -> Vec<(Option<ExecutionStatus>, String)> {
     let note = twin.note(note);
     let text = |output: &CellOutput| match &output.body {
@@ -77,7 +77,7 @@ fn cells_run_in_order() {
     assert_eq!(twin.written, 0, "running a cell does not touch the file");
 }
 
-/// The session may hear of beginning and end at once; what the kernel's side measured counts.
+/// The duration is the one that the kernel's side measured, even if start and end reach the session together.
 #[test]
 fn a_cell_took_as_long_as_was_measured() {
     let (mut twin, note) = Twin::on(THREE);
@@ -109,7 +109,7 @@ fn the_first_error_stops_the_rest() {
     assert_eq!(twin.asked.len(), 2);
     let status: Vec<_> = shown(&twin, note).into_iter().map(|(status, _)| status).collect();
     assert_eq!(status, [Some(ExecutionStatus::Ok), Some(ExecutionStatus::Error), Some(ExecutionStatus::Interrupted)]);
-    // The kernel lives and takes the next one.
+    // The kernel is alive and runs the next cell.
     let cell = cells_of(&twin, note)[2];
     twin.command(Command::Run { note, cell }).expect("run");
     assert_eq!(last_eval(&twin).1, "3\n");
@@ -149,7 +149,7 @@ fn a_cell_has_its_time() {
     let text = "```python\n1\n```\n\n```python timeout=90\n2\n```\n\n```python timeout=0\n3\n```\n";
     let (mut twin, note) = Twin::on(text);
     let cells = cells_of(&twin, note);
-    // Its own limit, the usual one, none; and what the run was asked for with is stronger than all.
+    // The default limit, the cell's own, and none; a limit given with the run takes precedence.
     for (cell, asked, seconds) in [(0, None, 30), (1, None, 90), (0, Some(5), 5), (2, Some(7), 7)] {
         let cell = cells[cell];
         twin.command(match asked {
@@ -305,13 +305,13 @@ fn a_kernel_is_kept_ready_for_the_note_that_is_looked_at() {
     assert_eq!(twin.reserve, None, "a glance");
     twin.pass(1_000);
     assert_eq!(twin.reserve, Some(format!("{}/deep", crate::twin::ROOT).into()));
-    // It is given back when it is not needed, and comes again with the next word in a cell.
+    // The reserved kernel is released when unused, and reserved again with the next edit of a cell.
     twin.pass(700_000);
     assert_eq!(twin.reserve, None);
     twin.command(Command::Edit { note, at: 10, delete: 0, insert: "1".into() }).expect("edited");
     twin.pass(1_000);
     assert!(twin.reserve.is_some());
-    // Nothing wakes the program for ever.
+    // The program isn't woken up forever.
     twin.pass(2_000_000);
     assert_eq!(twin.reserve, None);
 }
@@ -326,7 +326,7 @@ fn a_note_runs_in_the_kernel_that_the_user_chose() {
     assert_eq!(twin.kernel.as_deref(), Some("own"));
     let execution = began(&mut twin, note);
     assert!(twin.command(Command::UseKernel { note, kernel: None, keep: true, seen: None }).is_err(), "while it runs");
-    // What it asks stops the clock.
+    // A request for input stops the clock.
     twin.event(Event::Asked { note, execution, prompt: "Who? ".into(), password: false });
     twin.pass(100_000);
     assert!(!twin.asked.contains(&Asked::Interrupt));
@@ -338,7 +338,7 @@ fn a_note_runs_in_the_kernel_that_the_user_chose() {
     finished(&mut twin, note, execution, ExecutionStatus::Ok);
     let run = twin.session.note(note).and_then(|open| open.latest_execution(cells_of(&twin, note)[0])).expect("it ran");
     assert!(run.duration.is_some_and(|ms| ms < 60_000), "the wait for the answer isn't counted: {:?}", run.duration);
-    // What was shown is taken back, and becomes something else.
+    // Shown output is cleared, and later updated in place.
     let cell = cells_of(&twin, note)[0];
     twin.command(Command::UseKernel { note, kernel: None, keep: true, seen: None }).expect("chosen");
     assert_eq!(twin.asked.last(), Some(&Asked::Kill), "the other one ends");
@@ -372,7 +372,7 @@ fn what_is_put_before_a_cell_leaves_it_its_outputs() {
         let kept = shown(&twin, note).into_iter().rev().nth(2);
         assert_eq!(kept, Some((Some(ExecutionStatus::Ok), "one".to_owned())), "{above:?}");
     }
-    // A fence that swallows the cell does.
+    // A fence that swallows the cell removes it.
     let (mut twin, note) = Twin::on(THREE);
     twin.command(Command::Edit { note, at: 0, delete: 0, insert: "~~~\n".to_owned() }).expect("edited");
     assert_eq!(cells_of(&twin, note).len(), 2, "{:?}", twin.note(note).text());
@@ -385,7 +385,7 @@ fn a_cell_that_moves_past_another_takes_its_outputs_along() {
     let note = format!("{first}words\n\n{second}more\n");
     let splice = |at, delete, insert: &str| TextEdit { at, delete, insert: insert.to_owned() };
     let (behind, end) = (first.len() + "words\n\n".len() + second.len(), note.len());
-    // In two edits, in one that writes both anew, and past the last line.
+    // As two edits, as one edit that rewrites both, and past the last line.
     let swapped = format!("{second}words\n\n{first}");
     for edits in [
         vec![splice(0, first.len(), ""), splice(behind, 0, &first)],
@@ -443,7 +443,7 @@ fn a_kernel_of_the_users_own_has_longer_to_stop() {
     twin.pass(2_000);
     assert_eq!(twin.asked.last(), Some(&Asked::Kill));
     twin.event(Event::KernelDied { note, why: "ended".into() });
-    // Asked twice, it ends at once.
+    // A second interrupt kills it at once.
     twin.command(Command::RunAll { note }).expect("run");
     began(&mut twin, note);
     twin.command(Command::Interrupt { note }).expect("stopped");
@@ -466,7 +466,7 @@ fn saved_states_are_moved_between_and_what_is_below_runs_again() {
     twin.event(Event::StateSaved { note, execution: first, problem: None });
     twin.event(Event::StateSaved { note, execution: second, problem: Some("the disk is full".into()) });
     assert!(twin.note(note).problems.iter().any(|problem| problem.contains("the disk is full")));
-    // The user goes back.
+    // The user restores an earlier state.
     twin.command(busy).expect("asked");
     assert_eq!(twin.asked.last(), Some(&Asked::Move(KernelStateMove::Undo)));
     let moved = |undone: Vec<ExecutionId>, rerun| Event::StateMoved {
@@ -482,7 +482,7 @@ fn saved_states_are_moved_between_and_what_is_below_runs_again() {
     let open = twin.note(note);
     assert_eq!((open.state_move().count, &open.state_move().undone), (1, &vec![cells[1]]));
     assert!(open.is_of_running_kernel(first) && !open.is_of_running_kernel(second));
-    // The first cell runs again and makes room for itself: what is below follows, as from top to bottom.
+    // The first cell runs again from the state above it, and the cells below follow, as from top to bottom.
     twin.command(Command::Run { note, cell: cells[0] }).expect("run");
     let again = began(&mut twin, note);
     twin.event(moved(vec![first, second], true));
@@ -490,18 +490,18 @@ fn saved_states_are_moved_between_and_what_is_below_runs_again() {
     let below = began(&mut twin, note);
     assert_eq!(last_eval(&twin).1, "x\n");
     finished(&mut twin, note, below, ExecutionStatus::Ok);
-    // A kernel that dies takes along only what it had not saved.
+    // A kernel that dies loses only the states that it hadn't saved.
     twin.event(Event::StateSaved { note, execution: again, problem: None });
     twin.event(Event::KernelDied { note, why: "killed".into() });
     assert!(twin.note(note).is_of_running_kernel(again) && !twin.note(note).is_of_running_kernel(below));
-    // Restarting is to begin with nothing.
+    // A restart begins with an empty state.
     twin.command(Command::Run { note, cell: cells[1] }).expect("run");
     let last = began(&mut twin, note);
     finished(&mut twin, note, last, ExecutionStatus::Ok);
     twin.command(Command::RestartKernel { note }).expect("restarted");
     twin.event(Event::KernelDied { note, why: "ended".into() });
     assert_eq!(twin.asked.last(), Some(&Asked::Move(KernelStateMove::Fresh)));
-    // Other kernels save nothing.
+    // Other kernels save no states.
     let (mut other, plain) = Twin::on(THREE);
     let refused = other.command(Command::MoveState { note: plain, to: KernelStateMove::Undo });
     assert!(refused.expect_err("the built-in kernel").0.contains("only the kernel science"));

@@ -1,4 +1,4 @@
-//! A crash at every point: what was durable is there, and what was begun is finished.
+//! A crash at every point: durable edits are there, and unfinished work is completed.
 
 use crate::twin::{Twin, World};
 use rand::rngs::StdRng;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use store::DocId;
 use store::disk::DiskReader;
 
-/// A random edit that fits.
+/// Makes a random edit that fits the note's text.
 fn random_edit(twin: &mut Twin, note: DocId, chance: &mut StdRng) {
     const PIECES: &[&str] = &[
         "a",
@@ -33,8 +33,8 @@ fn random_edit(twin: &mut Twin, note: DocId, chance: &mut StdRng) {
     twin.edit(note, boundaries[from], boundaries[to] - boundaries[from], insert);
 }
 
-/// Runs a session with random keystrokes in a world that answers in random order, and starts a new process on what
-/// every single step has left: its text is that of the last keystroke on disk, and it finishes what was begun.
+/// Runs a session with random keystrokes in a world that answers in random order, and starts a new process on the state
+/// after every step: its text is that of the last keystroke on disk, and it completes unfinished work.
 fn crash_everywhere(seed: u64) {
     let mut chance = StdRng::seed_from_u64(seed);
     let first = "# Title\n\npara one\n\n```python\nx = 1\n```\n\nend\n";
@@ -50,7 +50,7 @@ fn crash_everywhere(seed: u64) {
         }
         let written = twin.written;
         twin.wander(&mut chance);
-        // Only what has changed outside the process can make a difference.
+        // Only changes outside the process can make a difference.
         if twin.world.disk.commit_count() != commits || twin.written != written {
             commits = twin.world.disk.commit_count();
             left.push(twin.crash());
@@ -68,7 +68,7 @@ fn crash_everywhere(seed: u64) {
         next.open("a.md");
         assert_eq!(&next.text(note), expected, "seed {seed}, state {at}");
         next.check_settled(note, "a.md");
-        // And it goes on from there.
+        // Editing can continue afterwards.
         next.edit(note, 0, 0, "on ");
         next.settle();
         next.check_settled(note, "a.md");

@@ -1,4 +1,4 @@
-//! A note and its file: what another program writes, removes and renames, and when; what a crash leaves between them.
+//! A note and its file: other programs write, remove and rename it at any time, and crashes leave the two different.
 
 use crate::twin::{Step, Twin, World};
 use engine::{Command, Event, ScanState};
@@ -68,7 +68,7 @@ fn an_edit_by_another_program_while_closed_is_merged() {
 
 #[test]
 fn an_edit_by_another_program_after_a_crash_is_merged_with_what_was_typed() {
-    // Typed and durable, not yet in the file; then another program wrote the file before we came back.
+    // The typed text was durable but not in the file; then another program wrote the file before the restart.
     let (mut twin, note) = Twin::on("one\ntwo\nthree\n");
     twin.edit(note, 0, 0, "our ");
     let mut states = 0;
@@ -89,7 +89,7 @@ fn an_edit_by_another_program_after_a_crash_is_merged_with_what_was_typed() {
     assert!(states > 3, "only {states} states");
 }
 
-/// Starts on each of these worlds, in which another program writes the file once more before the note is opened.
+/// Starts on each of these worlds after another program has written the file once more, and checks the note.
 fn meet_again(worlds: Vec<World>, note: DocId, theirs: &str, expected: &dyn Fn(&World) -> String) {
     for (at, mut world) in worlds.into_iter().enumerate() {
         let expected = expected(&world);
@@ -109,7 +109,7 @@ fn what_was_merged_before_a_crash_is_not_merged_again() {
     twin.settle();
     twin.edit(note, 0, 0, "our ");
     twin.outside("a.md", Some("0 one\ntwo theirs\nthree\n"));
-    // All that happens until the file is written: at some point the merge is in the journal, and may not come twice.
+    // All steps until the file is written. At some point the merge is in the journal, and must not be applied twice.
     let mut worlds = twin.crashes();
     for _ in 0..6 {
         twin.pass(100);
@@ -138,7 +138,7 @@ fn a_file_that_was_empty_when_the_note_was_first_edited() {
 
 #[test]
 fn a_file_that_changed_before_the_note_was_first_edited() {
-    // Seen while the note was open, and not seen before it was opened.
+    // The change is noticed while the note is open, or happens before it's opened.
     for open in [true, false] {
         let mut twin = Twin::with(&[("a.md", "")]);
         let note = twin.id("a.md");
@@ -167,7 +167,7 @@ fn what_was_read_before_a_write_is_old() {
     let (mut twin, note) = Twin::on("one\n");
     twin.edit(note, 0, 0, "our ");
     twin.settle();
-    // The watcher tells of a file, a worker has read it and is slow to tell: meanwhile we type and write.
+    // The watcher reports a file, and a worker has read it but reports late: meanwhile we type and write.
     twin.outside("a.md", Some("our one\n"));
     for step in [Step::Notice, Step::Take, Step::Work] {
         twin.step(step);
@@ -189,7 +189,7 @@ fn what_another_program_writes_during_a_write_is_seen() {
     twin.settle();
     twin.edit(note, 0, 0, "all ");
     twin.pass(450);
-    // The write is done and not yet told of; then another program writes, and a worker reads that at once.
+    // The write is done but not reported; then another program writes, and a worker reads that at once.
     twin.mute = true;
     twin.pass(100);
     assert_eq!(twin.file("a.md").as_deref(), Some("all our one\n"));
@@ -233,7 +233,7 @@ fn a_file_that_is_removed_and_comes_back_is_no_second_text() {
     twin.settle();
     assert_eq!(twin.text(note), "our one\ntwo, theirs\n");
     twin.check_settled(note, "a.md");
-    // The same with something typed in between.
+    // The same with an edit in between.
     twin.outside("a.md", None);
     twin.settle();
     twin.edit(note, 0, 0, "all ");
@@ -248,7 +248,7 @@ fn a_file_that_vanishes_while_it_is_written_is_no_second_text() {
     let (mut twin, note) = Twin::on("one\ntwo\n");
     twin.edit(note, 0, 0, "our ");
     twin.settle();
-    // The file goes while the write is on its way, and is there again before the next try.
+    // The file is removed during the write and restored before the retry.
     twin.edit(note, 0, 0, "all ");
     twin.pass(499);
     twin.world.files.clear();
@@ -258,7 +258,7 @@ fn a_file_that_vanishes_while_it_is_written_is_no_second_text() {
     twin.settle();
     assert_eq!(twin.text(note), "all our one\ntwo, theirs\n");
     twin.check_settled(note, "a.md");
-    // Without a word from the watcher the write itself finds it.
+    // Without an event from the watcher, the write itself notices the change.
     twin.edit(note, 0, 0, "not ");
     twin.pass(499);
     twin.world.files.clear();
@@ -332,7 +332,7 @@ fn a_new_note_is_there_or_it_is_not() {
         }
         seen[usize::from(known)] += 1;
     }
-    // One commit makes all of it: it is not there only as long as nothing was written.
+    // One commit creates everything, so it's missing only until something is written.
     assert!(seen[0] == 1 && seen[1] > 1, "{seen:?}");
     twin.settle();
     let note = twin.id("sub/new.md");
@@ -347,7 +347,7 @@ fn changes_from_elsewhere_reach_a_note_that_nobody_looks_at() {
     for replica in [&mut other, &mut edited] {
         replica.settle();
     }
-    // One that was never edited here, and one that was.
+    // One replica where the note was never edited, and one where it was.
     edited.open("a.md");
     edited.edit(note, 0, 0, "here ");
     edited.settle();
@@ -381,7 +381,7 @@ fn at_a_start_the_tree_is_there_before_the_links_are() {
     let volume = twin.session.volumes().next().expect("a volume");
     assert!(volume.known && !volume.is_indexed() && volume.links.outlines().next().is_none());
     assert_eq!(volume.scanning, ScanState::Idle, "the folder is looked through once all is known");
-    // A note can be read meanwhile, and nothing is renamed past links that nobody knows yet.
+    // Meanwhile a note can be read, but not renamed, since links to it may not be known yet.
     let (a, b) = (twin.id("a.md"), twin.id("b.md"));
     twin.command(Command::OpenNote { note: a }).expect("opened");
     let reject = twin.command(Command::MoveFiles { moves: vec![(b, "d.md".to_owned())] }).expect_err("too early");

@@ -1,5 +1,5 @@
-//! What governs runs beside the policy's first word: rules taken back, titles, room in the context, how fast models
-//! answer, circles.
+//! What governs runs besides the first policy decision: revoked rules, titles, space in the context, model response
+//! times, cycles.
 
 use super::agents::{RUN, SESSION, agent, answer, ask, ask_in, config, decide, run, said, setup};
 use agent::router::ProviderStatus;
@@ -26,7 +26,7 @@ fn a_rule_that_was_taken_back_asks_again() {
     twin.rest();
     answer(&mut twin, said("", &[("shell", json!({"command": "make"}))]));
     assert_eq!((twin.tools.len(), run(&twin).pending().count()), (0, 1), "it asks again");
-    // Also after a restart.
+    // The rule is still revoked after a restart.
     let twin = crate::twin::Twin::start(twin.crash(), 3);
     assert!(twin.session.agents().rules().is_empty());
 }
@@ -53,7 +53,7 @@ fn a_session_has_another_title_and_is_put_away() {
 
 #[test]
 fn what_does_not_fit_even_then_is_cut_for_the_model_alone() {
-    // The model has room for 4,000 tokens; one message alone has more.
+    // The model's context is 4,000 tokens; a single message has more.
     let mut twin = agent(&[("a.md", "x\n")], "");
     let long = "word ".repeat(6_000);
     ask(&mut twin, &long);

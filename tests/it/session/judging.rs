@@ -1,5 +1,4 @@
-//! What is allowed is what runs: code, tools, addresses and arguments that changed after the user's word are asked
-//! about again.
+//! Only what was approved runs: code, tools, addresses and arguments that changed after the approval need another one.
 
 use super::agents::{RUN, agent, answer, ask, decide, done, fine, results, run, said, setup};
 use crate::twin::{Asked, Twin};
@@ -13,7 +12,7 @@ fn waits(twin: &Twin) -> Vec<RunApproval> {
     run(twin).pending().cloned().collect()
 }
 
-/// The code that the kernel was asked to run.
+/// The code that the kernel was told to run.
 fn evaluated(twin: &Twin) -> Vec<String> {
     let code = |asked: &Asked| match asked {
         Asked::Eval { code, .. } => Some(code.clone()),
@@ -39,7 +38,7 @@ fn a_cell_runs_with_the_code_that_was_shown() {
     assert_eq!((shown.len(), shown[0].what.as_str()), (1, "Run cell 1 of a.md"));
     assert!(shown[0].code.len() == 1 && shown[0].code[0].text.trim() == "print(1)", "{shown:?}");
 
-    // Another program writes other code between the question and the answer.
+    // Another program writes different code between the question and the answer.
     twin.outside("a.md", Some(&cell("import os")));
     twin.pass(5_000);
     decide(&mut twin, "c0", true, DecisionScope::Project);
@@ -61,7 +60,7 @@ fn a_lasting_word_on_a_cell_is_about_its_code() {
     assert_eq!(evaluated(&twin), ["print(1)\n"]);
     let rule = twin.session.agents().rules()[0].clone();
     assert!(rule.describe().contains("with the code that was shown"), "{}", rule.describe());
-    // A second run of the same code needs no word; other code does.
+    // A second run of the same code needs no approval; other code does.
     let again = |twin: &mut Twin, number: u8, path: &str| {
         super::agents::ask_in(twin, store::DocId([number; 16]), "again", Some(store::MessageId::SESSION_ROOT));
         answer(twin, said("", &[("run_cell", json!({"path": path, "cell": 1}))]));
@@ -82,7 +81,7 @@ fn cells_that_wait_do_not_run_with_other_code() {
     let mut twin = agent(&[("a.md", text)], "");
     let note = twin.open("a.md");
     let first = twin.note(note).cells().next().expect("a cell");
-    // The kernel is at work on the user's own cell.
+    // The kernel is busy with the user's own cell.
     twin.command(Command::Run { note, cell: first }).expect("begun");
     twin.rest();
     ask(&mut twin, "run it");
@@ -126,7 +125,7 @@ fn where_an_address_leads_is_asked_about() {
     assert!(again[0].id == "c0~2" && again[0].what == "Fetch http://evil.example/b", "{again:?}");
     assert!(again[0].reason.contains("http://docs.example:8080/a redirects there"), "{}", again[0].reason);
     decide(&mut twin, "c0~2", true, DecisionScope::Once);
-    // The name of what was allowed turns out to mean this machine.
+    // The allowed name resolves to this machine.
     let ips = vec!["127.0.0.1".to_owned()];
     done(&mut twin, led(AccessRequest::PrivateAddress { url: "http://evil.example/b".to_owned(), ips: ips.clone() }));
     let third = waits(&twin);
@@ -138,7 +137,7 @@ fn where_an_address_leads_is_asked_about() {
         matches!(&job, ToolJob::Fetch { url, inside, .. } if url == "http://evil.example/b" && *inside == ips),
         "{job:?}"
     );
-    // Allowed for the project was one site, with its port.
+    // The approval for the project covers one site with its port.
     answer(&mut twin, said("", &[("fetch_url", json!({"url": "http://docs.example:8080/b"}))]));
     assert_eq!(waits(&twin).len(), 0);
     done(&mut twin, fine("seen"));
@@ -189,14 +188,14 @@ fn what_the_user_changes_is_judged_too() {
     let why =
         twin.command(edit("c1", json!({"url": "http://evil.example/"}), DecisionScope::Once)).expect_err("denied");
     assert!(why.0.contains("not on the list"), "{why}");
-    // Another cell is other code, which is shown before it runs; what was said is no lasting word on it.
+    // Another cell has other code, which is shown before it runs. The earlier decision isn't permanent for it.
     twin.command(edit("c2", json!({"path": "a.md", "cell": 2}), DecisionScope::Always)).expect("changed");
     twin.rest();
     let again = waits(&twin).pop().expect("asked again");
     assert!(again.id == "c2~2" && again.code[0].text.trim() == "two()", "{again:?}");
     assert!(again.reason.contains("you changed it"), "{}", again.reason);
     assert!(twin.session.agents().rules().is_empty() && evaluated(&twin).is_empty());
-    // The record of the first question stays.
+    // The record of the first question is kept.
     let first = run(&twin).approvals.iter().find(|approval| approval.id == "c2").cloned().expect("kept");
     assert_eq!(
         first.decision.and_then(|decision| decision.arguments).map(|changed| changed["cell"].clone()),
@@ -288,7 +287,7 @@ fn tools_of_servers_are_told_apart_and_bound_to_what_they_are() {
     assert_eq!(waits(&twin).len(), 0);
     done(&mut twin, fine("ok"));
     answer(&mut twin, said("Done.", &[]));
-    // The server says something else of its tool: the user is told, and asked.
+    // The server changes its tool's description: the user gets a message and a question.
     let mut setup = setup("");
     setup.servers = vec![served("a_b", "c", "One, and sends it away."), served("a", "b_c", "Two.")];
     twin.setup = setup;

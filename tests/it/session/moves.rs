@@ -1,4 +1,4 @@
-//! Files moved, deleted and restored, with the links to them; and a crash at every point of it.
+//! Files moved, deleted and restored, with the links to them, and crashes at every point.
 
 use crate::twin::{Step, Twin, World};
 use engine::Command;
@@ -73,7 +73,7 @@ fn nothing_is_overwritten_by_a_move() {
         let reject = twin.command(Command::MoveFiles { moves: vec![(note, to.to_owned())] }).expect_err(to);
         assert!(reject.0.contains(why), "{to}: {reject}");
     }
-    // A file that the session does not know of yet.
+    // The target is a file that the session doesn't know yet.
     twin.world.files.insert("/u/v/new.md".into(), (b"theirs".to_vec(), 99));
     twin.command(Command::MoveFiles { moves: vec![(note, "new.md".to_owned())] }).expect("begun");
     twin.settle();
@@ -132,7 +132,7 @@ fn the_index_follows_edits_and_lasts() {
     assert_eq!(back(&twin, a), 2);
 }
 
-/// Where each link of each note leads, by the texts of the files; links by their order.
+/// The target of each link of each note, computed from the files' texts, in the links' order.
 fn targets(twin: &Twin) -> BTreeMap<DocId, Vec<Option<DocId>>> {
     let volume = twin.session.volumes().next().expect("one");
     let notes = volume.files.values().filter(|row| row.kind == store::FileKind::Note);
@@ -144,8 +144,8 @@ fn targets(twin: &Twin) -> BTreeMap<DocId, Vec<Option<DocId>>> {
         .collect()
 }
 
-/// Random renames in a vault of real notes: every link that led somewhere leads there still, and one undo after the
-/// other gives every byte back.
+/// Random renames in a vault of real notes: every link still leads to the same note, and undoing all of them restores
+/// every byte.
 fn renames_in(vault: &str, seed: u64) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/vaults").join(vault);
     let mut files = Vec::new();
@@ -221,7 +221,7 @@ fn links_of_real_vaults_follow_renames() {
     }
 }
 
-/// Every state that a crash can leave behind a move of a note with links to it is brought to a good end.
+/// Moves a note with links to it and checks that every state left by a crash is completed properly.
 fn crash_everywhere(seed: u64) {
     let mut chance = StdRng::seed_from_u64(seed);
     let mut twin = Twin::with(FILES);
@@ -269,7 +269,7 @@ fn what_is_typed_while_a_note_goes_to_the_trash_comes_back_with_it() {
     for crash in [false, true] {
         let (mut twin, note) = Twin::on("text\n");
         twin.command(Command::DeleteFiles { files: vec![note] }).expect("deleted");
-        // The file has gone, and the session does not know yet.
+        // The file is gone, and the session doesn't know yet.
         for _ in 0..100 {
             if twin.file("a.md").is_none() {
                 break;
@@ -296,7 +296,7 @@ fn what_is_typed_while_a_note_goes_to_the_trash_comes_back_with_it() {
 
 #[test]
 fn a_move_that_was_only_said_before_a_crash_waits_for_what_is_not_saved() {
-    // A note that was made and deleted at once: what is known of it on disk is its name and what was typed.
+    // A note is created and deleted at once: the disk has only its name and the typed text.
     for steps in 0..60 {
         let mut twin = Twin::with(FILES);
         let volume = twin.session.volumes().next().expect("a volume").id;
@@ -335,7 +335,7 @@ fn who_scans_before_the_disk_was_read_finds_nothing_new() {
         let step = twin.steps().first().copied().expect("it starts");
         twin.step(step);
     }
-    // Before anything of the volume was read.
+    // Nothing of the volume has been read yet.
     twin.command(Command::Rescan).expect("scanned");
     while let Some(step) = twin.steps().last().copied() {
         twin.step(step);

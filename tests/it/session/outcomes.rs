@@ -1,5 +1,5 @@
-//! What is remembered of runs says what happened: nothing that failed is told as something that worked. And a replay
-//! that was interrupted goes on as a replay.
+//! Memory records what happened in runs: failures are never remembered as successes. An interrupted replay continues as
+//! a replay.
 
 use super::agents::{agent, answer, ask, decide, done, fine, results, run, said, setup};
 use crate::twin::Twin;
@@ -14,13 +14,13 @@ fn bad(text: &str) -> Came {
     Came { success: false, text: text.to_owned(), ..Came::default() }
 }
 
-/// The experiences of the project.
+/// The project's experiences.
 fn known(twin: &Twin) -> Vec<Experience> {
     let text = twin.file("memory/memory_log.md").unwrap_or_default();
     parse_entries("memory/memory_log.md", &text, &mut Vec::new()).into_iter().map(|entry| entry.experience).collect()
 }
 
-/// What consolidation makes of the memory.
+/// Consolidates memory and returns the best practices.
 fn practices(twin: &mut Twin) -> String {
     let volume = twin.session.volumes().next().expect("a volume").id;
     twin.command(Command::Upkeep { volume, what: MemoryMaintenance::Consolidate }).expect("begun");
@@ -112,7 +112,7 @@ fn a_part_that_failed_makes_the_whole_a_failure() {
     for _ in 0..20 {
         let Some((_, request)) = twin.models.first().cloned() else { break };
         let called = request.messages.iter().any(|message| message.role == store::MessageRole::Tool);
-        // Each part calls a tool that isn't there, and says that all is well.
+        // Each task calls a tool that doesn't exist and claims success.
         let calls: &[(&str, Value)] = &[("fly_away", json!({}))];
         answer(&mut twin, said(if called { "All is well." } else { "" }, if called { &[] } else { calls }));
         twin.settle();
@@ -152,7 +152,7 @@ fn ask_mode(twin: &mut Twin, number: u8, text: &str, mode: ReplayMode) -> DocId 
     run
 }
 
-/// A project with a trace, and a replay of it that waits for the user before its last step.
+/// A project with a trace, and a replay that waits for approval before its last step.
 fn waiting() -> (Twin, DocId) {
     let files = [("a.md", "# A\n"), ("data/2026-10.csv", CSV), ("data/2026-11.csv", CSV)];
     let mut twin = agent(&files, "");

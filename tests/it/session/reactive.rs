@@ -1,4 +1,4 @@
-//! Cells that depend on each other: what is stale, what runs, what is forgotten, and a clean run.
+//! Cells that depend on each other: what is stale, what runs, which names are forgotten, and a clean run.
 
 use super::cells::{began, finished, printed};
 use super::cells_of;
@@ -8,7 +8,7 @@ use store::{DocId, ExecutionStatus};
 
 const CHAIN: &str = "```python\nx = 1\n```\n\n```python\ny = x\n```\n\n```python\nz = 1\n```\n\n```python\ny\n```\n";
 
-/// Runs all that is asked for; gives the codes in the order in which they ran.
+/// Runs every requested cell. Returns the codes in the order in which they ran.
 fn serve(twin: &mut Twin, note: DocId) -> Vec<String> {
     let mut ran = Vec::new();
     while let Some(Asked::Eval { code, .. }) = twin.asked.last().cloned() {
@@ -57,7 +57,7 @@ fn what_depends_on_a_cell_is_marked() {
     twin.command(Command::Run { note, cell: first }).expect("run");
     assert_eq!(serve(&mut twin, note), ["x = 10"], "only what was asked for");
     assert_eq!(stale(&twin, note), [None, input("x"), None, input("y")]);
-    // It is known after a restart, too: each run remembers what it saw.
+    // It's known after a restart, too, since each run records its inputs.
     let mut next = Twin::start(twin.crash(), 3);
     next.settle();
     next.open("a.md");
@@ -84,7 +84,7 @@ fn what_depends_on_a_cell_runs() {
     let first = cell(&twin, 0);
     twin.command(Command::Run { note, cell: first }).expect("run");
     assert_eq!(serve(&mut twin, note), ["x = 1", "y = x", "y"]);
-    // An error stops what was to follow.
+    // After an error the dependent cells don't run.
     twin.command(Command::Run { note, cell: first }).expect("run");
     let execution = began(&mut twin, note);
     twin.asked.clear();
@@ -112,7 +112,7 @@ fn what_a_deleted_cell_had_bound_is_forgotten() {
     assert_eq!(stale(&twin, note), [input_gone(), None, input("y")]);
 }
 
-/// The cell saw an `x` that no cell binds now.
+/// The reason of a cell that used an `x` that no cell defines now.
 fn input_gone() -> Option<String> {
     Some("no cell defines `x` now".to_owned())
 }

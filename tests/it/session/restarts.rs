@@ -1,4 +1,4 @@
-//! An agent and the disk: nothing goes on before what led there is kept, and what a crash leaves is gone on from.
+//! An agent and the disk: no step continues before its predecessors are durable, and runs resume after a crash.
 
 use super::agents::{RUN, SESSION, agent, answer, ask, decide, done, fine, results, run, said, setup};
 use crate::twin::{Step, Twin, World};
@@ -6,7 +6,7 @@ use engine::{Command, Event};
 use serde_json::json;
 use store::{DecisionRecord, DecisionScope, MessageRole, RunEnding, StepKind};
 
-/// Whether something is still on its way to the disk.
+/// Whether a write to the disk is pending.
 fn writes(twin: &Twin) -> bool {
     twin.steps().iter().any(|step| matches!(step, Step::Commit { .. }))
 }
@@ -15,7 +15,7 @@ fn writes(twin: &Twin) -> bool {
 fn a_model_is_called_and_tools_begin_behind_the_disk() {
     let mut twin = agent(&[("a.md", "x\n")], "");
     ask(&mut twin, "work");
-    // Both end at once: the first result is on its way to the disk when the second is there.
+    // Both tools end at once: the second result arrives while the first is being written to disk.
     let todos = json!({"todos": [{"content": "read"}]});
     let calls = [("todo_write", todos), ("write_file", json!({"path": "b.md", "content": "b\n"}))];
     let (call, _) = twin.models.remove(0);
@@ -37,7 +37,7 @@ fn a_model_is_called_and_tools_begin_behind_the_disk() {
         turns += 1;
         match twin.models.pop() {
             Some((call, _)) => {
-                // An answer that is faster than the disk changes nothing of that.
+                // The same holds if an answer is faster than the disk.
                 let calls = [("list_files", json!({}))];
                 twin.event(Event::ModelDone { call, result: Ok(Box::new(said("", &calls))) });
                 assert!(twin.tools.is_empty() && writes(&twin), "the call is not on disk yet");
@@ -69,8 +69,8 @@ fn what_waited_is_decided_after_a_crash() {
     assert_eq!(run(&twin).about.ending, Some(RunEnding::Done));
 }
 
-/// What a process that was killed at any point leaves behind: no acknowledged step is lost, nothing runs twice, and
-/// what waited waits.
+/// A process killed at any point of a run: no acknowledged step is lost, nothing runs twice, and pending approvals stay
+/// pending.
 #[test]
 fn a_crash_at_any_point_of_a_run() {
     let mut worlds: Vec<(World, usize, usize)> = Vec::new();
@@ -91,7 +91,7 @@ fn a_crash_at_any_point_of_a_run() {
     };
     twin.command(command).expect("asked");
     let look = |twin: &mut Twin, worlds: &mut Vec<(World, usize, usize)>| loop {
-        // What is on disk now is what was acknowledged.
+        // What is on disk at this point was acknowledged.
         let next = twin.steps().first().copied();
         worlds.push((twin.crash(), 0, 0));
         match next {
@@ -129,7 +129,7 @@ fn a_crash_at_any_point_of_a_run() {
         let mut twin = Twin::start(world, 5 + at as u64);
         twin.setup = setup("");
         twin.pass(100_000);
-        // What waits is read by itself, all else when somebody looks.
+        // Runs with pending approvals are read automatically, all others when opened.
         let _ = twin.command(Command::OpenRun { run: RUN }); // there may be none yet
         twin.rest();
         assert!(twin.tools.is_empty() && twin.models.is_empty(), "crash {at}: nothing begins by itself");

@@ -1,5 +1,5 @@
-//! Schedules: what is due begins once, what was missed is made up for or left out and said, over restarts and clocks
-//! that are set; nothing of it may do more than if the user had asked. And the watchdog over what has begun.
+//! Schedules: each due time starts one run, missed times are made up for or skipped with a notice, across restarts and
+//! clock changes. Scheduled runs may do no more than the user's own. Also the watchdog over running work.
 
 use super::agents::{agent, answer, kinds, results, said, setup};
 use crate::twin::{Asked, Twin};
@@ -39,7 +39,7 @@ fn add(twin: &mut Twin, number: u8, when: &str, work: ScheduledWork) -> DocId {
     schedule
 }
 
-/// A process that stays, on the full hour.
+/// A process that stays and minds schedules, started on the full hour.
 fn house(files: &[(&str, &str)]) -> Twin {
     let mut twin = agent(files, "");
     twin.now = UnixMillis(1_795_300_000_000 / HOUR * HOUR);
@@ -55,7 +55,7 @@ fn came(twin: &Twin, schedule: DocId) -> ScheduleOutcome {
     one(twin, schedule).last.expect("it was due").came
 }
 
-/// The run that a schedule began last.
+/// The run that a schedule started last.
 fn run(twin: &Twin, schedule: DocId) -> &AgentRun {
     match came(twin, schedule) {
         ScheduleOutcome::Begun { run: Some(run) } | ScheduleOutcome::Ended { run, .. } => {
@@ -84,10 +84,10 @@ fn what_is_due_begins_once_and_waits_for_the_user_where_it_must() {
     );
     assert!(twin.tools.is_empty(), "the policy is the same as ever");
     assert!(results(run(&twin, id)).iter().any(|(good, text)| !good && text.contains("not allowed")));
-    // Nobody sits there: it waits longer than a question of somebody who does.
+    // No user is present, so the approval waits longer than in a run that a user started.
     twin.pass(30 * 60_000);
     assert_eq!(run(&twin, id).pending().count(), 1);
-    // The next time is left out meanwhile, and said to be; what waits stays what is known.
+    // Meanwhile the next time is skipped with a notice, and the waiting run stays the last outcome.
     twin.pass(HOUR);
     assert_eq!(twin.session.agents().runs().count(), 1);
     assert!(matches!(came(&twin, id), ScheduleOutcome::Begun { .. }));
@@ -121,7 +121,7 @@ fn two_are_due_at_once_and_one_rests() {
     let goals: Vec<String> = [first, second].iter().map(|id| run(&twin, *id).about.prompt.clone()).collect();
     assert_eq!(goals, ["one", "two"]);
     assert_ne!(run(&twin, first).about.session, run(&twin, second).about.session);
-    // What fell into the rest is not made up for.
+    // Times that fell into the pause aren't made up for.
     twin.command(Command::PauseSchedule { schedule: third, paused: false }).expect("goes on");
     assert_eq!((one(&twin, third).last, one(&twin, third).next.map(|next| next > twin.now)), (None, Some(true)));
     twin.command(Command::RemoveSchedule { schedule: third }).expect("removed");
@@ -153,7 +153,7 @@ fn over_a_restart_the_last_that_was_missed_counts_or_is_left_out() {
     assert_eq!(twin.models.len(), 1, "thirty were missed; one begins");
     let last = one(&twin, id).last.expect("due");
     assert_eq!((last.due, last.missed), (begun.plus_ms(30 * HOUR), 29));
-    // What is too long ago is left out.
+    // Times that are too long ago are skipped.
     let mut twin = Twin::start(twin.crash(), 3);
     twin.now = begun.plus_ms(31 * HOUR + 20 * 60_000);
     twin.rest();
@@ -166,8 +166,7 @@ fn over_a_restart_the_last_that_was_missed_counts_or_is_left_out() {
     assert!(why.contains("more than 60 min ago"), "{why}");
 }
 
-/// 2026-03-29, 01:00 UTC, when Berlin's clocks go from 02:00 to 03:00; and 2026-10-25, 01:00 UTC, when they go from
-/// 03:00 back to 02:00.
+/// Berlin's clock changes: 2026-03-29, 01:00 UTC, from 02:00 to 03:00; 2026-10-25, 01:00 UTC, from 03:00 back to 02:00.
 const SPRING: i64 = 1_774_746_000;
 const AUTUMN: i64 = 1_792_890_000;
 
@@ -176,7 +175,7 @@ fn berlin() -> ZoneClock {
     ZoneClock { name: "Europe/Berlin".to_owned(), first: 3_600, changes }
 }
 
-/// A process that stays, in Berlin, with memory that is consolidated at 02:30 by the clock on the wall.
+/// A process that stays, in Berlin, whose memory is consolidated at 02:30 local time.
 fn night_in_berlin(begun: UnixMillis) -> (Twin, DocId) {
     let mut twin = agent(&[("a.md", "# A\n")], "");
     twin.now = begun;
@@ -202,9 +201,9 @@ fn begun(twin: &Twin) -> Vec<UnixMillis> {
 fn a_schedule_by_the_clock_on_the_wall_holds_over_both_changes_of_it() {
     let half = HOUR / 2;
     for (change, due, next) in [
-        // The 02:30 that is left out begins at 03:00, which is the moment of the change.
+        // The skipped 02:30 starts at 03:00, which is the moment of the change.
         (SPRING, UnixMillis(SPRING * 1_000), UnixMillis(SPRING * 1_000 + 23 * HOUR + half)),
-        // The 02:30 that comes twice begins at the first, half an hour before the change; then a day of 25 hours.
+        // The repeated 02:30 starts the first time, half an hour before the change; then comes a day of 25 hours.
         (AUTUMN, UnixMillis(AUTUMN * 1_000 - half), UnixMillis(AUTUMN * 1_000 - half + 25 * HOUR)),
     ] {
         let eve = UnixMillis(change * 1_000 - 10 * HOUR);
@@ -214,7 +213,7 @@ fn a_schedule_by_the_clock_on_the_wall_holds_over_both_changes_of_it() {
         twin.pass(24 * HOUR);
         assert_eq!(begun(&twin), [due, next], "each night once");
 
-        // Closed over that night: it is made up for, once; and a clock that is set back into the hour begins nothing.
+        // Closed during that night: it's made up for once, and setting the clock back into the hour starts nothing.
         let (twin, _) = night_in_berlin(eve);
         let mut twin = Twin::start(twin.crash(), 2);
         twin.setup = setup("");
@@ -230,7 +229,7 @@ fn a_schedule_by_the_clock_on_the_wall_holds_over_both_changes_of_it() {
         twin.rest();
         twin.pass(2 * HOUR);
         assert_eq!(begun(&twin), [due], "nothing begins twice");
-        // Set forward by a week: the last of what was missed counts.
+        // The clock is set forward by a week: only the last missed time counts.
         twin.now = UnixMillis(next.0 + 6 * 24 * HOUR + HOUR);
         twin.event(Event::Tick);
         twin.rest();
@@ -243,20 +242,20 @@ fn a_schedule_by_the_clock_on_the_wall_holds_over_both_changes_of_it() {
 fn what_is_known_of_a_zone_today_replaces_what_was_known_when_a_schedule_was_made() {
     let (twin, id) = night_in_berlin(UnixMillis((SPRING + 93_600) * 1_000));
     let before = one(&twin, id).next.expect("it comes");
-    // Summer time is given up: from the next start on 02:30 is an hour later.
+    // Summer time is abolished: from the next start on, 02:30 is an hour later.
     let mut twin = Twin::start(twin.crash(), 2);
     twin.now = UnixMillis((SPRING + 93_660) * 1_000);
     twin.rest();
     let winter = ZoneClock::fixed("Europe/Berlin", 3_600);
     twin.command(Command::MindSchedules { zones: vec![winter.clone()] }).expect("minded");
     assert_eq!((one(&twin, id).next, one(&twin, id).zone), (Some(before.plus_ms(HOUR)), Some(winter)));
-    // So it is with the clock of any place that a schedule goes by, whatever this machine's own is.
+    // This applies to the clock of any zone that a schedule uses, whatever this machine's own zone is.
     let zones = vec![ZoneClock::fixed("Asia/Tokyo", 32_400), berlin()];
     twin.command(Command::MindSchedules { zones }).expect("minded");
     assert_eq!((one(&twin, id).next, one(&twin, id).zone), (Some(before), Some(berlin())));
     let zones = vec![ZoneClock::fixed("Asia/Tokyo", 32_400), ZoneClock::fixed("Europe/Berlin", 3_600)];
     twin.command(Command::MindSchedules { zones }).expect("minded");
-    // Another place's clock is not theirs; what is no zone is refused.
+    // Another zone's clock doesn't change this one; invalid zones are refused.
     twin.command(Command::MindSchedules { zones: vec![ZoneClock::fixed("Asia/Tokyo", 32_400)] }).expect("minded");
     assert_eq!(one(&twin, id).next, Some(before.plus_ms(HOUR)));
     assert!(twin.command(Command::MindSchedules { zones: vec![ZoneClock::fixed("", 0)] }).is_err());
@@ -270,7 +269,7 @@ fn a_clock_that_jumps_begins_nothing_twice() {
     let mut twin = house(&[("a.md", "# A\n")]);
     let id = add(&mut twin, 3, "0 * * * *", ScheduledWork::Consolidate);
     let begun = twin.now;
-    // Forward by nine hours and a half: one time, of which is said how many it stands for.
+    // Forward by nine and a half hours: one start, which records how many times it stands for.
     twin.now = begun.plus_ms(9 * HOUR + HOUR / 2);
     twin.event(Event::Tick);
     twin.rest();
@@ -278,14 +277,14 @@ fn a_clock_that_jumps_begins_nothing_twice() {
     assert_eq!((last.due, last.missed, last.came), (begun.plus_ms(9 * HOUR), 8, ScheduleOutcome::Done));
     let count = |twin: &Twin| notices(twin).iter().filter(|one| matches!(one, Notice::Scheduled { .. })).count();
     assert_eq!(count(&twin), 1);
-    // Back by an hour: nine o'clock has been.
+    // Back by an hour: nine o'clock has already run.
     twin.now = begun.plus_ms(8 * HOUR + HOUR / 2);
     twin.event(Event::Tick);
     twin.pass(HOUR);
     assert_eq!((count(&twin), one(&twin, id).next), (1, Some(begun.plus_ms(10 * HOUR))));
     twin.pass(HOUR);
     assert_eq!(count(&twin), 2);
-    // Forward by a year, and back again: it was wrong, so it begins anew.
+    // Forward by a year and back again: the clock was wrong, so the schedule is recomputed.
     twin.now = begun.plus_ms(9_000 * HOUR);
     twin.event(Event::Tick);
     twin.rest();
@@ -362,7 +361,7 @@ fn wrong_schedules_are_refused() {
 fn the_watchdog_ends_what_hangs_and_says_so() {
     let mut twin = agent(&[("a.md", "# A\n")], "approval: {never_approve: [shell]}\n");
     super::agents::ask(&mut twin, "build");
-    // A model that says a word now and then is not silent.
+    // A model that sends text now and then isn't silent.
     let (call, _) = twin.models[0].clone();
     for _ in 0..4 {
         twin.pass(15 * 60_000);
@@ -378,7 +377,7 @@ fn the_watchdog_ends_what_hangs_and_says_so() {
     let run = super::agents::run;
     assert!(results(run(&twin))[0].1.contains("The watchdog stopped the tool: shell"), "{:?}", results(run(&twin)));
     assert_eq!(twin.models.len(), 1, "the model is told and goes on");
-    // It is silent from now on: the call ends, another provider is asked, and where there is none the run says why.
+    // Now it's silent: the call is ended and another provider is asked; if there is none, the run says why.
     twin.pass(20 * 60_000 + 1);
     assert!(twin.cancelled.iter().any(|what| what.starts_with("model")), "{:?}", twin.cancelled);
     assert_eq!(twin.models.len(), 2, "another one is asked");

@@ -1,5 +1,5 @@
-//! Sessions, runs and tools of a shared volume on two devices: what one does the other sees, a run goes on where it
-//! belongs, and nothing is allowed from elsewhere.
+//! Sessions, runs and tools of a shared volume on two devices: each sees what the other does, a run continues on its
+//! own device, and nothing can be approved from elsewhere.
 
 use super::agents::{RUN, SESSION, answer, ask, ask_in, decide, done, fine, run, said, setup};
 use crate::twin::{ROOT, Twin, World};
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use store::disk::DiskReader;
 use store::{DecisionRecord, DecisionScope, DocId, RunEnding, TodoItem, TodoStatus, UserTool};
 
-/// Two devices with one volume, and what went from one to the other.
+/// Two devices with one volume, and the changes already exchanged.
 struct Pair {
     one: Twin,
     two: Twin,
@@ -31,7 +31,7 @@ impl Pair {
         pair
     }
 
-    /// Brings to each what the other has and it wants, until there is nothing more.
+    /// Exchanges wanted changes in both directions until there are no more.
     fn sync(&mut self) {
         for _ in 0..50 {
             let mut moved = false;
@@ -42,7 +42,7 @@ impl Pair {
                 };
                 from.pass(1_500);
                 to.pass(1_500);
-                // In the order in which they were made: what is wanted by now is sent from its beginning.
+                // In the order in which they were made: a document that is newly wanted is sent from its beginning.
                 let wanted: BTreeSet<DocId> = from.wanted.intersection(&to.wanted).copied().collect();
                 for (doc, bytes) in from.sent.clone() {
                     if wanted.contains(&doc) && known.insert((doc, bytes.clone())) {
@@ -88,7 +88,7 @@ fn a_run_is_seen_elsewhere_while_it_goes_on_and_is_not_started_twice() {
     assert_eq!(messages(&pair.two), messages(&pair.one));
     assert!(pair.two.models.is_empty() && pair.two.tools.is_empty(), "nothing of it is done there");
 
-    // It cannot be gone on with there, nor anything be allowed.
+    // The run can't be resumed on the other device, nor anything be approved there.
     let resume = Command::ResumeRun { run: RUN, more: None, budget: None };
     let why = pair.two.command(resume).expect_err("it is at work elsewhere").0;
     assert!(why.contains("the run is active on"), "{why}");
@@ -103,17 +103,17 @@ fn a_run_is_seen_elsewhere_while_it_goes_on_and_is_not_started_twice() {
     let allow = Command::Decide { run: RUN, approval: "c1".to_owned(), decision };
     let why = pair.two.command(allow).expect_err("allowed there only").0;
     assert!(why.contains("deny it here"), "{why}");
-    // Todos are ticked wherever somebody sits.
+    // Todos can be completed on any device.
     let mut todos: Vec<TodoItem> = run(&pair.two).todos.clone();
     todos[0].status = TodoStatus::Completed;
     pair.two.command(Command::SetTodos { run: RUN, todos }).expect("ticked");
-    // A time that is over there is not over for the device that waits.
+    // A timeout on the other device doesn't apply to the device that waits.
     pair.two.pass(24 * 3_600_000);
     pair.sync();
     assert_eq!(run(&pair.one).todos[0].status, TodoStatus::Completed);
     assert_eq!(run(&pair.one).pending().count(), 1);
 
-    // Denied there, it is denied: the model is told.
+    // A denial on the other device counts, and the model learns of it.
     decide(&mut pair.two, "c1", false, DecisionScope::Once);
     pair.sync();
     assert!(pair.one.tools.is_empty());
@@ -124,7 +124,7 @@ fn a_run_is_seen_elsewhere_while_it_goes_on_and_is_not_started_twice() {
     assert_eq!(run(&pair.two).about.ending, Some(RunEnding::Done));
     assert_eq!(messages(&pair.two), messages(&pair.one));
 
-    // What was said goes on from there, in a run of its own.
+    // The conversation continues on the other device in a run of its own.
     ask_in(&mut pair.two, DocId([9; 16]), "and now?", None);
     answer(&mut pair.two, said("All is said.", &[]));
     pair.sync();
@@ -211,7 +211,7 @@ fn a_session_that_is_deleted_goes_elsewhere_too_unless_it_went_on_there() {
     answer(&mut pair.two, said("third", &[]));
     pair.one.command(Command::DeleteSession { session }).expect("deleted");
     pair.sync();
-    // What was deleted is sent anew from its beginning.
+    // The deleted document is sent again from its beginning.
     pair.one.sent.retain(|(doc, _)| *doc != session);
     pair.given = Default::default();
     pair.sync();
@@ -250,7 +250,7 @@ fn tools_come_along_and_wait_for_approval_on_each_device() {
     pair.sync();
     assert!(there(&pair.two)[0].usable_version().is_some());
     assert_eq!((there(&pair.one).len(), there(&pair.one)[0].versions.len()), (1, 1), "nothing comes back");
-    // Removed on one device it does not come back there.
+    // Removed on one device, it doesn't come back there.
     pair.two.command(Command::RemoveTool { name: "double".to_owned() }).expect("removed");
     pair.sync();
     assert!(there(&pair.two).is_empty());
@@ -260,7 +260,7 @@ fn tools_come_along_and_wait_for_approval_on_each_device() {
 #[test]
 fn what_belongs_to_a_device_alone_is_not_synced() {
     let mut pair = Pair::new(&[("a.md", "# A\n")]);
-    // A second volume that is not shared, with a session of its own.
+    // A second volume that isn't shared, with a session of its own.
     pair.one.command(Command::OpenFolder { folder: "/u/private".into(), name: None }).expect("opened");
     pair.one.pass(1_000);
     let private = pair.one.session.volumes().find(|volume| volume.name == "private").expect("there").id;
@@ -284,9 +284,9 @@ fn what_belongs_to_a_device_alone_is_not_synced() {
     pair.one.command(Command::ProposeTool { tool: Box::new(tool) }).expect("proposed");
     pair.sync();
     let note = pair.one.id("a.md");
-    // The volume, its note, its tools: not the workspace, its registry, another volume, what is in that.
+    // The volume, its note and its tools; not the workspace, its registry, another volume or its contents.
     assert_eq!(pair.one.wanted, BTreeSet::from([shared, note, shared.tools_id()]));
-    // Nor when somebody else's list claims them.
+    // Not even if another peer's list claims them.
     let mut hostile = store::VolumeDoc::load(shared, &[], store::ActorId::from([99; 16])).expect("made").doc;
     let claimed = [session, private].map(|id| (store::ListedDocumentKind::Session, id, None));
     let bytes = hostile.list_documents(&claimed, 1).expect("listed");
@@ -306,7 +306,7 @@ fn more_notes_than_are_made_at_once_arrive_all() {
     two.rest();
     let (hub, volume) = ("ws://hub".to_owned(), one.session.volumes().next().expect("a volume").id);
     one.command(Command::ShareVolume { volume, hub: hub.clone() }).expect("shared");
-    // What has only its file is not spoken of yet.
+    // Notes that exist only as files aren't synced yet.
     assert!(one.session.sync().is_shared(volume) && !one.session.sync().is_settled());
     assert_eq!(one.session.sync_progress(volume).behind, COUNT);
     let address = engine::volume_address(&hub, volume);
@@ -359,7 +359,7 @@ fn a_note_whose_text_has_not_come_goes_when_it_is_deleted_elsewhere() {
     }
     pair.two.pass(1_500);
     assert!(pair.two.wanted.contains(&note), "it is asked for");
-    // The other program is killed anywhere while the text arrives; meanwhile the note is deleted.
+    // The other program is killed at any point while the text arrives; meanwhile the note is deleted.
     let text = told(&pair.one, before, note).concat();
     pair.two.event(Event::Received { doc: note, ticket: 2, parcel: text.into() });
     let mut worlds = pair.two.crashes();
@@ -390,14 +390,14 @@ fn a_note_whose_text_has_not_come_goes_when_it_is_deleted_elsewhere() {
 
 #[test]
 fn where_others_type_on_the_file_is_written_at_once_and_then_after_each_pause() {
-    // Whether or not it is looked at.
+    // The note is open or closed.
     for (hurry, is_open) in [(100, true), (40, true), (100, false), (40, false)] {
         let mut pair = Pair::new(&[("a.md", "# A\n")]);
         let note = pair.one.open("a.md");
         if is_open {
             pair.two.open("a.md");
         }
-        // Keys of the other device, each a change of its own.
+        // The other device's keystrokes, each a separate change.
         let mut keys = Vec::new();
         for _ in 0..40 {
             let before = pair.one.sent.len();
@@ -410,7 +410,7 @@ fn where_others_type_on_the_file_is_written_at_once_and_then_after_each_pause() 
         two.pass(5_000);
         let (written, begun) = (two.written, two.now);
         let in_file = |two: &Twin| two.file("a.md").expect("a file").matches('x').count();
-        // So many milliseconds from key to key.
+        // The keystrokes arrive at this interval in milliseconds.
         for (at, bytes) in keys.into_iter().enumerate() {
             two.event(Event::Received { doc: note, ticket: 1, parcel: bytes.into() });
             two.rest();

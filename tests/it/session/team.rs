@@ -1,5 +1,5 @@
-//! Tasks and those who do them: plans that are made and carried out, work that agents hand on, agents of a project, one
-//! budget for all of it, and the eight phases of larger work, which are facts of the run.
+//! Tasks and their agents: plans are made and executed, agents delegate work, projects have agents of their own, one
+//! budget covers everything, and the eight phases of larger work are recorded in the run.
 
 use super::agents::{agent, answer, decide, done, fine, results, run, said};
 use crate::twin::Twin;
@@ -30,7 +30,7 @@ fn carry_out(twin: &mut Twin, path: &str, only: Option<&str>, budget: Option<f64
     made
 }
 
-/// The runs that got work handed on, oldest first.
+/// The runs that were delegated, oldest first.
 fn handed(twin: &Twin) -> Vec<&AgentRun> {
     let mut all: Vec<&AgentRun> =
         twin.session.agents().open_runs().filter(|run| matches!(run.about.origin, RunOrigin::Agent { .. })).collect();
@@ -38,7 +38,7 @@ fn handed(twin: &Twin) -> Vec<&AgentRun> {
     all
 }
 
-/// The model that works on this goal answers.
+/// Answers the model call that works on this goal.
 fn answer_for(twin: &mut Twin, goal: &str, answer: ModelResponse) {
     let at = twin
         .models
@@ -55,7 +55,7 @@ fn boxes(twin: &mut Twin, path: &str) -> String {
     tasks.iter().map(|task| task.standing.checkbox_mark()).collect()
 }
 
-/// The model says who does which task.
+/// The model assigns agents to tasks.
 fn assign(twin: &mut Twin, pairs: &[(&str, &str)]) {
     assert_eq!(twin.models.len(), 1, "nobody works before it is said who does");
     let tasks: Vec<Value> = pairs.iter().map(|(task, agent)| json!({"task": task, "agent": agent})).collect();
@@ -88,7 +88,7 @@ fn a_plan_is_carried_out_side_by_side_and_its_note_is_ticked() {
         "no model planned it"
     );
     assert_eq!(boxes(&mut twin, "tasks/shop.md"), "xxx");
-    // What was asked of whom, and what they answered, are steps of the run.
+    // Each delegation and its answer are steps of the run.
     let asked = |step: &StepKind| matches!(step, StepKind::ToolCall { tool_name, .. } if tool_name == "ask_agent");
     assert_eq!(run(&twin).steps.iter().filter(|step| asked(&step.kind)).count(), 3);
     assert!(results(run(&twin)).iter().any(|(good, text)| *good && text == "Three rows are plotted."));
@@ -124,7 +124,7 @@ fn a_task_begins_as_soon_as_what_it_needs_is_done() {
     let all = ["slow", "first", "second", "last"].map(|task| (task, "assistant"));
     assign(&mut twin, &all);
     assert_eq!(boxes(&mut twin, "tasks/way.md"), "//  ");
-    // One is done: what needed only it begins, while the slow one goes on.
+    // One task is done: the one that depends only on it starts, while the slow one continues.
     answer_for(&mut twin, "Run ahead", said("I am there.", &[]));
     assert_eq!(boxes(&mut twin, "tasks/way.md"), "/x/ ");
     assert_eq!(twin.models.len(), 2);
@@ -134,7 +134,7 @@ fn a_task_begins_as_soon_as_what_it_needs_is_done() {
     answer_for(&mut twin, "Rest at last", said("Rested.", &[]));
     assert_eq!(run(&twin).about.ending, Some(RunEnding::Done));
     assert_eq!(boxes(&mut twin, "tasks/way.md"), "xxxx");
-    // Each was begun and decided of once.
+    // Each task was started and approved once.
     let whole = run(&twin);
     let begun = |kind: &StepKind| matches!(kind, StepKind::ToolCall { tool_name, .. } if tool_name == "ask_agent");
     assert_eq!(whole.steps.iter().filter(|step| begun(&step.kind)).count(), 4);
@@ -150,7 +150,7 @@ fn where_rules_know_nobody_a_model_says_who_does_a_task() {
     let files = [("tasks/rain.md", plan), ("components/agents/poet.md", poet)];
     let mut twin = agent(&files, "");
     carry_out(&mut twin, "tasks/rain.md", None, None).expect("begun");
-    // One small call: the tasks for which there is no rule, the agents that there are, one tool.
+    // A single small call with the tasks that no rule covers, the available agents, and one tool.
     let request = &twin.models[0].1;
     assert_eq!(request.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["assign"]);
     assert_eq!(request.messages.len(), 1);
@@ -158,7 +158,7 @@ fn where_rules_know_nobody_a_model_says_who_does_a_task() {
     assert!(asked.contains("- song: “Sing of the rain”") && asked.contains("poet (“Rhymes.”)"), "{asked}");
     assert!(!asked.contains("docs: Write") && !asked.contains("lead ("), "{asked}");
     assert!(!request.system.contains("You rhyme"), "{}", request.system);
-    // What is not there gets no task, and what a rule says stays; what nobody was said for the assistant does.
+    // Unknown tasks and agents are ignored, rules take precedence, and unassigned tasks go to the assistant.
     let pairs = [("song", "poet"), ("docs", "poet"), ("drops", "nobody"), ("dance", "lead"), ("fly", "poet")];
     let tasks: Vec<Value> = pairs.iter().map(|(task, agent)| json!({"task": task, "agent": agent})).collect();
     let cost = costs(0.02, said("", &[("assign", json!({"tasks": tasks}))]));
@@ -172,14 +172,14 @@ fn where_rules_know_nobody_a_model_says_who_does_a_task() {
         [("Write the README", "docs"), ("Sing of the rain", "poet"), ("Count the drops", "assistant")],
         "side by side, once it is said"
     );
-    // The call and what was taken of it are steps of the run, with what they cost.
+    // The call and the accepted assignments are steps of the run, with their cost.
     let whole = run(&twin);
     let (good, text) = results(whole).into_iter().find(|(_, text)| text.contains("song: poet")).expect("a result");
     assert!(good && text.contains("Left out: docs is no task") && text.contains("the agent nobody"), "{text}");
     assert!(text.contains("the agent lead, which is not there") && text.contains("fly is no task"), "{text}");
     assert_eq!(whole.about.spent.cost, Some(0.02));
     assert!(whole.steps.iter().any(|step| step.spent.is_some_and(|spent| spent.cost == Some(0.02))));
-    // After a restart it is known, and not asked again.
+    // After a restart the assignments are known and not requested again.
     let mut twin = Twin::start(twin.crash(), 4);
     twin.setup = super::agents::setup("");
     twin.rest();
@@ -209,7 +209,7 @@ fn nonsense_about_who_does_a_task_is_asked_for_once() {
         let agents: Vec<&str> = handed(&twin).iter().map(|run| run.about.agent.as_str()).collect();
         assert_eq!(agents, ["assistant", "assistant"], "{:?}", results(run(&twin)));
     }
-    // Nobody answers, or there is no money for it: the assistant does them, and it is said why.
+    // No answer, or no budget for it: the assistant does the tasks, and the reason is given.
     let mut twin = agent(&[("tasks/song.md", plan)], "");
     carry_out(&mut twin, "tasks/song.md", None, None).expect("begun");
     let (call, _) = twin.models.remove(0);
@@ -249,7 +249,7 @@ fn what_fails_holds_up_what_needs_it_and_is_tried_again() {
         reached,
         ["Analyse and plan", "Execute the plan", "Summarise"].into_iter().zip(ways).collect::<Vec<_>>()
     );
-    // After a restart it goes on with what is left, and not with what is done.
+    // After a restart the remaining tasks are executed, and completed ones aren't repeated.
     let mut twin = Twin::start(twin.crash(), 4);
     twin.setup = super::agents::setup("");
     twin.rest();
@@ -276,11 +276,11 @@ fn a_task_is_given_up_and_a_circle_is_refused() {
     twin.rest();
     assert_eq!(twin.cancelled.len(), 1, "the model that worked on it is broken off");
     assert_eq!(boxes(&mut twin, "tasks/shop.md"), "-/ ");
-    // Taken up again it begins anew, while the other goes on; given up once more it stays so.
+    // Reopened, the task starts again while the other continues; canceled again, it stays canceled.
     let plot = || "plot".to_owned();
     twin.command(Command::ReopenTask { note, task: plot(), failed: false }).expect("taken up again");
     twin.rest();
-    // The call that was broken off, that of the other task, and a new one.
+    // The canceled call, that of the other task, and a new one.
     assert_eq!((boxes(&mut twin, "tasks/shop.md").as_str(), twin.models.len()), ("// ", 3));
     twin.command(Command::CancelTask { note, task: plot() }).expect("given up");
     twin.rest();
@@ -289,7 +289,7 @@ fn a_task_is_given_up_and_a_circle_is_refused() {
     assert_eq!(run(&twin).about.ending, Some(RunEnding::Failed), "one is left that cannot be done");
     twin.command(Command::ReopenTask { note, task: plot(), failed: true }).expect("taken up again");
     assert_eq!(boxes(&mut twin, "tasks/shop.md"), "!x ", "as it stood");
-    // The end of a run is the end of what it has handed on.
+    // Canceling a run cancels the work that it delegated.
     let mut twin = agent(&[("tasks/shop.md", PLAN)], "");
     carry_out(&mut twin, "tasks/shop.md", None, None).expect("begun");
     twin.command(Command::CancelRun { run: super::agents::RUN }).expect("stopped");
@@ -313,7 +313,7 @@ fn agents_side_by_side_spend_one_budget_and_stop_when_it_is_gone() {
     let look = [("list_files", json!({}))];
     answer_for(&mut twin, "Plot the rows", costs(0.03, said("I look.", &look)));
     answer_for(&mut twin, "Write the README", costs(0.03, said("It is written.", &[])));
-    // The next call of the one that goes on would be more than there is: it stops before it, and says why.
+    // The remaining agent's next call would exceed the budget: it stops before the call and says why.
     done(&mut twin, fine("data.csv\n"));
     assert!(twin.models.is_empty());
     let plot = handed(&twin)[0];
@@ -323,7 +323,7 @@ fn agents_side_by_side_spend_one_budget_and_stop_when_it_is_gone() {
     let Some(StepKind::Error { message, .. }) = whole.steps.last().map(|step| &step.kind) else { panic!("no reason") };
     assert!(message.contains("$0.0600 of its $0.05") && message.contains("What was done is kept"), "{message}");
     assert_eq!(boxes(&mut twin, "tasks/shop.md"), "!x ");
-    // Each task by itself, and the whole with all that it has handed on, beside what there was for it.
+    // Spending of each task alone, and of the whole run with its delegated work, each with its limit.
     let spent = |by| {
         let all = twin.session.spending_by_scope(by).into_iter();
         all.map(|one| (one.title, (one.spent * 100.0).round(), one.limit)).collect::<Vec<_>>()
@@ -336,7 +336,7 @@ fn agents_side_by_side_spend_one_budget_and_stop_when_it_is_gone() {
     assert_eq!(of("Plot the rows"), Some((3.0, None)), "{tasks:?}");
     let sessions = spent(BudgetScope::Session);
     assert_eq!((sessions.len(), sessions[0].1, sessions[0].2), (1, 6.0, Some(1.0)), "{sessions:?}");
-    // With more it goes on where it was.
+    // With more budget the run continues where it stopped.
     twin.command(Command::ResumeRun { run: super::agents::RUN, more: None, budget: Some(5.0) }).expect("resumed");
     twin.rest();
     assert_eq!(twin.models.len(), 1);
@@ -357,7 +357,7 @@ fn an_agent_hands_work_on_and_its_limits_stay() {
     answer(&mut twin, said("", &both));
     assert!(results(run(&twin))[0].1.contains("There is no agent called “nobody”"), "{:?}", results(run(&twin)));
     let child = handed(&twin)[0].id;
-    // The policy asks about what the other does, too, and what it may not do it may not do by way of another.
+    // The policy applies to the delegated agent's calls, too, and delegation can't get around it.
     answer_for(&mut twin, "Try the page", said("", &[("shell", json!({"command": "make"}))]));
     assert!(twin.tools.is_empty());
     let pending = |twin: &Twin| twin.session.agents().run(child).expect("open").pending().count();
@@ -375,7 +375,7 @@ fn an_agent_hands_work_on_and_its_limits_stay() {
     answer(&mut twin, said("All is well.", &[]));
     assert_eq!(run(&twin).about.ending, Some(RunEnding::Done));
 
-    // An agent that has but some tools has no others, whatever its model says.
+    // An agent with a limited set of tools has no others, whatever its model says.
     ask_agent_of_memory(&mut twin);
 }
 
@@ -408,7 +408,7 @@ fn an_agent_in_python_runs_in_the_sandbox_once_the_user_says_so() {
     let ToolJob::Python { code, web: None, .. } = job else { panic!("{job:?}") };
     assert!(code.starts_with("class PeakFinder") && code.contains("execute(\"@peakfinder find them\")"), "{code}");
     assert_eq!(run(&twin).about.ending, Some(RunEnding::Done));
-    // What was allowed always was this code: another one is asked about again.
+    // The permanent approval was for this code: changed code needs another one.
     let before = twin.session.agents().runs().count();
     twin.outside("agents/peaks.py", Some(&PEAKS.replace("return task", "import os")));
     twin.pass(5_000);
@@ -446,7 +446,7 @@ fn ask_second(twin: &mut Twin, text: &str) {
 fn the_system_agent_walks_eight_phases_in_a_project_of_its_own() {
     let mut twin = agent(&[("a.md", "# A\n")], "");
     ask(&mut twin, "@system Report on the rain of October", None);
-    // A model is asked for a plan, by a tool of a fixed form; what does not hold is said and asked for again.
+    // The plan comes from a model through a tool with a fixed schema; an invalid one is explained and requested again.
     assert_eq!(twin.models[0].1.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["plan"]);
     let circle = json!({"tasks": [{"id": "a", "goal": "A", "needs": ["b"]}, {"id": "b", "goal": "B", "needs": ["a"]}]});
     answer(&mut twin, said("", &[("plan", circle)]));
@@ -456,7 +456,7 @@ fn the_system_agent_walks_eight_phases_in_a_project_of_its_own() {
         {"id": "write", "goal": "Write output/data/rain.md", "needs": ["sum"]}],
         "agents": [{"name": "meteorologist", "description": "Knows: weather", "prompt": "You know the weather."}]});
     answer(&mut twin, said("", &[("plan", plan)]));
-    // The standard tree is made by tools like any other: judged, kept as changes.
+    // The standard folders are made by ordinary tools: checked by the policy, recorded as changes.
     let mut made = Vec::new();
     while let Some((_, _, ToolJob::Replace { path, .. })) = twin.tools.first() {
         made.push(path.clone());
@@ -464,7 +464,7 @@ fn the_system_agent_walks_eight_phases_in_a_project_of_its_own() {
     }
     assert_eq!(made.len(), 6, "{made:?}");
     assert!(made.contains(&"projects/rain/output/visualizations/.gitkeep".to_owned()), "{made:?}");
-    // A new agent is loaded by later runs: writing one always asks.
+    // Later runs load a new agent, so writing one always needs approval.
     let definition = "projects/rain/components/agents/meteorologist.md";
     let asked: Vec<String> = run(&twin).pending().map(|approval| approval.id.clone()).collect();
     assert_eq!((asked.len(), twin.file(definition)), (1, None));
@@ -499,7 +499,7 @@ fn the_system_agent_walks_eight_phases_in_a_project_of_its_own() {
     );
     let told = twin.session.notices().notices_after(0).filter(|one| matches!(one.notice, Notice::Phase { .. })).count();
     assert_eq!(told, 8);
-    // Each step belongs to a phase, and each phase has its steps.
+    // Each step belongs to a phase, and each phase has steps.
     let shown = whole.phases();
     let names: Vec<&str> = shown.iter().map(|phase| phase.name).collect();
     assert_eq!(names, engine::PHASE_NAMES);
@@ -547,7 +547,7 @@ fn after_a_restart_the_project_s_agents_are_there_again() {
     twin.rest();
     assert_eq!(twin.models.len(), 1);
     assert!(twin.models[0].1.system.contains("\nYou rhyme.\n"), "{}", twin.models[0].1.system);
-    // A plan that was given and cannot be carried out is not replaced by another one.
+    // A given plan that can't be executed isn't replaced by another one.
     let note = twin.id("tasks/no.md");
     let (mut tasks, _) = task_block::parse_tasks("- [ ] Fly ^fly\n");
     tasks[0].tools_required = vec!["wings".to_owned()];

@@ -1,4 +1,4 @@
-//! Generated views: proposed, drawn once the user has said so, their buttons under the policy.
+//! Generated views: proposed, drawn after the user's approval, with buttons subject to the policy.
 
 use super::agents::{RUN, agent, answer, ask, fine, results, run, said};
 use crate::twin::Twin;
@@ -23,7 +23,7 @@ fn buttons() -> Value {
         button("Out", json!({"tool": "write_file", "arguments": {"path": "../x", "content": ""}}))]})
 }
 
-/// A note with a view, and the view's name.
+/// A note with a view, and the hash that names the view.
 fn beds() -> (Twin, DocId, BlobHash) {
     let text = format!("# Beds\n\n```python\n6 * 7\n```\n\n{}", block(&buttons()));
     let mut twin = agent(&[("a.md", &text)], "");
@@ -58,7 +58,7 @@ fn the_users_word_is_kept_with_the_note_and_holds_for_this_very_view() {
     assert!(twin.note(note).shows_view(name));
     assert!(twin.sent.iter().any(|(doc, _)| *doc == note.outputs_id()), "it goes to other devices");
 
-    // It outlives the program, and a view that was changed is another one.
+    // The approval survives a restart; a changed view needs another one.
     let mut twin = Twin::start(twin.crash(), 7);
     twin.settle();
     let note = twin.open("a.md");
@@ -88,7 +88,7 @@ fn a_button_is_a_run_of_which_the_policy_decides() {
     twin.settle();
     assert_eq!(twin.file("b.md"), None);
 
-    // What carries risk asks; a second press meanwhile is a run of its own.
+    // A risky action asks; a second press meanwhile starts a separate run.
     let shell = DocId([10; 16]);
     twin.command(Command::Press { run: shell, note, view: name, button: 1 }).expect("pressed");
     twin.rest();

@@ -1,7 +1,7 @@
-//! Whole devices in one process: sessions over disks and folders in memory, the protocol between them and a hub, and
-//! chance. Notes are typed, made, renamed, deleted and restored, other programs write files, folders are scanned, links
-//! are cut, programs crash at any point; the hub, too. Once all is healed, all devices have the same files, each edit
-//! that was on a disk is there (or in the trash, where its note was deleted), and nothing is there twice.
+//! Whole devices in one process: sessions over in-memory disks and folders, the protocol between them and a hub, and
+//! chance. Notes are typed, created, renamed, deleted and restored, other programs write files, folders are scanned,
+//! links are cut, programs crash at any point, including the hub. Once everything is reconnected, all devices have the
+//! same files, each durable edit is there (or in the trash if its note was deleted), and nothing is duplicated.
 
 use crate::twin::{ROOT, Twin, World};
 use engine::{Command, DocumentsByVolume, Event, HubConnection, HubState, NotePhase, UnixMillis};
@@ -15,35 +15,35 @@ use store::sync::peers::SyncLimits;
 use store::sync::{DiskTicket, DocumentAccess, LinkId, PeerId, PeerMetadata, PeersOutput, SyncPeers, VolumeDocs, wire};
 use store::{ActorId, BlobHash, DocId, VolumeDoc};
 
-/// The address under which all know the hub.
+/// The address under which all devices know the hub.
 const HUB: &str = "ws://hub";
-/// Few, so that devices choose the same ones.
+/// The paths of notes: few, so that devices choose the same ones.
 const PATHS: [&str; 7] = ["a.md", "b.md", "c.md", "d/a.md", "d/e/b.md", "f.md", "g.py"];
 
-/// A device, and its connection to the hub.
+/// A device and its connection to the hub.
 struct Device {
     name: String,
     twin: Twin,
     peers: SyncPeers,
     recalled: bool,
     link: Option<LinkId>,
-    /// What is synced, and the same for the question what the hub may see.
+    /// The synced documents; `shown` has the same for the check of what the hub may see.
     volumes: DocumentsByVolume,
     shown: Arc<Mutex<VolumeDocs>>,
-    /// Received changes on their way to the disk, known again by their bytes.
+    /// Received changes that are being written to disk, identified by their bytes.
     tickets: HashMap<(DocId, BlobHash), DiskTicket>,
-    /// How much of what became durable, and of what was refused, the protocol knows.
+    /// How many durable changes, and how many refused ones, the protocol has been told of.
     told: usize,
     refused: usize,
-    /// Documents of which not both have the same.
+    /// Documents that differ between the device and the hub.
     behind: BTreeSet<DocId>,
     news: bool,
-    /// Messages under way.
+    /// Messages in transit to the hub; `down` has those from it.
     up: VecDeque<Vec<u8>>,
     down: VecDeque<Vec<u8>>,
 }
 
-/// What a program does first.
+/// Creates the protocol's state as a starting program does.
 fn peers(name: String, compares: bool) -> SyncPeers {
     let metadata = PeerMetadata { tracebook: compares.then_some(wire::EXTENSIONS_VERSION), ..PeerMetadata::default() };
     SyncPeers::new(PeerId(name), metadata, SyncLimits { max_resting_documents: 6, ..SyncLimits::default() })
@@ -74,7 +74,7 @@ impl Device {
         }
     }
 
-    /// Which rights the hub has: as the host gives them.
+    /// The hub's access rights, as the host grants them.
     fn share(&self) -> store::sync::SharePolicy {
         let shown = self.shown.clone();
         Box::new(
@@ -82,7 +82,7 @@ impl Device {
         )
     }
 
-    /// What has happened in the session comes to the protocol, as the host's thread of sync brings it there.
+    /// Passes the session's news to the protocol, as the host's sync thread does.
     fn follow(&mut self) {
         if self.twin.shared != self.volumes {
             if !std::mem::replace(&mut self.recalled, true) {
@@ -170,7 +170,7 @@ impl Device {
         }
     }
 
-    /// Tells the session how the hub stands.
+    /// Tells the session the state of the hub's connection.
     fn tell(&mut self) {
         if std::mem::take(&mut self.news) && !self.volumes.is_empty() {
             let reach = match self.link {
@@ -185,7 +185,7 @@ impl Device {
         }
     }
 
-    /// The files of its volume.
+    /// The files of its volume, as text by path.
     fn files(&self) -> BTreeMap<String, String> {
         let inside = |file: &Path| Some(file.strip_prefix(ROOT).ok()?.to_string_lossy().into_owned());
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
@@ -196,7 +196,7 @@ impl Device {
     fn trash(&self) -> String {
         let files = self.twin.world.files.iter().filter(|(file, _)| !file.starts_with(ROOT));
         let mut texts: Vec<String> = files.map(|(_, (bytes, _))| String::from_utf8_lossy(bytes).into_owned()).collect();
-        // What was typed while it was on its way there comes back with it.
+        // Text that was typed while the note was being deleted is restored with it.
         for (note, _) in self.twin.session.trash() {
             let (disk, text) = (&self.twin.world.disk, |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned());
             texts.extend(disk.blocks(note).expect("read").0.into_iter().map(|block| block.text));
@@ -206,7 +206,7 @@ impl Device {
     }
 }
 
-/// The hub: documents on a disk, and a queue before it.
+/// The hub: documents on a disk, and a queue of writes to it.
 struct Hub {
     peers: SyncPeers,
     disk: BTreeMap<DocId, Vec<Vec<u8>>>,
@@ -233,21 +233,21 @@ impl Hub {
     }
 }
 
-/// A word that somebody has written, and that stands nowhere else.
+/// A unique word that a device or another program has written.
 struct Word {
     word: String,
-    /// On which device, and in which of its programs.
+    /// The device that wrote it, and the number of its program's start.
     device: usize,
     program: u64,
     /// The number of the keystroke, if it was one.
     key: Option<u64>,
-    /// Whether it has to be there at the end.
+    /// Whether it must be there at the end.
     kept: bool,
     note: Option<DocId>,
 }
 
-/// The word of this number: a character that no other has. What another program wrote is told by comparing texts, which
-/// may take words apart that have characters in common, and so may two devices that do it at the same time.
+/// The word with this number: a unique character. Another program's edits are found by comparing texts, which could
+/// split words that have characters in common; so could two devices that compare at the same time.
 fn written(number: usize) -> String {
     let letter = u32::try_from(number).ok().and_then(|number| char::from_u32(0x4e00 + number));
     letter.expect("a letter").to_string()
@@ -260,12 +260,12 @@ struct Whole {
     hub: Hub,
     next_link: LinkId,
     programs: u64,
-    /// The program of each device.
+    /// The number of each device's current program.
     running: Vec<u64>,
     words: Vec<Word>,
-    /// Notes that somebody has deleted, ever.
+    /// Notes that any device has ever deleted.
     deleted: BTreeSet<DocId>,
-    /// What has happened, for who looks for a fault.
+    /// A log of events, for debugging a failure.
     said: Vec<String>,
 }
 
@@ -312,11 +312,11 @@ impl Whole {
         for device in &mut whole.devices[1..] {
             let join = Command::JoinVolume { address: address.clone(), folder: ROOT.into() };
             device.twin.command(join).expect("joined");
-            // That the user has asked for it is on disk.
+            // The user's request to join is on disk.
             device.twin.rest();
         }
         (0..count).for_each(|at| whole.follow(at));
-        // In half of all worlds all begins with the same files everywhere.
+        // Half of all worlds start with the same files everywhere.
         if seed.is_multiple_of(2) {
             whole.heal();
         }
@@ -337,7 +337,7 @@ impl Whole {
         device.follow();
         device.tell();
         device.follow();
-        // What is on a disk has to be there at the end.
+        // Words that are on disk must be there at the end.
         let (durable, saved) = (device.twin.session.saving().durable, device.twin.session.is_saved());
         let program = self.running[at];
         for word in self.words.iter_mut().filter(|word| word.device == at && word.program == program && !word.kept) {
@@ -448,7 +448,7 @@ impl Whole {
         self.follow(at);
     }
 
-    /// A file of a device, by chance.
+    /// A random file of a device.
     fn any_file(&mut self, at: usize) -> Option<(String, DocId)> {
         let rows = self.devices[at].twin.session.volumes().next()?.files.values();
         let rows: Vec<(String, DocId)> = rows.map(|row| (row.path.clone(), row.id)).collect();
@@ -529,7 +529,7 @@ impl Whole {
                 }
             }
             19 | 20 => {
-                // Another program writes behind what there is, or a new file.
+                // Another program appends to an existing file or writes a new one.
                 let path = self.any_file(at).map_or(path.to_owned(), |(known, _)| known);
                 let path = if self.below(4) == 0 { PATHS[self.below(PATHS.len())].to_owned() } else { path };
                 let text = self.devices[at].twin.file(&path).unwrap_or_default();
@@ -585,7 +585,7 @@ impl Whole {
         }
     }
 
-    /// All are connected, and all that is under way comes to its end.
+    /// Connects all devices and delivers everything until nothing moves.
     fn heal(&mut self) {
         let mut quiet = 0;
         for _ in 0..2_000 {
@@ -614,7 +614,7 @@ impl Whole {
         panic!("it never becomes quiet");
     }
 
-    /// The story of this world, for who looks for a fault (`TRACEBOOK_SAY=1`).
+    /// Prints this world's events and state, for debugging a failure (`TRACEBOOK_SAY=1`).
     fn tell(&self) {
         self.said.iter().for_each(|line| println!("{line}"));
         for Device { name, twin, behind, link, peers, .. } in &self.devices {
@@ -652,7 +652,7 @@ impl Whole {
                 .collect();
             assert!(session.sync().is_settled(), "{name} is not settled: {listed:?}");
             assert!(session.pending_move().is_none(), "{name} still moves files");
-            // What another program writes may be there before anybody has looked.
+            // Another program's file may be there before it has been noticed.
             let legal = |why: &&String| !why.starts_with("something has that name already");
             assert_eq!(session.problems().iter().filter(legal).collect::<Vec<_>>(), [] as [&String; 0], "{name}");
             for volume in session.volumes() {
@@ -679,7 +679,7 @@ impl Whole {
     }
 }
 
-/// One world from its beginning to its end.
+/// Runs one world from start to end.
 fn run(seed: u64, steps: usize) {
     let mut whole = Whole::new(seed);
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -700,7 +700,7 @@ fn run(seed: u64, steps: usize) {
     }
 }
 
-/// `TRACEBOOK_SEEDS=from..to` runs others; the nightly run takes thousands.
+/// Runs these seeds. `TRACEBOOK_SEEDS=from..to` selects others; the nightly run takes thousands.
 fn seeds(from: u64, to: u64) {
     let asked = std::env::var("TRACEBOOK_SEEDS").ok();
     let asked = asked.as_deref().and_then(|seeds| seeds.split_once(".."));

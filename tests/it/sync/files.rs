@@ -1,4 +1,4 @@
-//! What devices exchange beside documents: pictures, other attachments, large outputs.
+//! Files that devices exchange besides documents: pictures, other attachments, large outputs.
 
 use super::{NOTES, Two, now};
 use crate::line::agents::{Said, house, model};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// All files of the volume on both devices, which have to be the same.
+/// Asserts that the volume's files are the same on both devices, and returns them.
 #[track_caller]
 fn same(both: &Two) -> BTreeMap<String, Vec<u8>> {
     let folders = [&both.one, &both.two].map(|house| bytes(&house.path("notes")));
@@ -45,10 +45,10 @@ fn pictures_attachments_and_large_outputs_arrive_as_they_are() {
     let hub = both.one.json(&["sync", "now", "--for", "20"])["hubs"][0]["files"].clone();
     let all = serde_json::json!({"kept": true, "coming": 0, "there": 0, "going": 0, "refused": 0});
     assert_eq!(hub, all);
-    // Nothing is left on its way.
+    // Nothing remains in transit.
     assert_eq!(on_its_way(&both.two.path("W")), 0);
     assert!(bytes(&both.two.path("W/coming")).is_empty(), "what lies in its place is not kept twice");
-    // A picture that is changed on one device is another one on both; what is deleted is in the trash.
+    // A picture changed on one device changes on both; a deleted file is in the trash.
     both.two.write("notes/pictures/cat.png", &noise(3, 60_000));
     std::fs::rename(both.one.path("notes/data/large.bin"), both.one.path("notes/data/larger.bin")).expect("renamed");
     std::fs::remove_file(both.one.path("notes/cat again.png")).expect("removed");
@@ -68,7 +68,7 @@ fn an_attachment_that_differs_here_is_never_written_over() {
     both.apart();
     both.one.write("notes/a.png", &noise(2, 2_000));
     both.two.write("notes/a.png", &noise(3, 3_000));
-    // And each made one of a name, with other bytes.
+    // Both devices create a file with the same name and different bytes.
     both.one.write("notes/b.png", &noise(4, 4_000));
     both.two.write("notes/b.png", &noise(5, 5_000));
     both.together();
@@ -82,7 +82,7 @@ fn an_attachment_that_differs_here_is_never_written_over() {
     }
 }
 
-/// A hub that can be killed and comes back at the same address.
+/// A hub that can be killed and restarted at the same address.
 struct Hub(Child, String, PathBuf);
 
 impl Hub {
@@ -105,7 +105,7 @@ impl Hub {
         self.0.wait().expect("ended");
     }
 
-    /// Bytes that came to it since it started.
+    /// The number of bytes that the hub has received since it started.
     fn received(&self) -> u64 {
         let at = self.1.trim_start_matches("ws://");
         let mut way = TcpStream::connect(at).expect("there");
@@ -126,7 +126,7 @@ impl Drop for Hub {
     }
 }
 
-/// Bytes of what is on its way below a folder.
+/// The total size of partially transferred files below a folder, in bytes.
 fn on_its_way(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let size = |entry: std::fs::DirEntry| match entry.metadata() {
@@ -159,7 +159,7 @@ fn a_connection_that_is_cut_goes_on_where_it_was() {
     assert!(sending.wait().expect("ended").success(), "{}", one.run(&["sync", "log"]).text());
     let received = hub.received();
     assert!(received < large.len() as u64 - had + 4_000_000, "{received} bytes came, {had} were there");
-    // And the way back, cut by the end of the device's own program.
+    // The other direction, interrupted by the end of the device's own process.
     two.run(&["init"]).good();
     let mut joining = two.command(&["sync", "join", &address, "notes", "--for", "50"]).spawn().expect("started");
     while on_its_way(&two.path("W/coming")) < 4_000_000 {
@@ -174,7 +174,7 @@ fn a_connection_that_is_cut_goes_on_where_it_was() {
     assert!(two.read("notes/large.bin") == large, "{}", two.run(&["sync", "log"]).text());
 }
 
-/// A second device of this house, which shares `notes` over the hub.
+/// A second device that shares `notes` with the first over the hub.
 fn second(one: &House, hub: &str) -> House {
     let two = House::new();
     let address = one.json(&["sync", "share", "notes", hub])["address"].as_str().expect("an address").to_owned();
@@ -207,7 +207,7 @@ fn plots_and_what_runs_name_follow_too() {
     assert!(!one.run(&["steps", "last"]).good().text().contains("\n4500\n"), "otherwise its beginning");
     let hub = Hub::start(&one, "127.0.0.1:0", &[]);
     let two = second(&one, &hub.1);
-    // The plot, what the tool said, the file as the run has made it.
+    // The plot, the tool's output, and the file that the run made.
     let blobs = [&one, &two].map(|device| bytes(&device.path("W/blobs")));
     assert!(blobs[0].len() >= 3 && blobs[0] == blobs[1], "{:?}, {:?}", blobs[0].keys(), blobs[1].keys());
     assert_eq!(two.run(&["steps", "last", "--whole"]).good().text(), told);
@@ -217,7 +217,7 @@ fn plots_and_what_runs_name_follow_too() {
     });
     assert!(!saved[0].is_empty() && saved[0] == saved[1], "{:?}", saved[1].keys());
     assert_eq!(two.read("notes/data.csv"), b"a,b\n1,2\n");
-    // What a run names later comes as well.
+    // Blobs that a run refers to later are synced as well.
     one.run(&["ask", "count again", "--approve", "shell: seq *", "--approve", "write_file"]).good();
     now(&one);
     now(&two);

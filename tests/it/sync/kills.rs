@@ -1,5 +1,5 @@
-//! First syncs that are killed in the middle, several times, on the side that receives and on the one that sends: at
-//! the end all is there once, as it was, and what was typed meanwhile is in it.
+//! First syncs that are killed midway, several times, on the receiving and the sending side. At the end everything is
+//! there once, unchanged, with what was typed meanwhile.
 
 use super::{Hub, now};
 use crate::program::{House, bytes, noise};
@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Notes of the volume: enough that their files are made together, and that a sync of them is hit in the middle.
+/// The number of notes: enough that their files are created in batches, and that kills fall in the middle of a sync.
 const NOTES: u32 = 180;
 
-/// Chance that can be had again: the seed is printed.
+/// A random generator that can be repeated: its seed is printed, and `TRACEBOOK_SEED` sets it.
 struct Chance(u64);
 
 impl Chance {
@@ -30,7 +30,7 @@ impl Chance {
     }
 }
 
-/// Short notes and long ones, some with a cell, some alike, one empty; pictures.
+/// The volume's files: short and long notes, some with a cell, some alike, one empty; pictures.
 fn volume() -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     for number in 0..NOTES {
@@ -51,7 +51,7 @@ fn volume() -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// Lets it run for a while and ends it as a power cut does. `false`: it had ended before.
+/// Runs a command for this time and kills it, like a power cut. Returns `false` if it had ended before.
 fn kill_after(mut command: Command, time: Duration) -> bool {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("started");
     std::thread::sleep(time);
@@ -70,7 +70,7 @@ fn is_whole(one: &House, two: &House, expected: &BTreeMap<String, Vec<u8>>, from
     }
     for (name, house) in [("one", one), ("two", two)] {
         let mut found = bytes(&house.path("notes"));
-        // What was about to be a file when it was killed goes once it is a day old.
+        // Temporary files of a killed process are removed once they are a day old.
         found.retain(|path, _| !path.contains(".tracebook-"));
         let shown = |files: &BTreeMap<String, Vec<u8>>, others: &BTreeMap<String, Vec<u8>>| {
             files.keys().filter(|path| !others.contains_key(*path)).cloned().collect::<Vec<String>>()
@@ -87,7 +87,7 @@ fn is_whole(one: &House, two: &House, expected: &BTreeMap<String, Vec<u8>>, from
     }
 }
 
-/// A device with the volume, shared over a hub.
+/// A device with the volume, shared over a hub, and the shared address.
 fn shared(files: &BTreeMap<String, Vec<u8>>) -> (House, Hub, String) {
     let house = House::new();
     files.iter().for_each(|(path, bytes)| house.write(&format!("notes/{path}"), bytes));
@@ -97,16 +97,16 @@ fn shared(files: &BTreeMap<String, Vec<u8>>) -> (House, Hub, String) {
     (house, hub, address)
 }
 
-/// Types at the beginning of a note, and remembers it.
+/// Types at the beginning of a note, and updates the expected files.
 fn types(house: &House, files: &mut BTreeMap<String, Vec<u8>>, path: &str, word: &str) {
     house.edit(path, 0, 0, word);
     let text = files.get_mut(path).expect("there");
     text.splice(0..0, word.bytes());
 }
 
-/// Kills in all, before such a test ends: how many one sync takes depends on how fast the machine is.
+/// The minimum number of kills in a test. How many fall into one sync depends on the machine's speed.
 const KILLS: u32 = 6;
-/// Syncs among which there must be so many.
+/// The maximum number of syncs in which that many kills must happen.
 const SYNCS: u32 = 40;
 
 #[test]
@@ -126,7 +126,7 @@ fn a_first_sync_whose_receiver_is_killed_again_and_again_is_whole() {
     }
 }
 
-/// A new device gets all of it, killed as often as it goes; how often that was.
+/// Syncs everything to a new device while killing it repeatedly. Returns the number of kills.
 fn receives(chance: &mut Chance, one: &House, address: &str, files: &mut BTreeMap<String, Vec<u8>>) -> u32 {
     let two = House::new();
     two.run(&["init"]).good();
@@ -142,14 +142,14 @@ fn receives(chance: &mut Chance, one: &House, address: &str, files: &mut BTreeMa
             break;
         }
         kills += 1;
-        // What comes meanwhile meets what was cut.
+        // New edits meet the interrupted sync.
         if round % 3 == 0 {
             types(one, files, &format!("note {}.md", round * 3), "Typed on one. ");
             now(one);
         }
     }
     is_whole(one, &two, files, "the receiver was killed");
-    // Nor does any device believe that the other has renamed or deleted something.
+    // No device takes the interruption for a rename or deletion by the other.
     let told = two.run(&["sync", "merges"]).text();
     assert!(!told.contains("deleted") && !told.contains("two devices") && !told.contains("renamed"), "{told}");
     kills
@@ -169,7 +169,7 @@ fn a_first_sync_whose_sender_is_killed_again_and_again_is_whole() {
     }
 }
 
-/// A device sends all of it, killed as often as it goes; how often that was.
+/// Sends everything from a device while killing it repeatedly. Returns the number of kills.
 fn sends(chance: &mut Chance) -> u32 {
     let mut files = volume();
     let (one, _hub, address) = shared(&files);

@@ -1,10 +1,10 @@
-//! How a crate's files import one another, for tidy: the largest group of files that all reach each other. Counted are
-//! `use` declarations and paths that begin with `crate::`, `super::` or `self::`, outside of unit tests.
+//! Import cycles within a crate, for tidy: the largest group of files that all reach each other. Counted are `use`
+//! declarations and paths that begin with `crate::`, `super::` or `self::`, outside unit tests.
 
 use super::source::{Source, uses, word_starts};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The files of a crate's largest import cycle, in order; none where no two files import each other.
+/// The files of a crate's largest import cycle, in order; empty if no two files import each other.
 pub(super) fn largest_cycle(folder: &str, sources: &[Source]) -> Vec<String> {
     let by_path: BTreeMap<&str, &Source> = sources.iter().map(|source| (source.path.as_str(), source)).collect();
     let modules = modules(&format!("{folder}src/lib.rs"), &by_path);
@@ -25,7 +25,7 @@ pub(super) fn largest_cycle(folder: &str, sources: &[Source]) -> Vec<String> {
     files
 }
 
-/// Every module that is a file of its own, by its path in the crate (the root's is empty), test modules left out.
+/// Every module with a file of its own, by its path in the crate (empty for the root), without test modules.
 fn modules<'s>(root: &str, sources: &BTreeMap<&str, &'s Source>) -> BTreeMap<Vec<String>, &'s Source> {
     let mut found = BTreeMap::new();
     let mut waiting = vec![(root.to_owned(), Vec::new())];
@@ -47,7 +47,7 @@ fn modules<'s>(root: &str, sources: &BTreeMap<&str, &'s Source>) -> BTreeMap<Vec
     found
 }
 
-/// The paths that a file names, as their segments.
+/// The paths that a file names, split into segments.
 fn references(code: &str) -> Vec<Vec<String>> {
     let split = |path: &str| path.split("::").map(|segment| segment.trim().to_owned()).collect::<Vec<_>>();
     let mut found: Vec<Vec<String>> = uses(code).iter().map(|(_, path)| split(path)).collect();
@@ -61,7 +61,7 @@ fn references(code: &str) -> Vec<Vec<String>> {
     for first in ["crate", "super", "self"] {
         for start in word_starts(&rest, first) {
             let before = rest[..start].trim_end();
-            // `super` of `super::super`, and the scope of `pub(in crate::…)`, which imports nothing.
+            // Skips `super` of `super::super`, and the scope of `pub(in crate::…)`, which imports nothing.
             if before.ends_with("::") || before.ends_with("(in") {
                 continue;
             }
@@ -76,7 +76,7 @@ fn references(code: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// The file that a path written in `module` leads to: the longest part of it that is a module.
+/// The file to which a path in `module` leads: the longest prefix that is a module.
 fn resolve(path: &[String], module: &[String], index: &BTreeMap<&[String], usize>) -> Option<usize> {
     let mut full: Vec<String> = Vec::new();
     let mut rest = path;

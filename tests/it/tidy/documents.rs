@@ -3,8 +3,8 @@
 use super::source::root;
 use std::collections::BTreeMap;
 
-/// What is wrong with the crates under `## Crates`: each stands there once, as a paragraph that starts with its folder,
-/// `` - **`app/cli`** ``, and that has a sentence that starts with "Invariant:".
+/// What is wrong with the crates under `## Crates`: each must be there once, as a paragraph that starts with its
+/// folder, `` - **`app/cli`** ``, and that has a sentence that starts with "Invariant:".
 pub(super) fn crates_without_invariant(text: &str, folders: &[(&str, String)]) -> Vec<String> {
     let section = text.split_once("\n## Crates\n").map_or("", |(_, rest)| rest);
     let section = section.split("\n## ").next().unwrap_or_default();
@@ -31,8 +31,8 @@ pub(super) fn crates_without_invariant(text: &str, folders: &[(&str, String)]) -
     found
 }
 
-/// The documents that users and contributors read: those at the top, under `docs`, and the sample notes. What was said
-/// in earlier versions stays as it was said.
+/// The documents that users and contributors read: those at the top, under `docs`, and the sample notes. Descriptions
+/// of earlier versions stay unchanged.
 pub(super) fn all() -> Vec<String> {
     let mut found: Vec<String> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(str::to_owned).into();
     let mut folders = vec![root().join("docs"), root().join("assets/sample")];
@@ -51,8 +51,8 @@ pub(super) fn all() -> Vec<String> {
     found
 }
 
-/// The files and folders that a document names in backticks, and the line of each: what has a `/` and no sign that it
-/// is a pattern, an address or an example.
+/// The files and folders that a document names in backticks, each with its line: text with a `/` that isn't a pattern,
+/// an address or an example.
 pub(super) fn paths(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (line, number) in text.lines().zip(1..) {

@@ -1,5 +1,5 @@
-//! Reads `cargo metadata` for tidy: the packages that this machine's build is made of, and who uses whom. It asks no
-//! network: whoever runs this test has built the tree, so every package is there.
+//! Reads `cargo metadata` for tidy: the packages of this machine's build and their dependencies. It needs no network:
+//! the tree has been built before this test runs, so every package is there.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -12,9 +12,9 @@ pub(super) struct Package {
     pub(super) licence: Option<String>,
     /// `None` for a crate of this workspace.
     pub(super) source: Option<String>,
-    /// Its manifest, on this machine.
+    /// The path of its manifest on this machine.
     manifest: String,
-    /// The ids of what it uses, but not what its own tests use.
+    /// The ids of its dependencies, without those of its tests.
     uses: Vec<String>,
 }
 
@@ -64,12 +64,12 @@ impl Graph {
         self.packages().any(|package| package.name == name)
     }
 
-    /// The crates of this workspace, by name.
+    /// The names of this workspace's crates.
     pub(super) fn members(&self) -> BTreeSet<&str> {
         self.packages().filter(|package| package.source.is_none()).map(|package| package.name.as_str()).collect()
     }
 
-    /// The crates of this workspace and the folder of each, from the checkout, ending in `/`.
+    /// The crates of this workspace, each with its folder relative to the checkout, ending in `/`.
     pub(super) fn folders(&self) -> Vec<(&str, String)> {
         let root = super::source::root().to_string_lossy().replace('\\', "/");
         let ours = self.packages().filter(|package| package.source.is_none());
@@ -80,13 +80,13 @@ impl Graph {
         .collect()
     }
 
-    /// The names of what a crate of this workspace uses by its own manifest.
+    /// The names of a workspace crate's direct dependencies.
     pub(super) fn direct(&self, member: &str) -> BTreeSet<&str> {
         let uses = &self.packages[self.id(member)].uses;
         uses.iter().map(|id| self.packages[id].name.as_str()).collect()
     }
 
-    /// The shortest way from a crate of this workspace to `target`, as names.
+    /// The shortest dependency path from a workspace crate to `target`, as names.
     pub(super) fn way(&self, member: &str, target: &str) -> Option<Vec<&str>> {
         let start = self.id(member);
         let mut came: BTreeMap<&str, &str> = BTreeMap::from([(start, start)]);

@@ -1,4 +1,4 @@
-//! Reads the guide and the links of all documents for tidy: links lead somewhere, and pages have one form.
+//! Reads the guide and all documents' links for tidy: links have targets, and pages have a consistent form.
 
 use super::source::root;
 use super::{documents, read, report};
@@ -8,17 +8,17 @@ use std::fs;
 
 pub(super) const GUIDE: &str = "docs/guide/";
 const MAX_PAGE_LINES: usize = 200;
-/// Pages that are lists of their own kind.
+/// Pages that are lists with a form of their own.
 const LISTS: &[&str] = &["index.md", "keys.md", "subcommands.md", "configuration.md", "faq.md", "troubleshooting.md"];
 
-/// A document, as the checks need it.
+/// The parts of a document that the checks need.
 #[derive(Default)]
 pub(super) struct DocumentParts {
-    /// Targets of links and pictures, each with its line.
+    /// The targets of links and pictures, each with its line.
     links: Vec<(usize, String)>,
-    /// Anchors of headings, as GitHub and our export make them.
+    /// The anchors of headings, as GitHub and our export make them.
     anchors: BTreeSet<String>,
-    /// Code in the text, and lines of blocks of shell, each with its line.
+    /// Inline code and the lines of shell blocks, each with its line number.
     pub(super) code: Vec<(usize, String)>,
 }
 
@@ -62,14 +62,14 @@ impl DocumentParts {
     }
 }
 
-/// What a heading is called in a link.
+/// The anchor of a heading.
 fn anchor(heading: &str) -> String {
     let letters = heading.trim().chars().flat_map(char::to_lowercase);
     let kept = letters.filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
     kept.map(|letter| if letter == ' ' { '-' } else { letter }).collect()
 }
 
-/// The pages of the guide, by name.
+/// The texts of the guide's pages, by file name.
 pub(super) fn pages() -> BTreeMap<String, String> {
     let entries = fs::read_dir(root().join(GUIDE)).expect("the guide").flatten();
     let names = entries.map(|entry| entry.file_name().into_string().expect("a plain name"));

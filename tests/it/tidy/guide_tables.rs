@@ -1,5 +1,5 @@
 //! Compares the guide with the program's tables for tidy: the lists of keys, subcommands and configuration are made
-//! from them, and the other pages name only what there is.
+//! from them, and the other pages name only what exists.
 
 use super::guide::{DocumentParts, GUIDE, pages};
 use super::source::root;
@@ -11,13 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 
-/// With this variable the pages that are made from tables are written instead of compared.
+/// If this environment variable is set, pages made from tables are written instead of compared.
 const WRITE_PAGES: &str = "TRACEBOOK_WRITE_GUIDE";
-/// Keys that belong to no command, only to the text.
+/// Keys that belong to the editor and to no command.
 const EDITOR_KEYS: &[&str] = &["Shift+Tab"];
 
-/// Where a window command stands on the page of keys: the beginnings of the ids of each group. The first that fits
-/// counts.
+/// The groups of window commands on the page of keys, with the prefixes of their ids. The first match counts.
 const KEY_GROUPS: &[(&str, &[&str])] = &[
     ("Find and help", &["palette.", "switcher.", "search.", "help.", "app."]),
     ("Cells and kernels", &["cell.", "cells.", "kernel.", "script.", "note.run_"]),
@@ -31,7 +30,7 @@ const KEY_GROUPS: &[(&str, &[&str])] = &[
     ("Export", &["export."]),
 ];
 
-/// A cell of a table.
+/// Formats text as a cell of a Markdown table.
 fn cell(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }
@@ -151,14 +150,14 @@ fn commands_and_keys_in_the_guide_exist() {
     report("README and guide name commands, keys and options that there are.", &found);
 }
 
-/// Whether code in the text is a key of the window.
+/// Whether inline code is a key of the window.
 fn is_key(code: &str) -> bool {
     let function = code.strip_prefix('F').is_some_and(|number| number.parse::<u8>().is_ok());
     function
         || ["Ctrl+", "Alt+", "Shift+"].iter().any(|modifier| code.len() > modifier.len() && code.starts_with(modifier))
 }
 
-/// What a line of shell says to `tracebook` that it doesn't know.
+/// The part of a shell line that `tracebook` doesn't know, if any.
 fn unknown_words(code: &str) -> Option<String> {
     let code = code.split(" #").next().unwrap_or_default();
     for part in code.split(['|', ';', '&', '>']) {

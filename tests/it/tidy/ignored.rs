@@ -1,10 +1,10 @@
 //! Finds results that are ignored without a reason, for tidy.
 
-/// A comment with this speaks for all that is alike further down in the file.
+/// A comment that starts with this covers all similar lines further down in the file.
 const FOR_ALL_BELOW: &str = "Here and below: ";
 
-/// The lines of `let _ =` in `shipped` (the code without tests and texts) that say nowhere why: not on their line, not
-/// in a comment above them or above the ones before them, nor for all sends or writes of the file.
+/// The lines of `let _ =` in `shipped` (the code without tests and texts) without a reason: not on their line, not in a
+/// comment above them or above preceding ones, and not for all sends or writes of the file.
 pub(super) fn results_ignored_without_reason(text: &str, shipped: &str) -> Vec<usize> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let is_ignoring = |line: &str| line.starts_with("let _ = ");

@@ -1,16 +1,16 @@
-//! How the workspace names its types, for tidy: the share of type names that are one word, and of those that stand in
-//! several files. Counted line by line; tests and benches are left out.
+//! Type names of the workspace, for tidy: the share that is one word, and the share that is declared in several files.
+//! Counted line by line, without tests and benches.
 
 use super::source::{files, relative, root};
 use regex_lite::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-/// The names of types, with the files in which each is declared.
+/// Type names, with the files in which each is declared.
 pub(super) struct TypeNames(BTreeMap<String, BTreeSet<String>>);
 
 impl TypeNames {
-    /// Those of the whole checkout.
+    /// Reads the type names of the whole checkout.
     pub(super) fn read() -> Self {
         let root = root();
         let shipped = |path: &str| {
@@ -43,12 +43,12 @@ impl TypeNames {
         self.0.len()
     }
 
-    /// The names of one word.
+    /// The names that are one word.
     pub(super) fn one_word(&self) -> Vec<&str> {
         self.0.keys().map(String::as_str).filter(|name| word_count(name) == 1).collect()
     }
 
-    /// The names that stand in several files and in how many, the most repeated first.
+    /// The names declared in several files, with the number of files, the most repeated first.
     pub(super) fn repeated(&self) -> Vec<(&str, usize)> {
         let repeated = self.0.iter().filter(|(_, files)| files.len() > 1);
         let mut repeated: Vec<_> = repeated.map(|(name, files)| (name.as_str(), files.len())).collect();
@@ -57,14 +57,14 @@ impl TypeNames {
     }
 }
 
-/// `NoteEditor` is two words, `MimeBundle2D` three, `HTMLPage` two, `URL` one.
+/// The number of words: `NoteEditor` has two, `MimeBundle2D` three, `HTMLPage` two, `URL` one.
 fn word_count(name: &str) -> usize {
     let letters = || name.chars().filter(|c| c.is_alphabetic());
     if name.contains('_') || letters().all(char::is_uppercase) || letters().all(char::is_lowercase) {
         return name.split('_').filter(|word| !word.is_empty()).count();
     }
     let words = Regex::new(r"[A-Z]+[a-z0-9]*").expect("a pattern");
-    // A run of capitals gives its last one to the lower case that follows it.
+    // The last capital of a run belongs to the lower-case letters that follow it.
     let split = |word: &str| {
         let capitals = word.bytes().take_while(u8::is_ascii_uppercase).count();
         let goes_on = word.as_bytes().get(capitals).is_some_and(u8::is_ascii_lowercase);

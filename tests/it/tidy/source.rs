@@ -1,23 +1,23 @@
-//! Reads the checkout's Rust files for tidy: what a file names, apart from its comments, strings and unit tests.
-//! It is no parser: it knows enough of the grammar to keep to lines and braces, and judges nothing.
+//! Reads the checkout's Rust files for tidy: what a file names, apart from its comments, strings and unit tests. It
+//! isn't a full parser: it knows enough of the grammar to keep track of lines and braces.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The checkout: the folder above this package.
+/// The root of the checkout: the folder above this package.
 pub(super) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the checkout").to_path_buf()
 }
 
 /// One Rust file.
 pub(super) struct Source {
-    /// From the checkout, with `/`.
+    /// The path relative to the checkout, with `/`.
     pub(super) path: String,
-    /// As it stands.
+    /// The file's text, unchanged.
     pub(super) text: String,
-    /// The same lines; comments, strings and characters are blanks.
+    /// The same lines with comments, strings and characters blanked.
     pub(super) code: String,
-    /// `code` without what stands under `#[cfg(test)]`.
+    /// `code` without items under `#[cfg(test)]`.
     pub(super) shipped: String,
 }
 
@@ -29,7 +29,7 @@ impl Source {
         Self { path, text, code, shipped }
     }
 
-    /// How many lines it has without its unit tests.
+    /// The number of lines without unit tests.
     pub(super) fn shipped_lines(&self) -> usize {
         if self.shipped.trim().is_empty() {
             return 0;
@@ -44,7 +44,7 @@ impl Source {
         test_spans(&self.code).into_iter().map(|span| line_at(span.start)..=line_at(span.end)).collect()
     }
 
-    /// The lines (from 1) outside of its unit tests, with their strings and comments.
+    /// The lines (from 1) outside its unit tests, with their strings and comments.
     pub(super) fn shipped_text(&self) -> Vec<(usize, &str)> {
         if self.shipped.trim().is_empty() {
             return Vec::new();
@@ -54,7 +54,7 @@ impl Source {
         lines.filter(|(number, _)| !tests.iter().any(|span| span.contains(number))).collect()
     }
 
-    /// The lines (from 1) on which the shipped code names one of `words`, itself or through a `use` tree, and which.
+    /// The lines (from 1) on which the shipped code names one of `words`, directly or in a `use` tree, with the word.
     pub(super) fn names<'w>(&self, words: &[&'w str]) -> Vec<(usize, &'w str)> {
         let mut found = Vec::new();
         let uses = uses(&self.shipped);
@@ -69,7 +69,7 @@ impl Source {
         found
     }
 
-    /// The files of the modules that it declares for tests alone.
+    /// The files of the modules that it declares only for tests.
     fn test_modules(&self) -> Vec<String> {
         let base = match self.path.rsplit_once('/') {
             Some((folder, "lib.rs" | "main.rs")) => folder,
@@ -82,12 +82,12 @@ impl Source {
         declared.collect()
     }
 
-    /// The lines of `match` expressions over one of `types` that have an arm for everything else.
+    /// The lines of `match` expressions over one of `types` that have a catch-all arm.
     pub(super) fn catch_alls(&self, types: &[&str], marker: &str) -> Vec<usize> {
         let code = self.shipped.as_bytes();
         let mut found = Vec::new();
         let uses = uses(&self.shipped);
-        // A bare `Event::` is another crate's where the file imports that one.
+        // A bare `Event::` belongs to another crate if the file imports that crate's.
         let foreign = |name: &str| uses.iter().any(|(_, path)| path.ends_with(&format!("::{name}")) && !is_ours(path));
         let types: Vec<(&str, bool)> = types.iter().map(|name| (*name, !foreign(name))).collect();
         for start in word_starts(&self.shipped, "match") {
@@ -107,7 +107,7 @@ impl Source {
     }
 }
 
-/// Every Rust file of the checkout, in order of path; build output and hidden folders left out.
+/// Every Rust file of the checkout, sorted by path, without build output and hidden folders.
 pub(super) fn sources() -> Vec<Source> {
     let root = root();
     let read = |path: PathBuf| {
@@ -123,7 +123,7 @@ pub(super) fn sources() -> Vec<Source> {
     sources
 }
 
-/// Every file below `folder`, in order; build output and hidden entries left out.
+/// Every file below `folder`, sorted, without build output and hidden entries.
 pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{error}: {}", folder.display()));
     let mut entries: Vec<_> = entries.map(|entry| entry.expect("a readable entry")).collect();
@@ -136,7 +136,7 @@ pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
             continue;
         }
         let path = entry.path();
-        // Test data is whatever it is; it may even hold Rust that is wrong on purpose.
+        // Test data isn't checked; it may even contain Rust that is wrong on purpose.
         if path.ends_with("tests/data") {
             continue;
         }
@@ -150,7 +150,7 @@ pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// `path` below `base`, with `/`.
+/// `path` relative to `base`, with `/`.
 pub(super) fn relative(path: &Path, base: &Path) -> String {
     path.strip_prefix(base).expect("below its base").to_string_lossy().replace('\\', "/")
 }
@@ -159,7 +159,7 @@ fn is_ident(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
-/// Where `word` starts in `text`, standing alone.
+/// The positions at which `word` stands alone in `text`.
 pub(super) fn word_starts(text: &str, word: &str) -> Vec<usize> {
     let alone = |at: usize| {
         let before = at.checked_sub(1).map(|at| text.as_bytes()[at]);
@@ -174,12 +174,12 @@ fn has_word(text: &str, word: &str) -> bool {
     !word_starts(text, word).is_empty()
 }
 
-/// Whether a path leads into the workspace's own enums.
+/// Whether a path leads to the workspace's own enums.
 fn is_ours(path: &str) -> bool {
     ["crate::", "engine::", "super::", "self::"].iter().any(|ours| path.starts_with(ours))
 }
 
-/// A variant of `name`, written by a path of ours, or bare where that counts.
+/// Whether a pattern has a variant of `name`, written with a path of ours, or bare if `bare` is set.
 fn has_variant_of(pattern: &str, name: &str, bare: bool) -> bool {
     word_starts(pattern, name).into_iter().any(|at| {
         let before = pattern[..at].trim_end_matches(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
@@ -188,7 +188,7 @@ fn has_variant_of(pattern: &str, name: &str, bare: bool) -> bool {
     })
 }
 
-/// `_`, or a bare name, with or without a guard.
+/// Whether a pattern is `_` or a bare name, with or without a guard.
 fn is_catch_all(pattern: &str) -> bool {
     let pattern = pattern.split(" if ").next().unwrap_or(pattern).trim();
     let name = pattern.trim_start_matches("ref ").trim_start_matches("mut ");
@@ -199,7 +199,7 @@ fn line_of(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
 
-/// The inside of the first `{…}` after `start` that is not inside other brackets.
+/// The contents of the first `{…}` after `start` that isn't inside other brackets.
 fn block_after(code: &[u8], start: usize) -> Option<std::ops::Range<usize>> {
     let mut depth = 0_i32;
     for at in start..code.len() {
@@ -217,7 +217,7 @@ fn block_after(code: &[u8], start: usize) -> Option<std::ops::Range<usize>> {
     None
 }
 
-/// Where the brace that opens at `open` closes.
+/// The position of the bracket that closes the one at `open`.
 fn closing(code: &[u8], open: usize) -> Option<usize> {
     let mut depth = 0_i32;
     for (at, byte) in code.iter().enumerate().skip(open) {
@@ -233,7 +233,7 @@ fn closing(code: &[u8], open: usize) -> Option<usize> {
     None
 }
 
-/// The patterns of a match body and where each starts.
+/// The patterns of a match body, each with its position.
 fn patterns(code: &str, body: std::ops::Range<usize>) -> Vec<(usize, &str)> {
     let bytes = code.as_bytes();
     let mut found = Vec::new();
@@ -257,7 +257,7 @@ fn patterns(code: &str, body: std::ops::Range<usize>) -> Vec<(usize, &str)> {
     found
 }
 
-/// Just past the arm whose expression starts at `at`.
+/// The position just past the arm whose expression starts at `at`.
 fn arm_end(code: &[u8], mut at: usize, end: usize) -> usize {
     while at < end && code[at].is_ascii_whitespace() {
         at += 1;
@@ -265,7 +265,7 @@ fn arm_end(code: &[u8], mut at: usize, end: usize) -> usize {
     if code.get(at) == Some(&b'{') {
         let close = closing(code, at).unwrap_or(end);
         let next = (close + 1..end).find(|at| !code[*at].is_ascii_whitespace());
-        // `{ … }.method()` goes on; anything else starts the next arm.
+        // `{ … }.method()` continues the expression; anything else starts the next arm.
         match next.map(|at| code[at]) {
             Some(b',') => return next.unwrap_or(end) + 1,
             Some(b'.' | b'?') => at = close + 1,
@@ -283,7 +283,7 @@ fn arm_end(code: &[u8], mut at: usize, end: usize) -> usize {
     end
 }
 
-/// Every path that the `use` declarations name, with its line.
+/// Every path named by `use` declarations, with its line.
 pub(super) fn uses(code: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for start in word_starts(code, "use") {
@@ -297,7 +297,7 @@ pub(super) fn uses(code: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// `a::{b, c::{d, self}}` as `a::b`, `a::c::d`, `a::c`.
+/// Expands `a::{b, c::{d, self}}` to `a::b`, `a::c::d`, `a::c`.
 fn flatten(before: &str, tree: &str, paths: &mut Vec<String>) {
     let mut depth = 0_i32;
     let parts = tree.split(|c: char| {
@@ -317,7 +317,7 @@ fn flatten(before: &str, tree: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// What stands under `#[cfg(test)]`, attribute and item.
+/// The ranges of items under `#[cfg(test)]`, including the attribute.
 fn test_spans(code: &str) -> Vec<std::ops::Range<usize>> {
     let bytes = code.as_bytes();
     let mut found: Vec<std::ops::Range<usize>> = Vec::new();
@@ -332,7 +332,7 @@ fn test_spans(code: &str) -> Vec<std::ops::Range<usize>> {
     found
 }
 
-/// Blanks what stands under `#[cfg(test)]`.
+/// Blanks the items under `#[cfg(test)]`.
 fn without_tests(code: &str) -> String {
     let mut bytes = code.as_bytes().to_vec();
     for span in test_spans(code) {
@@ -349,7 +349,7 @@ fn blank(bytes: &mut [u8]) {
     }
 }
 
-/// Blanks comments, strings and characters; every line and column stays where it is.
+/// Blanks comments, strings and characters; lines and columns stay the same.
 fn without_words(text: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let mut at = 0;
@@ -406,7 +406,7 @@ fn raw_length(rest: &[u8]) -> usize {
     rest[body..].windows(end.len()).position(|window| window == end).map_or(rest.len(), |at| body + at + end.len())
 }
 
-/// 0 for a lifetime.
+/// The length of a character literal; 0 for a lifetime.
 fn character_length(rest: &str) -> usize {
     let mut chars = rest.char_indices().skip(1);
     match (chars.next(), chars.next()) {

@@ -1,20 +1,20 @@
-//! What the sources say by a type and never by a string.
+//! Names that the sources express as types and never as strings.
 
 use super::report;
 use super::source::{Source, sources};
 use agent::tool_catalog::BuiltInTool;
 use engine::commands::{COMMANDS, CommandId};
 
-/// The only file of the product that spells the ids of commands.
+/// The only file of the product that contains command ids as strings.
 const COMMAND_TABLE: &str = "engine/src/commands.rs";
-/// What a button of a generated view may ask for. The crate stands below the table; a test there compares them.
+/// The actions of generated views' buttons. The crate is below the table; a test there compares them.
 const BUTTON_TABLE: &str = "engine/agent/src/generated_view.rs";
 
-/// The only file of the product that spells the names of built-in tools, and where the rule holds.
+/// The only file of the product that spells names of built-in tools as strings, and the folders where this applies.
 const TOOL_TABLE: &str = "engine/agent/src/tool_catalog.rs";
 const TOOL_NAMES_WITHIN: &[&str] = &["engine/agent/src/", "engine/src/", "engine/host/src/", "app/"];
 
-/// The lines (from 1) of types `Result<…, String>` in code without comments and strings.
+/// The lines (from 1) with types `Result<…, String>` in code without comments and strings.
 fn text_error_lines(code: &str) -> Vec<usize> {
     let is_text_error = |inside: &str| {
         let (mut depth, mut before, mut parameters) = (0_usize, ' ', vec![String::new()]);
@@ -39,7 +39,7 @@ fn text_error_lines(code: &str) -> Vec<usize> {
     starts.map(|(at, _)| code[..at].matches('\n').count() + 1).collect()
 }
 
-/// The lines (from 1) of a file that spell a command's id as a string of its own.
+/// The lines (from 1) of a file that contain a command's id as a string.
 fn spelled_command_ids(source: &Source) -> Vec<(usize, CommandId)> {
     let spelled = |line: &str| COMMANDS.iter().map(|info| info.id).find(|id| line.contains(&format!("\"{id}\"")));
     source.shipped_text().into_iter().filter_map(|(number, line)| Some((number, spelled(line)?))).collect()
@@ -62,7 +62,7 @@ fn built_in_tools_are_named_by_their_type() {
     let within = |path: &str| TOOL_NAMES_WITHIN.iter().any(|place| path.starts_with(place)) && path != TOOL_TABLE;
     for source in sources().iter().filter(|source| within(&source.path)) {
         for (number, line) in source.shipped_text() {
-            // `search` and `plan` are words of other tables, too.
+            // `search` and `plan` also occur in other tables.
             let spelled = BuiltInTool::ALL.iter().filter(|tool| tool.as_str().contains('_'));
             for tool in spelled.filter(|tool| line.contains(&format!("\"{tool}\""))) {
                 found.push(format!("{}:{number}: \"{tool}\": write BuiltInTool::{tool:?}", source.path));

@@ -1,4 +1,4 @@
-//! Fetch, from a server on this machine: what is read, and where it does not go.
+//! Fetching from a server on this machine: what is read, and which addresses are refused.
 
 use super::Bench;
 use agent::tool_job::{AccessRequest, ToolJob, ToolOutcome};
@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-/// Serves until the test ends: what a path stands for. Gives the port.
+/// Serves an answer for each path until the test ends. Returns the port.
 pub(super) fn serve(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> u16 {
     let server = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = server.local_addr().expect("an address").port();
@@ -20,7 +20,7 @@ pub(super) fn serve(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) ->
                 let first = lines.next().unwrap_or_default();
                 lines.take_while(|line| !line.is_empty()).for_each(drop);
                 let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
-                // Whoever has read enough goes away.
+                // The client hangs up once it has read enough.
                 let _ = stream.write_all(&answer(&path));
             });
         }
@@ -37,7 +37,7 @@ pub(super) fn redirect(to: &str) -> Vec<u8> {
     format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n").into_bytes()
 }
 
-/// Fetches, with these addresses outside of the public internet allowed; redirects may lead to these hosts.
+/// Fetches a URL, with access to these non-public addresses; redirects may lead to these hosts.
 fn fetch(bench: &Bench, url: &str, inside: &[&str], hosts: &[&str]) -> ToolOutcome {
     let [inside, hosts] = [inside, hosts].map(|all| all.iter().map(|one| (*one).to_owned()).collect());
     bench.done(ToolJob::Fetch { url: url.to_owned(), hosts, inside })
@@ -95,7 +95,7 @@ fn it_goes_nowhere_else() {
         outcome.asks
     };
     let (there, four) = (format!("http://localhost:{secret}/"), vec!["127.0.0.1".to_owned()]);
-    // Another site is asked about, also on the same machine; one that is listed by its name is, too, for what it means.
+    // Another site needs approval, even on the same machine; a host allowed by name does if its address is private.
     let redirected = asked(&at("/name"), &["127.0.0.1"], &[]);
     assert_eq!(redirected, Some(AccessRequest::Redirect { url: there.clone() }));
     let listed = asked(&at("/name"), &["127.0.0.1"], &["localhost"]);

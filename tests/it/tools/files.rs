@@ -1,4 +1,4 @@
-//! Files: what is read, listed, written, and what is not.
+//! File tools: what is read, listed and written, and what is refused.
 
 use super::Bench;
 use agent::tool_job::{MAX_TOOL_RESULT_BYTES, ToolJob, ToolOutcome};

@@ -1,4 +1,4 @@
-//! Git, in words: a volume in a repository that git itself made, and one that is in none.
+//! The git tool's text output: for a volume in a repository made by git itself, and for one outside any.
 
 use super::Bench;
 use agent::tool_job::{GitJob, ToolJob, ToolOutcome};
@@ -11,7 +11,7 @@ fn git(bench: &Bench, what: GitJob) -> ToolOutcome {
 #[test]
 fn status_diff_commit_and_log() {
     let bench = Bench::new();
-    // Where the temporary folder itself lies in a repository there is one.
+    // If the temporary folder itself is in a repository, git finds that one.
     let none = git(&bench, GitJob::Status);
     assert!(none.success || none.text.contains("there is no git repository"), "{none:?}");
     let run = |words: &[&str]| {
@@ -39,7 +39,7 @@ fn status_diff_commit_and_log() {
     assert!(!again.success && again.text.contains("leads out of the volume"), "{again:?}");
     let log = git(&bench, GitJob::Log { limit: Some(5) });
     assert!(log.text.ends_with(" Ada: First words") && log.text.lines().count() == 1, "{log:?}");
-    // Git itself sees the same.
+    // Git itself shows the same.
     assert_eq!(run(&["log", "--format=%an %s"]), "Ada First words\n");
     assert_eq!(run(&["show", "--stat", "--format=", "HEAD"]).lines().next().map(str::trim), Some("notes/a.md | 1 +"));
     assert!(run(&["status", "--short"]).contains(" M notes/a.md"));

@@ -1,4 +1,4 @@
-//! A shell that means harm: every attempt is made for real.
+//! A hostile shell: every attempt is made for real.
 
 use super::Bench;
 use agent::tool_job::{ToolJob, ToolOutcome};
@@ -48,7 +48,7 @@ fn nothing_outside_the_volume_is_read() {
             stopped(&outcome);
         }
     }
-    // A volume that holds the workspace and the home.
+    // The volume contains the workspace and the home.
     let whole = |command: String| {
         bench.done(ToolJob::Shell { root: bench.path(""), path: String::new(), command, seconds: 20, network: false })
     };
@@ -84,7 +84,7 @@ fn nothing_outside_the_volume_is_written() {
     ] {
         stopped(&bench.shell(&command));
     }
-    // Its home is a folder of its own, which may well go.
+    // The shell's home is a folder of its own and may be deleted.
     bench.shell("rm -rf ~ ~/* ~/.* $HOME/.ssh; cd; rm -rf .");
     assert_eq!(bench.text("home/letter.txt"), "mine");
     assert_eq!(bench.text("home/.ssh/id_ed25519"), "planted key");
@@ -98,13 +98,13 @@ fn processes_have_an_end() {
     if !bench.confined() {
         return;
     }
-    // Each waits a little, so that a test does not take the whole machine with it where a limit fails.
+    // Each process waits a little, so that the test doesn't exhaust the machine if a limit fails.
     let bomb = bench.done(bench.line("bomb() { sleep 0.05; bomb | bomb & }; bomb; sleep 60", 60));
     stopped(&bomb);
     assert!(bomb.text.contains("more than 512 processes"), "{:.300}", bomb.text);
     assert_eq!(bench.left(), 0);
 
-    // Grandchildren that leave their parents, their session, their group and their output behind.
+    // Grandchildren that leave their parent, session, process group and output.
     let daemons = "setsid sleep 1000 & (setsid sh -c 'sleep 1001 &' &) ; nohup sleep 1002 >/dev/null 2>&1 & \
                    perl -e 'use POSIX; fork && exit; setsid(); fork && exit; close STDOUT; close STDERR; sleep 1003' & \
                    perl -e 'setpgrp(0, 0); fork && exit; sleep 1004' & sleep 0.2; echo done";
@@ -128,7 +128,7 @@ fn other_processes_are_not_reached() {
     let mut other = Command::new("sleep").arg("100").spawn().expect("started");
     let pid = other.id();
     stopped(&bench.shell(&format!("kill -9 {pid}")));
-    // All that it may, which is itself.
+    // This kills all processes that the shell may signal, which is only itself.
     bench.shell("kill -9 -1");
     stopped(&bench.shell(&format!("kill -STOP $PPID; perl -e 'kill 9, {pid} or exit 1'")));
     stopped(&bench.shell(&format!("perl -e 'syscall(101, 16, {pid}, 0, 0) == 0 or exit 1'")));
@@ -153,7 +153,7 @@ fn no_network_is_reached() {
     stopped(&bench.shell(bus));
     let listen = "perl -e 'use Socket; socket(S, AF_INET, SOCK_STREAM, 0) && listen(S, 1) or exit 1'";
     stopped(&bench.shell(listen));
-    // Where it is granted it is there; the local sockets of other programs never are.
+    // The network works if granted; other programs' local sockets never do.
     let granted = |command: &str| {
         let command = command.to_owned();
         bench.done(ToolJob::Shell { root: bench.root(), path: String::new(), command, seconds: 20, network: true })
@@ -182,7 +182,7 @@ fn a_tool_does_not_outlive_who_started_it() {
     let mut input = helper.stdin.take().expect("piped");
     writeln!(input, "{order}").expect("given");
     crate::program::until("it runs", || bench.left() >= 3);
-    // As it happens when the program is killed: its ends of the pipes close, and nobody says anything.
+    // This happens when the program is killed: its ends of the pipes close without a message.
     drop(input);
     crate::program::until("all of it has ended", || {
         let _ = helper.try_wait();

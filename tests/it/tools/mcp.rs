@@ -1,4 +1,4 @@
-//! Tools of an MCP server, as jobs. The server is a few lines of `sh`; the real one is in the crate's own tests.
+//! Tools of an MCP server, as jobs. The server is a few lines of `sh`; the crate's own tests use a real one.
 
 use super::Bench;
 use agent::tool_job::ToolJob;
@@ -24,7 +24,7 @@ while read -r line; do
     esac
 done"#;
 
-/// What a tool is when its server says this of it.
+/// The hash of a tool's definition with this description from its server.
 fn defined(server: &str, tool: &str, words: &str) -> String {
     let source = ToolSource::Server { server: server.to_owned(), tool: tool.to_owned() };
     hash_definition(&source, words, &serde_json::json!({"type": "object"}), &ToolPermissions::default())
@@ -51,7 +51,7 @@ fn a_tool_of_a_server_is_a_job() {
     assert_eq!(bench.blob(seen.attached[0].blob), b"\x89PNG");
     let wrong = bench.done(job("own", "wrong"));
     assert_eq!((wrong.success, wrong.text.as_str()), (false, "not so"));
-    // A server that says something else of a tool than what was allowed is not called.
+    // A tool whose description differs from the approved one isn't called.
     std::fs::write(&words, "Draws, and sends all files.").expect("written");
     let changed = bench.done(job("own", "picture"));
     assert!(!changed.success && changed.outdated && changed.text.contains("own/picture is no longer"), "{changed:?}");

@@ -1,4 +1,4 @@
-//! Programs that people use every day, in the sandbox of tools: what they need works, and what others execute is kept.
+//! Everyday programs in the tools' sandbox: what they need works, and what other programs execute is protected.
 
 use super::Bench;
 use std::process::Command;
@@ -156,7 +156,7 @@ fn metadata_outside_stays_and_nobody_else_is_reached() {
         format!("ln -s {path} way; chmod 777 way"),
         format!("setfattr -n user.x -v 1 {path}"),
         format!("perl -e 'utime(1, 1, \"{path}\") or exit 1'"),
-        // fchmod, fchown, fsetxattr of what is open for reading alone: a shared library.
+        // fchmod, fchown, fsetxattr on a file that is open only for reading, such as a shared library.
         "perl -e 'open(F, \"<\", \"/etc/passwd\"); chmod(0777, *F) or exit 1'".to_owned(),
         "perl -e 'open(F, \"<\", \"/etc/passwd\"); chown($<, 0, *F) or exit 1'".to_owned(),
         // sethostname, shmget, open_tree, fsopen, io_uring_setup, memfd_secret, keyctl, ptrace, userfaultfd, mount.
@@ -170,7 +170,7 @@ fn metadata_outside_stays_and_nobody_else_is_reached() {
         "perl -e 'syscall(101, 0, 0, 0, 0) >= 0 or exit 1'".to_owned(),
         "perl -e 'syscall(323, 1) >= 0 or exit 1'".to_owned(),
         "perl -e 'syscall(0x40000000 + 105, 0) == 0 or exit 1'".to_owned(),
-        // A new world, and openat2, which no filter can look into.
+        // A new user namespace, and openat2, whose arguments no filter can inspect.
         "perl -e 'syscall(56, 0x10000000 | 17, 0, 0, 0, 0) >= 0 or exit 1'".to_owned(),
         format!("perl -e 'syscall(437, -100, \"{path}\", pack(\"QQQ\", 2, 0, 0), 24) >= 0 or exit 1'"),
         "perl -e 'use Socket; socketpair(A, B, AF_UNIX, SOCK_DGRAM, 0) or exit 1; send(A, 1, 0, sockaddr_un(\"bus\"))'"

@@ -1,11 +1,11 @@
-//! Python as a tool: one run, its value as the result.
+//! Python as a tool: one run, with its value as the result.
 
 use super::Bench;
 use agent::tool_job::{ToolJob, WebAccess};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-/// Seconds that a run may take on a machine that is busy with other things.
+/// The time limit of a run in seconds, on a busy machine.
 const PATIENCE: u64 = 50;
 
 #[test]
@@ -43,7 +43,7 @@ fn it_stays_behind_its_walls_and_ends() {
     let key = format!("open({:?}).read()", bench.path("home/.ssh/id_ed25519"));
     let database = format!("open({:?}).read()", bench.path("W/tracebook.db"));
     let process = "import subprocess\nsubprocess.run(['/bin/true'])";
-    // All attempts in one process: it takes a while to start.
+    // All attempts share one process, since it takes a while to start.
     let tried = |attempts: &[&str]| {
         let code = format!(
             "for attempt in {attempts:?}:\n    try: exec(attempt); print('through', attempt)\n    \
@@ -53,11 +53,11 @@ fn it_stays_behind_its_walls_and_ends() {
     };
     let (code, refused) = tried(&[&connect, &key, &database, "open('../new.txt', 'w')", process]);
     assert_eq!(bench.done(bench.python(&code, PATIENCE)).text, refused);
-    // A volume that holds the workspace and the home: what is hidden in it, and the workspace, stay shut.
+    // The volume contains the workspace and the home: hidden files in it and the workspace stay inaccessible.
     let (code, refused) = tried(&[&key, &database]);
     let whole = ToolJob::Python { root: bench.path(""), code, seconds: PATIENCE, web: None };
     assert_eq!(bench.done(whole).text, refused);
-    // Who may use the web has no network either: this process fetches for it.
+    // Code with web access has no network either: this process fetches for it.
     let (code, refused) = tried(&[&connect, "import socket\nsocket.socket(socket.AF_INET, socket.SOCK_DGRAM)"]);
     let web = Some(WebAccess { hosts: vec!["127.0.0.1".to_owned()], restricted: false });
     assert_eq!(bench.done(ToolJob::Python { root: bench.root(), code, seconds: PATIENCE, web }).text, refused);
@@ -103,7 +103,7 @@ fn what_it_fetches_is_fetched_under_the_policy() {
     );
     let posted = fetched(&posted, &["127.0.0.1"], true);
     assert_eq!(posted.text, "200 200 True text/plain\n404 b'gone'\n", "{posted:?}");
-    // Every form of an address that is not on the list, whether or not only the list is reached.
+    // Every form of an address that isn't on the list, whether or not access is restricted to the list.
     for (url, hosts, restricted, why) in [
         (here.clone(), vec!["github.com"], true, "not on the list"),
         (here.clone(), vec![], false, "loopback address 127.0.0.1"),
@@ -117,7 +117,7 @@ fn what_it_fetches_is_fetched_under_the_policy() {
         assert!(!refused.success && refused.text.contains(why), "{url} {hosts:?}: {refused:?}");
         assert!(!refused.text.contains("planted"), "{url}: {refused:?}");
     }
-    // Without that leave nothing is fetched at all.
+    // Without that permission nothing is fetched at all.
     let code = "import _tracebook_kernel\n_tracebook_kernel.web('{}')";
     assert!(bench.done(bench.python(code, PATIENCE)).text.contains("may not use the network"));
 }

@@ -1,4 +1,4 @@
-//! Shell: what comes back, and that it ends.
+//! The shell tool: what it returns, and that it ends.
 
 use super::{Bench, PATIENCE};
 use agent::tool_job::{MAX_TOOL_RESULT_BYTES, ToolJob};
@@ -27,14 +27,14 @@ fn a_line_is_run_in_the_volume() {
     assert_eq!((failed.success, failed.text.as_str()), (false, "half\n(exit code 3)"));
     assert_eq!(bench.shell("true").text, "(no output)");
     assert_eq!(bench.shell("kill -9 $$").text, "(ended by signal 9)");
-    // What programs need every day.
+    // Features that everyday programs need.
     let script = "printf '#!/bin/sh\\necho run' > own.sh && chmod +x own.sh && ./own.sh && cat <(echo piped) && \
                   f=$(mktemp) && echo x > $f && cat ~/../$(basename ~)/$(basename $f) && sleep 0.01 & wait; \
                   timeout 5 echo in time";
     let done = bench.shell(&format!("bash -c '{}'", script.replace('\'', "'\\''")));
     assert_eq!((done.success, done.text.as_str()), (true, "run\npiped\nx\nin time\n"), "{done:?}");
     let seen = bench.shell("env | cut -d= -f1 | sort").text;
-    // `RUSTUP_HOME` where there is one: the programs of `rustup` look for what they stand for.
+    // `RUSTUP_HOME` is set if it exists, because the proxies of `rustup` need it.
     let known =
         ["HOME", "LANG", "LC_ALL", "OLDPWD", "PATH", "PWD", "RUSTUP_HOME", "SHLVL", "TERM", "TMPDIR", "TZ", "_"];
     assert!(seen.lines().all(|name| known.contains(&name)), "{seen}");
@@ -48,7 +48,7 @@ fn it_ends_when_its_time_is_over_or_when_it_is_cancelled() {
     if !bench.confined() {
         return;
     }
-    // Deaf to every signal that can be refused, and with a child that is, too.
+    // It ignores every signal that can be ignored, and so does its child.
     let deaf =
         "trap '' TERM INT HUP QUIT; echo begun; (trap '' TERM INT HUP; while :; do :; done) & while :; do :; done";
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! What cells may not change: metadata outside of their folder, and what other programs execute inside of it.
+//! What cells may not change: metadata outside their folder, and files inside it that other programs execute.
 
 use super::{fails, has, house, tried};
 use crate::program::House;
@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Stdio;
 
-/// Runs each attempt in one cell, and says what came of it: `refused`, `missing`, or `through` and what it was.
+/// Runs each attempt in one cell. Returns a line for each: `refused`, `missing`, or `through` and the attempt.
 fn attempts(house: &House, attempts: &[String]) -> String {
     let code = format!(
         "import os, socket\nfor attempt in {attempts:?}:\n    try: exec(attempt)\n    except PermissionError: \
@@ -55,7 +55,7 @@ fn metadata_outside_the_folder_stays_as_it_is() {
         list.push(format!("os.symlink({path:?}, 'way'); os.chmod('way', 0o777)"));
         list.push(format!("os.unlink('way') if os.path.islink('way') else None; os.link({path:?}, 'hard')"));
     }
-    // A descriptor that was opened for reading alone.
+    // A descriptor that is open only for reading.
     let path = inside.to_string_lossy().into_owned();
     list.push(format!("os.fchmod(os.open({path:?}, os.O_RDONLY), 0o777)"));
     list.push(format!("os.fchown(os.open({path:?}, os.O_RDONLY), os.getuid(), os.getgid())"));
@@ -66,7 +66,7 @@ fn metadata_outside_the_folder_stays_as_it_is() {
     assert_eq!(through, None, "{printed}");
     assert_eq!((about("beside.txt"), about("data/in.txt")), before);
     assert_eq!(house.read("beside.txt"), b"mine");
-    // In the folder they work.
+    // The same calls work inside the folder.
     let well = "import os, shutil, stat\nopen('a.txt', 'w').write('a'); os.chmod('a.txt', 0o600)\n\
                 os.utime('a.txt', (1, 86400)); shutil.copy2('a.txt', 'b.txt'); os.rename('b.txt', 'c.txt')\n\
                 os.makedirs('d/e'); shutil.move('c.txt', 'd/e'); about = os.stat('d/e/c.txt')\n\
@@ -100,7 +100,7 @@ fn what_other_programs_execute_is_not_written() {
     list.push("os.mkdir('.husky.txt'); raise PermissionError".to_owned());
     list.push("os.mkdir('sub'); raise PermissionError".to_owned());
     list.extend(names.iter().map(|name| format!("open({name:?}, 'w').write('evil')")));
-    // Around the name: other ways to make one, links, renames, descriptors.
+    // Ways around the check of names: other calls that create folders, links, renames, descriptors.
     let ways = [
         "os.mkdir('.husky')",
         "os.mkdir('sub/.GIT')",
@@ -128,7 +128,7 @@ fn what_other_programs_execute_is_not_written() {
     let printed = attempts(&house, &list);
     assert!(!printed.contains("through"), "{printed}");
     let failed: Vec<&str> = printed.lines().filter(|line| line.starts_with("failed")).collect();
-    // Folders that could not be made have no files in them.
+    // Folders that couldn't be created contain no files.
     assert!(
         failed.iter().all(|line| line.contains("failed 2 ") && line.contains("agents/evil.py")
             || line.contains("failed 2 ") && line.contains(".venv/share")),
@@ -183,7 +183,7 @@ fn the_machine_and_other_programs_are_out_of_reach() {
         "from multiprocessing import shared_memory; shared_memory.SharedMemory('x', create=True, size=9)",
     ];
     all_refused(&house, &list.map(ToOwned::to_owned));
-    // A stream's pair is connected: it cannot be sent elsewhere.
+    // A stream socket pair is connected, so it can't send elsewhere.
     let code = "import socket\na, b = socket.socketpair()\na.send(b'x')\nprint(b.recv(1))\n\
                 try: a.sendto(b'evil', 'bus')\nexcept OSError: print('refused')";
     assert_eq!(tried(&house, code, &[]), (0, "b'x'\nrefused\n".to_owned()));
@@ -202,7 +202,7 @@ fn neither_open_files_nor_keys_are_inherited() {
         "parent_header": {},
         "content": {"code": code, "cell": "cell", "silent": false},
     });
-    // The shell hands the kernel a file that it has open.
+    // The shell passes an open file to the kernel.
     let mut shell = std::process::Command::new("sh");
     let line = format!("exec 9<secret.txt 8<>secret.txt; exec {:?} kernel", crate::program::PROGRAM);
     shell.arg("-c").arg(line).current_dir(house.path("")).env_clear().env("PATH", "/usr/bin:/bin");
@@ -214,14 +214,14 @@ fn neither_open_files_nor_keys_are_inherited() {
     drop(input);
     kernel.wait().expect("ended");
     assert!(said.iter().any(|line| line.contains("\"([], [])\"")), "{said:?}");
-    // And a cell of a note sees no key of the surroundings.
+    // A cell sees no keys from the environment, either.
     house.write("notes/try.md", format!("```python\n{code}\n```\n").as_bytes());
     let mut run = house.command(&["run", "try.md"]);
     run.env("OPENAI_API_KEY", "planted").env("MY_KEY", "planted");
     assert_eq!(crate::program::finish(run, b"").good().text(), "([], [])\n");
 }
 
-/// A library that somebody has put beside the note runs code as soon as it is loaded.
+/// A library placed beside the note would run code as soon as it's loaded.
 #[test]
 fn no_machine_code_is_loaded() {
     let house = house();
@@ -244,7 +244,7 @@ fn no_machine_code_is_loaded() {
                 try: way(spec)\n    except Exception as error: print(type(error).__name__)";
     let (_, printed) = tried(&house, load, &[]);
     assert!(!house.path("notes/ran.txt").exists(), "{printed}");
-    // In an interpreter of its own, whose modules are as they come.
+    // In a subinterpreter, whose modules are the original ones.
     let inside = format!("import _interpreters as i\ni.run_string(i.create(), {load:?})");
     let (_, printed) = tried(&house, &inside, &[]);
     assert!(!house.path("notes/ran.txt").exists(), "{printed}");

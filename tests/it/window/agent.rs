@@ -1,5 +1,5 @@
-//! The agent's panel over real runs: the model is a server on loopback that speaks OpenAI's form and holds its answer
-//! back for as long as a test wants to look at it.
+//! The agent's panel with real runs. The model is a local server that speaks OpenAI's protocol and holds its answer
+//! back for as long as a test needs.
 
 pub(super) use super::*;
 use engine::commands::CommandId;
@@ -10,11 +10,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use store::{DocId, MessageRole as Speaker, TodoStatus};
 
-/// What a model says: words, and calls of tools.
+/// A model's response: text and tool calls.
 pub(super) type Said = (String, Vec<(&'static str, Value)>);
 
-/// A model that says what `script` makes of the number of its answers in the conversation. A word `‖` in what it says
-/// is not sent: there it waits until the test lets it go on.
+/// Serves a model whose responses come from `script`, given the number of its earlier answers. A word `‖` in a response
+/// isn't sent: there the model waits for the test's signal.
 pub(super) fn model(script: impl Fn(usize, &Value) -> Said + Send + Sync + 'static) -> (String, Sender<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}", listener.local_addr().expect("bound"));
@@ -76,7 +76,7 @@ fn answer(mut stream: TcpStream, script: &dyn Fn(usize, &Value) -> Said, goes: &
     write!(stream, "data: [DONE]\n\n").ok()
 }
 
-/// A window whose agents ask this model, with the panel open.
+/// A window whose agents use this model, with the panel open.
 pub(super) fn asked(bench: &Bench, address: &str) -> Driven {
     let config = format!(
         "llm:\n  default_provider: test\n  prefer_local: false\n  providers:\n    test: {{wire: openai, base_url: \
@@ -97,7 +97,7 @@ pub(super) fn ask(window: &mut Driven, text: &str) {
     window.step();
 }
 
-/// Lets frames pass until something is so, without waiting for the window to come to rest.
+/// Steps frames until a condition holds, without waiting for the window to settle.
 pub(super) fn soon(window: &mut Driven, what: &str, done: impl Fn(&mut Driven) -> bool) {
     let begun = Instant::now();
     while !done(window) {
@@ -112,7 +112,7 @@ pub(super) fn shows(window: &mut Driven, label: &str) -> bool {
     window.query_all_by_label_contains(label).next().is_some()
 }
 
-/// The run that was asked last.
+/// The most recent run.
 pub(super) fn run(window: &Driven) -> &engine::AgentRun {
     let agents = session(window).agents();
     let newest = agents.runs().max_by_key(|(_, line)| line.start_time).map(|(id, _)| id).expect("a run");
@@ -142,7 +142,7 @@ fn an_answer_grows_is_kept_and_is_asked_again_in_other_words() {
     soon(&mut window, "the answer grows", |window| shows(window, "Beans are sown"));
     assert!(window.query_by_label("Beans are sown in May.").is_none(), "it is not whole yet");
     window.get_by_label("Stop agent");
-    // The status bar says so, and leads to the panel when that is closed.
+    // The status bar shows the run, and opens the panel if that is closed.
     let context = window.ctx.clone();
     window.state_mut().perform_command(&context, CommandId::ViewRight);
     soon(&mut window, "the panel is closed", |window| window.query_by_label("Stop agent").is_none());
@@ -155,7 +155,7 @@ fn an_answer_grows_is_kept_and_is_asked_again_in_other_words() {
     window.get_by_label("when are beans sown?");
     window.get_by_label("Change the title: when are beans sown?");
 
-    // What was asked before comes back with an arrow, what is typed beside it with the other one.
+    // The Up arrow recalls earlier questions, the Down arrow returns to the current text.
     window.get_by_label("Message to the agent").focus();
     window.run();
     press(&mut window, NONE, Key::ArrowUp);
@@ -164,7 +164,7 @@ fn an_answer_grows_is_kept_and_is_asked_again_in_other_words() {
     soon(&mut window, "the second answer is there", |window| shows(window, "Peas come first."));
     soon(&mut window, "it has ended", ended);
 
-    // The second question in other words is a branch of its own; arrows lead from one to the other.
+    // The second question in other words is a branch of its own; arrows switch between them.
     let again = window.get_all_by_label("Ask in other words").last().expect("a button");
     again.click();
     window.run();
@@ -178,7 +178,7 @@ fn an_answer_grows_is_kept_and_is_asked_again_in_other_words() {
     let (_, line) = session(&window).agents().sessions().next().expect("a session");
     assert_eq!(line.branches, 2);
 
-    // Both side by side.
+    // Branches side by side.
     let ctx = window.ctx.clone();
     window.state_mut().perform_command(&ctx, CommandId::AgentBranches);
     window.run();
@@ -192,7 +192,7 @@ fn an_answer_grows_is_kept_and_is_asked_again_in_other_words() {
     assert!(shows(&mut window, "Bring over: "));
     press(&mut window, NONE, Key::Escape);
 
-    // The title is the user's; a fork is a session of its own.
+    // The user can change the title; a fork is a session of its own.
     window.get_by_label("Change the title: when are beans sown?").click();
     window.run();
     press(&mut window, CTRL, Key::A);
@@ -227,7 +227,7 @@ fn an_approval_is_pinned_is_changed_and_decided_and_what_came_of_it_is_taken_bac
     let mut window = asked(&bench, &address);
     ask(&mut window, "make a plan");
     soon(&mut window, "it asks", |window| shows(window, "The agent waits: Run in the sandbox: cat nothing"));
-    // Seen from anywhere.
+    // The pending approval is visible from anywhere.
     window.get_by_label("1 approval waits");
     window.get_by_label("Todos: 0 of 2").click();
     window.run_steps(3);
@@ -246,7 +246,7 @@ fn an_approval_is_pinned_is_changed_and_decided_and_what_came_of_it_is_taken_bac
     window.run_steps(3);
     assert_eq!(run(&window).todos.len(), 2);
 
-    // For how long it's allowed is a menu, and the time that is left is told.
+    // The scope of the permission is a menu, and the remaining time is shown.
     assert!(shows(&mut window, "Expires in 5 min."), "it says when");
     window.get_by_label("Deny");
     window.get_by_label("Allow for…").click();
@@ -256,7 +256,7 @@ fn an_approval_is_pinned_is_changed_and_decided_and_what_came_of_it_is_taken_bac
     }
     window.get_by_label("Allow for…").click();
     window.run_steps(3);
-    // Another command than the one that was asked for.
+    // The user allows a different command from the one requested.
     window.get_by_label("Edit").click();
     window.run_steps(3);
     window.get_by_label("What is allowed instead").focus();
@@ -274,7 +274,7 @@ fn an_approval_is_pinned_is_changed_and_decided_and_what_came_of_it_is_taken_bac
     type_text(&mut window, "The north one");
     window.get_by_label("Answer").click();
     soon(&mut window, "it asks again", |window| shows(window, "The agent waits: Put Talk.md into the trash"));
-    // By the keyboard.
+    // The answer is given by keyboard.
     window.get_by_label("Message to the agent").focus();
     window.run_steps(3);
     window.key_press_modifiers(CTRL, Key::Backspace);
@@ -282,20 +282,20 @@ fn an_approval_is_pinned_is_changed_and_decided_and_what_came_of_it_is_taken_bac
     assert!(bench.notes().join("Talk.md").exists(), "what was denied was not done");
     assert!(window.query_by_label("1 approval waits").is_none());
 
-    // The lines of the tools unfold.
+    // Tool lines expand.
     window.get_by_label_contains("write_file  plan.md").click();
     window.run();
     assert!(shows(&mut window, "+# Plan"), "what it wrote is seen");
     window.get_by_label_contains("Iteration 5 of 20");
 
-    // What it changed is a page; all of it is taken back and made again.
+    // The run's changes have a page, where all can be reverted and redone.
     window.get_by_label("1 file changed").click();
     window.run();
     window.get_by_label("Keep: plan.md part 1").click();
     window.run();
     assert!(window.query_by_label("Keep: plan.md part 1").is_none(), "it is kept");
     window.get_by_label("Revert: plan.md part 1").click();
-    // One move at a time: the file is gone a little before the move has ended.
+    // Only one move at a time: the file is gone shortly before the move has ended.
     let moved = |window: &mut Driven, there: bool| {
         bench.notes().join("plan.md").exists() == there && session(window).pending_move().is_none()
     };
@@ -303,7 +303,7 @@ fn an_approval_is_pinned_is_changed_and_decided_and_what_came_of_it_is_taken_bac
     window.get_by_label("Redo all").click();
     until(&mut window, "the file is there again", |window| moved(window, true));
 
-    // The steps as a graph.
+    // The steps are shown as a graph.
     window.get_by_label("Run timeline").click();
     window.run();
     assert!(shows(&mut window, "Timeline of"));
@@ -316,7 +316,7 @@ fn an_approval_is_pinned_is_changed_and_decided_and_what_came_of_it_is_taken_bac
     window.run();
     assert!(shows(&mut window, "1. Model call"));
 
-    // A search finds what was done, and leads to the step.
+    // Search finds what was done and leads to the step.
     press(&mut window, NONE, Key::Escape);
     press(&mut window, CTRL_SHIFT, Key::F);
     type_text(&mut window, "in:run nothing");
@@ -328,7 +328,7 @@ fn an_approval_is_pinned_is_changed_and_decided_and_what_came_of_it_is_taken_bac
 #[test]
 fn a_run_that_failed_says_why_and_is_resumed() {
     let bench = Bench::new(&[(talk(), "# Talk\n")]);
-    // Nobody listens there.
+    // No server listens at this address.
     let closed = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
     let mut window = asked(&bench, &format!("http://{closed}"));
     ask(&mut window, "are you there?");
@@ -417,7 +417,7 @@ fn changes_of_a_session_stay_with_their_messages_and_read_line_by_line() {
     let chip = window.query_all_by_label("1 file changed").next().expect("the first");
     chip.click();
     window.run();
-    // Whole lines among their neighbours, of both runs.
+    // Whole lines with context, from both runs.
     assert!(shows(&mut window, " # List\n \n-- one\n+- 1\n - two\n - three\n"));
     assert!(
         shows(&mut window, " # List\n \n - 1\n - two\n-- three\n+- 3\n")
@@ -643,12 +643,12 @@ fn ten_thousand_steps_cost_no_frame() {
         let begun = support::measure::thread_cpu();
         window.run_steps(60);
         let frame = (support::measure::thread_cpu() - begun) / 60;
-        // Processor time in a debug build; drawing all boxes with their words takes some hundred milliseconds.
+        // CPU time of a debug build; drawing all boxes with their text would take hundreds of milliseconds.
         assert!(frame < Duration::from_millis(120), "{button}: {frame:?}");
     }
 }
 
-/// Pictures for people, where some are asked for.
+/// Saves screenshots of the agent for people to look at, if requested.
 #[test]
 fn pictures_of_the_agent() {
     let Some(folder) = pictures_folder() else { return };
@@ -784,7 +784,7 @@ fn an_approval_shows_all_of_the_code_and_nothing_that_hides() {
     window.get_by_label("403 lines. Scroll to read all of them.");
     let drawn = window.get_by_label_contains("print(399)\n").rect().height();
     assert!(drawn >= 403.0 * 18.0, "all of it has room: {drawn}");
-    // What a lasting answer reaches is told where one is given.
+    // The menu says what a permanent answer covers.
     window.get_by_label("Allow for…").click();
     window.run_steps(3);
     assert!(window.query_all_by_label_contains("A lasting answer allows exactly this").next().is_some());
@@ -799,7 +799,7 @@ fn an_approval_shows_all_of_the_code_and_nothing_that_hides() {
     assert!(window.query_all_by_label_contains("Cell 1:\nos.remove('talk')").next().is_some(), "its code is shown");
 }
 
-/// Whether nothing that is heard, and so nothing that is seen, holds what steers or hides.
+/// Asserts that no label, and so no visible text, contains control or invisible characters.
 pub(super) fn assert_plain(window: &Driven, when: &str) {
     for bad in ["\u{202e}", "\u{200b}", "\u{2066}", "\u{1b}", "\u{7}", "\u{e0041}"] {
         let found = window.query_all_by_label_contains(bad).next();

@@ -1,4 +1,4 @@
-//! A cell that asks for a line, in the window.
+//! A cell that asks for a line of input, in the window.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn the_caret_is_back_where_it_was_once_the_answer_is_given() {
     let bench = Bench::new(&[("Ask.md", cell)]);
     let mut window = bench.opened();
     let field = "Answer to cell 1: Who? ";
-    // Shift+Enter has gone on to the next cell; it runs without a click.
+    // Shift+Enter moved to the next cell; that cell runs without a click.
     window.state_mut().place_caret(cell.find("name").expect("the first cell"));
     window.run();
     press(&mut window, Modifiers::SHIFT, Key::Enter);
@@ -46,7 +46,7 @@ fn the_caret_is_back_where_it_was_once_the_answer_is_given() {
     assert_eq!(window.state().caret(), next);
     press(&mut window, Modifiers::SHIFT, Key::Enter);
     until(&mut window, "the next cell has run", |window| window.query_by_label("333").is_some());
-    // Run by a click, it gets the caret itself.
+    // Run by a click, the input field itself gets the caret.
     window.get_by_label("Run cell 1").click();
     until(&mut window, "it asks again", |window| window.query_by_label(field).is_some());
     window.run();

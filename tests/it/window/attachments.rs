@@ -1,4 +1,4 @@
-//! Attachments in tabs: previews, and what is offered for files that are no notes.
+//! Attachments in tabs: previews, and the actions for files that aren't notes.
 
 use super::*;
 use std::sync::{Arc, Mutex};
@@ -28,10 +28,10 @@ fn pictures_and_text_are_previewed() {
     until(&mut window, "the text is shown", |window| window.query_by_label("day,rain").is_some());
     assert_eq!(path(&window), "data.csv");
     window.get_by_label("Mon,3");
-    // It is read again when another program writes it.
+    // The preview reloads when another program writes the file.
     std::fs::write(bench.notes().join("data.csv"), "day,rain\nTue,4\n").expect("written");
     until(&mut window, "the new text is shown", |window| window.query_by_label("Tue,4").is_some());
-    // Going elsewhere and back.
+    // Switches to another file.
     choose_file(&mut window, "One");
     until(&mut window, "the note is shown", |window| text(window).is_some());
 }
@@ -102,7 +102,7 @@ fn a_note_in_another_encoding_is_read_and_converted() {
 fn the_switcher_finds_files_and_headings_and_opens_them_at_the_side() {
     let long = format!("{}\n## Far down\n\nHere.\n", "Words.\n\n".repeat(200));
     let bench = Bench::new(&[("One.md", "1\n"), ("Long.md", &long), ("song.mp3", "x")]);
-    // Too large for a note.
+    // This file is too large for a note.
     let file = std::fs::File::create(bench.notes().join("Big.md")).expect("a file");
     file.set_len(17 << 20).expect("made large");
     let mut window = bench.opened();

@@ -1,5 +1,5 @@
-//! What a note holds beyond any limit, in the window: it is named with the reason, what stands around it is drawn, and
-//! no frame waits for it.
+//! Content beyond a limit, in the window: it's named with the reason, the content around it is drawn, and no frame
+//! waits for it.
 
 use super::{Bench, text, until};
 use egui_kittest::kittest::Queryable;

@@ -1,4 +1,4 @@
-//! Help for who writes code in a cell: completions, descriptions, variables.
+//! Code assistance in cells: completions, descriptions, variables.
 
 use super::*;
 use egui_kittest::kittest::NodeT;
@@ -18,12 +18,34 @@ harbour = 3
 
 ```
 ";
-/// In the empty cell.
+/// The position in the empty cell.
 const IN: usize = NOTE.len() - 5;
 
 fn offered(window: &Driven) -> Vec<String> {
     let options = window.query_all_by_role(Role::ListBoxOption);
     options.filter_map(|option| option.accesskit_node().label()).collect()
+}
+
+/// Presses and releases the mouse button on an offered name, in frames of their own as a hand does.
+pub(super) fn click_offered(window: &mut Driven, name: &str) {
+    let options = window.query_all_by_role(Role::ListBoxOption);
+    let mut fits = options.filter(|option| option.accesskit_node().label().as_deref() == Some(name));
+    let pos = fits.next().unwrap_or_else(|| panic!("{name} isn't offered")).rect().center();
+    drop(fits);
+    for pressed in [None, Some(true), Some(false)] {
+        selecting::pointer(window, pos, pressed, NONE);
+    }
+    window.run();
+}
+
+#[test]
+fn a_click_chooses_a_name() {
+    let (_bench, mut window) = on();
+    type_text(&mut window, "ha");
+    click_offered(&mut window, "harbour");
+    assert!(text(&window).is_some_and(|text| text.ends_with("```python\nharbour\n```\n")), "{:?}", text(&window));
+    type_text(&mut window, "2");
+    assert!(text(&window).is_some_and(|text| text.contains("harbour2")), "it still has the keyboard");
 }
 
 fn on() -> (Bench, Driven) {
@@ -38,7 +60,7 @@ fn ran() -> (Bench, Driven) {
     let (bench, mut window) = on();
     window.get_by_label("Run cell 1").click();
     until(&mut window, "it has run", |window| window.query_by_label("Python idle").is_some());
-    // The button took the keyboard.
+    // The button took the keyboard focus.
     window.state_mut().place_caret(IN);
     window.run();
     (bench, window)
@@ -61,13 +83,13 @@ fn names_of_the_note_are_offered_before_anything_runs() {
     press(&mut window, NONE, Key::Tab);
     press(&mut window, NONE, Key::Enter);
     assert!(text(&window).is_some_and(|text| text.ends_with("```python\nharbour\n```\n")), "{:?}", text(&window));
-    // A list that came by itself does not take Enter away.
+    // A list that opened automatically doesn't capture Enter.
     press(&mut window, NONE, Key::Enter);
     type_text(&mut window, "bo");
     assert!(!offered(&window).is_empty());
     press(&mut window, NONE, Key::Enter);
     assert!(text(&window).is_some_and(|text| text.ends_with("harbour\nbo\n\n```\n")), "{:?}", text(&window));
-    // In prose nothing is offered.
+    // No completions in prose.
     window.state_mut().place_caret(5);
     type_text(&mut window, " bo");
     assert!(offered(&window).is_empty());
@@ -90,7 +112,7 @@ fn modules_are_completed_before_anything_runs() {
     type_text(&mut window, "from json import du");
     until(&mut window, "its names are offered", |window| offered(window).contains(&"dumps".to_owned()));
     press(&mut window, NONE, Key::Escape);
-    // What no import names is not known.
+    // Objects that no import names have no completions.
     press(&mut window, NONE, Key::Enter);
     type_text(&mut window, "boat.");
     assert!(offered(&window).is_empty());
@@ -112,7 +134,7 @@ fn modules_of_the_chosen_kernel_are_completed_before_it_runs() {
     window.run();
     type_text(&mut window, "import ma");
     until(&mut window, "modules are offered", |window| {
-        // The environment is listed in the background: what comes too late is there at the next letter.
+        // The environment is listed in the background: if it's late, the next letter shows the results.
         if offered(window).contains(&"math".to_owned()) && !offered(window).contains(&"mapping_kit".to_owned()) {
             press(window, NONE, Key::Backspace);
             type_text(window, "a");
@@ -136,7 +158,7 @@ fn the_kernel_completes_and_describes() {
     type_text(&mut window, "(fa");
     until(&mut window, "arguments are offered", |window| offered(window).contains(&"fast=".to_owned()));
     press(&mut window, NONE, Key::Escape);
-    // At the beginning of a line, Tab still indents.
+    // At the start of a line, Tab still indents.
     press(&mut window, NONE, Key::Home);
     press(&mut window, NONE, Key::Tab);
     assert!(
@@ -169,7 +191,7 @@ fn variables_are_listed_and_written_into_the_cell() {
 fn a_name_is_described_under_the_pointer() {
     let (_bench, mut window) = ran();
     let code = window.get_by_label_contains("boat = Boat()").rect();
-    // In the fourth line, on its first word.
+    // The first word of the fourth line.
     let point = code.left_top() + egui::vec2(12.0, code.height() / 5.0 * 3.5);
     window.hover_at(point);
     let card = "What is known: boat: Boat";
@@ -194,7 +216,7 @@ fn a_kernel_of_the_users_is_chosen_in_the_window() {
         window.query_by_label_contains("ipykernel_launcher").is_some()
     });
     window.get_by_label("Allow").click();
-    // The question says something alike.
+    // The question contains similar text.
     until(&mut window, "it is said what that means", |window| {
         let said = "Own Python runs the cells of this note from now on, with all your rights";
         window.query_all_by_label_contains(said).next().is_some()

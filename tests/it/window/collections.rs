@@ -1,4 +1,4 @@
-//! Collections in the window: views as tabs, a table and cards, cells edited in place, and what is written for it.
+//! Collections in the window: views as tabs, table and cards, cells edited in place, and what is written for it.
 
 use super::{Bench, CTRL, Driven, NONE, path, press, session, text, type_text, until};
 use egui::{Key, Modifiers};
@@ -60,7 +60,7 @@ pub(super) fn click(window: &mut Driven, label: &str) {
     window.run();
 }
 
-/// A window in which the collection of the tree is shown.
+/// A window that shows the collection from the file tree.
 fn opened(bench: &Bench) -> Driven {
     let mut window = bench.opened();
     click(&mut window, "Shelf.base");
@@ -69,7 +69,7 @@ fn opened(bench: &Bench) -> Driven {
     window
 }
 
-/// Where a cell stands from the top.
+/// The distance of a cell from the top.
 fn top(window: &Driven, label: &str) -> f32 {
     window.get_by_label(label).rect().top()
 }
@@ -88,7 +88,7 @@ fn a_collection_is_a_table_and_cards() {
     assert!(has(&window, "Card One") && has(&window, "Rating of Two: 10"));
     click(&mut window, "Card Two");
     until(&mut window, "the note is shown", |window| path(window) == "Two.md" && text(window).is_some());
-    // A link leads to the collection, and to a view of it.
+    // A link leads to the collection and one of its views.
     click(&mut window, "A");
     until(&mut window, "the note is shown", |window| path(window) == "A.md" && text(window).is_some());
     assert_eq!(bench.file("Shelf.base"), SHELF, "looking changes nothing");
@@ -153,7 +153,7 @@ fn the_switcher_and_links_lead_to_collections() {
     type_text(&mut window, "shelf");
     press(&mut window, NONE, Key::Enter);
     until(&mut window, "the table is there", |window| has(window, "3 results"));
-    // The name of a file in its row leads to it.
+    // The file name in a row opens the file.
     window.get_all_by_label("Two").last().expect("a row").click();
     window.run();
     until(&mut window, "the note is shown", |window| path(window) == "Two.md");
@@ -197,7 +197,7 @@ fn cells_are_edited_with_the_keyboard() {
     });
     let after = before.replace("rating: 7 # of ten", "rating: 8.5 # of ten");
     until(&mut window, "the note says so", |_| bench.file("One.md") == after);
-    // What is typed takes the place of what stood there; Escape leaves it.
+    // Typing replaces the old value; Escape keeps it.
     click(&mut window, "Rating of Two: 10");
     type_text(&mut window, "3");
     press(&mut window, NONE, Key::Escape);
@@ -211,7 +211,7 @@ fn cells_are_edited_with_the_keyboard() {
     press(&mut window, CTRL, Key::Z);
     until(&mut window, "this, too", |_| bench.file("One.md") == before);
     until(&mut window, "the cell says so", |window| has(window, "Rating of One: 7"));
-    // A formula is only read.
+    // A formula is read-only.
     click(&mut window, "Twice of Two: 20");
     press(&mut window, NONE, Key::Enter);
     assert!(has(&window, "A formula works this out; it cannot be edited."));
@@ -288,7 +288,7 @@ fn what_is_no_collection_is_said() {
     until(&mut window, "it is empty", |window| has(window, "No note fits this view."));
 }
 
-/// A real vault, once more, and its files.
+/// A copy of a real vault with its files, if the shared data is available.
 pub(super) fn vault() -> Option<(Bench, Vec<(String, String)>)> {
     let vault = std::path::Path::new("/work/shared/data/vaults/kepano");
     let mut files: Vec<(String, String)> = Vec::new();
@@ -317,7 +317,7 @@ fn the_collections_of_a_real_vault_are_shown() {
     let of = |window: &Driven, path: &str| {
         session(window).volumes().find_map(|volume| volume.files.get(path)).map(|row| row.id).expect("a file")
     };
-    // What Obsidian shows, by what the notes say.
+    // What Obsidian shows for these notes.
     for (base, count, labels) in [
         ("Movies", "1 result", &["Rating", "Director of Blade Runner: Ridley Scott", "Year of Blade Runner: 1982"][..]),
         ("Books", "2 results", &["Author", "last of Out of Control: 2023-09-12", "Year of The Machine Stops: 1909"]),

@@ -1,5 +1,5 @@
-//! Every command of the table that the window offers is chosen in the palette and does what it says. A command without
-//! a step here fails the test.
+//! Every command that the window offers is chosen in the palette and does what it says. A command without a step here
+//! fails the test.
 
 use super::*;
 use engine::commands::{COMMANDS, CommandId};
@@ -7,7 +7,7 @@ use engine::{ColorTheme, KernelPhase, Reactivity, TreeOrder};
 use host::desktop::PrintOutcome;
 use std::collections::BTreeSet;
 
-/// A window in which commands are chosen, and which were.
+/// A window, and the commands that were chosen in it so far.
 struct Drive {
     bench: Bench,
     window: Driven,
@@ -21,7 +21,7 @@ impl Drive {
         Drive { bench, window, driven: BTreeSet::new() }
     }
 
-    /// Chooses a command in the palette by its whole title.
+    /// Chooses a command in the palette by its full title.
     fn choose(&mut self, id: CommandId) {
         press(&mut self.window, CTRL_SHIFT, Key::P);
         type_text(&mut self.window, id.title());
@@ -44,7 +44,7 @@ fn overlays() -> Drive {
     press(&mut drive.window, CTRL_SHIFT, Key::P);
     assert!(drive.has("Command palette"));
     press(&mut drive.window, NONE, Key::Escape);
-    // The palette does not list itself.
+    // The palette doesn't list its own command.
     drive.driven.insert(CommandId::PaletteOpen);
     for (id, label) in [
         (CommandId::SwitcherOpen, "Go to note"),
@@ -93,7 +93,7 @@ fn the_view() -> Drive {
     drive.choose(CommandId::ViewCollapse);
     drive.choose(CommandId::ViewRight);
     assert!(settings(&drive).right_open);
-    // The palette gives the keyboard back to the note: these two are for keys.
+    // The palette returns the focus to the note, so these two commands are tested by key.
     for (modifiers, id) in [(NONE, CommandId::ViewNextRegion), (Modifiers::SHIFT, CommandId::ViewPreviousRegion)] {
         let before = drive.window.ctx.memory(|memory| memory.focused());
         press(&mut drive.window, modifiers, Key::F6);
@@ -493,7 +493,7 @@ fn pasting() -> Drive {
     drive.until("the plain text is there", |window| text(window).as_deref() == Some("a some bold words\n"));
     press(&mut drive.window, CTRL, Key::A);
     paste(&mut drive, "some bold words");
-    // What is typed meanwhile comes behind it.
+    // Text typed in the meantime comes after it.
     type_text(&mut drive.window, "!");
     drive.until("the Markdown is there", |window| {
         text(window).is_some_and(|text| text.trim_end() == "some **bold** words!")
@@ -513,7 +513,7 @@ fn html_without_text_is_pasted_as_markdown() {
     drive.window.get_by_label("a").click();
     drive.window.run();
     press(&mut drive.window, NONE, Key::End);
-    // The window gets no event for the press of the key, as there's no plain text.
+    // Without plain text, the window gets no event for the key press.
     let paste = |drive: &mut Drive| {
         let modifiers = CTRL | Modifiers::CTRL;
         let released = egui::Event::Key { key: Key::V, physical_key: None, pressed: false, repeat: false, modifiers };
@@ -535,7 +535,7 @@ fn html_without_text_is_pasted_as_markdown() {
     paste(&mut drive);
     let said = "Nothing on the clipboard can be pasted here.";
     drive.until("it says so", |window| window.query_by_label(said).is_some());
-    // A key that is typed is no paste.
+    // A key press event alone doesn't paste.
     let before = text(&drive.window);
     press(&mut drive.window, CTRL, Key::V);
     assert_eq!(text(&drive.window), before);
@@ -585,13 +585,13 @@ fn exports() -> Drive {
         drive.until("it says what became of it", |window| window.query_by_label_contains(says).is_some());
         assert_eq!(printed.try_recv(), Ok(("One".to_owned(), b"%PDF-".to_vec())));
     }
-    // The same name again is refused in the dialog.
+    // An existing file name is refused in the dialog.
     drive.choose(CommandId::ExportPdf);
     press(&mut drive.window, CTRL, Key::A);
     type_text(&mut drive.window, &out.join("one.pdf").display().to_string());
     press(&mut drive.window, NONE, Key::Enter);
     assert!(drive.window.query_by_label_contains("with that name already exists").is_some());
-    // All of the volume instead.
+    // The whole volume is exported instead.
     drive.window.get_by_label("All of notes").click();
     drive.window.run();
     press(&mut drive.window, CTRL, Key::A);
@@ -674,7 +674,7 @@ fn agents() -> Drive {
         drive.choose(id);
         assert!(drive.has(says), "{id}");
     }
-    // What they show once something was asked is in `agent.rs`.
+    // `agent.rs` tests what they show after a question.
     let volume = session(&drive.window).volumes().next().expect("a volume").id;
     let (run, asked) = (store::DocId([4; 16]), store::DocId([3; 16]));
     let said = store::SessionMessage::new(store::MessageId(1), store::MessageRole::User, "a question", 1);
@@ -723,7 +723,7 @@ fn quitting() -> Drive {
     let mut drive = Drive::on(&[("One.md", "1\n")]);
     press(&mut drive.window, CTRL_SHIFT, Key::P);
     type_text(&mut drive.window, "Quit");
-    // Only the press: with what follows it, another frame would hide what this one asks for.
+    // Only the key press: with the events that follow it, another frame would hide the window's request.
     let (key, modifiers) = (Key::Enter, NONE);
     drive.window.event(egui::Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers });
     drive.window.step();

@@ -1,4 +1,4 @@
-//! Comments that span rows: out of sight while they are read, source while the caret is in them.
+//! Comments that span rows: hidden while reading, shown as source while the caret is in them.
 
 use super::collections::has;
 use super::{Bench, CTRL, NONE, press, text, type_text, until, with_caret};
@@ -17,7 +17,7 @@ fn they_are_folded_away_and_opened_by_the_caret() {
     for hidden in ["A hidden line.", "hidden item", "Hidden head", "gone, too %% after, %%not%% this."] {
         assert!(!has(&window, hidden), "{hidden}");
     }
-    // From the row above, the caret goes into it, and all of it is there.
+    // The caret enters the comment from the row above, and the whole comment is shown.
     window.state_mut().place_caret(0);
     window.run();
     press(&mut window, NONE, Key::ArrowDown);
@@ -39,7 +39,7 @@ fn who_takes_a_mark_away_has_text_again() {
     let bench = Bench::new(&[("A.md", "a\n\n%%\n\nb\n\n%%\n\nc\n")]);
     let mut window = bench.opened();
     until(&mut window, "it is folded", |window| has(window, "Comment") && !has(window, "b"));
-    // Behind it, Backspace opens it first.
+    // After the comment, the first Backspace opens it.
     window.state_mut().place_caret(14);
     window.run();
     press(&mut window, NONE, Key::Backspace);

@@ -1,5 +1,5 @@
-//! Connecting a model without an editor: by the card in the agent's panel, from a run that found none, in the settings;
-//! and switching it by the message field.
+//! Connecting a model without an editor: through the card in the agent's panel, after a run that found none, and in the
+//! settings; and switching the model at the message field.
 
 use super::agent::{ask, asked, ended, model, shows, soon};
 use super::*;
@@ -30,7 +30,7 @@ fn a_model_is_connected_by_its_address_and_switched() {
     for offer in ["Add an API key", "Other endpoint…", "Later"] {
         window.get_by_label(offer);
     }
-    // A key is typed unseen.
+    // The key is typed into a password field.
     click(&mut window, "Add an API key");
     window.get_by_label("OpenRouter");
     window.get_by_label("API key").focus();

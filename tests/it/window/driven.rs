@@ -1,4 +1,4 @@
-//! The window as tests drive it: by the names of its controls, over a real workspace in a temporary folder.
+//! Test helpers for the window, driven by the names of its controls, on a real workspace in a temporary folder.
 
 use egui::accesskit::Role;
 use egui::{Key, Modifiers};
@@ -35,16 +35,16 @@ impl Bench {
         self.window_with(|_| ())
     }
 
-    /// The window, of a workspace that something is done with first.
+    /// Opens the window on a workspace that `prepare` has changed first.
     pub(super) fn window_with(&self, prepare: impl FnOnce(&host::Driver)) -> Driven {
         let options = host::WorkspaceOptions { program: program(), create: true };
         let driver = host::open_workspace(&self.folder.path().join("workspace"), options).expect("a workspace");
         prepare(&driver);
         let mut harness = Harness::builder()
             .with_size(egui::vec2(1280.0, 800.0))
-            // While others work beside it, each of them may ask for a frame: many, but not without end.
+            // Background work may request a frame for each result: many, but not endless.
             .with_max_steps(1_000)
-            // Notes hold what they hold; a real window asks the system for what the bundled fonts lack.
+            // Notes may have any characters; a real window loads glyphs from the system that the bundled fonts lack.
             .allow_missing_glyphs()
             .build_eframe(move |creation| AppWindow::new(&creation.egui_ctx, driver));
         harness.run();
@@ -57,10 +57,10 @@ pub(super) fn program() -> PathBuf {
     PathBuf::from(built.unwrap_or("tracebook"))
 }
 
-/// Lets frames pass until something is so.
+/// Steps frames until a condition holds.
 pub(super) fn until(harness: &mut Driven, what: &str, mut done: impl FnMut(&mut Driven) -> bool) {
     let begun = Instant::now();
-    // Long, for machines with much else to do; whoever looks for a fault sets it shorter.
+    // Long enough for busy machines. A shorter time helps when debugging.
     let patience = std::env::var("TRACEBOOK_PATIENCE").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(300);
     while !done(harness) {
         assert!(begun.elapsed() < Duration::from_secs(patience), "{what}");
@@ -100,7 +100,7 @@ pub(super) fn path(harness: &Driven) -> String {
     place.expect("a note is shown").1.to_owned()
 }
 
-/// Chooses another editor's keys in the settings.
+/// Chooses another editor's keymap in the settings.
 pub(super) fn choose_preset(window: &mut Driven, name: &str) {
     press(window, CTRL_ALT, Key::K);
     window.get_by_role_and_label(Role::RadioButton, name).click();
@@ -108,7 +108,7 @@ pub(super) fn choose_preset(window: &mut Driven, name: &str) {
     press(window, NONE, Key::Escape);
 }
 
-/// Sets what Enter inserts.
+/// Chooses in the settings what Enter inserts.
 pub(super) fn choose_enter(window: &mut Driven, name: &str) {
     window.get_by_label("Settings").click_accesskit();
     window.run();
@@ -131,7 +131,7 @@ pub(super) fn type_text(harness: &mut Driven, text: &str) {
     harness.run();
 }
 
-/// Sets `|` into the text where the caret is.
+/// The note's text with `|` at the caret.
 pub(super) fn with_caret(harness: &Driven) -> String {
     let mut text = text(harness).expect("a note is shown");
     if let Some(caret) = harness.state().caret() {
@@ -146,14 +146,14 @@ pub(super) const CTRL_SHIFT: Modifiers =
     Modifiers { alt: false, ctrl: false, shift: true, mac_cmd: false, command: true };
 pub(super) const NONE: Modifiers = Modifiers::NONE;
 
-/// Where pictures for people go: `TRACEBOOK_PICTURES=FOLDER cargo test -p tests pictures`. Nowhere without that.
+/// The folder for screenshots: `TRACEBOOK_PICTURES=FOLDER cargo test -p tests pictures`. `None` if it isn't set.
 pub(super) fn pictures_folder() -> Option<PathBuf> {
     let folder = std::env::var_os("TRACEBOOK_PICTURES").map(PathBuf::from)?;
     std::fs::create_dir_all(&folder).expect("a folder");
     Some(folder)
 }
 
-/// Pictures in both themes of what is shown now, where somebody wants some.
+/// Saves screenshots of the current view in both themes, if requested.
 pub(super) fn pictured(window: &mut Driven, name: &str) {
     let Some(folder) = pictures_folder() else { return };
     for theme in ["light", "dark"] {
@@ -162,7 +162,7 @@ pub(super) fn pictured(window: &mut Driven, name: &str) {
     }
 }
 
-/// Takes a picture of the window.
+/// Saves a screenshot of the window.
 pub(super) fn picture(window: &mut Driven, folder: &Path, name: &str) {
     window.run_steps(3);
     let image = window.render().expect("a picture");

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A file as a file manager hands it over.
+/// A file as a file manager passes it.
 #[derive(Debug)]
 struct Held(PathBuf);
 
@@ -43,7 +43,7 @@ fn dropped_files_lie_beside_the_note_and_are_linked_where_the_caret_is() {
     assert_eq!((bench.file("data 2.csv"), bench.file("my picture.png")), ("new".to_owned(), "png".to_owned()));
     press(&mut window, CTRL, Key::Z);
     assert_eq!(text(&window).as_deref(), Some("one\n\ntwo\n"), "one undo");
-    // The same bytes again need no second copy.
+    // The same bytes aren't copied twice.
     drop_on(&mut window, &files[1..]);
     until(&mut window, "it is linked", |window| text(window).is_some_and(|text| text.contains("[data 2.csv]")));
     assert!(!bench.notes().join("data 3.csv").exists());

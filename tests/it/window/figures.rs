@@ -1,4 +1,4 @@
-//! Figures in the window: drawn below their cell, named for those who do not see them, in both themes.
+//! Figures in the window: drawn below their cell, with accessible names, in both themes.
 
 use super::{Bench, CTRL_SHIFT, Driven, NONE, pictures_folder, press, session, until};
 use crate::kernel::plots::calls;
@@ -51,7 +51,7 @@ fn a_figure_stands_below_its_cell() {
     }
 }
 
-/// A window on a note with one cell, once its figure is shown.
+/// A window on a note with one cell, after its figure has been drawn.
 fn shown(code: &str, label: &str) -> (Bench, Driven) {
     let text = format!("```python\nimport matplotlib.pyplot as plt\n{code}\n```\n\n{}", "Below.\n\n".repeat(60));
     let bench = Bench::new(&[("Plot.md", &text)]);
@@ -121,7 +121,7 @@ fn a_figure_is_zoomed_moved_and_reset() {
     let rect = window.get_by_label("Figure: Rain").rect();
     let middle = rect.center();
     assert!(!moved(&window));
-    // The page scrolls under the pointer; with Ctrl the figure is zoomed.
+    // The wheel scrolls the page under the pointer; with Ctrl it zooms the figure.
     wheel(&mut window, middle, -20.0, NONE);
     assert!(!moved(&window) && window.get_by_label("Figure: Rain").rect().top() < rect.top());
     wheel(&mut window, middle, 20.0, NONE);
@@ -130,7 +130,7 @@ fn a_figure_is_zoomed_moved_and_reset() {
     window.get_by_label(RESET).click();
     window.run();
     assert!(!moved(&window), "the button");
-    // After a click into it the wheel is the figure's.
+    // After a click into the figure the wheel zooms it.
     click(&mut window, middle);
     let before = window.get_by_label("Figure: Rain").rect();
     wheel(&mut window, middle, 60.0, NONE);
@@ -145,7 +145,7 @@ fn a_figure_is_zoomed_moved_and_reset() {
     }
     press(&mut window, NONE, Key::Plus);
     assert!(moved(&window), "once more");
-    // Two clicks within one frame: however slow the machine, they are one double click.
+    // Two clicks within one frame are a double click, however slow the machine is.
     for pressed in [true, false, true, false] {
         let (button, modifiers) = (egui::PointerButton::Primary, NONE);
         window.input_mut().events.push(egui::Event::PointerButton { pos: middle, button, pressed, modifiers });
@@ -172,7 +172,7 @@ fn the_pointer_reads_values_and_the_legend_hides_series() {
     let (_bench, mut window) = shown(code, "Figure: Rain");
     let rect = window.get_by_label("Figure: Rain").rect();
     let near = |window: &Driven| window.query_by_label_contains("rain\nx = 0\ny = 5").is_some();
-    // (0, 5) is the middle of the axes; what stands around them moves it a little.
+    // (0, 5) is the middle of the axes; what is drawn around them shifts it a little.
     window.event(egui::Event::PointerMoved(rect.center() + vec2(6.0, -4.0)));
     window.run();
     assert!(near(&window));
@@ -201,7 +201,7 @@ fn a_figure_with_much_data_is_a_blob_and_comes_back() {
     let body = serde_json::to_string(&run.outputs).expect("JSON");
     assert!(body.len() < 1_000, "{}", body.len());
     drop(window);
-    // And for the command line, from the disk.
+    // The command line reads the same figure from disk.
     let save = bench.folder.path().join("pictures");
     let status = std::process::Command::new(super::driven::program())
         .args(["--workspace".as_ref(), bench.folder.path().join("workspace").as_os_str()])

@@ -1,4 +1,4 @@
-//! Notes kept in order: today's note, templates, copies, stars, the tree's menus and what is dragged in it.
+//! Organizing notes: today's note, templates, copies, stars, the tree's menus, and drag and drop in the tree.
 
 use super::*;
 use engine::Volume;
@@ -34,7 +34,7 @@ fn todays_note_comes_of_its_template() {
     assert_eq!(text(&window).expect("its text"), format!("# {day} at {year}\n\n- [ ] \n"));
     type_text(&mut window, "Written.");
     assert_eq!(text(&window).expect("its text"), format!("# {day} at {year}\n\n- [ ] Written.\n"));
-    // A second time, it is the same note.
+    // The second time it's the same note.
     window.get_by_role_and_label(Role::TreeItem, "One").click();
     window.run();
     choose(&mut window, "Today's note");
@@ -146,7 +146,7 @@ fn a_new_note_is_made_at_once_and_named_in_place() {
     until(&mut window, "what was typed is in it", |_| {
         bench.notes().join("Folder/Two more.md").exists() && bench.file("Folder/Two more.md") == "Hello"
     });
-    // Without a name it keeps the one it has; the next one gets a number.
+    // Without a new name it stays untitled; the next one gets a number.
     press(&mut window, CTRL, Key::N);
     press(&mut window, NONE, Key::Escape);
     type_text(&mut window, "First");

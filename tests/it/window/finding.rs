@@ -89,7 +89,7 @@ fn what_is_selected_is_what_is_looked_for() {
     assert_eq!(field.value(), Some(words));
 }
 
-/// Pictures for people, as in `window::pictures`.
+/// Saves screenshots for people to look at, as in `window::pictures`.
 #[test]
 fn pictures() {
     let Some(folder) = pictures_folder() else { return };

@@ -1,10 +1,10 @@
-//! Folders opened as volumes: by path, by the system's chooser, from the recent ones and from the command line.
+//! Folders opened as volumes: by path, with the system's chooser, from recent ones and from the command line.
 
 use super::*;
 use host::desktop::FolderChoice;
 use std::sync::Arc;
 
-/// A folder beside the volume, with a note to begin with.
+/// A folder beside the volume, with a note to start with.
 fn other(bench: &Bench) -> PathBuf {
     let folder = bench.folder.path().join("other");
     std::fs::create_dir_all(folder.join("deep")).expect("a folder");
@@ -73,7 +73,7 @@ fn the_chosen_folder_shows_the_note_it_begins_with() {
     until(&mut window, "it is said", |window| window.query_by_label(says).is_some());
     shown(&mut window, "begin here\n");
     window.get_by_role_and_label(Role::TreeItem, "README");
-    // It is open already: what is inside it is shown.
+    // The folder is already open, so a note inside the subfolder is shown.
     type_path(&mut window, &folder.join("deep"));
     shown(&mut window, "b\n");
     assert_eq!(volumes(&window), 2);

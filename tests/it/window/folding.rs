@@ -1,4 +1,4 @@
-//! Headings are folded, and nothing is lost below them.
+//! Folding headings loses nothing below them.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Generated views in the window: nothing is drawn before the user says so, and what is drawn sets properties and asks.
+//! Generated views in the window: nothing is drawn before the user approves; then controls set properties and ask.
 
 use super::collections::{click, has};
 use super::{Bench, Driven, NONE, pictured, press, text, type_text, until};
@@ -52,7 +52,7 @@ fn a_view_is_drawn_once_the_user_says_so_and_its_controls_reach_the_note() {
     until(&mut window, "it is drawn", |window| has(window, "At 5 % in \u{2013} years"));
     assert!(has(&window, "Run the note's cells to see rows."));
 
-    // A slider and fields set properties of the note.
+    // A slider and fields set the note's properties.
     window.get_by_role_and_label(Role::Slider, "Rate").focus();
     window.run();
     press(&mut window, NONE, Key::ArrowRight);
@@ -66,7 +66,7 @@ fn a_view_is_drawn_once_the_user_says_so_and_its_controls_reach_the_note() {
     window.get_by_role_and_label(Role::CheckBox, "Paid").click();
     until(&mut window, "the box is ticked", |window| note(window).contains("paid: true\n"));
 
-    // A button asks, as an agent would.
+    // A button needs approval, as an agent's call does.
     click(&mut window, "Work it out");
     until(&mut window, "it waits", |window| has(window, "Waiting for approval"));
     click(&mut window, "Waiting for approval");
@@ -77,7 +77,7 @@ fn a_view_is_drawn_once_the_user_says_so_and_its_controls_reach_the_note() {
     assert!(has(&window, "year, left"));
     assert!(shows(&mut window, "Figure"), "the plot is drawn");
 
-    // It stays when the window comes again, and goes when the user wishes.
+    // The approval survives a restart, and the user can revoke it.
     drop(window);
     let mut window = bench.opened();
     until(&mut window, "it is drawn again", |window| has(window, "At 5.5 % in \u{2013} years"));
@@ -130,7 +130,7 @@ fn nothing_hides_in_what_a_view_says() {
     window.get_by_role_and_label(Role::ComboBox, &format!("Choice {safe}")).click();
     window.run();
     assert!(shows(&mut window, &format!("x {safe}")) && !shows(&mut window, &format!("x {evil}")));
-    // What is chosen is what the view holds, not how it is shown.
+    // The property gets the view's value, not its displayed form.
     click(&mut window, &format!("x {safe}"));
     until(&mut window, "the property is set", |window| self::note(window).contains("\nthree: "));
     assert!(!self::note(&window).contains("␛"), "{}", self::note(&window));

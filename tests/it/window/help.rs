@@ -1,9 +1,9 @@
-//! The guide in the window: opened as a volume, found by search, and never written over what the user changed.
+//! The guide in the window: opened as a volume, found by search, and never written over the user's changes.
 
 use super::*;
 use std::collections::BTreeMap;
 
-/// The pages of the guide in the source.
+/// The guide's pages in the source, by file name.
 fn pages() -> BTreeMap<String, String> {
     let guide = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/guide");
     let files = std::fs::read_dir(guide).expect("the guide").flatten();
@@ -36,7 +36,7 @@ fn help_opens_the_guide_and_keeps_what_was_changed_in_it() {
     type_text(&mut window, "path:hub certificate prometheus");
     until(&mut window, "it is found", |window| window.query_all_by_label_contains(": has").next().is_some());
     press(&mut window, NONE, Key::Escape);
-    // What the user writes into it stays when it is opened again; what was deleted comes back.
+    // The user's changes stay when the guide is opened again; deleted pages are restored.
     std::fs::write(help.join("faq.md"), "# Mine\n").expect("written");
     std::fs::remove_file(help.join("hub.md")).expect("removed");
     press(&mut window, NONE, Key::F1);

@@ -1,11 +1,11 @@
-//! The past of a note in the window: versions, what has changed since, parts and all brought back, who wrote what.
+//! A note's history in the window: versions, differences, restoring parts or all, and who wrote what.
 
 use super::*;
 use egui_kittest::kittest::NodeT;
 
 const BEFORE: &str = "# Rain\n\nThe rain in Spain.\n\nA last line.\n";
 
-/// A note that the user and another program have written to; its history is shown.
+/// A window with a note that both the user and another program have edited.
 fn written(bench: &Bench) -> Driven {
     let mut window = bench.opened();
     window.state_mut().place_caret(BEFORE.len() - 1);
@@ -41,7 +41,7 @@ fn versions_say_who_and_a_part_or_all_of_one_comes_back() {
     assert_eq!(seen.len(), 3, "{seen:?}");
     assert!(seen[0].ends_with("Another program") && seen[1].ends_with("You"), "{seen:?}");
     assert!(seen[2].ends_with("As the file was found"), "{seen:?}");
-    // The version before the last one is chosen: what the other program did is what differs.
+    // The version before the latest is selected, so the difference is the other program's edit.
     window.get_by_label("Then: The rain in Spain.");
     window.get_by_label("Now: The rain in France.");
     window.get_by_label_contains("1 change");
@@ -58,7 +58,7 @@ fn versions_say_who_and_a_part_or_all_of_one_comes_back() {
     window.run();
     assert_eq!(text(&window).as_deref(), Some(BEFORE));
     until(&mut window, "it is compared", |window| window.query_by_label_contains("Nothing differs").is_some());
-    // An ordinary edit: the keys that take back an edit take it back.
+    // It's an ordinary edit that undo reverts.
     press(&mut window, CTRL, Key::Z);
     press(&mut window, CTRL, Key::Z);
     assert_eq!(text(&window), Some(now));

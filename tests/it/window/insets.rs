@@ -1,4 +1,4 @@
-//! Collections inside notes: drawn where they are written, edited in place, and told why where they cannot be.
+//! Collections inside notes: drawn in place and edited there, with a reason where that isn't possible.
 
 use super::collections::{SHELF, book, click, has, vault};
 use super::{Bench, CTRL, Driven, NONE, path, press, session, text, type_text, until};
@@ -41,7 +41,7 @@ fn a_note_shows_a_file_and_its_cells_are_edited() {
     press(&mut window, CTRL, Key::Z);
     until(&mut window, "it is taken back", |window| has(window, "Rating of One: 7"));
     until(&mut window, "in the other note, too", |_| bench.file("One.md") == before);
-    // Its head sorts, and the file of the collection says so.
+    // The header sorts, and the collection's file records it.
     click(&mut window, "Rating");
     until(&mut window, "it is sorted", |window| has(window, "Rating, sorted from first to last"));
     until(&mut window, "the file says so", |_| bench.file("Shelf.base").contains("      - property: rating\n"));
@@ -154,7 +154,7 @@ fn notes_of_a_real_vault_show_their_collections() {
     for (note, labels) in [
         ("Categories/Movies.md", &["Favorites", "Last seen", "Director of Blade Runner: Ridley Scott"][..]),
         ("Categories/Books.md", &["2 results", "Author of Out of Control: Kevin Kelly"]),
-        // `this` is the day.
+        // `this` is the daily note.
         ("Daily/2023-09-12.md", &["Daily notes", "Created of The Machine Stops: 2023-09-12"]),
     ] {
         let row = session(&window).volumes().find_map(|volume| volume.files.get(note)).map(|row| row.id);
@@ -175,7 +175,7 @@ fn a_search_in_a_note_shows_what_fits_now() {
         ("Soup.md", "# Soup\n\nNo dough here.\n"),
     ]);
     let mut window = shown(&bench, "1 note fits “tag:baking dough”");
-    // It stays current.
+    // The results stay up to date.
     std::fs::write(bench.notes().join("Cake.md"), "# Cake\n\nSweet dough. #baking\n").expect("written");
     until(&mut window, "the new one, too", |window| window.query_by_label("2 notes fit “tag:baking dough”").is_some());
     window.get_by_label_contains("Cake: has").click();
@@ -190,7 +190,7 @@ fn in_a_list_a_collection_is_a_card_that_opens_it() {
     until(&mut window, "the card is drawn", |window| card(window).is_some());
     assert!(window.query_by_label_contains("A collection is drawn outside of lists and quotes.").is_some());
     let row = card(&window).expect("the card");
-    // Its name stands behind the icon, above what it is.
+    // The name is to the right of the icon, above the description.
     let name = egui::pos2(422.0 + 24.0 + 44.0 + 8.0, row.bottom() - 8.0 - 16.0 - 10.0);
     window.hover_at(name);
     window.run();

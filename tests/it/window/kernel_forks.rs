@@ -1,5 +1,5 @@
-//! Forks of a note's variables in the window: with the science pack's real kernel where it's installed, and what the
-//! dialog offers where none is.
+//! Forks of a note's variables in the window: with the science pack's real kernel if it's installed, and what the
+//! dialog offers otherwise.
 
 use super::*;
 use crate::line::states::science_pack;
@@ -10,8 +10,8 @@ use std::process::Command as Process;
 const NOTE: &str = "---\nkernel: science\n---\n```python\nn = 1\nold = 'yes'\nsame = [1]\n```\n\n```python\nn = 2\n\
                     ```\n\n```python\nn = 30\nnew = 'no'\ndel old\n```\n";
 
-/// Whether this process looks for the pack and for environments in such a folder. If not, the test of this name runs
-/// again, in a process that looks in this one: the environment says where, and is the whole process's.
+/// Whether this process looks for the pack and for environments in `folder`. If not, the test with this name is run in
+/// another process that does, since the environment variable applies to a whole process.
 pub(super) fn runs_with_kernels(test: &str, folder: &Path) -> bool {
     let mark = "TRACEBOOK_TEST_WITH_KERNELS";
     if std::env::var(mark).is_ok_and(|running| running == test) {
@@ -25,11 +25,11 @@ pub(super) fn runs_with_kernels(test: &str, folder: &Path) -> bool {
     false
 }
 
-/// Pictures in both themes of a dialog, which takes the keys of the theme.
+/// Saves screenshots of a dialog in both themes. Dialogs capture the theme's keys, so the theme is changed by command.
 pub(super) fn pictured_dialog(window: &mut Driven, name: &str) {
     let Some(folder) = pictures_folder() else { return };
     let ctx = window.ctx.clone();
-    // System, light and dark.
+    // The themes are system, light and dark.
     for _ in 0..3 {
         window.state_mut().perform_command(&ctx, CommandId::ViewTheme);
         window.run();
@@ -80,7 +80,7 @@ fn forks_are_made_compared_adopted_and_discarded() {
     open_forks(&mut window);
     until_label(&mut window, "Fork main: current, after cell 2");
     assert!(window.query_by_label_contains("Switch to").is_none(), "there's no other one");
-    // By the keyboard alone.
+    // Using only the keyboard.
     type_text(&mut window, "try");
     press(&mut window, NONE, Key::Enter);
     until_label(&mut window, "Fork try: current, after cell 2");
@@ -104,7 +104,7 @@ fn forks_are_made_compared_adopted_and_discarded() {
     assert!(window.query_by_label_contains("old in main: str").is_some());
     pictured_dialog(&mut window, "compared-forks");
     click(&mut window, "Back to forks");
-    // Any two states, too.
+    // Any two states can be compared, too.
     click(&mut window, "Compare states…");
     until_label(&mut window, "Different");
     assert!(window.query_by_label_contains("First state: After cell 2 (").is_some());

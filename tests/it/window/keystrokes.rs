@@ -1,15 +1,15 @@
-//! Keys in, text out: the lines of tests/data/keystrokes.txt and keystrokes_vim.txt, each a note with its carets, keys,
+//! Keys in, text out: each line of tests/data/keystrokes.txt and keystrokes_vim.txt is a note with its carets, keys,
 //! and the note afterwards.
 
 use super::*;
 
 const CASES: &str = include_str!("../../data/keystrokes.txt");
 const VIM: &str = include_str!("../../data/keystrokes_vim.txt");
-/// The caret, and the other end of what it selects.
+/// The marks of a caret and of the other end of its selection.
 const CARET: char = '┃';
 const ANCHOR: char = '¦';
 
-/// A text with marks becomes a text and its carets: where each is, and where its selection begins.
+/// Reads a marked text: the plain text, and each caret with the other end of its selection.
 fn read(marked: &str) -> (String, Vec<(usize, usize)>) {
     let marked = marked.replace("\\n", "\n").replace("\\r", "\r").replace("\\t", "\t");
     let (mut text, mut carets, mut anchor, mut open) = (String::new(), Vec::new(), None, None);
@@ -18,7 +18,7 @@ fn read(marked: &str) -> (String, Vec<(usize, usize)>) {
             CARET if anchor.is_some() => carets.push((text.len(), anchor.take().unwrap_or_default())),
             CARET => open = Some((carets.len(), carets.push((text.len(), text.len())))),
             ANCHOR => match open.take() {
-                // The caret stood in front of what it selects.
+                // The caret is at the start of its selection.
                 Some((index, ())) if marked.matches(ANCHOR).count() == 1 => carets[index].1 = text.len(),
                 _ => anchor = Some(text.len()),
             },
@@ -28,7 +28,7 @@ fn read(marked: &str) -> (String, Vec<(usize, usize)>) {
     (text, carets)
 }
 
-/// The other way.
+/// Marks the carets in a text; the inverse of `read`.
 fn write(text: &str, carets: &[(usize, usize)]) -> String {
     let mut marks: Vec<(usize, char)> = carets.iter().map(|(at, _)| (*at, CARET)).collect();
     marks.extend(carets.iter().filter(|(at, anchor)| at != anchor).map(|(_, anchor)| (*anchor, ANCHOR)));
@@ -40,7 +40,7 @@ fn write(text: &str, carets: &[(usize, usize)]) -> String {
     marked.replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t")
 }
 
-/// What one word of the keys is.
+/// A single step of the keys.
 enum Stroke {
     Event(egui::Event),
     Paste,
@@ -108,7 +108,7 @@ pub(super) fn copied(window: &Driven) -> Option<String> {
     })
 }
 
-/// Types what is wanted, and gives the note and its carets afterwards.
+/// Plays keys on a marked note and returns the marked note afterwards.
 fn play(window: &mut Driven, before: &str, keys: &str, modes: bool) -> String {
     let (plain, carets) = read(before);
     let note = window.state().note().expect("a note is shown");
@@ -132,14 +132,14 @@ fn play(window: &mut Driven, before: &str, keys: &str, modes: bool) -> String {
     }
     window.input_mut().events.append(&mut frame);
     window.step();
-    // What is typed into a field that a key has opened comes a frame later, and so may keys that are played.
+    // Text typed into a field that a key has opened arrives a frame later, and replayed keys may, too.
     if modes && keys.contains([':', '/', '?', '@']) {
         window.run();
     }
     write(&text(window).expect("a note is shown"), &window.state().carets())
 }
 
-/// Plays all lines; `modes`: after each there is Escape.
+/// Plays all lines and returns their number. `modes` presses Escape after each.
 fn play_all(window: &mut Driven, cases: &str, modes: bool) -> usize {
     let (mut wrong, mut count) = (Vec::new(), 0);
     for (number, line) in cases.lines().enumerate() {
@@ -196,7 +196,7 @@ fn lines_of_a_paragraph_stand_below_each_other() {
     let line = window.get_by_label("third").rect().height();
     let both = window.get_by_label("first\nsecond").rect().height();
     assert!(both > line + 20.0, "{both} is a line more than {line}");
-    // A new line is seen before anything is written on it.
+    // A new line is visible before anything is typed on it.
     window.state_mut().place_caret("zero\n\nfirst\nsecond".len());
     window.run();
     let top = |window: &Driven| window.get_by_label("third").rect().top();
@@ -239,6 +239,6 @@ fn a_key_costs_the_same_in_a_note_of_ten_thousand_blocks() {
         (support::measure::thread_cpu() - begun) / 44
     };
     let (small, large) = (cost(20), cost(10_000));
-    // Processor time in a debug build: what is drawn is the same, what is counted is not.
+    // CPU time of a debug build: drawing costs the same in both, counting doesn't.
     assert!(large < small * 4 + Duration::from_millis(10), "{large:?} a key instead of {small:?}");
 }

@@ -1,4 +1,4 @@
-//! The panels at the left besides the search: how the tree of files is sorted and folded, and the tags.
+//! The left panels besides search: sorting and folding the file tree, and the tags.
 
 use super::*;
 use egui_kittest::kittest::NodeT;
@@ -13,7 +13,7 @@ fn files() -> Bench {
     ])
 }
 
-/// The lines of the tree, from the top.
+/// The labels of the tree's lines, from top to bottom.
 fn lines(window: &Driven) -> Vec<String> {
     let mut found: Vec<(f32, String)> = window
         .query_all_by_role(Role::TreeItem)

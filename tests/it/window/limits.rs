@@ -1,8 +1,8 @@
-//! Text beyond the limits, typed and pasted into the window: it goes on, shows the text as it stands, and says why.
+//! Text beyond the limits, typed and pasted into the window: it keeps working, shows the plain text, and says why.
 
 use super::*;
 
-/// A frame with such a text takes no longer, on a machine with much else to do and without optimisation.
+/// The maximum duration with such a text, on a busy machine and without optimization.
 const LONGEST: Duration = Duration::from_secs(20);
 
 fn paste(window: &mut Driven, text: &str) {
@@ -25,7 +25,7 @@ fn front_matter_beyond_the_limits_is_pasted_typed_in_and_taken_out() {
         let begun = Instant::now();
         press(&mut window, CTRL, Key::Home);
         paste(&mut window, &format!("---\n{front}---\n"));
-        // A key more at the end of it: what was typed last is parsed again.
+        // Further typing at the end parses the last text again.
         type_text(&mut window, "More. ");
         let expected = format!("---\n{front}---\nMore. Words.\n");
         assert_eq!(text(&window), Some(expected.clone()));

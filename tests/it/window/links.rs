@@ -1,4 +1,4 @@
-//! Links, renames, the agenda: what the window shows of how notes hang together.
+//! Links, renames, the agenda: how the window shows connections between notes.
 
 use super::*;
 use engine::commands::CommandId;
@@ -176,7 +176,7 @@ fn brackets_offer_notes_and_headings() {
     assert!(with_caret(&window).contains("[[New one]]|"), "{}", with_caret(&window));
 }
 
-/// Where the link of a row stands, as a hand finds it.
+/// The position of a row's link, found by the pointer's cursor.
 pub(super) fn link_in(window: &mut Driven, row: &str) -> egui::Pos2 {
     let left = window.get_by_label(row).rect().left_center();
     let at = (0..60).map(|step| egui::pos2(left.x + 8.0 * step as f32, left.y)).find(|at| {
@@ -209,7 +209,7 @@ fn a_link_shows_where_it_leads_and_goes_there() {
     until(&mut window, "its end is shown", |window| path(window) == "Places/Shore.md");
 }
 
-/// The addresses that the search gives: a block, and what a cell printed.
+/// Addresses as search results give them: a block, and a cell's output.
 #[test]
 fn a_link_to_what_was_found_leads_to_its_block() {
     let sea = format!("# Sea\n\n{}```python\nprint(1)\n```\n", "Filler about nothing in particular.\n\n".repeat(90));
@@ -283,7 +283,7 @@ fn a_volume_of_the_graph_can_be_chosen_and_left_again() {
     });
 }
 
-/// Different colors of what is drawn as one mesh of dots and lines.
+/// The number of different colors in meshes of dots and lines.
 fn painted_dots(window: &Driven) -> usize {
     let mut colors = std::collections::BTreeSet::new();
     for clipped in &window.output().shapes {
@@ -400,8 +400,32 @@ fn a_link_to_nowhere_makes_its_note_beside_the_linking_one() {
     until(&mut window, "it is in the trash", |window| session(window).trash().count() == 1);
     until(&mut window, "its link is shown again", |window| path(window) == "Places/Shore.md");
     until(&mut window, "it is over", |window| session(window).pending_move().is_none());
-    // What can't be a note is not made.
+    // A link to a file that can't be a note creates nothing.
     click_link(&mut window, "data");
     window.get_by_label("Dismiss: There's no file data.csv.");
     assert_eq!(path(&window), "Places/Shore.md");
+}
+
+#[test]
+fn a_click_chooses_the_note_that_a_link_leads_to() {
+    let bench = Bench::new(&[("Home.md", "# Home\n\nSee \n"), ("Places/Shore.md", "# Shore\n")]);
+    let mut window = bench.opened();
+    open(&mut window, "Home");
+    until(&mut window, "the note is shown", |window| text(window).is_some_and(|text| text.starts_with("# Home")));
+    window.state_mut().place_caret("# Home\n\nSee ".len());
+    window.run();
+    type_text(&mut window, "[[Sho");
+    coding::click_offered(&mut window, "Shore");
+    assert_eq!(text(&window).as_deref(), Some("# Home\n\nSee [[Shore]]\n"));
+    type_text(&mut window, "!");
+    assert_eq!(text(&window).as_deref(), Some("# Home\n\nSee [[Shore]]!\n"), "the note has the keyboard");
+    // A list closes when the keyboard goes elsewhere.
+    type_text(&mut window, " [[Sho");
+    assert_eq!(window.query_all_by_role(egui::accesskit::Role::ListBoxOption).count(), 2);
+    let tree = window.get_by_label("Places").rect().center();
+    for pressed in [None, Some(true), Some(false)] {
+        selecting::pointer(&mut window, tree, pressed, NONE);
+    }
+    window.run();
+    assert_eq!(window.query_all_by_role(egui::accesskit::Role::ListBoxOption).count(), 0);
 }

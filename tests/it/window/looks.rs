@@ -1,5 +1,5 @@
-//! Each page in both themes, at the usual size and at 800 by 600: no control lies on another or is too small to hit,
-//! everything is inside of the window, and the contrast of every text is what WCAG 2.2 asks for as AA.
+//! Each page in both themes, at the usual size and at 800 by 600: no control overlaps another or is too small to click,
+//! everything is inside the window, and all text has the contrast that WCAG 2.2 requires for AA.
 
 use super::*;
 use egui::{Color32, Pos2, Rect, Shape};
@@ -10,9 +10,9 @@ const RAIN: &str = "---\ntags: [wet, grey]\ndue: 2026-11-20\n---\n# Rain\n\nSome
                     task 📅 2026-11-20 🔁 every week\n- [x] done\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\n```python\n\
                     # six\n6 * 7\n```\n\n```python\n1 / 0\n```\n\n## Below\n\nmore\n";
 const BOOKS: &str = "views:\n  - type: table\n    name: First\n    order:\n      - file.name\n      - tags\n";
-/// The least contrast of text, and of text from 24 pixels on, or from 18.66 if it's bold.
+/// The minimum contrast of text. It's lower for text from 24 pixels on, or from 18.66 if it's bold.
 const LEAST_CONTRAST: f32 = 4.5;
-/// The least height and width of what can be clicked: WCAG 2.2, target size (minimum).
+/// The minimum height and width of clickable controls in points: WCAG 2.2, target size (minimum).
 const LEAST_TARGET: f32 = 24.0;
 
 fn luminance(color: Color32) -> f32 {
@@ -28,14 +28,14 @@ fn contrast(one: Color32, other: Color32) -> f32 {
     (one.max(other) + 0.05) / (one.min(other) + 0.05)
 }
 
-/// What is painted, in order.
+/// Painted areas and texts, in order.
 #[derive(Default)]
 struct PaintedTexts {
-    /// Filled areas, from the lowest; `None` stands for a picture, of which nothing is known.
+    /// Filled areas from bottom to top; `None` is a picture with unknown colors.
     grounds: Vec<(Rect, Option<Color32>)>,
-    /// Rows of text that were compared with their ground.
+    /// The number of text rows that were compared with their background.
     rows: usize,
-    /// Texts that are hard to read.
+    /// Descriptions of texts with too little contrast.
     faint: Vec<String>,
 }
 
@@ -81,7 +81,7 @@ impl PaintedTexts {
             let least = if style.font_id.size >= 24.0 { 3.0 } else { LEAST_CONTRAST };
             let found = contrast(below.blend(color), below);
             self.rows += 1;
-            // The toolkit's own mark of debug builds is no text of ours.
+            // The UI toolkit's own debug label isn't our text.
             if found < least && job.text != "Unaligned" {
                 let words: String = row.text().chars().take(40).collect();
                 self.faint.push(format!("“{words}” at {at:?}: {color:?} on {below:?} is {found:.2}"));
@@ -90,7 +90,7 @@ impl PaintedTexts {
     }
 }
 
-/// Texts that are hard to read.
+/// Texts with too little contrast.
 fn faint_texts(window: &Driven) -> Vec<String> {
     let mut seen = PaintedTexts::default();
     for clipped in &window.output().shapes {
@@ -100,7 +100,7 @@ fn faint_texts(window: &Driven) -> Vec<String> {
     seen.faint
 }
 
-/// Controls that lie on another or are too small to hit, as far as they are in sight.
+/// Visible controls that overlap others or are too small to click.
 fn misplaced_controls(window: &Driven) -> Vec<String> {
     let roles = [Role::Button, Role::RadioButton, Role::CheckBox, Role::Switch, Role::Tab, Role::Link];
     let mut faults = Vec::new();
@@ -158,7 +158,7 @@ fn every_page_can_be_read_and_hit_in_both_themes_and_in_a_small_window() {
     let mut faults = Vec::new();
     window.set_size(egui::vec2(800.0, 600.0));
     window.run();
-    // Another heading of this name is the title above the page.
+    // The title above the page is another heading with this name.
     let headings = window.query_all_by_role_and_label(Role::Heading, "Rain").map(|heading| heading.rect());
     let heading = headings.max_by(|one, other| one.top().total_cmp(&other.top())).expect("a heading");
     window.hover_at(heading.left_center() + egui::vec2(60.0, 0.0));

@@ -1,4 +1,4 @@
-//! What is remembered, in the window: shown before a run, browsed, forgotten, replayed; what was spent.
+//! Memory in the window: shown before a run, browsed, deleted, replayed; and spending.
 
 use super::agent::{ask, asked, ended, model, run, shows, soon};
 use super::*;
@@ -60,7 +60,7 @@ fn what_bears_on_a_question_is_shown_before_it_is_asked_and_can_be_left_out() {
     window.run();
     window.get_by_label("Leave out: Plot the peaks of the signal").click();
     window.run();
-    // It folds, and unfolds.
+    // The list folds and unfolds.
     window.get_by_label("From memory: 1 experience, 1 left out").click();
     window.run();
     assert!(window.query_by_label("Leave out: Find the peaks of a noisy signal").is_none());
@@ -71,7 +71,7 @@ fn what_bears_on_a_question_is_shown_before_it_is_asked_and_can_be_left_out() {
     soon(&mut window, "it has ended", ended);
     assert!(!shows(&mut window, "From memory:"), "the next question begins anew");
 
-    // The model was told the one, and not the other; the run says so for good.
+    // The model got one experience and not the other, and the run records that permanently.
     let told = told.lock().expect("unpoisoned").clone();
     assert!(told.contains("find_peaks does it") && told.contains("not instruction"), "{told}");
     assert!(!told.contains("in red"), "{told}");
@@ -79,7 +79,7 @@ fn what_bears_on_a_question_is_shown_before_it_is_asked_and_can_be_left_out() {
     window.run();
     assert!(shows(&mut window, "Find the peaks of a noisy signal: it shares"));
     window.get_by_label("exp_2: left out");
-    // What was given leads to what is remembered.
+    // The recorded experiences lead to their entries in memory.
     window.get_by_label_contains("Find the peaks of a noisy signal: it shares").click();
     soon(&mut window, "it is unfolded", |window| shows(window, "Learned scipy.signal.find_peaks does it"));
 }
@@ -100,7 +100,7 @@ fn experiences_are_filtered_edited_forgotten_and_brought_back() {
     until(&mut window, "it is read", |window| shows(window, "Experience: Find the peaks"));
     let listed = |window: &mut Driven| window.query_all_by_label_contains("Experience: ").count();
     assert_eq!(listed(&mut window), 4);
-    // What does not count says why, and leads to what does.
+    // An entry that doesn't count says why, and leads to the one that does.
     window.get_by_label("Experience: Translate a letter into French").click();
     window.run();
     assert!(shows(&mut window, "Does not count expired on 2026-01-01"));
@@ -130,7 +130,7 @@ fn experiences_are_filtered_edited_forgotten_and_brought_back() {
     type_text(&mut window, "french");
     assert_eq!(listed(&mut window), 1);
 
-    // Forgotten, it is gone from its note; undo puts back every byte.
+    // A deleted entry is gone from its note; undo restores every byte.
     window.get_by_label("Forget: Translate a letter into French").click();
     until(&mut window, "it is gone", |_| !bench.file(LOG).contains("exp_3"));
     assert_eq!(listed(&mut window), 0);
@@ -225,7 +225,7 @@ fn a_trace_is_learned_chosen_replayed_and_kept_in_a_library() {
     let asked = count.load(Ordering::SeqCst);
     assert_eq!(asked, 3);
 
-    // The like for another month: the trace is offered, chosen, and no model is called.
+    // The same for another month: the trace is offered and chosen, and no model is called.
     let ctx = window.ctx.clone();
     window.state_mut().perform_command(&ctx, CommandId::AgentNew);
     window.run();
@@ -246,7 +246,7 @@ fn a_trace_is_learned_chosen_replayed_and_kept_in_a_library() {
     assert_eq!(bench.file("reports/2026-11.md"), "# November 2026\n\nSee data/2026-11.csv\n");
     assert_eq!((count.load(Ordering::SeqCst), run(&window).about.spent.input_tokens), (asked, 0));
 
-    // The library says what it has saved.
+    // The library shows what it has saved.
     press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::R);
     until(&mut window, "the use is counted", |window| shows(window, "Replays have saved 54 tokens"));
     window.get_by_label(&format!("Trace: {goal}")).click();
@@ -254,7 +254,7 @@ fn a_trace_is_learned_chosen_replayed_and_kept_in_a_library() {
     assert!(shows(&mut window, "1. read_file data/{month1}.csv"), "its steps");
     assert!(shows(&mut window, "month1 (month), such as 2026-10"), "its values");
     assert!(shows(&mut window, "21 % sure: replayed when asked"));
-    // It goes to a file, away, back by undo, and once more in from the file.
+    // The library is exported to a file, deleted, restored by undo, and imported from the file.
     let library = bench.folder.path().join("traces.yaml");
     window.get_by_label("File of traces").focus();
     window.run();
@@ -275,7 +275,7 @@ fn a_trace_is_learned_chosen_replayed_and_kept_in_a_library() {
     window.get_by_label(&format!("Open as a note: {goal}")).click();
     until(&mut window, "its note is open", |window| text(window).is_some_and(|text| text.contains("usage_count: 0")));
 
-    // It stands among all that is remembered; and what a model reads of the last session is there to be read.
+    // The trace is listed with all other memory, and the model's context of the last session can be read.
     press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::M);
     until(&mut window, "it is read", |window| shows(window, &format!("Trace: {goal}")));
     assert!(window.query_all_by_label_contains("Experience: ").count() > 0);
@@ -349,7 +349,7 @@ fn what_was_spent_is_listed_and_a_low_balance_is_told_before_a_question() {
     window.get_by_label_contains("Spent: question 2").click();
     window.run();
     assert!(shows(&mut window, "The run has made no step yet."), "a spend leads to its run");
-    // Before a question that may cost something.
+    // A warning before a question that may cost money.
     press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::I);
     let words = "Low balance: $0.0500 of $1.00 for this month are left.";
     until(&mut window, "it is told", |window| window.query_by_label(words).is_some());
@@ -425,7 +425,7 @@ fn agents_are_listed_opened_called_and_made() {
     until(&mut window, "they are read", |window| shows(window, "Agent: poet") && shows(window, "Agent: gardener"));
     let count = |window: &mut Driven| window.query_all_by_label_contains("Agent: ").count();
     assert!(count(&mut window) >= 6, "those in sight");
-    // Whose they are.
+    // Filters agents by their origin.
     window.get_by_label("Whose: Of projects").click();
     window.run();
     assert_eq!(count(&mut window), 3);
@@ -470,7 +470,7 @@ fn agents_are_listed_opened_called_and_made() {
     press(&mut window, NONE, Key::Backspace);
     window.get_by_label("Whose: All agents").click();
     window.run();
-    // Its name begins a message.
+    // The agent's name starts a message.
     window.get_by_label("Ask @poet").click();
     window.run();
     type_text(&mut window, "of roses");
@@ -481,7 +481,7 @@ fn agents_are_listed_opened_called_and_made() {
     assert!(shows(&mut window, "Roses are red."));
     window.get_by_label("Open the file of poet").click();
     until(&mut window, "its file is open", |window| text(window).is_some_and(|text| text == POET));
-    // A new one is a file to be written on.
+    // A new agent is a file that the user can edit.
     press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::A);
     until(&mut window, "they are read", |window| shows(window, "Agent: poet"));
     window.get_by_label("New agent").click();
@@ -524,7 +524,7 @@ fn agents_of_the_volume_and_of_the_user_are_offered_behind_an_at() {
 #[test]
 fn plans_are_made_carried_out_task_by_task_and_given_up() {
     let (address, go) = model(|_, body| {
-        // What is asked stands before what was found for it, which holds the whole plan.
+        // The question comes before the context found for it, which contains the whole plan.
         let said = body["messages"].as_array().into_iter().flatten().filter(|said| said["role"] != "system");
         let said: String = said.map(|said| said["content"].to_string()).collect();
         let works = [("Test the shop", "It ‖ holds."), ("Deploy it", "It is ‖ out."), ("Write the README", "Written.")];
@@ -556,7 +556,7 @@ fn plans_are_made_carried_out_task_by_task_and_given_up() {
     {
         assert!(shows(&mut window, fact), "{fact}");
     }
-    // One task alone, then what is left of the plan.
+    // One task alone, then the rest of the plan.
     window.get_by_label("Begin: Write the README").click();
     soon(&mut window, "it is done", |window| shows(window, "Task docs: Write the README, done"));
     soon(&mut window, "it has ended", ended);
@@ -573,7 +573,7 @@ fn plans_are_made_carried_out_task_by_task_and_given_up() {
     window.get_by_label("Carry out: the shop").click();
     soon(&mut window, "it is under way", |window| shows(window, "Task test: Test the shop, under way"));
     window.get_by_label("Stop: the shop");
-    // The panel shows what was begun by itself.
+    // The panel shows the started run automatically.
     soon(&mut window, "the panel shows it", |window| shows(window, "Carry out the plan in tasks/shop.md."));
     soon(&mut window, "with what it is to do", |window| shows(window, "Todos: 0 of 2"));
     go.send(()).expect("it waits");
@@ -583,7 +583,7 @@ fn plans_are_made_carried_out_task_by_task_and_given_up() {
     until(&mut window, "it may be carried out", |window| window.query_by_label("Carry out: the shop").is_some());
     until(&mut window, "its task is open again", |window| shows(window, "Task out: Deploy it, open"));
     pictured(&mut window, "plans");
-    // A new plan, by rules.
+    // A new plan is made by rules.
     window.get_by_label("Goal of a new plan").focus();
     window.run();
     type_text(&mut window, "Plot the rows of data.csv, then update the documentation");

@@ -1,23 +1,23 @@
-//! Menus of the right mouse button, the menu of a cell, and that of the kernel.
+//! Context menus, the menu of a cell, and that of the kernel.
 
 use super::*;
 use egui_kittest::kittest::NodeT;
 use keystrokes::copied;
 
-/// Clicks with the right button on what has this label.
+/// Right-clicks the label with this name.
 fn open_menu(window: &mut Driven, label: &str) {
     window.get_by_role_and_label(Role::Label, label).click_secondary();
     window.run();
 }
 
-/// Clicks with the right button at a place.
+/// Right-clicks at a position.
 fn open_menu_at(window: &mut Driven, pos: egui::Pos2) {
     window.hover_at(pos);
     window.run();
     for pressed in [true, false] {
         let (button, modifiers) = (egui::PointerButton::Secondary, NONE);
         window.event(egui::Event::PointerButton { pos, button, pressed, modifiers });
-        // A single frame: a button that is held for long makes no click.
+        // A single frame, since a button held for long isn't a click.
         window.step();
     }
     window.run();
@@ -27,7 +27,7 @@ fn has_item(window: &Driven, name: &str) -> bool {
     window.query_by_role_and_label(Role::MenuItem, name).is_some()
 }
 
-/// Chooses an item, and gives what was copied, if something was.
+/// Chooses a menu item. Returns the text that was copied, if any.
 fn choose(window: &mut Driven, name: &str) -> Option<String> {
     window.get_by_role_and_label(Role::MenuItem, name).click();
     let mut found = None;
@@ -43,7 +43,7 @@ fn choose(window: &mut Driven, name: &str) -> Option<String> {
 fn text_is_cut_copied_and_pasted_by_the_menu() {
     let bench = Bench::new(&[("A.md", "first line\n\nsecond line\n")]);
     let mut window = bench.opened();
-    // Without a selection there is nothing to copy; a paste goes where was clicked.
+    // Without a selection there is nothing to copy; a paste goes to the clicked position.
     open_menu(&mut window, "second line");
     let item =
         |window: &Driven, name: &str| window.get_by_role_and_label(Role::MenuItem, name).accesskit_node().is_disabled();
@@ -55,7 +55,7 @@ fn text_is_cut_copied_and_pasted_by_the_menu() {
     let pasted = text(&window).expect("a note");
     assert!(pasted.starts_with("first line\n\n") && pasted.contains("PASTED"), "{pasted:?}");
     press(&mut window, CTRL, Key::Z);
-    // What is selected stays selected while the menu is open.
+    // The selection stays while the menu is open.
     window.state_mut().place_carets(&[(5, 0)]);
     window.run();
     open_menu(&mut window, "second line");
@@ -85,7 +85,7 @@ fn a_link_and_a_picture_have_menus_of_their_own() {
         spot.is_some_and(|spot| spot.rect().height() > 150.0)
     });
     let link = links::link_in(&mut window, "there");
-    // The row reaches over the margins; its picture begins where the text does.
+    // The row extends into the margins; its picture starts where the text does.
     let spot = egui::pos2(link.x, window.get_by_role_and_label(Role::Label, "spot").rect().bottom() - 12.0);
     open_menu_at(&mut window, spot);
     assert!(has_item(&window, "Save as…") && !has_item(&window, "Paste"));

@@ -1,4 +1,4 @@
-//! Keys of editors with modes: what the status line says of Vim's, and Jupyter's command mode in cells.
+//! Keys of modal editors: the status line for Vim's modes, and Jupyter's command mode in cells.
 
 use super::*;
 use engine::KernelPhase;
@@ -13,7 +13,7 @@ fn vims_mode_is_said_and_a_click_keeps_it() {
     let mut window = bench.opened();
     choose_preset(&mut window, "Vim");
     assert!(!says(&window, "Normal"), "nobody writes yet");
-    // The first letter finds a caret.
+    // The first letter places a caret.
     type_text(&mut window, "w");
     assert!(says(&window, "Normal"));
     type_text(&mut window, "2");
@@ -118,7 +118,7 @@ fn vims_page_goes_where_the_keys_say() {
     let at = |window: &Driven| note[..window.state().caret().expect("a caret")].matches("line").count();
     let seen = |window: &Driven, number: usize| window.query_by_label(&format!("line {number}")).is_some();
     type_text(&mut window, "100G");
-    // The line of the caret is a field, and not a row that is read.
+    // The caret's line is an editable field, not a row that is only read.
     let place = |window: &Driven| {
         let top = (1..=200).find(|number| seen(window, *number)).expect("a row");
         let bottom = (1..=200).rev().find(|number| seen(window, *number)).expect("a row");
@@ -160,7 +160,7 @@ fn what_plays_itself_can_be_stopped() {
     choose_preset(&mut window, "Vim");
     window.state_mut().place_caret(0);
     window.run();
-    // It writes a letter and then plays itself, for ever.
+    // The macro types a letter and then plays itself, endlessly.
     type_text(&mut window, "qaq");
     type_text(&mut window, "qaix");
     press(&mut window, NONE, Key::Escape);

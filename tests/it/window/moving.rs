@@ -5,7 +5,7 @@ use egui::accesskit::Role;
 use egui::{Key, Modifiers, Pos2, vec2};
 use egui_kittest::kittest::Queryable;
 
-/// Takes the row of this name by its grip.
+/// Starts dragging the row with this label by its grip.
 fn take(window: &mut Driven, label: &str) {
     let at = window.get_by_label(label).rect().left_center() + vec2(60.0, 0.0);
     window.hover_at(at);
@@ -17,7 +17,7 @@ fn take(window: &mut Driven, label: &str) {
     window.run();
 }
 
-/// The edge between the row of this name and the one above it, or the one below.
+/// The edge between the row with this label and the one above it, or below it if `below` is set.
 fn edge(window: &Driven, label: &str, below: bool) -> Pos2 {
     let rect = window.get_by_label(label).rect();
     if below { rect.center_bottom() } else { rect.center_top() }
@@ -155,7 +155,7 @@ fn a_block_is_dragged_into_another_tab_and_into_a_pane_beside() {
 
     window.state_mut().place_caret(0);
     window.run();
-    // Beside one another: what is dropped on the way stays where it is.
+    // Two panes side by side: a drag that is canceled on the way leaves the row where it is.
     press(&mut window, CTRL | Modifiers::ALT, Key::Backslash);
     window.get_by_role_and_label(Role::TreeItem, "Two").click();
     until(&mut window, "beside it", |window| window.query_by_label("item").is_some());
@@ -178,7 +178,7 @@ fn a_block_is_dragged_into_another_tab_and_into_a_pane_beside() {
     assert_eq!(path(&window), "x/Two.md", "the caret is where the block is");
 }
 
-/// The text of an open note by its path.
+/// The text of the open note with this path.
 fn note_text(window: &Driven, wanted: &str) -> String {
     let session = window.state().session();
     let files = session.volumes().flat_map(|volume| volume.files.values());

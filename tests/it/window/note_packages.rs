@@ -1,5 +1,5 @@
-//! The packages of a note in the window: with the real `python3 -m venv` and pip, an index that is a folder of wheels,
-//! and the real environment kernel. Where python3 has no venv, these tests say so and are left out.
+//! A note's packages in the window, with the real `python3 -m venv` and pip, an index that is a folder of wheels, and
+//! the real environment kernel. If python3 has no venv, these tests say so and are skipped.
 
 use super::kernel_forks::{click, pictured_dialog, runs_with_kernels, until_label};
 use super::*;
@@ -74,7 +74,7 @@ fn packages_are_edited_and_what_fails_says_so_at_its_place() {
     until_label(&mut window, "It lists no packages yet. Add the first one.");
     assert!(window.query_by_label("Install").is_none());
     pictured_dialog(&mut window, "packages-none");
-    // By the keyboard alone.
+    // Using only the keyboard.
     for (typed, listed) in [("six", "Remove six"), ("boats>=1", "Remove boats>=1")] {
         type_text(&mut window, typed);
         press(&mut window, NONE, Key::Enter);

@@ -1,4 +1,4 @@
-//! What happens without anybody asking there and then is said in the window.
+//! Notices in the window about events that the user didn't just request.
 
 use super::*;
 use ::agent::schedule::{Schedule, ScheduleOutcome, ScheduledWork};
@@ -62,7 +62,7 @@ fn links_that_lead_out_of_the_volume_are_said_above_the_note() {
     assert!(window.query_all_by_label_contains("zyzzogeton").next().is_none());
     assert!(window.query_all_by_label_contains("alias.md").next().is_none(), "that one is no fault");
     pictured(&mut window, "skipped-links");
-    // It goes when the user has read it, and comes when there is another one.
+    // The notice goes away when the user dismisses it, and returns when there is another file.
     window.get_by_label("Put away").click();
     window.run();
     assert!(window.query_by_label(said).is_none());
@@ -76,7 +76,7 @@ fn links_that_lead_out_of_the_volume_are_said_above_the_note() {
 fn names_of_files_hide_nothing_and_the_users_text_stays_as_it_is() {
     let (evil, safe) = ("a\u{202e}b\u{200b}c", "a\\u{202e}b\\u{200b}c");
     let text = format!("# {evil}\n\nto [[Two]] {evil}\n");
-    // What joins an emoji, and what sets letters of Persian beside each other, hides nothing.
+    // Joiners in emoji and non-joiners in Persian hide nothing.
     let joined = "J 👩\u{200d}💻 می\u{200c}خواهم";
     let files = [
         (format!("A {evil}.md"), text.as_str()),
@@ -94,10 +94,10 @@ fn names_of_files_hide_nothing_and_the_users_text_stays_as_it_is() {
     }
     window.get_by_role_and_label(Role::TreeItem, joined);
     assert_eq!(names(&mut window, &format!("A {evil}")), 0);
-    // What is written stands there as it is, to be edited, and so does the file.
+    // The editor shows the text unchanged for editing, and the file is unchanged.
     assert!(window.query_all_by_label_contains(&format!("to Two {evil}")).next().is_some());
     assert_eq!(self::text(&window).as_deref(), Some(text.as_str()));
-    // The outline is made of it.
+    // The outline escapes hidden characters.
     assert!(names(&mut window, safe) > 2, "its heading in the outline");
     press(&mut window, CTRL, Key::P);
     type_text(&mut window, "A");

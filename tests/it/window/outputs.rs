@@ -1,4 +1,4 @@
-//! Outputs in their forms: text in colours, tables, trees, pictures, pages, progress; folded, copied, saved.
+//! Forms of output: colored text, tables, trees, pictures, pages, progress; folded, copied, saved.
 
 use super::{Bench, Driven, NONE, pictures_folder, press, session, type_text, until};
 use egui::Key;
@@ -170,7 +170,7 @@ fn progress_is_a_bar_and_long_text_is_shown_whole() {
     window.run();
     type_text(&mut window, "39999");
     until(&mut window, "one fits", |window| window.query_all_by_label_contains("1 of 40").next().is_some());
-    // All of it is saved, too.
+    // The complete output is saved.
     window.get_by_label("Save output of cell 2").click();
     window.run();
     let folder = tempfile::tempdir().expect("a folder");

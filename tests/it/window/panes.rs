@@ -1,4 +1,4 @@
-//! Tabs and splits: each pane has its caret, one note may be in two of them, and all is there again after a restart.
+//! Tabs and splits: each pane has its caret, a note can be in two panes, and a restart restores everything.
 
 use super::*;
 use egui_kittest::kittest::NodeT;
@@ -49,7 +49,7 @@ fn tabs_open_turn_close_and_come_back() {
     press(&mut window, CTRL_SHIFT, Key::T);
     shows(&mut window, "third\n");
     assert_eq!(tabs(&window), "One Two Three");
-    // What is open in a tab already is gone to, not opened again.
+    // A note that is already open in a tab is switched to, not opened again.
     window.get_by_role_and_label(Role::TreeItem, "One").click();
     window.run();
     assert_eq!((tabs(&window), path(&window)), ("One Two Three".to_owned(), "One.md".to_owned()));
@@ -145,7 +145,7 @@ fn tabs_and_splits_are_there_again_after_a_restart() {
     shows(&mut window, "first\n");
 }
 
-/// Pictures of tabs and splits, for people.
+/// Saves screenshots of tabs and splits for people to look at.
 #[test]
 fn pictures() {
     let Some(folder) = pictures_folder() else { return };

@@ -1,10 +1,10 @@
-//! A cell misses a package, and the window sets up a Python that has it.
+//! A cell lacks a package, and the window sets up a Python that has it.
 
 use super::*;
 use crate::kernel::python_setup::{python_with_venv, variables_offline, variables_with_wheels};
 use egui_kittest::kittest::NodeT;
 
-/// A window in which the only cell has run and missed a module.
+/// A window in which the only cell has failed because of a missing module.
 fn missing(module: &str) -> (Bench, Driven) {
     let bench = Bench::new(&[("Boats.md", &format!("```python\nimport {module}\nprint({module}.fleet)\n```\n"))]);
     let mut window = bench.opened();
@@ -109,12 +109,12 @@ fn a_kernel_that_is_there_is_offered() {
     until(&mut window, "the error is shown", |window| window.query_by_label("boats needs a full Python.").is_some());
     window.get_by_label("Set up Python… for cell 1").click();
     until(&mut window, "it's offered", |window| window.query_by_label("Use Own Python").is_some());
-    // A folder that isn't an environment isn't touched.
+    // A folder that isn't an environment isn't changed.
     until(&mut window, "the folder is looked at", |window| {
         window.query_by_label_contains("but it's no Python environment").is_some()
     });
     pictured_once(&mut window, "python-offered");
     window.get_by_label("Use Own Python").click();
-    // Cells could have written it: that's asked as everywhere.
+    // Cells could have written the environment, so it needs permission as everywhere.
     until(&mut window, "it has to be allowed", |window| window.query_by_label("Run the kernel own?").is_some());
 }

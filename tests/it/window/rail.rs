@@ -1,4 +1,4 @@
-//! The rail at the left: every part of the program is a click away, by what is seen and by its accessible name.
+//! The rail at the left: every part of the program is one click away, visibly and by its accessible name.
 
 use super::*;
 
@@ -72,7 +72,7 @@ fn the_welcome_page_is_shown_once_and_its_first_steps_tick_themselves() {
     window.run();
     window.get_by_label("Run a cell: done");
     window.get_by_label("Ask the agent: to do");
-    // It may be below the edge.
+    // The button may be below the visible area.
     window.get_by_label("Hide first steps").click_accesskit();
     window.run();
     assert!(window.query_by_label_contains("First steps: ").is_none());

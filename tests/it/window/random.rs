@@ -1,9 +1,9 @@
-//! Whatever is done, in any order: the caret stands behind what was typed, and all of it can be taken back.
+//! Random actions in any order: the caret is after the typed text, and everything can be undone.
 
 use super::*;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
-/// Pieces of notes, keys and texts that are thrown at a note.
+/// Pieces from which random notes are made.
 const PIECES: &[&str] = &[
     "# Head\n",
     "\n",
@@ -55,7 +55,7 @@ fn any<T: Copy>(rng: &mut StdRng, all: &[T]) -> T {
     all[rng.random_range(0..all.len())]
 }
 
-/// One thing that somebody might do; gives the text if it was typed.
+/// Performs a random user action. Returns the text if it was typed.
 fn do_something(window: &mut Driven, rng: &mut StdRng) -> Option<&'static str> {
     let mut typed = None;
     match rng.random_range(0..10) {
@@ -63,7 +63,7 @@ fn do_something(window: &mut Driven, rng: &mut StdRng) -> Option<&'static str> {
             let (shift, ctrl) = (Modifiers::SHIFT, Modifiers::CTRL | CTRL);
             let modifiers = any(rng, &[NONE, NONE, NONE, NONE, shift, ctrl, ctrl | shift, Modifiers::ALT]);
             let key = any(rng, KEYS);
-            // Today's note is another one.
+            // This key opens today's note, which is another note.
             if !(key == Key::D && modifiers.ctrl && modifiers.shift) {
                 window.key_press_modifiers(modifiers, key);
             }
@@ -90,7 +90,7 @@ fn do_something(window: &mut Driven, rng: &mut StdRng) -> Option<&'static str> {
 
 #[test]
 fn whatever_is_done_the_caret_stands_behind_what_was_typed() {
-    // More by hand: SEEDS=100..200.
+    // To test more seeds: SEEDS=100..200.
     let seeds = std::env::var("SEEDS").ok();
     let seeds = seeds.as_deref().and_then(|seeds| seeds.split_once("..")).unwrap_or(("0", "5"));
     let [from, to] = [seeds.0, seeds.1].map(|seed| seed.parse::<u64>().expect("a number"));
@@ -120,7 +120,7 @@ fn whatever_is_done_the_caret_stands_behind_what_was_typed() {
         let end = text(&window).expect("the note is shown");
         until(&mut window, "all is saved", |window| session(window).is_saved());
         assert_eq!(bench.file("A.md"), end, "seed {seed}");
-        // Whatever was done is undone, down to the first byte.
+        // Every action is undone, down to the first byte.
         let id = window.state().note().expect("a note is shown");
         for _ in 0..300 {
             window.state_mut().send_command(Command::Undo { note: id });

@@ -1,5 +1,5 @@
-//! Who uses no mouse, or no eyes: everything that can be used has a name and a role, Tab leads everywhere, and what has
-//! the keyboard is marked.
+//! Accessibility without a mouse or without sight: every control has a name and a role, Tab reaches everything, and the
+//! focused control is marked.
 
 use super::*;
 use egui::accesskit::Action;
@@ -11,12 +11,12 @@ const RAIN: &str = "---\ntags: [wet]\n---\n# Rain\n\nSome [[Other|words]] about 
 const BOOKS: &str = "views:\n  - type: table\n    name: First\n    order:\n      - file.name\n      - tags\n  \
                      - type: cards\n    name: Second\n";
 
-/// What can be used: its role, its name, where it is.
+/// The usable controls: role, name and position.
 fn usable(window: &Driven) -> Vec<(Role, String, egui::Rect)> {
     let all = window.root().children_recursive().filter(|node| {
         let data = node.accesskit_node();
         let data = data.data();
-        // The bars of lists are the toolkit's, and have a role of their own.
+        // Scroll bars are the UI toolkit's own and have a role of their own.
         data.role() != Role::ScrollBar
             && !data.is_hidden()
             && (data.supports_action(Action::Click) || data.supports_action(Action::SetValue))
@@ -34,14 +34,14 @@ fn focused(window: &Driven) -> Option<(Role, String, egui::Rect)> {
     Some((node.accesskit_node().role(), label.unwrap_or_default(), node.rect()))
 }
 
-/// Brings the window to one of its screens.
+/// Shows the screen that this command opens.
 fn go(window: &mut Driven, command: CommandId) {
     let ctx = window.ctx.clone();
     window.state_mut().perform_command(&ctx, command);
     window.run_steps(6);
 }
 
-/// All screens: the command that shows each, and whether Escape ends it.
+/// The commands that show each screen.
 const SCREENS: &[CommandId] = &[
     CommandId::ViewRight,
     CommandId::NoteHistory,
@@ -111,7 +111,7 @@ fn everything_that_can_be_used_has_a_name_and_a_role() {
     assert!(bad.is_empty(), "{}", bad.join("\n"));
 }
 
-/// Whether something is painted around a place in the colour of the focus.
+/// Whether something is painted around a control in the color of the focus.
 fn ringed(window: &Driven, rect: egui::Rect) -> bool {
     let light = ui::theme::LIGHT;
     let accents = [light.accent, light.ink];
@@ -135,7 +135,7 @@ fn ringed(window: &Driven, rect: egui::Rect) -> bool {
     window.output().shapes.iter().any(|clipped| any(&clipped.shape, &is_ring))
 }
 
-/// Presses Tab until it is back where it began; what had the keyboard, in order.
+/// Presses Tab until the focus is back at the start. Returns the focused controls in order.
 #[allow(clippy::cast_possible_truncation, reason = "points on a screen")]
 fn round(window: &mut Driven) -> Vec<(Role, String)> {
     let (mut seen, mut places, mut dark) = (Vec::new(), Vec::new(), Vec::new());
@@ -143,7 +143,7 @@ fn round(window: &mut Driven) -> Vec<(Role, String)> {
         window.key_press_modifiers(NONE, Key::Tab);
         window.run_steps(3);
         let Some((role, name, rect)) = focused(window) else { continue };
-        // Two panes may show the same note.
+        // Two panes may show the same note, so the position is compared, too.
         let place = (rect.left().round() as i32, rect.top().round() as i32);
         if places.contains(&(role, name.clone(), place)) {
             break;

@@ -1,4 +1,4 @@
-//! Notes as they are read in the window: callouts, tags, pictures, embedded notes, links between notes, coloured code.
+//! Notes in reading view: callouts, tags, pictures, embedded notes, links between notes, highlighted code.
 
 use super::{Bench, CTRL, Driven, NONE, path, pictures_folder, press, session, text, type_text, until};
 use egui::Key;
@@ -55,7 +55,7 @@ A footnote[^1] and a bare link: https://example.org/a.
 
 const OTHER: &str = "# One\n\nfirst\n\n## Two\n\nsecond **part**\n\n- a\n- b\n\n# Three\n\nthird\n";
 
-/// A picture of two colours, written by hand: PNG without compression.
+/// A generated picture with two colors.
 fn dot() -> Vec<u8> {
     let mut image = image::RgbaImage::new(160, 90);
     for (x, y, pixel) in image.enumerate_pixels_mut() {
@@ -108,7 +108,7 @@ fn a_callout_is_folded_and_unfolded_by_a_click() {
 fn a_click_on_a_link_between_notes_goes_there() {
     let (_bench, mut window) = reading("");
     let place = window.get_by_label_contains("Rain falls on").rect();
-    // Behind "Rain falls on ", before the middle of the row.
+    // After "Rain falls on ", left of the middle of the row.
     let column = window.get_by_label_contains("Mind the step").rect().center().x - 360.0;
     let at = egui::pos2(column + 130.0, place.top() + 14.0);
     window.hover_at(at);
@@ -142,7 +142,7 @@ fn properties_are_a_table_that_is_edited_in_place() {
     window.get_by_label_contains("These properties cannot be read");
 }
 
-/// Words that are struck out, as they are drawn.
+/// The texts that are drawn struck through.
 fn struck(window: &Driven) -> Vec<String> {
     let mut found = Vec::new();
     for clipped in &window.output().shapes {
@@ -217,7 +217,7 @@ fn long_code_is_code_to_its_end_and_is_edited_as_one() {
         window.state_mut().place_caret(at);
         window.run();
     };
-    // At the beginning of every line of a stretch longer than any part: back over the line end, and Enter again.
+    // At the start of each line in a stretch longer than any part: Backspace over the line end, then Enter again.
     let before = text(&window);
     for line in 700..755 {
         let start = at(&window, &format!("let value{line} "));
@@ -227,7 +227,7 @@ fn long_code_is_code_to_its_end_and_is_edited_as_one() {
         press(&mut window, NONE, Key::Enter);
         assert_eq!(text(&window), before, "line {line}");
     }
-    // Delete does it from the other side, here across the border of the blocks.
+    // Delete does the same from the other side, here across the boundary between blocks.
     let blocks = session(&window).notes().flat_map(|note| note.blocks().take(2));
     let border: usize = blocks.map(|block| block.text.len()).sum();
     go(&mut window, border - 1);
@@ -235,12 +235,12 @@ fn long_code_is_code_to_its_end_and_is_edited_as_one() {
     assert_eq!(text(&window).map(|text| text.len() + 1), before.as_ref().map(String::len));
     press(&mut window, NONE, Key::Enter);
     assert_eq!(text(&window), before);
-    // Up and down go through it line by line.
+    // The Up and Down keys move through it line by line.
     let (from, to) = (at(&window, "let value760 "), at(&window, "let value800 "));
     go(&mut window, from);
     (0..40).for_each(|_| press(&mut window, NONE, Key::ArrowDown));
     assert_eq!(super::with_caret(&window).find('|'), Some(to));
-    // It is code to its end, also in its second block.
+    // It's code to its end, including its second block.
     let label = |window: &Driven, what: &str| window.query_by_label_contains(what).is_some();
     let end = at(&window, "Behind");
     go(&mut window, end);

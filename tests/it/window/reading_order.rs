@@ -1,4 +1,4 @@
-//! Text with Hebrew or Arabic letters is drawn in the order in which it is read, and edited where it is seen.
+//! Bidirectional text: Hebrew and Arabic are drawn in reading order, and edited where they're seen.
 
 use super::{Bench, Driven, NONE, press, text, type_text, with_caret};
 use egui::{Galley, Key, Pos2, Rect, vec2};
@@ -10,7 +10,7 @@ fn note(line: &str) -> String {
     format!("First row.\n\n{line}\n\nLatin (words) 123.\n")
 }
 
-/// Where laid-out text is drawn.
+/// The position and layout of a drawn text.
 fn drawn(window: &Driven, words: &str) -> (Pos2, Arc<Galley>) {
     let found = window.output().shapes.iter().find_map(|clipped| match &clipped.shape {
         egui::Shape::Text(shape) if shape.galley.text() == words => Some((shape.pos, shape.galley.clone())),
@@ -42,7 +42,7 @@ fn click(window: &mut Driven, pos: Pos2) {
     window.run();
 }
 
-/// Its letters by where they are drawn, from left to right.
+/// A line's characters by drawn position, from left to right.
 fn seen(line: &[(char, Rect)]) -> String {
     let mut line: Vec<&(char, Rect)> = line.iter().collect();
     line.sort_by(|a, b| a.1.left().total_cmp(&b.1.left()));
@@ -64,7 +64,7 @@ fn words_stand_in_the_order_in_which_they_are_read() {
     let latin = letters(&window, "Latin (words) 123.").remove(0);
     assert_eq!(seen(&latin), "Latin (words) 123.");
     assert!((latin[0].1.left() - at.x).abs() <= 1.0, "a row of Latin letters stays at the left");
-    // Letters are painted where they are said to be.
+    // Letters are painted where their rectangles say.
     let row = &galley.rows[0];
     let (first, last) = (line[0].1, line[line.len() - 1].1);
     let painted = row.visuals.mesh_bounds.translate(at.to_vec2() + row.pos.to_vec2());

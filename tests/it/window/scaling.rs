@@ -1,10 +1,10 @@
-//! The window at half its size and at three times it: every page is drawn, and no control lies on another.
+//! The window at half and three times its usual scale: every page is drawn, and no control overlaps another.
 
 use super::*;
 use egui_kittest::kittest::NodeT;
 use engine::commands::CommandId;
 
-/// Controls that can be hit, by their names and where they are.
+/// The clickable controls, with their names and positions.
 fn controls(window: &Driven) -> Vec<(String, egui::Rect)> {
     let roles = [Role::Button, Role::RadioButton, Role::Switch, Role::Tab];
     let mut found = Vec::new();
@@ -14,7 +14,7 @@ fn controls(window: &Driven) -> Vec<(String, egui::Rect)> {
             found.push((label, node.rect()));
         }
     }
-    // A toast floats over what is below it, and goes by itself; what can be scrolled away is seen only in part.
+    // Toasts float over other controls and disappear by themselves; scrolled controls may be only partly visible.
     let floats =
         |label: &str| label.starts_with("Dismiss") || label.starts_with("Bring back") || label.starts_with("Show:");
     found.retain(|(label, rect)| !floats(label) && rect.is_positive());

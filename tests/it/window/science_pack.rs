@@ -1,9 +1,9 @@
-//! The science pack in the window: what is offered below a cell and in the list of kernels.
+//! The science pack in the window: the offers below a cell and in the list of kernels.
 
 use super::*;
 use host::science_pack::{PackFolder, PackIndex, SciencePack};
 
-/// A window in which a cell has missed pandas, with a pack folder of its own and an index that nobody serves.
+/// A window in which a cell lacked pandas, with an empty pack folder and an unreachable index.
 fn missing_pandas() -> (Bench, Driven) {
     let bench = Bench::new(&[("a.md", "```python\nimport pandas\n```\n")]);
     let mut window = bench.opened();
@@ -28,7 +28,7 @@ fn a_missing_package_offers_science_and_says_why_it_cannot_be_had() {
     assert!(window.query_by_label_contains("Python Package Index").is_some());
     window.get_by_label("Install Science (98 MB download)").click();
     until(&mut window, "it fails", |window| window.query_by_label_contains("Check the network").is_some());
-    // It can be tried again.
+    // The installation can be retried.
     assert!(window.query_by_label("Install Science (98 MB download)").is_some());
     window.get_by_label("Close").click();
     window.run();

@@ -1,4 +1,4 @@
-//! Scripts: `.py` files, code beside what it shows.
+//! Scripts: `.py` files with code beside its output.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn opened(text: &str) -> (Bench, Driven) {
     (bench, window)
 }
 
-/// Writes a new line.
+/// Types a new line.
 fn line(window: &mut Driven, text: &str) {
     press(window, NONE, Key::Enter);
     type_text(window, text);
@@ -32,7 +32,7 @@ fn a_script_runs_while_it_is_written_and_shows_beside_what_it_makes() {
     line(&mut window, "print(x + 3)");
     until(&mut window, "it has run", |window| window.query_by_label_contains("23").is_some());
     assert!(window.query_by_label_contains("40").is_some());
-    // What cannot be read is not run: the last picture stays until it can.
+    // Code that can't be parsed isn't run: the last output stays until it can.
     line(&mut window, "print((");
     for _ in 0..20 {
         std::thread::sleep(Duration::from_millis(50));
@@ -46,7 +46,7 @@ fn a_script_runs_while_it_is_written_and_shows_beside_what_it_makes() {
     assert!(
         bench.file("work.py").starts_with("x = 20\nprint(x * 2)\n") && bench.file("work.py").contains("print((7))")
     );
-    // When it is not to run by itself, it waits for Ctrl+Enter.
+    // With automatic runs turned off, it waits for Ctrl+Enter.
     window.get_by_label("Run as I type").click();
     until(&mut window, "it waits", |window| !session(window).settings().script_runs);
     window.get_by_label_contains("x = 20").click();

@@ -1,4 +1,4 @@
-//! The search beside the notes: what was found stays while notes are read and edited.
+//! The search panel beside the notes: results stay while notes are read and edited.
 
 use super::*;
 use crate::recall::{Kept, document};
@@ -25,7 +25,7 @@ fn search(window: &mut Driven, query: &str) {
     type_text(window, query);
 }
 
-/// The headings of the groups, in order.
+/// The headings of the result groups, in order.
 fn groups(window: &Driven) -> Vec<String> {
     let items = window.query_all_by_role(Role::TreeItem);
     items.filter_map(|node| node.accesskit_node().label()).filter(|label| label.contains(" result")).collect()
@@ -39,7 +39,7 @@ fn results_by_note_stay_while_the_note_is_edited() {
     until(&mut window, "both notes are found", |window| groups(window).len() == 2);
     assert!(groups(&window).contains(&"Code, 2 results".to_owned()), "{:?}", groups(&window));
     window.get_by_label("3 results in 2 notes");
-    // Markdown is not shown as it is written.
+    // Results are shown without Markdown syntax.
     window.get_by_label("Rivers: The heron waits at the weir.").click();
     until(&mut window, "the caret is at the match", |window| {
         text(window).as_deref() == Some(RIVERS) && with_caret(window).contains("**|heron** waits")
@@ -78,7 +78,7 @@ fn the_panel_is_used_with_keys_alone() {
     window.run();
     type_text(&mut window, "heron path:water");
     until(&mut window, "it is found", |window| groups(window) == ["Rivers, 1 result"]);
-    // The first passage is chosen; above it is the note's heading, which folds.
+    // The first passage is selected; above it is the note's heading, which folds.
     press(&mut window, NONE, Key::ArrowUp);
     press(&mut window, NONE, Key::Enter);
     assert!(window.query_by_label_contains("Rivers: The heron").is_none());
@@ -136,7 +136,7 @@ fn a_step_by_meaning_is_ticked_for_a_hit_by_meaning_only() {
     until(&mut window, "the step is ticked", |window| is_ticked(window));
 }
 
-/// Opens the panel to replace, and types both texts.
+/// Opens the panel in replace mode and types both texts.
 fn replace(window: &mut Driven, old: &str, new: &str) {
     press(window, CTRL_ALT, Key::H);
     type_text(window, old);
@@ -174,7 +174,7 @@ fn text_is_replaced_in_all_checked_notes_and_taken_back_at_once() {
         files.iter().zip(after).all(|((path, _), text)| bench.file(path) == text)
     });
     until(&mut window, "the rest is listed", |window| says(window, "2 matches in 2 notes"));
-    // The notice with its button may have gone by itself meanwhile; the command behind it stays.
+    // The notice with its button may have disappeared meanwhile; its command is still available.
     let ctx = window.ctx.clone();
     window.state_mut().perform_command(&ctx, CommandId::SearchUndoReplace);
     until(&mut window, "it is said", |window| says(window, "Restored 2 notes."));
@@ -187,7 +187,7 @@ fn a_note_that_has_changed_since_is_skipped() {
     let mut window = bench.opened();
     replace(&mut window, "cat", "dog");
     until(&mut window, "both are found", |window| says(window, "3 matches in 2 notes"));
-    // Something unchecked keeps the list as it is, while another program writes.
+    // An unchecked result keeps the list unchanged while another program writes.
     window.get_by_role_and_label(Role::CheckBox, "Replace in Three, line 3").click();
     window.run();
     std::fs::write(bench.notes().join("Two.md"), "the cat\n").expect("written");

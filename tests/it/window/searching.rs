@@ -1,4 +1,4 @@
-//! The search palette: found as typed, filtered by click, opened at the block.
+//! The search palette: results while typing, filters by click, and opening at the block.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn bench() -> Bench {
     ])
 }
 
-/// The hits in the order in which they stand.
+/// The titles of the results, in order.
 fn hits(window: &Driven) -> Vec<String> {
     use egui_kittest::kittest::NodeT;
     let labels = window.query_all_by_label_contains(": has").filter_map(|node| node.accesskit_node().label());
@@ -50,19 +50,19 @@ fn a_hit_is_found_as_typed_and_opened_at_its_block() {
         path(window) == "Rivers.md" && text(window).is_some() && with_caret(window).contains("The |heron waits")
     });
     assert!(window.query_by_label("Search everything").is_none());
-    // What is typed now is found, too, and what fits nothing is said.
+    // Text typed just now is found, too, and a query without results says so.
     type_text(&mut window, "purple ");
     press(&mut window, CTRL_SHIFT, Key::F);
     until(&mut window, "the index is fresh", |window| window.query_by_label("3 notes, up to date").is_some());
     type_text(&mut window, "purple");
     until(&mut window, "the edit is found", |window| hits(window) == ["Rivers"]);
     type_text(&mut window, "xqzvw -purple");
-    until(&mut window, "nothing is found", |window| window.query_by_label_contains("Nothing fits").is_some());
+    until(&mut window, "nothing is found", |window| window.query_by_label_contains("No results for").is_some());
     press(&mut window, NONE, Key::Escape);
     assert!(window.query_by_label("Search everything").is_none());
 }
 
-/// Other programs write before the passage: its address stays.
+/// A passage keeps its address when other programs write before it.
 #[test]
 fn a_link_that_was_copied_stays_right() {
     let bench = bench();

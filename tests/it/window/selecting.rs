@@ -1,4 +1,4 @@
-//! The pointer selects: over rows, by words and rows, past the edge of the page; and what an input method composes.
+//! Selecting with the pointer: across rows, by words and rows, past the page's edge; and input method composition.
 
 use super::*;
 
@@ -6,11 +6,11 @@ const NOTE: &str = "# Head\n\nFirst **bold** words.\n\n- item\n- other\n\n```pyt
 
 fn at(window: &Driven, label: &str, right: f32) -> egui::Pos2 {
     let rect = window.get_by_label(label).rect();
-    // The page's rows reach over the whole width; their words begin at the column.
+    // Rows span the whole width; their text starts at the column.
     egui::pos2(rect.left() + (rect.width() - 720.0).max(0.0) / 2.0 + right, rect.bottom() - 12.0)
 }
 
-fn pointer(window: &mut Driven, pos: egui::Pos2, pressed: Option<bool>, modifiers: Modifiers) {
+pub(super) fn pointer(window: &mut Driven, pos: egui::Pos2, pressed: Option<bool>, modifiers: Modifiers) {
     window.event(egui::Event::PointerMoved(pos));
     if let Some(pressed) = pressed {
         let button = egui::PointerButton::Primary;
@@ -21,7 +21,7 @@ fn pointer(window: &mut Driven, pos: egui::Pos2, pressed: Option<bool>, modifier
 
 fn click(window: &mut Driven, pos: egui::Pos2, times: usize, modifiers: Modifiers) {
     for _ in 0..times {
-        // Frames are a quarter of a second here: one for the click, one for what it did to be there.
+        // A frame takes a quarter of a second here: one for the click, one for its effect.
         let button = egui::PointerButton::Primary;
         let click = |pressed| egui::Event::PointerButton { pos, button, pressed, modifiers };
         let events = [egui::Event::PointerMoved(pos), click(true), click(false)];

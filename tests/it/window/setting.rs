@@ -1,4 +1,4 @@
-//! What is set and drawn in a note: formulas, diagrams, SVG.
+//! Typeset and drawn content in a note: formulas, diagrams, SVG.
 
 use super::{Bench, CTRL_SHIFT, Driven, NONE, pictures_folder, press, until};
 use egui::Key;
@@ -58,7 +58,7 @@ fn formulas_and_diagrams_are_drawn_and_read_aloud() {
     until(&mut window, "the pointer is told why", |window| {
         window.query_all_by_label_contains("This formula is not understood.").count() > 1
     });
-    // A fraction is higher than a line of words, and what stands on its own is higher still.
+    // A fraction is taller than a line of text, and a block formula is taller still.
     let line = window.get_by_label_contains("Mass is energy").rect().height();
     let alone = window.get_by_label_contains("\\begin{pmatrix}").rect().height();
     assert!(line > 28.0 && alone > line, "{line} {alone}");
@@ -77,7 +77,7 @@ fn the_caret_in_a_diagram_shows_its_source() {
     until(&mut window, "it is drawn again", |window| window.query_by_label_contains("Diagram: flowchart LR").is_some());
 }
 
-/// Pictures for people, as in `window::pictures`.
+/// Saves screenshots for people to look at, as in `window::pictures`.
 #[test]
 fn pictures() {
     let Some(folder) = pictures_folder() else { return };

@@ -1,4 +1,4 @@
-//! The settings: what is set there holds at once and after a restart; keys are changed by pressing them.
+//! The settings: changes apply at once and after a restart; keys are changed by pressing them.
 
 use super::*;
 use engine::keymap::KeymapPreset;
@@ -8,7 +8,7 @@ fn settings(window: &Driven) -> engine::Settings {
 }
 
 fn click(window: &mut Driven, label: &str) {
-    // Wherever it is scrolled to.
+    // Works wherever the control is scrolled to.
     window.get_by_label(label).click_accesskit();
     window.run();
 }
@@ -149,7 +149,7 @@ fn devices_have_a_page_and_a_slip_is_told() {
     until(&mut window, "the list was read", |window| window.query_by_label("Show a code").is_some());
     window.get_by_label_contains("This device: ");
     pictured(&mut window, "settings-devices");
-    // Nobody is looked for before the code can be one.
+    // No device is searched for until the code is valid.
     window.get_by_label("Join with a code").focus();
     window.run();
     type_text(&mut window, "12-34");
@@ -157,7 +157,7 @@ fn devices_have_a_page_and_a_slip_is_told() {
     until(&mut window, "it is told", |window| window.query_by_label_contains("a code has eight digits").is_some());
 }
 
-/// Pictures of the settings, for people.
+/// Saves screenshots of the settings for people to look at.
 #[test]
 fn pictures() {
     let Some(folder) = pictures_folder() else { return };

@@ -1,5 +1,5 @@
-//! Every key of every preset is pressed where its command applies, as a keyboard sends it, and the command runs:
-//! nothing on the way swallows it.
+//! Presses every key of every preset where its command applies, as a keyboard sends it, and checks that the command
+//! runs: nothing on the way swallows it.
 
 use super::*;
 use engine::commands::{COMMANDS, CommandId};
@@ -8,31 +8,31 @@ use engine::{Settings, Volume};
 
 const NOTE: &str = "word word\n\n- [ ] task\n\n```python\n1\n```\n\n# Head\n\nbelow\n";
 
-/// Where the keyboard is.
+/// The place that has the keyboard focus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// In the note, where text is written.
+    /// The note, in a mode where text is written.
     Note,
-    /// In the note, where letters are commands: Vim's normal mode, Jupyter's command mode.
+    /// The note, in a mode where letters are commands: Vim's normal mode, Jupyter's command mode.
     Commands,
-    /// Nowhere.
+    /// No control has the focus.
     Nothing,
-    /// In the tree.
+    /// The file tree.
     Tree,
-    /// On a page that is no note.
+    /// A page that isn't a note.
     Page,
-    /// In the field of the bar that finds something.
+    /// The field of the find bar.
     Field,
 }
 
-/// Commands that only mean something to who writes in a cell.
+/// Commands that only apply while editing a cell.
 const IN_CELLS: &[CommandId] = &[CommandId::CellRun, CommandId::CellRunInsert, CommandId::CellSplit];
 
-/// Commands that only mean something in a collection.
+/// Commands that only apply in a collection.
 const IN_COLLECTIONS: &[CommandId] = &[CommandId::CollectionNextView, CommandId::CollectionPreviousView];
 const COLLECTION: &str = "views:\n  - type: table\n    name: First\n  - type: cards\n    name: Second\n";
 
-/// The keys of the window's commands.
+/// The keys of the window's commands, with a preset's keymap.
 fn bindings(preset: KeymapPreset) -> Vec<(CommandId, String)> {
     let map = effective_keymap(&Settings { keymap_preset: preset, ..Settings::default() });
     let offered = COMMANDS.iter().filter(|command| command.window);
@@ -46,7 +46,7 @@ fn sent(word: &str) -> Vec<(Key, Modifiers)> {
     let name = parts.pop().expect("a key");
     for part in parts {
         modifiers |= match part {
-            // The command key of this system is Ctrl.
+            // On this system the command key is Ctrl.
             "Ctrl" => CTRL | Modifiers::CTRL,
             "Shift" => Modifiers::SHIFT,
             "Alt" => Modifiers::ALT,
@@ -54,14 +54,14 @@ fn sent(word: &str) -> Vec<(Key, Modifiers)> {
         };
     }
     match name {
-        // Behind shift on `=`, on a key of its own, and among the numbers.
+        // With Shift on `=`, on a key of its own, and on the number pad.
         "Plus" => vec![(Key::Equals, modifiers), (Key::Plus, modifiers), (Key::Plus, modifiers | Modifiers::SHIFT)],
         "Backslash" if modifiers.shift => vec![(Key::Backslash, modifiers), (Key::Pipe, modifiers)],
         name => vec![(Key::from_name(name).unwrap_or_else(|| panic!("not a key: {name}")), modifiers)],
     }
 }
 
-/// Whether a command means something there.
+/// Whether a command applies in a place.
 fn applies(id: CommandId, preset: KeymapPreset, place: Place, key: Key, modifiers: Modifiers) -> bool {
     let writes = ["text.", "row.", "select.", "fold."].iter().any(|area| id.as_str().starts_with(area));
     let plain = modifiers.command && !modifiers.alt && !modifiers.shift;
@@ -72,22 +72,22 @@ fn applies(id: CommandId, preset: KeymapPreset, place: Place, key: Key, modifier
     match place {
         Place::Note => true,
         Place::Commands => match preset {
-            // There these are Vim's.
+            // Vim uses these keys itself.
             KeymapPreset::Vim => !(plain && vims),
-            // And Enter in cells is no matter of a paragraph.
+            // In Jupyter's command mode the caret is in a cell, where Enter doesn't belong to a paragraph.
             _ => true,
         },
         Place::Nothing => !IN_CELLS.contains(&id),
         Place::Tree => !writes && !IN_CELLS.contains(&id),
         Place::Page => !writes && !IN_CELLS.contains(&id),
-        // A field takes its own words back.
+        // A field has its own undo and redo.
         Place::Field => !writes && !IN_CELLS.contains(&id) && !matches!(id, CommandId::NoteUndo | CommandId::NoteRedo),
     }
 }
 
-/// Brings the window to where a command applies.
+/// Brings the window to a place where a command applies.
 fn ready(window: &mut Driven, note: store::DocId, id: CommandId, preset: KeymapPreset, place: Place) {
-    // What floats, and what was begun.
+    // Closes popups and cancels pending input.
     for _ in 0..3 {
         window.key_press_modifiers(NONE, Key::Escape);
     }
@@ -119,7 +119,7 @@ fn ready(window: &mut Driven, note: store::DocId, id: CommandId, preset: KeymapP
         (KeymapPreset::Jupyter, Place::Commands) => window.key_press_modifiers(NONE, Key::Escape),
         (_, Place::Field) => window.key_press_modifiers(CTRL, Key::F),
         (_, Place::Tree) => {
-            // The command before may have folded the tree away, or shown another panel in its place.
+            // The previous command may have folded the tree or shown another panel instead.
             if window.query_by_role_and_label(Role::TreeItem, "Other").is_none() {
                 let ctx = window.ctx.clone();
                 window.state_mut().perform_command(&ctx, CommandId::ViewFiles);
@@ -133,18 +133,18 @@ fn ready(window: &mut Driven, note: store::DocId, id: CommandId, preset: KeymapP
     window.step();
 }
 
-/// Presses all keys of a preset in one window; gives those that did not run their command.
+/// Presses all keys of a preset in one window. Returns those that didn't run their command.
 fn swallowed(preset: KeymapPreset, places: &[Place]) -> Vec<String> {
     let bench = Bench::new(&[("A.md", NOTE), ("Other.md", "other\n"), ("Views.base", COLLECTION)]);
     let mut window = bench.opened();
-    // As small as everything still fits: a frame costs what there is to draw.
+    // As small as possible while everything fits, since a frame's cost depends on what is drawn.
     window.set_size(egui::vec2(920.0, 500.0));
     choose_preset(&mut window, preset.name());
     until(&mut window, "the links are known", |window| session(window).volumes().all(Volume::is_indexed));
     let note = window.state().note().expect("a note is shown");
     let mut wrong = Vec::new();
     let mut all = bindings(preset);
-    // The guide moves the notes in the tree, and the window closes: at the end.
+    // These come last: opening the guide moves the notes in the tree, and quitting closes the window.
     let ends = |id: &CommandId| [CommandId::HelpOpen, CommandId::AppQuit].iter().position(|end| end == id);
     all.sort_by_key(|(id, _)| ends(id));
     for place in places {

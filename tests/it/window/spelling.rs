@@ -1,8 +1,8 @@
-//! Misspelt words, with the system's English dictionary.
+//! Misspelled words, with the system's English dictionary.
 
 use super::*;
 
-/// Waves under words, as they are drawn.
+/// The number of wavy underlines that are drawn.
 fn waves(window: &Driven) -> usize {
     let is_wave = |shape: &egui::epaint::ClippedShape| match &shape.shape {
         egui::Shape::Path(path) => !path.closed && path.points.len() > 4,

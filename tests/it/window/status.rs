@@ -1,4 +1,4 @@
-//! The status bar: what it tells, where its parts lead, and what makes room in a narrow window.
+//! The status bar: what it shows, where its parts lead, and which parts a narrow window hides.
 
 use super::*;
 use engine::ColorTheme;

@@ -1,4 +1,4 @@
-//! Two windows that share a volume over a hub: what each shows of the other and of what was merged.
+//! Two windows that share a volume over a hub: what each shows of the other and of merges.
 
 use super::*;
 use engine::commands::CommandId;
@@ -6,13 +6,13 @@ use host::hub::{HubServer, HubSettings, OpenAccess, RunningHub};
 use host::peers::DeviceKey;
 use store::DocId;
 
-/// A hub in this process that lets in whoever is on this machine.
+/// A hub in this process that accepts every local connection.
 struct House {
     folder: tempfile::TempDir,
     key: DeviceKey,
     hub: Option<RunningHub>,
     at: String,
-    /// Bytes that it takes of each device; 0: as many as there are.
+    /// The maximum number of bytes that it accepts from each device; 0 means no limit.
     quota: u64,
 }
 
@@ -77,7 +77,7 @@ impl Two {
         both
     }
 
-    /// Lets frames of both pass until something is so: each waits for the other.
+    /// Steps frames of both windows until a condition holds, since each may wait for the other.
     fn until(&mut self, what: &str, done: impl Fn(&mut Driven, &mut Driven) -> bool) {
         let Two { one, two, .. } = self;
         until(one, what, |one| {
@@ -133,13 +133,13 @@ fn what_another_device_changed_is_shown_before_and_after() {
         window.query_by_label("Then: Beans along the wall.").is_some()
             && window.query_by_label("Now: Beans along the wall. And peas.").is_some()
     });
-    // Without the hub work goes on; then both have all of it, and the report says what met.
+    // Work continues without the hub; later both have everything, and the report lists the merges.
     let since = std::time::Instant::now();
     both.first("all has been the same for a while", |_| since.elapsed().as_secs() >= 1);
     let listen = both.house.stop();
     both.both("the hub is gone", |window| session(window).sync_status() == engine::SyncStatus::Offline);
     assert!(both.one.query_by_label("Sync: Offline").is_some());
-    // Nothing waits, and that is what is said.
+    // Nothing is waiting to be sent, and the page says so.
     title(&mut both.one, CommandId::SyncStatus);
     both.first("all was sent", |window| {
         window.query_all_by_label_contains("notes: All sent · hub last seen ").next().is_some()
@@ -186,7 +186,7 @@ fn what_another_device_changed_is_shown_before_and_after() {
 #[test]
 fn a_picture_that_has_not_come_says_so_until_it_is_there() {
     let mut both = Two::new(&[("Plan.md", "# Plan\n\n![[cat.png]]\n\nThe end.\n")]);
-    // The hub has no room for it.
+    // The hub has no space for it.
     let listen = both.house.stop();
     both.house.quota = 1_000_000;
     both.house.start(listen);
@@ -200,7 +200,7 @@ fn a_picture_that_has_not_come_says_so_until_it_is_there() {
     both.until("the page says so", |_, two| two.query_all_by_label_contains("1 file to come").next().is_some());
     title(&mut both.one, CommandId::SyncLog);
     both.first("and why", |one| one.query_all_by_label_contains("no room is left").next().is_some());
-    // It has more room.
+    // The hub gets more space.
     let listen = both.house.stop();
     both.house.quota = 0;
     both.house.start(listen);
@@ -222,7 +222,7 @@ fn others_at_a_note_are_seen_until_they_go() {
     let note = both.one.state().note().expect("a note");
     let carets = |window: &Driven| session(window).sync().peers_at(note).first().map(|one| one.carets.clone());
     assert_eq!(carets(&both.one), Some(vec![(13, 8)]));
-    // What is written before it pushes it along, on either side.
+    // Text inserted before the caret moves it, on either side.
     both.one.state_mut().send_command(Command::Edit { note, at: 0, delete: 0, insert: "x\n".to_owned() });
     both.one.run();
     both.until("the edit has come", |_, two| text(two).is_some_and(|text| text.starts_with("x\n")));
@@ -233,7 +233,7 @@ fn others_at_a_note_are_seen_until_they_go() {
         both.first("their caret has moved", |window| carets(window) == Some(vec![(20, 10)]));
         picture(&mut both.one, &folder, "presence");
     }
-    // What one runs is seen by the other, and not started twice.
+    // A cell that one device runs shows as running on the other, and can't be started twice.
     both.two.get_by_label("Run cell 1").click();
     both.two.step();
     let runs = format!("{name} runs cell 1");
@@ -246,13 +246,13 @@ fn others_at_a_note_are_seen_until_they_go() {
     both.two.get_by_label("Stop cell 1").click();
     both.two.step();
     both.first("it is over", |window| window.query_by_label("Run cell 1").is_some());
-    // Who goes says so; who is lost is gone within ten seconds.
+    // A device that closes says so; one that is lost disappears within ten seconds.
     let Two { mut house, benches, mut one, two } = both;
     two.into_state().close().expect("all is saved");
     let seen = |window: &Driven| {
         session(window).sync().devices().iter().map(|(seen, here)| (seen.name.clone(), *here)).collect::<Vec<_>>()
     };
-    // Of each document by a message of its own, and not by falling silent, which takes longer.
+    // Each document gets a message of its own; waiting for the device's silence would take longer.
     let begun = Instant::now();
     until(&mut one, "they are gone", |window| {
         window.query_by_label(&here).is_none() && seen(window) == [(name.clone(), false)]
@@ -267,10 +267,10 @@ fn others_at_a_note_are_seen_until_they_go() {
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
 }
 
-/// A program of the second device's, without a window. It ends with this.
+/// A process of the second device, without a window. Killed on drop.
 struct Beside {
     child: std::process::Child,
-    /// Where its outputs go.
+    /// The file with its output.
     said: PathBuf,
 }
 
@@ -285,7 +285,7 @@ impl Beside {
         Beside { child: command.spawn().expect("started"), said }
     }
 
-    /// Fails with what it said, if it has ended by itself: nothing that is awaited of it comes any more.
+    /// Panics with its output if the process has ended by itself, since nothing more can be expected from it.
     fn goes_on(&mut self) {
         let Some(status) = self.child.try_wait().expect("a child") else { return };
         panic!("it ended by itself ({status}):\n{}", std::fs::read_to_string(&self.said).unwrap_or_default());
@@ -305,10 +305,10 @@ impl Drop for Beside {
     }
 }
 
-/// How long who is lost may be shown.
+/// The maximum time for which a lost device may be shown.
 const MAX_SHOWN_AFTER_LOSS: Duration = Duration::from_secs(10);
-/// Others may take the processor for some seconds: it counts how fast it is when it gets its turn. What is too slow is
-/// too slow each time.
+/// The number of attempts. Other processes may take the CPU for seconds, so one fast attempt is enough; a slow
+/// implementation is slow in each.
 const ATTEMPTS: usize = 3;
 
 #[test]
@@ -321,7 +321,7 @@ fn who_falls_silent_or_is_killed_is_gone_within_ten_seconds() {
     let here = |window: &Driven| session(window).sync().devices().iter().filter(|(_, here)| *here).count();
     until(&mut one, "the window is gone", |one| here(one) == 0);
     let mut beside = Beside::runs(&benches[1], &["run", "Plan.md"]);
-    // Stopped it says nothing, and its connection stays; killed it has none.
+    // A stopped process sends nothing but keeps its connection; a killed one has none.
     for signal in ["-STOP", "-KILL"] {
         let mut times: Vec<Duration> = Vec::new();
         while times.len() < ATTEMPTS && times.iter().all(|took| *took >= MAX_SHOWN_AFTER_LOSS) {

@@ -1,4 +1,4 @@
-//! Widgets in the window: native controls by their labels, which set variables and run what depends on them.
+//! Widgets in the window: native controls with labels, which set variables and run dependent cells.
 
 use super::collections::click;
 use super::{Bench, CTRL, Driven, NONE, press, session, text, type_text, until};
@@ -64,7 +64,7 @@ fn controls_set_variables_and_run_what_depends_on_them() {
     click(&mut window, "Run cell 6");
     until(&mut window, "a name is missing", |window| shows(window, "NameError"));
 
-    // A key on the slider is a new value, and what uses it runs again, with all that it needs.
+    // A key on the slider sets a new value, and the cells that use it run again, with everything that they need.
     window.get_by_role_and_label(Role::Slider, "Interest rate").focus();
     window.run();
     press(&mut window, NONE, Key::ArrowRight);
@@ -91,7 +91,7 @@ fn controls_set_variables_and_run_what_depends_on_them() {
         session(window).is_saved() && bench.file("Rates.md").contains("value: 2024-03-01\n")
     });
 
-    // The source is a click away, and the control comes back when the caret leaves.
+    // The source is a click away, and the control returns when the caret leaves.
     click(&mut window, "Edit widget rate");
     until(&mut window, "its source is shown", |window| {
         window.query_by_role_and_label(Role::Slider, "Interest rate").is_none()

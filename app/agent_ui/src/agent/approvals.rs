@@ -1,4 +1,4 @@
-//! What waits for the user's word, pinned above the field: what, why, with what, and the buttons that decide.
+//! Pending approvals, pinned above the message field: the request, its reason, its arguments, and the decision buttons.
 
 use super::{key, labels, markdown_view};
 use crate::panel_action::PanelAction;
@@ -18,26 +18,26 @@ use ui::widgets::{paint_clipped_text, set_accessible_name, text_button};
 
 /// Maximum height of a request without scrolling.
 const MAX_REQUEST_HEIGHT: f32 = 160.0;
-/// How often the time that is left is written anew.
+/// How often the remaining time of an approval is updated.
 const EXPIRY_REFRESH_INTERVAL: std::time::Duration = std::time::Duration::from_secs(10);
-/// For how long something may be allowed.
+/// Scopes of a lasting permission, with their labels.
 const LASTING_SCOPES: [(DecisionScope, &str); 3] =
     [(DecisionScope::Run, "This run"), (DecisionScope::Project, "This project"), (DecisionScope::Always, "Always")];
-/// Width of the menu with them.
+/// Width of the menu with the lasting scopes.
 const LASTING_MENU_WIDTH: f32 = 260.0;
-/// Arguments that are edited as what they are, and not as JSON.
+/// Arguments that are edited as plain text rather than as JSON.
 const PLAIN_TEXT_ARGUMENTS: [&str; 3] = ["command", "code", "content"];
 
-/// What was begun with a card.
+/// Edits in progress on approval cards.
 #[derive(Default)]
 pub(super) struct ApprovalCards {
-    /// The approval that is being changed before it is allowed: its text, and why that cannot be read.
+    /// The approval whose arguments are being edited: its id, the text, and why the text can't be parsed.
     edit: Option<(String, String, Option<String>)>,
-    /// What is answered to a question.
+    /// The user's answers to the questions of `ask_user`.
     answers: std::collections::BTreeMap<String, String>,
 }
 
-/// A decision of the user.
+/// Builds a decision by the user.
 fn decided(
     run: DocId,
     approval: &RunApproval,
@@ -69,7 +69,8 @@ pub fn decide_first<'a>(runs: impl Iterator<Item = &'a AgentRun>, allowed: bool)
 }
 
 impl ApprovalCards {
-    /// Draws the card of the first that waits. `free`: the keys that decide are not needed by what is being written.
+    /// Draws the card of the first pending approval. `free`: the keys that decide aren't needed by the text being
+    /// written.
     pub(super) fn show(&mut self, ui: &mut Ui, runs: &[&AgentRun], free: bool, actions: &mut Vec<PanelAction>) {
         let waiting: Vec<(&AgentRun, &RunApproval)> =
             runs.iter().flat_map(|run| run.pending().map(move |approval| (*run, approval))).collect();
@@ -221,7 +222,7 @@ impl ApprovalCards {
     }
 }
 
-/// All that would run or be sent: the arguments, and code that is not among them. None of it is cut.
+/// Returns everything that would run or be sent: the arguments, and code that isn't among them. Nothing is cut.
 fn all_of(approval: &RunApproval) -> String {
     let mut text = labels::parameters_text(&approval.arguments);
     for piece in &approval.code {
@@ -247,7 +248,7 @@ fn editable(arguments: &Map<String, Value>) -> String {
     }
 }
 
-/// The arguments with what was changed.
+/// Returns the arguments with the edited text applied.
 fn changed(arguments: &Map<String, Value>, text: &str) -> anyhow::Result<Map<String, Value>> {
     let mut changed = arguments.clone();
     if let Some((key, _)) = plain(arguments) {
@@ -257,7 +258,7 @@ fn changed(arguments: &Map<String, Value>, text: &str) -> anyhow::Result<Map<Str
     serde_json::from_str(text).map_err(|error| anyhow!("This isn't a JSON object: {error}"))
 }
 
-/// The first letter large, a full stop behind it.
+/// Capitalizes the first letter and adds a full stop.
 fn sentence(text: &str) -> String {
     let mut letters = text.trim().chars();
     let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
@@ -294,7 +295,7 @@ fn title(ui: &mut Ui, text: &str, more: &str) {
     });
 }
 
-/// A text in its lines.
+/// Draws wrapped text.
 fn line(ui: &mut Ui, text: &str, style: &theme::TypeStyle, colour: egui::Color32) {
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();

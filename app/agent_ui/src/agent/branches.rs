@@ -1,5 +1,5 @@
-//! The branches of a session, as a page: what was asked, each with the beginning of its answer, set in where a branch
-//! begins. A click goes there; what another branch came to is brought over.
+//! The page of a session's branches: the prompts with the start of each answer, indented where a branch begins. A click
+//! goes to a prompt; the result of another branch can be merged.
 
 use super::comparison::BranchComparison;
 use super::labels;
@@ -17,13 +17,13 @@ use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, word_button};
 
 const BRANCH_ROW_HEIGHT: f32 = 48.0;
-/// How far a branch is set in, and how often at most.
+/// Indentation per branch level, and the maximum number of levels.
 const BRANCH_INDENT: f32 = 20.0;
 const MAX_BRANCH_INDENT_LEVELS: usize = 12;
-/// More messages than these are not walked through.
+/// Maximum number of messages that are visited.
 const MAX_BRANCH_MESSAGES: usize = 100_000;
 
-/// A question, and what it came to.
+/// A prompt and the start of its answer.
 struct BranchRow {
     id: MessageId,
     depth: usize,
@@ -33,7 +33,7 @@ struct BranchRow {
     on: bool,
 }
 
-/// The branches of a session, as a page.
+/// The page that lists a session's branches.
 pub struct BranchesPage {
     session: DocId,
     made: Option<(u64, Option<MessageId>)>,
@@ -47,7 +47,7 @@ fn first(text: &str) -> String {
 }
 
 impl BranchesPage {
-    /// The page of this session.
+    /// Creates the page for a session.
     pub fn new(session: DocId) -> BranchesPage {
         BranchesPage { session, made: None, lines: Vec::new(), compared: None }
     }
@@ -85,7 +85,7 @@ impl BranchesPage {
         self.made = Some(key);
     }
 
-    /// The last question came to this.
+    /// Adds the start of an answer to the last prompt.
     fn answered(&mut self, message: &SessionMessage) {
         let text = first(&message.content);
         if let Some(line) = self.lines.last_mut().filter(|_| !text.is_empty()) {
@@ -134,7 +134,7 @@ impl BranchesPage {
     }
 }
 
-/// Draws a question. Returns the end of its branch if it's to be compared with the current one.
+/// Draws a prompt. Returns the end of its branch if the user wants to compare it with the current one.
 fn one(
     ui: &mut Ui,
     rect: Rect,

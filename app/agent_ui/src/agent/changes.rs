@@ -1,5 +1,5 @@
-//! What the runs of a session changed, as a page: each run with its files and their hunks. A hunk is kept or reverted,
-//! or brought back; so is all that a run changed.
+//! The page of changes made by a session's runs: each run with its files and their hunks. A hunk, or a whole run, can
+//! be kept, reverted or restored.
 
 use super::diff_view::DiffView;
 use super::labels;
@@ -15,14 +15,14 @@ use ui::icons;
 use ui::theme::{self, CARD_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, set_accessible_name, text_button, word_button};
 
-/// Height of a run's title, a file's title, and the buttons below a hunk.
+/// Height of a run's header, a file's header, and the buttons below a hunk.
 const RUN_HEADER_HEIGHT: f32 = 40.0;
 const FILE_HEADER_HEIGHT: f32 = 36.0;
 const HUNK_FOOTER_HEIGHT: f32 = 36.0;
-/// Maximum number of a session's runs that are read for the page, the latest first.
+/// Maximum number of a session's runs that are read for the page, newest first.
 const MAX_LISTED_RUNS: usize = 50;
 
-/// A part of a change.
+/// A hunk of a change.
 struct ChangeHunk {
     number: u64,
     part: usize,
@@ -31,14 +31,14 @@ struct ChangeHunk {
     height: f32,
 }
 
-/// What is shown of a hunk.
+/// Displayed content of a hunk.
 enum HunkBody {
     Diff(DiffView),
-    /// It isn't a text.
+    /// A description of a change that isn't text.
     Words(&'static str),
 }
 
-/// A file, and what was changed in it.
+/// A changed file with its hunks.
 struct ChangedFileView {
     title: String,
     about: String,
@@ -46,7 +46,7 @@ struct ChangedFileView {
     pieces: Vec<ChangeHunk>,
 }
 
-/// A run, and the files that it changed.
+/// A run with the files that it changed.
 struct ChangedRunView {
     id: DocId,
     title: String,
@@ -54,21 +54,21 @@ struct ChangedRunView {
     files: Vec<ChangedFileView>,
 }
 
-/// For which runs, in which states, and which width the page was made.
+/// What the page was built for: the runs with their revisions, the width, and the number of kept hunks.
 type ChangesKey = (Vec<(DocId, u64)>, u32, usize);
 
-/// The changes that the runs of a session made, as a page.
+/// The page that lists the changes made by a session's runs.
 pub struct ChangesPage {
     run: DocId,
     made: Option<ChangesKey>,
     runs: Vec<ChangedRunView>,
-    /// Hunks that the user has looked at and keeps.
+    /// Hunks that the user has reviewed and keeps.
     kept: BTreeSet<(DocId, u64, usize)>,
-    /// Runs that were asked for.
+    /// Runs that were already requested.
     read: BTreeSet<DocId>,
 }
 
-/// How many files a run changed, in words; `None`: none.
+/// Returns how many files a run changed as a label, or `None` if none.
 pub(super) fn changed_files_label(run: &AgentRun) -> Option<String> {
     let files: BTreeSet<&str> = run.changes.iter().map(|change| change.path.as_str()).collect();
     match files.len() {
@@ -78,7 +78,7 @@ pub(super) fn changed_files_label(run: &AgentRun) -> Option<String> {
     }
 }
 
-/// What a change did, in a word, and each of its parts.
+/// Returns a change's kind as a word, and its hunks.
 fn describe_change(change: &RunChange) -> (&'static str, Vec<HunkBody>) {
     match &change.what {
         ChangeKind::Created { text } => ("made", vec![HunkBody::Diff(DiffView::of_new_text(text))]),
@@ -135,12 +135,12 @@ impl ChangedRunView {
 }
 
 impl ChangesPage {
-    /// The page of this run's session.
+    /// Creates the page for this run's session.
     pub fn new(run: DocId) -> ChangesPage {
         ChangesPage { run, made: None, runs: Vec::new(), kept: BTreeSet::new(), read: BTreeSet::new() }
     }
 
-    /// The runs of the same session, the latest first. What isn't open yet is asked for.
+    /// Returns the changed runs of the same session, newest first. Runs that aren't open yet are requested.
     fn session_runs<'a>(&mut self, agents: &'a RunsState, actions: &mut Vec<PanelAction>) -> Vec<&'a AgentRun> {
         let session = agents.runs().find(|(id, _)| *id == self.run).map(|(_, line)| line.session);
         let mut ids: Vec<(i64, DocId)> = agents
@@ -217,7 +217,7 @@ impl ChangesPage {
     }
 }
 
-/// What was asked of a run, and the buttons for all that it changed.
+/// Draws a run's prompt, and the buttons for all its changes.
 fn show_run_header(ui: &mut Ui, rect: Rect, run: &ChangedRunView, actions: &mut Vec<PanelAction>) {
     let colours = ThemeColors::of(ui);
     let pieces = || run.files.iter().flat_map(|file| &file.pieces);
@@ -285,7 +285,7 @@ fn show_hunk(ui: &mut Ui, rect: Rect, run: DocId, piece: &ChangeHunk) {
     }
 }
 
-/// What can be done with a part of a change. Returns whether the user keeps it.
+/// Draws the buttons of a hunk. Returns whether the user keeps it.
 fn show_hunk_buttons(
     ui: &mut Ui,
     foot: Rect,

@@ -1,4 +1,4 @@
-//! Two branches of a session side by side, from where they part; and what can be done with the other one.
+//! Two branches of a session side by side, from where they diverge, with actions for the other branch.
 
 use crate::panel_action::PanelAction;
 use eframe::egui;
@@ -9,18 +9,18 @@ use store::{MessageId, MessageRole, SessionMessage};
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{set_accessible_name, text_button};
 
-/// Limits of each branch: messages, and characters of each.
+/// Limits of each branch: number of messages, and characters of each message.
 const MAX_COMPARED_MESSAGES: usize = 100;
 const MAX_COMPARED_MESSAGE_CHARS: usize = 2_000;
 
 pub(super) struct BranchComparison {
     other: MessageId,
     made: Option<(u64, Option<MessageId>)>,
-    /// Of each side: who says what.
+    /// Role and text of each message, for both sides.
     sides: [Vec<(&'static str, String)>; 2],
 }
 
-/// What a branch says behind a message.
+/// Returns the messages of a branch after the fork, with their roles.
 fn said(session: &AgentSession, end: MessageId, fork: Option<MessageId>) -> Vec<(&'static str, String)> {
     let branch = session.tree().branch_to(end);
     let from = branch.iter().position(|message| Some(message.id) == fork).map_or(0, |at| at + 1);
@@ -57,7 +57,7 @@ impl BranchComparison {
         self.sides = [said(session, head, fork), said(session, self.other, fork)];
     }
 
-    /// Draws it; whether it shall be closed.
+    /// Draws the comparison. Returns whether the user closed it.
     pub(super) fn show(&mut self, ui: &mut Ui, session: &AgentSession, actions: &mut Vec<PanelAction>) -> bool {
         self.make(session);
         let mut closed = false;

@@ -1,5 +1,5 @@
-//! Where a message to the agent is written: several lines, `@` completes notes and agents, an arrow brings back what
-//! was asked before.
+//! The field for a message to the agent: several lines; `@` completes notes and agents, and arrow keys recall earlier
+//! prompts.
 
 use super::{key, lately};
 use eframe::egui;
@@ -17,48 +17,48 @@ const MAX_NAME_SUGGESTIONS: usize = 6;
 /// Maximum number of notes searched for a typed name.
 const MAX_SCANNED_NOTES: usize = 20_000;
 
-/// A message that is sent again in other words.
+/// An earlier message that is edited and sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageResend {
-    /// The message that the new one follows; `None`: it begins a session.
+    /// The message that the new one follows; `None` if it starts a session.
     pub parent: Option<MessageId>,
 }
 
-/// The field and what is around it.
+/// The message field with its suggestions and prompt history.
 #[derive(Default)]
 pub struct MessageComposer {
     /// The message so far.
     pub text: String,
     /// Set while an earlier message is edited to be sent again.
     pub again: Option<MessageResend>,
-    /// It shall have the keyboard.
+    /// Whether the field requests keyboard focus.
     pub focus: bool,
-    /// The caret shall go to the end.
+    /// Whether the caret moves to the end.
     end: bool,
-    /// Where among what was asked before the arrows have come, and what had been written.
+    /// Position in the prompt history, and the draft from before it was opened.
     back: Option<(usize, String)>,
-    /// Names behind the `@`, for which text and caret they were found, and which is chosen.
+    /// Suggested names after the `@`, the query and caret that they were found for, and the selected one.
     offers: Vec<String>,
     offered_for: Option<(String, usize, u64)>,
     chosen: usize,
-    /// The caret, as a character of the text.
+    /// Position of the caret, in characters.
     caret: usize,
 }
 
-/// Returns earlier prompts, oldest first.
+/// Function that returns earlier prompts, oldest first.
 pub(super) type PromptHistory<'a> = &'a dyn Fn() -> Vec<String>;
 
-/// The volume in which the agent works, and who can be called there: their names, with a number that changes with them.
+/// The volume in which the agent works, and the names that can be called there with their revision.
 pub(super) type ComposerContext<'a> = (Option<DocId>, (u64, &'a [String]));
 
-/// What the composer asks for.
+/// What the composer requests.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ComposerAction {
     Send,
     Stop,
 }
 
-/// The field's name for the keyboard.
+/// Returns the field's id for keyboard focus.
 pub(super) fn field() -> Id {
     Id::unique("message to the agent")
 }
@@ -128,7 +128,7 @@ impl MessageComposer {
                 .event_filter(egui::EventFilter {
                     horizontal_arrows: true,
                     vertical_arrows: true,
-                    // They choose, or put away, what is offered.
+                    // They select or dismiss suggestions.
                     tab: offering,
                     escape: offering,
                 });
@@ -146,7 +146,7 @@ impl MessageComposer {
             let room = ui.available_width() - 72.0;
             let (rect, response) = ui.allocate_exact_size(vec2(room.max(0.0), size::MIN_CLICK_HEIGHT), Sense::hover());
             let keys = "Enter sends, Shift+Enter begins a line";
-            // Half a word says nothing: what doesn't fit is left to the tooltip.
+            // A truncated hint isn't helpful: the full text is in the tooltip.
             let mut said = [keys, "Enter sends"]
                 .into_iter()
                 .map(|keys| ui.painter().layout_no_wrap(keys.to_owned(), theme::caption().font, colours.muted));
@@ -198,7 +198,7 @@ impl MessageComposer {
         None
     }
 
-    /// Goes to what was asked before, or back towards what had been written.
+    /// Moves to an earlier prompt, or back towards the draft.
     fn step(&mut self, before: &[String], back: bool) {
         let (at, own) = self.back.take().unwrap_or((before.len(), self.text.clone()));
         let next = if back { at.saturating_sub(1) } else { at + 1 };
@@ -211,7 +211,7 @@ impl MessageComposer {
         }
     }
 
-    /// Where the name under the caret begins, in bytes, and what is typed of it.
+    /// Returns the byte at which the name before the caret begins, and the typed part of it.
     fn name(&self) -> Option<(usize, &str)> {
         let end = self.text.char_indices().nth(self.caret).map_or(self.text.len(), |(at, _)| at);
         let before = self.text.get(..end)?;
@@ -221,12 +221,12 @@ impl MessageComposer {
         (begins && !typed.contains('\n') && typed.chars().count() < 60 && !typed.contains(' ')).then_some((at, typed))
     }
 
-    /// Whether a name is being typed.
+    /// Returns whether a name is being typed.
     pub(super) fn is_naming_agent(&self) -> bool {
         self.name().is_some()
     }
 
-    /// Finds the names that fit what is typed.
+    /// Finds names that match the typed text.
     fn offer(&mut self, session: &Session, (volume, (revision, callable)): ComposerContext<'_>) {
         let Some((at, typed)) = self.name() else {
             self.offers.clear();
@@ -248,7 +248,7 @@ impl MessageComposer {
         let files = volume.and_then(|volume| session.volume(volume)).into_iter().flat_map(|volume| volume.files.iter());
         files.filter(|(_, row)| row.kind == FileKind::Note).take(MAX_SCANNED_NOTES).for_each(|(path, _)| look(path, 0));
         found.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
-        // What is already written whole needs no offer.
+        // A name that is already complete needs no suggestion.
         let whole = found.first().is_some_and(|(_, name)| *name == typed);
         self.offers = if whole {
             Vec::new()
@@ -258,7 +258,7 @@ impl MessageComposer {
         (self.offered_for, self.chosen) = (Some(asked), 0);
     }
 
-    /// The names, above the field.
+    /// Draws the suggested names above the field.
     fn offers(&mut self, ui: &mut Ui) {
         let mut clicked = None;
         for (at, name) in self.offers.iter().enumerate() {
@@ -291,7 +291,7 @@ impl MessageComposer {
         }
     }
 
-    /// Writes a name that was chosen.
+    /// Inserts a chosen name.
     fn take(&mut self, ui: &Ui, chosen: usize) {
         let Some((at, length)) = self.name().map(|(at, typed)| (at, typed.len())) else { return };
         let Some(name) = self.offers.get(chosen) else { return };
@@ -302,7 +302,7 @@ impl MessageComposer {
         self.offers.clear();
     }
 
-    /// An agent is called by its name: what was written is for it.
+    /// Addresses the draft to an agent by its name.
     pub fn mention_agent(&mut self, name: &str) {
         let name = mention(name);
         if !self.text.starts_with(&name) {
@@ -311,7 +311,7 @@ impl MessageComposer {
         self.end = true;
     }
 
-    /// What was written, which is taken out.
+    /// Takes the message out of the field.
     pub fn take_message(&mut self) -> (String, Option<MessageResend>) {
         self.back = None;
         self.caret = 0;
@@ -319,7 +319,7 @@ impl MessageComposer {
     }
 }
 
-/// The button that sends; whether it was clicked.
+/// Draws the send button. Returns whether it was clicked.
 fn send(ui: &mut Ui, can: bool) -> bool {
     let (rect, response) = ui.allocate_exact_size(vec2(32.0, size::MIN_CLICK_HEIGHT), Sense::click());
     let colours = ThemeColors::of(ui);

@@ -1,5 +1,5 @@
-//! The card that connects a model: those that run on this machine, an API key, or another address. Servers are asked
-//! and files written on threads; the key is kept by the user's secrets and forgotten here as soon as it was tried.
+//! The card that connects a model: local servers, an API key, or another address. Servers are queried and files written
+//! on threads. The key is stored with the user's secrets, and dropped here as soon as it was tested.
 
 use agent::config::{AgentConfig, merge};
 use anyhow::anyhow;
@@ -22,21 +22,21 @@ use ui::widgets::{
 
 /// Maximum number of models listed at once; a filter finds the others.
 const MAX_LISTED_MODELS: usize = 60;
-/// From this many models on, a filter is offered.
+/// Number of models from which on a filter is offered.
 const MIN_FILTERED_MODELS: usize = 8;
 /// Height of the list of models.
 const MODEL_LIST_HEIGHT: f32 = 240.0;
 
-/// What the card has done.
+/// Result of an interaction with the card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectionEvent {
-    /// This model is asked from now on.
+    /// This model is used from now on.
     Connected(String),
-    /// The card is to go.
+    /// The card was dismissed.
     Later,
 }
 
-/// Where the user is.
+/// Current step of the card.
 #[derive(Default)]
 enum ConnectionStep {
     #[default]
@@ -50,7 +50,7 @@ enum ConnectionStep {
     },
 }
 
-/// What a thread has found out.
+/// Result of background work.
 enum ConnectionResult {
     Tested(Box<NewProvider>, anyhow::Result<ProviderTestReport>),
     Saved(anyhow::Result<String>),
@@ -59,21 +59,21 @@ enum ConnectionResult {
 /// The state of the card.
 #[derive(Default)]
 pub struct ModelConnection {
-    /// The user has asked for the card.
+    /// Whether the user requested the card.
     pub open: bool,
-    /// The user has put the card away.
+    /// Whether the user dismissed the card.
     put_away: bool,
     workspace: PathBuf,
-    /// The configuration as it was read for the card, and its reading.
+    /// The configuration that was read for the card, and the pending read.
     config: Option<AgentConfig>,
     reading: Option<Receiver<Option<AgentConfig>>>,
-    /// Whether a configuration was read or asked for.
+    /// Whether a configuration was read or requested.
     is_read: bool,
-    /// Servers that were found on this machine, and the search for them.
+    /// Servers found on this machine, and the pending search for them.
     servers: Option<Vec<LocalServer>>,
     search: Option<Receiver<Vec<LocalServer>>>,
     step: ConnectionStep,
-    /// The chosen kind of provider that takes a key.
+    /// Index of the chosen kind of provider that takes a key.
     kind: usize,
     key: String,
     address: String,
@@ -82,7 +82,7 @@ pub struct ModelConnection {
     trouble: Option<String>,
 }
 
-/// Whether the user has said anything about models.
+/// Returns whether the user has configured models.
 fn is_configured(config: &AgentConfig) -> bool {
     merge(&[]).is_ok_and(|built_in| built_in.llm != config.llm || built_in.agents != config.agents)
 }
@@ -98,12 +98,12 @@ fn start<T: Send + 'static>(ctx: &egui::Context, work: impl FnOnce() -> T + Send
 }
 
 impl ModelConnection {
-    /// The card of this workspace.
+    /// Creates the card of a workspace.
     pub fn of_workspace(workspace: &Path) -> ModelConnection {
         ModelConnection { workspace: workspace.to_owned(), ..ModelConnection::default() }
     }
 
-    /// Says whose configuration it is about, and reads it the first time.
+    /// Sets the workspace, and reads its configuration the first time.
     pub fn refresh(&mut self, ctx: &egui::Context, workspace: &Path) {
         if self.workspace != workspace {
             workspace.clone_into(&mut self.workspace);
@@ -118,12 +118,12 @@ impl ModelConnection {
         }
     }
 
-    /// The configuration as it was read for the card.
+    /// Returns the configuration that was read for the card.
     pub fn config(&self) -> Option<&AgentConfig> {
         self.config.as_ref()
     }
 
-    /// Whether the card is shown where nothing else is.
+    /// Returns whether the card is shown in an otherwise empty panel.
     pub fn is_needed(&self) -> bool {
         !self.put_away && self.config.as_ref().is_some_and(|config| !is_configured(config))
     }
@@ -280,7 +280,7 @@ impl ModelConnection {
         }
     }
 
-    /// The buttons below a form; whether what it says is to be tried.
+    /// Draws the buttons below a form. Returns whether to test its input.
     fn show_test_buttons(&mut self, ui: &mut Ui, sent: bool, can: bool) -> bool {
         let mut goes = sent;
         ui.horizontal_wrapped(|ui| {
@@ -305,7 +305,7 @@ impl ModelConnection {
         if models.is_empty() || models.len() >= MIN_FILTERED_MODELS {
             field(ui, "Model", &mut self.model, "Name of the model", false);
         }
-        // A name that is in the list is the choice, and no filter.
+        // A name that is in the list is a choice rather than a filter.
         let wanted = if listed { String::new() } else { self.model.trim().to_lowercase() };
         if !models.is_empty() {
             list(ui, |ui| {
@@ -352,13 +352,13 @@ impl ModelConnection {
     }
 }
 
-/// A text of several lines.
+/// Draws wrapped text.
 fn paragraph(ui: &mut Ui, text: &str, colour: egui::Color32) {
     let style = theme::small();
     ui.label(RichText::new(untrusted_text::escape_block(text)).font(style.font).color(colour));
 }
 
-/// A field with a name; whether Enter was pressed in it.
+/// Draws a labeled text field. Returns whether Enter was pressed in it.
 fn field(ui: &mut Ui, name: &str, text: &mut String, hint: &str, hidden: bool) -> bool {
     let style = theme::small();
     let hint = RichText::new(hint).font(style.font.clone()).color(ThemeColors::of(ui).muted);
@@ -372,7 +372,7 @@ fn field(ui: &mut Ui, name: &str, text: &mut String, hint: &str, hidden: bool) -
     response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter))
 }
 
-/// A list that scrolls where it is long.
+/// Draws a list that scrolls if it's long.
 fn list(ui: &mut Ui, rows: impl FnOnce(&mut Ui)) {
     egui::ScrollArea::vertical().id_salt("models").max_height(MODEL_LIST_HEIGHT).auto_shrink([false, true]).show(
         ui,
@@ -383,7 +383,7 @@ fn list(ui: &mut Ui, rows: impl FnOnce(&mut Ui)) {
     );
 }
 
-/// A model to choose; whether it was clicked.
+/// Draws a model to choose. Returns whether it was clicked.
 pub(super) fn model_row(ui: &mut Ui, model: &str, at: &str, is: bool) -> bool {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::click());
     let colours = ThemeColors::of(ui);

@@ -1,5 +1,4 @@
-//! A hunk of a change, line by line: numbers in the gutter, lines around it, and the words that differ on a ground of
-//! their own.
+//! A hunk of a change, line by line: line numbers in the gutter, context lines, and highlighted words that differ.
 
 use eframe::egui;
 use egui::text::{LayoutJob, TextFormat};
@@ -13,7 +12,7 @@ use ui::theme::{self, ThemeColors, space};
 
 /// Width of a line number in the gutter.
 const LINE_NUMBER_WIDTH: f32 = 34.0;
-/// Where the text of a line begins: behind both numbers and the sign.
+/// Where the text of a line begins, after both line numbers and the sign.
 const TEXT_INDENT: f32 = 2.0 * LINE_NUMBER_WIDTH + 20.0;
 /// Height of a line that isn't wrapped.
 const LINE_HEIGHT: f32 = 18.0;
@@ -22,7 +21,7 @@ const MAX_SHOWN_LINES: usize = 400;
 /// Maximum number of bytes of a line that are shown.
 const MAX_SHOWN_LINE_BYTES: usize = 4_000;
 
-/// What a line is.
+/// Kind of a line in a hunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HunkLineKind {
     Same,
@@ -34,21 +33,21 @@ enum HunkLineKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct HunkLine {
     kind: HunkLineKind,
-    /// Its numbers in the old and the new text, from 1; 0: it's not known.
+    /// Line numbers in the old and the new text, from 1; 0 if unknown.
     numbers: (usize, usize),
     text: String,
-    /// The words that the other side doesn't have.
+    /// Byte ranges of the words that the other side doesn't have.
     marks: Vec<Range<usize>>,
 }
 
-/// A hunk as it's shown.
+/// A hunk prepared for display.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DiffView {
     lines: Vec<HunkLine>,
     left_out: usize,
 }
 
-/// A line of `text`, shortened, with marks that fit.
+/// Returns the line's text, shortened, with its marks clipped to fit.
 fn shown_line(text: &str, line: &DiffLine) -> (String, Vec<Range<usize>>) {
     let whole = text.get(line.range.clone()).unwrap_or_default();
     let end = whole.floor_char_boundary(MAX_SHOWN_LINE_BYTES);
@@ -61,7 +60,7 @@ fn shown_line(text: &str, line: &DiffLine) -> (String, Vec<Range<usize>>) {
 }
 
 impl DiffView {
-    /// The lines of a hunk, with the lines around it that were recorded.
+    /// Builds the view of a hunk, with its recorded context lines.
     pub(super) fn of_hunk(hunk: &TextHunk) -> DiffView {
         let mut view = DiffView::default();
         let (mut old, mut new) = hunk.lines.map_or((0, 0), |(old, new)| (old as usize, new as usize));
@@ -75,7 +74,7 @@ impl DiffView {
         view
     }
 
-    /// A whole text that came.
+    /// Builds the view of newly created text.
     pub(super) fn of_new_text(text: &str) -> DiffView {
         let hunk = TextHunk { inserted: text.to_owned(), lines: Some((1, 1)), ..TextHunk::default() };
         DiffView::of_hunk(&hunk)
@@ -112,7 +111,7 @@ impl DiffView {
         }
     }
 
-    /// The hunk as a diff in words, for those who listen.
+    /// Returns the hunk as a textual diff, for screen readers.
     pub(super) fn text(&self) -> String {
         let sign = |kind: HunkLineKind| match kind {
             HunkLineKind::Same => ' ',
@@ -148,13 +147,13 @@ impl DiffView {
         ui.fonts_mut(|fonts| fonts.layout_job(job))
     }
 
-    /// How high it is.
+    /// Returns the height at this width.
     pub(super) fn height(&self, ui: &Ui, width: f32) -> f32 {
         let lines = self.lines.iter().map(|line| DiffView::galley(ui, line, width).size().y.max(LINE_HEIGHT));
         lines.sum::<f32>() + if self.left_out > 0 { LINE_HEIGHT } else { 0.0 }
     }
 
-    /// Draws it.
+    /// Draws the hunk.
     pub(super) fn paint(&self, ui: &Ui, at: Pos2, width: f32) {
         let (colours, clip) = (ThemeColors::of(ui), ui.clip_rect());
         let mut top = at.y;
@@ -196,7 +195,7 @@ impl DiffView {
     }
 }
 
-/// The next number, where the numbers are known.
+/// Increments a line number if it's known.
 fn advance(number: &mut usize) {
     if *number > 0 {
         *number += 1;
@@ -223,7 +222,7 @@ mod tests {
         assert_eq!(numbers, [(2, 2), (3, 3), (4, 0), (0, 4), (0, 5), (5, 6)]);
         let marked: Vec<&str> = view.lines[3].marks.iter().map(|mark| &view.lines[3].text[mark.clone()]).collect();
         assert_eq!(marked, ["email"]);
-        // What was recorded by an older version has neither numbers nor lines around it.
+        // Changes recorded by an older version have neither line numbers nor context lines.
         let old = TextHunk { removed: "a".to_owned(), inserted: "b".to_owned(), ..TextHunk::default() };
         assert_eq!(DiffView::of_hunk(&old).lines.iter().map(|line| line.numbers).collect::<Vec<_>>(), [(0, 0), (0, 0)]);
     }

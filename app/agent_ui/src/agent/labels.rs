@@ -1,4 +1,4 @@
-//! Labels of runs: times, money, what a call is about, the text of a diff.
+//! Labels of runs: times, costs, call summaries, and the text of a diff.
 
 use agent::{approval_text, policy};
 use jiff::Timestamp;
@@ -8,7 +8,7 @@ use store::{CallUsage, ExecutionStep, RunEnding, StepKind};
 use text::diff::{self, DiffPart};
 use text::untrusted_text;
 
-/// How long something took.
+/// Formats a duration.
 pub(super) fn duration_label(milliseconds: u64) -> String {
     match milliseconds {
         0..1_000 => format!("{milliseconds} ms"),
@@ -17,7 +17,7 @@ pub(super) fn duration_label(milliseconds: u64) -> String {
     }
 }
 
-/// How long something waits for the user's decision, as a sentence.
+/// Formats the time left until an approval expires, as a sentence.
 pub(super) fn expiry_label(milliseconds: i64) -> String {
     match u64::try_from(milliseconds).unwrap_or(0).div_ceil(1_000) {
         seconds @ 0..60 => format!("Expires in {seconds} s."),
@@ -26,29 +26,29 @@ pub(super) fn expiry_label(milliseconds: i64) -> String {
     }
 }
 
-/// A time of day.
+/// Formats a time of day.
 pub(super) fn time_label(milliseconds: i64) -> String {
     let time = Timestamp::from_millisecond(milliseconds).map(|time| time.to_zoned(TimeZone::system()));
     time.map(|time| time.strftime("%H:%M").to_string()).unwrap_or_default()
 }
 
-/// An amount of money.
+/// Formats an amount of money in dollars.
 pub(super) fn dollars_label(cost: f64) -> String {
     if cost == 0.0 || cost >= 0.995 { format!("${cost:.2}") } else { format!("${cost:.4}") }
 }
 
-/// What something cost; what is not known is not guessed.
+/// Formats the cost of usage; an unknown cost isn't estimated.
 pub(super) fn cost_label(spent: &CallUsage) -> String {
     spent.cost.map_or_else(|| "cost unknown".to_owned(), dollars_label)
 }
 
-/// How many tokens were used.
+/// Formats the number of used tokens.
 pub(super) fn tokens_label(spent: &CallUsage) -> String {
     let all = spent.input_tokens.saturating_add(spent.output_tokens);
     format!("{} tokens", ui::text::format_thousands(usize::try_from(all).unwrap_or(usize::MAX)))
 }
 
-/// What a call is about, on one line.
+/// Summarizes a call's arguments on one line.
 pub(super) fn call_summary(arguments: &Map<String, Value>) -> String {
     let subject = policy::main_argument(arguments);
     let subject =
@@ -57,7 +57,7 @@ pub(super) fn call_summary(arguments: &Map<String, Value>) -> String {
     shortened(line, 200)
 }
 
-/// The beginning of a line of others' text, safe to show; a mark where there is more.
+/// Returns the start of an untrusted line, escaped for display, with a mark where it was cut.
 fn shortened(line: &str, most: usize) -> String {
     let line = untrusted_text::escape_line(line);
     match line.char_indices().nth(most) {
@@ -66,7 +66,7 @@ fn shortened(line: &str, most: usize) -> String {
     }
 }
 
-/// How a run ended, as a sentence.
+/// Describes how a run ended, as a sentence.
 pub(super) fn ending_label(ending: RunEnding) -> &'static str {
     match ending {
         RunEnding::Done => "Done.",
@@ -107,7 +107,7 @@ pub(super) fn step_label(step: &ExecutionStep) -> (&'static str, String) {
     }
 }
 
-/// All that a step says: its text, or what a tool was given.
+/// Returns the full text of a step: its text, or the arguments of a tool call.
 pub(super) fn step_text(step: &ExecutionStep) -> String {
     let text = match &step.kind {
         StepKind::Thinking { content, .. } | StepKind::FinalAnswer { content } => content.clone(),
@@ -127,19 +127,19 @@ pub(super) fn step_text(step: &ExecutionStep) -> String {
     untrusted_text::escape_block(&text).into_owned()
 }
 
-/// Whether a todo is finished.
+/// Returns whether a todo is finished.
 pub(super) fn is_over(todo: &store::TodoItem) -> bool {
     matches!(todo.status, store::TodoStatus::Completed | store::TodoStatus::Cancelled)
 }
 
-/// What a tool is given: each name with its value; an edit as a diff. Safe to show, and nothing is left out.
+/// Formats a tool's arguments: each name with its value; an edit as a diff. Escaped for display, and complete.
 pub(super) fn parameters_text(arguments: &Map<String, Value>) -> String {
     untrusted_text::escape_block(&parameters_as_sent(arguments)).into_owned()
 }
 
 fn parameters_as_sent(arguments: &Map<String, Value>) -> String {
     let text = |key: &str| arguments.get(key).and_then(Value::as_str);
-    // Only if there are no other arguments: hidden ones wouldn't be read.
+    // Only if there are no other arguments: those would be hidden from review.
     if let (Some(path), Some(old), Some(new), 3) =
         (text("path"), text("old_content"), text("new_content"), arguments.len())
     {
@@ -156,7 +156,7 @@ fn parameters_as_sent(arguments: &Map<String, Value>) -> String {
     approval_text::format_arguments(arguments)
 }
 
-/// Two texts as a diff that is read as one.
+/// Returns two texts as a unified diff.
 pub(super) fn diff_text(path: &str, old: &str, new: &str) -> String {
     let mut text = format!("@@ {path} @@");
     let mut push = |sign: char, side: &str| {

@@ -1,4 +1,4 @@
-//! Markdown of messages: split into rows, each laid out once. For a growing text, only the last row is laid out again.
+//! Markdown of messages: split into rows, each laid out once. While a text grows, only its last row is laid out again.
 
 use editor::assets;
 use editor::render::{self, TextStyleContext};
@@ -11,12 +11,12 @@ use std::rc::Rc;
 use store::DocId;
 use ui::theme::{self, ThemeColors, space};
 
-/// Rows that are kept beyond those of the last frames.
+/// Number of cached rows beyond those of the last frames.
 const MAX_CACHED_MESSAGE_ROWS: usize = 2_000;
-/// Of a longer message only its beginning is shown; the note or the timeline holds the rest.
+/// Maximum number of bytes of a message that are shown; the note or the timeline has the rest.
 pub(super) const MAX_MESSAGE_BYTES: usize = 200_000;
 
-/// A text, cut into rows.
+/// A text split into rows.
 pub(super) struct MarkdownView {
     text: String,
     rows: Vec<MarkdownRow>,
@@ -24,10 +24,10 @@ pub(super) struct MarkdownView {
 
 impl MarkdownView {
     pub(super) fn new(text: &str) -> MarkdownView {
-        // What a model says is others' text: what hides in it is seen.
+        // Model output is untrusted: hidden characters are made visible.
         let text = text::untrusted_text::escape_block(text[..text.floor_char_boundary(MAX_MESSAGE_BYTES)].trim_end())
             .into_owned();
-        // At the start of a note three dashes would begin its properties; a message has none.
+        // At the start of a note, three dashes would begin its front matter; a message has none.
         let rows = row_splitter::rows(&text, &PrecedingContext::Gap, None, true);
         let rows = rows.into_iter().filter(|row| row.kind != RowKind::Blank && !row.content.is_empty()).collect();
         MarkdownView { text, rows }
@@ -37,16 +37,16 @@ impl MarkdownView {
         self.rows.is_empty()
     }
 
-    /// How long it is, in bytes.
+    /// Returns the length in bytes.
     pub(super) fn byte_len(&self) -> usize {
         self.text.len()
     }
 }
 
-/// For which look rows were laid out: width, ground, pixels a point, state of fonts and pictures.
+/// What rows were laid out for: width, background, pixels per point, revision of fonts and images.
 type MarkdownLayoutKey = (u32, egui::Color32, u32, u64);
 
-/// Rows as they were laid out.
+/// Cache of laid out rows.
 #[derive(Default)]
 pub(super) struct MarkdownLayoutCache {
     look: Option<MarkdownLayoutKey>,
@@ -57,7 +57,7 @@ pub(super) struct MarkdownLayoutCache {
 }
 
 impl MarkdownLayoutCache {
-    /// A frame begins, in which text is so wide.
+    /// Begins a frame with this text width.
     pub(super) fn begin_frame(&mut self, ui: &Ui, width: f32) {
         let scale = ui.ctx().pixels_per_point() * theme::text_scale();
         let look = (width.to_bits(), ThemeColors::of(ui).paper, scale.to_bits(), assets::version(ui.ctx()));
@@ -85,14 +85,14 @@ impl MarkdownLayoutCache {
             RowKind::Code { .. } => RowKind::Indented,
             kind => kind,
         };
-        // No note is laid out: what links and pictures mean is found from the open one, when they are followed.
+        // There is no note: links and images are resolved from the open note when they are followed.
         let pen = TextStyleContext { ctx: ui.ctx(), colours: ThemeColors::of(ui), note: DocId([0; 16]) };
         let drawn = Rc::new(render::draw(source, kind, width, width, pen));
         self.rows.insert(row.layout_hash(), (drawn.clone(), frame));
         drawn
     }
 
-    /// How high a text is.
+    /// Returns the height of a text.
     pub(super) fn height(&mut self, ui: &Ui, prose: &MarkdownView, width: f32) -> f32 {
         let mut height = 0.0;
         for (at, row) in prose.rows.iter().enumerate() {
@@ -101,7 +101,7 @@ impl MarkdownLayoutCache {
         height
     }
 
-    /// Draws it; gives the link that was clicked. `id` is its own.
+    /// Draws a text. Returns the link that was clicked. `id` must be unique.
     pub(super) fn paint(
         &mut self,
         ui: &mut Ui,
@@ -144,7 +144,7 @@ impl MarkdownLayoutCache {
     }
 }
 
-/// The room above a row.
+/// Returns the spacing above a row.
 fn above(at: usize, row: &MarkdownRow) -> f32 {
     match row.kind {
         _ if at == 0 => 0.0,
@@ -155,22 +155,22 @@ fn above(at: usize, row: &MarkdownRow) -> f32 {
     }
 }
 
-/// Text in the code font, with the lines of a diff on their grounds where it is one.
+/// Paints text in the code font; the lines of a diff get colored backgrounds.
 pub(super) fn paint_mono(ui: &Ui, at: Pos2, width: f32, text: &str) {
     lines(ui, width, text, Some(at), false);
 }
 
-/// Paints text without a limit, for decisions of the user, in which nothing may be omitted.
+/// Paints text without a limit, for decisions of the user, where nothing may be omitted.
 pub(super) fn paint_mono_in_full(ui: &Ui, at: Pos2, width: f32, text: &str) {
     lines(ui, width, text, Some(at), true);
 }
 
-/// How high such a text is.
+/// Returns the height of text painted by [`paint_mono`].
 pub(super) fn height(ui: &Ui, width: f32, text: &str) -> f32 {
     lines(ui, width, text, None, false)
 }
 
-/// How high it is without a limit.
+/// Returns the height of text painted by [`paint_mono_in_full`].
 pub(super) fn height_in_full(ui: &Ui, width: f32, text: &str) -> f32 {
     lines(ui, width, text, None, true)
 }
@@ -185,7 +185,7 @@ fn lines(ui: &Ui, width: f32, text: &str, paint: Option<Pos2>, in_full: bool) ->
     let limit = if in_full { usize::MAX } else { MAX_MONO_TEXT_LINES };
     let pieces = text.lines().take(limit).flat_map(|line| {
         let (mut rest, mut first) = (Some(line), true);
-        // A long line goes on below, in pieces that can be laid out.
+        // A long line is split into pieces that can be laid out.
         std::iter::from_fn(move || {
             let (piece, more) = rest?.split_at(rest?.floor_char_boundary(MAX_MONO_LINE_BYTES));
             rest = Some(more).filter(|more| in_full && !more.is_empty());
@@ -228,11 +228,11 @@ fn lines(ui: &Ui, width: f32, text: &str, paint: Option<Pos2>, in_full: bool) ->
     y
 }
 
-/// Maximum number of lines drawn, and of bytes of a line.
+/// Maximum number of drawn lines, and of bytes per line.
 const MAX_MONO_TEXT_LINES: usize = 300;
 const MAX_MONO_LINE_BYTES: usize = 2_000;
 
-/// Whether a text is a unified diff.
+/// Returns whether a text is a unified diff.
 pub(super) fn is_diff(text: &str) -> bool {
     text.starts_with("--- ") || text.starts_with("@@ ") || text.contains("\n@@ ")
 }

@@ -18,18 +18,18 @@ use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 /// Time per frame spent on measuring new messages.
 const MESSAGE_MEASURE_BUDGET: Duration = Duration::from_millis(4);
-/// How far what the model was told is indented.
+/// Indentation of messages from the program to the model.
 const CONTEXT_INDENT: f32 = space::L;
-/// Maximum number of characters of its beginning.
+/// Maximum number of characters shown of a context message's first line.
 const MAX_TOLD_TITLE_CHARS: usize = 120;
-/// The part of such a message that is unfolded.
+/// Key of the expanded text of a context message.
 const TOLD_TEXT: &str = "text";
-/// Width of the pill that leads to the end.
+/// Width of the pill that jumps to the end.
 const JUMP_PILL_WIDTH: f32 = 116.0;
-/// What surrounds a message on its card.
+/// Padding around a message on its card.
 const MESSAGE_PADDING: f32 = space::M;
 
-/// What is seen of a message.
+/// Displayed content of a message.
 enum MessageContent {
     User {
         text: MarkdownView,
@@ -44,15 +44,15 @@ enum MessageContent {
         result: Option<MessageId>,
         run: Option<DocId>,
     },
-    /// What the program said to the model in this turn, each message with its beginning: folded, since it is long.
+    /// Messages from the program to the model in this turn, each with its start; collapsed, since they are long.
     Context {
         told: Vec<(MessageId, String)>,
     },
-    /// Here a phase of a run begins.
+    /// Start of a phase of a run.
     Phase {
         title: String,
     },
-    /// Here a run ends that changed files.
+    /// End of a run that changed files.
     Changed {
         run: DocId,
         title: String,
@@ -65,38 +65,39 @@ struct MessageRow {
     height: Option<f32>,
 }
 
-/// What a click on a message asks for.
+/// Action requested by a click on a message.
 pub(super) enum MessageAction {
     Again { text: String, parent: Option<MessageId> },
     Fork(MessageId),
 }
 
-/// The branch as it was cut into items last.
+/// The list of a branch's messages, with cached rows.
 #[derive(Default)]
 pub(super) struct MessageList {
-    /// The session, its revision, the end of the branch, and the number of known runs and their changes.
+    /// What the rows were built for: the session, its revision, the end of the branch, and the number of known runs and
+    /// their changes.
     made: Option<(DocId, u64, Option<MessageId>, usize)>,
     items: Vec<MessageRow>,
     setting: MarkdownLayoutCache,
-    /// For which width and which setting the heights hold.
+    /// The width and the layout revision that the heights are valid for.
     measured: (f32, u64),
-    /// Calls and told messages that are unfolded.
+    /// Calls and context messages that are expanded.
     open: BTreeSet<(MessageId, String)>,
-    /// The answer on its way, and its text as it was cut last.
+    /// The answer being streamed, and its text as last split.
     live: Option<(u64, usize, MarkdownView)>,
     offset: f32,
     at_end: bool,
-    /// Runs that were asked for.
+    /// Runs that were already requested.
     read: BTreeSet<DocId>,
-    /// The end is shown with the next frame.
+    /// Whether the next frame scrolls to the end.
     goes_to_end: bool,
-    /// What the user has asked last.
+    /// The user's latest message.
     last_asked: Option<MessageId>,
 }
 
 impl MessageList {
     fn sync(&mut self, agents: &RunsState, session: &AgentSession) {
-        // What runs have changed since, and which of them were opened.
+        // Changes when a run is opened, or changes a file.
         let known = agents.open_runs().filter(|run| run.about.session == session.id);
         let known = known.map(|run| 1 + run.changes.len()).sum();
         let key = (session.id, session.revision, session.head(), known);
@@ -106,7 +107,7 @@ impl MessageList {
         let same = self.made.is_some_and(|(id, ..)| id == session.id);
         let old = std::mem::take(&mut self.items);
         let branch = session.branch();
-        // Messages never change: what was cut and measured is taken over where the branches agree.
+        // Messages are immutable: rows and heights are reused where the branches agree.
         let mut kept = old.into_iter().peekable();
         self.items = items(agents, session, &branch, &phases::phase_starts(agents, &branch));
         for item in &mut self.items {
@@ -124,7 +125,7 @@ impl MessageList {
             item.height = before.height.filter(|_| !has_grown);
         }
         let asked = branch.iter().rev().find(|message| message.role == MessageRole::User).map(|message| message.id);
-        // Whoever has just asked wants to see the answer.
+        // After asking, the user wants to see the answer.
         self.goes_to_end |= same && asked.is_some() && asked != self.last_asked;
         self.last_asked = asked;
         if !same {
@@ -133,7 +134,7 @@ impl MessageList {
         self.made = Some(key);
     }
 
-    /// Draws the branch, and what is on its way at its end.
+    /// Draws the branch, and the streamed answer at its end.
     pub(super) fn show(
         &mut self,
         ui: &mut Ui,
@@ -190,7 +191,7 @@ impl MessageList {
         wish
     }
 
-    /// Asks for the run of an item that is seen, so that it's known what it changed.
+    /// Requests the run of a visible item, to show what it changed.
     fn read_run(&mut self, at: usize, agents: &RunsState, session: &AgentSession, actions: &mut Vec<PanelAction>) {
         let message = self.items.get(at).and_then(|item| session.tree().get(item.id));
         let Some(run) = message.and_then(|message| message.run).filter(|run| agents.run(*run).is_none()) else {
@@ -201,7 +202,7 @@ impl MessageList {
         }
     }
 
-    /// A pill above the end of what is seen, which leads to the end.
+    /// Draws a pill at the bottom of the view that jumps to the end.
     fn jump_pill(&mut self, ui: &mut Ui, view: Rect) {
         let place = Rect::from_center_size(
             view.center_bottom() - vec2(0.0, size::MIN_CLICK_HEIGHT),
@@ -211,8 +212,8 @@ impl MessageList {
         self.goes_to_end |= ui::widgets::text_button(&mut child, "Jump to latest", true).clicked();
     }
 
-    /// Finds out how high items are, from the end, for as long as a frame may take. Gives by how much what is above the
-    /// view has grown.
+    /// Measures the heights of items, from the end, within the frame's time budget. Returns by how much the content
+    /// above the view has grown.
     fn measure(&mut self, ui: &Ui, agents: &RunsState, session: &AgentSession, width: f32) -> f32 {
         if self.items.iter().all(|item| item.height.is_some()) {
             return 0.0;
@@ -295,7 +296,7 @@ impl MessageList {
                 let card = rect.with_max_y(rect.bottom() - size::MIN_CLICK_HEIGHT - space::S);
                 ui.painter().rect_filled(card, CARD_CORNER, colours.accent_ground);
                 let origin = card.min + vec2(MESSAGE_PADDING, MESSAGE_PADDING);
-                // A guess may be lower than the text is.
+                // An estimated height may be smaller than the text.
                 let link = setting.paint(ui, text, origin, rect.width() - 2.0 * MESSAGE_PADDING, id);
                 actions.extend(link.map(PanelAction::Follow));
                 let foot = Rect::from_min_max(
@@ -367,7 +368,7 @@ impl MessageList {
         wish
     }
 
-    /// How high what is on its way is.
+    /// Returns the height of the streamed answer.
     fn live(&mut self, ui: &Ui, run: Option<&AgentRun>, width: f32) -> f32 {
         let Some(live) = run.and_then(|run| run.live.as_ref()) else {
             self.live = None;
@@ -441,7 +442,7 @@ impl MessageList {
     }
 }
 
-/// Cuts a branch into what is seen of it.
+/// Splits a branch into displayed rows.
 fn items(
     agents: &RunsState,
     session: &AgentSession,
@@ -449,7 +450,7 @@ fn items(
     phases: &BTreeMap<MessageId, String>,
 ) -> Vec<MessageRow> {
     let tree = session.tree();
-    // A result is shown below its call, wherever its message is.
+    // A result is shown below its call, wherever its message is in the branch.
     let results: BTreeMap<(Option<DocId>, &str), MessageId> = branch
         .iter()
         .filter_map(|message| Some(((message.run, message.tool_call_id.as_deref()?), message.id)))
@@ -458,7 +459,7 @@ fn items(
     let ends: BTreeMap<DocId, MessageId> =
         branch.iter().filter_map(|message| Some((message.run?, message.id))).collect();
     let mut items: Vec<MessageRow> = Vec::new();
-    // Where what the model was told in this turn is listed.
+    // Index of the row that lists this turn's context messages.
     let mut context: Option<usize> = None;
     for message in branch {
         if message.role == MessageRole::User {
@@ -510,7 +511,7 @@ fn items(
     items
 }
 
-/// About how high an item is.
+/// Estimates the height of an item.
 fn guess(item: &MessageRow, width: f32) -> f32 {
     match &item.what {
         MessageContent::User { .. } => 24.0 + 2.0 * MESSAGE_PADDING + size::MIN_CLICK_HEIGHT + space::S,
@@ -522,7 +523,7 @@ fn guess(item: &MessageRow, width: f32) -> f32 {
     }
 }
 
-/// Where a phase begins: its name, and a hairline behind it.
+/// Draws the start of a phase: its name, followed by a hairline.
 fn phase_line(ui: &mut Ui, rect: Rect, title: &str, id: Id) {
     let colours = ThemeColors::of(ui);
     let line = rect.with_min_y(rect.bottom() - size::MIN_CLICK_HEIGHT);
@@ -539,7 +540,7 @@ fn height_of(ui: &Ui, text: &str, width: f32) -> f32 {
     markdown_view::height(ui, width, text) + 2.0 * space::XS
 }
 
-/// A text in the code font below its line.
+/// Draws expanded text in the code font below its line.
 fn unfolded(ui: &mut Ui, at: Pos2, width: f32, text: &str, id: Id) {
     let height = height_of(ui, text, width);
     let rect = Rect::from_min_size(at, vec2(width, height));
@@ -549,7 +550,7 @@ fn unfolded(ui: &mut Ui, at: Pos2, width: f32, text: &str, id: Id) {
     set_accessible_name(&response, Part::Label, text);
 }
 
-/// Draws a call's arguments and result, and returns the height.
+/// Returns the text of a call's arguments and result, and its height.
 fn details(
     ui: &Ui,
     agents: &RunsState,
@@ -562,7 +563,7 @@ fn details(
     let arguments = approved(agents, call, run).unwrap_or(&call.arguments);
     let given = labels::parameters_text(arguments);
     let said = result.and_then(|id| session.tree().get(id)).map_or("", |message| message.content.as_str());
-    // What changes a file answers with the change.
+    // The result of a tool that edits a file is the diff, so the arguments are omitted.
     let mut text = if markdown_view::is_diff(said) {
         said.to_owned()
     } else {
@@ -575,7 +576,7 @@ fn details(
     (text, height)
 }
 
-/// The arguments that the user has allowed instead.
+/// Returns the arguments that the user approved instead of the requested ones.
 fn approved<'a>(
     agents: &'a RunsState,
     call: &ToolCall,
@@ -585,7 +586,7 @@ fn approved<'a>(
     run.approvals.iter().rev().find(|approval| approval.call_id() == call.id)?.decision.as_ref()?.arguments.as_ref()
 }
 
-/// How far a call is, in a word, with a sign, and how long it took.
+/// Returns a call's state, and a label with the time it took.
 fn tool_call_state(
     agents: &RunsState,
     session: &AgentSession,
@@ -654,7 +655,7 @@ fn call_line(
     pressed
 }
 
-/// A line that unfolds; whether it was clicked.
+/// Draws a line that can be expanded. Returns whether it was clicked.
 #[allow(clippy::too_many_arguments, reason = "what stands on the line")]
 fn quiet_line(
     ui: &mut Ui,
@@ -696,7 +697,7 @@ fn quiet_line(
     response.clicked()
 }
 
-/// A button that is seen only by who is near, and found by everybody.
+/// Draws a button that is visible only on hover or focus, and always present for screen readers.
 fn faint(ui: &mut Ui, right: &mut f32, foot: Rect, icon: &str, name: &str, seen: bool, id: Id) -> bool {
     let rect = Rect::from_min_size(
         pos2(*right - size::MIN_CLICK_HEIGHT, foot.top()),
@@ -715,7 +716,7 @@ fn faint(ui: &mut Ui, right: &mut f32, foot: Rect, icon: &str, name: &str, seen:
     response.on_hover_text(name).clicked()
 }
 
-/// What can be done with what was asked.
+/// Draws the actions below a user's message.
 #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
 fn user_foot(
     ui: &mut Ui,
@@ -739,7 +740,7 @@ fn user_foot(
     if faint(ui, &mut right, foot, icons::BRANCH, "Fork into a new session", seen, id) {
         wish = Some(MessageAction::Fork(message.id));
     }
-    // Who goes to a branch goes to its end.
+    // Selecting a branch shows its newest end.
     let go = |to: MessageId| {
         PanelAction::Do(Command::GoTo { session: session.id, message: session.tree().newest_end_below(to) })
     };
@@ -768,7 +769,7 @@ fn user_foot(
     wish
 }
 
-/// What can be done with an answer.
+/// Draws the actions below an answer.
 fn answer_foot(
     ui: &mut Ui,
     foot: Rect,

@@ -1,5 +1,5 @@
-//! The model that is asked, by the message field: its name, and a menu with the others that the configured providers
-//! have.
+//! The model picker at the message field: the current model's name, and a menu of the models that the configured
+//! providers offer.
 
 use super::connection::model_row;
 use agent::config::AgentConfig;
@@ -25,18 +25,18 @@ const MENU_WIDTH: f32 = 280.0;
 /// Maximum number of models of one provider in the menu.
 const MAX_MENU_MODELS: usize = 40;
 
-/// What the menu asks for.
+/// What the menu requests.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PickerEvent {
     /// The configuration was changed.
     Changed,
-    /// The card that connects a model is wanted.
+    /// The user wants to connect a model.
     Connect,
-    /// It couldn't be changed; why.
+    /// The configuration couldn't be changed, with the reason.
     Failed(String),
 }
 
-/// The models of a provider, on their way or here.
+/// The models of a provider, requested or received.
 enum ProviderModels {
     Waits(Receiver<anyhow::Result<ProviderTestReport>>),
     Listed(anyhow::Result<Vec<String>>),
@@ -49,7 +49,7 @@ pub(super) struct ModelPicker {
     was_open: bool,
 }
 
-/// The endpoint that an ordinary question goes to.
+/// Returns the endpoint that an ordinary question goes to.
 pub(super) fn current_endpoint(config: &AgentConfig, setup: Option<&AgentSetup>) -> Option<ModelEndpoint> {
     let situation = RoutingContext {
         providers: setup.map(|setup| setup.known.clone()).unwrap_or_default(),
@@ -141,7 +141,7 @@ impl ModelPicker {
         connects.then_some(PickerEvent::Connect)
     }
 
-    /// Asks each provider that can be asked for its models.
+    /// Requests the model list of every enabled provider that isn't barred.
     fn request_lists(&mut self, ctx: &egui::Context, config: &AgentConfig, setup: Option<&AgentSetup>) {
         self.lists.clear();
         let barred =
@@ -150,7 +150,7 @@ impl ModelPicker {
             let Some(endpoint) = config.endpoint(name).filter(|_| provider.is_enabled() && !barred(name)) else {
                 continue;
             };
-            // Without a setup it's not known which keys there are: only what the user has chosen is asked.
+            // Without a setup, available keys are unknown: only the provider that the user has chosen is queried.
             if setup.is_none() && *name != config.llm.default_provider {
                 continue;
             }
@@ -178,18 +178,18 @@ impl ModelPicker {
     }
 }
 
-/// A smaller context is worth a word, in tokens.
+/// Contexts below this size, in tokens, are worth a warning.
 const SMALL_CONTEXT_TOKENS: u64 = 8_192;
 /// Context sizes to choose from, in tokens.
 const CONTEXT_CHOICES: [u64; 5] = [8_192, 16_384, 32_768, 65_536, 131_072];
 
-/// A number of tokens, in thousands.
+/// Formats a number of tokens, in thousands.
 fn tokens_label(tokens: u64) -> String {
     if tokens < 1_024 { tokens.to_string() } else { format!("{}k", tokens / 1_024) }
 }
 
 impl ModelPicker {
-    /// Says that little fits into a request, and lets it be changed.
+    /// Warns about a small context, and offers to change its size.
     pub(super) fn show_small_context(&mut self, ui: &mut Ui, agents: &RunsState, workspace: &Path) {
         let Some(setup) = agents.setup().filter(|setup| setup.trouble.is_none()) else { return };
         let Some(endpoint) = current_endpoint(&setup.config, Some(setup)) else { return };
@@ -219,7 +219,7 @@ impl ModelPicker {
         });
     }
 
-    /// Changes the configuration on a thread of its own.
+    /// Changes the configuration on a separate thread.
     fn start_change(&mut self, ctx: &egui::Context, work: impl FnOnce() -> anyhow::Result<()> + Send + 'static) {
         let (tell, told) = channel();
         let wake = ctx.clone();
@@ -231,7 +231,7 @@ impl ModelPicker {
     }
 }
 
-/// The name of the model, which opens the menu.
+/// Draws the button with the model's name that opens the menu.
 fn model_button(ui: &mut Ui, model: &str) -> egui::Response {
     let room = (ui.available_width() * 0.6).clamp(80.0, 220.0);
     let style = theme::caption();

@@ -1,5 +1,5 @@
-//! The phases of a run whose agent works in phases: where it is, in one line; and each of them below, which leads to
-//! its first step.
+//! The phases of a run whose agent works in phases: the current one on a line, and below it the list of phases. Each
+//! phase links to its first step.
 
 use super::{labels, todos};
 use crate::panel_action::PanelAction;
@@ -13,12 +13,12 @@ use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
-/// What is seen of them.
+/// View state of a run's phases.
 #[derive(Default)]
 pub(super) struct RunPhasesView {
-    /// Whether the user has unfolded them, and for which run.
+    /// The run whose phases are expanded.
     open: Option<DocId>,
-    /// For which run and which revision of it they were worked out.
+    /// The run and the revision that the phases were computed for.
     made: Option<(DocId, u64)>,
     all: Vec<RunPhase>,
 }
@@ -72,7 +72,7 @@ fn hue(reached: PhaseStatus, colours: &ThemeColors) -> (&'static str, Color32, &
     }
 }
 
-/// A piece for each of them.
+/// Draws a progress bar with a segment for each phase.
 fn bar(ui: &mut Ui, all: &[RunPhase]) {
     let colours = ThemeColors::of(ui);
     let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), 3.0), Sense::hover());

@@ -1,5 +1,5 @@
-//! What is remembered of a question: shown while it is written, with the reason for each, so that any of it can be left
-//! out before it is sent; and what a run was given of it. Found elsewhere, and never waited for.
+//! Preview of recalled memory for the message being written: each item with its reason, so that it can be excluded
+//! before sending. Also shows what a run was given. Memory is searched in the background and never waited for.
 
 use super::super::memory::MemoryAction;
 use crate::panel_action::PanelAction;
@@ -21,16 +21,16 @@ use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
 
-/// Delay of the search after the last key, in seconds.
+/// Delay of the search after the last keystroke, in seconds.
 const RECALL_DEBOUNCE_SECONDS: f64 = 0.35;
-/// How high a line is.
+/// Height of a row.
 const RECALL_ROW_HEIGHT: f32 = 40.0;
-/// More than this is scrolled.
+/// Maximum height without scrolling.
 const MAX_RECALL_HEIGHT: f32 = 4.5 * RECALL_ROW_HEIGHT;
-/// The step that says what a run was given is among its first ones.
+/// Number of first steps among which is the one that lists a run's recalled memory.
 const MAX_STEPS_BEFORE_CONTEXT: usize = 8;
 
-/// What to recall for: question, place and agent.
+/// What to recall memory for: question, place and agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecallQuery {
     pub(super) text: String,
@@ -40,16 +40,16 @@ pub struct RecallQuery {
     pub(super) agent: String,
 }
 
-/// What bears on the question that is being written.
+/// Memory that is relevant for the question being written.
 #[derive(Default)]
 pub struct RecallPreview {
-    /// The typed query, and since when.
+    /// The typed query, and the time of its last change in seconds.
     typed: Option<(RecallQuery, f64)>,
-    /// For what was looked last.
+    /// The query that was searched last.
     asked: Option<RecallQuery>,
     waits: Option<Receiver<ProjectMemory>>,
     found: Vec<RecalledItem>,
-    /// What the user wants to be left out.
+    /// Names of the items that the user excludes.
     without: BTreeSet<String>,
     /// Whether to replay a trace whose confidence is too low for an automatic replay.
     follow: bool,
@@ -96,7 +96,7 @@ impl RecallPreview {
         let (tell, told) = channel();
         let (search, wake) = (driver.search().clone(), ctx.clone());
         std::thread::spawn(move || {
-            // it may be sent by now
+            // The message may have been sent by now.
             let _ = tell.send(host::agents::project_memory::recall_project_memory(&search, &root, &folders, &text));
             wake.request_repaint();
         });
@@ -116,20 +116,20 @@ impl RecallPreview {
         self.found = memory.relevant_items(&goal.text, goal.note.as_deref(), &goal.agent, &schemas, clock::today());
     }
 
-    /// Forgets the question and what was left out for it; folded stays folded.
+    /// Clears the question and the exclusions. The collapsed state is kept.
     pub fn clear(&mut self) {
         let folded = self.folded;
         *self = RecallPreview { folded, ..RecallPreview::default() };
     }
 
-    /// What a run may use of memory: all that is shown, but for what was left out.
+    /// Returns what a run may use of memory: all shown items except the excluded ones.
     pub fn recall(&self) -> RecallOptions {
         let mode = if self.follow { ReplayMode::Follower } else { ReplayMode::Auto };
         let shown = |name: &String| self.found.iter().any(|one| one.name == *name);
         RecallOptions { mode, without: self.without.iter().filter(|name| shown(name)).cloned().collect() }
     }
 
-    /// Draws it, if there is anything.
+    /// Draws the preview if there are any items.
     pub(super) fn show(&mut self, ui: &mut Ui, actions: &mut Vec<PanelAction>) {
         if self.found.is_empty() {
             return;
@@ -177,7 +177,7 @@ impl RecallPreview {
     }
 }
 
-/// How many experiences and traces these are.
+/// Formats the number of experiences and traces.
 fn counted<'a>(all: impl Iterator<Item = &'a RecalledItem>) -> String {
     let (mut experiences, mut traces) = (0, 0);
     for one in all {
@@ -192,7 +192,7 @@ fn counted<'a>(all: impl Iterator<Item = &'a RecalledItem>) -> String {
     if said.is_empty() { "nothing".to_owned() } else { said.join(", ") }
 }
 
-/// The ground of a line, and the place for its buttons.
+/// Draws the background of a row. Returns its rectangle, and the area for its buttons.
 fn line(
     ui: &mut Ui,
     one: &RecalledItem,

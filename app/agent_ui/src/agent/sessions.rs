@@ -1,4 +1,4 @@
-//! The sessions that there are, to choose from: the newest first, found by their titles.
+//! The list of sessions to choose from: newest first, searchable by title.
 
 use eframe::egui;
 use egui::accesskit::Role;
@@ -10,7 +10,7 @@ use ui::widgets::{paint_clipped_text, paint_focus_ring};
 
 const SESSION_ROW_HEIGHT: f32 = 48.0;
 
-/// The list as it was made last.
+/// The list as it was last built.
 #[derive(Default)]
 pub(super) struct SessionList {
     pub(super) open: bool,
@@ -37,7 +37,7 @@ impl SessionList {
         self.made = Some(key);
     }
 
-    /// Draws them; gives the one that was chosen.
+    /// Draws the list. Returns the chosen session.
     pub(super) fn show(&mut self, ui: &mut Ui, agents: &RunsState, current: Option<DocId>) -> Option<DocId> {
         let colours = ThemeColors::of(ui);
         let mut chosen = None;

@@ -1,5 +1,5 @@
-//! The steps of a run as a graph, as a page: by time from the left to the right, calls that ran at once one below the
-//! other. Laid out once for each revision; of ten thousand steps only those in sight are drawn.
+//! The page with a run's steps as a graph: time runs from left to right, and parallel calls are stacked. The graph is
+//! laid out once per revision, and only visible steps are drawn, also for ten thousand steps.
 
 use super::{labels, markdown_view, phases};
 use crate::panel_action::PanelAction;
@@ -18,18 +18,18 @@ use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
 
-/// A step's box, and how far the next one is.
+/// Size of a step's box, and the distance between two boxes.
 const STEP_BOX_SIZE: Vec2 = vec2(184.0, 48.0);
 const STEP_PITCH: Vec2 = vec2(216.0, 64.0);
-/// Nearer than this, boxes hold their words.
+/// Zoom above which boxes show their text.
 const MIN_TEXT_ZOOM: f32 = 0.55;
-/// Nearer than this, lines lead from step to step.
+/// Zoom above which edges between steps are drawn.
 const MIN_EDGE_ZOOM: f32 = 0.1;
-/// From no farther than this one sees a run.
+/// Smallest zoom.
 const MIN_TIMELINE_ZOOM: f32 = 0.000_5;
 /// Width of a step's details.
 const STEP_DETAILS_WIDTH: f32 = 340.0;
-/// How high the line is in which phases are named.
+/// Height of the line with the names of phases.
 const PHASE_NAMES_HEIGHT: f32 = 24.0;
 
 /// Position of a step: column and lane.
@@ -39,21 +39,21 @@ struct StepPosition {
     lane: usize,
 }
 
-/// The steps of a run as a graph over time, as a page.
+/// The page that shows a run's steps as a graph over time.
 pub struct TimelinePage {
     run: DocId,
-    /// For which revision, and of how many steps, the layout is.
+    /// The revision and the number of steps that the layout is for.
     made: Option<(u64, usize)>,
     places: Vec<StepPosition>,
-    /// The steps of each column.
+    /// Indices of the steps in each column.
     columns: Vec<Vec<usize>>,
     parents: Vec<Vec<usize>>,
-    /// The phases of the run, the one of each step, from 1, and the columns that belong to one, by its place.
+    /// The run's phases, the phase of each step (from 1), and the range of columns of each phase.
     phases: Vec<RunPhase>,
     of: Vec<usize>,
     bands: Vec<(usize, Range<usize>)>,
     lanes: usize,
-    /// The point of the graph at the left edge and the middle, and points of the screen for one of it.
+    /// The point of the graph at the left edge in the middle, and the zoom in screen points per graph point.
     centre: Vec2,
     zoom: f32,
     moved: bool,
@@ -63,8 +63,8 @@ pub struct TimelinePage {
     focus: bool,
 }
 
-/// Lays out steps. A call follows the step that requests it, and its result follows on the same lane; all others follow
-/// everything before.
+/// Lays out steps. A call follows the step that requests it, and its result follows on the same lane. All other steps
+/// follow everything before.
 fn lay_out(steps: &[ExecutionStep]) -> (Vec<StepPosition>, Vec<Vec<usize>>) {
     let mut numbers: HashMap<StepId, usize> = HashMap::with_capacity(steps.len());
     let mut places: Vec<StepPosition> = Vec::with_capacity(steps.len());
@@ -97,7 +97,7 @@ fn lay_out(steps: &[ExecutionStep]) -> (Vec<StepPosition>, Vec<Vec<usize>>) {
 }
 
 impl TimelinePage {
-    /// The page of this run.
+    /// Creates the page for a run.
     pub fn new(run: DocId) -> TimelinePage {
         TimelinePage {
             run,
@@ -118,7 +118,7 @@ impl TimelinePage {
         }
     }
 
-    /// The same, at a step.
+    /// Creates the page for a run, scrolled to a step.
     pub fn at(run: DocId, step: Option<StepId>) -> TimelinePage {
         TimelinePage { wanted: step, ..TimelinePage::new(run) }
     }
@@ -225,7 +225,7 @@ impl TimelinePage {
         let mut mesh = Mesh::default();
         let mut clicked = None;
         let seen = self.columns.get(from..to.min(self.columns.len())).unwrap_or_default();
-        // Far away, steps that would share a point of the screen are drawn as one.
+        // When zoomed out, steps that would share a screen point are drawn as one.
         let stride = (1.0 / (STEP_PITCH.x * self.zoom)).ceil().max(1.0) as usize;
         for step in seen.iter().step_by(stride).flatten().copied() {
             let rect = place(self.places[step]);
@@ -288,7 +288,7 @@ impl TimelinePage {
         }
     }
 
-    /// The names of the phases above their steps, as far as these are in sight.
+    /// Draws the names of the phases above their visible steps.
     fn name_phases(&self, ui: &Ui, painter: &egui::Painter, area: Rect, bands: &[(usize, Rect)]) {
         let colours = ThemeColors::of(ui);
         let top = area.top() + space::M + size::MIN_CLICK_HEIGHT + space::S;
@@ -313,7 +313,7 @@ impl TimelinePage {
         }
     }
 
-    /// Panning, zooming, and the arrows.
+    /// Handles panning, zooming and arrow keys.
     fn steer(&mut self, ui: &Ui, run: &AgentRun, response: &egui::Response, area: Rect) {
         if response.dragged() {
             self.centre -= response.drag_delta() / self.zoom;
@@ -325,14 +325,14 @@ impl TimelinePage {
             let zoom = (self.zoom * (scroll.y * 0.004).exp() * pinch).clamp(MIN_TIMELINE_ZOOM, 2.0);
             if scroll != Vec2::ZERO || pinch != 1.0 {
                 let pointer = pointer.unwrap_or(area.center()) - (area.left_center() + vec2(space::XL, 0.0));
-                // What is under the pointer stays there.
+                // The point under the pointer stays in place.
                 self.centre += pointer / self.zoom - pointer / zoom;
                 self.centre.x -= scroll.x / zoom;
                 (self.zoom, self.moved) = (zoom, true);
             }
         }
         if !self.moved && super::works(run) {
-            // The end is what happens.
+            // Follow the latest step while the run works.
             let wide = self.columns.len() as f32 * STEP_PITCH.x;
             self.centre.x = (wide - (area.width() - 2.0 * space::XL) / self.zoom).max(0.0);
         }
@@ -358,7 +358,7 @@ impl TimelinePage {
         }
     }
 
-    /// Returns the step after one: its consequence, otherwise the next.
+    /// Returns the step that follows: a child if there is one, otherwise the first step of the next column.
     fn after(&self, at: usize) -> Option<usize> {
         let place = self.places.get(at)?;
         let column = self.columns.get(place.column + 1)?;
@@ -366,7 +366,7 @@ impl TimelinePage {
         child.or(column.first()).copied()
     }
 
-    /// Returns the parallel step above or below one.
+    /// Returns the parallel step above or below this one.
     fn beside(&self, at: usize, up: bool) -> Option<usize> {
         let place = *self.places.get(at)?;
         let column = self.columns.get(place.column)?.iter().copied();
@@ -383,7 +383,7 @@ impl TimelinePage {
         self.chosen = Some(step);
         let Some(place) = self.places.get(step) else { return };
         let (left, wide) = (place.column as f32 * STEP_PITCH.x, (area.width() - 2.0 * space::XL) / self.zoom);
-        // With the details open there is less room.
+        // The open details take up some of the width.
         let wide = (wide - STEP_DETAILS_WIDTH / self.zoom).max(STEP_BOX_SIZE.x);
         if left < self.centre.x {
             self.centre.x = left;
@@ -431,7 +431,7 @@ impl TimelinePage {
         }
         let phase = self.of.get(at).and_then(|phase| self.phases.get(phase.checked_sub(1)?));
         match phase {
-            // A step of the program says no more than its phase.
+            // The route of a program step only repeats the phase.
             Some(phase) => {
                 facts.push(phases::title(phase, self.phases.len()));
                 facts.extend(step.route.clone().filter(|route| !route.starts_with("phase/")));
@@ -498,7 +498,7 @@ fn glyph(kind: &StepKind) -> &'static str {
     }
 }
 
-/// A step in its box; whether it was clicked.
+/// Draws a step's box. Returns whether it was clicked.
 fn boxed(
     ui: &Ui,
     painter: &egui::Painter,
@@ -564,7 +564,7 @@ fn edge(painter: &egui::Painter, from: Pos2, to: Pos2, colour: Color32) {
     painter.line(vec![from, pos2(middle, from.y), pos2(middle, to.y), to], stroke);
 }
 
-/// A text in its lines.
+/// Draws wrapped text.
 fn text(ui: &mut Ui, words: &str, style: &theme::TypeStyle, colour: Color32, role: Role) {
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();

@@ -1,4 +1,4 @@
-//! A run's todos, visible and editable while it works, and its use of iterations, tokens and money.
+//! A run's todos, visible and editable while it works, and its usage of iterations, tokens and money.
 
 use super::{key, labels};
 use crate::panel_action::PanelAction;
@@ -12,24 +12,24 @@ use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
 
-/// More todos than these are scrolled.
+/// Maximum height of the todo list without scrolling.
 const MAX_TODO_LIST_HEIGHT: f32 = 168.0;
 /// Number of iterations that one click adds.
 const EXTRA_ITERATIONS: u64 = 20;
 
-/// What is seen and written of them.
+/// View state of a run's todos.
 #[derive(Default)]
 pub(super) struct TodoListView {
-    /// Whether the user has folded or unfolded them, and for which run.
+    /// The run whose todos the user has expanded or collapsed, and whether they are expanded.
     open: Option<(DocId, bool)>,
-    /// The one whose words are changed.
+    /// The id and the text of the todo being edited.
     edit: Option<(String, String)>,
     new: String,
     focus: Option<String>,
 }
 
 impl TodoListView {
-    /// Draws the list. While the run works it is open, unless it waits for a word, which needs the room.
+    /// Draws the list. It's expanded while the run works, unless an approval is pending, which needs the space.
     pub(super) fn show(&mut self, ui: &mut Ui, run: &AgentRun, actions: &mut Vec<PanelAction>) {
         if run.todos.is_empty() {
             return;
@@ -77,7 +77,7 @@ impl TodoListView {
         }
     }
 
-    /// A line of the list; gives the list as it shall be.
+    /// Draws a todo. Returns the new list if the user changed it.
     fn todo(&mut self, ui: &mut Ui, all: &[TodoItem], at: usize) -> Option<Vec<TodoItem>> {
         let todo = all.get(at)?;
         let colours = ThemeColors::of(ui);
@@ -105,7 +105,7 @@ impl TodoListView {
             return if keeps { with(&|todo| text.trim().clone_into(&mut todo.content)) } else { None };
         }
         let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
-        // Named for itself, so that the keyboard goes with it where it is moved.
+        // The id depends on the todo, so that keyboard focus follows it when it's moved.
         let response = ui.interact(rect, egui::Id::unique(("todo", &todo.id)), Sense::click());
         let over = labels::is_over(todo);
         if response.hovered() {
@@ -169,7 +169,7 @@ impl TodoListView {
     }
 }
 
-/// The line that folds and unfolds them; whether it was clicked.
+/// Draws the header that expands or collapses a list. Returns whether it was clicked.
 pub(super) fn show_header(ui: &mut Ui, title: &str, open: bool) -> bool {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::click());
     let colours = ThemeColors::of(ui);
@@ -201,7 +201,7 @@ pub(super) fn show_run_usage(ui: &mut Ui, run: &AgentRun, actions: &mut Vec<Pane
     let style = theme::TypeStyle { font: theme::tabular_font(12.0), line: 16.0 };
     paint_clipped_text(ui, rect.left_center() - vec2(0.0, 8.0), rect.width(), &said, &style, colours.muted);
     set_accessible_name(&response, Role::Label, &said);
-    // The used share of its budget if there is a limit, otherwise of its iterations.
+    // The used share of the budget if there is one, otherwise of the iterations.
     let part = match (about.budget, about.spent.cost) {
         (Some(budget), Some(cost)) if budget > 0.0 => cost / budget,
         _ => about.iteration as f64 / about.limit.max(1) as f64,
@@ -234,7 +234,7 @@ pub(super) fn show_run_usage(ui: &mut Ui, run: &AgentRun, actions: &mut Vec<Pane
         RunEnding::Done | RunEnding::Cancelled | RunEnding::Failed => vec![("Resume run", None, about.budget)],
     };
     stopped(ui, run.id, &why, &offers, actions);
-    // No answer of a model came: another model may give one.
+    // No model has answered: another model may do so.
     let lacks_model = ending == RunEnding::Failed && about.iteration == 0;
     lacks_model && text_button(ui, "Connect a model", false).clicked()
 }

@@ -1,5 +1,5 @@
-//! The user's own tools, as a page: what waits to be read, with its code and what it may do; approved, switched off,
-//! removed; brought in from a file and written to one.
+//! The page of the user's own tools: pending versions with their code and permissions; approve, disable, remove; import
+//! from a file and export to one.
 
 use super::markdown_view;
 use crate::panel_action::PanelAction;
@@ -27,7 +27,7 @@ enum ToolFileResult {
     Written(anyhow::Result<PathBuf>),
 }
 
-/// The user's own tools, as a page.
+/// The page that lists the user's own tools.
 #[derive(Default)]
 pub struct ToolsPage {
     asked: bool,
@@ -37,7 +37,7 @@ pub struct ToolsPage {
 }
 
 impl ToolsPage {
-    /// Draws the page; the first time, it asks for the tools to be read.
+    /// Draws the page, and requests the tools the first time.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         if !std::mem::replace(&mut self.asked, true) {
             actions.push(PanelAction::Do(Command::ReadSetup));
@@ -62,7 +62,7 @@ impl ToolsPage {
                     let none = "No tools of your own yet. Import a tool file, or let an agent propose one.";
                     words(ui, none, &theme::small(), ThemeColors::of(ui).muted, Role::Label);
                 }
-                // What waits for a word comes first.
+                // Tools with a pending version come first.
                 for waits in [true, false] {
                     for tool in tools.iter().filter(|tool| tool.has_pending_version() == waits) {
                         card(ui, tool, actions);
@@ -101,7 +101,7 @@ impl ToolsPage {
         }
     }
 
-    /// Files are read and written elsewhere.
+    /// Reads or writes a file on a separate thread.
     fn begin(&mut self, ui: &Ui, work: impl FnOnce() -> ToolFileResult + Send + 'static) {
         let (tell, told) = channel();
         let wake = ui.ctx().clone();
@@ -144,7 +144,7 @@ fn read(path: &std::path::Path) -> anyhow::Result<Vec<UserTool>> {
     one.or_else(|_| serde_json::from_slice(&bytes)).map_err(|error| anyhow!("it isn't a tool file: {error}"))
 }
 
-/// A tool: its name, what it may do, its code, and what can be said to it.
+/// Draws a tool's card: its name, permissions, code, and actions.
 fn card(ui: &mut Ui, tool: &RegisteredTool, actions: &mut Vec<PanelAction>) {
     let Some(newest) = tool.newest_version() else { return };
     let colours = ThemeColors::of(ui);
@@ -168,7 +168,7 @@ fn card(ui: &mut Ui, tool: &RegisteredTool, actions: &mut Vec<PanelAction>) {
         let author = if newest.author.is_empty() { "an unknown author" } else { newest.author.as_str() };
         let may = format!("{network} It runs in the sandbox and sees the project. Written by {author}.");
         words(ui, &may, &theme::caption(), colours.muted, Role::Label);
-        // What is approved is what is seen.
+        // The user approves exactly the code that is shown.
         let code = untrusted_text::escape_block(&newest.code);
         let width = ui.available_width();
         let height = markdown_view::height_in_full(ui, width, &code) + 2.0 * space::XS;
@@ -199,7 +199,7 @@ fn card(ui: &mut Ui, tool: &RegisteredTool, actions: &mut Vec<PanelAction>) {
     set_accessible_name(&shown.response, Role::Group, &format!("Tool: {}", newest.name));
 }
 
-/// A text in its lines.
+/// Draws wrapped text.
 fn words(ui: &mut Ui, text: &str, style: &theme::TypeStyle, colour: egui::Color32, role: Role) {
     let text = &untrusted_text::escape_block(text);
     let mut job = egui::text::LayoutJob::default();

@@ -1,5 +1,5 @@
-//! The page of agents: those of projects in Markdown and Python, the user's own and built-in ones; purpose, tools and
-//! file; ask, open, create.
+//! The page of agents: those of projects (Markdown and Python), the user's own, and built-in ones, with their purpose,
+//! tools and file; ask, open, create.
 
 use super::widgets::{self, UnfoldedList};
 use super::{MemoryAction, MemoryCache, VolumeContents, file, home};
@@ -17,7 +17,7 @@ use ui::icons;
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, set_accessible_name, text_button};
 
-/// Whose agents are listed.
+/// Filters by the owner of agents.
 const OWNER_FILTERS: [&str; 4] = ["All agents", "Of projects", "Yours", "The program's"];
 /// Maximum length of a displayed prompt in bytes.
 const MAX_PROMPT_PREVIEW_BYTES: usize = 3_000;
@@ -32,10 +32,10 @@ impl VolumeContents for AgentRegistry {
     }
 }
 
-/// Whose an agent is.
+/// Owner of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum AgentOwner {
-    /// A project's: its volume, and that one's name.
+    /// A project: its volume, and the volume's name.
     Project(DocId, String),
     Yours,
     Program,
@@ -48,27 +48,27 @@ struct AgentRow {
     description: String,
     whose: AgentOwner,
     path: Option<String>,
-    /// Its tools; `None`: all.
+    /// Its tools; `None` means all.
     tools: Option<Vec<String>>,
     when: Vec<String>,
     prompt: String,
     python: bool,
-    /// Why it is not asked.
+    /// Why it isn't used; `None` if it is.
     off: Option<String>,
 }
 
-/// The agents that can be called, as a page: built in, of the user, and of each volume.
+/// The page that lists callable agents: built-in ones, the user's, and those of each volume.
 #[derive(Default)]
 pub struct AgentsPage {
     shelf: MemoryCache<AgentRegistry>,
     query: String,
     whose: usize,
-    /// Whether the agents for those who write programs are listed, too.
+    /// Whether agents for software developers are listed, too.
     with_developers: bool,
-    /// For which crews, which state of the agents, and which filters the rows were made.
+    /// What the rows were built for: revisions of the volumes' agents and of the session's agents, and the filters.
     made: Option<(u64, u64, String, usize, bool)>,
     rows: Vec<AgentRow>,
-    /// The one that is unfolded.
+    /// The expanded row.
     open: Option<(AgentOwner, String)>,
 }
 
@@ -88,7 +88,7 @@ impl AgentRow {
         own && [&self.name, &self.description].iter().any(|text| text.to_lowercase().contains(query))
     }
 
-    /// How it works, in a few words.
+    /// Describes briefly how the agent works.
     fn way(&self) -> String {
         match (self.python, phases_of(&self.name)) {
             (true, _) => "Python, no model".to_owned(),
@@ -110,8 +110,8 @@ impl AgentRow {
     }
 }
 
-/// All agents in the order of the list: projects' first, then the user's, then the program's. Of those that share a
-/// name one is asked: the user's, else the program's, else the first project's.
+/// Returns all agents in list order: projects' first, then the user's, then built-in ones. Of agents with the same
+/// name, one is used: the user's, else the built-in one, else the first project's.
 fn listed(session: &Session, crews: &MemoryCache<AgentRegistry>) -> Vec<AgentRow> {
     let setup = session.agents().setup();
     let own: Vec<AgentDefinition> = setup.map(|setup| setup.agents.clone()).unwrap_or_default();
@@ -168,7 +168,7 @@ impl AgentsPage {
         self.made = Some(key);
         let query = self.query.trim().to_lowercase();
         self.rows = listed(session, &self.shelf);
-        // Whoever types a name means it.
+        // A search also finds the hidden agents.
         let hides = !self.with_developers && query.is_empty();
         let hidden =
             |row: &AgentRow| row.whose == AgentOwner::Program && agent_definition::is_developer_agent(&row.name);
@@ -247,20 +247,20 @@ impl AgentsPage {
     }
 }
 
-/// Who can be called with `@` in a volume, by name: the agents of the program, the user's own, and the volume's, as far
-/// as they were read.
+/// Names of the agents that can be called with `@` in a volume: built-in ones, the user's own, and the volume's, as far
+/// as they have been read.
 #[derive(Default)]
 pub struct CallableAgents {
     shelf: MemoryCache<AgentRegistry>,
-    /// For what the names were found.
+    /// What the names were collected for.
     made: Option<(u64, u64, Option<DocId>)>,
     names: Vec<String>,
-    /// Counts how often they have changed.
+    /// Incremented when the names change.
     revision: u64,
 }
 
 impl CallableAgents {
-    /// The names, with a number that changes with them.
+    /// Updates the names. Returns them with their revision.
     pub(crate) fn refresh_names(
         &mut self,
         ctx: &egui::Context,
@@ -290,7 +290,7 @@ impl CallableAgents {
     }
 }
 
-/// Makes an agent of a project: a file to be written on.
+/// Creates a project's agent as a template file for the user to complete.
 fn new(session: &Session, volume: DocId) -> PanelAction {
     let path = |name: &str| format!("{}/{name}.md", agent_registry::AGENT_DEFINITIONS_FOLDER);
     let free = |name: &String| file(session, volume, &path(name)).is_none();
@@ -303,7 +303,7 @@ fn new(session: &Session, volume: DocId) -> PanelAction {
     PanelAction::Memory(Box::new(MemoryAction::Make { volume, path: path(&name), text, shown: true }))
 }
 
-/// Draws the button that opens an agent's file: in the window if it's in a project, otherwise in the system's viewer.
+/// Opens an agent's file: in the window if it's in a project, otherwise in the system's viewer.
 fn opening(ui: &Ui, session: &Session, row: &AgentRow) -> Option<PanelAction> {
     let path = row.path.as_ref()?;
     match &row.whose {
@@ -318,7 +318,7 @@ fn opening(ui: &Ui, session: &Session, row: &AgentRow) -> Option<PanelAction> {
     }
 }
 
-/// What is wished of an agent.
+/// Action requested on an agent's row.
 enum AgentRowAction {
     Fold,
     Call,
@@ -395,7 +395,7 @@ fn facts(row: &AgentRow) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What is unfolded below a line.
+/// Draws the expanded details of a row.
 fn unfolded(
     ui: &mut Ui,
     rect: Rect,

@@ -1,5 +1,5 @@
-//! What runs have spent, as a page: what is left of the month, and each spend by task, session, project or month. And a
-//! word before a spend when little is left.
+//! The page of spending: what is left of each budget, and the spending by task, session, project or month. Also the
+//! warning when little is left.
 
 use super::MemoryAction;
 use super::widgets;
@@ -15,26 +15,26 @@ use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
-/// How high a line is.
+/// Height of a spending row.
 const SPENDING_ROW_HEIGHT: f32 = 48.0;
-/// How high a balance is.
+/// Height of a budget's balance.
 const BALANCE_ROW_HEIGHT: f32 = 56.0;
 
 const SPENDING_GROUPS: [&str; 4] = ["Task", "Session", "Project", "Month"];
 const GROUP_PURSES: [BudgetScope; 4] =
     [BudgetScope::Task, BudgetScope::Session, BudgetScope::Project, BudgetScope::Month];
 
-/// What was spent on models, and what is left, as a page.
+/// The page that shows spending on models, and what is left.
 #[derive(Default)]
 pub struct BudgetPage {
     group: usize,
-    /// For what the rows were made.
+    /// What the rows were built for.
     made: Option<(u64, usize, CalendarDay)>,
     rows: Vec<ScopeSpending>,
     balances: Vec<BudgetStatus>,
 }
 
-/// The time by the system's clock.
+/// Returns the current time of the system clock.
 fn now() -> UnixMillis {
     UnixMillis(jiff::Timestamp::now().as_millisecond())
 }
@@ -43,7 +43,7 @@ fn day(at: i64) -> CalendarDay {
     CalendarDay(at.div_euclid(86_400_000))
 }
 
-/// A word on what is left, where it is little, for the place from which something is asked.
+/// Low-budget warning, shown where the user asks an agent.
 #[derive(Default)]
 pub struct LowBudgetWarning {
     /// What the rows were computed for.
@@ -52,7 +52,7 @@ pub struct LowBudgetWarning {
 }
 
 impl LowBudgetWarning {
-    /// The word, if there is one.
+    /// Updates the warning. Returns it if the budget is low.
     pub(crate) fn refresh_warning(&mut self, session: &Session, volume: Option<DocId>) -> Option<&str> {
         let now = now();
         let key = (session.agents().revision(), volume, day(now.0));
@@ -127,7 +127,7 @@ impl BudgetPage {
     }
 }
 
-/// A quiet line of text.
+/// Draws a line of muted text.
 fn said(ui: &mut Ui, text: &str) {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 24.0), Sense::hover());
     paint_clipped_text(
@@ -187,7 +187,7 @@ fn draw_balance(ui: &mut Ui, rect: Rect, balance: &BudgetStatus) {
     set_accessible_name(&response, Role::Label, &format!("{}: {left}, {about}", balance.of));
 }
 
-/// A line of the log; whether it was chosen.
+/// Draws a spending row. Returns whether it was chosen.
 fn draw_row(ui: &Ui, rect: Rect, place: usize, row: &ScopeSpending, colours: &ThemeColors) -> bool {
     // Runs and sessions can be opened.
     let leads = row.doc.is_some() && !row.project.is_empty();

@@ -1,5 +1,4 @@
-//! Something that is remembered, as the page of memory lists it: an experience, a task of a session's log, a trace, a
-//! message of the context.
+//! An item on the memory page: an experience, a task from a session log, a trace, or a message of the context.
 
 use super::traces;
 use agent::memory::experience::{Experience, ExperienceEntry, RunOutcome};
@@ -9,11 +8,11 @@ use std::borrow::Cow;
 use store::{DocId, SessionMessage};
 use text::task::CalendarDay;
 
-/// Something that is remembered.
+/// A remembered item.
 #[derive(Clone, Copy)]
 pub(super) enum MemoryItem<'a> {
     Experience(&'a ExperienceEntry),
-    /// A task of a log.
+    /// A task from a session log.
     Task(&'a task_log::TaskLogEntry),
     Trace(&'a StoredTrace),
     /// A message of the context.
@@ -21,7 +20,7 @@ pub(super) enum MemoryItem<'a> {
 }
 
 impl<'a> MemoryItem<'a> {
-    /// Returns its key on this page.
+    /// Returns the item's key on this page.
     pub(super) fn name(self) -> Cow<'a, str> {
         match self {
             MemoryItem::Experience(entry) => Cow::Borrowed(&entry.experience.experience_id),
@@ -34,7 +33,7 @@ impl<'a> MemoryItem<'a> {
         }
     }
 
-    /// Returns its details. `of`: name of its volume.
+    /// Returns the item's details. `of`: name of its volume.
     pub(super) fn detail(self, of: &str, today: CalendarDay) -> MemoryDetail<'a> {
         match self {
             MemoryItem::Experience(entry) => MemoryDetail::experience(entry, today),
@@ -63,7 +62,7 @@ pub(super) struct MemoryDetail<'a> {
     pub(super) goal: &'a str,
     pub(super) about: String,
     pub(super) came: Option<RunOutcome>,
-    /// It does not count.
+    /// Whether it's drawn muted, because it no longer counts.
     pub(super) dim: bool,
     pub(super) run: Option<(DocId, String)>,
     pub(super) superseded_by: &'a str,
@@ -213,7 +212,7 @@ fn facts(one: &Experience, today: CalendarDay) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Returns the state of an experience if it doesn't count.
+/// Returns why an experience doesn't count, or `None` if it does.
 fn state(one: &Experience, today: CalendarDay) -> Option<String> {
     match (one.is_current(today), one.superseded_by.as_str()) {
         (true, _) => None,

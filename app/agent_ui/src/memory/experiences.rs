@@ -1,5 +1,5 @@
-//! The memory page of all projects: experiences, recent tasks from session logs, traces; filtered by text, tier,
-//! outcome and project; opened in their note for editing; deleted and restored. Also the context of the latest session,
+//! The memory page of all projects: experiences, recent tasks from session logs, and traces. Items can be filtered by
+//! text, tier, outcome and project, edited in their note, deleted and restored. The context of the latest session is
 //! read-only: it's in no note, and other tiers exclude it.
 
 use super::detail::{MemoryDetail, MemoryItem, project};
@@ -21,7 +21,7 @@ use ui::icons;
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{icon_button, set_accessible_name, text_button};
 
-/// What the tiers of memory are here.
+/// Filter by memory tier.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MemoryTierFilter {
     All,
@@ -48,7 +48,7 @@ const OUTCOME_FILTERS: [(&str, Option<RunOutcome>); 4] = [
     ("Recovered", Some(RunOutcome::SuccessWithRecovery)),
 ];
 
-/// By what the list is narrowed.
+/// Filters of the list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct ExperienceFilter {
     query: String,
@@ -67,7 +67,7 @@ impl ExperienceFilter {
         self.has(&[MemoryTierFilter::Entries(one.tier)], Some(one.final_outcome), &one.project_name, words)
     }
 
-    /// Recent tasks count as short-term memory.
+    /// Returns whether a logged task matches. Recent tasks count as short-term memory.
     fn fits_task(&self, task: &task_log::LoggedTask, project: &str) -> bool {
         let words = [&task.goal, &task.results].into_iter().chain(&task.actions);
         self.has(
@@ -78,7 +78,7 @@ impl ExperienceFilter {
         )
     }
 
-    /// What is replayed has gone well.
+    /// Returns whether a trace matches. Traces count as successful.
     fn fits_trace(&self, filed: &StoredTrace, project: &str) -> bool {
         let words =
             std::iter::once(&filed.trace.known.goal_text).chain(filed.trace.steps.iter().map(|step| &step.tool));
@@ -102,7 +102,7 @@ impl ExperienceFilter {
     }
 }
 
-/// Place of a listed item.
+/// Position of a listed item.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct MemoryItemRef {
     volume: usize,
@@ -119,28 +119,28 @@ enum MemoryItemKind {
     Message,
 }
 
-/// What agents remember of all volumes, as a page.
+/// The page that lists what agents remember in all volumes.
 #[derive(Default)]
 pub struct ExperiencesPage {
     shelf: MemoryCache<ProjectMemory>,
     filter: ExperienceFilter,
-    /// For what the rows were made: what was read, the filter, how many were forgotten meanwhile, and the context.
+    /// What the rows were built for: the read contents, the filter, the number of items deleted since, and the context.
     made: Option<(u64, ExperienceFilter, usize, u64)>,
     rows: Vec<MemoryItemRef>,
     projects: Vec<String>,
-    /// The one that is unfolded.
+    /// Key of the expanded item.
     open: Option<String>,
-    /// It shall be brought into sight.
+    /// Whether to scroll to the expanded item.
     reveal: bool,
-    /// What was forgotten since the files were read.
+    /// Keys of the items deleted since the files were read.
     gone: BTreeSet<String>,
-    /// The visible context.
+    /// Messages of the displayed context.
     context: Vec<SessionMessage>,
     /// The session whose context was requested.
     asked: Option<DocId>,
 }
 
-/// Returns the item at a place.
+/// Returns the item at a position.
 fn at<'a>(
     shelf: &'a MemoryCache<ProjectMemory>,
     context: &'a [SessionMessage],
@@ -156,12 +156,12 @@ fn at<'a>(
 }
 
 impl ExperiencesPage {
-    /// The page with one of them unfolded.
+    /// Creates the page with one item expanded.
     pub fn at(id: String) -> ExperiencesPage {
         ExperiencesPage { open: Some(id), reveal: true, ..ExperiencesPage::default() }
     }
 
-    /// A deleted item was restored.
+    /// Handles that a deleted item was restored.
     pub fn on_forget_undone(&mut self) {
         self.gone.clear();
     }
@@ -235,7 +235,7 @@ impl ExperiencesPage {
             let query = self.filter.query.trim().to_lowercase();
             let fits = |message: &SessionMessage| message.content.to_lowercase().contains(&query);
             let fitting = self.context.iter().zip(0..).filter(|(message, _)| fits(message));
-            // As it was said: the oldest first.
+            // In the order of the conversation: oldest first.
             rows = fitting
                 .map(|(_, number)| ("", MemoryItemRef { volume: 0, number, what: MemoryItemKind::Message }))
                 .collect();
@@ -367,7 +367,7 @@ impl ExperiencesPage {
     }
 }
 
-/// What is wished of something that is remembered.
+/// Action requested on a remembered item.
 enum ExperienceAction {
     Fold,
     Edit,
@@ -408,7 +408,7 @@ fn line(ui: &mut Ui, rect: Rect, one: &MemoryDetail<'_>, open: bool) -> Option<E
     }
 }
 
-/// What is unfolded below a line.
+/// Draws the expanded details of a row.
 fn unfolded(
     ui: &mut Ui,
     rect: Rect,

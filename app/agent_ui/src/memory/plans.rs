@@ -1,5 +1,5 @@
-//! The page of plans: tasks with agents, dependencies and progress; create, run, cancel. A plan is a note of todos; the
-//! page is another view of it.
+//! The page of plans: tasks with agents, dependencies and progress; create, run, cancel. A plan is a note with todos,
+//! and the page is another view of it.
 
 use super::widgets::{self, UnfoldedList};
 use super::{ForgottenItem, MemoryAction, MemoryCache, VolumeContents, file, home};
@@ -20,12 +20,12 @@ use ui::icons;
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, set_accessible_name, text_button};
 
-/// Which tasks are listed.
+/// Filters by task state.
 const TASK_STATE_FILTERS: [&str; 5] = ["All tasks", "Open", "Under way", "Failed", "Done"];
 /// Indentation of a task below its plan.
 const TASK_INDENT: f32 = space::XL;
 
-/// A plan as its note has it.
+/// A plan as read from its note.
 struct NotePlan {
     path: String,
     title: String,
@@ -33,7 +33,7 @@ struct NotePlan {
     problems: Vec<String>,
 }
 
-/// The plans of a volume.
+/// Plans of a volume.
 #[derive(Default)]
 struct VolumePlans {
     plans: Vec<NotePlan>,
@@ -57,7 +57,7 @@ impl VolumeContents for VolumePlans {
     }
 }
 
-/// A listed plan: its place, the current status of its tasks, and its run.
+/// A listed plan: its position, the current status of its tasks, and its run.
 struct ListedPlan {
     at: (usize, usize),
     stands: Vec<TaskStatus>,
@@ -65,17 +65,18 @@ struct ListedPlan {
     unfolded: bool,
 }
 
-/// A line of the list.
+/// A row of the list.
 #[derive(Clone, Copy)]
 enum PlanRow {
     Plan(usize),
     Task(usize, usize),
 }
 
-/// For what the rows were made: what was read, the state of agents, filter, and how often something was folded.
+/// What the rows were built for: the read contents, the agents' revision, the filters, and the number of times a plan
+/// was expanded or collapsed.
 type PlanRowsKey = (u64, u64, String, usize, usize);
 
-/// The plans of agents and their tasks, as a page.
+/// The page that lists agents' plans and their tasks.
 #[derive(Default)]
 pub struct PlansPage {
     shelf: MemoryCache<VolumePlans>,
@@ -85,10 +86,10 @@ pub struct PlansPage {
     made: Option<PlanRowsKey>,
     plans: Vec<ListedPlan>,
     rows: Vec<PlanRow>,
-    /// Plans that the user has unfolded or folded.
+    /// Plans that the user has expanded or collapsed.
     turned: BTreeMap<(DocId, String), bool>,
     turns: usize,
-    /// The task that is unfolded.
+    /// The expanded task: volume, path of the plan, and task id.
     open: Option<(DocId, String, String)>,
 }
 
@@ -283,7 +284,7 @@ impl PlansPage {
         }
     }
 
-    /// A new plan, split into tasks by rules.
+    /// Draws the form for a new plan, which is split into tasks by rules.
     fn form(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PanelAction>) {
         let colours = ThemeColors::of(ui);
         let PlansPage { goal, .. } = self;
@@ -330,7 +331,7 @@ fn tasks_with_state(plan: &NotePlan, stands: &[TaskStatus]) -> Vec<TaskBlock> {
     plan.tasks.iter().zip(stands).map(now).collect()
 }
 
-/// What is wished of a plan, or of a task.
+/// Action requested on a plan or a task.
 enum PlanAction {
     Fold,
     Open,
@@ -340,7 +341,7 @@ enum PlanAction {
     GiveUp,
 }
 
-/// The line of a plan.
+/// Draws the row of a plan.
 fn head(ui: &mut Ui, rect: Rect, shown: &ListedPlan, project: &str, plan: &NotePlan) -> Option<PlanAction> {
     let colours = ThemeColors::of(ui);
     let count = |wanted: TaskStatus| shown.stands.iter().filter(|standing| **standing == wanted).count();
@@ -388,7 +389,7 @@ fn head(ui: &mut Ui, rect: Rect, shown: &ListedPlan, project: &str, plan: &NoteP
     }
 }
 
-/// The line of a task.
+/// Draws the row of a task.
 fn line(ui: &mut Ui, rect: Rect, shown: &ListedPlan, plan: &NotePlan, number: usize, open: bool) -> Option<PlanAction> {
     let colours = ThemeColors::of(ui);
     let (task, standing) = (plan.tasks.get(number)?, *shown.stands.get(number)?);

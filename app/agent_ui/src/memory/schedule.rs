@@ -17,19 +17,19 @@ use ui::icons;
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{icon_button, set_accessible_name, text_button};
 
-/// How high a line is.
+/// Height of a row.
 const SCHEDULE_ROW_HEIGHT: f32 = 52.0;
 
 const SCHEDULED_WORK_KINDS: [&str; 3] = ["Ask an agent", "Run the open note", "Consolidate memory"];
 
-/// The schedules by which work starts by itself, as a page.
+/// The page that lists the schedules of automatic work.
 pub struct SchedulesPage {
     when: String,
     goal: String,
     work: usize,
-    /// When an expression is next, for which it was worked out.
+    /// The next time of the typed expression, and the expression that it was computed for.
     next: Option<(String, anyhow::Result<String>)>,
-    /// The clock of this machine.
+    /// The local time zone.
     zone: Option<ZoneClock>,
 }
 
@@ -49,7 +49,7 @@ fn now() -> UnixMillis {
     UnixMillis(jiff::Timestamp::now().as_millisecond())
 }
 
-/// A moment to the minute.
+/// Formats a time to the minute.
 fn minute(at: UnixMillis) -> String {
     clock::format_moment(at.0).chars().take(16).collect()
 }
@@ -86,7 +86,7 @@ impl SchedulesPage {
         );
     }
 
-    /// A new one: when, and what.
+    /// Draws the form for a new schedule: when, and what.
     fn form(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PanelAction>) {
         let colours = ThemeColors::of(ui);
         let SchedulesPage { when, goal, work, .. } = self;
@@ -157,7 +157,7 @@ impl SchedulesPage {
         }
     }
 
-    /// Makes a schedule from the form. `None` if there's no volume.
+    /// Builds a schedule from the form. Returns `None` if there's no volume.
     fn build_schedule(&self, session: &Session, note: Option<DocId>, work: ScheduledWork) -> Option<Schedule> {
         let here = note.and_then(|note| session.locate_file(note)).map(|(volume, _)| volume);
         let first = || session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id);

@@ -1,4 +1,4 @@
-//! The page of traces: what runs can repeat without a model, the confidence, and the savings; open as notes, delete,
+//! The page of traces: what runs can repeat without a model, with confidence and savings; open as notes, delete,
 //! export, import.
 
 use super::widgets::{self, UnfoldedList};
@@ -31,26 +31,26 @@ enum TraceFileResult {
     Written(anyhow::Result<PathBuf>),
 }
 
-/// The traces that runs can follow without a model, as a page.
+/// The page that lists the traces that runs can follow without a model.
 #[derive(Default)]
 pub struct TracesPage {
     shelf: MemoryCache<ProjectMemory>,
     query: String,
     made: Option<(u64, String)>,
-    /// Volume and trace, by their places on the shelf.
+    /// Indices of the volume and of the trace in `shelf`.
     rows: Vec<(usize, usize)>,
     saved: String,
-    /// The one that is unfolded: its volume and path.
+    /// The expanded trace: its volume and path.
     open: Option<(DocId, String)>,
     file: String,
     asked: bool,
     waits: Option<Receiver<TraceFileResult>>,
-    /// Traces that wait until memory's files are known, and whether that was asked for.
+    /// Imported traces that wait for the memory volume, and whether it was requested.
     imported: Option<(Vec<RunTrace>, bool)>,
     said: Option<anyhow::Result<String>>,
 }
 
-/// Describes the savings.
+/// Formats the savings in tokens, dollars and time.
 fn saved(tokens: u64, usd: f64, secs: f64) -> String {
     let tokens = ui::text::format_thousands(usize::try_from(tokens).unwrap_or(usize::MAX));
     let time = if secs >= 120.0 { format!("{:.0} min", secs / 60.0) } else { format!("{secs:.0} s") };
@@ -168,7 +168,7 @@ impl TracesPage {
         self.open = open;
     }
 
-    /// Draws import from a file, and export to one.
+    /// Draws the controls for import from a file and export to one.
     fn files(&mut self, ui: &mut Ui) {
         let colours = ThemeColors::of(ui);
         let rows = self.rows.clone();
@@ -211,7 +211,7 @@ impl TracesPage {
         }
     }
 
-    /// Files are read and written elsewhere.
+    /// Reads or writes a file on a separate thread.
     fn begin(&mut self, ui: &Ui, work: impl FnOnce() -> TraceFileResult + Send + 'static) {
         let (tell, told) = channel();
         let wake = ui.ctx().clone();
@@ -222,7 +222,7 @@ impl TracesPage {
         (self.waits, self.said) = (Some(told), None);
     }
 
-    /// Hands imported traces over as soon as the volume of their memory is open.
+    /// Imports pending traces as soon as the memory volume is open.
     fn import_when_ready(&mut self, session: &Session, actions: &mut Vec<PanelAction>) {
         let Some((_, is_requested)) = &mut self.imported else { return };
         let Some(volume) = session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id) else {
@@ -265,7 +265,7 @@ fn read(path: &std::path::Path) -> anyhow::Result<Vec<RunTrace>> {
     Ok(trace::parse_library(&text)?)
 }
 
-/// What is wished of a trace.
+/// Action requested on a trace.
 enum TraceAction {
     Fold,
     Open,
@@ -296,7 +296,7 @@ fn line(ui: &mut Ui, rect: Rect, volume: DocId, filed: &StoredTrace, open: bool)
     let delete = icon_button(&mut tools, icons::TRASH, &format!("Delete the trace: {goal}"), Some("Delete")).clicked();
     let edit = icon_button(&mut tools, icons::PENCIL, &format!("Open as a note: {goal}"), None).clicked();
     let right = tools.min_rect().left() - space::S;
-    // The confidence as a bar and as text.
+    // Confidence as a bar and as text.
     let sure = format!("{:.0} % sure", confidence * 100.0);
     let meter = Rect::from_min_size(pos2(right - 76.0, rect.center().y + 8.0), vec2(72.0, 3.0));
     let follows = confidence > AUTO_REPLAY_CONFIDENCE;
@@ -370,7 +370,7 @@ pub(super) fn trace_facts(project: &str, filed: &StoredTrace) -> Vec<(&'static s
     ]
 }
 
-/// What is unfolded below a line.
+/// Draws the expanded details of a row.
 fn unfolded(
     ui: &mut Ui,
     rect: Rect,

@@ -1,4 +1,4 @@
-//! What the pages of memory are drawn with: choices, lines that unfold, small figures.
+//! Widgets of the memory pages: filter chips, expandable rows, small bars.
 
 use eframe::egui;
 use egui::accesskit::Role;
@@ -9,13 +9,13 @@ use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{chip_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
 
-/// How high a line of a list is.
+/// Height of a list row.
 pub(super) const MEMORY_ROW_HEIGHT: f32 = 52.0;
 
-/// How high the line of a problem is.
+/// Height of a problem's row.
 const PROBLEM_ROW_HEIGHT: f32 = 24.0;
 
-/// The column of a page: where it begins, and how wide it is.
+/// Returns the left margin and the width of a page's column.
 pub(super) fn page_column(ui: &Ui) -> (f32, f32) {
     let width = size::NOTE_COLUMN_WIDTH.min(ui.available_width() - 2.0 * space::XL).max(120.0);
     (((ui.available_width() - width) / 2.0).max(0.0), width)
@@ -36,7 +36,7 @@ pub(super) fn row<R>(ui: &mut Ui, add: impl FnOnce(&mut Ui) -> R) -> R {
     done
 }
 
-/// One of a few; gives the one that was clicked. `of`: what they are choices of, for those who listen.
+/// Draws a group of filter chips. Returns the clicked one. `of`: what they filter, for screen readers.
 pub(super) fn filter_chips(ui: &mut Ui, of: &str, names: &[&str], chosen: usize) -> Option<usize> {
     let mut clicked = None;
     for (place, name) in names.iter().enumerate() {
@@ -50,7 +50,7 @@ pub(super) fn filter_chips(ui: &mut Ui, of: &str, names: &[&str], chosen: usize)
     clicked
 }
 
-/// The ground of a line of a list, with the caret that says whether it is unfolded.
+/// Draws the background of a list row, with a caret that shows whether it's expanded.
 pub(super) fn show_row_background(ui: &mut Ui, rect: Rect, id: Id, name: &str, open: bool) -> Response {
     let response = ui.interact(rect, id, Sense::click());
     let colours = ThemeColors::of(ui);
@@ -75,7 +75,7 @@ pub(super) struct UnfoldedList {
     width: f32,
     count: usize,
     opened: Option<usize>,
-    /// How much room the unfolded one takes below its line.
+    /// Height of the expanded part below its row.
     pub(super) more: f32,
 }
 
@@ -110,7 +110,7 @@ impl UnfoldedList {
         Rect::from_min_size(line.left_bottom() + vec2(space::XL, space::S), vec2(self.width, self.more))
     }
 
-    /// What could not be read, below all lines.
+    /// Draws read errors below all rows.
     pub(super) fn show_problems<'a>(&self, ui: &mut Ui, problems: impl Iterator<Item = &'a str>) {
         let left = self.page.left() + self.margin;
         let mut top = self.page.top() + self.count as f32 * MEMORY_ROW_HEIGHT + self.more + space::S;
@@ -124,7 +124,7 @@ impl UnfoldedList {
     }
 }
 
-/// Two lines of text, the second one smaller.
+/// Paints two lines of text, the second one smaller.
 pub(super) fn paint_two_lines(ui: &Ui, rect: Rect, left: f32, right: f32, (first, second): (&str, &str), dim: bool) {
     let colours = ThemeColors::of(ui);
     let ink = if dim { colours.muted } else { colours.ink };
@@ -133,7 +133,7 @@ pub(super) fn paint_two_lines(ui: &Ui, rect: Rect, left: f32, right: f32, (first
     paint_clipped_text(ui, pos2(left, rect.top() + 27.0), right - left, second, &style, colours.muted);
 }
 
-/// A small bar: how much of the whole, 0 to 1.
+/// Paints a small bar for a share from 0 to 1.
 pub(super) fn paint_bar(ui: &Ui, rect: Rect, part: f64, colour: egui::Color32) {
     let colours = ThemeColors::of(ui);
     ui.painter().rect_filled(rect, 1.5, colours.sunken);
@@ -161,20 +161,20 @@ pub(super) fn facts_galley(ui: &Ui, facts: &[(&str, String)], width: f32) -> Arc
     ui.fonts_mut(|fonts| fonts.layout_job(job))
 }
 
-/// The same, as one text for those who listen.
+/// Returns the facts as one text, for screen readers.
 pub(super) fn facts_accessible_text(facts: &[(&str, String)]) -> String {
     let said = facts.iter().filter(|(_, text)| !text.trim().is_empty()).map(|(name, text)| format!("{name} {text}"));
     said.collect::<Vec<_>>().join("\n")
 }
 
-/// A line of text.
+/// Draws a line of text.
 pub(super) fn show_text_line(ui: &mut Ui, text: &str, colour: egui::Color32, role: Role) {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 24.0), Sense::hover());
     paint_clipped_text(ui, rect.left_top() + vec2(0.0, 2.0), rect.width(), text, &theme::small(), colour);
     set_accessible_name(&response, role, text);
 }
 
-/// A text of several lines, small.
+/// Draws small wrapped text.
 pub(super) fn show_small_text(ui: &mut Ui, text: &str, colour: egui::Color32) {
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();

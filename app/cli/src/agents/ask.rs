@@ -1,4 +1,4 @@
-//! `cmd_ask`: an agent is asked, and what it does is printed as it happens.
+//! `cmd_ask`: asks an agent, and prints what it does as it happens.
 
 use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, resolve, run_cells};
 use super::{new_doc_id, print_step, resolve_id_prefix};
@@ -17,17 +17,17 @@ use text::untrusted_text;
 /// Maximum size of a prompt from standard input in bytes.
 const MAX_PROMPT_BYTES: u64 = 1 << 20;
 
-/// What is new of a run since the last look.
+/// What is new in a run since the last poll.
 #[derive(Default)]
 struct RunNews {
     steps: Vec<ExecutionStep>,
-    /// What was decided of its calls.
+    /// Approvals of its calls, with decisions.
     approvals: Vec<RunApproval>,
-    /// More of the streamed answer: the call's number, and the text after the printed part.
+    /// New text of the streamed answer: the call's number, and the text after the printed part.
     live: Option<(u64, String)>,
-    /// Which model is asked and why, and why it is asked again, where the log says so.
+    /// Log lines: which model is used and why, and why a call is retried, depending on the log level.
     said: Vec<String>,
-    /// What waits, and in which run: this one, or one that it handed work to.
+    /// A pending approval and its run: this one, or one that it delegated work to.
     approval: Option<(DocId, RunApproval)>,
     trouble: Option<String>,
     ending: Option<RunEnding>,
@@ -91,7 +91,7 @@ pub(crate) fn cmd_ask(scene: &mut CommandContext<'_>, args: &AskArguments) -> Re
     follow_run(scene, run, args.no_wait, problems)
 }
 
-/// The volume in which an agent works: the one that is named, the note's, the one around the folder, or the only one.
+/// Returns the volume in which an agent works: the named one, the note's, the one around the folder, or the only one.
 pub(crate) fn resolve_agent_volume(
     scene: &CommandContext<'_>,
     named: Option<String>,
@@ -122,7 +122,7 @@ pub(crate) fn resolve_agent_volume(
     })?
 }
 
-/// Prints what a run does until it ends. Asks the user what it asks, where there is one.
+/// Prints what a run does until it ends, and prompts the user for decisions if there is one.
 pub(crate) fn follow_run(
     scene: &mut CommandContext<'_>,
     run: DocId,
@@ -154,7 +154,7 @@ pub(crate) fn follow_run(
             shown += more.len();
             coming.push_str(&more);
             if !scene.json {
-                // A call that a model writes into its answer is printed once it is one, as a step.
+                // A tool call written into the answer's text is printed as a step, once it's complete.
                 let all = tool_call_parser::displayable_prefix(&coming);
                 let new = all.get(streamed.len()..).unwrap_or_default();
                 scene.out.write_all(new.as_bytes())?;
@@ -168,7 +168,7 @@ pub(crate) fn follow_run(
                 writeln!(scene.errors, "{}", step_log_line(step))?;
             }
             let rest = match &step.kind {
-                // What was printed as it came is not printed again.
+                // Streamed text that was printed already isn't printed again.
                 StepKind::Thinking { content, .. } | StepKind::FinalAnswer { content } => {
                     unprinted_answer(content, &streamed)
                 }
@@ -210,7 +210,7 @@ pub(crate) fn follow_run(
             return Err(CliError::usage(why));
         }
         if let Some(ending) = news.ending {
-            // What was learned of it is kept, too.
+            // Also wait until memory of the run is saved.
             let kept = |session: &Session| (session.pending_note_jobs() == 0).then_some(());
             scene.handle.wait(Some(super::DOCUMENT_READ_TIMEOUT), kept)?;
             export::open_note::wait_until_saved(scene.handle)?;
@@ -219,13 +219,13 @@ pub(crate) fn follow_run(
     }
 }
 
-/// What is left to print of an answer whose beginning was `streamed`; `None` where it begins with something else.
+/// Returns the rest of an answer whose start was `streamed`, or `None` if the answer starts differently.
 fn unprinted_answer(content: &str, streamed: &str) -> Option<String> {
     let printed = streamed.trim_start();
     if printed.trim_end().is_empty() {
         return None;
     }
-    // With its last line at an end, all of it can be shown.
+    // The added line end marks the last line as complete, so that all of it is displayable.
     let whole = tool_call_parser::displayable_prefix(&format!("{content}\n"));
     match whole.trim_start().strip_prefix(printed) {
         Some(rest) => Some(rest.trim_end().to_owned()),
@@ -233,7 +233,7 @@ fn unprinted_answer(content: &str, streamed: &str) -> Option<String> {
     }
 }
 
-/// Returns an answer's text without the calls in it.
+/// Returns an answer's text without the tool calls in it.
 fn answer_text(text: &str) -> String {
     tool_call_parser::strip_fenced_calls(text, &tool_call_parser::find_fenced_calls(text))
         .split_whitespace()
@@ -249,7 +249,7 @@ fn live_call_messages(live: &LiveModelCall, level: LogLevel, told: &[String]) ->
     [chosen, again].into_iter().flatten().filter(|line| !told.contains(line)).collect()
 }
 
-/// A step in a line.
+/// Formats a step as one log line.
 fn step_log_line(step: &ExecutionStep) -> String {
     let kind = match &step.kind {
         StepKind::Thinking { .. } => "thinking".to_owned(),
@@ -285,7 +285,7 @@ fn read_run_news(
         news.trouble = lost.then_some(why);
         return lost.then_some((news, level));
     };
-    // Everything printed is on disk, so it's never lost.
+    // Only steps on disk are printed, so printed output is never lost.
     news.steps = run.steps.get(steps..run.durable_steps()).unwrap_or_default().to_vec();
     news.approvals.clone_from(&run.approvals);
     if let Some(live) = run.live.as_ref().filter(|live| live.summary_of.is_empty()) {
@@ -315,12 +315,12 @@ fn read_run_news(
     (any && !idle).then_some((news, level))
 }
 
-/// Asks the user. Whether anybody answered.
+/// Prompts the user for a decision. Returns whether there was an answer.
 fn prompt_for_decision(scene: &mut CommandContext<'_>, run: DocId, approval: &RunApproval) -> Result<bool, CliError> {
     let asks = BuiltInTool::AskUser.is_named(&approval.tool);
     let words = match asks {
         true => format!("{}\n> ", untrusted_text::escape_block(&approval.what)),
-        // All of it: what is allowed is what was seen.
+        // The full request: the user must see exactly what is allowed.
         false => format!(
             "{}\n{}({}) {} Allow? [y]es, [n]o, in this [r]un, in this [p]roject, [a]lways: ",
             approval_text::title(approval),

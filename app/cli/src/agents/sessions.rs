@@ -1,4 +1,5 @@
-//! `cmd_sessions`: what was said, as trees; branches looked at, brought together, forked; files of other programs.
+//! `cmd_sessions`: prints sessions as trees; compares, merges and forks branches; imports and exports files of other
+//! programs.
 
 use super::super::{CliError, CommandContext, EXIT_DONE};
 use super::{DOCUMENT_READ_TIMEOUT, format_time, new_doc_id, resolve_id_prefix};
@@ -13,7 +14,7 @@ use text::untrusted_text;
 /// Maximum size of an imported file in bytes.
 const MAX_IMPORTED_BYTES: u64 = 64 << 20;
 
-/// The address of a note's file.
+/// Returns the `file://` URI of a note; empty if it has no file.
 pub(super) fn file_uri(scene: &CommandContext<'_>, note: Option<DocId>) -> Result<String, CliError> {
     Ok(scene
         .handle
@@ -25,7 +26,7 @@ pub(super) fn file_uri(scene: &CommandContext<'_>, note: Option<DocId>) -> Resul
         .unwrap_or_default())
 }
 
-/// Reads something of a session, loaded if need be.
+/// Reads a value from a session, loading it if necessary.
 pub(crate) fn read_session<R: Send + 'static>(
     scene: &CommandContext<'_>,
     id: DocId,
@@ -204,7 +205,7 @@ fn export_session(scene: &mut CommandContext<'_>, id: DocId, form: &str) -> Resu
     Ok(EXIT_DONE)
 }
 
-/// The text of a file, or of standard input where it is called `-`.
+/// Reads a file as text, or standard input if the file is `-`.
 pub(super) fn read_input_file(scene: &mut CommandContext<'_>, file: &str) -> Result<String, CliError> {
     if file != "-" {
         let path = scene.folder.join(file);
@@ -218,7 +219,7 @@ pub(super) fn read_input_file(scene: &mut CommandContext<'_>, file: &str) -> Res
     Ok(text)
 }
 
-/// The only volume, or the first: where what is imported belongs.
+/// Returns the volume for imports: the first one.
 fn import_volume(scene: &CommandContext<'_>) -> Result<DocId, CliError> {
     super::super::resolve::wait_for_volumes(scene, false)?;
     let first = scene.handle.read(|session| session.volumes().next().map(|volume| volume.id))?;
@@ -243,7 +244,7 @@ fn import_session(scene: &mut CommandContext<'_>, file: &str) -> Result<u8, CliE
     Ok(EXIT_DONE)
 }
 
-/// Takes over `execution-state.json` as a run of a session.
+/// Imports `execution-state.json` as a run of a session.
 pub(super) fn import_run(scene: &mut CommandContext<'_>, word: &str, file: &str) -> Result<u8, CliError> {
     let sessions: Vec<DocId> = scene.handle.read(|session| session.agents().sessions().map(|(id, _)| id).collect())?;
     let session = resolve_id_prefix(word, sessions.into_iter(), "session")?;

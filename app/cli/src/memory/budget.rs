@@ -1,4 +1,4 @@
-//! `cmd_budget`: what runs and search have spent, by task, session, project and month, and what is left.
+//! `cmd_budget`: spending of runs and search by task, session, project and month, and what is left of each budget.
 
 use super::super::agents;
 use super::super::{CliError, CommandContext, EXIT_DONE};
@@ -8,13 +8,13 @@ use serde_json::json;
 use store::DocId;
 use text::task::CalendarDay;
 
-/// Number of runs shown from the log.
+/// Maximum number of runs shown from the log.
 const MAX_LOGGED_RUNS: usize = 20;
 
 /// Maximum number of listed budgets.
 const MAX_LISTED_BUDGETS: usize = 100;
 
-/// What was spent of each purse of a kind.
+/// Prints the spending of each task, session, project or month.
 fn print_spending(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliError> {
     let by = BudgetScope::from_name(word)
         .ok_or_else(|| CliError::usage(format!("--by is task, session, project or month, not “{word}”")))?;
@@ -40,7 +40,7 @@ fn print_spending(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliE
     Ok(EXIT_DONE)
 }
 
-/// A line of the log: what search has spent on a day.
+/// Prints a log line: what search spent on a day.
 fn print_embedding_cost(scene: &mut CommandContext<'_>, outlay: &EmbeddingCost) -> Result<(), CliError> {
     if scene.json {
         writeln!(scene.out, "{}", json!({"search": outlay}))?;

@@ -1,4 +1,4 @@
-//! `cmd_memory`: what came of earlier work: listed, asked, added, consolidated, forgotten; and what was done lately.
+//! `cmd_memory`: experiences from earlier work (list, query, add, consolidate, delete), and recent tasks.
 
 use super::super::agents::read_session;
 use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
@@ -52,7 +52,7 @@ pub(crate) fn cmd_memory(scene: &mut CommandContext<'_>, args: &MemoryArguments)
                 filters,
                 context: args.goal.clone().unwrap_or_default(),
             };
-            // One answer over all projects.
+            // One answer across all projects.
             let mut whole = agent::memory::ProjectMemory::default();
             whole.entries.extend(all.into_iter().flat_map(|project| project.memory.entries));
             let said = whole.analyze(&query, today());
@@ -74,7 +74,7 @@ pub(crate) fn cmd_memory(scene: &mut CommandContext<'_>, args: &MemoryArguments)
     }
 }
 
-/// The experience of this id.
+/// Returns the experience with this id.
 fn find_experience<'a>(all: &'a [RememberedProject], word: &str) -> Result<(DocId, &'a ExperienceEntry), CliError> {
     let entries = all.iter().flat_map(|project| project.memory.entries.iter().map(|entry| (project.home, entry)));
     let found: Vec<(DocId, &ExperienceEntry)> =
@@ -86,14 +86,14 @@ fn find_experience<'a>(all: &'a [RememberedProject], word: &str) -> Result<(DocI
     }
 }
 
-/// The outcome that is wanted, by the option `--outcome`.
+/// Parses the option `--outcome`.
 fn parse_outcome(args: &MemoryArguments) -> Result<Option<RunOutcome>, CliError> {
     let Some(word) = args.outcome.as_ref() else { return Ok(None) };
     let why = || CliError::usage(format!("--outcome is success, failure or success_with_recovery, not “{word}”"));
     RunOutcome::from_name(word).map(Some).ok_or_else(why)
 }
 
-/// Prints recent work: the tasks of session logs.
+/// Prints recent work: the tasks from session logs.
 fn print_task_log(
     scene: &mut CommandContext<'_>,
     args: &MemoryArguments,
@@ -120,7 +120,7 @@ fn print_task_log(
     Ok(EXIT_DONE)
 }
 
-/// The context of the session in which something was said last: what a model reads of it.
+/// Prints the context of the last updated session: what a model reads of it.
 fn print_session_context(scene: &mut CommandContext<'_>, all: &[RememberedProject]) -> Result<u8, CliError> {
     let volumes: Vec<DocId> = all.iter().map(|project| project.id).collect();
     let last = scene.handle.read(move |session| {
@@ -199,7 +199,7 @@ fn list_experiences(
     Ok(EXIT_DONE)
 }
 
-/// What bears on a goal: what a run would be shown before it begins.
+/// Prints memory that is relevant to a goal: what a run would be shown before it starts.
 fn recall_for_goal(scene: &mut CommandContext<'_>, all: Vec<RememberedProject>, goal: &str) -> Result<u8, CliError> {
     super::super::agents::wait_for_setup(scene)?;
     // Items that aren't indexed yet are matched by words.
@@ -222,7 +222,7 @@ fn recall_for_goal(scene: &mut CommandContext<'_>, all: Vec<RememberedProject>, 
     Ok(EXIT_DONE)
 }
 
-/// Adds what the user knows.
+/// Adds an experience from the user's own knowledge.
 fn add_experience(
     scene: &mut CommandContext<'_>,
     args: &MemoryArguments,
@@ -281,7 +281,7 @@ fn add_experience(
     Ok(EXIT_DONE)
 }
 
-/// The text of a note; empty where there is none.
+/// Returns a note's text, or an empty text if there's no such note.
 pub(crate) fn note_text_at(scene: &CommandContext<'_>, volume: DocId, path: &str) -> Result<String, CliError> {
     let Some(note) = find_file(scene, volume, path)? else { return Ok(String::new()) };
     let held = export::open_note::hold_note(scene.handle, note)?;
@@ -290,13 +290,14 @@ pub(crate) fn note_text_at(scene: &CommandContext<'_>, volume: DocId, path: &str
     Ok(text.unwrap_or_default())
 }
 
-/// Takes entries out of their note.
+/// Removes entries from their note.
 fn remove_entries(scene: &CommandContext<'_>, volume: DocId, path: &str, ids: &[String]) -> Result<(), CliError> {
     let text = note_text_at(scene, volume, path)?;
     write_note(scene, volume, path, &experience::without_entries(&text, ids))
 }
 
-/// Makes long-term notes of the logs; what a project inside the volume has learned comes into the volume's own memory.
+/// Consolidates session logs into long-term notes. What a project inside the volume has learned goes to the volume's
+/// own memory.
 fn consolidate_memory(scene: &mut CommandContext<'_>, all: &[RememberedProject]) -> Result<u8, CliError> {
     let before = scene.handle.read(|session| session.notices().last_number())?;
     for project in all {

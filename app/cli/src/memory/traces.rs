@@ -1,4 +1,4 @@
-//! `cmd_traces`: what runs have learned to do again without a model.
+//! `cmd_traces`: traces that runs can repeat without a model.
 
 use super::super::agents;
 use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
@@ -10,7 +10,7 @@ use serde_json::json;
 use std::io::Read;
 use store::DocId;
 
-/// Maximum size of a library in bytes.
+/// Maximum size of an imported trace library in bytes.
 const MAX_TRACE_LIBRARY_BYTES: u64 = 64 << 20;
 
 pub(crate) fn cmd_traces(scene: &mut CommandContext<'_>, args: &TracesArguments) -> Result<u8, CliError> {
@@ -56,7 +56,7 @@ pub(crate) fn cmd_traces(scene: &mut CommandContext<'_>, args: &TracesArguments)
     }
 }
 
-/// The trace that a word means: its path, the name of its file, or the beginning of its signature.
+/// Resolves a word to a trace: its path, its file name, or a prefix of its signature.
 fn find_trace<'a>(all: &'a [RememberedProject], word: &str) -> Result<(DocId, &'a StoredTrace), CliError> {
     let found: Vec<(DocId, &StoredTrace)> = all
         .iter()
@@ -113,7 +113,7 @@ pub(super) fn list_traces(scene: &mut CommandContext<'_>, all: &[RememberedProje
     Ok(EXIT_DONE)
 }
 
-/// Imports a library. Statistics of its traces from elsewhere prove nothing here.
+/// Imports a trace library. Statistics of imported traces are reset, since they were measured elsewhere.
 fn import_traces(scene: &mut CommandContext<'_>, args: &TracesArguments, from: &str) -> Result<u8, CliError> {
     let mut text = String::new();
     if from == "-" {
@@ -142,7 +142,7 @@ fn import_traces(scene: &mut CommandContext<'_>, args: &TracesArguments, from: &
     Ok(EXIT_DONE)
 }
 
-/// Makes a trace of a run that is over.
+/// Creates a trace from a finished run.
 fn learn_trace(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliError> {
     agents::wait_for_setup(scene)?;
     let run = agents::resolve_run(scene, word)?;

@@ -10,28 +10,28 @@ use text::untrusted_text;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{paint_focus_ring, set_accessible_name, word_button};
 
-/// What a command does with a figure.
+/// An operation on a figure's view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FigureCommand {
-    /// Look more closely.
+    /// Zooms in.
     In,
-    /// Look from farther away.
+    /// Zooms out.
     Out,
-    /// Show it as it was drawn.
+    /// Resets the view to the original one.
     Reset,
 }
 
 /// Zoom factor of one keyboard step.
 const KEYBOARD_ZOOM_FACTOR: f64 = 1.25;
-/// One step of the keyboard moves by such a share of the frame.
+/// Distance of one keyboard pan step, as a fraction of the frame.
 const KEYBOARD_PAN_FRACTION: f64 = 0.1;
-/// For so long nothing is said of a figure that is being read, in seconds.
+/// Delay before the loading message of a figure appears, in seconds.
 const FIGURE_LOADING_DELAY_SECONDS: f64 = 0.15;
 /// Distance in points within which a data point counts as near the pointer.
 const POINT_HIT_RADIUS: f64 = 24.0;
 
 impl PageFigures {
-    /// Shows a figure at a place. `number`: that of its cell.
+    /// Shows a figure relative to `origin`, the top left of its outputs; `number` is that of its cell.
     pub fn show(&mut self, ui: &mut Ui, slot: &FigureSlot, origin: Pos2, number: usize, pen: TextStyleContext<'_>) {
         self.begin(ui.ctx());
         let rect = Rect::from_min_size(origin + vec2(0.0, slot.y), slot.size);
@@ -64,7 +64,7 @@ impl PageFigures {
             [f64::from(at.x), f64::from(at.y)]
         };
         self.steer(ui, &response, slot, &ready, at);
-        // What was just changed is seen in this frame.
+        // Draws again so that a view change shows in this frame.
         let _ = self.draw(slot, pen);
         let Some(looked) = self.looked.get_mut(&slot.name) else { return };
         let Some(drawn) = &looked.drawn else { return };
@@ -122,7 +122,7 @@ impl PageFigures {
         }
     }
 
-    /// Wheel, pinch, drag, double click and keys.
+    /// Handles wheel, pinch, drag, double click and keys.
     fn steer(
         &mut self,
         ui: &Ui,
@@ -203,15 +203,14 @@ impl PageFigures {
         }
     }
 
-    /// How many figures are drawn.
+    /// Returns the number of figures that have a drawing.
     pub fn drawn_count(&self) -> usize {
         self.looked.values().filter(|looked| looked.drawn.is_some()).count()
     }
 
-    /// Does what a command says with the figure that it means: the one with the keyboard, or the first in sight.
-    /// Whether there is one.
+    /// Applies a command to the focused figure, or else to the topmost visible one. Returns whether there is one.
     pub fn apply_figure_command(&mut self, ctx: &egui::Context, turn: FigureCommand) -> bool {
-        // Drawn in this frame or in the one before.
+        // Only figures drawn in this frame or the previous one count as visible.
         let frame = if ctx.cumulative_pass_nr() <= self.pass + 2 { self.frame } else { u64::MAX };
         let seen = self.looked.values_mut().filter(|looked| looked.seen == frame && looked.drawn.is_some());
         let meant = seen.min_by(|a, b| (!a.focused).cmp(&!b.focused).then(a.top.total_cmp(&b.top)));
@@ -242,7 +241,7 @@ impl super::FigureView {
     }
 }
 
-/// A sentence where a figure should be.
+/// Shows a message in place of a figure.
 #[allow(clippy::cast_possible_truncation, reason = "a place on a page")]
 fn says(ui: &Ui, rect: Rect, words: &str) {
     let colours = ThemeColors::of(ui);
@@ -261,7 +260,7 @@ fn says(ui: &Ui, rect: Rect, words: &str) {
     );
 }
 
-/// Draws the nearest point's values next to the pointer.
+/// Draws the nearest point's values next to the pointer, and marks the point.
 fn card(ui: &Ui, id: egui::Id, spot: Pos2, pointer: Pos2, words: &str) {
     let colours = ThemeColors::of(ui);
     let painter = ui.ctx().layer_painter(egui::LayerId::new(Order::Tooltip, id.with("card")));
@@ -280,7 +279,7 @@ fn card(ui: &Ui, id: egui::Id, spot: Pos2, pointer: Pos2, words: &str) {
     let area = Rect::from_min_size(pos2(x, y), size);
     painter.rect(area, CONTROL_CORNER, colours.raised, Stroke::new(1.0, colours.line), egui::StrokeKind::Inside);
     painter.galley(area.min + vec2(space::S, space::XS), galley, colours.ink);
-    // Those who do not see it hear it.
+    // The values are exposed to screen readers too.
     let said = ui.interact(Rect::from_min_size(spot, Vec2::ZERO), id.with("said"), Sense::empty());
     set_accessible_name(&said, Role::Tooltip, words);
 }

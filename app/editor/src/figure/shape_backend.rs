@@ -1,4 +1,4 @@
-//! A backend of `plotters` that makes shapes, so that a plot is as sharp as the text around it.
+//! A `plotters` backend that draws egui shapes, so that a plot is as sharp as the text around it.
 
 use eframe::egui;
 use egui::epaint::{Mesh, TextShape};
@@ -12,16 +12,16 @@ use plotters_backend::{
 };
 use std::convert::Infallible;
 
-/// Steps of the backend to a point: enough that curves do not step.
+/// Backend units per point, fine enough that curves look smooth.
 pub(super) const STEPS_PER_POINT: f32 = 16.0;
 
-/// Shapes that are being made.
+/// Collects the shapes of a figure while it is drawn.
 pub(super) struct ShapeBackend<'a> {
     pub(super) ctx: &'a egui::Context,
     pub(super) size: Vec2,
     pub(super) scale: f32,
     pub(super) shapes: Vec<Shape>,
-    /// The images that shapes show; they must live as long as these.
+    /// Textures that the shapes use; they must live as long as the shapes.
     pub(super) textures: Vec<TextureHandle>,
 }
 
@@ -137,7 +137,7 @@ impl DrawingBackend for ShapeBackend<'_> {
         let ink = colour(style.color());
         self.shapes.push(match style.transform() {
             FontTransform::Rotate270 => {
-                // Read from below: what was to the right is up, what was down is to the right.
+                // Rotated text reads from bottom to top: right becomes up, and down becomes right.
                 let corner = at + vec2(rect.min.y, -rect.min.x);
                 TextShape::new(corner, galley, ink).with_angle(-std::f32::consts::FRAC_PI_2).into()
             }
@@ -163,7 +163,7 @@ impl PlotBackend for ShapeBackend<'_> {
     }
 
     fn max_picture_side(&self) -> u32 {
-        // No drawing is larger than what a window shows of it.
+        // A drawing needs no more pixels than a window can show.
         const MAX_FIGURE_SIDE_PIXELS: usize = 8_192;
         let most = self.ctx.input(|input| input.max_texture_side).min(MAX_FIGURE_SIDE_PIXELS);
         u32::try_from(most).unwrap_or(u32::MAX)
@@ -185,7 +185,7 @@ impl PlotBackend for ShapeBackend<'_> {
 
     fn fill_tile(&mut self, corners: &[BackendCoord], color: BackendColor) -> bool {
         let color = colour(color);
-        // Neighbours are one mesh: nothing shows between them, and there may be very many.
+        // Adjacent tiles share one mesh, so no gaps show between them. There may also be very many.
         let plain = |mesh: &Mesh| mesh.texture_id == egui::TextureId::default();
         if !matches!(self.shapes.last(), Some(Shape::Mesh(mesh)) if plain(mesh)) {
             self.shapes.push(Shape::mesh(Mesh::default()));
@@ -257,7 +257,7 @@ fn filled(corners: Vec<Pos2>, colour: Color32) -> Shape {
                     && turn(corner(b), corner(c), p) * sign > 0.0
                     && turn(corner(c), corner(a), p) * sign > 0.0
             };
-            // Neighbors in order are usually neighbors in space; the others are checked too.
+            // Successive corners are usually close to each other; the others are checked too.
             !left.iter().any(|other| ![a, b, c].contains(other) && inside(corner(*other)))
         };
         if ear {

@@ -1,4 +1,4 @@
-//! Blocks inside a row that are more than their words: items and their boxes, code.
+//! Block elements inside a row: list items with their checkboxes, and code.
 
 use super::super::row_layout::{RowPart, SourceMap, SourceRun};
 use super::super::source_layout;
@@ -9,7 +9,7 @@ use std::ops::Range;
 use ui::theme::{self, space};
 
 impl RowRenderer<'_> {
-    /// The mark of an item: a dot, or its number right-aligned in front of the text.
+    /// Starts an item: draws its bullet, or its number right-aligned before the text.
     pub(super) fn item(&mut self, range: &Range<usize>) {
         self.flush();
         self.space();
@@ -62,7 +62,7 @@ impl RowRenderer<'_> {
         self.unnamed = Some(index);
     }
 
-    /// Strikes out the words of the open item, if its task is cancelled, or ends that.
+    /// Begins or ends strikethrough for the open item if its task is canceled.
     pub(super) fn strike_item(&mut self, begins: bool) {
         if self.struck.last() == Some(&true) {
             self.look.strike = if begins { self.look.strike + 1 } else { self.look.strike.saturating_sub(1) };

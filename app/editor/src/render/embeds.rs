@@ -1,4 +1,4 @@
-//! Inline content that's more than text: callouts, tags, pictures, embedded notes.
+//! Content besides plain text: callouts, tags, formulas, diagrams, pictures, embedded notes.
 
 use super::super::assets::{self, Asset, DrawingState};
 use super::super::row_layout::{RowLayout, RowPart, SourceMap, SourceRun};
@@ -20,22 +20,22 @@ use ui::icons;
 use ui::theme::{self, InterCut, space};
 use ui::widgets::format;
 
-/// What a link to a tag begins with: no note can hold it.
+/// Prefix of links to tags. No note can contain it.
 pub const TAG: &str = "\0tag:";
 
-/// Embeds inside embeds are followed this far.
+/// Maximum nesting depth of embeds.
 const MAX_EMBED_DEPTH: u8 = 2;
-/// No picture takes more height than this.
+/// Maximum height of a picture, in points.
 const MAX_PICTURE_HEIGHT: f32 = 640.0;
-/// Nor does a diagram take more than this.
+/// Maximum height of a diagram, in points.
 const MAX_DIAGRAM_HEIGHT: f32 = 1_000.0;
-/// Size of a formula relative to the surrounding text.
+/// Font size of a formula relative to the surrounding text.
 const FORMULA_FONT_SCALE: f32 = 1.18;
-/// A formula in a table is made smaller than this.
+/// Maximum width of a formula in a table, in points; wider ones are scaled down.
 const MAX_TABLE_FORMULA_WIDTH: f32 = 360.0;
-/// Maximum width of a collection's card.
+/// Maximum width of a collection's card, in points.
 const MAX_COLLECTION_CARD_WIDTH: f32 = 360.0;
-/// The bar at the left of quotes and callouts.
+/// Width of the bar to the left of quotes and callouts, in points.
 const QUOTE_BAR_WIDTH: f32 = 3.0;
 
 fn icon(kind: CalloutKind) -> &'static str {
@@ -57,7 +57,7 @@ fn icon(kind: CalloutKind) -> &'static str {
 }
 
 impl RowRenderer<'_> {
-    /// Starts the rows of a callout.
+    /// Starts a callout: reserves its background and bar, and indents its content.
     pub(super) fn callout(&mut self, callout: CalloutHead<'_>, range: &Range<usize>) {
         self.flush();
         self.space();
@@ -70,7 +70,7 @@ impl RowRenderer<'_> {
         self.title = Some(CalloutTitle { kind: callout.kind, words: callout.default_title(), fold });
         self.depth += 1;
         self.quotes.push(OpenQuote { top: self.y, callout: Some((colour, self.parts.len())) });
-        // Their size is known at the end; they are behind all else.
+        // Background and bar are drawn behind everything else; their size is set at the end of the callout.
         for _ in 0..2 {
             self.parts.push(RowPart::Fill { rect: Rect::ZERO, colour, corner: theme::CONTROL_CORNER });
         }
@@ -79,7 +79,7 @@ impl RowRenderer<'_> {
         self.y += space::M;
     }
 
-    /// The icon in front of a callout's title.
+    /// Adds the icon before a callout's title.
     pub(super) fn title_icon(&mut self, range: &Range<usize>) {
         let Some(title) = &self.title else { return };
         let colour = self.pen.colours.callout_color(title.kind);
@@ -149,7 +149,7 @@ impl RowRenderer<'_> {
         self.gap = space::S;
     }
 
-    /// A tag: quiet, on a ground of its own.
+    /// Adds a tag: smaller text on a colored background, with a link.
     pub(super) fn chip(&mut self, name: &str, range: &Range<usize>) {
         let kind = self.kind();
         let colours = self.pen.colours;
@@ -184,7 +184,7 @@ impl RowRenderer<'_> {
     fn formula(&mut self, formula: Arc<SetFormula>, source: &str, range: &Range<usize>, display: bool) {
         let (kind, ink) = (self.kind(), self.colour());
         let (size, line) = if self.table.is_some() { (14.0, 20.0) } else { (kind.font.size, kind.line) };
-        // Inter is larger for its size than the letters of formulas.
+        // At the same font size, Inter looks larger than the letters of formulas.
         let full = size * FORMULA_FONT_SCALE;
         let room = if self.table.is_some() { MAX_TABLE_FORMULA_WIDTH } else { (self.width - self.x).max(48.0) };
         let em = full.min(room / formula.width.max(0.01));
@@ -198,7 +198,7 @@ impl RowRenderer<'_> {
         let source_range = self.source.source(range.start)..self.source.source(range.end);
         let inline = self.inline.get_or_insert_default();
         inline.map.runs.push(SourceRun { chars: inline.chars, source: source_range, exact: false });
-        // Two signs without ink between which no line is broken, as far apart as the formula is wide.
+        // Two invisible, non-breaking characters reserve the formula's width.
         let mut style = format(theme::inter_font(InterCut::Regular, 1.0), high, ink);
         inline.job.append("\u{a0}", 0.0, style.clone());
         style.extra_letter_spacing = (width - 0.5).max(0.0);
@@ -212,7 +212,7 @@ impl RowRenderer<'_> {
         }
     }
 
-    /// A diagram in place of the code that it is written in. Whether it could be drawn.
+    /// Adds a diagram in place of its source code. Returns whether it is ready to be drawn.
     pub(super) fn diagram(&mut self, code: &str, range: &Range<usize>) -> bool {
         let DrawingState::Ready(texture, natural) = assets::diagram(self.pen.ctx, code, self.pen.colours) else {
             return false;
@@ -229,7 +229,7 @@ impl RowRenderer<'_> {
         true
     }
 
-    /// A picture or an embedded note, once its words are known.
+    /// Adds a picture or embedded note, once its alternative text is complete.
     pub(super) fn end_image(&mut self) {
         let Some(image) = self.image.take() else { return };
         let remote = image.target.contains("://");
@@ -284,7 +284,7 @@ impl RowRenderer<'_> {
         self.gap = space::S;
     }
 
-    /// What is not shown is named, and the name leads there.
+    /// Adds a link with the name of a target that isn't shown.
     fn named(&mut self, image: InlineImage) {
         self.icon(image.range.start);
         let words = if image.alt.is_empty() { image.target.clone() } else { image.alt };
@@ -293,7 +293,7 @@ impl RowRenderer<'_> {
         self.look.link = None;
     }
 
-    /// Returns the source position that a click on a mark leads to.
+    /// Returns a map that leads a click anywhere on an element to its source.
     fn mark(&self, range: &Range<usize>) -> SourceMap {
         let source = self.source.source(range.start)..self.source.source(range.end);
         SourceMap { runs: vec![SourceRun { chars: 0, source, exact: false }] }
@@ -303,7 +303,7 @@ impl RowRenderer<'_> {
         self.flush();
         self.space();
         let room = (self.width - self.x).max(48.0);
-        // `|300` or `|300x200` says how wide.
+        // `|300` or `|300x200` sets the width.
         let asked =
             image.alt.split('x').next().and_then(|width| width.trim().parse::<f32>().ok()).filter(|_| image.wiki);
         let width = asked.unwrap_or(natural.x).clamp(8.0, room);
@@ -311,7 +311,7 @@ impl RowRenderer<'_> {
         let size = natural * scale;
         let rect = Rect::from_min_size(pos2(self.x, self.y), size);
         self.parts.push(RowPart::Picture { rect, texture });
-        // An empty text, so that a click finds the mark.
+        // An empty text lets a click on the picture find its source.
         let galley = self.pen.text("", &theme::body(), self.pen.colours.ink, size.x);
         let map = self.mark(&image.range);
         self.parts.push(RowPart::Text { at: rect.min.to_vec2(), galley, map, links: Vec::new() });
@@ -322,7 +322,7 @@ impl RowRenderer<'_> {
         self.gap = space::S;
     }
 
-    /// Another note inside this one: its words on a card, below its name.
+    /// Adds an embedded note: its name, and its text on a card below it.
     fn embed(&mut self, image: &InlineImage, text: &str) {
         self.flush();
         self.space();
@@ -346,7 +346,7 @@ impl RowRenderer<'_> {
                         map.runs.iter().map(|run| SourceRun { chars: 0, source: run.source.clone(), exact: false });
                     RowPart::Text { at, galley, map: SourceMap { runs: runs.collect() }, links }
                 }
-                // Another note is edited there, and its boxes are ticked there.
+                // An embedded note is edited, and its checkboxes are toggled, only in the note itself.
                 RowPart::Edit { .. } => continue,
                 RowPart::Task { rect, mark, done, state, label, .. } => {
                     RowPart::Task { rect, mark, done, state, fixed: true, label }
@@ -361,7 +361,7 @@ impl RowRenderer<'_> {
     }
 }
 
-/// Returns the rectangle of a diagram: centered, scaled down if it's too large.
+/// Returns the rectangle of a diagram, centered, and scaled down if it's too large.
 fn diagram_rect(natural: Vec2, x: f32, y: f32, width: f32) -> Rect {
     let room = (width - x).max(48.0);
     let scale = (room / natural.x.max(1.0)).min(MAX_DIAGRAM_HEIGHT / natural.y.max(1.0)).min(1.0);
@@ -369,7 +369,7 @@ fn diagram_rect(natural: Vec2, x: f32, y: f32, width: f32) -> Rect {
     Rect::from_min_size(pos2(x + ((room - size.x) / 2.0).max(0.0), y), size)
 }
 
-/// A block of code whose language draws diagrams, as one; `code` is how it looks as code, `range` its source.
+/// Renders a code block as a diagram; `code` is its layout as code, used until the diagram is ready or if it fails.
 pub fn diagram(code: RowLayout, source: &str, range: Range<usize>, width: f32, pen: TextStyleContext<'_>) -> RowLayout {
     let map = SourceMap { runs: vec![SourceRun { chars: 0, source: range, exact: false }] };
     match assets::diagram(pen.ctx, source, pen.colours) {
@@ -394,7 +394,7 @@ pub fn diagram(code: RowLayout, source: &str, range: Range<usize>, width: f32, p
     }
 }
 
-/// The text of another note, laid out in a width.
+/// Lays out the text of an embedded note in a width.
 fn inner(around: &RowRenderer<'_>, text: &str, width: f32) -> RowLayout {
     let source = DedentedSource { text: text.to_owned(), cuts: Vec::new() };
     let mut draw = RowRenderer::new(&source, RowKind::Paragraph, width, width, around.pen);
@@ -405,7 +405,7 @@ fn inner(around: &RowRenderer<'_>, text: &str, width: f32) -> RowLayout {
     draw.finish(text)
 }
 
-/// The target of the link or picture around a byte of a row's source, and whether it's a picture.
+/// Returns the target of the link or picture at a byte of a row's source, and whether it's a picture.
 pub fn link_in_source(text: &str, at: usize) -> Option<(String, bool)> {
     let tokens = dialect::tokenize(text, dialect::dialect_options());
     let around = tokens.into_iter().filter(|(_, range)| range.contains(&at));

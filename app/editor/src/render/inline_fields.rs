@@ -6,7 +6,7 @@ use egui::text::LayoutJob;
 use std::ops::Range;
 use ui::theme::ThemeColors;
 
-/// Sets the fields of a line in `muted`.
+/// Draws the inline fields of a line in `muted`.
 pub(super) fn quiet(job: &mut LayoutJob, colours: &ThemeColors) {
     for field in fields(&job.text) {
         let mut sections = Vec::with_capacity(job.sections.len() + 2);
@@ -29,7 +29,7 @@ pub(super) fn quiet(job: &mut LayoutJob, colours: &ThemeColors) {
     }
 }
 
-/// Returns the ranges of fields in a text: a name, two colons and a value in brackets.
+/// Returns the ranges of inline fields in a text: a name, two colons and a value in brackets or parentheses.
 fn fields(text: &str) -> Vec<Range<usize>> {
     let (mut found, mut from) = (Vec::new(), 0);
     while let Some(colons) = text[from..].find("::").map(|at| from + at) {

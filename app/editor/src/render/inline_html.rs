@@ -1,10 +1,9 @@
-//! Elements of HTML inside a line of text that change how words look and nothing else; they have no attributes. All
-//! others are shown as source.
+//! Inline HTML elements that only change how text looks, and have no attributes. All other HTML is shown as source.
 
 use super::RowRenderer;
 use std::ops::Range;
 
-/// An element that is drawn.
+/// An inline HTML element that is rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HtmlElement {
     Strong,
@@ -36,7 +35,7 @@ impl HtmlElement {
 }
 
 impl RowRenderer<'_> {
-    /// Draws a tag: it begins or ends an element, or breaks the line.
+    /// Renders a tag: begins or ends an element, or breaks the line; other tags are shown as source.
     pub(super) fn inline_html(&mut self, html: &str, range: Range<usize>) {
         let inner = html.strip_prefix('<').and_then(|html| html.strip_suffix('>')).unwrap_or("");
         let (closes, name) = inner.strip_prefix('/').map_or((false, inner), |name| (true, name));
@@ -50,7 +49,7 @@ impl RowRenderer<'_> {
                 self.count_element(element, true);
             }
             Some(element) if self.elements.contains(&element) => {
-                // An end closes what was opened inside it, too.
+                // An end tag also closes the elements opened inside it.
                 while let Some(open) = self.elements.pop() {
                     self.count_element(open, false);
                     if open == element {
@@ -62,7 +61,7 @@ impl RowRenderer<'_> {
         }
     }
 
-    /// Ends the elements that a line of text left open.
+    /// Closes the elements that a line of text left open.
     pub(super) fn close_elements(&mut self) {
         while let Some(open) = self.elements.pop() {
             self.count_element(open, false);

@@ -1,4 +1,4 @@
-//! A line of text in progress: its text, formats, backgrounds and insets.
+//! Inline text during rendering: its characters, formats, backgrounds and insets.
 
 use super::super::row_layout::{RowPart, SourceMap, SourceRun, text_rects};
 use super::{OpenQuote, RowRenderer};
@@ -12,34 +12,34 @@ use ui::icons;
 use ui::theme::{self, InterCut};
 use ui::widgets::format;
 
-/// How far the background of inline code extends beyond its characters.
+/// Distance by which the background of inline code extends beyond its characters, in points.
 const INLINE_CODE_OUTSET: f32 = 3.0;
 
-/// A line of text in progress.
+/// A run of inline text that is being built.
 #[derive(Default)]
 pub(crate) struct InlineText {
     pub(crate) job: LayoutJob,
     pub(crate) map: SourceMap,
     pub(crate) links: Vec<(Range<usize>, String)>,
-    /// Which characters are set on a ground: code, tags, highlights.
+    /// Character ranges with a background color: code, tags, highlights.
     pub(super) lit: Vec<(Range<usize>, Color32)>,
     /// Content drawn in place of characters, in order.
     pub(super) insets: Vec<InlineInset>,
-    /// How far its beginning is moved to the right.
+    /// Horizontal offset of its start, in points.
     pub(super) shift: f32,
     pub(super) chars: usize,
-    /// Whether code came last, whose ground reaches beyond its letters.
+    /// Whether the last text was code, whose background extends beyond its characters.
     behind_code: bool,
 }
 
-/// Something in place of characters.
+/// Content drawn in place of characters, or a tooltip for them.
 pub(super) struct InlineInset {
     pub(super) chars: Range<usize>,
     pub(super) what: InsetContent,
 }
 
 pub(super) enum InsetContent {
-    /// A formula with this font size; `base`: distance of the baseline below the middle of a line.
+    /// A formula with font size `em`; `base` is the distance of the baseline below the middle of the line.
     Formula { formula: Arc<SetFormula>, em: f32, base: f32, ink: Color32, words: String },
     /// A tooltip for the characters.
     Remark(String),
@@ -51,7 +51,7 @@ impl InlineText {
         !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || "+-−.,:%\u{2009}\u{a0} ".contains(c))
     }
 
-    /// Returns its text for screen readers: formulas as words.
+    /// Returns the text for screen readers, with formulas in words.
     pub(crate) fn words(&self) -> String {
         let mut insets = self.insets.iter().filter_map(|inset| match &inset.what {
             InsetContent::Formula { words, .. } => Some((&inset.chars, words)),
@@ -72,7 +72,7 @@ impl InlineText {
         out
     }
 
-    /// Returns backgrounds and insets for the text laid out at a position.
+    /// Returns the backgrounds and insets of the text, laid out at a position.
     pub(crate) fn grounds(&self, galley: &Galley, at: Vec2) -> Vec<RowPart> {
         let mut parts = Vec::new();
         for InlineInset { chars, what } in &self.insets {
@@ -112,7 +112,7 @@ impl InlineText {
 }
 
 impl RowRenderer<'_> {
-    /// A picture is named by its words; the icon says that it is one.
+    /// Adds an image icon, which marks the name after it as that of a picture.
     pub(super) fn icon(&mut self, at: usize) {
         let colours = self.pen.colours;
         let at = self.source.source(at);
@@ -125,7 +125,7 @@ impl RowRenderer<'_> {
         inline.chars += 2;
     }
 
-    /// The colour of words here.
+    /// Returns the text color at the current position.
     pub(super) fn colour(&self) -> Color32 {
         let colours = self.pen.colours;
         match (&self.look.link, self.heading, self.quotes.last()) {
@@ -206,13 +206,13 @@ impl RowRenderer<'_> {
             }
         }
         inline.map.runs.push(SourceRun { chars: inline.chars, source: span, exact });
-        // The background of code extends beyond its characters without moving others.
+        // The background of code extends beyond its characters, so a gap of that width is added around it.
         let lead = if std::mem::replace(&mut inline.behind_code, code) != code { INLINE_CODE_OUTSET } else { 0.0 };
         inline.job.append(text, if inline.chars > 0 { lead } else { 0.0 }, style);
         inline.chars += count;
     }
 
-    /// The mark of a footnote: small, and above the line.
+    /// Adds a footnote reference: small and raised.
     pub(super) fn reference(&mut self, name: &str, range: &Range<usize>) {
         let kind = self.kind();
         let source = self.source.source(range.start)..self.source.source(range.end);

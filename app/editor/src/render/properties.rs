@@ -1,4 +1,4 @@
-//! The properties of a note, as a quiet table above its text.
+//! The properties of a note, shown as a table above its text.
 
 use super::super::row_layout::{RowLayout, RowPart, SourceMap, SourceRun};
 use super::{TextStyleContext, plain};
@@ -9,9 +9,9 @@ use text::properties::{self, Property, PropertyKind};
 use ui::icons;
 use ui::theme::{self, space};
 
-/// The height of a line.
+/// Height of a property's line, in points.
 const PROPERTY_ROW_HEIGHT: f32 = 28.0;
-/// Where the values begin.
+/// Horizontal position of the values, in points.
 const PROPERTY_VALUES_X: f32 = 176.0;
 
 fn icon(kind: PropertyKind) -> &'static str {
@@ -25,7 +25,7 @@ fn icon(kind: PropertyKind) -> &'static str {
     }
 }
 
-/// Lays the front matter out.
+/// Lays out the front matter as a table, or as source if it can't be read.
 pub(super) fn draw(source: &str, width: f32, pen: TextStyleContext<'_>) -> RowLayout {
     let kind = super::RowKind::Meta;
     match properties::read(source) {
@@ -86,7 +86,7 @@ impl PropertiesTable<'_> {
         self.parts.push(RowPart::Text { at, galley, map: SourceMap::default(), links: Vec::new() });
     }
 
-    /// Adds text from the source.
+    /// Adds text from the source, as a chip or link if requested. Returns its width and height.
     fn words(&mut self, words: &str, range: &Range<usize>, x: f32, chip: bool, link: bool) -> (f32, f32) {
         let colours = self.pen.colours;
         let colour = if link || chip { colours.accent } else { colours.ink };

@@ -1,4 +1,4 @@
-//! Vim's block mode: the letters of several lines between two columns.
+//! Vim's block mode: the characters of several lines between two columns.
 
 use super::motions::BufferView;
 use super::operators::{VimOperator, change_case};
@@ -14,18 +14,18 @@ use unicode_segmentation::UnicodeSegmentation;
 const MAX_BLOCK_LINES: usize = 1_000;
 
 impl VimMachine {
-    /// The lines of the block, and its columns; the second is the last one in it.
+    /// Returns the lines of the block, and its first and last column.
     fn extent(&self, ground: &BufferView<'_>) -> (Vec<usize>, usize, usize) {
         let (from, to) = (self.anchor.min(self.head), self.anchor.max(self.head));
         let (one, other) = (ground.column(self.anchor), ground.column(self.head));
         let mut lines = self.lines(&(from..to + 1), ground);
         lines.retain(|line| *line <= to);
         lines.truncate(MAX_BLOCK_LINES);
-        // Up to the lines' ends: where this line ends says nothing.
+        // A block up to the line ends starts at the anchor's column, wherever the head's line ends.
         (lines, if self.to_end { one } else { one.min(other) }, one.max(other))
     }
 
-    /// What is in the block of each line; nothing where the line is too short.
+    /// Returns the range of each line that is in the block; empty if the line is too short.
     pub(super) fn block_ranges(&self, ground: &BufferView<'_>) -> Vec<Range<usize>> {
         let (lines, left, right) = self.extent(ground);
         let part = |line: &usize| {
@@ -52,7 +52,7 @@ impl VimMachine {
         }
     }
 
-    /// The other corner in the same line leads.
+    /// Moves the head to the other corner in the same line.
     pub(super) fn other_corner(&mut self, ground: &BufferView<'_>) -> Vec<VimAction> {
         let (one, other) = (ground.column(self.anchor), ground.column(self.head));
         let place = |at: usize, column: usize| ground.on_letter(ground.at_column(at, column));
@@ -60,7 +60,7 @@ impl VimMachine {
         self.selection_actions(ground)
     }
 
-    /// Keys that select a block as large from wherever the caret will be.
+    /// Returns the keys that select a block of the same size from any caret position.
     pub(super) fn block_keys(&self, ground: &BufferView<'_>) -> Vec<VimStroke> {
         let (lines, left, right) = self.extent(ground);
         let steps = |count: usize, key: char| if count > 0 { format!("{count}{key}") } else { String::new() };
@@ -70,7 +70,7 @@ impl VimMachine {
         std::iter::once(begin).chain(keys.chars().map(|key| VimStroke::Text(key.to_string()))).collect()
     }
 
-    /// Does something with the block.
+    /// Applies an operator to the block.
     pub(super) fn on_block(&mut self, operator: VimOperator, letter: char, ground: &BufferView<'_>) -> Vec<VimAction> {
         let range = self.selected(ground);
         let parts = self.block_ranges(ground);
@@ -107,7 +107,7 @@ impl VimMachine {
                 let line = ground.line(start);
                 let gone = !change && parts[0].end >= line.end && start > line.start;
                 let at = if gone { motion::previous_grapheme(ground.text, start) } else { start };
-                // Where a line is too short nothing is changed.
+                // Lines that are too short stay unchanged.
                 let held: Vec<Range<usize>> = parts.into_iter().filter(|part| !part.is_empty()).collect();
                 if change {
                     self.insert(1);
@@ -124,7 +124,7 @@ impl VimMachine {
         deeds
     }
 
-    /// Writes in front of the block in every line, or behind it.
+    /// Starts typing before or after the block in every line.
     pub(super) fn write_block(&mut self, behind: bool, ground: &BufferView<'_>) -> Vec<VimAction> {
         let (lines, left, right) = self.extent(ground);
         let corner = lines.first().map(|line| ground.at_column(*line, left));
@@ -157,7 +157,7 @@ impl VimMachine {
         pads.into_iter().chain([VimAction::Carets(carets)]).collect()
     }
 
-    /// `r`: other letters in place of those of the block.
+    /// Replaces every character of the block (`r`).
     pub(super) fn replace_block(&mut self, letter: char, ground: &BufferView<'_>) -> Vec<VimAction> {
         let parts = self.block_ranges(ground);
         let mut keys = self.block_keys(ground);
@@ -171,7 +171,7 @@ impl VimMachine {
         vec![VimAction::Splices { edits, at: start }]
     }
 
-    /// Puts a block that was cut out at a column of these lines.
+    /// Pastes a block at a column of consecutive lines.
     pub(super) fn paste_block(
         &mut self,
         text: &str,
@@ -191,12 +191,12 @@ impl VimMachine {
                     let place = ground.at_column(start, column);
                     let ends = place >= ground.line(place).end;
                     let pad = " ".repeat(column - ground.column(place).min(column));
-                    // Nothing is padded at the end of a line.
+                    // No padding is added at the end of a line.
                     let whole = if ends { padded.repeat(times - 1) + part } else { padded.repeat(times) };
                     edits.push((place..place, pad + &whole));
                     (last, line) = (start, ground.next_line(start, true));
                 }
-                // The text ends here: more lines come.
+                // The block has more lines than the text, so lines are appended.
                 None => {
                     let end = ground.line(last).end;
                     let more = format!("\n{}{}", " ".repeat(column), padded.repeat(times - 1) + part);
@@ -212,7 +212,7 @@ impl VimMachine {
     }
 }
 
-/// Returns the carets after edits that each replace a range by this many bytes.
+/// Returns the carets after edits that each replace a range by a number of bytes.
 fn carets(edits: impl Iterator<Item = (Range<usize>, usize)>) -> Vec<usize> {
     let (mut gone, mut come) = (0, 0);
     let mut places = Vec::new();

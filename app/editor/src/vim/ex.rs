@@ -1,61 +1,61 @@
-//! Lines behind Vim's colon: `:w`, `:12`, `:%s/old/new/g`, `:g/old/d`. Reads them; the window does what they say.
+//! Parses Vim command lines such as `:w`, `:12`, `:%s/old/new/g` and `:g/old/d`. The window executes them.
 
 use anyhow::{anyhow, bail};
 use engine::commands::CommandId;
 use regex_lite::{Captures, Regex, RegexBuilder};
 
-/// A line is read up to this many bytes.
+/// Maximum bytes of a command line.
 const MAX_EX_COMMAND_BYTES: usize = 10_000;
 
-/// What a line asks for.
+/// A parsed command line.
 #[derive(Debug)]
 pub enum ExCommand {
-    /// Commands of the table, one after the other.
+    /// Runs commands of the command table in order.
     Run(&'static [CommandId]),
-    /// The caret goes to a line.
+    /// Moves the caret to a line.
     Line(LineAddress),
-    /// Text is replaced in lines.
+    /// Replaces text in lines.
     Substitute(SubstituteCommand),
     /// Deletes lines.
     Delete((LineAddress, LineAddress)),
-    /// Something is done in all lines that match.
+    /// Edits all lines that match, or don't match, a pattern.
     Global(GlobalCommand),
     /// Removes search highlights.
     Unmark,
 }
 
-/// A line of the note.
+/// Address of a line of the note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineAddress {
-    /// By its number, from 1.
+    /// Line number, from 1.
     Number(usize),
-    /// This many lines after the caret's, or before it.
+    /// Lines after the caret's line; negative for lines before it.
     Here(isize),
-    /// The last line, or this many lines before it.
+    /// Offset from the last line; 0 is the last line, and negative values are before it.
     Last(isize),
-    /// The line of a mark, by its letter.
+    /// The line of a mark, given by the mark's letter.
     Mark(char),
 }
 
-/// Something is done in the lines that hold something, or in those that do not.
+/// A `:g` or `:v` command, which edits the lines that match a pattern, or those that don't.
 #[derive(Debug)]
 pub struct GlobalCommand {
     /// First and last line to search; the whole note by default.
     pub lines: (LineAddress, LineAddress),
     /// The pattern; `None` for the last search.
     pub pattern: Option<String>,
-    /// Whether lines without it are meant.
+    /// Whether to edit the lines that don't match.
     pub not: bool,
     /// The substitution in matching lines; `None` deletes them.
     pub then: Option<SubstituteCommand>,
 }
 
-/// Words that come in place of others.
+/// A `:s` command, which replaces matches of a pattern.
 #[derive(Debug)]
 pub struct SubstituteCommand {
     /// The first and the last line.
     pub lines: (LineAddress, LineAddress),
-    /// The pattern in our syntax; `None` for the last search.
+    /// The pattern in `regex_lite` syntax; `None` for the last search.
     pub pattern: Option<String>,
     with: Vec<ReplacementPart>,
     /// Whether to replace all matches of each line.
@@ -70,7 +70,7 @@ enum ReplacementPart {
     Group(usize),
 }
 
-/// Lines that are commands of the table.
+/// Command lines that run commands of the command table.
 const EX_COMMANDS: &[(&[&str], &[CommandId])] = &[
     (&["w", "write", "wa", "up", "update"], &[CommandId::NoteSave]),
     (&["q", "quit", "q!", "bd", "close", "clo"], &[CommandId::NoteClose]),
@@ -89,7 +89,7 @@ const EX_COMMANDS: &[(&[&str], &[CommandId])] = &[
     (&["set"], &[CommandId::AppSettings]),
 ];
 
-/// Reads a line without its colon. `None`: it is none of these; an error says what is wrong with it.
+/// Parses a line, with or without its colon. `None` if it isn't a known command; an error says what is wrong with it.
 pub fn read(line: &str) -> Option<anyhow::Result<ExCommand>> {
     let line = line.trim().trim_start_matches(':').trim_start();
     if line.is_empty() || line.len() > MAX_EX_COMMAND_BYTES {
@@ -123,7 +123,7 @@ fn mark_of(rest: &str) -> Option<char> {
     rest.chars().next().filter(|mark| mark.is_ascii_punctuation() && !matches!(mark, '\\' | '"' | '|' | '!'))
 }
 
-/// `g/pattern/d`, `v/pattern/s/old/new/`.
+/// Parses `g/pattern/d` or `v/pattern/s/old/new/`; `None` if the line is another command.
 fn global(rest: &str, lines: (LineAddress, LineAddress)) -> Option<anyhow::Result<GlobalCommand>> {
     let word = rest.find(|letter: char| !letter.is_ascii_alphabetic())?;
     let (mut not, mut body) = match &rest[..word] {
@@ -144,7 +144,7 @@ fn global(rest: &str, lines: (LineAddress, LineAddress)) -> Option<anyhow::Resul
             let Some((body, mark)) = body.and_then(|body| Some((body, mark_of(body)?))) else {
                 return Some(Err(anyhow!("In the lines that are found, only d and s/old/new/ can be done.")));
             };
-            // The pattern may be omitted.
+            // The substitution's pattern may be omitted.
             match substitute(&body[1..], mark, lines) {
                 Ok(wish) => Some(SubstituteCommand { pattern: wish.pattern.or_else(|| pattern.clone()), ..wish }),
                 Err(why) => return Some(Err(why)),
@@ -186,7 +186,7 @@ pub fn describe_command(line: &str) -> Option<String> {
     })
 }
 
-/// The lines in front of a command.
+/// Parses the line range before a command. Returns it, if any, and the rest of the line.
 fn range(line: &str) -> (Option<(LineAddress, LineAddress)>, &str) {
     if let Some(rest) = line.strip_prefix('%') {
         return (Some((LineAddress::Number(1), LineAddress::Last(0))), rest);
@@ -204,7 +204,7 @@ fn range(line: &str) -> (Option<(LineAddress, LineAddress)>, &str) {
     }
 }
 
-/// Parses the address of one line.
+/// Parses the address of one line. Returns it, if any, and the rest of the text.
 fn place(text: &str) -> (Option<LineAddress>, &str) {
     let digits = |text: &str| text.len() - text.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
     let (at, mut rest) = match text.chars().next() {
@@ -261,7 +261,7 @@ fn substitute(text: &str, mark: char, lines: (LineAddress, LineAddress)) -> anyh
     Ok(wish)
 }
 
-/// A text up to a mark that has no backslash in front of it, and what is behind.
+/// Splits a text at the first delimiter that isn't escaped by a backslash. Returns both sides of it.
 fn until(text: &str, mark: char) -> (String, &str) {
     let (mut out, mut letters) = (String::new(), text.char_indices());
     while let Some((at, letter)) = letters.next() {
@@ -278,7 +278,8 @@ fn until(text: &str, mark: char) -> (String, &str) {
     (out, "")
 }
 
-/// Vim's pattern as one of this program: there, signs with a meaning have a backslash where they have none here.
+/// Translates a Vim pattern to `regex_lite` syntax. In Vim, most special characters have a backslash; here they have
+/// none.
 fn pattern(vim: &str) -> String {
     let mut vim = vim;
     let very = vim.starts_with("\\v");
@@ -360,25 +361,25 @@ fn replacement(vim: &str) -> Vec<ReplacementPart> {
     parts
 }
 
-/// A pattern, ready to look with.
+/// Compiles a pattern; `case` makes it case-sensitive.
 ///
 /// # Errors
-/// Says that it is none.
+/// Returns an error if the pattern is invalid.
 pub fn regex(pattern: &str, case: bool) -> anyhow::Result<Regex> {
     let made = RegexBuilder::new(pattern).case_insensitive(!case).multi_line(true).crlf(true).build();
     made.map_err(|error| anyhow!("Invalid pattern: {}", error.to_string().lines().last().unwrap_or("")))
 }
 
 impl SubstituteCommand {
-    /// The pattern, ready to look with.
+    /// Compiles a pattern with the case sensitivity of this command.
     ///
     /// # Errors
-    /// Says that it is none.
+    /// Returns an error if the pattern is invalid.
     pub fn regex(&self, pattern: &str) -> anyhow::Result<Regex> {
         regex(pattern, self.case)
     }
 
-    /// Returns the replacement of a match.
+    /// Returns the replacement text for a match.
     pub fn put(&self, found: &Captures<'_>) -> String {
         let part = |part: &ReplacementPart| match part {
             ReplacementPart::Text(text) => text.clone(),

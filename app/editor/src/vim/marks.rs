@@ -1,32 +1,38 @@
-//! Places in a note that Vim's keys keep: marks, where the caret jumped from, what was changed, what was selected. All
-//! of them go along with what happens to the text.
+//! Positions in a note that Vim mode remembers: marks, jumps, changes and the last selection. All of them shift with
+//! edits of the text.
 
 use super::VimMode;
 use std::collections::BTreeMap;
 use text::text_edit::shift_offset;
 
-/// Jumps and changes that are kept.
+/// Maximum number of remembered jumps, and of changes.
 const MAX_JUMPS_AND_CHANGES: usize = 100;
 
-/// The places of one note.
+/// Remembered positions of one note.
 #[derive(Clone, Debug, Default)]
 pub struct VimMarks {
-    /// Up to which revision of the note they have gone along.
+    /// Note revision up to which the positions have been shifted.
     pub revision: u64,
-    /// `a` to `z`, and of `A` to `Z` those that are in this note; `'`: where the last jump began; `[`, `]`: around what
-    /// was changed or copied; `<`, `>`: around the selection; `^`: where inserting ended; `.`: the last change.
+    /// Marks by name:
+    ///
+    /// - `a` to `z`, and those of `A` to `Z` that are in this note
+    /// - `'`: where the last jump began
+    /// - `[`, `]`: around what was changed or copied
+    /// - `<`, `>`: around the selection
+    /// - `^`: where inserting ended
+    /// - `.`: the last change
     marks: BTreeMap<char, usize>,
-    /// What was selected last: how, and from where to where.
+    /// The last selection: its mode and both ends.
     selection: Option<(VimMode, usize, usize)>,
     jumps: Vec<usize>,
-    /// Where on the way over the jumps the caret is.
+    /// Current index in the jump list.
     jump: usize,
     changes: Vec<usize>,
     change: usize,
 }
 
 impl VimMarks {
-    /// Goes along with an edit: `delete` bytes at `at` became `insert` bytes.
+    /// Shifts all positions after an edit that replaced `delete` bytes at `at` by `insert` bytes.
     pub fn shift_marks(&mut self, at: usize, delete: usize, insert: usize) {
         let selection = self.selection.iter_mut().flat_map(|(_, from, to)| [from, to]);
         let lists = self.jumps.iter_mut().chain(&mut self.changes);
@@ -40,8 +46,8 @@ impl VimMarks {
         self.changes.last().copied()
     }
 
-    /// Records the edits of one command: the first changed byte, the last, and where they ended. `near`: they're in the
-    /// line of the last change, and count as part of it.
+    /// Records the edits of one command: the first and the last changed byte, and where the edits ended. `near` says
+    /// that they are in the line of the last change, and count as part of it.
     pub fn record_change(&mut self, from: usize, to: usize, last: usize, near: bool) {
         self.marks.insert('[', from);
         self.marks.insert(']', to);
@@ -53,13 +59,13 @@ impl VimMarks {
         self.change = self.changes.len();
     }
 
-    /// Notes what was copied.
+    /// Records the range of copied text.
     pub(super) fn record_yank(&mut self, from: usize, to: usize) {
         self.marks.insert('[', from);
         self.marks.insert(']', to);
     }
 
-    /// Sets a mark; whether there is one of that name.
+    /// Sets a mark. Returns whether the name is valid.
     pub(super) fn set(&mut self, name: char, at: usize) -> bool {
         let name = if name == '`' { '\'' } else { name };
         let known = name.is_ascii_alphabetic() || matches!(name, '\'' | '^' | '<' | '>' | '[' | ']');
@@ -69,15 +75,15 @@ impl VimMarks {
         known
     }
 
-    /// Takes a mark away.
+    /// Removes a mark.
     pub fn remove_mark(&mut self, name: char) {
         self.marks.remove(&name);
     }
 
-    /// Where a mark is.
+    /// Returns the position of a mark.
     pub fn get(&self, name: char) -> Option<usize> {
         let name = if name == '`' { '\'' } else { name };
-        // Where nobody jumped from, the beginning counts.
+        // Before the first jump, `'` is the start of the note.
         self.marks.get(&name).copied().or_else(|| (name == '\'').then_some(0))
     }
 
@@ -91,7 +97,7 @@ impl VimMarks {
         self.selection
     }
 
-    /// Notes from where the caret goes far away.
+    /// Records the position from which the caret jumps.
     pub(super) fn push_jump(&mut self, at: usize) {
         self.marks.insert('\'', at);
         self.jumps.retain(|jump| *jump != at);
@@ -99,10 +105,10 @@ impl VimMarks {
         self.jump = self.jumps.len();
     }
 
-    /// Returns the position this many jumps back or forward.
+    /// Returns the position a number of jumps back or forward.
     pub(super) fn jump_target(&mut self, times: usize, back: bool, at: usize) -> Option<usize> {
         if back && self.jump == self.jumps.len() {
-            // The way on leads back here.
+            // Jumping forward again must lead back here.
             self.push_jump(at);
             self.jump -= 1;
         }
@@ -112,7 +118,7 @@ impl VimMarks {
         Some(to)
     }
 
-    /// Returns the position this many changes back or forward.
+    /// Returns the position a number of changes back or forward.
     pub(super) fn change_target(&mut self, times: usize, back: bool) -> Option<usize> {
         let next = if back { self.change.checked_sub(times)? } else { self.change.checked_add(times)? };
         let to = self.changes.get(next).copied()?;

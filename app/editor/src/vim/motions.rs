@@ -1,4 +1,4 @@
-//! Targets of Vim's motions. Pure: a text, and a function that tells where carets can be.
+//! Targets of Vim motions. Pure functions of a text and of the positions where a caret can be.
 
 use super::super::motion::{self, CharClass};
 use std::ops::Range;
@@ -8,18 +8,18 @@ use unicode_segmentation::UnicodeSegmentation;
 const MAX_BRACKET_SEARCH_BYTES: usize = 1_000_000;
 /// Number of bytes searched for sentences before and after the caret.
 const SENTENCE_SEARCH_BYTES: usize = 20_000;
-/// Number of times a motion is repeated if no caret can be at its target.
+/// Maximum number of steps of a motion while no caret can be at its target.
 const MAX_MOTION_RETRIES: usize = 10_000;
 
-/// A text as the caret knows it.
+/// A text with the positions where a caret can be.
 pub struct BufferView<'a> {
     /// The text of the note.
     pub text: &'a str,
-    /// Whether a caret can be at a byte: not in the empty line between paragraphs, nor on a fence.
+    /// Returns whether a caret can be at a byte: not in the empty line between paragraphs, nor on a fence.
     pub stands: &'a dyn Fn(usize) -> bool,
 }
 
-/// How far a motion reaches when something is done with what it passes.
+/// The text that an operator covers with a motion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MotionSpan {
     /// Excludes the target character.
@@ -35,15 +35,15 @@ pub(crate) enum MotionSpan {
 pub(crate) enum VimMotion {
     Left,
     Right,
-    /// This many lines down.
+    /// A number of lines down.
     Down,
     Up,
-    /// Lines down or up, to the first word; `own`: the first of them is this line.
+    /// A number of lines down or up, to the first word; `own` counts the current line as the first of them.
     First {
         down: bool,
         own: bool,
     },
-    /// The line's first byte, first word, last character, last one that isn't a space, or a column.
+    /// Positions in the line: first byte, first word, last character, last character that isn't a space, and a column.
     Start,
     Indent,
     End,
@@ -61,7 +61,7 @@ pub(crate) enum VimMotion {
     BackEnd {
         big: bool,
     },
-    /// The first line, the last one, or the line with the number given.
+    /// The first line (`Top`) or the last line (`Bottom`); with a count, the line with that number.
     Top,
     Bottom,
     Paragraph {
@@ -72,7 +72,7 @@ pub(crate) enum VimMotion {
     },
     Bracket,
     Letter(CharSearch),
-    /// To a mark, or to the first word of its line.
+    /// To a mark; `line` goes to the first word of its line.
     Mark {
         to: usize,
         line: bool,
@@ -80,7 +80,7 @@ pub(crate) enum VimMotion {
 }
 
 impl VimMotion {
-    /// Whether one may want to come back from where it leads.
+    /// Returns whether the motion is recorded in the jump list.
     pub(crate) fn is_jump(self) -> bool {
         matches!(
             self,
@@ -94,31 +94,31 @@ impl VimMotion {
     }
 }
 
-/// A character searched in the line.
+/// A search for a character in the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CharSearch {
     pub(crate) letter: char,
     pub(crate) back: bool,
-    /// Up to it only.
+    /// Whether to stop next to the character (`t`) instead of on it (`f`).
     pub(crate) till: bool,
     /// Whether to skip a match right at the caret.
     pub(crate) again: bool,
 }
 
 impl BufferView<'_> {
-    /// The line around a byte, without its end.
+    /// Returns the line that contains a byte, without its line ending.
     pub fn line(&self, at: usize) -> Range<usize> {
         let line = motion::line_around(self.text, at.min(self.text.len()));
         let end = if self.text[line.clone()].ends_with('\r') { line.end - 1 } else { line.end };
         line.start..end
     }
 
-    /// The first byte of the line below.
+    /// Returns the first byte of the line below.
     pub(crate) fn below(&self, at: usize) -> Option<usize> {
         self.text[at..].find('\n').map(|newline| at + newline + 1)
     }
 
-    /// The first byte of the line above.
+    /// Returns the first byte of the line above.
     pub(crate) fn above(&self, at: usize) -> Option<usize> {
         let start = motion::line_around(self.text, at).start;
         start.checked_sub(1).map(|before| motion::line_around(self.text, before).start)
@@ -132,7 +132,7 @@ impl BufferView<'_> {
         self.text[self.line(start)].trim().is_empty()
     }
 
-    /// Whether a line only parts what is above from what is below.
+    /// Returns whether a line is an empty separator where no caret can be.
     pub(crate) fn is_blank_line(&self, start: usize) -> bool {
         self.is_blank(start) && !self.is_caret_stop(start)
     }
@@ -181,7 +181,7 @@ impl BufferView<'_> {
         if big && class != CharClass::Space { CharClass::Word } else { class }
     }
 
-    /// The beginning of the next word.
+    /// Returns the start of the next word.
     fn word(&self, at: usize, big: bool) -> usize {
         let mut clusters = self.text[at..].grapheme_indices(true).peekable();
         let Some(first) = clusters.peek().map(|(_, cluster)| self.class(cluster, big)) else { return at };
@@ -191,7 +191,7 @@ impl BufferView<'_> {
         while let Some((place, cluster)) = clusters.next_if(|(_, cluster)| self.class(cluster, big) == CharClass::Space)
         {
             let next = at + place + cluster.len();
-            // An empty line is a word.
+            // An empty line counts as a word.
             if cluster.ends_with('\n')
                 && self.line(next).is_empty()
                 && next < self.text.len()
@@ -203,7 +203,7 @@ impl BufferView<'_> {
         clusters.next().map_or(self.end().max(at), |(place, _)| at + place)
     }
 
-    /// The beginning of the word at a place, or of the one before.
+    /// Returns the start of the word before a position; inside a word, the start of that word.
     fn back(&self, at: usize, big: bool) -> usize {
         let mut clusters = self.text[..at].grapheme_indices(true).rev().peekable();
         let mut found = 0;
@@ -223,7 +223,7 @@ impl BufferView<'_> {
         found
     }
 
-    /// The last letter of the word at a place, or of the next one.
+    /// Returns the last character of the word at a position, or of the next word.
     fn word_end(&self, at: usize, big: bool) -> usize {
         let from = motion::next_grapheme(self.text, at);
         let mut clusters = self.text[from..].grapheme_indices(true).peekable();
@@ -236,7 +236,7 @@ impl BufferView<'_> {
         found.unwrap_or(at)
     }
 
-    /// The last letter of the word before.
+    /// Returns the last character of the previous word.
     fn back_end(&self, at: usize, big: bool) -> usize {
         let here = self.text[at..].graphemes(true).next().map(|cluster| self.class(cluster, big));
         let mut clusters = self.text[..at].grapheme_indices(true).rev().peekable();
@@ -282,7 +282,7 @@ impl BufferView<'_> {
         self.end()
     }
 
-    /// The first byte of the next sentence, or of the one before; paragraphs end sentences.
+    /// Returns the first byte of the next or previous sentence; paragraphs end sentences.
     fn sentence(&self, at: usize, back: bool) -> usize {
         let starts = self.sentences(at);
         match back {
@@ -291,7 +291,7 @@ impl BufferView<'_> {
         }
     }
 
-    /// Where sentences begin around a place.
+    /// Returns the starts of the sentences around a position.
     pub(super) fn sentences(&self, at: usize) -> Vec<usize> {
         let from = self.line(motion::floor_grapheme(self.text, at.saturating_sub(SENTENCE_SEARCH_BYTES))).start;
         let to = self.line(motion::floor_grapheme(self.text, at + SENTENCE_SEARCH_BYTES)).end;
@@ -300,7 +300,7 @@ impl BufferView<'_> {
             let own = self.line(line);
             let mut letters = self.text[own.clone()].char_indices().peekable();
             if self.is_blank(line) {
-                // The first of several empty lines is a sentence of its own.
+                // The first of several empty lines counts as a sentence.
                 if !fresh && self.is_caret_stop(line) {
                     starts.push(line);
                 }
@@ -325,12 +325,12 @@ impl BufferView<'_> {
         starts
     }
 
-    /// The end of the last line, without the line end behind it.
+    /// Returns the end of the text, without the line endings at its end.
     fn end(&self) -> usize {
         self.text.trim_end_matches(['\n', '\r']).len()
     }
 
-    /// The bracket that belongs to the next one of the line.
+    /// Returns the counterpart of the next bracket in the line.
     fn bracket(&self, at: usize) -> Option<usize> {
         let line = self.line(at);
         let pairs = ["()", "[]", "{}"];
@@ -342,7 +342,7 @@ impl BufferView<'_> {
         if forward { self.closing_bracket(from + 1, open, close) } else { self.opening_bracket(from, open, close) }
     }
 
-    /// The bracket that closes what is open at a place.
+    /// Returns the closing bracket of the pair that is open at a position.
     pub(super) fn closing_bracket(&self, at: usize, open: char, close: char) -> Option<usize> {
         let mut depth = 0_usize;
         for (place, letter) in self.text[at..].char_indices().take_while(|(place, _)| *place < MAX_BRACKET_SEARCH_BYTES)
@@ -359,7 +359,7 @@ impl BufferView<'_> {
         None
     }
 
-    /// The bracket that opens what a place is in.
+    /// Returns the opening bracket of the pair that contains a position.
     pub(super) fn opening_bracket(&self, at: usize, open: char, close: char) -> Option<usize> {
         let mut depth = 0_usize;
         for (place, letter) in
@@ -379,7 +379,7 @@ impl BufferView<'_> {
 
     fn hunt(&self, at: usize, hunt: CharSearch, count: usize) -> Option<usize> {
         let line = self.line(at);
-        // `;` behind `t` would find what it stands in front of.
+        // After `t`, `;` would find the same character again, next to the caret.
         let skip = usize::from(hunt.till && hunt.again);
         if hunt.back {
             let end = if skip == 1 { motion::previous_grapheme(self.text, at).max(line.start) } else { at };
@@ -395,7 +395,7 @@ impl BufferView<'_> {
         Some(if hunt.till { motion::previous_grapheme(self.text, place) } else { place })
     }
 
-    /// Where a motion leads, and how it reaches there. `alone`: the caret goes there, nothing is done on the way.
+    /// Returns the target of a motion and its span. `alone` says that only the caret moves, without an operator.
     pub(crate) fn motion_target(
         &self,
         motion: VimMotion,
@@ -404,7 +404,7 @@ impl BufferView<'_> {
         alone: bool,
     ) -> Option<(usize, MotionSpan)> {
         let (times, line) = (count.unwrap_or(1).max(1), self.line(at));
-        // A caret moves on until it can stop; a deletion ends at the motion's target.
+        // A caret moves on until it reaches a possible position; an operator ends exactly at the motion's target.
         let repeat = |step: &dyn Fn(usize) -> usize| {
             let (mut to, mut left) = (at, times);
             for _ in 0..MAX_MOTION_RETRIES {

@@ -99,7 +99,7 @@ impl VimMachine {
         }
     }
 
-    /// Moves the page below the caret, or folds.
+    /// Scrolls the page below the caret, or folds (the keys after `z`).
     pub(super) fn handle_scroll_key(&mut self, letter: char, ground: &BufferView<'_>, at: usize) -> Vec<VimAction> {
         let part = match letter {
             't' | '\n' => 0.0,
@@ -118,7 +118,7 @@ impl VimMachine {
         deeds
     }
 
-    /// The way over the places from which the caret jumped.
+    /// Moves back or forward in the jump list.
     pub(super) fn jump_in_list(&mut self, back: bool, ground: &BufferView<'_>, at: usize) -> Vec<VimAction> {
         let times = self.count.take().unwrap_or(1);
         match self.places.jump_target(times, back, at) {
@@ -127,8 +127,8 @@ impl VimMachine {
         }
     }
 
-    /// Makes the number at the caret, or the next one of its line, larger or smaller; in a selection the first of each
-    /// line.
+    /// Increments or decrements the number at the caret, or the next one in its line; in a selection, the first number
+    /// of each line.
     pub(super) fn count_up(&mut self, down: bool, ground: &BufferView<'_>, at: usize) -> Vec<VimAction> {
         let times = i128::try_from(self.count.take().unwrap_or(1)).unwrap_or(1);
         let by = if down { -times } else { times };
@@ -144,7 +144,7 @@ impl VimMachine {
         };
         let Some((range, with)) = edits.first() else { return self.nothing() };
         self.changes = true;
-        // At the last digit; a selection is left at its beginning.
+        // The caret ends at the number's last digit, or at the start of a selection.
         let at = if from == at && edits.len() == 1 { range.start + with.len().saturating_sub(1) } else { from };
         vec![VimAction::Splices { edits, at }]
     }

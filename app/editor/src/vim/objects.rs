@@ -1,4 +1,4 @@
-//! What Vim's text objects hold.
+//! Ranges of Vim's text objects.
 
 use super::super::motion::CharClass;
 use super::motions::BufferView;
@@ -6,7 +6,8 @@ use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 
 impl BufferView<'_> {
-    /// What a text object holds, and whether that is whole lines. `around`: with the white space, or the marks, around.
+    /// Returns the range of a text object, and whether it is whole lines. `around` includes its whitespace or
+    /// delimiters.
     pub(crate) fn object(&self, name: char, around: bool, count: usize, at: usize) -> Option<(Range<usize>, bool)> {
         let pair = match name {
             '(' | ')' | 'b' => Some(('(', ')')),
@@ -56,7 +57,7 @@ impl BufferView<'_> {
     /// Returns the text between an HTML tag and its closing tag.
     fn tagged(&self, around: bool, count: usize, at: usize) -> Option<Range<usize>> {
         let mut open: Vec<(&str, Range<usize>)> = Vec::new();
-        // The pairs around the caret: the innermost is closed first.
+        // Of the pairs around the caret, the innermost one is closed first.
         let mut left = count;
         let mut from = 0;
         while let Some(start) = self.text[from..].find('<').map(|found| from + found) {
@@ -107,7 +108,8 @@ impl BufferView<'_> {
         if !around {
             return run(first).start..run(first + count - 1).end;
         }
-        // A word with the space behind it, or a space with the word behind it; at the end with the space before.
+        // A word includes the space after it, and a space the word after it. The last word includes the space before
+        // it.
         let mut end = first;
         for _ in 0..count {
             end += if is_space(end) || is_space(end + 1) { 2 } else { 1 };
@@ -121,7 +123,7 @@ impl BufferView<'_> {
         run(start).start..run(end - 1).end
     }
 
-    /// Lines of one paragraph, or of the empty lines between two; without the last line's end.
+    /// Returns the lines of a paragraph, or the empty lines between two, without the final line ending.
     fn whole_paragraph(&self, around: bool, count: usize, at: usize) -> Range<usize> {
         let mut start = self.line(at).start;
         while let Some(above) = self.above(start).filter(|above| self.is_blank(*above) == self.is_blank(start)) {
@@ -142,7 +144,7 @@ impl BufferView<'_> {
         start..self.line(last).end
     }
 
-    /// Sentences; `around`: with the white space behind them, or in front where there is none behind.
+    /// Returns sentences; `around` includes the whitespace after them, or before them if there's none after.
     fn whole_sentence(&self, around: bool, count: usize, at: usize) -> Range<usize> {
         let starts = self.sentences(at);
         let first = starts.partition_point(|start| *start <= at).saturating_sub(1);

@@ -1,4 +1,4 @@
-//! What Vim's keys do to a text: operators, lines joined, letters replaced, what was deleted put somewhere else.
+//! Vim's edits of a text: operators, joining lines, replacing characters, pasting.
 
 use super::super::motion;
 use super::motions::{BufferView, VimMotion};
@@ -7,7 +7,7 @@ use super::{VimAction, VimMachine, VimMode};
 use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// An operator on the range of a motion.
+/// An operator that acts on the range of a motion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VimOperator {
     Delete,
@@ -29,7 +29,8 @@ pub(super) enum LetterCase {
 }
 
 impl VimMachine {
-    /// Does something with a range; `lines`: with whole lines, whose last line end the range leaves out.
+    /// Applies an operator to a range and stores the text in a register. `lines` says that the range is whole lines,
+    /// without the final line ending.
     pub(super) fn apply_operator(
         &mut self,
         operator: VimOperator,
@@ -60,7 +61,7 @@ impl VimMachine {
         deeds
     }
 
-    /// Applies an operator to a range; `line_extent`: the range including its separators.
+    /// Returns the action of an operator on a range; `extent` is the range with its line separators.
     fn done(
         &mut self,
         operator: VimOperator,
@@ -90,7 +91,7 @@ impl VimMachine {
                 VimAction::Replace { range: extent, with: String::new(), at }
             }
             VimOperator::Delete => {
-                // What is left of the line decides where a caret can be.
+                // Where the caret can be depends on what is left of the line.
                 let line = ground.line(range.start);
                 let gone = range.end >= ground.line(range.end).end;
                 let last = gone && range.start > line.start;
@@ -112,7 +113,7 @@ impl VimMachine {
         }
     }
 
-    /// `r`: other letters in place of these.
+    /// Replaces every character of a range by one character (`r`).
     pub(super) fn replace_chars(&mut self, letter: char, ground: &BufferView<'_>, at: usize) -> Vec<VimAction> {
         if self.mode == VimMode::Block {
             return self.replace_block(letter, ground);
@@ -125,7 +126,7 @@ impl VimMachine {
         };
         self.mode = VimMode::Normal;
         let held = &ground.text[range.clone()];
-        // With fewer characters than requested, nothing happens.
+        // As in Vim, nothing happens if there are fewer characters than requested.
         if !visual && held.graphemes(true).count() < count {
             return self.nothing();
         }
@@ -139,7 +140,7 @@ impl VimMachine {
         vec![VimAction::Replace { range, with, at }]
     }
 
-    /// Makes one line of several; `spaced`: with a space in between, and without those that were there.
+    /// Joins lines into one; `spaced` puts one space between them in place of the spaces that were there.
     pub(super) fn join(&mut self, ground: &BufferView<'_>, at: usize, count: usize, spaced: bool) -> Vec<VimAction> {
         let text = ground.text;
         let (start, mut end) = (ground.line(at).start, ground.line(at).end);
@@ -170,7 +171,7 @@ impl VimMachine {
         vec![VimAction::Replace { range: start..end, with: out, at: place }]
     }
 
-    /// Puts what was deleted or copied behind the caret, or in front of it.
+    /// Pastes the selected register after or before the caret.
     pub(super) fn paste_register(
         &mut self,
         behind: bool,
@@ -209,7 +210,7 @@ impl VimMachine {
         }
         let below = ground.below(line.end).filter(|below| *below < text.len());
         match below {
-            // Behind the last line.
+            // After the last line.
             None => {
                 let with = format!("{gap}{body}");
                 let at = line.end + gap.len() + indent;
@@ -227,8 +228,8 @@ impl VimMachine {
     }
 }
 
-/// Whole lines with the line end behind them and the empty lines that part them from what follows; at the end of the
-/// text with those in front. And whether there are such lines.
+/// Extends whole lines by their final line ending and the separator lines after them; at the end of the text, by those
+/// before them. Also returns whether there are separator lines.
 pub fn line_extent(range: &Range<usize>, ground: &BufferView<'_>) -> (Range<usize>, bool) {
     let length = ground.text.len();
     let (mut start, mut end) = (range.start, ground.below(range.end).unwrap_or(length));
@@ -243,7 +244,7 @@ pub fn line_extent(range: &Range<usize>, ground: &BufferView<'_>) -> (Range<usiz
             spaced = true;
             start = above;
         }
-        // The text keeps the line end that it had, or had not.
+        // A text without a final line ending stays without one.
         if !ground.text.ends_with('\n') && start > 0 {
             start = ground.line(start - 1).end;
         }

@@ -1,4 +1,4 @@
-//! Vim's registers: what was deleted or copied, under a letter; and the keys that were recorded into one.
+//! Vim's registers: deleted or copied text stored under a letter, and recorded keys.
 
 use super::motions::BufferView;
 use super::{MAX_REPEAT_KEYS, VimAction, VimMachine, VimStroke};
@@ -6,14 +6,14 @@ use eframe::egui;
 use egui::{Key, Modifiers};
 use std::collections::BTreeMap;
 
-/// What a text was cut out as.
+/// Kind of text in a register.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum RegisterKind {
     #[default]
     Letters,
-    /// Whole lines; the last line end is left out.
+    /// Whole lines, without the final line ending.
     Lines,
-    /// A part of each of several lines.
+    /// A block: a part of each of several lines.
     Block,
 }
 
@@ -22,9 +22,9 @@ pub(super) enum RegisterKind {
 pub(super) struct VimRegister {
     pub(super) text: String,
     pub(super) cut: RegisterKind,
-    /// Lines with an adjacent empty line.
+    /// Whether the lines had an adjacent separator line.
     pub(super) spaced: bool,
-    /// Keys, where they were recorded.
+    /// Recorded keys; empty if the text wasn't recorded.
     keys: Vec<VimStroke>,
 }
 
@@ -33,7 +33,7 @@ impl VimRegister {
         VimRegister { text, cut, spaced, keys: Vec::new() }
     }
 
-    /// Appends another one: to lines, or lines, on a line of its own.
+    /// Appends another register; if either holds lines, the appended text starts on a new line.
     fn append(&mut self, other: VimRegister) {
         if self.cut == RegisterKind::Letters && other.cut == RegisterKind::Letters {
             self.text.push_str(&other.text);
@@ -50,8 +50,13 @@ impl VimRegister {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct VimRegisters {
-    /// `a` to `z`; `0`: what was copied last; `1` to `9`: what was deleted, the newest first; `-`: less than a line;
-    /// `+`: the clipboard, as it was seen last.
+    /// Registers by name:
+    ///
+    /// - `a` to `z`: named by the user
+    /// - `0`: the last copied text
+    /// - `1` to `9`: deleted text, the newest first
+    /// - `-`: deleted text within a line
+    /// - `+`: the clipboard, as last seen
     named: BTreeMap<char, VimRegister>,
     /// The unnamed register.
     last: VimRegister,
@@ -59,13 +64,13 @@ pub(super) struct VimRegisters {
     pub(super) chosen: Option<char>,
 }
 
-/// Whether a register has this name.
+/// Returns whether a name is a valid register name.
 pub(super) fn is_name(name: char) -> bool {
     name.is_ascii_alphanumeric() || matches!(name, '"' | '_' | '-' | '+' | '*')
 }
 
 impl VimRegisters {
-    /// Keeps a text. `copied`: it was not deleted.
+    /// Stores a text in the selected or default register. `copied` says that it wasn't deleted.
     pub(super) fn store_text(&mut self, register: VimRegister, copied: bool) -> Vec<VimAction> {
         let name = self.chosen.take().filter(|name| *name != '"');
         let mut deeds = Vec::new();
@@ -99,7 +104,7 @@ impl VimRegisters {
         deeds
     }
 
-    /// Takes the content of the named register, or of the unnamed one.
+    /// Returns the content of the selected register, or of the unnamed one, and clears the selection.
     pub(super) fn take_selected(&mut self) -> VimRegister {
         match self.chosen.take() {
             None | Some('"') => self.last.clone(),
@@ -113,7 +118,7 @@ impl VimRegisters {
 }
 
 impl VimMachine {
-    /// Puts what is on the clipboard of the system at the caret.
+    /// Pastes the text of the system clipboard at the caret.
     pub fn paste_clipboard(
         &mut self,
         text: &str,
@@ -123,7 +128,7 @@ impl VimMachine {
     ) -> Vec<VimAction> {
         let held = self.registers.get('+').is_some_and(|register| register.text == text);
         if !held {
-            // A line of another program is a line here, too.
+            // A line copied in another program is pasted as a line.
             let lines = text.strip_suffix('\n').filter(|text| !text.is_empty());
             let cut = if lines.is_some() { RegisterKind::Lines } else { RegisterKind::Letters };
             let register = VimRegister::new(lines.unwrap_or(text).to_owned(), cut, false);
@@ -136,7 +141,7 @@ impl VimMachine {
         deeds
     }
 
-    /// Ends recording; the key that ended it is not part of it.
+    /// Ends recording and stores the keys, without the key that ended it.
     pub(super) fn end_recording(&mut self) {
         let Some((name, mut keys)) = self.recording.take() else { return };
         keys.pop();
@@ -152,7 +157,7 @@ impl VimMachine {
         }
     }
 
-    /// Plays the keys of a register, or its text as keys.
+    /// Plays the recorded keys of a register, or its text as keys.
     pub(super) fn play_macro(&mut self, name: char) -> Vec<VimAction> {
         let times = self.count.take().unwrap_or(1);
         if name == ':' {

@@ -1,11 +1,11 @@
-//! Vim's keys on plain texts: each line is a text with its caret, keys, and the text afterwards.
+//! Tests of Vim keys on plain text: each case is a text with its caret, the keys, and the text afterwards.
 
 use super::*;
 use eframe::egui;
 use egui::{Key, Modifiers};
 use std::ops::Range;
 
-/// `|` is the caret. An empty line between two others only parts them when `parted`.
+/// Plays keys on a text; `|` is the caret. With `parted`, empty lines are separators where no caret can be.
 fn play(before: &str, keys: &str, parted: bool) -> String {
     let at = before.find('|').expect("a caret");
     let mut bed = Bed { text: before.replacen('|', "", 1), caret: at, anchor: at, more: Vec::new(), parted };
@@ -16,7 +16,7 @@ fn play(before: &str, keys: &str, parted: bool) -> String {
             &mut vim,
             match letter {
                 '⏎' => VimStroke::Text("\n".to_owned()),
-                // `^` itself is tested with the keys of the window.
+                // `^` stands for Escape here; the motion `^` is tested with the window's keys.
                 '^' => VimStroke::Key(Key::Escape, Modifiers::NONE),
                 'ⓥ' => control(Key::V),
                 'ⓐ' => control(Key::A),
@@ -31,7 +31,7 @@ fn play(before: &str, keys: &str, parted: bool) -> String {
     bed.text
 }
 
-/// A text to play on, and where its carets are.
+/// A text and carets on which a test performs Vim actions.
 struct Bed {
     text: String,
     caret: usize,
@@ -63,7 +63,7 @@ impl Bed {
         }
     }
 
-    /// Types at every caret.
+    /// Types text at every caret.
     fn write(&mut self, mode: VimMode, typed: &str) {
         let mut carets: Vec<usize> = std::iter::once(self.caret).chain(self.more.iter().copied()).collect();
         for index in 0..carets.len() {

@@ -5,26 +5,26 @@ use egui::{Key, Modifiers};
 use engine::commands::CommandId;
 use std::ops::Range;
 
-/// What typing means now.
+/// A Vim mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VimMode {
-    /// Letters are commands.
+    /// Typed letters are commands.
     #[default]
     Normal,
-    /// Letters are text.
+    /// Typed letters are text.
     Insert,
     /// Typed text replaces existing text.
     Replace,
-    /// Motions extend a selection of letters.
+    /// Motions extend a selection of characters.
     Visual,
     /// Motions extend a selection of whole lines.
     Lines,
-    /// The letters of several lines between two columns.
+    /// Motions extend a selection of several lines between two columns.
     Block,
 }
 
 impl VimMode {
-    /// Whether letters are text.
+    /// Returns whether typed letters are text.
     pub fn is_typing(self) -> bool {
         matches!(self, VimMode::Insert | VimMode::Replace)
     }
@@ -33,184 +33,184 @@ impl VimMode {
 /// A recorded key, replayed by `.`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum VimStroke {
-    /// Text as it was typed.
+    /// Typed text.
     Text(String),
-    /// Another key, with the modifiers that were down.
+    /// Another key with its modifiers.
     Key(Key, Modifiers),
 }
 
 /// A key outside insert mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VimKey {
-    /// A letter or another printed character.
+    /// A printable character.
     Letter(char),
-    /// Back to normal mode.
+    /// Returns to normal mode.
     Escape,
-    /// Ctrl+R: what was undone is done again.
+    /// Ctrl+R: redoes undone changes.
     Redo,
-    /// Half a page.
+    /// Scrolls half a page.
     Half {
-        /// Down, and not up.
+        /// Whether to scroll down instead of up.
         down: bool,
     },
-    /// A page.
+    /// Scrolls a page.
     Page {
-        /// Down, and not up.
+        /// Whether to scroll down instead of up.
         down: bool,
     },
-    /// A line of the page.
+    /// Scrolls one line.
     Scroll {
-        /// Down, and not up.
+        /// Whether to scroll down instead of up.
         down: bool,
     },
-    /// A number becomes larger or smaller.
+    /// Increments or decrements a number.
     Count {
-        /// Smaller, and not larger.
+        /// Whether to decrement instead of increment.
         down: bool,
     },
-    /// The way over the places from which the caret jumped.
+    /// Moves in the jump list.
     Jump {
-        /// To the older place, and not the newer one.
+        /// Whether to go to the older position instead of the newer one.
         back: bool,
     },
-    /// Ctrl+V: a selection of columns.
+    /// Ctrl+V: starts a block selection.
     Block,
 }
 
-/// An action for the editor.
+/// An action that the editor performs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum VimAction {
-    /// Moves the caret, and selects the text in between.
+    /// Moves the caret and selects the text up to `anchor`.
     Place {
-        /// The caret, a byte of the note.
+        /// Position of the caret, in bytes of the note.
         at: usize,
-        /// The other end of the selection, a byte of the note.
+        /// Other end of the selection, in bytes of the note.
         anchor: usize,
     },
-    /// A text comes in place of a range; the caret goes to `at`.
+    /// Replaces a range with text and moves the caret to `at`.
     Replace {
-        /// Bytes of the note.
+        /// Byte range of the note.
         range: Range<usize>,
         /// The new text.
         with: String,
-        /// Where the caret stands afterwards, a byte of the new text.
+        /// Position of the caret afterwards, in bytes of the new text.
         at: usize,
     },
-    /// A line is begun below or above, as Enter does it.
+    /// Begins a line below or above, as Enter does.
     Open {
-        /// Below, and not above.
+        /// Whether to begin it below instead of above.
         below: bool,
     },
-    /// Items or code in these lines move in or out.
+    /// Indents or outdents the items or code in these lines.
     Shift {
-        /// Bytes of the note.
+        /// Byte range of the note.
         range: Range<usize>,
-        /// Out, and not in.
+        /// Whether to outdent instead of indent.
         back: bool,
-        /// By so many steps.
+        /// Number of steps.
         times: usize,
     },
-    /// Texts come in place of ranges, all at once; the caret goes to `at`, which is in front of them all or the first.
+    /// Replaces several ranges at once and moves the caret to `at`, which is before all of them or in the first.
     Splices {
-        /// Bytes of the note and their new text, in order.
+        /// Byte ranges of the note and their new text, in order.
         edits: Vec<(Range<usize>, String)>,
-        /// Where the caret stands afterwards, a byte of the new text.
+        /// Position of the caret afterwards, in bytes of the new text.
         at: usize,
     },
-    /// A mark was set that is one in all notes: `A` to `Z`.
+    /// Stores a mark that is shared by all notes, `A` to `Z`.
     Marked(char),
-    /// The caret goes to a mark that may stand in another note.
+    /// Moves the caret to a mark that may be in another note.
     Far {
         /// The mark's letter, `A` to `Z`.
         mark: char,
-        /// Whether to the beginning of its line.
+        /// Whether to go to the beginning of the mark's line.
         line: bool,
     },
-    /// What is typed comes at each of these places; the first leads.
+    /// Places carets at these positions; the first is the primary one.
     Carets(Vec<usize>),
-    /// Each is selected, as a place and the other end; the first leads.
+    /// Makes several selections, each a caret and its other end; the first is the primary one.
     Select(Vec<(usize, usize)>),
-    /// Lines of code are moved in or out as those above them ask for.
+    /// Re-indents lines of code to match the lines above them.
     Indent(Range<usize>),
-    /// So many changes are undone.
+    /// Undoes this number of changes.
     Undo(usize),
-    /// So many changes are done again.
+    /// Redoes this number of changes.
     Redo(usize),
-    /// Something is searched for.
+    /// Starts a search.
     Find {
-        /// Towards the beginning.
+        /// Whether to search backward.
         back: bool,
     },
-    /// The next match, or the one before.
+    /// Goes to the next or previous match.
     Match {
-        /// Against the direction of the search.
+        /// Whether to go against the direction of the search.
         back: bool,
-        /// So many matches further.
+        /// Number of matches to advance.
         times: usize,
     },
-    /// The word at the caret is looked for.
+    /// Searches for the word at the caret.
     Star {
-        /// Towards the beginning.
+        /// Whether to search backward.
         back: bool,
     },
-    /// These keys are played again.
+    /// Repeats the keys of the last change.
     Again(Vec<VimStroke>),
-    /// These keys go to the editor, as in insert mode.
+    /// Passes keys to the editor, as in insert mode.
     Type(Vec<VimStroke>),
-    /// The caret goes a letter back, if there is one in its line.
+    /// Moves the caret one character left within its line.
     Left,
-    /// The caret goes by rows as they are wrapped.
+    /// Moves the caret by display lines, as they are wrapped.
     Rows {
-        /// Down, and not up.
+        /// Whether to move down instead of up.
         down: bool,
-        /// So many rows.
+        /// Number of display lines.
         times: usize,
     },
     /// Scrolls by pages.
     Page {
-        /// How many, negative for upwards.
+        /// Number of pages; negative scrolls up.
         pages: f32,
     },
-    /// Scrolls so that the caret is at this part of the page, or by this many lines.
+    /// Scrolls so that the caret is at this fraction of the page's height.
     Seat {
         /// From 0 for the top to 1 for the bottom.
         part: f32,
     },
-    /// The page moves by lines; the caret stays in its line.
+    /// Scrolls the page by lines; the caret stays in its line.
     Scroll {
-        /// How many, negative for upwards.
+        /// Number of lines; negative scrolls up.
         lines: f32,
     },
-    /// Moves the caret to the line at this part of the page, plus this many lines.
+    /// Moves the caret to the line at a fraction of the page's height, plus a number of lines.
     Screen {
         /// From 0 for the top to 1 for the bottom.
         part: f32,
-        /// So many lines from there towards the middle.
+        /// Number of lines from there toward the middle.
         further: usize,
     },
-    /// A text goes to the clipboard of the system.
+    /// Copies a text to the system clipboard.
     Copy(String),
-    /// What is on the clipboard is put at the caret.
+    /// Pastes the clipboard at the caret.
     Fetch {
-        /// Behind the caret, and not before it.
+        /// Whether to paste after the caret instead of before it.
         behind: bool,
-        /// So often.
+        /// Number of repetitions.
         times: usize,
     },
-    /// These keys are played as often, as if they were pressed.
+    /// Plays keys as if they were pressed.
     Play {
-        /// The keys, in their order.
+        /// The keys, in order.
         keys: Vec<VimStroke>,
-        /// So often.
+        /// Number of repetitions.
         times: usize,
     },
-    /// A line behind a colon is asked for.
+    /// Opens the command line (`:`).
     Ex {
-        /// Whether it begins with the lines that were selected.
+        /// Whether it starts with the range of the selected lines.
         visual: bool,
     },
-    /// The last such line once more.
+    /// Repeats the last command line.
     ExAgain,
-    /// A command of the table.
+    /// Runs a command of the command table.
     Run(CommandId),
 }

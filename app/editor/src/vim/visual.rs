@@ -1,4 +1,4 @@
-//! Vim's visual modes: the selection, and their keys other than motions and operators.
+//! Vim's visual modes: the selection, and visual-mode keys other than motions and operators.
 
 use super::motions::BufferView;
 use super::operators::{LetterCase, VimOperator};
@@ -11,7 +11,7 @@ use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 
 impl VimMachine {
-    /// Goes to a visual mode, or out of it.
+    /// Enters a visual mode, or leaves it if it's already active.
     pub(super) fn enter_visual(&mut self, mode: VimMode, ground: &BufferView<'_>, at: usize) -> Vec<VimAction> {
         self.count = None;
         if self.mode == mode {
@@ -25,7 +25,7 @@ impl VimMachine {
         self.selection_actions(ground)
     }
 
-    /// Selects what was selected last.
+    /// Restores the last selection.
     pub(super) fn reselect(&mut self, ground: &BufferView<'_>) -> Vec<VimAction> {
         let Some((mode, from, to)) = self.places.selection() else { return self.nothing() };
         if self.is_visual() {
@@ -36,7 +36,7 @@ impl VimMachine {
         self.selection_actions(ground)
     }
 
-    /// The letters, or lines, that visual mode has selected.
+    /// Returns the range of characters or lines selected in visual mode.
     pub(super) fn selected(&self, ground: &BufferView<'_>) -> Range<usize> {
         let (from, to) = (self.anchor.min(self.head), self.anchor.max(self.head));
         match self.mode {
@@ -54,7 +54,7 @@ impl VimMachine {
         vec![VimAction::Place { at, anchor }]
     }
 
-    /// Puts keys on the tape that select as much from wherever the caret will be.
+    /// Sets the tape to keys that select text of the same size from any caret position, followed by `letter`.
     pub(super) fn record_selection(&mut self, letter: char, ground: &BufferView<'_>) {
         if self.mode == VimMode::Block {
             self.tape = self.block_keys(ground);
@@ -75,14 +75,14 @@ impl VimMachine {
         self.tape = keys.chars().map(|letter| VimStroke::Text(letter.to_string())).collect();
     }
 
-    /// Puts keys on the tape that select as much and count.
+    /// Sets the tape to keys that select text of the same size and increment or decrement its numbers.
     pub(super) fn remember_count(&mut self, down: bool, ground: &BufferView<'_>) {
         self.record_selection(' ', ground);
         self.tape.pop();
         self.tape.push(VimStroke::Key(if down { Key::X } else { Key::A }, Modifiers::COMMAND));
     }
 
-    /// What is selected of each line.
+    /// Returns the selected range of each line.
     pub(super) fn selected_in_lines(&self, ground: &BufferView<'_>) -> Vec<Range<usize>> {
         if self.mode == VimMode::Block {
             return self.block_ranges(ground);
@@ -103,7 +103,7 @@ impl VimMachine {
         lines.take_while(|at| *at < range.end || *at == first).take(super::MAX_COUNT).collect()
     }
 
-    /// Makes one line of all that are selected.
+    /// Joins all selected lines into one.
     pub(super) fn join_selected(&mut self, spaced: bool, ground: &BufferView<'_>) -> Vec<VimAction> {
         let range = self.selected(ground);
         self.record_selection('J', ground);
@@ -170,7 +170,7 @@ impl VimMachine {
                 self.mode = VimMode::Normal;
                 self.changes = true;
                 let held = ground.text.get(range.clone()).unwrap_or("").to_owned();
-                // What was there is kept, unless `P` was pressed.
+                // The replaced text goes into a register, unless `P` was pressed.
                 if letter == 'p' {
                     let cut = if lines { RegisterKind::Lines } else { RegisterKind::Letters };
                     self.registers.store_text(VimRegister::new(held, cut, false), false);

@@ -1,4 +1,4 @@
-//! Requests to and answers from the rendering process: message headers as JSON.
+//! Messages between the program and the rendering process: headers as JSON.
 
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -9,34 +9,34 @@ use typeset::highlight::CodeHue;
 use typeset::pdf::PaperSize;
 use typeset::tints::{Rgb, ThemeTints};
 
-/// Something to draw or to lay out.
+/// A drawing or layout job.
 #[derive(Serialize, Deserialize)]
 pub(super) enum DrawingJob {
-    /// Lay out a formula.
+    /// Typesets a formula.
     Formula { source: String, display: bool },
-    /// Rasterize a formula at this width in pixels.
+    /// Rasterizes a formula at this width in pixels.
     FormulaPixels { formula: SetFormula, ink: Rgb, width: f32 },
-    /// A formula as MathML.
+    /// Converts a formula to MathML.
     Mathml { source: String, display: bool },
     /// Renders a mermaid diagram as SVG. `document`: for use in a PDF.
     Diagram { source: String, tints: ThemeTints, document: bool },
-    /// The same as pixels.
+    /// Rasterizes a mermaid diagram.
     DiagramPixels { source: String, tints: ThemeTints, scale: f32 },
-    /// Tries whether the SVG in the body can be read.
+    /// Checks whether the SVG in the body can be used. `document`: in a PDF.
     Svg { document: bool },
-    /// The SVG in the body as pixels.
+    /// Rasterizes the SVG in the body.
     SvgPixels { scale: f32, side: u32 },
-    /// The picture of pixels in the body, unpacked, with no side longer than this.
+    /// Decodes the bitmap in the body, with no side longer than this.
     Bitmap { side: u32 },
     /// Checks whether the bitmap in the body can be used in a PDF.
     Image,
-    /// The figure in the body, as SVG.
+    /// Renders the figure in the body as SVG. `document`: for use in a PDF.
     Figure { document: bool },
-    /// The figure in the body, as PNG.
+    /// Renders the figure in the body as PNG.
     FigurePixels { scale: f64 },
-    /// The colours of code.
+    /// Highlights code.
     Colours { code: String, language: String },
-    /// The HTML in the body, as Markdown. `lone`: there is no plain text beside it.
+    /// Converts the HTML in the body to Markdown. `lone`: there is no plain-text alternative.
     Html { lone: bool },
     /// Renders a note as an HTML page. `alone`: without context.
     Page { note: LayoutNote, light: String, dark: String, colours: String, alone: bool },
@@ -44,14 +44,14 @@ pub(super) enum DrawingJob {
     Document { title: String, paper: PaperSize, tints: ThemeTints },
 }
 
-/// A note that is laid out.
+/// A note to lay out.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct LayoutNote {
     pub(crate) title: String,
     pub(crate) path: String,
     pub(crate) text: String,
     pub(crate) outputs: Vec<Option<Execution>>,
-    /// Why it's shown as source, if it is.
+    /// Why the note is shown as source; `None` if it isn't.
     pub(crate) plain: Option<String>,
 }
 
@@ -59,58 +59,58 @@ pub(crate) struct LayoutNote {
 #[derive(Serialize, Deserialize)]
 pub(super) enum JobOutput {
     Formula(SetFormula),
-    /// A text: in the body.
+    /// A text or file in the body.
     Text,
-    /// Pixels in the body, four bytes each, their colours multiplied by their opacity or not, and the size in points.
+    /// RGBA pixels in the body, with premultiplied colors or not, and the size in points.
     Pixels {
         width: u32,
         height: u32,
         size: [f32; 2],
         multiplied: bool,
     },
-    /// It's possible, with this many bytes of output.
+    /// The content can be used, with this many bytes of output.
     Fits {
         bytes: u64,
     },
     Colours(Option<Vec<(Range<usize>, CodeHue)>>),
-    /// A document: in the body.
+    /// A document in the body, and the characters missing in all fonts.
     Document {
         missing: Vec<char>,
     },
-    /// Nothing, since what was given is not of that kind.
+    /// No result, since the input isn't of the expected kind.
     Nothing,
     Failed(DrawFailure),
 }
 
-/// What a process asks that lays out notes. `usize` says which note.
+/// Question of a process that lays out notes. `usize` is the index of the note.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum LayoutQuestion {
-    /// It has read its fonts: its time begins now.
+    /// Fonts are loaded: the job's time starts now.
     Ready,
-    /// The next note of a document.
+    /// Requests the next note of a document.
     Next,
-    /// Whether to continue; the finished share.
+    /// Reports the finished share, and asks whether to continue.
     GoOn(f32),
-    /// The bytes of a file.
+    /// Requests the bytes of a file.
     Picture(usize, String),
-    /// Where a link leads.
+    /// Requests the target of a link.
     Link(usize, String),
-    /// The path of a note that is shown inside.
+    /// Requests the path of an embedded note.
     Note(usize, String),
-    /// The text of the note of a path.
+    /// Requests the text of the note at this path.
     Text(usize, String),
     Diagram(usize, String),
-    /// The figure in the body.
+    /// Requests a drawing of the figure in the body.
     Figure(usize),
-    /// The SVG in the body.
+    /// Requests a check of the SVG in the body.
     Svg(usize),
-    /// The picture of pixels in the body.
+    /// Requests a check of the bitmap in the body.
     Image(usize),
     Formula {
         source: String,
         display: bool,
     },
-    /// A formula as MathML.
+    /// Requests a formula as MathML.
     Mathml {
         source: String,
         display: bool,
@@ -120,11 +120,11 @@ pub(crate) enum LayoutQuestion {
 /// The answer to a question.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum LayoutReply {
-    /// It doesn't exist, or there's nothing to report.
+    /// Not found, or nothing to report.
     Nothing,
-    /// A path, an address, MathML.
+    /// A path, an address, or MathML.
     Text(String),
-    /// Bytes, a text or SVG: in the body.
+    /// Bytes, text or SVG in the body.
     Bytes,
     Note(LayoutNote),
     Formula(SetFormula),

@@ -1,4 +1,4 @@
-//! The rendering process: performs each job. It parses untrusted input; the parent limits its time and memory.
+//! The rendering process: performs jobs. It parses untrusted input; the parent process limits its time and memory.
 
 use super::job::{DrawingJob, JobOutput, LayoutNote, LayoutQuestion, LayoutReply};
 use host::renderer::{JobAsker, RenderMessage};
@@ -13,10 +13,10 @@ use typeset::formula::{self, SetFormula};
 use typeset::html::{self, HtmlNote, PageContext};
 use typeset::pdf::{self, PdfNote, PdfRequest};
 
-/// The way to the process that asked; none where the job is done in the same one.
+/// Connection to the requesting process; `None` if the job runs in the same process.
 type ParentLink<'a> = Rc<RefCell<Option<&'a mut JobAsker>>>;
 
-/// A whole message of a head.
+/// Encodes a message with a JSON header.
 pub(super) fn encode_message(head: &impl serde::Serialize, body: Vec<u8>) -> RenderMessage {
     RenderMessage { head: serde_json::to_vec(head).unwrap_or_default(), body }
 }
@@ -43,7 +43,7 @@ fn load_fonts(way: &ParentLink<'_>) -> &'static FontSet {
     fonts
 }
 
-/// Sends a question and waits; `None` if there's no answer.
+/// Sends a question and waits. Returns `None` if there's no answer.
 fn ask_parent(way: &ParentLink<'_>, question: &LayoutQuestion, body: Vec<u8>) -> Option<(LayoutReply, Vec<u8>)> {
     let mut way = way.borrow_mut();
     let answer = way.as_mut()?.ask(&encode_message(question, body)).ok()?;
@@ -141,7 +141,7 @@ fn parse_svg(svg: &str, way: &ParentLink<'_>) -> Result<VectorDrawing, DrawFailu
     VectorDrawing::from_svg(svg, load_fonts(way)).map_err(|why| limit(why.to_string()))
 }
 
-/// Tries what a PDF makes of a drawing.
+/// Checks whether a PDF can contain a drawing.
 fn check_drawing(drawing: &VectorDrawing, document: bool) -> Result<(), DrawFailure> {
     if document { pdf::try_drawing(drawing) } else { Ok(()) }
 }
@@ -157,7 +157,7 @@ fn parse_figure(json: &[u8]) -> Option<plot::Figure> {
     plot::Figure::from_json(std::str::from_utf8(json).ok()?).ok()
 }
 
-/// No picture has a longer side, in pixels.
+/// Maximum width and height of a decoded image, in pixels.
 const MAX_DECODED_SIDE_PIXELS: u32 = 20_000;
 
 fn decode_bitmap_job(bytes: Vec<u8>, side: u32) -> Result<RenderMessage, DrawFailure> {
@@ -189,10 +189,10 @@ fn decode_bitmap_job(bytes: Vec<u8>, side: u32) -> Result<RenderMessage, DrawFai
     Ok(encode_message(&JobOutput::Pixels { width, height, size, multiplied: false }, image.into_raw()))
 }
 
-/// Context of a note, in another process.
+/// Context of a note, requested from the parent process.
 struct RemoteContext<'a> {
     way: ParentLink<'a>,
-    /// Which note of a document it is.
+    /// Index of the note in the document.
     note: usize,
     path: String,
     colours: String,
@@ -205,7 +205,7 @@ impl RemoteContext<'_> {
         if self.alone { None } else { ask_parent(&self.way, question, body) }
     }
 
-    /// What was drawn as SVG elsewhere, within its own limits.
+    /// Requests a drawing as SVG, made in another process within its own limits.
     fn fetch_drawing(&self, question: &LayoutQuestion, body: Vec<u8>) -> Result<Option<VectorDrawing>, DrawFailure> {
         match self.ask_question(question, body) {
             Some((LayoutReply::Bytes, svg)) => parse_svg(parse_utf8(&svg)?, &self.way).map(Some),

@@ -1,4 +1,4 @@
-//! The cards of a collection: a picture, a name, and the other columns below it.
+//! The cards of a collection: an image, a name, and the other columns below.
 
 use super::{CollectionContext, CollectionPage, TableLine};
 use crate::actions::PageAction;
@@ -13,9 +13,9 @@ use ui::text::shown_name;
 use ui::theme::{self, CARD_CORNER, InterCut, ThemeColors, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
-/// The width of a card where none is said.
+/// Width of a card if the view sets none.
 const DEFAULT_CARD_WIDTH: f32 = 220.0;
-/// The line of a column.
+/// Height of a column's line.
 const CARD_LINE_HEIGHT: f32 = 24.0;
 const CARD_GROUP_HEIGHT: f32 = 40.0;
 
@@ -180,7 +180,7 @@ fn card(
     }
 }
 
-/// The picture of a card, cut to its frame.
+/// Draws a card's image, cropped to its frame.
 fn cover(ui: &Ui, scene: &CollectionContext<'_>, row: &CollectionRow, frame: Rect) {
     let colours = ThemeColors::of(ui);
     let corner = CornerRadius { nw: CARD_CORNER.nw, ne: CARD_CORNER.ne, sw: 0, se: 0 };

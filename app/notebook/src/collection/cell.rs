@@ -13,7 +13,7 @@ use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
-/// The inset of words in a cell.
+/// Horizontal padding of text in a cell.
 const CELL_TEXT_INSET: f32 = space::S;
 
 /// Draws a cell's value. Links in it are clickable.
@@ -57,7 +57,7 @@ pub(super) fn draw(ui: &Ui, scene: &mut CollectionContext<'_>, rect: Rect, id: I
     }
 }
 
-/// A link, or a word on a ground of its own; gives its width.
+/// Draws a link, or a word on its own background. Returns its width.
 pub(super) fn link(
     ui: &Ui,
     scene: &mut CollectionContext<'_>,
@@ -119,7 +119,7 @@ fn check(ui: &Ui, centre: egui::Pos2, done: bool, own: bool) {
     }
 }
 
-/// A value as one edits it.
+/// Returns a value as text for editing.
 pub(super) fn text_of(value: &Value) -> String {
     match value {
         Value::Array(items) => items.iter().map(plain_value).collect::<Vec<_>>().join(", "),
@@ -133,12 +133,12 @@ pub(super) enum CellEditOutcome {
     Not,
     /// Editing was canceled.
     Left,
-    /// It has this value, and the keyboard goes so far to the right and down.
+    /// The new value (`None` removes it), and how far the selection moves to the right and down.
     Is(Option<Value>, (isize, isize)),
 }
 
 impl CellEditor {
-    /// The field over a cell.
+    /// Draws the editor on top of a cell.
     pub(super) fn show(&mut self, ui: &mut Ui, rect: Rect, id: Id, kind: PropertyKind, label: &str) -> CellEditOutcome {
         let colours = ThemeColors::of(ui);
         let wide = rect.with_max_x(rect.right().max(rect.left() + 160.0));
@@ -211,7 +211,7 @@ impl CellEditor {
             };
             return match self.value(kind) {
                 Ok(value) => CellEditOutcome::Is(value, way),
-                // Who clicks elsewhere has given up.
+                // A click elsewhere cancels editing of an invalid value.
                 Err(_) if !enter && tab.is_none() => CellEditOutcome::Left,
                 Err(why) => {
                     self.trouble = Some(why);
@@ -235,7 +235,7 @@ impl CellEditor {
     }
 }
 
-/// A small flat button that is words, with an icon in front.
+/// Draws a small flat button with an icon and a label.
 pub(super) fn tool_button(ui: &mut Ui, icon: &str, words: &str, name: &str, on: bool) -> egui::Response {
     let colours = ThemeColors::of(ui);
     let colour = if on { colours.accent } else { colours.muted };

@@ -1,5 +1,5 @@
-//! Embedded collections: the view is drawn below the row that contains it, up to a part of the window's height. `this`
-//! is the surrounding note.
+//! Embedded collections: the view is drawn below the row that contains it, up to a maximum height. `this` is the
+//! surrounding note.
 
 use super::{CollectionPage, CollectionSource};
 use crate::actions::PageAction;
@@ -19,47 +19,47 @@ use store::{BlockId, DocId};
 use ui::theme::{CARD_CORNER, ThemeColors, space};
 use ui::widgets::set_accessible_name;
 
-/// No collection in a note is higher than this, and no generated view; what is longer scrolls.
+/// Maximum height of embedded collections and generated views; longer content scrolls.
 const MAX_COLLECTION_EMBED_HEIGHT: f32 = 444.0;
 const MAX_VIEW_EMBED_HEIGHT: f32 = 720.0;
-/// Until it is known how high it is.
+/// Height used until the actual height is known.
 const PLACEHOLDER_EMBED_HEIGHT: f32 = 176.0;
-/// The room above and below it.
+/// Space above and below an embed.
 const EMBED_PADDING: f32 = space::XS;
-/// Number of frames after which unseen ones are evicted.
+/// Number of frames after which embeds out of sight are evicted.
 const EMBED_EVICTION_FRAMES: u64 = 600;
 
-/// A row that shows a collection: its block, and the how manieth of these in it.
+/// An embed's block, and its index in the block.
 pub(super) type EmbedKey = (BlockId, usize);
 
 #[derive(Default)]
 struct CollectionEmbed {
     pub collection: CollectionPage,
-    /// The hits, where it is a search.
+    /// The search hits, if it's a search.
     hits: Option<EmbeddedSearch>,
-    /// The view, where it is a generated one.
+    /// The generated view, if it's one.
     pub view: Option<Box<GeneratedView>>,
-    /// What the link says.
+    /// Target and view of the link.
     asked: Option<(String, Option<String>)>,
-    /// The file that holds the collection, where that is one of its own.
+    /// The collection's file, if it has its own.
     file: Option<DocId>,
     seen: u64,
-    /// Where it was drawn, and whether the caret is in its row.
+    /// Where it was last drawn, and whether the caret is in its row.
     top: f32,
     edited: bool,
 }
 
-/// The collections that a note shows.
+/// Embedded collections of a note.
 #[derive(Default)]
 pub struct CollectionEmbeds {
     kept: HashMap<EmbedKey, CollectionEmbed>,
     frame: u64,
-    /// Answers embedded searches, once the window has set it.
+    /// Service for embedded searches, set by the window.
     pub search: Option<SearchService>,
 }
 
 impl CollectionEmbeds {
-    /// Another note is shown.
+    /// Clears the embeds when another note is shown.
     pub fn clear(&mut self) {
         self.kept.clear();
     }
@@ -71,12 +71,13 @@ impl CollectionEmbeds {
         self.kept.retain(|_, inset| inset.seen + EMBED_EVICTION_FRAMES >= frame);
     }
 
-    /// Whether the keyboard is in one of them.
+    /// Returns whether one of them has keyboard focus.
     pub fn focused(&self) -> bool {
         self.kept.values().any(|inset| inset.collection.focused && inset.seen == self.frame)
     }
 
-    /// The one that a command means: with the keyboard, at the caret, or the first in sight.
+    /// Returns the collection that a command applies to: the focused one, the one at the caret, or the first visible
+    /// one.
     pub fn command_target(&mut self) -> Option<&mut CollectionPage> {
         let frame = self.frame;
         let seen = self.kept.values_mut().filter(|inset| inset.seen == frame && inset.view.is_none());
@@ -87,17 +88,17 @@ impl CollectionEmbeds {
         first.map(|inset| &mut inset.collection)
     }
 
-    /// All generated views of the note, also those out of sight.
+    /// Returns all generated views of the note, including those out of sight.
     pub fn generated_views(&mut self) -> impl Iterator<Item = &mut GeneratedView> {
         self.kept.values_mut().filter_map(|inset| inset.view.as_deref_mut())
     }
 
-    /// The files of the collections that links in the note show.
+    /// Returns the files of the collections embedded by links.
     pub fn files(&self) -> impl Iterator<Item = DocId> {
         self.kept.values().filter_map(|inset| inset.file)
     }
 
-    /// How high the one of a row is, with the room around it.
+    /// Returns the height of a row's embed, with the space around it.
     pub fn height(&self, key: EmbedKey) -> f32 {
         let (high, most) =
             self.kept.get(&key).map_or((0.0, MAX_COLLECTION_EMBED_HEIGHT), |inset| match (&inset.view, &inset.hits) {
@@ -108,8 +109,8 @@ impl CollectionEmbeds {
         2.0 * EMBED_PADDING + if high > 0.0 { high.min(most) } else { PLACEHOLDER_EMBED_HEIGHT }
     }
 
-    /// Draws the one of a row. `text`: the row's source, which begins at the byte `start` of the note; `widest`: how
-    /// far it may reach; `marked`: it is selected; `edited`: the caret is in its row.
+    /// Draws the embed of a row. `text`: the row's source, which begins at byte `start` of the note. `widest`: maximum
+    /// width. `marked`: whether it's selected. `edited`: whether the caret is in its row.
     #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
     pub fn show(
         &mut self,
@@ -194,7 +195,7 @@ impl CollectionEmbed {
         }
     }
 
-    /// Returns where the collection's text is; `None` while it's being read.
+    /// Returns the source of the collection, or `None` while it's being read.
     fn source<'a>(
         &mut self,
         world: &EditContext<'a>,
@@ -229,6 +230,6 @@ impl CollectionEmbed {
     }
 }
 
-/// Collections that are kept open since notes show them, and whether they could be opened.
+/// Collections kept open because notes show them, and whether they could be opened.
 #[derive(Default)]
 pub struct HeldCollections(pub Vec<(DocId, bool)>);

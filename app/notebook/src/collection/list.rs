@@ -1,4 +1,4 @@
-//! The list of a collection: a line for each file, or one for each of its properties.
+//! The list view of a collection: a line for each file, or one for each of its properties.
 
 use super::{CollectionContext, CollectionPage, TableLine, cell};
 use crate::actions::PageAction;
@@ -11,7 +11,7 @@ use ui::text::shown_name;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
-/// The height of a line.
+/// Height of a line.
 const LIST_ROW_HEIGHT: f32 = 28.0;
 /// Indentation of text after its bullet.
 const LIST_TEXT_INDENT: f32 = space::XL;
@@ -124,7 +124,7 @@ fn item(
     }
 }
 
-/// Words one after another on a line.
+/// Lays out words one after another on a line.
 struct WordFlow {
     x: f32,
     rect: Rect,

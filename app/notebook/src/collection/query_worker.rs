@@ -1,5 +1,5 @@
-//! Evaluates collections on a thread with its own copy of the index's data, which is synced in slices of a frame. Pages
-//! and embeds ask for a table; they get the current one, and a newer one later.
+//! Evaluates collections on a thread with its own copy of the index's data, which is synced in small slices per frame.
+//! Pages and embeds request a table; they get the current one, and a newer one later.
 
 use collection::{Collection, CollectionTable, LocalNow, MirroredFile, VolumeMirror};
 use eframe::egui;
@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use store::DocId;
 
-/// A frame may spend this much on telling the thread of files.
+/// Maximum time per frame for sending files to the thread.
 const FEED_FRAME_BUDGET: Duration = Duration::from_millis(2);
-/// Files sent between two checks of the clock.
+/// Number of files sent between two checks of the clock.
 const FILES_PER_CLOCK_CHECK: usize = 64;
 /// Minimum interval between two tables while notes change, in seconds.
 const TABLE_REFRESH_INTERVAL_SECONDS: f64 = 0.2;
-/// Optimistic values are checked again after this many seconds.
+/// Interval after which optimistic values are checked again, in seconds.
 const OPTIMISTIC_RECHECK_SECONDS: f64 = 4.0;
 /// Number of frames after which an unused table is evicted.
 const TABLE_EVICTION_FRAMES: u64 = 600;
@@ -32,22 +32,22 @@ pub struct CollectionQuery<'a> {
     pub volume: DocId,
     /// The collection.
     pub base: &'a Arc<Collection>,
-    /// The hash of its text.
+    /// Hash of the collection's text.
     pub hash: u64,
-    /// The index of the view.
+    /// Index of the view.
     pub view: usize,
     /// The note that `this` refers to.
     pub this: Option<DocId>,
-    /// The time that formulas see.
+    /// The current time for formulas.
     pub now: LocalNow,
 }
 
-/// What there is of it.
+/// Current answer to a query.
 #[derive(Clone, Default)]
 pub struct CollectionAnswer {
-    /// The table as it was made last.
+    /// The last computed table.
     pub table: Option<Arc<CollectionTable>>,
-    /// Number of files examined, and in total.
+    /// Number of files evaluated, and of files sent to the thread.
     pub seen: (usize, usize),
 }
 
@@ -67,7 +67,7 @@ impl TableStamp {
         TableStamp { files: 0, ..*self } == TableStamp { files: 0, ..*other }
     }
 
-    /// Whether a table made from this may be shown until a newer one is ready.
+    /// Returns whether a table computed from this may be shown until a newer one is ready.
     fn is_near(&self, other: &TableStamp) -> bool {
         (self.view, self.volume, self.this) == (other.view, other.volume, other.this)
     }
@@ -75,23 +75,23 @@ impl TableStamp {
 
 struct TableEntry {
     made: Option<(TableStamp, Arc<CollectionTable>)>,
-    /// What is being made, since when, how far it is, and how to stop it.
+    /// The table being computed, its progress, and the flag that cancels it.
     making: Option<(TableStamp, Arc<AtomicUsize>, Arc<AtomicBool>)>,
     began: f64,
     seen: u64,
 }
 
-/// How far the thread knows a volume.
+/// How much of a volume was sent to the thread.
 #[derive(Default)]
 struct VolumeFeed {
     changes: u64,
-    /// How far the first look has come; `None`: it is over.
+    /// Position of the initial transfer; `None` once it's complete.
     first: Option<Option<String>>,
-    /// Rises with each change sent.
+    /// Incremented with each change sent.
     version: u64,
     sent_file_count: usize,
     asked: u64,
-    /// Files with optimistic values.
+    /// Files with optimistic values, and when they were set in seconds.
     ahead: VecDeque<(f64, DocId)>,
 }
 
@@ -112,7 +112,7 @@ struct TableRequest {
 
 type TableResult = (egui::Id, TableStamp, Option<CollectionTable>);
 
-/// Evaluates collections on a thread of its own.
+/// Evaluates collections on a separate thread.
 #[derive(Default)]
 pub struct QueryWorker {
     way: Option<(Sender<QueryJob>, Mutex<Receiver<TableResult>>)>,
@@ -137,7 +137,7 @@ impl QueryWorker {
         let _ = jobs.send(job);
     }
 
-    /// Takes over finished tables.
+    /// Receives finished tables.
     pub fn take(&mut self) {
         let done: Vec<TableResult> = match self.way.as_mut().and_then(|(_, done)| done.get_mut().ok()) {
             Some(done) => done.try_iter().collect(),
@@ -202,7 +202,7 @@ impl QueryWorker {
         answer
     }
 
-    /// Sends changes of a volume to the thread. Returns whether there are more.
+    /// Sends a volume's changes to the thread. Returns whether there are more.
     fn send_changed_files(&mut self, ctx: &Context, volume: &Volume, until: Instant) -> bool {
         let (frame, time) = (self.frame, self.time);
         let Some(feed) = self.feeds.get_mut(&volume.id).filter(|feed| feed.asked + 2 >= frame) else { return false };
@@ -355,7 +355,7 @@ pub fn apply_optimistically(ctx: &Context, volume: &Volume, file: DocId, key: &s
         let Some(feed) = desk.feeds.get_mut(&volume.id) else { return };
         feed.version += 1;
         feed.ahead.push_back((time, file));
-        // Show the user's own changes at once.
+        // Show the user's own changes immediately.
         desk.entries.values_mut().for_each(|entry| entry.began = f64::MIN);
         desk.send(ctx, QueryJob::Take(volume.id, vec![(file, Some((row, Some(Arc::new(outline)))))]));
     });

@@ -1,5 +1,5 @@
-//! The table of a collection: rows in sight, a head that stays, columns that are dragged wider, one chosen cell that
-//! the keyboard moves.
+//! The table view of a collection: visible rows, a fixed header, resizable columns, and a cell selection that is moved
+//! with the keyboard.
 
 use super::cell::{self, CellEditOutcome, text_of};
 use super::{CellEditor, CollectionContext, CollectionPage, TableLine};
@@ -16,11 +16,11 @@ use ui::text::shown_name;
 use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
-/// The height of a row.
+/// Height of a row.
 const TABLE_ROW_HEIGHT: f32 = 32.0;
-/// The edge of a column, to grab.
+/// Width of a column's resize handle.
 const COLUMN_RESIZE_HANDLE_WIDTH: f32 = 8.0;
-/// A column is as wide as this at least.
+/// Minimum width of a column.
 const MIN_COLLECTION_COLUMN_WIDTH: f32 = 48.0;
 
 fn width(column: &CollectionColumn, first: bool) -> f32 {
@@ -34,7 +34,7 @@ fn width(column: &CollectionColumn, first: bool) -> f32 {
     })
 }
 
-/// An arrow, a page, an end: how far the keyboard goes right and down.
+/// Returns how far a key moves the selection to the right and down: arrows, pages, ends.
 fn step(key: Key, page: isize) -> Option<(isize, isize)> {
     Some(match key {
         Key::ArrowLeft => (-1, 0),
@@ -71,14 +71,14 @@ impl CollectionPage {
             })
             .collect();
         let wide = x + 2.0 * space::L;
-        // Below the last row of a page there is some room; a note has its own.
+        // A page leaves space below the last row; a note has its own.
         let tail = if scene.source.inside.is_some() { 0.0 } else { space::XL };
         #[allow(clippy::cast_precision_loss, reason = "a count of rows")]
         let lines = self.lines.len() as f32 * TABLE_ROW_HEIGHT + tail;
         let bar = if wide > area.width() + 0.5 { space::M } else { 0.0 };
         (self.high, self.wide) = (body.top() - ui.max_rect().top() + lines + foot + bar, wide);
         let grid = ui.scope_id().with("grid");
-        // Behind the cells: a click next to them also takes the focus.
+        // Placed behind the cells: a click next to them also takes the focus.
         let ground = ui.interact(body, grid, Sense::click());
         self.keys(ui, scene, table, grid, body);
         let mut scroll = egui::ScrollArea::both().id_salt(("rows", self.view)).auto_shrink(false);
@@ -120,7 +120,7 @@ impl CollectionPage {
             let foot = Rect::from_min_max(pos2(area.left(), body.bottom()), area.max);
             sums(ui, table, foot, &spans, shift);
         }
-        // Enter on the grid is a click to the toolkit, and begins to edit here.
+        // For egui, Enter on the grid is a click; here it starts editing.
         if ground.clicked() && self.editing.is_none() {
             ground.request_focus();
         }
@@ -267,7 +267,7 @@ impl CollectionPage {
         ui.memory_mut(|memory| memory.request_focus(grid));
     }
 
-    /// Starts editing the selected cell; a checkbox is toggled at once. `typed`: text that replaces the value.
+    /// Starts editing the selected cell; a checkbox is toggled immediately. `typed`: text that replaces the value.
     fn begin(&mut self, scene: &mut CollectionContext<'_>, table: &CollectionTable, typed: Option<String>) {
         let Some((line, place)) = self.chosen else { return };
         let (Some(row), Some(column)) = (self.row(table, line), table.columns.get(place)) else { return };
@@ -305,7 +305,7 @@ impl CollectionPage {
         let column = column.saturating_add_signed(right).min(last);
         let column = if right == isize::MAX { last } else { column };
         let mut to = line.saturating_add_signed(down).min(self.lines.len().saturating_sub(1));
-        // Groups are stepped over.
+        // Group headers are skipped.
         let forth = down >= 0;
         while matches!(self.lines.get(to), Some(TableLine::Group(_))) {
             match if forth { to.checked_add(1) } else { to.checked_sub(1) } {
@@ -320,7 +320,7 @@ impl CollectionPage {
         self.reveal = true;
     }
 
-    /// What the keyboard does while no cell is edited.
+    /// Handles keys while no cell is edited.
     fn keys(&mut self, ui: &Ui, scene: &mut CollectionContext<'_>, table: &CollectionTable, grid: Id, body: Rect) {
         if !ui.memory(|memory| memory.has_focus(grid)) || self.editing.is_some() || !scene.is_here {
             return;
@@ -400,7 +400,7 @@ impl CollectionPage {
         }
     }
 
-    /// The head: a click sorts, the edge is dragged, a menu has the rest.
+    /// Draws the header: a click sorts, dragging an edge resizes, and a menu has everything else.
     fn head(
         &mut self,
         ui: &mut Ui,
@@ -472,7 +472,7 @@ impl CollectionPage {
         }
     }
 
-    /// The edge of a column, which is dragged.
+    /// Draws a column's edge, and resizes the column when it's dragged.
     fn stretch(&mut self, ui: &Ui, scene: &mut CollectionContext<'_>, column: &CollectionColumn, at: Rect) {
         let edge = Rect::from_x_y_ranges(
             at.right() - COLUMN_RESIZE_HANDLE_WIDTH / 2.0..=at.right() + COLUMN_RESIZE_HANDLE_WIDTH / 2.0,
@@ -497,7 +497,7 @@ impl CollectionPage {
         {
             scene.change(&CollectionChange::Width(self.view, name.clone(), *wide));
         }
-        // Until the file says so, too.
+        // Until the file has the new width.
         let settled = |(name, wide): &(String, f32)| *name == column.name && column.width == Some(*wide);
         if !response.dragged() && self.stretched.as_ref().is_some_and(settled) {
             self.stretched = None;
@@ -595,7 +595,7 @@ fn sums(ui: &mut Ui, table: &CollectionTable, foot: Rect, spans: &[(f32, f32)], 
         let room = wide - 2.0 * space::S;
         let value_wide = wide_of(value, &values).min(room);
         let word_wide = wide_of(summary, &style).min((room - value_wide - space::XS).max(0.0));
-        // Alignment of values: numbers right, everything else left.
+        // Aligned like the values: numbers to the right, everything else to the left.
         let left = match column.kind {
             PropertyKind::Number => at.right() - space::S - value_wide - space::XS - word_wide,
             _ => at.left() + space::S,
@@ -609,7 +609,7 @@ fn sums(ui: &mut Ui, table: &CollectionTable, foot: Rect, spans: &[(f32, f32)], 
 }
 
 impl CollectionPage {
-    /// A button for a note that this view shows.
+    /// Draws the button that creates a note in this view.
     pub(super) fn new_button(&self, ui: &mut Ui, scene: &mut CollectionContext<'_>) {
         if cell::tool_button(ui, icons::PLUS, self.said("New"), "New note in this view", false).clicked() {
             scene.make(self.view);
@@ -617,5 +617,5 @@ impl CollectionPage {
     }
 }
 
-/// A row is as high as what can be hit.
+/// Rows are tall enough to be clicked.
 const _: () = assert!(TABLE_ROW_HEIGHT >= size::MIN_CLICK_HEIGHT);

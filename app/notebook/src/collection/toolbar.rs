@@ -1,4 +1,4 @@
-//! The bar above a collection: its views, how many notes there are, and what narrows, orders and groups them.
+//! The toolbar above a collection: its views, the number of notes, and controls for filters, sorting and groups.
 
 use super::cell::tool_button;
 use super::query_worker::CollectionAnswer;
@@ -14,7 +14,7 @@ use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
-/// A condition that is being made.
+/// A filter condition being edited.
 #[derive(Default)]
 pub(super) struct FilterDraft {
     property: String,
@@ -76,7 +76,7 @@ impl CollectionPage {
             ui.allocate_exact_size(vec2(ui.available_width(), size::TOOLBAR_HEIGHT + space::S), Sense::hover());
         let line = Stroke::new(1.0, colours.line);
         ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, line);
-        // Where there is little room, icons say it alone.
+        // If there's little space, buttons show only icons.
         self.compact = rect.width() < 900.0;
         let tools = if self.compact { 300.0 } else { 580.0_f32 }.min(rect.width() * 0.7);
         let left = rect.with_max_x(rect.right() - tools);
@@ -113,7 +113,7 @@ impl CollectionPage {
         if self.compact { "" } else { words }
     }
 
-    /// The views as tabs.
+    /// Draws the views as tabs.
     fn views(&mut self, ui: &mut Ui, scene: &mut CollectionContext<'_>, rect: Rect) {
         let colours = ThemeColors::of(ui);
         let base = scene.base.clone();
@@ -131,7 +131,7 @@ impl CollectionPage {
                 colours.ink,
             );
             let wide = (galley.size().x + 20.0 + 2.0 * space::S).min(200.0);
-            // What does not fit is in a menu.
+            // Views that don't fit are listed in a menu.
             if x + wide + 72.0 > rect.right() && place + 1 < rest && !active {
                 break;
             }
@@ -201,14 +201,14 @@ impl CollectionPage {
         self.folded.clear();
     }
 
-    /// All properties that could be a column, with those that are one first.
+    /// Returns all properties that could be a column; current columns come first.
     fn properties(scene: &CollectionContext<'_>, shown: &[String]) -> Vec<String> {
         let mut all: Vec<String> = shown.to_vec();
         let known =
             |all: &[String], name: &str| all.iter().any(|one| strip_note_prefix(one) == strip_note_prefix(name));
         let mut seen: BTreeSet<String> = BTreeSet::new();
         if let Some(volume) = scene.session.volume(scene.source.note.volume) {
-            // Of very many notes a part says enough.
+            // Of a very large number of notes, a sample is enough.
             for (_, outline) in volume.links.outlines().take(2_000) {
                 seen.extend(outline.properties.keys().cloned());
             }
@@ -467,7 +467,7 @@ impl CollectionPage {
     }
 }
 
-/// What a button opens; it stays until one clicks elsewhere. Whether it is open.
+/// Draws a button's popup, which stays open until the user clicks elsewhere. Returns whether it's open.
 fn menu(button: &egui::Response, width: f32, content: impl FnOnce(&mut Ui)) -> bool {
     let close = PopupCloseBehavior::CloseOnClickOutside;
     let shown = Popup::menu(button).close_behavior(close).width(width).show(|ui| {

@@ -1,4 +1,4 @@
-//! JSON in outputs: a tree whose branches are opened and closed.
+//! JSON outputs as a tree with collapsible branches.
 
 use eframe::egui;
 use egui::accesskit::Role;
@@ -11,25 +11,25 @@ use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{format, paint_focus_ring, set_accessible_name};
 
-/// Entries of a branch that are shown at first, and how many more each time.
+/// Number of entries of a branch that are shown at first, and added each time.
 const BRANCH_PAGE_ENTRIES: usize = 100;
-/// A tree with no more values than this begins open.
+/// Maximum number of values of a tree that is initially expanded.
 const MAX_AUTO_OPEN_VALUES: usize = 40;
-/// Lines that are shown at most.
+/// Maximum number of lines shown.
 const MAX_JSON_TREE_ROWS: usize = 5_000;
-/// Letters of a value that are shown.
+/// Maximum number of characters shown of a value.
 const MAX_JSON_VALUE_CHARS: usize = 300;
 
-/// The height of a line.
+/// Height of a line.
 const JSON_ROW_HEIGHT: f32 = 22.0;
 
-/// A tree, and which of its branches are open.
+/// A JSON tree, and its expanded branches.
 pub(super) struct JsonTree {
     value: Value,
     lines: Vec<JsonTreeRow>,
-    /// Open branches: the places from the root.
+    /// Expanded branches, as paths of indices from the root.
     open: HashSet<Vec<usize>>,
-    /// How many entries of a branch are shown, where there are many.
+    /// Number of entries shown of long branches.
     shown: HashMap<Vec<usize>, usize>,
 }
 
@@ -138,7 +138,7 @@ impl JsonTree {
         self.rebuild_rows();
     }
 
-    /// Draws it; whether it has become another height.
+    /// Draws the tree. Returns whether its height has changed.
     pub(super) fn show(&mut self, ui: &Ui, id: egui::Id, origin: Pos2, width: f32) -> bool {
         let colours = ThemeColors::of(ui);
         let style = theme::code();
@@ -218,7 +218,7 @@ fn at<'a>(value: &'a Value, place: &[usize]) -> Option<&'a Value> {
     })
 }
 
-/// How many values there are; no further than `most`.
+/// Counts values, up to `most`.
 fn count(value: &Value, most: usize) -> usize {
     let mut found = 0;
     let mut open = vec![value];

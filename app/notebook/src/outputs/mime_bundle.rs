@@ -1,4 +1,4 @@
-//! Which of an output's forms is shown: the richest that can be drawn.
+//! Selects the format of an output to show: the richest that can be drawn.
 
 use editor::assets::AssetBytes;
 use editor::output_table;
@@ -7,18 +7,18 @@ use std::sync::Arc;
 use store::{CellOutput, OutputBody};
 use typeset::ansi::{CSV_MIME, PROGRESS_MIME_TYPE, multiline_text};
 
-/// A table as pandas hands it over.
+/// A table in the format that pandas emits.
 const DATA_RESOURCE_MIME: &str = "application/vnd.dataresource+json";
 /// Bitmap image types.
 const BITMAP_MIME_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
 
-/// What of an output is shown.
+/// The format in which an output is shown.
 pub(super) enum OutputForm<'a> {
-    /// In the note's outputs, or a blob where it has much data.
+    /// A figure, in the note's outputs, or in a blob if it's large.
     Figure,
     Table(output_table::TableFormat, AssetBytes),
     Progress(&'a Value),
-    /// HTML that may have no more content than the text form.
+    /// HTML that may have no more content than the text.
     Html(AssetBytes),
     Markdown(AssetBytes),
     Picture {
@@ -29,7 +29,7 @@ pub(super) enum OutputForm<'a> {
     Text(String),
 }
 
-/// The form in which an output with data is shown.
+/// Returns the format in which an output with data is shown.
 pub(super) fn output_form<'a>(output: &'a CellOutput, data: &'a Map<String, Value>) -> OutputForm<'a> {
     if data.contains_key(plot::FIGURE_MIME)
         || output.whole.as_ref().is_some_and(|whole| whole.mime == plot::FIGURE_MIME)
@@ -52,7 +52,7 @@ pub(super) fn output_form<'a>(output: &'a CellOutput, data: &'a Map<String, Valu
     plain_form(output, data)
 }
 
-/// One form of an output, wherever it is.
+/// Returns the data of one format, from the output or its blob.
 fn found(output: &CellOutput, data: &Map<String, Value>, mime: &str) -> Option<AssetBytes> {
     match (data.get(mime), &output.whole) {
         (Some(value), _) => Some(AssetBytes::Here(Arc::from(multiline_text(value)))),
@@ -61,7 +61,7 @@ fn found(output: &CellOutput, data: &Map<String, Value>, mime: &str) -> Option<A
     }
 }
 
-/// The same, without its HTML.
+/// Returns the format in which an output is shown without its HTML.
 pub(super) fn plain_form<'a>(output: &'a CellOutput, data: &'a Map<String, Value>) -> OutputForm<'a> {
     let found = |mime: &str| found(output, data, mime);
     if let Some(bytes) = found("image/svg+xml") {
@@ -91,7 +91,7 @@ pub(super) fn plain_form<'a>(output: &'a CellOutput, data: &'a Map<String, Value
     }
 }
 
-/// The data of an output, if it has some.
+/// Returns an output's MIME bundle, if it has one.
 pub(super) fn mime_data(output: &CellOutput) -> Option<&Map<String, Value>> {
     match &output.body {
         OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => Some(data),
@@ -99,7 +99,7 @@ pub(super) fn mime_data(output: &CellOutput) -> Option<&Map<String, Value>> {
     }
 }
 
-/// LaTeX as formulas of Markdown.
+/// Converts LaTeX to Markdown formulas.
 fn formula(latex: &str) -> String {
     let latex = latex.trim();
     if latex.contains('$') {
@@ -109,11 +109,11 @@ fn formula(latex: &str) -> String {
     format!("$${}$$", bare.trim())
 }
 
-/// Of a traceback: where it names a line of a cell (in bytes), which cell and which line.
+/// Returns the references to cell lines in a traceback: byte range, cell number and line number.
 pub(super) fn traceback_locations(traceback: &str) -> Vec<(std::ops::Range<usize>, usize, usize)> {
     let mut found = Vec::new();
     let mut from = 0;
-    // As the embedded kernel writes it: `File "cell 3", line 5`; of an earlier run the lines may be others.
+    // The embedded kernel writes `File "cell 3", line 5`; lines may have changed since that run.
     while let Some(at) = traceback[from..].find("\"cell ") {
         let start = from + at + 1;
         from = start;

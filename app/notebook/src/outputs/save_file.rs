@@ -1,4 +1,4 @@
-//! An output that is saved as a file: in which form, under which name, and the writing, on a thread of its own.
+//! Saves an output as a file: selects the format and the name, and encodes it on a separate thread.
 
 use super::mime_bundle::{self, OutputForm};
 use anyhow::anyhow;
@@ -8,13 +8,13 @@ use host::fs::confined_dir::ConfinedPath;
 use std::borrow::Cow;
 use store::Execution;
 
-/// What is to be saved.
+/// Content to save as a file.
 #[derive(Clone, Debug)]
 pub struct OutputFile {
     bytes: AssetBytes,
-    /// How the name of the file ends.
+    /// File extension.
     pub ending: Cow<'static, str>,
-    /// Whether it is in base64.
+    /// Whether the content is base64.
     packed: bool,
 }
 
@@ -23,7 +23,7 @@ impl OutputFile {
         OutputFile { bytes, ending: ending.into(), packed: false }
     }
 
-    /// A file of a volume, as it is.
+    /// Creates the content from a file of a volume, unchanged.
     pub fn of_file(file: &ConfinedPath) -> OutputFile {
         let ending = file.path.rsplit_once('.').map_or("bin", |(_, ending)| ending).to_owned();
         OutputFile {
@@ -33,7 +33,7 @@ impl OutputFile {
         }
     }
 
-    /// Returns the richest output of a run: its first picture, table, page or tree, otherwise all printed text.
+    /// Returns the richest output of a run: its first image, table, page or tree, otherwise all printed text.
     pub fn richest_output(run: &Execution) -> OutputFile {
         let rich = run.outputs.iter().find_map(|output| {
             let data = mime_bundle::mime_data(output)?;
@@ -74,7 +74,7 @@ impl OutputFile {
         rich.unwrap_or_else(|| OutputFile::plain(whole(), "txt"))
     }
 
-    /// Returns the file's bytes; reads and renders, so don't call it while drawing.
+    /// Returns the file's bytes. Reads and renders, so don't call it while drawing.
     pub fn file(&self, handle: Option<&host::Handle>) -> anyhow::Result<Vec<u8>> {
         let bytes = self.bytes.read(handle)?;
         if self.packed {

@@ -1,4 +1,4 @@
-//! Marks the parts of a note that agents have changed, until the user has been there or has left the note.
+//! Marks the parts of a note that agents have changed, until the user has moved the caret there or left the note.
 
 use engine::{Note, Session};
 use std::collections::HashSet;
@@ -6,18 +6,18 @@ use std::ops::Range;
 use store::{ChangeKind, DocId, TextHunk};
 use text::text_edit::shift_offset;
 
-/// Marks of a note; more changes at once are read in the review.
+/// Maximum number of marks in a note; larger changes are read in the review.
 const MAX_AGENT_MARKS: usize = 200;
 
-/// What agents have changed in the shown note and the user hasn't seen.
+/// Agents' changes in the displayed note that the user hasn't seen.
 pub(super) struct AgentMarks {
-    /// Changes from before the window was opened are history.
+    /// Changes before this time (Unix milliseconds), when the window was opened, aren't marked.
     since: i64,
-    /// Changes that were marked once: their run and number.
+    /// Changes that were already marked: run and number.
     known: HashSet<(DocId, u64)>,
     note: Option<DocId>,
     revision: u64,
-    /// Carets of the last frame: only one that moves has seen something.
+    /// Carets of the last frame: only a caret that moves removes a mark.
     carets: Vec<usize>,
     ranges: Vec<Range<usize>>,
 }
@@ -36,7 +36,7 @@ impl Default for AgentMarks {
 }
 
 impl AgentMarks {
-    /// Takes in what happened since the last frame.
+    /// Updates the marks with changes since the last frame.
     pub(super) fn follow(&mut self, session: &Session, note: &Note, carets: Vec<usize>) {
         if self.note != Some(note.id) {
             self.ranges.clear();
@@ -66,13 +66,13 @@ impl AgentMarks {
         self.ranges.truncate(MAX_AGENT_MARKS);
     }
 
-    /// Whether a part of the note was changed by an agent, and not seen since.
+    /// Returns whether a part of the note has an unseen change by an agent.
     pub(super) fn touches(&self, part: &Range<usize>) -> bool {
         self.ranges.iter().any(|range| range.start <= part.end && part.start < range.end)
     }
 }
 
-/// Where the text that a change has put in is now; where it only removed some, the place.
+/// Returns the current range of the text that a hunk inserted, or the position of a deletion.
 fn hunk_range(text: &str, hunk: &TextHunk) -> Option<Range<usize>> {
     if hunk.inserted.is_empty() {
         return Some(hunk.at.min(text.len())..(hunk.at + 1).min(text.len()));

@@ -1,5 +1,5 @@
-//! The menu of the right mouse button: what can be done with what is under the pointer. It draws and returns actions;
-//! commands of the table are shown with their keys.
+//! The context menu of the page: actions for what is under the pointer. It draws and returns actions; commands from the
+//! command table are shown with their keys.
 
 use super::NotePage;
 use crate::actions::{ClipboardCommand, PageAction};
@@ -26,25 +26,25 @@ use ui::menus::{MENU_WIDTH, menu_below, menu_frame, menu_item, menu_separator};
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{paint_focus_ring, paint_hover_fill, set_accessible_name};
 
-/// Corrections that are offered for a word.
+/// Maximum number of corrections offered for a word.
 const MAX_MENU_SUGGESTIONS: usize = 5;
 
-/// The side of the buttons beside a cell, in points.
+/// Size of the buttons beside a cell, in points.
 const MENU_BUTTON_SIZE: f32 = size::MIN_CLICK_HEIGHT;
 
-/// The keys of commands, as they are set.
+/// Key bindings of commands.
 type CommandKeys = BTreeMap<CommandId, Vec<String>>;
 
 /// The open menu.
 pub(super) struct ContextMenu {
     at: Pos2,
-    /// The byte of the note under the pointer.
+    /// Byte of the note under the pointer.
     byte: usize,
     subject: MenuSubject,
     keys: CommandKeys,
 }
 
-/// A cell that was drawn: its box, and where its output ends.
+/// A cell that was drawn: its box, and the bottom of its output.
 pub(super) struct CellEnd {
     pub(super) cell: BlockId,
     pub(super) number: usize,
@@ -52,7 +52,7 @@ pub(super) struct CellEnd {
     pub(super) bottom: f32,
 }
 
-/// What the menu is about.
+/// What the context menu applies to.
 enum MenuSubject {
     Text {
         word: Option<MisspelledWord>,
@@ -72,13 +72,13 @@ enum MenuSubject {
 struct MisspelledWord {
     range: Range<usize>,
     word: String,
-    /// The suggestions, once they are there.
+    /// The suggestions, once they have arrived.
     found: Option<Vec<String>>,
     answer: Receiver<Vec<String>>,
 }
 
 impl NotePage {
-    /// The button of a cell's menu, beside its code.
+    /// Draws the menu button beside a cell's code.
     pub(super) fn show_cell_menu(
         &mut self,
         ui: &Ui,
@@ -96,7 +96,7 @@ impl NotePage {
         });
     }
 
-    /// The button for a new cell below one. It reaches into the row below, which is drawn first.
+    /// Draws the button that inserts a cell below this one. It overlaps the row below, which is drawn first.
     pub(super) fn show_insert_button(&self, ui: &Ui, end: &CellEnd, actions: &mut Vec<PageAction>) {
         let middle = pos2(end.frame.left() + space::S + size::CELL_GUTTER_WIDTH / 2.0, end.bottom + space::S - 2.0);
         let plus = cell_button(ui, end, middle, &format!("Insert a cell below cell {}", end.number), icons::PLUS);
@@ -105,19 +105,19 @@ impl NotePage {
         }
     }
 
-    /// Whether the menu is open.
+    /// Returns whether the menu is open.
     pub fn has_menu(&self) -> bool {
         self.menu.is_some()
     }
 
-    /// Closes the menu; the note has the keyboard again.
+    /// Closes the menu, and returns focus to the note.
     pub fn close_menu(&mut self, editor: &mut Editor) {
         if self.menu.take().is_some() {
             editor.focus = editor.caret.is_some();
         }
     }
 
-    /// Opens the menu where the right button was clicked.
+    /// Opens the menu at a right click.
     pub(super) fn open_menu(
         &mut self,
         ui: &Ui,
@@ -137,7 +137,7 @@ impl NotePage {
         ui.ctx().request_repaint();
     }
 
-    /// What is at a point of the page.
+    /// Returns what is at a point of the page.
     fn subject_at(
         &mut self,
         ui: &Ui,
@@ -238,14 +238,14 @@ impl NotePage {
         if open {
             self.menu = Some(menu);
         } else {
-            // What is done next is done in the note.
+            // Editing continues in the note.
             editor.focus = editor.caret.is_some();
             ui.ctx().request_repaint();
         }
     }
 }
 
-/// A button beside a cell: to be seen while the pointer is over the cell, and always there for the keyboard.
+/// Draws a button beside a cell, which is visible while the pointer is over the cell and always reachable by keyboard.
 fn cell_button(ui: &Ui, end: &CellEnd, middle: Pos2, name: &str, icon: &str) -> Response {
     let rect = Rect::from_center_size(middle, Vec2::splat(MENU_BUTTON_SIZE));
     let response = ui.interact(rect, ui.scope_id().with((icon, end.cell)), Sense::click());
@@ -261,12 +261,12 @@ fn cell_button(ui: &Ui, end: &CellEnd, middle: Pos2, name: &str, icon: &str) -> 
     response
 }
 
-/// The key that is shown for a command.
+/// Returns the key to show for a command.
 fn key_of(keys: &CommandKeys, id: CommandId) -> Option<&str> {
     keys.get(&id)?.first().map(String::as_str)
 }
 
-/// An item that runs a command of the table.
+/// Adds an item that runs a command from the command table.
 fn run_item(ui: &mut Ui, name: &str, id: CommandId, keys: &CommandKeys, actions: &mut Vec<PageAction>) {
     if menu_item(ui, name, key_of(keys, id), true) {
         actions.push(PageAction::Run(id));
@@ -293,7 +293,7 @@ fn text_items(
         ("Paste as plain text", plain, ClipboardCommand::PastePlain),
     ] {
         if menu_item(ui, name, key, true) {
-            // Over the selection that was clicked, else where was clicked.
+            // Paste replaces a selection that was clicked; otherwise it inserts at the click.
             if !selected.iter().any(|range| range.contains(&byte)) {
                 editor.place_caret(byte);
             }
@@ -366,7 +366,7 @@ fn table_items(ui: &mut Ui, spot: RowIndex, byte: usize, world: &mut EditContext
     }
 }
 
-/// What can be done with a cell; `printed`: the text of its output.
+/// Adds the items for a cell; `printed`: the text of its output.
 fn cell_items(
     ui: &mut Ui,
     note: &Note,
@@ -415,7 +415,7 @@ fn cell_items(
     in_cell(ui, "Delete cell", CommandId::CellDelete, actions);
 }
 
-/// The source of the picture at a point of a row: where its mark begins.
+/// Returns the start of an image's markup in the row's source, for the image at this point.
 fn picture_at(drawn: &RowLayout, point: Pos2) -> Option<usize> {
     let corner = drawn.parts.iter().find_map(|part| match part {
         RowPart::Picture { rect, .. } if rect.contains(point) => Some(rect.min),
@@ -427,7 +427,7 @@ fn picture_at(drawn: &RowLayout, point: Pos2) -> Option<usize> {
     })
 }
 
-/// The word around a byte of a row's source, if no dictionary has it; its suggestions are looked up at once.
+/// Returns the word around a byte of a row's source if it's misspelled, and starts looking up suggestions.
 fn misspelled_word(ui: &Ui, text: &str, at: usize, start: usize) -> Option<MisspelledWord> {
     let range = motion::word_around(text, at);
     let word = text.get(range.clone())?.to_owned();
@@ -439,7 +439,7 @@ fn misspelled_word(ui: &Ui, text: &str, at: usize, start: usize) -> Option<Missp
     spelling::with(ui.ctx(), |spelling| {
         let speller = spelling.speller.as_ref().filter(|_| !spelling.accepts(&word))?;
         speller.suggest(word.clone(), move |found| {
-            // The menu may be closed already.
+            // The menu may already be closed.
             let _ = tell.send(found);
             wake.request_repaint();
         });

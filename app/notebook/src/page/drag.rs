@@ -1,6 +1,6 @@
-//! Rows moved by the pointer: a grip at the left of the row under it, a line where they would go, one edit when they
-//! are dropped. An item takes the items inside it along; a folded heading what is below it. Over a tab or another pane
-//! they go into the note there.
+//! Moves rows with the pointer: a handle at the left of the row under it, a line at the drop position, and one edit on
+//! drop. A list item takes the items inside it along, and a collapsed heading takes its content. Over a tab or another
+//! pane, rows go into the note there.
 
 use super::{NotePage, PAGE_TOP_PADDING};
 use crate::actions::{DraggedText, PageAction, RowDrag};
@@ -18,28 +18,28 @@ use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::set_accessible_name;
 
-/// Distance of a grip's center from the column, or from rows that extend beyond it.
+/// Distance of a drag handle's center from the column, and from rows that extend beyond it.
 const DRAG_HANDLE_OFFSET: f32 = 36.0;
 const WIDE_DRAG_HANDLE_OFFSET: f32 = 58.0;
-/// So near to the edge of the page, the page moves.
+/// Distance from the page's edge within which dragging scrolls the page.
 const AUTO_SCROLL_EDGE: f32 = space::XXL;
 
-/// A place between two rows.
+/// A drop position between two rows.
 #[derive(Clone, Copy)]
 struct DropGap {
-    /// The row below it; `None`: it is behind the last one.
+    /// The row below it; `None` if it's after the last row.
     below: Option<RowIndex>,
     pub at: Pos2,
 }
 
-/// A grip, as it was drawn in this frame.
+/// A drag handle drawn in this frame.
 pub(super) struct DragHandle {
     spot: RowIndex,
     rect: Rect,
     pressed: bool,
 }
 
-/// Draws the grip of a row while the pointer is near it.
+/// Draws the drag handle of a row while the pointer is near it.
 pub(super) fn show_drag_handle(
     ui: &Ui,
     spot: RowIndex,
@@ -82,23 +82,23 @@ impl NotePage {
         self.held.take().is_some()
     }
 
-    /// What the pointer holds.
+    /// Returns the rows being dragged.
     pub fn dragged_rows(&self) -> Option<&RowDrag> {
         self.held.as_ref()
     }
 
-    /// Says what the pointer brings from other pages, and whether it is over one of these.
+    /// Sets the rows dragged here from another page, and whether the pointer is over another page.
     pub fn set_incoming_drag(&mut self, guest: Option<RowDrag>, away: bool) {
         (self.guest, self.away) = (guest, away);
     }
 
-    /// Whether the grip is pressed, which leaves the caret in place.
+    /// Returns whether the drag handle is pressed, which leaves the caret in place.
     pub(super) fn is_handle_pressed(&self, ui: &Ui) -> bool {
         let point = ui.input(|input| input.pointer.latest_pos());
         self.held.is_some() || point.is_some_and(|at| self.grip.as_ref().is_some_and(|grip| grip.rect.contains(at)))
     }
 
-    /// Takes rows up, shows where they would go, and lets them go there.
+    /// Starts a drag, shows the drop position, and drops the rows there.
     pub(super) fn update_row_drag(
         &mut self,
         ui: &Ui,
@@ -123,7 +123,7 @@ impl NotePage {
         };
         let gap = if self.away { None } else { self.gap(point, &held, world) };
         if !down {
-            // Who holds them lets go of them once all pages were asked.
+            // The page that the rows are from ends the drag after all pages have handled it.
             let released = ui.input(|input| input.pointer.primary_released());
             let below = gap.filter(|_| released).map(|gap| gap.below);
             if own && let Some((edits, start)) = below.and_then(|below| moved(&held.rows, below, world)) {
@@ -167,7 +167,7 @@ impl NotePage {
         }
     }
 
-    /// The place between rows that is nearest to the pointer; none where nothing would move.
+    /// Returns the drop position nearest to the pointer, or `None` if nothing would move.
     fn gap(&self, point: Pos2, held: &RowDrag, world: &mut EditContext<'_>) -> Option<DropGap> {
         let mut nearest: Option<(f32, DropGap, usize)> = None;
         let mut take = |y: f32, x: f32, below: Option<RowIndex>, at: usize| {
@@ -198,7 +198,7 @@ impl NotePage {
         if held.note != world.note.id {
             return Some(gap);
         }
-        // Where they are already: before themselves, among themselves, right behind themselves.
+        // No move: directly before, among, or directly after the rows themselves.
         let behind =
             world.find_row(held.rows.end).and_then(|last| world.sheet.row_after(last, world.note, world.texts));
         let behind = behind.map_or(usize::MAX, |spot| rows_byte_range((spot, spot), world).start);
@@ -217,7 +217,7 @@ impl NotePage {
     }
 }
 
-/// The rows that a grip takes up: those that are selected with its own, or the row and what is inside it.
+/// Returns the rows that a handle drags: those selected together with its row, otherwise the row and what is inside it.
 fn taken(spot: RowIndex, editor: &Editor, world: &mut EditContext<'_>) -> (RowIndex, RowIndex) {
     for range in editor.selected() {
         if let (Some(first), Some(last)) = (world.find_row(range.start), world.find_row(range.end))
@@ -230,7 +230,7 @@ fn taken(spot: RowIndex, editor: &Editor, world: &mut EditContext<'_>) -> (RowIn
     (spot, whole(spot, world))
 }
 
-/// Returns the last row of a block.
+/// Returns the last row that moves along with a row: items inside it, parts of the same box, or collapsed content.
 fn whole(spot: RowIndex, world: &mut EditContext<'_>) -> RowIndex {
     let mut last = item_rows(spot, world).1;
     while let Some(next) = world.sheet.row_after(last, world.note, world.texts).filter(|next| {
@@ -242,7 +242,7 @@ fn whole(spot: RowIndex, world: &mut EditContext<'_>) -> RowIndex {
     last
 }
 
-/// The row above a place.
+/// Returns the row above a position.
 fn above(below: Option<RowIndex>, world: &mut EditContext<'_>) -> Option<RowIndex> {
     match below {
         Some(below) => world.sheet.row_before(below, world.note, world.texts),
@@ -277,7 +277,7 @@ fn has_cell((first, last): (RowIndex, RowIndex), world: &mut EditContext<'_>) ->
     false
 }
 
-/// The edits that move rows above another one, or behind the last, and where they begin then.
+/// Returns the edits that move rows above another row, or after the last one, and where they start afterwards.
 fn moved(rows: &Range<usize>, below: Option<RowIndex>, world: &mut EditContext<'_>) -> Option<(Vec<TextEdit>, usize)> {
     let (gone, load) = (leave(rows, world)?, DraggedText::of(rows, world));
     let (come, lead) = load.arrive(below, world)?;
@@ -293,15 +293,15 @@ fn moved(rows: &Range<usize>, below: Option<RowIndex>, world: &mut EditContext<'
     edits.iter_mut().for_each(|edit| edit.at -= whole.start);
     let insert = apply_edits(&slice(whole.clone(), world), &edits);
     let edit = NoteEdit { at: whole.start, delete: whole.len(), insert, caret: start, anchor: start };
-    // List numbers continue.
+    // Renumber the list.
     let edit = if load.items.0 { renumber_list(edit, false, world) } else { edit };
     Some((vec![TextEdit { at: edit.at, delete: edit.delete, insert: edit.insert }], edit.caret))
 }
 
-/// The edit that writes rows of another note above a row, or behind the last, and where they begin then.
+/// Returns the edit that inserts rows of another note above a row, or after the last one, and where they start.
 fn arrival(held: &RowDrag, below: Option<RowIndex>, world: &mut EditContext<'_>) -> Option<(TextEdit, usize)> {
     let text = match world.session.locate_file(held.note).zip(world.session.locate_file(world.note.id)) {
-        // What its links led to, they lead to from there.
+        // Links are rewritten to keep their targets.
         Some(((from, _), (to, _))) if from == to => {
             let links = world.session.volume(to).map(|volume| &volume.links);
             links.map(|links| links.rewrite_for_note(held.note, world.note.id, &held.load.text))
@@ -363,8 +363,8 @@ impl DraggedText {
         DraggedText { text: slice(rows.clone(), world), indent, list: is_list(rows, world), items }
     }
 
-    /// Returns the edit that inserts it above a row or at the end, and the offset of the text in it: list items go next
-    /// to items, everything else gets blank lines.
+    /// Returns the edit that inserts the rows above a row or at the end, and the offset of the text in it. List items
+    /// go next to items; everything else gets blank lines around it.
     fn arrive(&self, below: Option<RowIndex>, world: &mut EditContext<'_>) -> Option<(TextEdit, usize)> {
         let newline = if world.crlf() { "\r\n" } else { "\n" };
         let above = above(below, world);
@@ -401,7 +401,7 @@ fn indent(spot: RowIndex, world: &mut EditContext<'_>) -> String {
     text[..text.len() - text.trim_start_matches([' ', '\t']).len()].to_owned()
 }
 
-/// Whether all rows of a range are items.
+/// Returns whether all rows of a range are list items.
 fn is_list(range: &Range<usize>, world: &mut EditContext<'_>) -> bool {
     let (mut at, last) = (world.find_row(range.start), world.find_row(range.end));
     while let Some(spot) = at.filter(|spot| last.is_some_and(|last| *spot <= last)) {
@@ -413,7 +413,7 @@ fn is_list(range: &Range<usize>, world: &mut EditContext<'_>) -> bool {
     true
 }
 
-/// Replaces one indentation of lines by another.
+/// Replaces the indentation of lines.
 fn indented(text: &str, old: &str, new: &str) -> String {
     let line = |line: &str| match line.strip_prefix(old) {
         Some(rest) if !line.trim().is_empty() => format!("{new}{rest}"),

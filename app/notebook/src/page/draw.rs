@@ -30,11 +30,11 @@ use text::task::NoteTask;
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{self, set_accessible_name};
 
-/// Width of the bar beside what an agent has changed.
+/// Width of the bar beside a change by an agent.
 const AGENT_BAR_WIDTH: f32 = 3.0;
 
 impl NotePage {
-    /// A row that is read, laid out.
+    /// Returns the layout of a rendered row, cached if possible.
     pub(super) fn drawn_row(&mut self, spot: RowIndex, row: &MarkdownRow, world: &EditContext<'_>) -> Rc<RowLayout> {
         let coloured = assets::highlighted_count(world.pen.ctx);
         let look = row.layout_hash();
@@ -152,7 +152,7 @@ impl NotePage {
         self.drop_text(ui, target.as_ref(), world, actions);
     }
 
-    /// The field of a row that is not drawn where the rows are: out of sight, or behind the last one.
+    /// Draws the field of the active row if it's out of view, or after the last row.
     fn field_out_of_sight(
         &mut self,
         ui: &mut Ui,
@@ -166,7 +166,7 @@ impl NotePage {
         self.show_active_row(ui, origin, area, world, editor, target, hold);
     }
 
-    /// The grounds behind parts of the note: what was found, and what is selected.
+    /// Returns the highlighted ranges of a row with their colors: search matches, changes by agents, and selections.
     pub fn paint_backgrounds(&self, ui: &Ui, editor: &Editor, own: &Range<usize>) -> Vec<(Range<usize>, Color32)> {
         let colours = ThemeColors::of(ui);
         let first = self.found.partition_point(|range| range.end <= own.start);
@@ -186,7 +186,7 @@ impl NotePage {
         grounds
     }
 
-    /// The empty area below: a click there continues writing.
+    /// Handles the empty area below the text: a click there continues writing.
     fn below(&mut self, ui: &mut Ui, area: Rect, world: &mut EditContext<'_>, editor: &mut Editor) {
         let response = ui.interact(area, ui.scope_id().with("below"), Sense::click() - Sense::FOCUSABLE);
         set_accessible_name(&response, Role::Label, "End of the note");
@@ -233,7 +233,7 @@ impl NotePage {
                 sw: round(bottom, all.sw),
                 se: round(bottom, all.se),
             };
-            // Parts of one box reach into each other: no line of the paper shows between them.
+            // Parts of one box overlap, so that no line of the background shows between them.
             let below = if row.kind.continues().1 { 1.0 } else { 0.0 };
             ui.painter().rect_filled(frame.with_max_y(frame.bottom() + below), corner, colours.sunken);
         }
@@ -297,7 +297,7 @@ impl NotePage {
                 let elsewhere = world.session.sync().remote_runner(world.note.id, id);
                 let shown = CellFrame { cell: id, number, area: frame, first, focused, elsewhere };
                 self.cells.show_cell_frame(ui, world.note, shown, actions);
-                // Its text is read again in each frame only where the note knows it as a widget.
+                // The text is parsed in each frame only if the note knows the cell as a widget.
                 let is_widget = world.note.cell_parts(id).is_some_and(|parts| parts.form == CellForm::Widget);
                 let text = world.texts.get(spot.block).map_or("", |block| block.text.as_str());
                 if drawn.is_some()
@@ -360,7 +360,7 @@ impl NotePage {
         grounds.extend(self.paint_backgrounds(ui, editor, &own));
         for (range, colour) in &mut grounds {
             if range.end > own.end && range.start <= own.end {
-                // The line end is part of it.
+                // The selection includes the line end.
                 let end = drawn.end_rect().unwrap_or(Rect::from_min_size(Pos2::ZERO, vec2(0.0, theme::body().line)));
                 let at = origin + end.right_top().to_vec2();
                 ui.painter().rect_filled(Rect::from_min_size(at, vec2(space::S, end.height())), 0.0, *colour);
@@ -438,7 +438,7 @@ impl NotePage {
                     let again =
                         source[line..].lines().next().and_then(|text| NoteTask::parse_line(text, own.start + line));
                     if let Some(again) = again.filter(|again| again.repeat.is_some()) {
-                        // Its next one comes with it.
+                        // Completing a repeating task also adds its next occurrence.
                         let (note, at, words, today) = (world.note.id, again.at, again.text, host::clock::today());
                         actions.push(PageAction::Do(Command::Check { note, at, words, today }));
                     } else {
@@ -492,7 +492,7 @@ impl NotePage {
         spelling::paint_marks(painter, origin, marks);
     }
 
-    /// The word behind an opening fence; a click on it edits the fences.
+    /// Draws the language after an opening fence; a click on it edits the fence.
     #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
     fn language(
         &mut self,
@@ -531,7 +531,7 @@ impl NotePage {
     }
 }
 
-/// What the letter between the brackets of a task says.
+/// Describes the state of a task by the character between its brackets.
 fn task_state_name(state: char) -> &'static str {
     match state {
         '/' => "half done",
@@ -543,7 +543,7 @@ fn task_state_name(state: char) -> &'static str {
     }
 }
 
-/// Lays out a row without visible content: its meaning is shown below.
+/// Lays out a row without visible content, whose embed is drawn below.
 fn unseen(source: &str, pen: render::TextStyleContext<'_>) -> RowLayout {
     let galley = pen.text("", &theme::body(), pen.colours.ink, f32::INFINITY);
     let map = SourceMap { runs: vec![SourceRun { chars: 0, source: 0..source.len(), exact: false }] };
@@ -552,7 +552,7 @@ fn unseen(source: &str, pen: render::TextStyleContext<'_>) -> RowLayout {
     RowLayout { height: 0.0, parts, bare: true, text: format!("{what}: {source}") }
 }
 
-/// Code between fences, or a part of it, laid out.
+/// Lays out fenced code, or a part of it.
 fn code_row(
     text: &str,
     row: &MarkdownRow,
@@ -594,7 +594,7 @@ fn code_row(
     if is_diagram { render::diagram(drawn, &shown_code, 0..content.len(), width, pen) } else { drawn }
 }
 
-/// From the characters of code, shown with plain line ends, to the bytes of a row whose code begins at `start`.
+/// Maps characters of code, shown with LF line ends, to bytes of a row whose code starts at `start`.
 fn code_map(code: &str, start: usize) -> SourceMap {
     let (mut runs, mut chars, mut at) = (Vec::new(), 0, start);
     for line in code.split_inclusive('\n') {

@@ -1,4 +1,4 @@
-//! What the pointer does on the page: a press puts the caret, a pull selects, the middle button drops text.
+//! Pointer input on the page: a press places the caret, a drag selects, and the middle button pastes.
 
 use super::{NotePage, POINTER_REST_SECONDS};
 use crate::actions::PageAction;
@@ -11,11 +11,12 @@ use egui::{Pos2, Ui, vec2};
 use std::ops::Range;
 use ui::theme::space;
 
-/// A press so soon after another, in seconds, at the same place, means more: a word, a row.
+/// Maximum time between presses of a double or triple click, in seconds.
 const MULTI_CLICK_SECONDS: f64 = 0.5;
 
 impl NotePage {
-    /// What was pressed at a byte of the note: a caret, a word, a row, more of a selection, one more caret.
+    /// Handles a press at a byte of the note: places the caret, selects a word or row, extends the selection, or adds a
+    /// caret.
     pub fn handle_press(&mut self, ui: &Ui, at: usize, point: Pos2, world: &mut EditContext<'_>, editor: &mut Editor) {
         // Modifiers at the time of the press, which may have been released since.
         let held = |event: &egui::Event| match event {
@@ -59,7 +60,7 @@ impl NotePage {
         ui.ctx().request_repaint();
     }
 
-    /// Lets the selection follow the pointer while the button is down, and the page with it at its edges.
+    /// Extends the selection to the pointer while the button is down, and scrolls at the page's edges.
     pub(super) fn extend_selection(
         &mut self,
         ui: &Ui,
@@ -110,7 +111,7 @@ impl NotePage {
         editor.drag = Some(drag);
     }
 
-    /// Looks what the pointer rests on.
+    /// Updates what the pointer rests on.
     pub(super) fn update_hover(&mut self, ui: &Ui, target: Option<&EditTarget>, world: &mut EditContext<'_>) {
         let (point, still, down) = ui.input(|input| {
             let pointer = &input.pointer;
@@ -119,7 +120,7 @@ impl NotePage {
         let over = point.filter(|_| !down && ui.rect_contains_pointer(ui.clip_rect()));
         self.resting = match over {
             Some(point) if still >= POINTER_REST_SECONDS => match self.resting {
-                // It has not moved since.
+                // The pointer hasn't moved since.
                 Some((at, known)) if known == point => Some((at, known)),
                 _ => self.hit(point, target, world).map(|at| (at, point)),
             },
@@ -131,7 +132,7 @@ impl NotePage {
         };
     }
 
-    /// The byte of the note at a point of the page.
+    /// Returns the byte of the note at a point of the page.
     pub(super) fn hit(
         &mut self,
         point: Pos2,
@@ -156,7 +157,7 @@ impl NotePage {
         Some(world.sheet.start(spot.block) + row.content.start + motion::floor_grapheme(text, byte))
     }
 
-    /// What the middle button drops, on systems where what is selected can be dropped.
+    /// Pastes text with the middle button, on systems that support this.
     pub(super) fn drop_text(
         &mut self,
         ui: &Ui,
@@ -178,13 +179,13 @@ impl NotePage {
     }
 }
 
-/// Whether something was pressed just now, or clicked by those who do not press: in one frame, or without a pointer.
+/// Returns whether a widget was just pressed, or clicked without a press: within one frame, or without a pointer.
 pub fn is_pressed(ui: &Ui, response: &egui::Response, editor: &Editor) -> bool {
     (response.is_pointer_button_down_on() && ui.input(|input| input.pointer.primary_pressed()))
         || (response.clicked() && editor.drag.is_none())
 }
 
-/// What a press selects at a byte: nothing, a word, a row.
+/// Returns what a press selects at a byte: nothing, a word or a row. `unit`: 1, 2 or 3.
 fn unit_at(at: usize, unit: u32, world: &mut EditContext<'_>) -> Range<usize> {
     let target = world.find_row(at).filter(|_| unit > 1).and_then(|spot| target_of(spot, false, false, world));
     match target {

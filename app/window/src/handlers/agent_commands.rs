@@ -1,4 +1,4 @@
-//! What the commands and pages of the agent do in the window.
+//! Handlers for the agent's commands and pages.
 
 use crate::shell::dock_state::{DockState, RightPanel};
 use crate::shell::host_link::HostLink;
@@ -56,7 +56,7 @@ impl DockState {
         ui.ctx().request_repaint();
     }
 
-    /// Sends what was written.
+    /// Sends the composed message to an agent.
     fn ask_agent(&mut self, host: &mut HostLink, panes: &mut PaneState, notices: &mut NoticeState) {
         let session = host.session();
         let conversation = self.agent.session.and_then(|id| session.agents().session(id));
@@ -92,7 +92,7 @@ impl DockState {
         }
     }
 
-    /// Performs a command that concerns the agent.
+    /// Performs an agent command.
     pub(crate) fn run_agent(
         &mut self,
         host: &mut HostLink,
@@ -154,7 +154,7 @@ impl DockState {
         }
     }
 
-    /// Shows a run at one of its steps, or a session at one of its messages, if it is one of these.
+    /// Shows a run at one of its steps, or a session at one of its messages. Returns `false` for any other document.
     pub(crate) fn show_found(
         &mut self,
         host: &mut HostLink,
@@ -181,20 +181,20 @@ impl DockState {
         true
     }
 
-    /// Shows a session in which something was begun elsewhere; the keyboard stays where it is.
+    /// Shows a session that was started outside the panel, without moving the keyboard focus.
     pub(crate) fn show_session(&mut self, prefs: &mut WindowState, session: DocId) {
         self.agent.turn(Some(session));
         self.show_agent_panel(prefs, true);
         self.agent.composer.focus = false;
     }
 
-    /// Begins a message to the agent of this name.
+    /// Starts a message to the agent with this name.
     pub(crate) fn call_agent(&mut self, prefs: &mut WindowState, name: &str) {
         self.agent.composer.mention_agent(name);
         self.show_agent_panel(prefs, true);
     }
 
-    /// Shows what waits for the user's word.
+    /// Shows a session that waits for the user's approval.
     pub(crate) fn show_pending_decision(&mut self, host: &HostLink, prefs: &mut WindowState) {
         let agents = host.session().agents();
         let waits = |run: &&AgentRun| run.about.ending.is_none() && run.pending().next().is_some();
@@ -215,7 +215,7 @@ impl DockState {
 }
 
 impl PaneState {
-    /// Shows what the runs of a session changed, by one of them.
+    /// Shows the changes made by the runs of a session, identified by one of its runs.
     pub(crate) fn show_changes(&mut self, host: &mut HostLink, notices: &mut NoticeState, run: DocId) {
         host.send(Command::OpenRun { run }, notices);
         self.view = Some(PageView::Changes(ChangesPage::new(run)));

@@ -1,4 +1,4 @@
-//! What is done with attachments: opened by other programs, imported as notes, converted. Never without a click.
+//! Actions on attachments: open in other programs, import as notes, convert. They run only when the user clicks.
 
 use crate::shell::background_jobs::BackgroundJobs;
 use crate::shell::host_link::HostLink;
@@ -13,7 +13,7 @@ use notebook::actions::FileAction;
 use store::{DocId, FileKind};
 
 impl PaneState {
-    /// Does with a file what the user has clicked.
+    /// Performs the file action that the user clicked.
     #[allow(clippy::too_many_arguments, reason = "an import needs what a dropped file needs")]
     pub(crate) fn run_file_action(
         &mut self,
@@ -73,7 +73,7 @@ impl PaneState {
         }
     }
 
-    /// Opens the note that an attachment has become, for instance by being converted.
+    /// Opens the active pane's attachment as a note once it has become one, for instance after a conversion.
     pub(crate) fn open_converted_note(&mut self, host: &mut HostLink, notices: &mut NoticeState) {
         let Some(note) = self.active.note.filter(|note| self.active.attachment.has_shown(*note)) else { return };
         if host.session().locate_file(note).is_some() && !host.is_attachment(note) {
@@ -84,7 +84,7 @@ impl PaneState {
 }
 
 impl HostLink {
-    /// Whether a file is an attachment, which no command opens as a note.
+    /// Returns whether a file is an attachment. Attachments can't be opened as notes.
     pub(crate) fn is_attachment(&self, file: DocId) -> bool {
         let session = self.session();
         let row = session.locate_file(file).and_then(|(volume, path)| session.volume(volume)?.files.get(path));

@@ -1,8 +1,8 @@
-//! Completes names in code and shows what they mean; asks the kernel.
+//! Code completion and hover descriptions in cells, provided by the kernel.
 
 use crate::overlays::code_completion::{
     CodeContext, CodePosition, CompletionList, EnvironmentModules, HoverCard, MIN_COMPLETION_CHARS, begins_number,
-    import_statements, known_names, show_card,
+    code_list, import_statements, known_names, show_card,
 };
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::shell::host_link::HostLink;
@@ -40,7 +40,7 @@ impl InputState {
         if !matches!(overlay, WindowOverlay::None) || panes.view.is_some() {
             (self.code_completion.list, self.code_completion.card) = (None, None);
         }
-        let caret = panes.active.editor.stands;
+        let caret = panes.active.editor.list_anchor(ctx, code_list());
         if let (Some(list), Some(caret)) = (&self.code_completion.list, caret) {
             if let Some(chosen) = list.show(ctx, caret.left_bottom()) {
                 self.take_code(host, panes, notices, chosen);
@@ -53,7 +53,7 @@ impl InputState {
         }
     }
 
-    /// The caret has moved, because something was `typed` or not.
+    /// Updates the completion list after the caret has moved. `typed`: because text was typed.
     fn moved_in_code(&mut self, host: &mut HostLink, panes: &mut PaneState, typed: bool) {
         self.code_completion.card = None;
         let around = self.code_completion.seen.and_then(|(_, _, at)| panes.code_context(host, at));
@@ -94,7 +94,7 @@ impl InputState {
         let answer = if kernel == Some(KernelPhase::Idle) {
             host.driver.ask_kernel(around.place.0, inquiry(host))
         } else if around.dotted() || around.names_import() {
-            // Modules and what they hold are the same in a kernel that has run nothing.
+            // Modules and their contents are the same in a kernel that has run nothing.
             self.list_environment(host, &around);
             host.driver.ask_warm_kernel(around.place.0, inquiry(host))
         } else {
@@ -109,7 +109,7 @@ impl InputState {
         self.offer(&around, around.start + around.word..around.start + around.at, choices, steered);
     }
 
-    /// Lists the modules of the note's own kernel, which are there before it runs.
+    /// Lists the modules in the environment of the note's own kernel, which are known before it runs.
     fn list_environment(&mut self, host: &HostLink, around: &CodeContext) {
         let session = host.session();
         let named = session.note(around.place.0).and_then(|note| note.kernel_name());
@@ -122,7 +122,7 @@ impl InputState {
         }
     }
 
-    /// Takes in what the kernel has answered.
+    /// Processes the kernel's answers.
     fn receive_help(&mut self, host: &HostLink, panes: &mut PaneState) {
         if let Some(card) = &mut self.code_completion.card
             && let Some(waits) = &card.waits
@@ -152,7 +152,7 @@ impl InputState {
             if around.names_module() && !around.dotted() {
                 self.add_environment_modules(around.typed(), &mut choices);
             } else if range.end == around.place.2 && !around.dotted() && from == around.word {
-                // Names that no run has bound yet.
+                // Adds names that no run has bound yet.
                 let more = host.session().note(around.place.0).map(|note| known_names(note, &around));
                 for choice in more.into_iter().flatten() {
                     if !choices.iter().any(|known| known.text == choice.text) {
@@ -178,13 +178,13 @@ impl InputState {
     }
 
     fn offer(&mut self, around: &CodeContext, range: Range<usize>, choices: Vec<CompletionChoice>, steered: bool) {
-        // A word that is whole already needs no list.
+        // A single choice that is already typed in full needs no list.
         let whole = matches!(choices.as_slice(), [only] if only.text == around.typed());
         let fits = range.end == around.place.2 && !choices.is_empty() && !whole;
         self.code_completion.list = fits.then_some(CompletionList { range, choices, chosen: 0, steered });
     }
 
-    /// A key while code is written. Whether it meant help.
+    /// Handles a key press in code. Returns whether completion or help used it.
     pub(crate) fn code_key(
         &mut self,
         host: &mut HostLink,
@@ -197,7 +197,7 @@ impl InputState {
         if self.code_completion.card.take().is_some_and(|card| card.point.is_none()) && key == Key::Escape {
             return true;
         }
-        // What was typed in this very frame is not in the list yet.
+        // The list doesn't include text typed in this frame yet.
         let caret = panes.active.editor.caret.map(|caret| caret.at);
         self.code_completion.list.take_if(|list| Some(list.range.end) != caret);
         if let Some(list) = &mut self.code_completion.list {
@@ -227,7 +227,7 @@ impl InputState {
             return false;
         };
         let in_word = around.begins_name() || (around.typed().is_empty() && around.dotted());
-        // Where nothing is known, Tab moves the line in or out as everywhere.
+        // If there's nothing to complete, Tab indents or outdents the line as usual.
         let known = if modifiers.is_none() {
             in_word && {
                 self.ask_names(host, around, true);
@@ -257,7 +257,7 @@ impl InputState {
         self.code_completion.card = waits.map(|waits| HoverCard { at, point, waits: Some(waits), text: None });
     }
 
-    /// The pointer rests on a name, or has left it.
+    /// Shows the description of the name under the resting pointer, and hides it when the pointer leaves.
     fn rest_on_code(&mut self, host: &mut HostLink, panes: &mut PaneState) {
         let resting = panes.active.page.resting;
         let by_pointer = self.code_completion.card.as_ref().filter(|card| card.point.is_some()).map(|card| card.at);
@@ -285,7 +285,7 @@ impl InputState {
         }
     }
 
-    /// Writes what was chosen.
+    /// Inserts the chosen completion.
     fn take_code(&mut self, host: &mut HostLink, panes: &mut PaneState, notices: &mut NoticeState, chosen: usize) {
         let Some(list) = self.code_completion.list.take() else { return };
         let Some(choice) = list.choices.get(chosen) else { return };
@@ -301,7 +301,7 @@ impl InputState {
 }
 
 impl PaneState {
-    /// The place of the one caret, if nothing is selected.
+    /// Returns the caret's position, if there's one caret without a selection.
     fn place_in_code(&self, host: &HostLink) -> Option<CodePosition> {
         let editor = &self.active.editor;
         let caret = editor.caret.filter(|caret| caret.is_empty() && editor.more.is_empty() && !editor.behind)?;
@@ -309,7 +309,7 @@ impl PaneState {
         Some((note.id, note.revision(), caret.at))
     }
 
-    /// Whether a byte of the open note is in a cell's code.
+    /// Returns whether a byte of the open note is in a cell's code.
     pub(crate) fn is_code(&self, host: &HostLink, at: usize) -> bool {
         self.code_context(host, at).is_some()
     }

@@ -1,4 +1,4 @@
-//! Edits collections, takes edits back, and makes new collections.
+//! Edits collections, undoes those edits, and creates collections.
 
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::shell::host_link::HostLink;
@@ -14,19 +14,20 @@ use std::collections::{BTreeSet, HashSet};
 use store::DocId;
 
 impl PaneState {
-    /// Whether the pane with the caret shows a collection, and not its text.
+    /// Returns whether the active pane shows a collection rather than its text.
     pub(crate) fn shows_collection(&self, host: &HostLink) -> bool {
         let place = self.active.note.and_then(|note| host.session().locate_file(note));
         place.is_some_and(|(_, path)| collection::is_collection(path)) && !self.active.collection.as_text
     }
 
-    /// Whether a collection has the keyboard focus or would get it, so that undo applies to it.
+    /// Returns whether a collection has the keyboard focus or would get it, so that undo applies to it.
     pub(crate) fn in_collection(&self, host: &HostLink) -> bool {
         self.shows_collection(host) || self.active.page.insets.focused()
     }
 
-    /// The collection that a command means: the page's, or of those in a note the one with the keyboard, the one at the
-    /// caret, or the first in sight.
+    /// Returns the collection that a command applies to: the page itself, or one in the note.
+    ///
+    /// In a note, it's the collection with the keyboard focus, the one at the caret, or the first visible one.
     fn meant(&mut self, host: &HostLink) -> Option<&mut CollectionPage> {
         if self.shows_collection(host) {
             Some(&mut self.active.collection)
@@ -35,12 +36,12 @@ impl PaneState {
         }
     }
 
-    /// Whether there is a collection that a command could mean.
+    /// Returns whether there's a collection that a command could apply to.
     pub(crate) fn has_collection(&mut self, host: &HostLink) -> bool {
         self.view.is_none() && self.meant(host).is_some()
     }
 
-    /// Shows another view of the collection.
+    /// Switches to the collection's next or previous view.
     pub(crate) fn turn_view(&mut self, host: &HostLink, notices: &mut NoticeState, back: bool) {
         let free = self.view.is_none();
         match self.meant(host).filter(|_| free).map(|collection| collection.turn_view(back)) {
@@ -125,7 +126,7 @@ impl PaneState {
         {
             return;
         }
-        // The table shows at once what the note says now.
+        // Shows the note's new content in the table at once.
         let session = host.session();
         let volume = session.locate_file(note).and_then(|(volume, _)| session.volume(volume));
         if let (Some(volume), Some(text)) = (volume, session.note(note).map(Note::text)) {
@@ -180,7 +181,7 @@ impl PaneState {
         }
     }
 
-    /// Makes a note that a view of a collection shows.
+    /// Creates a note that matches a view of a collection.
     fn new_in_collection(
         &mut self,
         host: &mut HostLink,
@@ -210,7 +211,7 @@ impl PaneState {
 }
 
 impl PaneState {
-    /// Keeps the collections open that notes show.
+    /// Keeps the collections that are embedded in visible notes open.
     pub(crate) fn open_embedded_collections(&mut self, host: &mut HostLink) {
         let search = host.driver.search();
         for pane in self.all_mut() {

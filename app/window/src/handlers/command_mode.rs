@@ -1,4 +1,4 @@
-//! Command mode of a notebook: its keys, and what runs, moves and changes cells.
+//! Jupyter command mode: its keys, and the commands that run, move and change cells.
 
 use crate::app_window::AppWindow;
 use crate::shell::commands::{CellCommand, WindowCommand};
@@ -15,7 +15,7 @@ use engine::{Command, Note};
 use std::ops::Range;
 use store::BlockId;
 
-/// The row of the caret: its bytes in the note, and whether it is a cell.
+/// The caret's row: its byte range in the note, and whether it's in a cell.
 struct CaretRow {
     row: Range<usize>,
     is_cell: bool,
@@ -24,13 +24,13 @@ struct CaretRow {
 }
 
 impl PaneState {
-    /// Whether letters mean cells now.
+    /// Returns whether command mode is active, so that letters are cell commands.
     pub(crate) fn commands_cells(&self, host: &HostLink, input: &InputState) -> bool {
         let caret = self.active.editor.caret.map(|caret| caret.at);
         host.preset() == KeymapPreset::Jupyter && caret.is_some() && input.command_mode.command == caret
     }
 
-    /// Command mode, wherever the caret is.
+    /// Enters command mode at the caret.
     fn begin_commands(&mut self, host: &HostLink, input: &mut InputState) {
         let caret = self.active.editor.caret.map(|caret| caret.at);
         if let Some(at) = caret.filter(|_| host.preset() == KeymapPreset::Jupyter) {
@@ -56,7 +56,7 @@ impl PaneState {
         })?
     }
 
-    /// The caret goes to the code of the next cell, or the one before.
+    /// Moves the caret to the code of the next or previous cell.
     fn go_to_cell(&mut self, host: &HostLink, input: &mut InputState, ctx: &egui::Context, down: bool) {
         let Some(place) = self.place_of_caret(host, ctx) else { return };
         let cells = cell_edits::cells(&place.text);
@@ -84,7 +84,7 @@ impl PaneState {
         }
     }
 
-    /// Runs the cells above the caret's, or that one and those below.
+    /// Runs the cells above the caret's cell, or that cell and those below.
     fn run_from(
         &mut self,
         host: &mut HostLink,
@@ -148,7 +148,7 @@ impl InputState {
 }
 
 impl AppWindow {
-    /// Answers letters. Whether they were commands, and no text.
+    /// Handles letters in command mode. Returns whether they were handled as commands rather than text.
     pub(crate) fn jupyter_text(&mut self, ctx: &egui::Context, text: &str) -> bool {
         if !self.panes.commands_cells(&self.host, &self.input) {
             return false;
@@ -188,7 +188,7 @@ impl AppWindow {
         true
     }
 
-    /// Where a cell that runs leaves the caret: with `on` in the next cell, or in a new one below the last.
+    /// Places the caret after a cell was run: with `on` in the next cell, or in a new one below the last.
     pub(crate) fn after_run(&mut self, ctx: &egui::Context, on: bool) {
         if !on {
             self.panes.begin_commands(&self.host, &mut self.input);
@@ -207,7 +207,7 @@ impl AppWindow {
         }
     }
 
-    /// Performs a command that concerns whole cells.
+    /// Performs a command on whole cells.
     pub(crate) fn run_cells(&mut self, ctx: &egui::Context, wish: CellCommand) {
         let Some(place) = self.panes.place_of_caret(&self.host, ctx) else {
             self.notices.toasts.show_message("Click into a note first: this concerns the cell at the caret.");

@@ -28,11 +28,11 @@ use ui::text::shown_name;
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{floating_frame, set_accessible_name, text_button};
 
-/// Before that, nothing is shown of an export.
+/// Delay before the progress of an export is shown, in seconds.
 const EXPORT_PROGRESS_DELAY_SECONDS: f64 = 0.3;
 
 impl PaneState {
-    /// Performs a command about exports.
+    /// Performs an export command.
     pub(crate) fn run_exporting(
         &mut self,
         host: &HostLink,
@@ -64,7 +64,7 @@ impl WindowOverlay {
         let session = host.session();
         let mut choices: Vec<(ExportScope, String)> =
             name(session, &what).map(|name| (what.clone(), name)).into_iter().collect();
-        // What is around it can be chosen instead.
+        // The surrounding volume is offered as an alternative.
         let volume = match &what {
             ExportScope::Note(note) => session.locate_file(*note).map(|(volume, _)| volume),
             ExportScope::Folder(volume, below) => (!below.is_empty()).then_some(*volume),
@@ -109,7 +109,7 @@ impl BackgroundJobs {
                 (ExportScope::Note(note), ExportFormat::Files) => export::export_bundle(&handle, *note, &dest, &shared),
                 _ => export::export(&handle, &what, form, &dest, &shared),
             };
-            // The receiver may be gone, and then nobody needs this.
+            // If the receiver is gone, the result is no longer needed.
             let _ = send.send(done);
             wake.request_repaint();
         });
@@ -118,7 +118,7 @@ impl BackgroundJobs {
         Ok(())
     }
 
-    /// Writes the note as PDF to where only the print dialog reads it.
+    /// Writes the note as PDF to a temporary file for the print dialog.
     fn begin_print(&mut self, host: &HostLink, notices: &mut NoticeState, ctx: &egui::Context, note: DocId) {
         if host.pdf_printer.is_none() {
             notices.toasts.show_message("Nothing can be printed here.");
@@ -138,7 +138,7 @@ impl BackgroundJobs {
                 Ok(dest) => export::export(&handle, &what, ExportFormat::Pdf(PaperSize::A4), &dest, &shared),
                 Err(error) => Err(ExportError::Workspace(format!("the page to print can't be written ({error})"))),
             };
-            // The receiver may be gone, and then nobody needs this.
+            // If the receiver is gone, the result is no longer needed.
             let _ = send.send(done);
             wake.request_repaint();
         });
@@ -146,7 +146,7 @@ impl BackgroundJobs {
         self.exports.running = Some(RunningExport { progress, answer, name, prints: true, since });
     }
 
-    /// Shows the system's print dialog for what was written, and says what became of it.
+    /// Shows the system's print dialog for a written PDF, and reports the outcome.
     fn print(&self, host: &HostLink, ctx: &egui::Context, title: String, path: PathBuf) {
         let Some(printer) = host.pdf_printer.clone() else { return };
         let (send, wake) = (self.saved.0.clone(), ctx.clone());
@@ -159,13 +159,13 @@ impl BackgroundJobs {
                 }
                 Err(why) => format!("{title} was not printed: {why}. The page is {}.", path.display()),
             };
-            // The window may be gone, and then nobody reads this.
+            // If the window is closed, there's nowhere to show the message.
             let _ = send.send(says);
             wake.request_repaint();
         });
     }
 
-    /// Shows how far an export is, and says when it is done.
+    /// Shows the progress of the running export, and reports its result.
     pub(crate) fn poll_export(&mut self, host: &HostLink, notices: &mut NoticeState, ctx: &egui::Context) {
         let Some(running) = &self.exports.running else { return };
         match running.answer.try_recv() {
@@ -249,7 +249,7 @@ impl BackgroundJobs {
     }
 }
 
-/// What is exported is called so.
+/// Returns the display name of an export's scope.
 fn name(session: &Session, what: &ExportScope) -> Option<String> {
     let last = |path: &str| path.trim_end_matches('/').rsplit('/').next().unwrap_or(path).to_owned();
     match what {

@@ -1,4 +1,4 @@
-//! Takes in files and pictures that are dropped or pasted.
+//! Imports files and pictures that are dropped or pasted.
 
 use crate::shell::file_drop::{BroughtFiles, attachment_place, link, packed};
 use crate::shell::host_link::HostLink;
@@ -56,7 +56,7 @@ impl PaneState {
         }
     }
 
-    /// Puts links where the caret is, or at the end of a note that has none.
+    /// Inserts links at the caret, or at the end of a note without a caret.
     fn link(&mut self, host: &mut HostLink, notices: &mut NoticeState, ctx: &egui::Context, note: DocId, links: &str) {
         let Some(length) = host.session().note(note).map(engine::Note::length) else { return };
         let caret = self.active.editor.caret.filter(|_| self.active.note == Some(note));
@@ -78,7 +78,7 @@ impl PaneState {
     }
 }
 
-/// Says, while files are held over the window, what letting go does.
+/// Shows what a drop does while files are dragged over the window.
 fn invite(ctx: &egui::Context) {
     let colours = ThemeColors::for_dark_mode(ctx.global_style().visuals.dark_mode);
     let all = ctx.content_rect().shrink(space::S);
@@ -120,7 +120,7 @@ impl PaneState {
         };
         let (bring, wake) = (input.dropped.bring.clone(), ctx.clone());
         host::fs::copy::import_files(files, folder, move |results| {
-            // Here and below: the receiver may be gone, and then nobody needs this.
+            // Here and below: if the receiver is gone, the result is no longer needed.
             let _ = bring.send(BroughtFiles { note, way, names: results });
             wake.request_repaint();
         });
@@ -175,7 +175,7 @@ impl PaneState {
         });
     }
 
-    /// Returns the open note, the folder for its attachments, and the way there from the note's folder.
+    /// Returns the open note, the folder for its attachments, and that folder's path relative to the note's folder.
     fn attachment_place(&self, host: &HostLink) -> Option<(DocId, ConfinedPath, String)> {
         let (note, session) = (self.active.note?, host.session());
         let (volume, path) = session.locate_file(note)?;
@@ -186,7 +186,7 @@ impl PaneState {
     }
 }
 
-/// Makes a note of a notebook, under a name that is free in a folder of a volume.
+/// Creates a note from a notebook, under a name that is unused in a folder of a volume.
 fn imported(handle: &host::Handle, volume: DocId, folder: &str, path: PathBuf) -> anyhow::Result<DocId> {
     let read = export::notebook_import::read_notebooks(&[path])?;
     let (name, laid) = read.into_iter().next().context("there is no notebook")?;

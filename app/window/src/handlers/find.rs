@@ -1,4 +1,4 @@
-//! Looks for text in the open note and goes from match to match.
+//! Searches the open note and moves between matches.
 
 use crate::app_window::AppWindow;
 use crate::overlays::find_bar::{FindBar, field, with_field};
@@ -13,7 +13,7 @@ use std::rc::Rc;
 use text::find_query::FindQuery;
 
 impl PaneState {
-    /// Opens the bar, with what is selected.
+    /// Opens the find bar with the selected text.
     pub(crate) fn open_find(
         &mut self,
         host: &HostLink,
@@ -34,7 +34,7 @@ impl PaneState {
         find.replacing |= replacing;
         find.focus = Some(field());
         find.go = Some(from).filter(|_| !find.query.text.is_empty());
-        // Chosen in the palette, whose end gives the keyboard back to the note.
+        // When the palette that started this closes, it would give the keyboard focus back to the note.
         self.active.editor.focus = false;
     }
 
@@ -47,7 +47,7 @@ impl PaneState {
         self.active.page.current = None;
     }
 
-    /// Closes the bar; what was found last stays selected.
+    /// Closes the bar. The last match stays selected.
     pub(crate) fn close_find(&mut self, host: &HostLink, input: &mut InputState) {
         input.last_search = input.find.take().or(input.last_search.take());
         if let Some(caret) = self.active.editor.caret.filter(|_| input.commands_by_letter(host)) {
@@ -58,7 +58,7 @@ impl PaneState {
         self.active.editor.focus = self.active.editor.caret.is_some();
     }
 
-    /// Goes to the next match, or the one before.
+    /// Moves to the next or previous match.
     pub(crate) fn next_match(
         &mut self,
         host: &HostLink,
@@ -108,7 +108,7 @@ impl PaneState {
 }
 
 impl AppWindow {
-    /// Opens the bar as Vim's slash does: empty, and what is found first is behind the caret, or before it.
+    /// Opens the bar as Vim's `/` and `?` do: empty, with the first match searched after or before the caret.
     pub(crate) fn open_seeking(&mut self, ctx: &egui::Context, back: bool) {
         let at = self.panes.vim_caret(&self.input);
         self.panes.active.editor.select(at, at);
@@ -122,30 +122,30 @@ impl AppWindow {
         }
     }
 
-    /// Keys while the bar has the keyboard.
+    /// Handles a key press while the bar has the keyboard focus. Returns whether it was used.
     pub(crate) fn find_key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
         let focused = ctx.memory(|memory| memory.focused());
-        // Escape has taken the keyboard from the field before it comes here.
+        // Escape has already removed the focus from the field.
         let left = focused.is_none() && key == Key::Escape;
         if self.input.find.is_none() || !(left || focused == Some(field()) || focused == Some(with_field())) {
             return false;
         }
         match key {
             Key::Escape if modifiers.is_none() => {
-                // Who did not want it is where they were.
+                // Canceling puts the caret back where it was.
                 let origin = self.input.find.as_ref().and_then(|find| find.origin);
                 self.panes.close_find(&self.host, &mut self.input);
                 if let Some((at, _)) = origin.filter(|_| self.input.commands_by_letter(&self.host)) {
                     self.vim_led(ctx, at);
                 }
             }
-            // The bar has done its work: the keys are the note's.
+            // Enter ends the search, and the note gets the keys again.
             Key::Enter
                 if modifiers.is_none() && focused == Some(field()) && self.input.commands_by_letter(&self.host) =>
             {
                 let note = self.panes.open_note(&self.host);
                 if let (Some(find), Some(note)) = (&mut self.input.find, note) {
-                    // What was typed last may not have been gone to yet.
+                    // The caret may not have moved to the match for the last typed characters yet.
                     find.refresh(note);
                     if let Some(from) = find.go.take() {
                         find.go(&mut self.panes.active, from, find.back);
@@ -179,7 +179,7 @@ impl AppWindow {
 }
 
 impl InputState {
-    /// Looks for words as Vim's slash does. Whether there are some.
+    /// Searches for a pattern as Vim's `/` does. Returns whether there's a match.
     pub(crate) fn find_pattern(
         &mut self,
         host: &HostLink,
@@ -210,7 +210,7 @@ impl InputState {
         self.last_search = Some(FindBar { query, ..FindBar::default() });
     }
 
-    /// Looks for a word from the caret on, or before it. Whether there is one.
+    /// Searches for a whole word after or before the caret. Returns whether there's a match.
     pub(crate) fn seek_word(
         &mut self,
         host: &HostLink,

@@ -1,4 +1,4 @@
-//! Opens folders as volumes and shows what is in them.
+//! Opens folders as volumes and shows their content.
 
 use crate::overlays::dialogs::Dialog;
 use crate::overlays::open_folder_form::{OpenFolderForm, closed_folders};
@@ -19,12 +19,13 @@ use std::path::{Path, PathBuf};
 use store::{DocId, FileKind};
 use ui::text::{counted, shown_name};
 
-/// Names of notes with which a folder begins, in the order in which they are looked for.
+/// Names of a folder's start note, in search order.
 const START_NOTES: &[&str] = &["home", "readme", "index", "welcome"];
 
 impl PaneState {
-    /// Opens a folder as a volume and shows `file`, or the note with which it begins. A folder inside a volume is shown
-    /// there. Gives why not.
+    /// Opens a folder as a volume and shows `file`, or the folder's start note.
+    ///
+    /// A folder inside a volume is shown there. Returns an error that says why it can't be opened.
     pub(crate) fn open_folder(
         &mut self,
         host: &mut HostLink,
@@ -48,18 +49,18 @@ impl PaneState {
         Ok(())
     }
 
-    /// Opens a volume's folder and shows something of it once its files are known.
+    /// Opens a volume's folder, and shows the target once its files are known.
     fn begin_opening(&mut self, host: &mut HostLink, root: PathBuf, target: OpeningTarget) -> anyhow::Result<()> {
         let known = host.session().volumes().find(|volume| volume.root.as_ref() == Some(&root));
         let scan = known.map_or(1, |volume| volume.scans + 1 + u64::from(volume.scanning != ScanState::Idle));
         host.command(Command::OpenFolder { folder: root.clone(), name: None })?;
-        // Until then, what is shown stays.
+        // The visible note stays until then.
         self.has_chosen_note = true;
         self.openings.push(FolderOpening { root, scan, target });
         Ok(())
     }
 
-    /// Opens what the command line named, once it's known what that is.
+    /// Opens the paths from the command line, once it's known whether they are files or folders.
     pub(crate) fn open_named_paths(
         &mut self,
         host: &mut HostLink,
@@ -86,7 +87,7 @@ impl PaneState {
         }
     }
 
-    /// Takes a volume out of the workspace: this one, or that of the open note.
+    /// Closes a volume: `volume`, or the one that contains the open note.
     pub(crate) fn close_volume(
         &mut self,
         host: &mut HostLink,
@@ -121,7 +122,7 @@ impl PaneState {
         }
     }
 
-    /// Opens the volume again that was closed last, with the note that was shown of it.
+    /// Reopens the last closed volume, with the note that was visible.
     pub(crate) fn reopen_volume(&mut self, host: &mut HostLink, notices: &mut NoticeState) {
         let Some((root, note)) = self.closed_volume.take() else {
             notices.toasts.show_message("No volume was closed.");
@@ -132,7 +133,7 @@ impl PaneState {
         }
     }
 
-    /// Shows what is in folders that were opened, once their files are known.
+    /// Shows the targets of opened folders, once their files are known.
     pub(crate) fn finish_openings(
         &mut self,
         host: &mut HostLink,
@@ -171,7 +172,7 @@ impl PaneState {
 }
 
 impl WindowOverlay {
-    /// Asks for a folder to open.
+    /// Opens the dialog for opening a folder.
     pub(crate) fn ask_folder(&mut self, host: &HostLink) {
         let session = host.session();
         let open: Vec<&Path> = session.volumes().filter_map(|volume| volume.root.as_deref()).collect();
@@ -184,7 +185,7 @@ impl WindowOverlay {
 }
 
 impl HostLink {
-    /// Keeps a folder among the recent ones.
+    /// Adds a folder to the recent ones.
     pub(crate) fn remember_folder(&mut self, notices: &mut NoticeState, prefs: &WindowState, folder: PathBuf) {
         let mut settings = self.session().settings().clone();
         if settings.recent_folders.first() == Some(&folder) {
@@ -197,7 +198,7 @@ impl HostLink {
     }
 }
 
-/// The note with which a folder of a volume begins: by its name, else the one that changed last.
+/// Returns the start note of a folder: one of `START_NOTES`, or else the most recently changed note.
 fn start_note(volume: &Volume, below: &str) -> Option<DocId> {
     let notes = || {
         let files = volume.files.values().filter(|row| row.kind == FileKind::Note);
@@ -209,7 +210,7 @@ fn start_note(volume: &Volume, below: &str) -> Option<DocId> {
     named.or_else(|| notes().max_by_key(|(_, row)| row.mtime)).map(|(_, row)| row.id)
 }
 
-/// What is in a volume.
+/// Returns a message with the numbers of notes and attachments in a volume.
 fn summary(volume: &Volume) -> String {
     if let Some(trouble) = &volume.trouble {
         return format!("{} can't be read: {trouble}", volume.name);

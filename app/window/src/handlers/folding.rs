@@ -1,4 +1,4 @@
-//! The commands that fold headings of the open note and unfold them.
+//! Commands that fold and unfold headings of the open note.
 
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
@@ -8,7 +8,7 @@ use editor::note_editor::{EditContext, Editor};
 use eframe::egui;
 
 impl PaneState {
-    /// Folds the heading at the caret, or unfolds it.
+    /// Folds or unfolds the heading at the caret.
     pub(crate) fn fold_here(&mut self, host: &HostLink, notices: &mut NoticeState, ctx: &egui::Context) {
         let dark = ctx.global_style().visuals.dark_mode;
         let done = self.with_note(host, ctx, dark, |world, editor, _| {
@@ -34,7 +34,7 @@ impl PaneState {
                     headings.extend(world.sheet.fold_of(RowIndex { block, row }));
                 }
             }
-            // One heading above all others is the note's title: folded, nothing would be left.
+            // A single top-level heading is the note's title. Folding it would hide the whole note.
             let top = headings.iter().map(|(_, level)| *level).min();
             let alone = headings.iter().filter(|(_, level)| Some(*level) == top).count() == 1 && headings.len() > 1;
             let folds = headings.into_iter().filter(|(_, level)| !alone || Some(*level) != top);
@@ -50,7 +50,7 @@ impl PaneState {
     }
 }
 
-/// Moves the caret out of folded text, onto the heading.
+/// Moves the caret out of folded text, to the heading.
 fn leave_hidden(world: &mut EditContext<'_>, editor: &mut Editor, heading: RowIndex) {
     let inside =
         editor.caret.and_then(|caret| world.find_row(caret.at)).is_some_and(|spot| world.sheet.is_hidden(spot));

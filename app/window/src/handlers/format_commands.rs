@@ -1,4 +1,4 @@
-//! Commands that write at the caret: marks around words, rows that move. They are in the one table, with their keys.
+//! Formatting commands at the caret: inline styles, and moving rows. Their keys are in the command table.
 
 use crate::shell::commands::FormatCommand;
 use crate::shell::host_link::HostLink;
@@ -12,7 +12,7 @@ use eframe::egui;
 use notebook::page;
 
 impl PaneState {
-    /// Does it, if there is a caret to do it at.
+    /// Performs a formatting command, if there's a caret.
     pub(crate) fn run_writing(
         &mut self,
         host: &mut HostLink,
@@ -30,7 +30,7 @@ impl PaneState {
             let (dark, down) = (ctx.global_style().visuals.dark_mode, writing == FormatCommand::Down);
             let past = |world: &mut EditContext<'_>| {
                 let spot = world.find_row(caret.at)?;
-                // Unfolds hidden text next to it first.
+                // Hidden text next to the row has to be unfolded first.
                 let hidden = [true, false].map(|behind| world.beside_hidden(spot, behind));
                 if hidden == [false; 2] { page::past_cell(caret, down, world) } else { None }
             };
@@ -78,7 +78,7 @@ impl PaneState {
 fn act(editor: &mut Editor, world: &mut EditContext<'_>, writing: FormatCommand) -> KeyOutcome {
     let (Some(caret), Some(target)) = (editor.caret, editor.edit_target(world)) else { return KeyOutcome::Not };
     let here = CaretRange::in_target(caret, &target);
-    // A row moves past what can be seen, and not into what is folded away.
+    // A row moves past visible text only. Folded text next to it is unfolded first.
     if let (Some(spot), FormatCommand::Up | FormatCommand::Down | FormatCommand::Duplicate) = (target.spot, writing)
         && (world.unfold_beside(spot, true) || world.unfold_beside(spot, false))
     {

@@ -1,4 +1,4 @@
-//! Feeds generated views with what their kernels answer.
+//! Supplies generated views with values from their kernels.
 
 use crate::shell::host_link::HostLink;
 use crate::shell::pane_state::PaneState;
@@ -7,7 +7,7 @@ use engine::generated_view::AgentView;
 use host::KernelInquiry;
 
 impl PaneState {
-    /// Asks kernels for the variables that the views in sight show, after each of their runs.
+    /// Requests the variables that visible views show, after each run of their kernels.
     pub(crate) fn feed_views(&mut self, host: &mut HostLink) {
         let driver = &mut host.driver;
         for pane in self.all_mut() {

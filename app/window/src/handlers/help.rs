@@ -1,4 +1,4 @@
-//! The guide as a volume: written below the workspace, then opened as any folder is.
+//! The user guide as a volume: written into the workspace's folder, then opened like any folder.
 
 use crate::shell::background_jobs::BackgroundJobs;
 use crate::shell::host_link::HostLink;
@@ -7,7 +7,7 @@ use host::desktop::{TypedPath, inspect_path};
 use host::fs::shipped_files::refresh_shipped_files;
 
 impl BackgroundJobs {
-    /// Writes the guide into the workspace's folder and opens it. What the user has changed in it stays.
+    /// Writes the guide into the workspace's folder and opens it. The user's changes to it are kept.
     pub(crate) fn open_help(&self, host: &HostLink, ctx: &egui::Context) {
         let workspace = host.driver.folder().to_owned();
         let (tell, wake) = (self.named_paths.0.clone(), ctx.clone());

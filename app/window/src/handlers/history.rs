@@ -11,7 +11,7 @@ use engine::commands::CommandId;
 use store::DocId;
 
 impl PaneState {
-    /// Shows the past of a note.
+    /// Shows the history of a note.
     pub(crate) fn show_history(
         &mut self,
         host: &mut HostLink,
@@ -29,7 +29,7 @@ impl PaneState {
         }
     }
 
-    /// Has the page of a note's past take in answers, and does what it asks for.
+    /// Updates the history page with answers, and performs what the user requests on it.
     pub(crate) fn history_step(&mut self, host: &mut HostLink, notices: &mut NoticeState, ctx: &egui::Context) {
         let Some(PageView::History(page)) = &mut self.view else { return };
         let note = page.note;

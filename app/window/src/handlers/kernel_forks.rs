@@ -1,4 +1,4 @@
-//! The forks of a note's variables: what the dialog asks of the kernel, and what the kernel did.
+//! Forks of a note's variables: sends the dialog's requests to the kernel, and shows the results.
 
 use crate::overlays::dialogs::Dialog;
 use crate::overlays::kernel_forks_form::{ForkSupport, KernelForksForm};
@@ -10,11 +10,11 @@ use anyhow::anyhow;
 use engine::{Command, KernelPhase, KernelStateMove, KernelStateReport};
 use store::DocId;
 
-/// The property that says whether a note's variables are saved.
+/// The note property that controls whether the note's variables are saved.
 const STATE_PROPERTY: &str = "state";
 
 impl WindowOverlay {
-    /// Shows the forks of the open note's variables.
+    /// Opens the dialog with the forks of the open note's variables.
     pub(crate) fn show_forks(&mut self, host: &HostLink, panes: &PaneState, notices: &mut NoticeState) {
         let Some((note, support)) = panes.active.note.and_then(|note| Some((note, support(host, note)?))) else {
             notices.toasts.show_message("No note is open.");
@@ -25,7 +25,7 @@ impl WindowOverlay {
         *self = WindowOverlay::Dialog(Dialog::KernelForks(Box::new(form)));
     }
 
-    /// Says in the dialog what the kernel has done.
+    /// Updates the dialog with the kernel's results.
     pub(crate) fn follow_forks(&mut self, host: &HostLink) {
         let WindowOverlay::Dialog(Dialog::KernelForks(form)) = self else { return };
         form.support = support(host, form.note).unwrap_or(form.support);
@@ -39,13 +39,13 @@ impl WindowOverlay {
             };
             form.finish_move(ended);
         } else if note.kernel == KernelPhase::Off {
-            // A kernel that could not be started.
+            // The kernel couldn't be started.
             let why = ui::text::sentence(note.kernel_trouble().unwrap_or("the kernel ended"));
             form.finish_move(Err(anyhow!("{why}.")));
         }
     }
 
-    /// Asks the kernel for a move that was chosen in the dialog.
+    /// Sends the move between states that was chosen in the dialog to the kernel.
     pub(crate) fn move_kernel_state(&mut self, host: &mut HostLink, note: DocId, to: KernelStateMove) {
         let WindowOverlay::Dialog(Dialog::KernelForks(form)) = self else { return };
         let before = host.session().note(note).map_or(0, |note| note.state_move().count);
@@ -55,7 +55,7 @@ impl WindowOverlay {
         }
     }
 
-    /// Lets a note's variables be saved again.
+    /// Turns saving of a note's variables on again.
     pub(crate) fn save_variables(&mut self, host: &mut HostLink, note: DocId) {
         let WindowOverlay::Dialog(Dialog::KernelForks(form)) = self else { return };
         let set = Command::SetProperty { note, key: STATE_PROPERTY.to_owned(), value: None };
@@ -63,7 +63,7 @@ impl WindowOverlay {
     }
 }
 
-/// Whether a note's variables are saved; `None`: it isn't open.
+/// Returns whether a note's variables are saved, or `None` if the note isn't open.
 fn support(host: &HostLink, note: DocId) -> Option<ForkSupport> {
     let note = host.session().note(note)?;
     Some(if note.saves_states() {

@@ -1,4 +1,4 @@
-//! The kernel of a note: which there are, and which one the user chooses.
+//! Kernel choice for a note: finds kernels, offers them, and asks for permissions.
 
 use crate::overlays::command_palette::CommandPalette;
 use crate::overlays::dialogs::Dialog;
@@ -13,7 +13,7 @@ use engine::{Command, KernelGrant, SCIENCE_KERNEL};
 use store::{BlockId, DocId};
 
 impl PaneState {
-    /// Looks which kernels there are, to offer them.
+    /// Starts a search for kernels, to offer them for the open note.
     pub(crate) fn find_kernels(&mut self, host: &mut HostLink, notices: &mut NoticeState, jobs: &mut BackgroundJobs) {
         let Some(note) = self.active.note else {
             notices.toasts.show_message("No note is open.");
@@ -25,7 +25,7 @@ impl PaneState {
         }
     }
 
-    /// The science pack runs the open note from now on, and a cell at once.
+    /// Makes the science pack the kernel of the open note, and runs a cell if one is given.
     pub(crate) fn use_science(
         &mut self,
         host: &mut HostLink,
@@ -41,8 +41,8 @@ impl PaneState {
         }
     }
 
-    /// Takes the kernel that was chosen; says once what it may do. `seen`: the print of one that others can change, and
-    /// that the user has allowed.
+    /// Makes a kernel the open note's kernel, and shows once what it may do. `seen`: the fingerprint of a kernel that
+    /// others can change, if the user has allowed it.
     pub(crate) fn use_kernel(
         &mut self,
         host: &mut HostLink,
@@ -80,13 +80,13 @@ impl PaneState {
 }
 
 impl WindowOverlay {
-    /// Shows the science pack: to be installed, used or removed. `cell` misses the module.
+    /// Opens the science pack dialog, to install, use or remove it. `cell`: the cell that misses `module`.
     pub(crate) fn show_science_pack(&mut self, host: &HostLink, cell: Option<BlockId>, module: Option<String>) {
         let form = SciencePackForm::new(host.science.clone(), cell, module);
         *self = WindowOverlay::Dialog(Dialog::SciencePack(Box::new(form)));
     }
 
-    /// Offers the kernels once they are known.
+    /// Opens the palette with the kernels, once the search is done.
     pub(crate) fn show_kernels(
         &mut self,
         host: &HostLink,
@@ -116,7 +116,7 @@ impl WindowOverlay {
         }
     }
 
-    /// Asks what the cells of the open note may reach.
+    /// Opens the dialog for what the open note's cells may access.
     pub(crate) fn ask_for_grant(&mut self, host: &HostLink, panes: &mut PaneState, notices: &mut NoticeState) {
         let Some(note) = panes.active.note else {
             notices.toasts.show_message("No note is open.");

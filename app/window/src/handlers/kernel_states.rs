@@ -1,4 +1,4 @@
-//! The saved states of a note's kernel: the list, and what a move between them did.
+//! Saved states of a note's kernel: the list, and the results of moves between them.
 
 use crate::overlays::command_palette::CommandPalette;
 use crate::overlays::dialogs::Dialog;
@@ -31,7 +31,7 @@ impl PaneState {
         let (workspace, tell, wake) =
             (host.driver.handle().workspace_folder().to_owned(), jobs.states.0.clone(), ctx.clone());
         std::thread::spawn(move || {
-            // The receiver may be gone, and then nobody needs this.
+            // If the receiver is gone, the result is no longer needed.
             let _ = tell.send((note, list_states(&workspace, note)));
             wake.request_repaint_after(Duration::from_millis(1));
         });
@@ -39,7 +39,7 @@ impl PaneState {
 }
 
 impl WindowOverlay {
-    /// Lists the saved states once they are read.
+    /// Opens the palette with the saved states, once they are read.
     pub(crate) fn show_states(&mut self, panes: &PaneState, notices: &mut NoticeState, jobs: &BackgroundJobs) {
         let Some((note, states)) = jobs.states.1.try_iter().last() else { return };
         if panes.active.note != Some(note) || !matches!(self, WindowOverlay::None) {
@@ -56,7 +56,7 @@ impl WindowOverlay {
 }
 
 impl BackgroundJobs {
-    /// Says what a move between saved states did.
+    /// Reports the result of a move between saved states.
     pub(crate) fn report_state_moves(
         &mut self,
         host: &HostLink,

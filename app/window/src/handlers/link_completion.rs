@@ -1,6 +1,6 @@
-//! Completes the link that is being written.
+//! Completes the link at the caret.
 
-use crate::overlays::link_completion::{MAX_LINK_QUERY_BYTES, offers};
+use crate::overlays::link_completion::{MAX_LINK_QUERY_BYTES, link_list, offers};
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::shell::host_link::HostLink;
 use crate::shell::input_state::InputState;
@@ -43,14 +43,14 @@ impl InputState {
             self.link_completion.open = None;
             return;
         }
-        let Some(caret) = panes.active.editor.stands else { return };
+        let Some(caret) = panes.active.editor.list_anchor(ctx, link_list()) else { return };
         if let Some(chosen) = self.link_completion.show(ctx, caret) {
             self.link_completion.chosen = chosen;
             self.accept(host, panes, notices);
         }
     }
 
-    /// A key while something is offered; whether it meant that.
+    /// Handles a key press while suggestions are visible. Returns whether it was used.
     pub(crate) fn complete_key(
         &mut self,
         host: &mut HostLink,
@@ -74,7 +74,7 @@ impl InputState {
         true
     }
 
-    /// Writes what was chosen.
+    /// Inserts the chosen suggestion.
     fn accept(&mut self, host: &mut HostLink, panes: &mut PaneState, notices: &mut NoticeState) {
         let Some((at, query)) = self.link_completion.open.take() else { return };
         let Some(offer) = self.link_completion.offers.get(self.link_completion.chosen).cloned() else {
@@ -92,7 +92,7 @@ impl InputState {
 }
 
 impl PaneState {
-    /// What was typed behind `[[`, and where that begins.
+    /// Returns the text typed after `[[`, and the offset where it starts.
     fn typed(&self, host: &HostLink, overlay: &WindowOverlay, input: &InputState) -> Option<(usize, String)> {
         let editor = &self.active.editor;
         let caret = editor.caret.filter(|caret| caret.is_empty() && editor.more.is_empty())?;

@@ -1,4 +1,4 @@
-//! Shows the card of a link on which the pointer rests.
+//! Shows a preview card for the link under the pointer.
 
 use crate::overlays::hover::{beginning, card, hint};
 use crate::overlays::window_overlay::WindowOverlay;
@@ -10,11 +10,11 @@ use engine::{Command, NotePhase};
 use notebook::link_targets::{heading_offset, link_target};
 use ui::text::shown_name;
 
-/// The pointer rests for this long, in seconds.
+/// How long the pointer rests on a link before the card is shown, in seconds.
 const HOVER_DELAY_SECONDS: f64 = 0.3;
 
 impl InputState {
-    /// Looks what the pointer rests on, and draws the card.
+    /// Updates the hovered link, and draws the card.
     pub(crate) fn update_link_hover(
         &mut self,
         host: &mut HostLink,

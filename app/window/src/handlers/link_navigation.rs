@@ -58,7 +58,7 @@ impl AppWindow {
 }
 
 impl AppWindow {
-    /// Follows a link of the open note in a tab of its own, if it leads to a note or a collection.
+    /// Follows a link of the open note in a new tab, if it leads to a note or a collection.
     pub(crate) fn follow_link_beside(&mut self, ctx: &egui::Context, link: &str) {
         let session = self.host.session();
         let target = self.panes.active.note.and_then(|note| link_target(session, note, link));
@@ -97,13 +97,13 @@ impl PaneState {
         }
     }
 
-    /// Shows a note, from a heading or block on.
+    /// Shows a note, scrolled to a heading or block.
     pub(crate) fn open_at(&mut self, host: &mut HostLink, notices: &mut NoticeState, note: DocId, part: &str) {
         self.open(host, notices, note);
         let session = host.session();
         let volume = session.locate_file(note).and_then(|(volume, _)| session.volume(volume));
         let outline = volume.and_then(|volume| volume.links.outline(note)).cloned();
-        // A block by its own name is what the search gives as an address.
+        // Search results link to blocks by their IDs.
         match (outline.and_then(|outline| heading_offset(&outline, part)), PendingJump::from_place(note, part)) {
             (Some(at), _) => self.active.page.point_out(at),
             (None, Some(aim)) => self.pending_jump = Some(aim),

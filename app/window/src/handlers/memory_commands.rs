@@ -1,4 +1,4 @@
-//! What the commands and pages of memory do in the window.
+//! Handlers for the memory commands and pages.
 
 use crate::shell::dock_state::DockState;
 use crate::shell::host_link::HostLink;
@@ -17,7 +17,7 @@ use store::DocId;
 const MAX_FORGOTTEN: usize = 50;
 
 impl PaneState {
-    /// Performs a command that concerns memory.
+    /// Performs a memory command.
     pub(crate) fn run_remembering(
         &mut self,
         host: &mut HostLink,
@@ -55,7 +55,7 @@ impl PaneState {
 }
 
 impl DockState {
-    /// Does what a page of memory asks for.
+    /// Performs what a memory page requests.
     pub(crate) fn remember(
         &mut self,
         host: &mut HostLink,
@@ -105,7 +105,7 @@ impl DockState {
 }
 
 impl HostLink {
-    /// Makes notes of traces of another workspace; those of goals that are known here are left out.
+    /// Creates notes from the traces of another workspace, except for goals that are already known here.
     fn import_traces(&mut self, notices: &mut NoticeState, volume: DocId, traces: Vec<RunTrace>) {
         let volume = self.session().memory_home(volume).map_or(volume, |(home, _)| home);
         let (mut made, mut known) = (0_usize, 0_usize);

@@ -1,4 +1,4 @@
-//! Opens pages; renames and deletes files.
+//! Opens pages, and renames and deletes files.
 
 use crate::overlays::dialogs::Dialog;
 use crate::overlays::window_overlay::WindowOverlay;
@@ -21,7 +21,7 @@ use text::outline::NoteLink;
 use ui::text::shown_name;
 
 impl PaneState {
-    /// Performs a command that concerns links or files.
+    /// Performs a command on links or files.
     pub(crate) fn run_go(
         &mut self,
         host: &mut HostLink,
@@ -71,7 +71,7 @@ impl PaneState {
         }
     }
 
-    /// Puts a note into the trash.
+    /// Moves a note to the trash.
     pub(crate) fn delete(&mut self, host: &mut HostLink, notices: &mut NoticeState, file: DocId) {
         let name = host.session().locate_file(file).map(|(_, path)| path.to_owned());
         if let Some(name) = name
@@ -83,7 +83,7 @@ impl PaneState {
         }
     }
 
-    /// Closes every tab of a note.
+    /// Closes all tabs that show a note.
     pub(crate) fn leave_note(&mut self, host: &mut HostLink, notices: &mut NoticeState, note: DocId) {
         while let Some(pane) = self.layout.pane_with_note(note).filter(|pane| *pane != self.active.id) {
             self.close_tab(host, notices, pane);
@@ -99,7 +99,7 @@ impl PaneState {
 }
 
 impl NoticeState {
-    /// Says once when other programs renamed what notes link to.
+    /// Reports once if another program renamed files that notes link to.
     pub(crate) fn report_renamed_links(&mut self, host: &HostLink) {
         let notes = host.session().count_outdated_link_notes();
         let before = std::mem::replace(&mut self.last_reported_renames, notes);
@@ -114,7 +114,7 @@ impl NoticeState {
 }
 
 impl WindowOverlay {
-    /// Asks for a file's new path.
+    /// Opens the dialog that asks for a file's new path.
     pub(crate) fn ask_rename(&mut self, host: &HostLink, file: DocId) {
         let path = host.session().locate_file(file).map(|(_, path)| path.to_owned());
         if let Some(path) = path {
@@ -125,12 +125,14 @@ impl WindowOverlay {
 }
 
 impl HostLink {
-    /// Gives a file another path. Gives why not.
+    /// Moves a file to another path. Returns an error that says why it can't be moved.
     pub(crate) fn rename(&mut self, notices: &mut NoticeState, file: DocId, path: &str) -> anyhow::Result<()> {
         self.move_files(notices, vec![(file, path.trim_matches('/').to_owned())], "Renamed.")
     }
 
-    /// Moves files inside their volume and says so, with the number of links that follow. Gives why not.
+    /// Moves files inside their volume and reports it, with the number of updated links.
+    ///
+    /// Returns an error that says why they can't be moved.
     pub(crate) fn move_files(
         &mut self,
         notices: &mut NoticeState,
@@ -140,7 +142,7 @@ impl HostLink {
         self.command(Command::MoveFiles { moves })?;
         let session = self.session();
         let Some(moving) = session.pending_move() else { return Ok(()) };
-        // The outlines name the new targets already.
+        // The outlines already contain the new targets.
         let links: usize = moving
             .relinks
             .iter()

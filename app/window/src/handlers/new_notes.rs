@@ -1,4 +1,4 @@
-//! Makes notes at once, without a dialog: untitled ones, and those that a link names already.
+//! Creates notes without a dialog: untitled ones, and those that a link names.
 
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::shell::host_link::HostLink;
@@ -13,11 +13,11 @@ use text::links;
 use text::outline::LinkKind;
 use ui::text::shown_name;
 
-/// The longest ending of a file that isn't a note, in characters.
+/// Maximum length of the file extension of an attachment, in characters.
 const MAX_ENDING_CHARS: usize = 5;
 
 impl PaneState {
-    /// Makes a note beside the open one, and puts the caret into its title.
+    /// Creates a note next to the open one, and places the caret in its title.
     pub(crate) fn new_untitled(&mut self, host: &mut HostLink, overlay: &mut WindowOverlay, notices: &mut NoticeState) {
         self.keep_typed_title(host, notices);
         let Some((volume, folder)) = self.current_folder(host) else {
@@ -37,7 +37,7 @@ impl PaneState {
         }
     }
 
-    /// The folder of the open note, else the first volume: empty, or with a `/` behind.
+    /// Returns the folder of the open note, or of the first volume: empty, or with a trailing `/`.
     fn current_folder(&self, host: &HostLink) -> Option<(DocId, String)> {
         let session = host.session();
         let has_folder = |volume: &DocId| session.volume(*volume).is_some_and(|volume| volume.root.is_some());
@@ -46,7 +46,7 @@ impl PaneState {
         own.or_else(|| session.volumes().find(|volume| volume.root.is_some()).map(|volume| (volume.id, String::new())))
     }
 
-    /// Gives a new note the name that was typed as its title. `writes`: the caret goes into its text.
+    /// Renames a new note to its typed title. `writes`: the caret moves to its text.
     pub(crate) fn name_note(
         &mut self,
         host: &mut HostLink,
@@ -75,14 +75,14 @@ impl PaneState {
         }
     }
 
-    /// A title that is still being typed counts when the pane goes to another note.
+    /// Applies a title that is still being typed when the pane switches to another note.
     fn keep_typed_title(&mut self, host: &mut HostLink, notices: &mut NoticeState) {
         if let Some(TitleField { note, text, .. }) = self.active.title_field.take() {
             self.name_note(host, notices, note, text.trim(), false);
         }
     }
 
-    /// Makes the note that a link of the open note names, and shows it.
+    /// Creates the note that a link of the open note names, and shows it.
     pub(crate) fn create_linked_note(
         &mut self,
         host: &mut HostLink,
@@ -108,7 +108,7 @@ impl PaneState {
         let path = match name.strip_prefix('/') {
             Some(rooted) => Some(rooted.to_owned()),
             None if name.starts_with('.') => links::resolve_relative(own, name),
-            // Obsidian reads a path in double brackets from the top.
+            // Obsidian resolves a path in double brackets from the vault's root.
             None if is_wiki && name.contains('/') => Some(name.to_owned()),
             None => Some(format!("{}{name}", folder_of(own))),
         };
@@ -117,7 +117,7 @@ impl PaneState {
             None => Err(anyhow!("The link leads out of the volume.")),
         };
         if made.is_err() {
-            // Another name may do.
+            // The user may choose another name.
             overlay.ask_name(host, self, notices, name.to_owned(), Some(volume));
             return;
         }
@@ -126,7 +126,7 @@ impl PaneState {
         notices.toasts.show_with_action(format!("Created “{shown}”."), "Undo", CommandId::NoteUndoNew);
     }
 
-    /// Puts the note that a link has made into the trash, and goes back to the link.
+    /// Moves the note that a link created to the trash, and goes back to the note with the link.
     pub(crate) fn undo_linked_note(&mut self, host: &mut HostLink, notices: &mut NoticeState) {
         let Some((note, from)) = self.linked_note else {
             notices.toasts.show_message("No link has made a note.");
@@ -140,12 +140,12 @@ impl PaneState {
     }
 }
 
-/// The folder of a path in a volume: empty, or with a `/` behind.
+/// Returns the folder of a path in a volume: empty, or with a trailing `/`.
 fn folder_of(path: &str) -> &str {
     path.rfind('/').map_or("", |at| &path[..=at])
 }
 
-/// Whether a link's target names a file that can't be a note, by its ending.
+/// Returns whether a link's target has a file extension that a note can't have.
 fn names_attachment(target: &str) -> bool {
     let Some((_, ending)) = target.rsplit_once('.') else { return false };
     let is_ending = ending.len() <= MAX_ENDING_CHARS

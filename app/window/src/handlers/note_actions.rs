@@ -22,7 +22,7 @@ use ui::text::shown_name;
 use ui::time::write_date;
 
 impl PaneState {
-    /// Performs a command that keeps notes in order.
+    /// Performs a note management command.
     pub(crate) fn run_filing(
         &mut self,
         host: &mut HostLink,
@@ -93,7 +93,7 @@ impl PaneState {
         self.begin(host, notices, note, FollowUpAction::New { volume, path: free, fill: false });
     }
 
-    /// Opens today's note; makes it where there is none yet.
+    /// Opens today's note, and creates it if needed.
     fn today(&mut self, host: &mut HostLink, notices: &mut NoticeState) {
         let session = host.session();
         let own = self.active.note.and_then(|note| session.locate_file(note)).map(|(volume, _)| volume);
@@ -143,7 +143,7 @@ impl PaneState {
         *overlay = WindowOverlay::Palette(CommandPalette::templates(notes));
     }
 
-    /// Puts a template into the open note.
+    /// Inserts a template into the open note.
     pub(crate) fn insert_template(&mut self, host: &mut HostLink, notices: &mut NoticeState, template: DocId) {
         if let Some(note) = self.active.note {
             self.begin(host, notices, template, FollowUpAction::Insert { note });
@@ -198,7 +198,7 @@ impl PaneState {
         }
     }
 
-    /// Makes a note of a text and shows it, with the caret at its end.
+    /// Creates a note with a text and shows it, with the caret at the end.
     fn make(&mut self, host: &mut HostLink, notices: &mut NoticeState, volume: DocId, path: &str, text: String) {
         let end = text.len();
         if host.send(Command::NewNote { volume, path: path.to_owned(), text }, notices)
@@ -216,7 +216,7 @@ impl HostLink {
         Some((volume, path.to_owned()))
     }
 
-    /// Moves all files of a folder. Gives why not.
+    /// Moves all files of a folder. Returns an error that says why they can't be moved.
     pub(crate) fn rename_folder(&mut self, volume: DocId, from: &str, to: &str) -> anyhow::Result<()> {
         let to = format!("{}/", to.trim().trim_matches('/'));
         let files = self.session().volume(volume).into_iter().flat_map(|volume| tree::files_below(volume, from));
@@ -235,7 +235,7 @@ impl HostLink {
     }
 }
 
-/// A note's text, once it is read.
+/// Returns a note's text once it's loaded, and `None` before.
 fn read(session: &Session, note: DocId) -> Option<anyhow::Result<String>> {
     let Some(note) = session.note(note) else { return Some(Err(anyhow!("it was closed meanwhile"))) };
     match &note.phase {
@@ -249,7 +249,8 @@ fn title_of(path: &str) -> String {
     shown_name(path.rsplit('/').next().unwrap_or(path)).to_owned()
 }
 
-/// A template with its places filled: `{{title}}`, `{{date}}`, `{{time}}`, and `{{date:%A}}` in a format.
+/// Returns a template with its placeholders filled: `{{title}}`, `{{date}}`, `{{time}}`, and formats as in
+/// `{{date:%A}}`.
 fn filled(template: &str, title: &str, now: &Zoned) -> String {
     let mut out = String::with_capacity(template.len());
     let mut rest = template;

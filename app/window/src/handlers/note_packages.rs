@@ -1,4 +1,4 @@
-//! The packages of a note: opens their dialog, and writes what was installed into the note's properties.
+//! Packages of a note: opens their dialog, and adds installed packages to the note's properties.
 
 use crate::overlays::dialogs::Dialog;
 use crate::overlays::note_packages_form::{NotePackagesForm, PackagesStage};
@@ -12,7 +12,7 @@ use host::python_setup::SetupError;
 use store::{BlockId, DocId};
 
 impl WindowOverlay {
-    /// Shows the packages of the open note. `missing`: a cell, and the package that it missed.
+    /// Opens the dialog with the open note's packages. `missing`: a cell, and the package that it misses.
     pub(crate) fn show_packages(
         &mut self,
         host: &HostLink,
@@ -39,7 +39,7 @@ impl WindowOverlay {
         *self = WindowOverlay::Dialog(Dialog::NotePackages(Box::new(form)));
     }
 
-    /// Lets the note list the packages once they are installed.
+    /// Writes the packages into the note's properties once they are installed.
     pub(crate) fn follow_packages(&mut self, host: &mut HostLink) {
         let WindowOverlay::Dialog(Dialog::NotePackages(form)) = self else { return };
         let PackagesStage::Installed(packages, environment) = &form.stage else { return };
@@ -66,7 +66,7 @@ impl WindowOverlay {
 }
 
 impl HostLink {
-    /// Runs a cell in a new kernel, which has the packages of now.
+    /// Runs a cell in a new kernel, which has the current packages.
     pub(crate) fn rerun_cell(&mut self, notices: &mut NoticeState, note: DocId, cell: BlockId) {
         let is_running = self.note(Some(note)).is_some_and(|note| note.kernel != KernelPhase::Off);
         if !is_running || self.send(Command::RestartKernel { note }, notices) {

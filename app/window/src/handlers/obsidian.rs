@@ -1,4 +1,4 @@
-//! Settings of a vault of Obsidian: offered when its folder is opened, and taken over when the user says so.
+//! Obsidian vault settings: offered when the vault's folder is opened, and applied when the user agrees.
 
 use crate::shell::background_jobs::{BackgroundJobs, VaultSettings};
 use crate::shell::host_link::HostLink;
@@ -12,7 +12,7 @@ use host::fs::obsidian_settings::read_obsidian_settings;
 use std::path::PathBuf;
 
 impl BackgroundJobs {
-    /// Reads what the vault in this folder says; `takes_over`: it is then set, else offered.
+    /// Reads the vault's settings in a folder on a thread. `takes_over`: they are then applied rather than offered.
     pub(crate) fn read_obsidian(&self, ctx: &egui::Context, root: PathBuf, takes_over: bool) {
         let (tell, wake) = (self.obsidian.0.clone(), ctx.clone());
         std::thread::spawn(move || {
@@ -22,7 +22,7 @@ impl BackgroundJobs {
         });
     }
 
-    /// Takes over the settings of the vault in which the open note is.
+    /// Applies the settings of the vault that contains the open note.
     pub(crate) fn use_obsidian(
         &self,
         host: &HostLink,
@@ -38,7 +38,7 @@ impl BackgroundJobs {
         }
     }
 
-    /// Offers or takes over what was read.
+    /// Offers or applies the settings that were read.
     pub(crate) fn take_obsidian_settings(&self, host: &mut HostLink, prefs: &WindowState, notices: &mut NoticeState) {
         while let Ok(VaultSettings { read, takes_over }) = self.obsidian.1.try_recv() {
             let mut settings = host.session().settings().clone();

@@ -1,4 +1,4 @@
-//! Opens, splits, turns and closes tabs.
+//! Opens, splits, switches and closes tabs.
 
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
@@ -10,7 +10,7 @@ use notebook::actions::PaneId;
 use store::DocId;
 
 impl PaneState {
-    /// The caret goes to another pane.
+    /// Activates another pane.
     pub(crate) fn go_to_pane(&mut self, host: &mut HostLink, notices: &mut NoticeState, id: PaneId) {
         self.layout.reveal(id);
         let Some(pane) = self.layout.others.remove(&id) else { return };
@@ -18,7 +18,7 @@ impl PaneState {
         self.layout.others.insert(old.id, old);
         self.has_chosen_note = true;
         self.active.editor.focus = self.active.editor.caret.is_some();
-        // The note may have been closed; now it's the last open one.
+        // `OpenNote` makes this the last opened note, and opens it if it was closed.
         if let Some(note) = self.active.note
             && host.is_known(note)
             && !host.is_attachment(note)
@@ -27,7 +27,7 @@ impl PaneState {
         }
     }
 
-    /// The next tab, or the one before.
+    /// Activates the next or previous tab.
     pub(crate) fn turn_tabs(&mut self, host: &mut HostLink, notices: &mut NoticeState, back: bool) {
         let order = self.layout.reading_order();
         let Some(place) = order.iter().position(|pane| *pane == self.active.id) else { return };
@@ -37,7 +37,7 @@ impl PaneState {
         }
     }
 
-    /// A new tab, with a note or without one.
+    /// Opens a new tab, with a note or empty.
     pub(crate) fn new_tab(&mut self, host: &mut HostLink, notices: &mut NoticeState, note: Option<DocId>) {
         let pane = self.layout.fresh(None);
         let id = pane.id;
@@ -49,7 +49,7 @@ impl PaneState {
         }
     }
 
-    /// Opens the same note in another pane, next to this one or below.
+    /// Opens the same note in another pane, to the right or below.
     pub(crate) fn split(&mut self, host: &mut HostLink, notices: &mut NoticeState, dir: LinearDir) {
         let mut pane = self.layout.fresh(None);
         let id = pane.id;
@@ -59,7 +59,7 @@ impl PaneState {
         self.go_to_pane(host, notices, id);
     }
 
-    /// Shows the pane of the same tabs in which a note is open already.
+    /// Activates the tab of the same group in which a note is already open. Returns whether there is one.
     pub(crate) fn go_to_note(&mut self, host: &mut HostLink, notices: &mut NoticeState, note: DocId) -> bool {
         let pane = self.layout.background_tab(self.active.id, note);
         if let Some(pane) = pane {
@@ -68,7 +68,7 @@ impl PaneState {
         pane.is_some()
     }
 
-    /// Closes a tab; the last one only loses its note.
+    /// Closes a tab. The last one stays, without a note.
     pub(crate) fn close_tab(&mut self, host: &mut HostLink, notices: &mut NoticeState, id: PaneId) {
         if id == self.active.id {
             let order = self.layout.reading_order();
@@ -96,7 +96,7 @@ impl PaneState {
         self.was_closed(host, notices, pane.note);
     }
 
-    /// A tab with this note was closed.
+    /// Remembers a closed tab's note for reopening, and closes the note if no other tab shows it.
     fn was_closed(&mut self, host: &mut HostLink, notices: &mut NoticeState, note: Option<DocId>) {
         let Some(note) = note else { return };
         self.layout.closed.push(note);
@@ -113,21 +113,21 @@ impl PaneState {
         }
     }
 
-    /// Lets go of the rows that the pointer holds. Whether there were some.
+    /// Releases the rows that the pointer drags. Returns whether there were any.
     pub(crate) fn release_dragged_rows(&mut self) -> bool {
         let panes = std::iter::once(&mut self.active).chain(self.layout.others.values_mut());
-        // Each of them, also behind one that held some.
+        // `count` visits every pane, even after one with dragged rows.
         panes.map(|pane| pane.page.release_rows()).filter(|held| *held).count() > 0
     }
 
-    /// Closes all tabs but the one with the caret.
+    /// Closes all tabs except the active one.
     pub(crate) fn close_other_tabs(&mut self, host: &mut HostLink, notices: &mut NoticeState) {
         for pane in self.layout.reading_order().into_iter().filter(|pane| *pane != self.active.id).collect::<Vec<_>>() {
             self.close_tab(host, notices, pane);
         }
     }
 
-    /// Opens the tab again that was closed last.
+    /// Reopens the last closed tab.
     pub(crate) fn reopen_tab(&mut self, host: &mut HostLink, notices: &mut NoticeState) {
         while let Some(note) = self.layout.closed.pop() {
             if host.is_known(note) {
@@ -142,7 +142,7 @@ impl PaneState {
         notices.toasts.show_message("No tab was closed.");
     }
 
-    /// Sees to it that the notes in sight are read, and that the pane with the caret is one of them.
+    /// Loads the notes of visible panes, and makes sure that the active pane is visible.
     pub(crate) fn save_panes(&mut self, host: &mut HostLink, notices: &mut NoticeState) {
         let seen = self.layout.in_sight();
         if !seen.contains(&self.active.id)
@@ -175,7 +175,7 @@ impl PaneState {
                 pane.show_note(None);
             }
         }
-        // What was opened last is the note with the caret.
+        // The last opened note must be the active one.
         if let Some(note) = self.active.note.filter(|note| read && host.is_known(*note) && !host.is_attachment(*note)) {
             host.send(Command::OpenNote { note }, notices);
         }

@@ -1,4 +1,4 @@
-//! Pastes: rich text becomes Markdown, code stays as it is.
+//! Handles pasting: rich text becomes Markdown, code stays unchanged.
 
 use crate::shell::clipboard::PendingPaste;
 use crate::shell::host_link::HostLink;
@@ -11,27 +11,29 @@ use egui::{Event as Raw, Key};
 use export::render_jobs;
 use std::sync::mpsc::{TryRecvError, channel};
 
-/// After this many seconds, plain text is pasted instead.
+/// How long a request to paste plain text stays valid, in seconds.
 const PLAIN_PASTE_TIMEOUT_SECONDS: f64 = 1.0;
-/// What was requested of the clipboard comes within this many frames.
+/// Number of frames within which requested clipboard content arrives.
 const MAX_PASTE_FRAMES: u64 = 2;
 
 impl InputState {
-    /// Requests the clipboard and pastes it as plain text.
+    /// Requests the clipboard, to paste it as plain text.
     pub(crate) fn paste_plain(&mut self, ctx: &egui::Context) {
         self.pasting.plain = Some(ctx.input(|input| input.time));
         self.request_paste(ctx);
     }
 
-    /// Requests the clipboard and pastes it.
+    /// Requests the clipboard, to paste it.
     pub(crate) fn request_paste(&mut self, ctx: &egui::Context) {
         self.pasting.requested = Some(ctx.cumulative_frame_nr());
         ctx.send_viewport_cmd(egui::ViewportCommand::RequestPaste);
         ctx.request_repaint();
     }
 
-    /// Pastes HTML that has no plain text beside it. Windows get plain text and pictures only; that there's neither
-    /// shows in the paste key, which is released and has brought nothing. `writes`: the note has the keyboard.
+    /// Pastes HTML that has no plain text beside it. `writes`: the note has the keyboard focus.
+    ///
+    /// The windowing layer delivers only plain text and pictures. If there's neither, the paste key is released without
+    /// a paste event.
     pub(crate) fn paste_lone_html(&mut self, ctx: &egui::Context, events: &[Raw], writes: bool) {
         let mut missed = false;
         for event in events {
@@ -61,17 +63,17 @@ impl InputState {
         std::thread::spawn(move || {
             let made = read().and_then(|clip| match clip.text.is_empty() {
                 true => render_jobs::lone_html_to_markdown(&clip.html),
-                // The key meant something else, as its text would have come.
+                // Plain text would have arrived as an event, so the key meant something else.
                 false => Some(String::new()),
             });
-            // The receiver may be gone, and then nobody needs this.
+            // If the receiver is gone, the result is no longer needed.
             let _ = send.send(made);
             wake.request_repaint();
         });
         self.pasting.under_way = Some(PendingPaste { answer, plain: String::new(), held: Vec::new() });
     }
 
-    /// Pastes text, or the Markdown of the clipboard's HTML.
+    /// Starts pasting text, or the Markdown for the clipboard's HTML.
     pub(crate) fn start_paste(
         &mut self,
         host: &mut HostLink,
@@ -88,11 +90,11 @@ impl InputState {
         let (send, answer) = channel();
         let (wake, plain) = (ctx.clone(), text.to_owned());
         std::thread::spawn(move || {
-            // What another program copied meanwhile was not meant.
+            // Content that another program copied in the meantime must not be pasted.
             let own = read().filter(|clip| clip.text.replace("\r\n", "\n") == plain.replace("\r\n", "\n"));
             let rich = own.filter(|clip| !clip.html.is_empty());
             let made = rich.and_then(|clip| render_jobs::html_to_markdown(&clip.html));
-            // The receiver may be gone, and then nobody needs this.
+            // If the receiver is gone, the result is no longer needed.
             let _ = send.send(made);
             wake.request_repaint();
         });

@@ -1,4 +1,4 @@
-//! Tells other devices where the carets are.
+//! Sends the positions of the carets to other devices.
 
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
@@ -16,7 +16,7 @@ impl PaneState {
         }
         let note = self.active.note.filter(|note| session.note(*note).is_some());
         let place: SharedCarets = (note, if note.is_some() { self.carets() } else { Vec::new() });
-        // Which notes are shared may change, too.
+        // The set of shared notes may change, too.
         let now = (place, session.sync().shares.hubs.iter().map(|hub| hub.volumes.len()).sum());
         if self.last_reported_carets.as_ref() != Some(&now) {
             let (note, carets) = now.0.clone();

@@ -13,7 +13,7 @@ use std::path::Path;
 use store::BlockId;
 
 impl WindowOverlay {
-    /// Offers to set up a Python that has a module.
+    /// Opens the dialog that offers to set up a Python with a module.
     pub(crate) fn ask_python_setup(
         &mut self,
         host: &mut HostLink,
@@ -38,7 +38,7 @@ impl WindowOverlay {
         *self = WindowOverlay::Dialog(Dialog::PythonSetup(Box::new(form)));
     }
 
-    /// Shows the kernels that there are, and makes a new one the note's.
+    /// Updates the dialog with the known kernels, and makes a new one the note's kernel.
     pub(crate) fn follow_python_setup(&mut self, host: &mut HostLink) {
         let WindowOverlay::Dialog(Dialog::PythonSetup(form)) = self else { return };
         let (note, searches) = (form.note, host.session().kernel_searches());
@@ -69,7 +69,8 @@ impl WindowOverlay {
     }
 }
 
-/// The user has seen what runs, and said yes to it: so the new kernel needs no further question.
+/// Makes the environment's kernel the note's kernel. The user has approved its commands, so there's no further
+/// question.
 fn use_environment(host: &mut HostLink, note: store::DocId, environment: &Path) -> anyhow::Result<String> {
     let spec = host.session().kernels().iter().find(|spec| spec.path.starts_with(environment)).cloned();
     let spec = spec.context("The environment has no kernel. Its output says more.")?;

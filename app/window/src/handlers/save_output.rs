@@ -1,4 +1,4 @@
-//! Saves what a cell printed as a file.
+//! Saves a cell's output as a file.
 
 use crate::overlays::dialogs::Dialog;
 use crate::overlays::window_overlay::WindowOverlay;
@@ -15,7 +15,7 @@ use store::BlockId;
 use ui::text::shown_name;
 
 impl PaneState {
-    /// Asks where the output of a cell shall be saved.
+    /// Opens the dialog that asks where to save the output of a cell.
     pub(crate) fn ask_save(
         &mut self,
         host: &HostLink,
@@ -36,7 +36,7 @@ impl PaneState {
         *overlay = WindowOverlay::Dialog(Dialog::SaveOutput { save, dest, trouble: None });
     }
 
-    /// Asks where a picture of the open note shall be saved.
+    /// Opens the dialog that asks where to save a picture of the open note.
     pub(crate) fn ask_save_picture(
         &mut self,
         host: &HostLink,
@@ -55,10 +55,10 @@ impl PaneState {
     }
 }
 
-/// Said of a picture that isn't a file of the volume.
+/// Message for a picture that isn't a file in the volume.
 const NO_PICTURE: &str = "This image isn't a file in the note's folder; open its link instead.";
 
-/// Where a new file of this name is proposed.
+/// Returns the suggested path for a new file.
 fn proposed_path(name: &str) -> String {
     let home = std::env::home_dir().unwrap_or_default();
     let documents = home.join("Documents");
@@ -67,7 +67,7 @@ fn proposed_path(name: &str) -> String {
 }
 
 impl BackgroundJobs {
-    /// Writes it. Gives why not, where that is known at once.
+    /// Writes the output on a thread. Returns an error if the destination already exists.
     pub(crate) fn save_output(&mut self, ctx: &egui::Context, save: OutputFile, dest: PathBuf) -> anyhow::Result<()> {
         if host::fs::copy::exists(&dest) {
             bail!("A file or folder with that name already exists. Choose another name.");
@@ -102,7 +102,7 @@ impl BackgroundJobs {
         let (wake, scale) = (ctx.clone(), ctx.pixels_per_point());
         let (copied, said) = (self.copied.0.clone(), self.saved.0.clone());
         std::thread::spawn(move || {
-            // The window may be closed.
+            // Sending fails if the window is closed.
             match assets::read_picture(&file, scale) {
                 Ok(image) => _ = copied.send(image),
                 Err(why) => _ = said.send(ui::text::sentence(why.message())),
@@ -111,7 +111,7 @@ impl BackgroundJobs {
         });
     }
 
-    /// Says what was saved, and puts what was copied on the clipboard.
+    /// Reports saved files, and puts copied pictures on the clipboard.
     pub(crate) fn report_saved_output(&mut self, notices: &mut NoticeState, ctx: &egui::Context) {
         while let Ok(image) = self.copied.1.try_recv() {
             ctx.copy_image(image);

@@ -1,11 +1,11 @@
-//! Turns on and off that scripts run by themselves.
+//! Turns automatic runs of scripts on and off.
 
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
 use engine::Command;
 
 impl HostLink {
-    /// Lets scripts run by themselves while one writes, or not.
+    /// Toggles whether scripts run automatically after edits.
     pub(crate) fn toggle_script_runs(&mut self, notices: &mut NoticeState) {
         let session = self.session();
         let mut settings = session.settings().clone();

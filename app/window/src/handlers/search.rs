@@ -1,4 +1,4 @@
-//! Opens searches, keeps them, and goes to what they found.
+//! Opens searches, saves them, and goes to their results.
 
 use crate::app_window::AppWindow;
 use crate::overlays::search::SearchOverlay;
@@ -22,7 +22,7 @@ impl WindowOverlay {
         *self = WindowOverlay::Search(Box::new(seek));
     }
 
-    /// The palette that searches, with something asked already.
+    /// Opens the search palette with a query.
     pub(crate) fn open_search_for(&mut self, host: &HostLink, query: &str) {
         let seek = SearchOverlay { query: query.to_owned(), ..host.new_search() };
         *self = WindowOverlay::Search(Box::new(seek));
@@ -36,7 +36,7 @@ impl HostLink {
 }
 
 impl DockState {
-    /// Shows the search panel and gives it the keyboard, with what is selected. `replaces`: to replace it, too.
+    /// Opens the search panel with the selected text and focuses it. `replaces`: with the replace field, too.
     pub(crate) fn open_search_panel(
         &mut self,
         host: &HostLink,
@@ -54,18 +54,18 @@ impl DockState {
         }
     }
 
-    /// Shows the search panel, which takes the keyboard.
+    /// Shows the search panel, which takes the keyboard focus.
     pub(crate) fn show_search_panel(&mut self, panes: &mut PaneState, prefs: &mut WindowState, ctx: &egui::Context) {
         (self.left, prefs.left_open) = (LeftPanel::Search, true);
-        // A narrow window shows one of the two sides.
+        // A narrow window has room for only one of the two side panels.
         prefs.right_open &= ctx.content_rect().width() >= MIN_TWO_PANEL_WINDOW_WIDTH;
-        // Chosen in the palette, whose end gives the keyboard back to the note.
+        // When the palette that started this closes, it would give the keyboard focus back to the note.
         panes.active.editor.focus = false;
     }
 }
 
 impl AppWindow {
-    /// Keys while the search panel's field has the keyboard.
+    /// Handles a key press while the search panel's field has the keyboard focus. Returns whether it was used.
     pub(crate) fn search_panel_key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
         if !self.dock.search.has_keyboard() || !modifiers.is_none() {
             return false;
@@ -85,7 +85,7 @@ impl AppWindow {
         is_handled
     }
 
-    /// Keeps a search in the settings, or forgets it.
+    /// Saves a search in the settings, or removes it.
     pub(crate) fn save_search(&mut self, ctx: &egui::Context, query: &str, keep: bool) {
         let mut settings = self.host.session().settings().clone();
         if !keep {
@@ -99,7 +99,7 @@ impl AppWindow {
 }
 
 impl PaneState {
-    /// Opens what was found; goes to the block once the note can be read.
+    /// Opens a search result, and goes to its block once the note is loaded.
     pub(crate) fn go_to_hit(
         &mut self,
         host: &mut HostLink,

@@ -1,4 +1,4 @@
-//! Ends the program once all is saved, or asks.
+//! Closes the program once everything is saved, or asks the user.
 
 use crate::overlays::dialogs::Dialog;
 use crate::overlays::window_overlay::WindowOverlay;
@@ -10,11 +10,11 @@ use egui::ViewportCommand;
 use engine::Command;
 use std::time::Duration;
 
-/// How long to wait for the disk, in seconds.
+/// How long to wait for saves to finish, in seconds.
 const SHUTDOWN_SAVE_TIMEOUT_SECONDS: f64 = 3.0;
 
 impl ShutdownState {
-    /// Continues closing.
+    /// Advances closing by one step.
     pub(crate) fn close_step(
         &mut self,
         host: &mut HostLink,
@@ -25,7 +25,7 @@ impl ShutdownState {
         let (wished, now) = ctx.input(|input| (input.viewport().close_requested(), input.time));
         if wished && *self != ShutdownState::Yes {
             if *self == ShutdownState::No {
-                // What cannot be saved shows below; the command itself is only refused before the workspace is open.
+                // Problems with saving are shown below. The command itself fails only before the workspace is open.
                 let _ = host.driver.run_command(Command::Save);
                 host.driver.pump(Duration::from_millis(4));
             }
@@ -64,7 +64,7 @@ impl ShutdownState {
         ctx.request_repaint_after(Duration::from_millis(50));
     }
 
-    /// Whether the window is waiting for the disk to close.
+    /// Returns whether the window waits for saves to finish before it closes.
     pub(crate) fn is_saving(&self) -> bool {
         matches!(self, ShutdownState::Saving(_))
     }

@@ -1,4 +1,4 @@
-//! Opens the menu behind a slash and writes what is chosen from it.
+//! Opens the slash menu and inserts the chosen entry.
 
 use crate::overlays::slash_menu::{
     MAX_VISIBLE_SLASH_ROWS, SLASH_MENU_WIDTH, SLASH_ROW_HEIGHT, SlashMenu, filter, line, line_start, written,
@@ -15,7 +15,7 @@ use ui::theme::{CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{floating_frame, set_accessible_name};
 
 impl InputState {
-    /// Opens the menu behind a slash that was just typed, and closes it where it no longer fits.
+    /// Opens the menu after a slash was typed, and closes it when the text no longer matches.
     pub(crate) fn sync_slash(&mut self, host: &HostLink, panes: &mut PaneState, ctx: &egui::Context, typed: bool) {
         if self.slash.is_none() && !typed {
             return;
@@ -39,7 +39,7 @@ impl InputState {
         }
     }
 
-    /// Keys while the menu is open.
+    /// Handles a key press while the menu is open. Returns whether it was used.
     pub(crate) fn slash_key(
         &mut self,
         host: &mut HostLink,
@@ -49,7 +49,7 @@ impl InputState {
         key: Key,
         modifiers: Modifiers,
     ) -> bool {
-        // A key of this very frame may have changed what is typed.
+        // A key press in the same frame may have changed the typed text.
         self.sync_slash(host, panes, ctx, false);
         let Some(slash) = self.slash.as_mut().filter(|_| modifiers.is_none()) else { return false };
         let count = slash.entries().len().max(1);
@@ -64,7 +64,7 @@ impl InputState {
         true
     }
 
-    /// Writes what is chosen in place of the slash and what is behind it.
+    /// Replaces the slash and the text after it with the chosen entry.
     fn write_entry(
         &mut self,
         host: &mut HostLink,
@@ -82,7 +82,7 @@ impl InputState {
             |editor, world| match editor.edit_target(world) {
                 Some(target) => {
                     let from = line_start(&target);
-                    // Right below other text, a block would continue it.
+                    // Directly below other text, a block would continue that text's paragraph.
                     let gap = if from > 0 { "\n" } else { "" };
                     let insert = format!("{gap}{text}");
                     KeyOutcome::edit(target.replace(from..target.shown.len(), &insert, gap.len() + caret))

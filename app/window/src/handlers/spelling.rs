@@ -1,4 +1,4 @@
-//! Checks spelling, suggests corrections, and learns words.
+//! Checks spelling, suggests corrections, and adds words to the dictionary.
 
 use crate::overlays::command_palette::CommandPalette;
 use crate::overlays::window_overlay::WindowOverlay;
@@ -13,7 +13,7 @@ use host::spelling::{HunspellChecker, system_language};
 use std::ops::Range;
 
 impl PaneState {
-    /// Puts the settings into force, and shows the suggestions that have been found since.
+    /// Applies the settings, and shows suggestions that have arrived.
     pub(crate) fn update_spelling(&mut self, host: &HostLink, overlay: &mut WindowOverlay, ctx: &egui::Context) {
         let settings = host.session().settings();
         let (on, own) = (settings.spelling, &settings.spelling_dictionary);
@@ -42,7 +42,7 @@ impl PaneState {
         }
     }
 
-    /// Asks for words that may have been meant by the one at the caret.
+    /// Requests corrections for the word at the caret.
     pub(crate) fn suggest_corrections(&mut self, host: &HostLink, notices: &mut NoticeState, ctx: &egui::Context) {
         let Some(note) = self.active.note else { return };
         let dark = ctx.global_style().visuals.dark_mode;
@@ -69,7 +69,7 @@ impl PaneState {
                 Some(Ok(_)) => {
                     let (tell, wake) = (spelling.tell.clone(), ctx.clone());
                     speller.suggest(word.clone(), move |found| {
-                        // The receiver may be gone, and then nobody needs this.
+                        // If the receiver is gone, the result is no longer needed.
                         let _ = tell.send(SpellingRequest { note, range, word, found });
                         wake.request_repaint();
                     });
@@ -82,7 +82,7 @@ impl PaneState {
         }
     }
 
-    /// Puts another word in the place of one.
+    /// Replaces a word at a byte range.
     pub(crate) fn replace_word(
         &mut self,
         host: &mut HostLink,
@@ -99,7 +99,7 @@ impl PaneState {
 }
 
 impl HostLink {
-    /// Takes a word for right from now on.
+    /// Adds a word to the user's dictionary.
     pub(crate) fn learn_word(&mut self, notices: &mut NoticeState, word: String) {
         let session = self.session();
         let mut settings = session.settings().clone();
@@ -109,7 +109,7 @@ impl HostLink {
         }
     }
 
-    /// Turns the marks on or off.
+    /// Turns spell checking on or off.
     pub(crate) fn toggle_spelling(&mut self, notices: &mut NoticeState) {
         let session = self.session();
         let mut settings = session.settings().clone();

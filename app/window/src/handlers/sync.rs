@@ -1,4 +1,4 @@
-//! Shares and joins volumes, and opens the page of what is synced.
+//! Shares and joins volumes, and opens the sync status page.
 
 use crate::app_window::AppWindow;
 use crate::overlays::dialogs::Dialog;
@@ -18,7 +18,7 @@ use std::time::Duration;
 use store::DocId;
 
 impl PaneState {
-    /// Performs a command that concerns sync.
+    /// Performs a sync command.
     pub(crate) fn run_sync(
         &mut self,
         host: &mut HostLink,
@@ -61,7 +61,7 @@ impl PaneState {
         }
     }
 
-    /// Shares a volume. Gives why not.
+    /// Shares a volume. Returns an error that says why it can't be shared.
     pub(crate) fn share(
         &mut self,
         host: &mut HostLink,
@@ -75,7 +75,7 @@ impl PaneState {
         Ok(())
     }
 
-    /// Takes requested texts for the sync page.
+    /// Updates the sync page with the texts it requested.
     pub(crate) fn sync_step(&mut self, host: &HostLink) {
         if let Some(PageView::Sync(page)) = &mut self.view {
             page.merges.step(&host.driver);
@@ -84,7 +84,7 @@ impl PaneState {
 }
 
 impl WindowOverlay {
-    /// Asks over which hub a volume shall be shared.
+    /// Opens the dialog that asks which hub to share a volume over.
     pub(crate) fn ask_share(&mut self, host: &HostLink, volume: DocId) {
         let session = host.session();
         let Some(known) = session.volume(volume) else { return };
@@ -95,7 +95,7 @@ impl WindowOverlay {
 }
 
 impl AppWindow {
-    /// Gets a shared volume into a folder. The disk's answer is shown when it arrives.
+    /// Joins a shared volume into a folder. The result of creating the folder is shown when it arrives.
     pub(crate) fn join(&mut self, ctx: &egui::Context, address: String, folder: PathBuf) -> anyhow::Result<()> {
         engine::read_volume_address(&address).map_err(|reject| anyhow!(ui::text::sentence(&reject.0)))?;
         let (handle, tell, wake) = (self.host.driver.handle(), self.jobs.saved.0.clone(), ctx.clone());
@@ -105,7 +105,7 @@ impl AppWindow {
                 true => host::fs::copy::create_folder(&folder),
             };
             let asked = made.and_then(|()| Ok(handle.run_command(Command::JoinVolume { address, folder })?));
-            // The receiver may be gone, and then nobody needs this.
+            // If the receiver is gone, the result is no longer needed.
             let _ = tell.send(match asked {
                 Ok(_) => "Requested the volume. Its notes appear as they arrive.".to_owned(),
                 Err(why) => format!("{}.", ui::text::sentence(&why.to_string())),

@@ -1,4 +1,4 @@
-//! Asks before files of the trash are deleted for good.
+//! Asks before deleting files in the trash permanently.
 
 use crate::overlays::dialogs::Dialog;
 use crate::overlays::window_overlay::WindowOverlay;
@@ -18,7 +18,7 @@ impl WindowOverlay {
         }
     }
 
-    /// Asks whether files shall be deleted for good.
+    /// Asks whether to delete files permanently.
     pub(crate) fn ask_discard(&mut self, host: &HostLink, files: Vec<DocId>) {
         let named = |file: &DocId| {
             let trashed = host.session().trash().find(|(one, _)| one == file)?.1;

@@ -12,7 +12,7 @@ use engine::KernelPhase;
 use host::KernelInquiry;
 
 impl DockState {
-    /// Draws the panel, and asks the kernel when something has run.
+    /// Draws the panel, and queries the kernel after each run.
     pub(crate) fn show_variables(
         &mut self,
         host: &mut HostLink,
@@ -45,7 +45,7 @@ impl DockState {
 }
 
 impl PaneState {
-    /// A name goes to the caret, if that is or was just now in a cell, and else to the clipboard.
+    /// Inserts a name at the caret if it is, or was just now, in a cell. Otherwise copies the name to the clipboard.
     fn insert_name(
         &mut self,
         host: &mut HostLink,

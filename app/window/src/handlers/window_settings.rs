@@ -1,4 +1,4 @@
-//! Saves the window's settings once they rest.
+//! Saves the window's settings once they stop changing.
 
 use crate::shell::dock_state::DockState;
 use crate::shell::host_link::HostLink;
@@ -8,11 +8,11 @@ use crate::shell::window_state::WindowState;
 use eframe::egui;
 use engine::Command;
 
-/// Widths and sizes are kept once they have been still for this long, in seconds.
+/// How long widths and sizes must stay unchanged before they are saved, in seconds.
 const SETTINGS_DEBOUNCE_SECONDS: f64 = 0.5;
 
 impl WindowState {
-    /// Keeps what was set.
+    /// Saves changed window settings.
     pub(crate) fn save_window_state(
         &mut self,
         host: &mut HostLink,

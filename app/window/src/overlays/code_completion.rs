@@ -15,16 +15,16 @@ use store::DocId;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{floating_frame, set_accessible_name};
 
-/// Number of visible lines; the others scroll.
+/// Number of visible choices. The others scroll into view.
 const MAX_VISIBLE_CODE_CHOICES: usize = 8;
 /// Number of typed letters after which names are offered automatically.
 pub(crate) const MIN_COMPLETION_CHARS: usize = 2;
-/// Lines of a description.
+/// Maximum number of lines in a description.
 const MAX_HOVER_CARD_LINES: usize = 16;
 const HOVER_CARD_WIDTH: f32 = 520.0;
-/// Import statements of a note that are looked at.
+/// Maximum number of a note's import statements that are sent with a completion request.
 const MAX_IMPORT_LINES: usize = 200;
-/// Python's own words, for when no kernel answers.
+/// Python keywords and builtins, offered when no kernel answers.
 const PYTHON_BUILTIN_WORDS: &str = "False None True abs all and any as assert async await bool break bytes class \
     continue def del \
                      dict dir elif else enumerate except filter finally float for from getattr global if import in \
@@ -32,16 +32,16 @@ const PYTHON_BUILTIN_WORDS: &str = "False None True abs all and any as assert as
                      print range raise repr return reversed round set setattr sorted str sum super try tuple type \
                      while with yield zip";
 
-/// Where the caret is: note, its revision, the byte.
+/// The caret's position: note, the note's revision, and byte offset.
 pub(crate) type CodePosition = (DocId, u64, usize);
 
-/// Code around a place.
+/// The code around a position in a cell.
 pub(crate) struct CodeContext {
     pub(crate) place: CodePosition,
-    /// The cell's code, and where it begins in the note.
+    /// The cell's code, and the byte of the note at which it starts.
     pub(crate) code: String,
     pub(crate) start: usize,
-    /// The caret, and where the word before it begins, in bytes of the code.
+    /// The caret, and the start of the word before it, in bytes of the code.
     pub(crate) at: usize,
     pub(crate) word: usize,
 }
@@ -51,23 +51,23 @@ impl CodeContext {
         &self.code[self.word..self.at]
     }
 
-    /// Whether a name has been begun.
+    /// Returns whether the typed text starts a name rather than a number.
     pub(crate) fn begins_name(&self) -> bool {
         self.typed().chars().next().is_some_and(|c| !c.is_numeric())
     }
 
-    /// Whether an attribute is being completed.
+    /// Returns whether an attribute after a dot is being completed.
     pub(crate) fn dotted(&self) -> bool {
         self.code[..self.word].ends_with('.')
     }
 
-    /// Whether a module is being named, in an import statement.
+    /// Returns whether the caret is at a module's name in an import statement.
     pub(crate) fn names_module(&self) -> bool {
         let mut words = self.code[..self.word].rsplit('\n').next().unwrap_or_default().split_whitespace();
         matches!(words.next(), Some("import" | "from")) && !words.any(|word| word == "import")
     }
 
-    /// Whether something of a module is being named, in an import statement.
+    /// Returns whether the caret is at a name in an import statement.
     pub(crate) fn names_import(&self) -> bool {
         let line = self.code[..self.word].rsplit('\n').next().unwrap_or_default().trim_start();
         line.starts_with("import ") || line.starts_with("from ")
@@ -80,7 +80,7 @@ impl CodeContext {
     }
 }
 
-/// The modules of the environment in which a kernel is installed.
+/// The importable modules of the environment in which a kernel is installed.
 pub(crate) struct EnvironmentModules {
     pub(crate) kernel_json: PathBuf,
     pub(crate) answer: Receiver<Vec<String>>,
@@ -88,7 +88,7 @@ pub(crate) struct EnvironmentModules {
 }
 
 impl EnvironmentModules {
-    /// Lists them on a thread.
+    /// Starts listing an environment's modules on a thread.
     pub(crate) fn list(kernel_json: PathBuf) -> EnvironmentModules {
         let (tell, answer) = channel();
         let path = kernel_json.clone();
@@ -97,9 +97,9 @@ impl EnvironmentModules {
     }
 }
 
-/// The list below the caret.
+/// The completion list below the caret.
 pub(crate) struct CompletionList {
-    /// The bytes of the note that a choice replaces.
+    /// The byte range of the note that a choice replaces.
     pub(crate) range: Range<usize>,
     pub(crate) choices: Vec<CompletionChoice>,
     pub(crate) chosen: usize,
@@ -115,28 +115,28 @@ pub(crate) struct HoverCard {
     pub(crate) text: Option<String>,
 }
 
-/// The import statements of a note's cells, a line each.
+/// Returns the import statements in a note's cells, one per line.
 pub(crate) fn import_statements(note: &Note) -> String {
     let lines = note.cells().filter_map(|cell| note.cell_code(cell)).flat_map(str::lines).map(str::trim);
     let imports = lines.filter(|line| line.starts_with("import ") || line.starts_with("from "));
     imports.take(MAX_IMPORT_LINES).collect::<Vec<_>>().join("\n")
 }
 
-/// What is offered and described at the moment.
+/// State of code completion and hover descriptions.
 #[derive(Default)]
 pub(crate) struct CodeCompletion {
     pub(crate) seen: Option<CodePosition>,
     pub(crate) list: Option<CompletionList>,
-    /// Offers on their way: for which code.
+    /// A requested completion: its code, the receiver of the answer, and the list's `steered` flag.
     pub(crate) waits: Option<(CodeContext, Receiver<InquiryAnswer>, bool)>,
-    /// Modules of the environment of this kernel, once they are listed.
+    /// Modules of the kernel's environment, once they are listed.
     pub(crate) environment: Option<EnvironmentModules>,
-    /// The word that was left with Escape.
+    /// Start of the word for which the list was closed with Escape.
     pub(crate) left: Option<usize>,
     pub(crate) card: Option<HoverCard>,
 }
 
-/// Whether a dot belongs to a number.
+/// Returns whether a dot before the caret belongs to a number.
 pub(crate) fn begins_number(around: &CodeContext) -> bool {
     let before = around.code[..around.word].trim_end_matches('.');
     let word = before.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1);
@@ -144,7 +144,7 @@ pub(crate) fn begins_number(around: &CodeContext) -> bool {
         && !before.ends_with([')', ']', '}', '"', '\''])
 }
 
-/// The names that the cells of a note bind, and Python's own, that begin with what is typed.
+/// Returns the names that start with the typed text: those the note's cells define, and Python's own.
 pub(crate) fn known_names(note: &Note, around: &CodeContext) -> Vec<CompletionChoice> {
     let typed = around.typed();
     if around.dotted() || typed.is_empty() {
@@ -162,6 +162,11 @@ pub(crate) fn known_names(note: &Note, around: &CodeContext) -> Vec<CompletionCh
     names.into_iter().map(|(text, kind)| CompletionChoice { text, kind: kind.to_owned() }).collect()
 }
 
+/// Id of the list's area.
+pub(crate) fn code_list() -> Id {
+    Id::unique("code completion")
+}
+
 impl CompletionList {
     pub(crate) fn step(&mut self, to: usize) {
         (self.chosen, self.steered) = (to, true);
@@ -175,13 +180,13 @@ impl CompletionList {
         self.range = from..from + typed.len();
     }
 
-    /// Draws it; gives what was clicked.
+    /// Draws the list. Returns the index of the clicked choice.
     pub(crate) fn show(&self, ctx: &egui::Context, at: Pos2) -> Option<usize> {
         let dark = ctx.global_style().visuals.dark_mode;
         let colours = ThemeColors::for_dark_mode(dark);
         let first = (self.chosen + 1).saturating_sub(MAX_VISIBLE_CODE_CHOICES);
         let mut clicked = None;
-        let area = Area::new(Id::unique("code completion")).order(Order::Foreground);
+        let area = Area::new(code_list()).order(Order::Foreground);
         area.fixed_pos(at + vec2(-space::M, space::XS)).constrain(true).show(ctx, |ui| {
             floating_frame(colours, dark).inner_margin(egui::Margin::same(4)).show(ui, |ui| {
                 ui.spacing_mut().item_spacing.y = 0.0;

@@ -1,8 +1,8 @@
-//! Other words for commands: those that Obsidian, Jupyter, VS Code and Notion use, and that people type.
+//! Aliases of commands: the names that Obsidian, Jupyter, VS Code and Notion use, and that people type.
 
 use engine::commands::CommandId;
 
-/// The words by which the palette finds a command besides its title.
+/// Returns the aliases by which the palette finds a command besides its title.
 pub(crate) fn command_aliases(id: CommandId) -> &'static [&'static str] {
     match id {
         CommandId::SwitcherOpen => &["open note", "quick switcher", "jump to note", "find file", "open file"],

@@ -1,5 +1,6 @@
-//! The palette and the quick switcher: a line to type in, the best hits below. Decides nothing: it says what was
-//! chosen.
+//! The command palette and the quick switcher: a query field with the best matches below.
+//!
+//! They only report the choice. The caller acts on it.
 
 use super::command_aliases::command_aliases;
 use crate::shell::commands::{self, ShortcutTable, WindowCommand};
@@ -20,48 +21,48 @@ use ui::text::shown_name;
 use ui::theme::{self, ThemeColors, space};
 use ui::widgets::set_accessible_name;
 
-/// Hits that are shown; the rest is found by typing on.
+/// Maximum number of listed matches. Typing more finds the rest.
 const MAX_PALETTE_RESULTS: usize = 100;
 /// Number of visible rows.
 const VISIBLE_PALETTE_ROWS: f32 = 9.0;
 const PALETTE_ROW_HEIGHT: f32 = 40.0;
-/// Headings that the switcher lists, of all notes together.
+/// Maximum number of headings in the quick switcher, for all notes together.
 const MAX_LISTED_HEADINGS: usize = 10_000;
-/// By how much a heading counts less than a note.
+/// How much lower a heading's score is than a note's.
 const HEADING_PENALTY: i32 = 6;
-/// A hit in a command's title counts that much more than one in another word for it.
+/// How much higher a match in a command's title scores than one in an alias.
 const COMMAND_TITLE_BONUS: i32 = 6;
-/// A hit in a command's help counts that much less.
+/// How much lower a match in a command's help scores.
 const COMMAND_HELP_MALUS: i32 = 40;
-/// Fewer letters than this are not looked for in a command's help.
+/// Minimum number of typed characters for a search in commands' help.
 const MIN_HELP_QUERY_CHARS: usize = 3;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PaletteChoice {
     Command(CommandId),
     Note(DocId),
-    /// A heading of a note, and the byte at which it starts.
+    /// A heading of a note, with its byte offset.
     Heading(DocId, usize),
-    /// A new note of this name.
+    /// Create a note with this name.
     New(String),
-    /// What holds these words.
+    /// Search for these words.
     Search(String),
-    /// A template for the open note.
+    /// Insert this template into the open note.
     Template(DocId),
-    /// This word in the place of those bytes of the open note.
+    /// Replace a byte range of the open note with this word.
     Word {
         range: std::ops::Range<usize>,
         word: String,
     },
-    /// A word that is right.
+    /// Add this word to the user's dictionary.
     Learn(String),
-    /// A kernel for the open note; `None`: the built-in one.
+    /// Use this kernel for the open note; `None` is the built-in one.
     Kernel(Option<String>),
     /// Go to this saved state of the note's kernel.
     State(String),
-    /// The dialog of the science pack.
+    /// Open the science pack dialog.
     SciencePack,
-    /// A line behind Vim's colon.
+    /// Run this Vim command line.
     Line(String),
 }
 
@@ -73,7 +74,7 @@ struct PaletteEntry {
     key: Option<String>,
     hay: FuzzyCandidate,
     about_hay: FuzzyCandidate,
-    /// Other words for a command; empty for all else.
+    /// Aliases of a command; empty for other entries.
     aliases: Vec<FuzzyCandidate>,
 }
 
@@ -89,23 +90,23 @@ pub(crate) struct CommandPalette {
     hint: &'static str,
     query: String,
     entries: Vec<PaletteEntry>,
-    /// The hits of the query: places in `entries`, and the letters that were found in the title.
+    /// The query's matches: indices into `entries`, and the matched characters of the title.
     hits: Vec<(usize, Vec<usize>)>,
     found_for: Option<String>,
     pick: ListPicker,
-    /// Whether what is not found can be made.
+    /// Whether a note with the typed name can be created.
     makes: bool,
-    /// Whether the words can be searched for in all notes.
+    /// Whether the typed words can be searched for in all notes.
     searches: bool,
-    /// Whether lines behind Vim's colon are understood, and what the one that was typed would do.
+    /// Whether Vim command lines are accepted, and a description of what the typed one would do.
     lines: bool,
     line: Option<String>,
-    /// The key that searches everything.
+    /// The keyboard shortcut of the search.
     search_key: Option<String>,
 }
 
 impl CommandPalette {
-    /// All commands, those used last first.
+    /// Returns the palette of all commands, recently used ones first.
     pub(crate) fn commands(recent: &[CommandId], shortcuts: &ShortcutTable) -> CommandPalette {
         let mut entries: Vec<PaletteEntry> = commands::available_commands()
             .filter(|command| !matches!(commands::window_command(command.id), Some(WindowCommand::Palette)))
@@ -138,14 +139,14 @@ impl CommandPalette {
         CommandPalette { searches: true, search_key, ..palette }
     }
 
-    /// All commands, and lines behind Vim's colon.
+    /// Returns the palette of all commands that also accepts Vim command lines.
     pub(crate) fn lines(recent: &[CommandId], begin: &str, shortcuts: &ShortcutTable) -> CommandPalette {
         let palette = CommandPalette::commands(recent, shortcuts);
         let hint = "w, q, a line's number, %s/old/new/g, or a part of a command";
         CommandPalette { lines: true, hint, query: begin.to_owned(), ..palette }
     }
 
-    /// All notes, those open last first, then other files and headings.
+    /// Returns the quick switcher with all notes, recently opened ones first, then other files and headings.
     pub(crate) fn notes(session: &Session, open: Option<DocId>, shortcuts: &ShortcutTable) -> CommandPalette {
         let recent = &session.settings().recent;
         let volumes: Vec<_> = session.volumes().collect();
@@ -160,7 +161,7 @@ impl CommandPalette {
                     (true, false) => format!("{} / {}", volume.name, folder.replace('/', " / ")),
                     (false, _) => folder.replace('/', " / "),
                 };
-                // The open note comes last of the recent ones: one rarely goes where one is.
+                // The open note is the last of the recent ones, since users rarely switch to the note they are in.
                 let rank = match recent.iter().position(|recent| *recent == row.id) {
                     Some(_) if open == Some(row.id) => recent.len(),
                     Some(place) => place,
@@ -184,7 +185,7 @@ impl CommandPalette {
         CommandPalette { search_key, searches: !volumes.is_empty(), ..palette }
     }
 
-    /// Lists suggestions for a misspelled word at `range` of the open note.
+    /// Returns the palette with suggestions for a misspelled word at `range` of the open note.
     pub(crate) fn words(wrong: &str, range: &std::ops::Range<usize>, found: &[String]) -> CommandPalette {
         let entry = |choice: PaletteChoice, title: String, about: &str| {
             let (hay, about_hay) = (FuzzyCandidate::new(&title), FuzzyCandidate::new(""));
@@ -199,7 +200,7 @@ impl CommandPalette {
         CommandPalette::new("Correct spelling", "Choose a word", entries, false)
     }
 
-    /// Templates by their names.
+    /// Returns the palette of templates, by name.
     pub(crate) fn templates(notes: Vec<(DocId, String)>) -> CommandPalette {
         let entry = |(note, title): (DocId, String)| {
             let hay = FuzzyCandidate::new(&title);
@@ -217,7 +218,8 @@ impl CommandPalette {
         CommandPalette::new("Insert template", "Search templates", entries, false)
     }
 
-    /// The kinds of kernels and those of Jupyter's that were found; the one that is used comes first.
+    /// Returns the palette of kernels: Tracebook's own kinds, and the Jupyter kernels that were found. The used one is
+    /// first.
     pub(crate) fn kernels(found: &[KernelSpec], used: Option<&str>, science: &PackStatus) -> CommandPalette {
         let entry = |choice: Option<String>, title: &str, about: String| {
             PaletteEntry::new(PaletteChoice::Kernel(choice), title.to_owned(), about)
@@ -239,7 +241,7 @@ impl CommandPalette {
         let about = "this computer’s Python with the packages that this note names, as confined as Instant".to_owned();
         entries.push(entry(Some(ENVIRONMENT_KERNEL.to_owned()), "Environment", about));
         for spec in found {
-            // PREFIX/share/jupyter/kernels/NAME/kernel.json
+            // The path has the form PREFIX/share/jupyter/kernels/NAME/kernel.json.
             let place = spec.path.ancestors().nth(5).unwrap_or(&spec.path);
             let about = format!("{}, with all your rights; from {}", spec.name, place.display());
             entries.push(entry(Some(spec.name.clone()), &spec.title, about));
@@ -248,7 +250,7 @@ impl CommandPalette {
         CommandPalette::new("Choose kernel", "Search kernels", entries, false)
     }
 
-    /// The saved states of a note's kernel, the newest first.
+    /// Returns the palette of the saved states of a note's kernel, newest first.
     pub(crate) fn states(states: &NoteStates) -> CommandPalette {
         let entry = |state: &SavedState| {
             let current = states.current.as_ref() == Some(&state.state);
@@ -294,16 +296,16 @@ impl CommandPalette {
         }
     }
 
-    /// Finds what the query asks for.
+    /// Updates the matches if the query has changed.
     pub(crate) fn find(&mut self) {
         if self.found_for.as_ref() == Some(&self.query) {
             return;
         }
-        // Notes are listed without the ending of their files.
+        // Notes are listed without their file extension.
         let query = query_chars(self.query.strip_suffix(".md").unwrap_or(&self.query));
         let mut hits: Vec<(i32, usize, Vec<usize>)> = Vec::new();
         for (place, entry) in self.entries.iter().enumerate() {
-            // A note comes before a heading that fits as well.
+            // A note ranks above a heading that matches equally well.
             let is_heading = matches!(entry.choice, PaletteChoice::Heading(..));
             if let PaletteChoice::Command(_) = entry.choice {
                 let title = entry.hay.match_word_parts(&query).map(|hit| (hit.score + COMMAND_TITLE_BONUS, hit.places));
@@ -337,7 +339,7 @@ impl CommandPalette {
         usize::from(self.line.is_some()) + self.hits.len() + self.offers().len()
     }
 
-    /// The hit in a line.
+    /// Returns the match in a line of the list.
     fn hit(&self, line: usize) -> Option<&(usize, Vec<usize>)> {
         self.hits.get(line.checked_sub(usize::from(self.line.is_some()))?)
     }
@@ -352,7 +354,7 @@ impl CommandPalette {
         self.query.trim()
     }
 
-    /// What can be done with the words themselves.
+    /// Returns the choices that use the query itself: create a note, or search.
     fn offers(&self) -> Vec<PaletteChoice> {
         let text = self.query.trim();
         let make = self.makes.then(|| PaletteChoice::New(text.to_owned()));
@@ -360,13 +362,13 @@ impl CommandPalette {
         make.into_iter().chain(search).filter(|_| !text.is_empty()).collect()
     }
 
-    /// A key that moves the choice.
+    /// Handles a key that moves the selection. Returns whether it did.
     pub(crate) fn key(&mut self, key: Key) -> bool {
         self.find();
         self.pick.key(key, self.count(), VISIBLE_PALETTE_ROWS as usize)
     }
 
-    /// Takes the choice that Enter made.
+    /// Returns the choice for Enter.
     pub(crate) fn take_choice(&mut self) -> Option<PaletteChoice> {
         self.find();
         if self.line.is_some() && self.pick.line == 0 {
@@ -378,7 +380,7 @@ impl CommandPalette {
         }
     }
 
-    /// Draws it. `Some(None)`: it shall close.
+    /// Draws the palette. `Some(None)` means that it must close.
     pub(crate) fn show(
         &mut self,
         ctx: &egui::Context,
@@ -442,7 +444,7 @@ impl CommandPalette {
         }
         let style = theme::small();
         let mut job = LayoutJob::default();
-        // Letter by letter, what joins an emoji would look like something that hides.
+        // Escaped one character at a time, an emoji's joiners would look like hidden characters.
         let hides = *untrusted_text::escape_line(&title) != *title;
         for (place, c) in title.chars().enumerate() {
             let hit = places.contains(&place);
@@ -465,7 +467,7 @@ impl CommandPalette {
     }
 }
 
-/// Keys as caps, right-aligned at a point; gives their width.
+/// Draws keys as keycaps, right-aligned at a point. Returns their width.
 pub(crate) fn keys(ui: &Ui, at: egui::Pos2, keys: &str) -> f32 {
     let colours = ThemeColors::of(ui);
     let mut x = at.x;

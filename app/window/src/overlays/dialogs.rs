@@ -1,5 +1,6 @@
-//! Dialogs: a new note, a folder to open, what to do when the disk refuses at the end. Each says what
-//! was decided; none does it.
+//! Dialogs, such as for a new note, for opening a folder, or for failed saves at exit.
+//!
+//! Each reports the user's decision. None performs it.
 
 use crate::overlays::export_form::ExportForm;
 use crate::overlays::kernel_forks_form::KernelForksForm;
@@ -22,41 +23,42 @@ use typeset::pdf::PaperSize;
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{floating_frame, set_accessible_name, text_button};
 
-/// Width of a dialog with values side by side, in points.
+/// Width of dialogs that show two values side by side, in points.
 const WIDE_DIALOG_WIDTH: f32 = 720.0;
 
 pub(crate) enum Dialog {
-    /// The name of a new note: the volumes to choose from, and which.
+    /// Asks for the name of a new note: the volumes to choose from, and the chosen one.
     NewNote { volumes: Vec<(DocId, String)>, chosen: usize, name: String, trouble: Option<String> },
-    /// The new path of a file.
+    /// Asks for a file's new path.
     Rename { file: DocId, path: String, trouble: Option<String> },
-    /// The new path of a folder of a volume.
+    /// Asks for the new path of a folder in a volume.
     RenameFolder { volume: DocId, from: String, path: String, trouble: Option<String> },
-    /// The folder that becomes a volume.
+    /// Asks for a folder to open as a volume.
     OpenFolder(Box<OpenFolderForm>),
-    /// Files of the trash are deleted for good: which, and what they are called.
+    /// Asks whether to delete files in the trash permanently; `what` describes them.
     Discard { files: Vec<DocId>, what: String },
-    /// Where notes are exported to.
+    /// Asks where to export notes to.
     Export { wanted: ExportForm, trouble: Option<String> },
-    /// Where what a cell printed is saved.
+    /// Asks where to save a cell's output.
     SaveOutput { save: OutputFile, dest: String, trouble: Option<String> },
-    /// What the cells of a note may reach.
+    /// Asks what a note's cells may access.
     Grant { note: DocId, wish: KernelPermissionsForm, trouble: Option<String> },
-    /// A kernel that others can change is allowed to run a note's cells: its name, its print, and what it would start.
+    /// Asks whether a kernel that others can change may run a note's cells: its name, its fingerprint, and what it
+    /// would start.
     Kernel { name: String, print: String, place: String, command: String, doubt: String },
-    /// A full Python is set up for a note.
+    /// Sets up a full Python for a note.
     PythonSetup(Box<PythonSetupForm>),
-    /// The science pack is installed, used or removed.
+    /// Installs, uses or removes the science pack.
     SciencePack(Box<SciencePackForm>),
-    /// The packages of a note's cells.
+    /// Edits the packages of a note's cells.
     NotePackages(Box<NotePackagesForm>),
-    /// The lines of a note's saved variables.
+    /// Lists the forks of a note's saved variables.
     KernelForks(Box<KernelForksForm>),
-    /// Share a volume over a hub: volume and name.
+    /// Asks which hub to share a volume over; `name` is the volume's name.
     Share { volume: DocId, name: String, hub: String, trouble: Option<String> },
-    /// The address of a volume that another device shares, and the folder for it.
+    /// Asks for the address of a volume that another device shares, and the folder for it.
     Join { address: String, folder: String, trouble: Option<String> },
-    /// It cannot be saved: close anyway?
+    /// Asks whether to close even though something can't be saved.
     Closing { why: String },
 }
 
@@ -75,11 +77,11 @@ pub(crate) enum DialogDecision {
         from: String,
         path: String,
     },
-    /// A folder that is there.
+    /// Opens an existing folder.
     OpenFolder {
         folder: PathBuf,
     },
-    /// The typed path is looked at, and opened if it's a folder.
+    /// Checks the typed path, and opens it if it's a folder.
     CheckFolder,
     Discard {
         files: Vec<DocId>,
@@ -102,11 +104,11 @@ pub(crate) enum DialogDecision {
         name: String,
         print: String,
     },
-    /// Use a kernel that is there; it may have to be allowed first.
+    /// Uses an installed kernel; it may need approval first.
     ChooseKernel {
         name: String,
     },
-    /// The science pack runs the open note from now on, and this cell at once.
+    /// Makes the science pack the open note's kernel, and runs this cell.
     UseScience {
         cell: Option<BlockId>,
     },
@@ -114,19 +116,19 @@ pub(crate) enum DialogDecision {
         note: DocId,
         cell: BlockId,
     },
-    /// Run it in a new kernel.
+    /// Runs a cell in a new kernel.
     RerunCell {
         note: DocId,
         cell: BlockId,
     },
-    /// The typed package is listed, in the dialog.
+    /// Adds the typed package to the list in the dialog.
     AddPackage,
-    /// The note's kernel goes to another saved state or fork; the dialog stays.
+    /// Moves the note's kernel to another saved state or fork. The dialog stays open.
     MoveKernelState {
         note: DocId,
         to: KernelStateMove,
     },
-    /// The note's variables are saved again; the dialog stays.
+    /// Turns saving of the note's variables on again. The dialog stays open.
     SaveVariables {
         note: DocId,
     },
@@ -139,12 +141,12 @@ pub(crate) enum DialogDecision {
         folder: String,
     },
     CloseAnyway,
-    /// The dialog is closed without asking again.
+    /// Closes the dialog without another question.
     Never,
 }
 
 impl Dialog {
-    /// Draws it; gives a decision once there is one.
+    /// Draws the dialog. Returns the decision once there is one.
     pub(crate) fn show(
         &mut self,
         ctx: &egui::Context,
@@ -214,16 +216,16 @@ impl Dialog {
         decision
     }
 
-    /// How wide it is where there's room, in points.
+    /// Returns the dialog's width if there's room, in points.
     fn width(&self) -> f32 {
         match self {
-            // Two values stand side by side; commands are long.
+            // These show two values side by side, or long commands.
             Dialog::KernelForks(_) | Dialog::NotePackages(_) => WIDE_DIALOG_WIDTH,
             _ => size::DIALOG_WIDTH, // tidy: open because any other dialog is as wide as all are
         }
     }
 
-    /// Whether it has to stay until its work is done or stopped.
+    /// Returns whether the dialog must stay open until its work is finished or stopped.
     pub(crate) fn is_busy(&self) -> bool {
         match self {
             Dialog::PythonSetup(form) => form.is_busy(),
@@ -232,7 +234,7 @@ impl Dialog {
         }
     }
 
-    /// Returns the decision that Enter stands for.
+    /// Returns the decision for Enter.
     pub(crate) fn decision_on_enter(&self) -> Option<DialogDecision> {
         match self {
             Dialog::NewNote { volumes, chosen, name, .. } => made(volumes, *chosen, name),
@@ -254,7 +256,7 @@ impl Dialog {
         }
     }
 
-    /// Says why it could not be done.
+    /// Shows why the decision couldn't be carried out.
     pub(crate) fn show_error(&mut self, why: String) {
         match self {
             Dialog::NewNote { trouble, .. }
@@ -291,7 +293,7 @@ fn moved(volume: DocId, from: &str, path: &str) -> Option<DialogDecision> {
     (!path.is_empty()).then_some(DialogDecision::RenameFolder { volume, from, path })
 }
 
-/// Whether the path shall be taken, once that is decided.
+/// Draws the rename dialog. Returns whether to rename, once the user decides.
 fn rename(ui: &mut Ui, path: &mut String, trouble: Option<&str>) -> Option<bool> {
     head(ui, "Rename or move");
     words(ui, "Links to it follow. A / in the path puts it into a folder.");
@@ -322,7 +324,7 @@ pub(super) fn field(ui: &mut Ui, text: &mut String, name: &str, hint: &str) {
     }
 }
 
-/// A field that is not the first.
+/// Draws a text field that doesn't take the focus when the dialog opens.
 pub(super) fn further(ui: &mut Ui, text: &mut String, id: &str, name: &str, hint: &str) -> egui::Response {
     let colours = ThemeColors::of(ui);
     let style = theme::body();
@@ -336,7 +338,7 @@ pub(super) fn further(ui: &mut Ui, text: &mut String, id: &str, name: &str, hint
     ui.add(field).accessible_name(name)
 }
 
-/// What went wrong, if something did, and the room before the buttons.
+/// Draws the error message, if any, and the space before the buttons.
 pub(super) fn show_trouble(ui: &mut Ui, trouble: Option<&str>) {
     let colours = ThemeColors::of(ui);
     if let Some(trouble) = trouble {
@@ -348,7 +350,7 @@ pub(super) fn show_trouble(ui: &mut Ui, trouble: Option<&str>) {
     ui.add_space(space::L);
 }
 
-/// Two buttons at the right; `Some(true)` is the first, the lead.
+/// Draws two buttons at the right. Returns `Some(true)` for the first one, which is primary.
 fn buttons(ui: &mut Ui, lead: &str, other: &str) -> Option<bool> {
     let mut chosen = None;
     at_right(ui, |ui| {
@@ -401,7 +403,7 @@ fn discard(ui: &mut Ui, files: &[DocId], what: &str) -> Option<DialogDecision> {
     }
 }
 
-/// Shows all that would be started, and asks.
+/// Shows everything that the kernel would start, and asks for approval.
 fn kernel(ui: &mut Ui, name: &str, print: &str, [place, command, doubt]: [&str; 3]) -> Option<DialogDecision> {
     head(ui, &format!("Run the kernel {name}?"));
     words(ui, &format!("It runs this note's cells with all your rights. {doubt}."));
@@ -564,7 +566,7 @@ fn join(ui: &mut Ui, address: &mut String, folder: &mut String, trouble: Option<
     }
 }
 
-/// Some lines of text below their name.
+/// Draws a multi-line text field below its name.
 fn lines(ui: &mut Ui, text: &mut String, name: &str, hint: &str) {
     let colours = ThemeColors::of(ui);
     let style = theme::body();
@@ -591,7 +593,7 @@ fn closing(ui: &mut Ui, why: &str) -> Option<DialogDecision> {
     }
 }
 
-/// A row that begins at the right.
+/// Draws a right-aligned row.
 pub(super) fn at_right<R>(ui: &mut Ui, buttons: impl FnOnce(&mut Ui) -> R) -> R {
     let wanted = vec2(ui.available_width(), size::MIN_CLICK_HEIGHT);
     ui.allocate_ui_with_layout(wanted, egui::Layout::right_to_left(egui::Align::Center), buttons).inner

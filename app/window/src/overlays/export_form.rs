@@ -1,4 +1,4 @@
-//! The dialog that asks where a note or a folder is exported to, and exports that are under way.
+//! The dialog that asks where to export a note or folder, and the state of running exports.
 
 use export::error::ExportError;
 use export::{ExportProgress, ExportReport, ExportScope};
@@ -11,7 +11,7 @@ use typeset::pdf::PaperSize;
 /// The fields of the export dialog.
 pub(crate) struct ExportForm {
     pub(crate) kind: ExportCommand,
-    /// What can be chosen, and its names.
+    /// The scopes to choose from, with their names.
     pub(crate) choices: Vec<(ExportScope, String)>,
     pub(crate) chosen: usize,
     pub(crate) paper: PaperSize,
@@ -19,7 +19,7 @@ pub(crate) struct ExportForm {
 }
 
 impl ExportForm {
-    /// The title of the dialog.
+    /// Returns the dialog's title.
     pub(crate) fn title(&self) -> &'static str {
         match self.kind {
             ExportCommand::Html => "Export to HTML",
@@ -41,7 +41,7 @@ impl ExportForm {
         }
     }
 
-    /// Chooses what to export; the new file is called after it.
+    /// Chooses what to export, and derives the new file's name from it.
     pub(crate) fn choose_note(&mut self, chosen: usize) {
         self.chosen = chosen;
         let Some((what, name)) = self.choices.get(chosen) else { return };
@@ -68,7 +68,7 @@ pub(crate) struct RunningExport {
     pub(crate) progress: Arc<ExportProgress>,
     pub(crate) answer: Receiver<Result<ExportReport, ExportError>>,
     pub(crate) name: String,
-    /// What is written is printed then.
+    /// Whether the written file is then printed.
     pub(crate) prints: bool,
     pub(crate) since: f64,
 }

@@ -1,4 +1,4 @@
-//! Find and replace in the open note: a bar above it, what was found on a ground of its own.
+//! Find and replace in the open note: a bar above the note, with highlighted matches.
 
 use crate::shell::pane::EditorPane;
 use eframe::egui;
@@ -20,17 +20,17 @@ pub(crate) struct FindBar {
     pub(crate) query: FindQuery,
     pub(crate) with: String,
     pub(crate) replacing: bool,
-    /// Which field shall have the keyboard.
+    /// The field that should get the keyboard focus.
     pub(crate) focus: Option<Id>,
-    /// For which note, text and query it was looked.
+    /// The note, revision and query of the current matches.
     pub(crate) made: Option<(DocId, u64, FindQuery)>,
     pub(crate) found: Rc<[Range<usize>]>,
     pub(crate) trouble: Option<String>,
-    /// Go to the first match from here on, once that is known.
+    /// Byte from which to go to the first match, once matches are known.
     pub(crate) go: Option<usize>,
-    /// Where it is looked backwards, as behind Vim's `?`.
+    /// Whether the search goes backwards, as with Vim's `?`.
     pub(crate) back: bool,
-    /// Where the caret was when Vim's keys began to look, and from where they do.
+    /// For a search by Vim keys: the caret before it, and the byte it starts from.
     pub(crate) origin: Option<(usize, usize)>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn with_field() -> Id {
 }
 
 impl FindBar {
-    /// Looks again where something has changed.
+    /// Searches again if the note or query has changed.
     pub(crate) fn refresh(&mut self, note: &Note) {
         let key = (note.id, note.revision(), self.query.clone());
         if self.made.as_ref() == Some(&key) {
@@ -56,7 +56,7 @@ impl FindBar {
         self.made = Some(key);
     }
 
-    /// Selects a match: the first from a byte on, or the last before it.
+    /// Selects the first match from a byte on, or the last one before it.
     pub(crate) fn go(&self, pane: &mut EditorPane, from: usize, back: bool) {
         let index = self.found.partition_point(|range| range.start < from);
         let index = if back { index.checked_sub(1).unwrap_or(self.found.len().saturating_sub(1)) } else { index };
@@ -69,7 +69,7 @@ impl FindBar {
         pane.page.current = Some(range.clone());
     }
 
-    /// Draws the bar. Whether it shall close.
+    /// Draws the bar. Returns whether it must close.
     pub(crate) fn show_find_bar(
         &mut self,
         ui: &mut Ui,
@@ -122,7 +122,7 @@ impl FindBar {
         first.add_space(space::S);
         self.count(&mut first, pane);
         if changed {
-            // Where the search started, so that longer patterns match where shorter ones did.
+            // Start where the search began, so that a longer pattern matches where its beginning did.
             self.go = Some(self.origin.map_or(caret.start, |(_, from)| from));
             ui.ctx().request_repaint();
         }
@@ -158,7 +158,7 @@ impl FindBar {
         set_accessible_name(&response, Role::Status, &text);
     }
 
-    /// Puts the other words in place of this match, or of all.
+    /// Replaces the current match or all matches.
     pub(crate) fn replace(&mut self, note: &Note, pane: &mut EditorPane, all: bool, actions: &mut Vec<PageAction>) {
         let text = note.text();
         let splices = |ranges: &[Range<usize>]| -> Vec<TextEdit> {
@@ -196,7 +196,7 @@ impl FindBar {
     }
 }
 
-/// A line of the bar, from left to right.
+/// Returns the UI for a row of the bar, left to right.
 fn row(ui: &mut Ui, name: &str, rect: Rect) -> Ui {
     let layout = Layout::left_to_right(Align::Center);
     let mut row = ui.new_child(UiBuilder::new().max_rect(rect).id_salt(name).layout(layout));
@@ -204,7 +204,7 @@ fn row(ui: &mut Ui, name: &str, rect: Rect) -> Ui {
     row
 }
 
-/// A field of the bar. Whether its text has changed.
+/// Draws a text field of the bar. Returns whether its text has changed.
 fn entry(ui: &mut Ui, id: Id, text: &mut String, name: &str, width: f32, focus: &mut Option<Id>) -> bool {
     let colours = ThemeColors::of(ui);
     let style = theme::small();

@@ -1,4 +1,4 @@
-//! The beginning of a note in a card, while the pointer rests on a link to it.
+//! A card with the beginning of a note, shown while the pointer rests on a link to it.
 
 use eframe::egui;
 use egui::accesskit::Role;
@@ -8,7 +8,7 @@ use store::DocId;
 use ui::theme::{self, ThemeColors, space};
 use ui::widgets::{floating_frame, set_accessible_name};
 
-/// Lines of the note that are shown.
+/// Maximum number of the note's lines in the card.
 const MAX_LINK_PREVIEW_LINES: usize = 10;
 const LINK_PREVIEW_WIDTH: f32 = 400.0;
 
@@ -16,11 +16,11 @@ const LINK_PREVIEW_WIDTH: f32 = 400.0;
 #[derive(Default)]
 pub(crate) struct LinkHover {
     pub(crate) link: Option<(String, Pos2, f64)>,
-    /// The note that is kept open to be shown.
+    /// The note that is kept open for the preview.
     pub(crate) held: Option<DocId>,
 }
 
-/// The first lines of a note as plain words.
+/// Returns the first lines of a note as plain text.
 pub(crate) fn beginning(text: &str) -> Vec<String> {
     let body = text::outline::front_matter_range(text).map_or(text, |front| {
         let rest = &text[front.end..];
@@ -35,7 +35,7 @@ pub(crate) fn beginning(text: &str) -> Vec<String> {
     body.lines().filter(|line| !line.trim().is_empty()).take(MAX_LINK_PREVIEW_LINES).map(plain).collect()
 }
 
-/// One line that says what a click does.
+/// Draws a one-line hint that says what a click does.
 pub(crate) fn hint(ctx: &egui::Context, at: Pos2, text: &str) {
     let dark = ctx.global_style().visuals.dark_mode;
     let colours = ThemeColors::for_dark_mode(dark);

@@ -1,5 +1,6 @@
-//! The dialog of forks: lists the lines of a note's saved variables, moves between them, and compares two states by
-//! variable. It reads states and compares on threads; what moves is the kernel's.
+//! The forks dialog: lists the forks of a note's saved variables, moves between them, and compares two states.
+//!
+//! It reads and compares states on threads. The kernel makes the moves.
 
 use crate::overlays::dialogs::{DialogDecision, at_right, field, head, show_trouble, words};
 use crate::overlays::state_comparison::StateComparisonForm;
@@ -20,40 +21,40 @@ use ui::widgets::{set_accessible_name, text_button};
 /// Height of the list, in points, beyond which it scrolls.
 const LIST_HEIGHT: f32 = 260.0;
 
-/// How often the states are read again.
+/// Interval at which the states are read again.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Whether a note's variables are saved, which forks need.
+/// Whether a note's variables are saved, which forks require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ForkSupport {
-    /// They are.
+    /// The variables are saved.
     Saved,
-    /// Its properties say `state: off`.
+    /// The note's properties contain `state: off`.
     TurnedOff,
-    /// Its kernel saves none. Whether the science pack, which does, is installed.
+    /// The kernel saves no states. The science pack does; this says whether it's installed.
     OtherKernel { has_science: bool },
 }
 
-/// The forks of a note.
+/// The dialog for a note's forks.
 pub(crate) struct KernelForksForm {
     pub(crate) note: DocId,
-    /// The program that compares.
+    /// The program that compares states.
     program: PathBuf,
     workspace: PathBuf,
     pub(crate) support: ForkSupport,
     states: Option<NoteStates>,
     is_reading: bool,
-    /// When they were read last.
+    /// When the states were last read.
     read_at: Option<Instant>,
     read: (Sender<NoteStates>, Receiver<NoteStates>),
-    /// Name of a new fork.
+    /// The name typed for a new fork.
     name: String,
-    /// What the kernel does, and how many moves it had done before.
+    /// The number of earlier moves, and the move that the kernel is making.
     pub(crate) awaited: Option<(u64, KernelStateMove)>,
     pub(crate) trouble: Option<String>,
-    /// What the last move did.
+    /// The result of the last move.
     done: Option<String>,
-    /// The fork that is about to be discarded.
+    /// The fork that the user is asked about before it's discarded.
     asked_discard: Option<String>,
     comparison: Option<StateComparisonForm>,
 }
@@ -78,7 +79,7 @@ impl KernelForksForm {
         }
     }
 
-    /// The move that makes the fork whose name was typed.
+    /// Returns the decision that creates a fork with the typed name.
     pub(crate) fn new_fork(&self) -> Option<DialogDecision> {
         let name = self.name.trim().to_owned();
         let is_ready = self.support == ForkSupport::Saved && self.awaited.is_none() && self.comparison.is_none();
@@ -89,7 +90,7 @@ impl KernelForksForm {
         DialogDecision::MoveKernelState { note: self.note, to }
     }
 
-    /// The kernel has done what it was asked, or it could not.
+    /// Shows the result of the kernel's move.
     pub(crate) fn finish_move(&mut self, ended: anyhow::Result<String>) {
         self.awaited = None;
         (self.done, self.trouble) = match ended {
@@ -102,10 +103,10 @@ impl KernelForksForm {
         self.states = None;
     }
 
-    /// Draws it; gives a decision once there is one.
+    /// Draws the dialog. Returns a decision once there is one.
     pub(crate) fn show(&mut self, ui: &mut Ui) -> Option<DialogDecision> {
         if ui.input(|input| !input.events.is_empty()) {
-            // What a click or a key changes is drawn in the next frame.
+            // Changes from a click or key are drawn in the next frame.
             ui.ctx().request_repaint();
         }
         if let Some(comparison) = &mut self.comparison {
@@ -136,7 +137,7 @@ impl KernelForksForm {
         }
     }
 
-    /// Reads the states where that is to be done.
+    /// Reads the states on a thread, if they are missing or old.
     fn read_states(&mut self, ctx: &egui::Context) {
         while let Ok(states) = self.read.1.try_recv() {
             self.is_reading = false;
@@ -145,7 +146,7 @@ impl KernelForksForm {
             }
             self.states = Some(states);
         }
-        // A state is saved behind the output of its cell, so that the list may be older than the last one.
+        // A state is saved after its cell's output arrives, so the list may be older than the last state.
         let is_old = self.read_at.is_none_or(|at| at.elapsed() >= READ_INTERVAL);
         ctx.request_repaint_after(READ_INTERVAL);
         if (self.states.is_none() || is_old) && !self.is_reading {
@@ -170,7 +171,7 @@ impl KernelForksForm {
             None => words(ui, "Reading the saved states…"),
             Some(states) => {
                 decision = self.show_list(ui, &states);
-                // A comparison or an answer may have changed what is shown, not what is there.
+                // A comparison or an answer may have changed what is shown, but not the states.
                 self.states = Some(states);
             }
         }
@@ -203,7 +204,7 @@ impl KernelForksForm {
 
     fn show_list(&mut self, ui: &mut Ui, states: &NoteStates) -> Option<DialogDecision> {
         let mut decision = None;
-        // A note that has run nothing has no lines yet, and is on the first.
+        // A note in which nothing has run has no forks yet and is on the first.
         let none = None;
         let first = (&states.branch, &none);
         let branches = states.branches.iter().chain(states.branches.is_empty().then_some(first));
@@ -304,7 +305,7 @@ impl KernelForksForm {
     }
 }
 
-/// Says what is missing, and offers it.
+/// Explains what is missing, with a button that provides it.
 fn show_need(ui: &mut Ui, why: &str, button: &str, does: DialogDecision) -> Option<DialogDecision> {
     words(ui, why);
     ui.add_space(space::L);
@@ -320,7 +321,7 @@ fn show_need(ui: &mut Ui, why: &str, button: &str, does: DialogDecision) -> Opti
     decision
 }
 
-/// What the kernel is doing, which takes a second where it has to start.
+/// Describes the kernel's current move, which takes a second if the kernel has to start.
 fn moving_text(to: &KernelStateMove) -> &'static str {
     match to {
         KernelStateMove::Fork { .. } => "Making the fork…",

@@ -1,4 +1,4 @@
-//! The dialog that asks what a note's kernel may reach.
+//! The dialog that asks what a note's kernel may access.
 
 use anyhow::Context;
 use engine::KernelGrant;
@@ -20,10 +20,10 @@ impl KernelPermissionsForm {
         KernelPermissionsForm { read: lines(&grant.read), write: lines(&grant.write), network: grant.network }
     }
 
-    /// What is granted by it.
+    /// Returns the permissions that the fields describe.
     ///
     /// # Errors
-    /// A sentence: a line is no whole path.
+    /// Returns an error with a message for the user if a line isn't an absolute path.
     pub(crate) fn grant(&self) -> anyhow::Result<KernelGrant> {
         let paths = |text: &str| -> anyhow::Result<Vec<PathBuf>> {
             let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());

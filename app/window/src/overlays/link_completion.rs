@@ -1,5 +1,6 @@
-//! What `[[` offers: notes whose names hold what was typed, behind `#` the headings of the note. Nothing is changed
-//! before one is chosen.
+//! Suggestions after `[[`: notes whose names contain the typed text, and after `#` the note's headings.
+//!
+//! Nothing changes until one is chosen.
 
 use eframe::egui;
 use egui::accesskit::Role;
@@ -11,7 +12,7 @@ use text::outline::LinkKind;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{floating_frame, paint_clipped_text, set_accessible_name};
 
-/// As many are offered.
+/// Maximum number of suggestions.
 const MAX_LINK_SUGGESTIONS: usize = 8;
 /// Maximum length of the typed text after the brackets, in bytes.
 pub(crate) const MAX_LINK_QUERY_BYTES: usize = 200;
@@ -24,7 +25,7 @@ pub(crate) struct LinkSuggestion {
     pub(crate) insert: String,
 }
 
-/// What is offered at the moment.
+/// State of link completion.
 #[derive(Default)]
 pub(crate) struct LinkCompletion {
     /// Start of the text between the brackets, and the text.
@@ -32,18 +33,23 @@ pub(crate) struct LinkCompletion {
     pub(crate) offers: Vec<LinkSuggestion>,
     pub(crate) chosen: usize,
     pub(crate) made: Option<(DocId, u64, String)>,
-    /// Brackets that were left without a choice.
+    /// Start of a link for which the suggestions were dismissed.
     pub(crate) left: Option<usize>,
 }
 
+/// Id of the list's area.
+pub(crate) fn link_list() -> Id {
+    Id::unique("completion")
+}
+
 impl LinkCompletion {
-    /// Draws what is offered; gives what was clicked.
+    /// Draws the suggestions. Returns the index of the clicked one.
     pub(crate) fn show(&self, ctx: &egui::Context, caret: egui::Rect) -> Option<usize> {
         let dark = ctx.global_style().visuals.dark_mode;
         let colours = ThemeColors::for_dark_mode(dark);
         let mut clicked = None;
         let at = caret.left_bottom() + vec2(-space::M, space::XS);
-        Area::new(Id::unique("completion")).order(Order::Foreground).fixed_pos(at).constrain(true).show(ctx, |ui| {
+        Area::new(link_list()).order(Order::Foreground).fixed_pos(at).constrain(true).show(ctx, |ui| {
             floating_frame(colours, dark).inner_margin(egui::Margin::same(4)).show(ui, |ui| {
                 ui.spacing_mut().item_spacing.y = 0.0;
                 for (index, offer) in self.offers.iter().enumerate() {
@@ -73,7 +79,7 @@ impl LinkCompletion {
     }
 }
 
-/// What is offered for a text between brackets.
+/// Returns the suggestions for a text between brackets.
 pub(crate) fn offers(session: &Session, volume: &Volume, own: DocId, query: &str) -> Vec<LinkSuggestion> {
     if let Some((target, part)) = query.split_once('#') {
         let note = volume.links.resolve(own, LinkKind::Wiki, target);
@@ -117,7 +123,7 @@ pub(crate) fn offers(session: &Session, volume: &Volume, own: DocId, query: &str
     let query = query.trim();
     let known = offers.iter().any(|offer| offer.name.eq_ignore_ascii_case(query));
     if !query.is_empty() && !known && volume.links.resolve(own, LinkKind::Wiki, query).is_none() {
-        let about = "a note that is not there yet".to_owned();
+        let about = "new note".to_owned();
         offers.push(LinkSuggestion { name: query.to_owned(), about, insert: query.to_owned() });
     }
     offers

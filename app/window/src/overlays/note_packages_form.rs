@@ -1,6 +1,7 @@
-//! The dialog of a note's packages: which Python and packages its cells need, what an installation would run, and its
-//! output. Nothing runs before **Install**, and then exactly what was shown. Everything that waits is on threads of the
-//! host.
+//! The packages dialog of a note: the Python version and packages its cells need, the installation's commands, and
+//! their output.
+//!
+//! Nothing runs before **Install**, and then exactly what was shown. Blocking work runs on threads of the host.
 
 use crate::overlays::dialogs::{DialogDecision, at_right, field, further, head, show_trouble, words};
 use crate::overlays::python_setup_form::{
@@ -26,44 +27,44 @@ use ui::widgets::{set_accessible_name, text_button};
 /// Height of the list, in points, beyond which it scrolls.
 const LIST_HEIGHT: f32 = 160.0;
 
-/// Packages, and what would run to install them.
+/// Packages, and the commands that would install them.
 type PlanOfPackages = (NotePackages, Result<EnvironmentPlan, SetupError>);
 
-/// The packages of a note, from the list to the environment that is ready.
+/// The packages dialog, from the list to the ready environment.
 pub(crate) struct NotePackagesForm {
     pub(crate) note: DocId,
-    /// The cell that missed one.
+    /// The cell that misses a package.
     cell: Option<BlockId>,
     place: NotePlace,
-    /// The folder of all environments.
+    /// The folder that contains all environments.
     root: PathBuf,
     variables: Vec<(String, OsString)>,
-    /// What the note lists.
+    /// The packages in the note's properties.
     pub(crate) stated: NotePackages,
     dependencies: Vec<String>,
     python: String,
-    /// A package that isn't added yet.
+    /// The typed package that isn't added yet.
     new_package: String,
     trouble: Option<String>,
     plan: Option<PlanOfPackages>,
     is_planning: bool,
     plans: (Sender<PlanOfPackages>, Receiver<PlanOfPackages>),
-    /// The environment that was made.
+    /// Delivers the environment that was created.
     found: (Sender<Option<ReadyEnvironment>>, Receiver<Option<ReadyEnvironment>>),
     pub(crate) stage: PackagesStage,
     output: Vec<String>,
 }
 
-/// How far it is.
+/// Progress of the dialog.
 pub(crate) enum PackagesStage {
     Editing,
     Running(RunningSetup, NotePackages),
-    /// They are installed, and their environment is looked for.
+    /// The packages are installed, and their environment is being found.
     Finding(NotePackages),
-    /// They are installed; the note has to list them.
+    /// The packages are installed, and the note has to list them.
     Installed(NotePackages, Option<ReadyEnvironment>),
     Failed(SetupError),
-    /// The note lists them. `other_kernel`: the kernel that runs the note all the same.
+    /// The note lists the packages. `other_kernel`: a kernel other than the environment's still runs the note.
     Ready {
         environment: Option<ReadyEnvironment>,
         other_kernel: Option<String>,
@@ -71,7 +72,7 @@ pub(crate) enum PackagesStage {
 }
 
 impl NotePackagesForm {
-    /// `missing`: a cell, and the package that it missed.
+    /// Creates the dialog. `missing`: a cell, and the package that it misses.
     pub(crate) fn new(
         note: DocId,
         place: NotePlace,
@@ -101,19 +102,19 @@ impl NotePackagesForm {
         }
     }
 
-    /// Whether programs run, which nothing but their button stops.
+    /// Returns whether programs are running, which only their button stops.
     pub(crate) fn is_busy(&self) -> bool {
         matches!(self.stage, PackagesStage::Running(..) | PackagesStage::Finding(_) | PackagesStage::Installed(..))
     }
 
-    /// What the note is to list.
+    /// Returns the packages and Python version that the note should list.
     fn wanted(&self) -> NotePackages {
         let python = self.python.trim();
         let requires_python = (!python.is_empty()).then(|| python_versions(python));
         NotePackages { requires_python, dependencies: self.dependencies.clone() }
     }
 
-    /// Lists the package that was typed.
+    /// Adds the typed package to the list.
     pub(crate) fn add(&mut self) {
         let typed = self.new_package.trim().to_owned();
         if typed.is_empty() {
@@ -130,10 +131,10 @@ impl NotePackagesForm {
         }
     }
 
-    /// Draws it; gives a decision once there is one.
+    /// Draws the dialog. Returns a decision once there is one.
     pub(crate) fn show(&mut self, ui: &mut Ui) -> Option<DialogDecision> {
         if ui.input(|input| !input.events.is_empty()) {
-            // What a click or a key changes is drawn in the next frame.
+            // Changes from a click or key are drawn in the next frame.
             ui.ctx().request_repaint();
         }
         self.follow(ui.ctx());
@@ -149,7 +150,7 @@ impl NotePackagesForm {
         }
     }
 
-    /// Takes in what threads have found out.
+    /// Processes results from threads.
     fn follow(&mut self, ctx: &egui::Context) {
         while let Ok(plan) = self.plans.1.try_recv() {
             self.is_planning = false;
@@ -255,7 +256,7 @@ impl NotePackagesForm {
         }
     }
 
-    /// What would run, and the buttons.
+    /// Draws the commands that would run, and the buttons.
     fn show_plan(&mut self, ui: &mut Ui) -> Option<DialogDecision> {
         let wanted = self.wanted();
         let is_empty = wanted == NotePackages::default();
@@ -301,7 +302,7 @@ impl NotePackagesForm {
         closes.then_some(DialogDecision::Never)
     }
 
-    /// Runs what was shown.
+    /// Runs the commands that were shown.
     fn start(&mut self, ctx: &egui::Context, wanted: NotePackages) {
         let typed = self.new_package.trim();
         if !typed.is_empty() {
@@ -315,7 +316,7 @@ impl NotePackagesForm {
                 let wake = ctx.clone();
                 PackagesStage::Running(plan.start(move || wake.request_repaint()), wanted)
             }
-            // Nothing is to be installed: the note lists no package any more.
+            // There's nothing to install; the note then lists no packages.
             _ => PackagesStage::Installed(wanted, None),
         };
     }

@@ -1,5 +1,6 @@
-//! The dialog that opens a folder as a volume: the system's chooser, recent folders, and a path that is completed while
-//! it's typed. Disks and the chooser are asked on threads of their own; the dialog shows their answers when they come.
+//! The dialog that opens a folder as a volume: the system's chooser, recent folders, and a path with completion.
+//!
+//! File system queries and the chooser run on their own threads. The dialog shows their results when they arrive.
 
 use crate::overlays::dialogs::{DialogDecision, at_right, field, head, words};
 use eframe::egui;
@@ -12,13 +13,13 @@ use text::untrusted_text;
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::text_button;
 
-/// The fields of the dialog, and what was found out about them.
+/// The dialog's fields, and what is known about them.
 pub(crate) struct OpenFolderForm {
     pub(crate) path: String,
     problem: Option<FolderProblem>,
-    /// Folders that were open before, newest first.
+    /// Recently opened folders, newest first.
     recent: Vec<PathBuf>,
-    /// What the typed path may become, and the path for which that is so.
+    /// Completions of the typed path, and the path they are for.
     completions: Vec<String>,
     completed: Option<String>,
     is_completing: bool,
@@ -35,7 +36,7 @@ enum FolderProblem {
     IsFile(PathBuf),
 }
 
-/// What a thread has found out.
+/// A result from a thread.
 enum FolderAnswer {
     Chosen(FolderChoice),
     Completed(String, Vec<String>),
@@ -60,12 +61,12 @@ impl OpenFolderForm {
         }
     }
 
-    /// Says why the folder wasn't opened.
+    /// Shows why the folder wasn't opened.
     pub(crate) fn show_error(&mut self, why: String) {
         self.problem = Some(FolderProblem::Refused(why));
     }
 
-    /// Looks at the typed path, and opens it if it's a folder.
+    /// Checks the typed path, and opens it if it's a folder.
     pub(crate) fn submit(&mut self, ctx: &egui::Context) {
         let typed = self.path.trim().trim_matches(['"', '\'']);
         match ui::text::absolute(typed) {
@@ -87,13 +88,13 @@ impl OpenFolderForm {
         });
     }
 
-    /// Takes in what threads have found out. Gives the folder to open.
+    /// Processes results from threads. Returns the folder to open.
     fn take_answers(&mut self, ctx: &egui::Context) -> Option<PathBuf> {
         while let Ok(answer) = self.answers.try_recv() {
             match answer {
                 FolderAnswer::Completed(path, found) => {
                     self.is_completing = false;
-                    // The folder that is typed already needs no completion.
+                    // A folder that is already typed in full needs no completion.
                     let is_typed = |one: &String| *one == path;
                     self.completions = if found.iter().all(is_typed) { Vec::new() } else { found };
                     self.completed = Some(path);
@@ -119,7 +120,7 @@ impl OpenFolderForm {
         None
     }
 
-    /// Draws it; gives a decision once there is one.
+    /// Draws the dialog. Returns a decision once there is one.
     pub(crate) fn show(&mut self, ui: &mut Ui) -> Option<DialogDecision> {
         let ctx = ui.ctx().clone();
         if let Some(folder) = self.take_answers(&ctx) {
@@ -188,7 +189,7 @@ impl OpenFolderForm {
                 FolderAnswer::Completed(path, found)
             });
         }
-        // An empty path would list the top of the disk.
+        // An empty path would list the root of the file system.
         if self.path.is_empty() || self.completed.as_ref() != Some(&typed) {
             return;
         }
@@ -267,7 +268,7 @@ impl OpenFolderForm {
     }
 }
 
-/// A typed path with the home folder in the place of `~`, and otherwise as it is typed.
+/// Returns a typed path with a leading `~/` expanded to the home folder, and other paths unchanged.
 fn whole_path(typed: &str) -> String {
     match (typed.strip_prefix('~'), std::env::home_dir()) {
         (Some(rest), Some(home)) if rest.starts_with('/') => format!("{}{rest}", home.display()),
@@ -275,7 +276,7 @@ fn whole_path(typed: &str) -> String {
     }
 }
 
-/// A line with a folder to click. Whether it was clicked.
+/// Draws a clickable row for a folder. Returns whether it was clicked.
 fn folder_row(ui: &mut Ui, shown: &str, name: &str) -> bool {
     let text = RichText::new(untrusted_text::escape_line(shown)).font(theme::small().font);
     let button = egui::Button::new(text).frame(false).truncate().min_size(vec2(0.0, size::MIN_CLICK_HEIGHT));
@@ -284,7 +285,7 @@ fn folder_row(ui: &mut Ui, shown: &str, name: &str) -> bool {
     response.clicked()
 }
 
-/// The folders that were open before and aren't now, newest first.
+/// Returns the recent folders that aren't open now, newest first.
 pub(crate) fn closed_folders(recent: &[PathBuf], open: &[&Path]) -> Vec<PathBuf> {
     recent.iter().filter(|folder| !open.contains(&folder.as_path())).cloned().collect()
 }

@@ -1,5 +1,7 @@
-//! The dialog that sets up a full Python for a note: says what would run, runs it when the user says so, and shows its
-//! output. Everything that waits is on threads of the host.
+//! The dialog that sets up a full Python for a note: shows the commands, runs them if the user agrees, and shows their
+//! output.
+//!
+//! Blocking work runs on threads of the host.
 
 use crate::overlays::dialogs::{DialogDecision, at_right, field, head, words};
 use eframe::egui;
@@ -16,45 +18,45 @@ use text::untrusted_text;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{set_accessible_name, text_button};
 
-/// Lines of output that are kept.
+/// Maximum number of kept lines of output.
 const MAX_KEPT_LINES: usize = 500;
-/// Kernels of this machine that are offered.
+/// Maximum number of this machine's kernels that are offered.
 const MAX_OFFERED_KERNELS: usize = 4;
 const OUTPUT_HEIGHT: f32 = 180.0;
 
-/// Packages as they were typed, and what would run for them.
+/// Packages as they were typed, and the commands for them.
 type PackagesPlan = (String, Result<SetupPlan, SetupError>);
 
-/// A setup from the question to the chosen kernel.
+/// A Python setup, from the question to the chosen kernel.
 pub(crate) struct PythonSetupForm {
     pub(crate) note: DocId,
-    /// The cell that missed a module.
+    /// The cell that misses a module.
     cell: BlockId,
     module: String,
     setup: PythonSetup,
     packages: String,
-    /// What would run for these packages.
+    /// The commands for the typed packages.
     plan: Option<PackagesPlan>,
     is_planning: bool,
     plans: (Sender<PackagesPlan>, Receiver<PackagesPlan>),
     pub(crate) stage: SetupStage,
     output: Vec<String>,
-    /// Kernels that are there already.
+    /// Kernels that are already installed.
     pub(crate) kernels: Vec<KernelSpec>,
-    /// The number of kernel searches before they were looked for.
+    /// The number of kernel searches before this dialog requested one.
     pub(crate) kernels_asked: Option<u64>,
 }
 
-/// How far it is.
+/// Progress of the setup.
 pub(crate) enum SetupStage {
     Asking,
     Running(RunningSetup, PathBuf),
-    /// The environment is there; its kernel has to be found and chosen.
+    /// The environment is installed. Its kernel has to be found and chosen.
     Installed(PathBuf),
-    /// The same, once the search was begun; the number of searches before.
+    /// The environment is installed and the kernel search has started; the number of searches before.
     Choosing(PathBuf, u64),
     Failed(SetupError),
-    /// This kernel runs the note from now on.
+    /// The note's kernel is now the one with this title.
     Ready(String),
 }
 
@@ -76,12 +78,12 @@ impl PythonSetupForm {
         }
     }
 
-    /// Whether programs run, which nothing but their button stops.
+    /// Returns whether programs are running, which only their button stops.
     pub(crate) fn is_busy(&self) -> bool {
         matches!(self.stage, SetupStage::Running(..) | SetupStage::Installed(_) | SetupStage::Choosing(..))
     }
 
-    /// Draws it; gives a decision once there is one.
+    /// Draws the dialog. Returns a decision once there is one.
     pub(crate) fn show(&mut self, ui: &mut Ui) -> Option<DialogDecision> {
         self.follow(ui.ctx());
         head(ui, "Set up Python");
@@ -93,7 +95,7 @@ impl PythonSetupForm {
         }
     }
 
-    /// Takes in what threads have found out.
+    /// Processes results from threads.
     fn follow(&mut self, ctx: &egui::Context) {
         while let Ok(plan) = self.plans.1.try_recv() {
             self.is_planning = false;
@@ -181,7 +183,7 @@ impl PythonSetupForm {
         closes.then_some(DialogDecision::Never)
     }
 
-    /// Offers the kernels that are there already. Gives the one that was chosen.
+    /// Offers the kernels that are already installed. Returns the chosen one.
     fn show_kernels(&self, ui: &mut Ui) -> Option<String> {
         let mut chosen = None;
         if !self.kernels.is_empty() {
@@ -241,7 +243,7 @@ impl PythonSetupForm {
     }
 }
 
-/// Takes in what programs have printed; gives how they ended, once they have.
+/// Collects the programs' output. Returns how they ended, once they have.
 pub(super) fn take_output(running: &RunningSetup, output: &mut Vec<String>) -> Option<Result<(), SetupError>> {
     let mut ended = None;
     while let Some(progress) = running.next_progress() {
@@ -256,7 +258,8 @@ pub(super) fn take_output(running: &RunningSetup, output: &mut Vec<String>) -> O
     ended
 }
 
-/// What programs print, and the button that stops them. `running`: with the button's text; `None`: they have ended.
+/// Draws the programs' output. `running`: the programs, and the text of the button that stops them; `None` once they
+/// have ended.
 pub(super) fn show_running(ui: &mut Ui, does: &str, output: &[String], running: Option<(&RunningSetup, &str)>) {
     words(ui, does);
     ui.add_space(space::S);
@@ -271,14 +274,14 @@ pub(super) fn show_running(ui: &mut Ui, does: &str, output: &[String], running: 
     });
 }
 
-/// What the user chose after a failure.
+/// The user's choice after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterFailure {
     TryAgain,
     Close,
 }
 
-/// Why programs failed and what they printed. Gives what was chosen.
+/// Draws why programs failed and what they printed. Returns the user's choice.
 pub(super) fn show_failed_setup(ui: &mut Ui, error: &SetupError, output: &[String]) -> Option<AfterFailure> {
     show_error(ui, error);
     if !output.is_empty() {
@@ -305,7 +308,7 @@ pub(super) fn show_error(ui: &mut Ui, error: &SetupError) {
     ui.label(RichText::new(untrusted_text::escape_block(&error.advice)).font(small.font).color(colours.ink));
 }
 
-/// Lines of a terminal, the last ones in sight.
+/// Draws lines of terminal output, scrolled to the end.
 pub(super) fn show_lines(ui: &mut Ui, name: &str, lines: &[String]) {
     let colours = ThemeColors::of(ui);
     let frame = Frame::new().fill(colours.sunken).corner_radius(CONTROL_CORNER).inner_margin(Margin::same(8));

@@ -1,5 +1,6 @@
-//! The dialog of the science pack: installs it with its progress, offers it to the open note, removes it. All work is
-//! on threads of the host and goes on when the dialog is closed.
+//! The science pack dialog: installs the pack, offers it to the open note, and removes it.
+//!
+//! All work runs on threads of the host, and continues when the dialog is closed.
 
 use crate::overlays::dialogs::{DialogDecision, at_right, head, words};
 use eframe::egui;
@@ -12,15 +13,15 @@ use text::untrusted_text;
 use ui::theme::{self, ThemeColors, space};
 use ui::widgets::{set_accessible_name, text_button};
 
-/// How often a running installation is drawn again, for its seconds.
+/// Interval at which a running installation is redrawn, to update its elapsed seconds.
 const PROGRESS_REDRAW_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The pack, and what is done once it's installed.
+/// The science pack dialog, and what happens after the installation.
 pub(crate) struct SciencePackForm {
     pack: SciencePack,
-    /// The cell that misses a module of it.
+    /// The cell that misses a module of the pack.
     cell: Option<BlockId>,
-    /// What is missing.
+    /// The missing module.
     module: Option<String>,
 }
 
@@ -29,7 +30,7 @@ impl SciencePackForm {
         SciencePackForm { pack, cell, module }
     }
 
-    /// Draws it; gives a decision once there is one.
+    /// Draws the dialog. Returns a decision once there is one.
     pub(crate) fn show(&mut self, ui: &mut Ui) -> Option<DialogDecision> {
         head(ui, "Science");
         let status = self.pack.status();
@@ -64,7 +65,7 @@ impl SciencePackForm {
             let install = format!("Install Science ({} MB download)", megabytes(PACK_WHEEL_BYTES));
             if !is_looking && text_button(ui, &install, true).clicked() {
                 let wake = ui.ctx().clone();
-                // A click in the frame in which another installation has begun changes nothing.
+                // If another installation started in the same frame, the click has no effect.
                 let _ = self.pack.install(PackSource::Index, move || wake.request_repaint());
             }
             closes = text_button(ui, "Close", false).clicked();
@@ -113,7 +114,7 @@ impl SciencePackForm {
             }
             if text_button(ui, "Remove Science", false).clicked() {
                 let wake = ui.ctx().clone();
-                // As above.
+                // If another operation started in the same frame, the click has no effect.
                 let _ = self.pack.remove(move || wake.request_repaint());
             }
             if text_button(ui, "Close", false).clicked() {

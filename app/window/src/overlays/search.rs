@@ -1,5 +1,6 @@
-//! The search palette: results as one types, with the words that were found marked, filters by click, the passage in
-//! full below. It asks the host and never waits for it; what was chosen is opened at the block.
+//! The search palette: results while typing with matches highlighted, filters, and the full passage below.
+//!
+//! It queries the host without blocking. A chosen result opens at its block.
 
 use eframe::egui;
 use egui::accesskit::Role;
@@ -19,20 +20,20 @@ use ui::text::format_thousands;
 use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
 use ui::widgets::{self, format, paint_clipped_text, set_accessible_name};
 
-/// Notes that are shown; the rest is found by typing on.
+/// Maximum number of listed notes. Typing more finds the rest.
 const MAX_SEARCH_RESULTS: usize = 30;
 /// Number of visible rows.
 const VISIBLE_SEARCH_ROWS: f32 = 6.0;
 const SEARCH_ROW_HEIGHT: f32 = 56.0;
-/// The height of a kept search in its list.
+/// Height of a saved search in the list.
 const SAVED_SEARCH_ROW_HEIGHT: f32 = 32.0;
-/// Lines of the passage below.
+/// Number of lines in the passage preview.
 const PASSAGE_PREVIEW_LINES: usize = 7;
-/// Bytes of a passage in a line, and below.
+/// Maximum bytes of a passage in a row, and in the preview.
 const MAX_ROW_PASSAGE_BYTES: usize = 140;
 const MAX_PREVIEW_PASSAGE_BYTES: usize = 700;
 
-/// A filter to click on: its name, and what it puts before the query.
+/// The clickable filters: name, and the prefix for the query.
 const SEARCH_FILTERS: [(&str, &str); 7] = [
     ("Everything", ""),
     ("Text", "in:prose "),
@@ -47,25 +48,25 @@ pub(crate) struct SearchOverlay {
     pub(crate) search: SearchService,
     pub(crate) query: String,
     pub(crate) filter: usize,
-    /// What was asked last: text, filter, and the index's revision.
+    /// The last request: text, filter, and the index's revision.
     pub(crate) asked: Option<(String, usize, u64)>,
     pub(crate) wait: Option<Receiver<anyhow::Result<SearchAnswer>>>,
     pub(crate) answer: SearchAnswer,
-    /// Its hits as they read, each once it was in sight.
+    /// The hits as plain text, each filled in when it's first visible.
     pub(crate) readable: Vec<OnceCell<NoteHit>>,
     /// Whether the current query was answered.
     pub(crate) answered: bool,
     pub(crate) trouble: Option<String>,
     pub(crate) pick: ListPicker,
-    /// The searches that are kept: names, and what they ask.
+    /// Saved searches: name and query.
     pub(crate) kept: Vec<(String, String)>,
-    /// What shall be kept, or be forgotten.
+    /// A saved search to add (`true`) or remove.
     pub(crate) keep: Option<(String, bool)>,
-    /// Whether parts of the score are shown.
+    /// Whether the parts of the score are shown.
     pub(crate) explains: bool,
-    /// The results shall stay, in the panel.
+    /// Whether to show the results in the search panel.
     pub(crate) shows_panel: bool,
-    /// The note to whose passage a link was copied.
+    /// The note whose passage link was copied.
     pub(crate) linked: Option<DocId>,
 }
 
@@ -105,17 +106,17 @@ impl SearchOverlay {
         self.keep = Some((text, !known));
     }
 
-    /// What was to be kept (`true`) or forgotten since the last call.
+    /// Returns the saved search that was added (`true`) or removed since the last call.
     pub(crate) fn take_saved_change(&mut self) -> Option<(String, bool)> {
         self.keep.take()
     }
 
-    /// The note to which a link was copied since the last call.
+    /// Returns the note whose link was copied since the last call.
     pub(crate) fn take_copied_link(&mut self) -> Option<DocId> {
         self.linked.take()
     }
 
-    /// What the panel shall ask, if its button was clicked since the last call.
+    /// Returns the query for the search panel, if its button was clicked since the last call.
     pub(crate) fn take_panel_query(&mut self) -> Option<String> {
         std::mem::take(&mut self.shows_panel).then(|| self.text())
     }
@@ -125,12 +126,12 @@ impl SearchOverlay {
         format!("{}{}", SEARCH_FILTERS[self.filter].1, self.query)
     }
 
-    /// Whether the kept searches are listed.
+    /// Returns whether the saved searches are listed.
     fn lists_kept(&self) -> bool {
         !self.kept.is_empty() && self.query.trim().is_empty() && self.filter == 0
     }
 
-    /// Asks for what is typed now, and takes in what was answered.
+    /// Requests results for the current query, and processes answers.
     fn ask(&mut self, ctx: &egui::Context) {
         let now = (self.query.clone(), self.filter, self.search.freshness().revision);
         if self.asked.as_ref() != Some(&now) {
@@ -152,7 +153,7 @@ impl SearchOverlay {
         loop {
             match wait.try_recv() {
                 Ok(Ok(answer)) => {
-                    // A later answer, by meaning too, keeps the choice where the user has put it.
+                    // A later answer, including one by meaning, keeps the note that the user has selected.
                     let kept = self.answer.hits.get(self.pick.line).filter(|_| self.pick.line > 0).map(|hit| hit.note);
                     let place = answer.hits.iter().position(|hit| Some(hit.note) == kept);
                     self.pick.line = place.unwrap_or(0);
@@ -167,13 +168,13 @@ impl SearchOverlay {
         self.wait = None;
     }
 
-    /// A key that moves the choice.
+    /// Handles a key that moves the selection. Returns whether it did.
     pub(crate) fn key(&mut self, key: Key) -> bool {
         let lines = if self.lists_kept() { self.kept.len() } else { self.answer.hits.len() };
         self.pick.key(key, lines, VISIBLE_SEARCH_ROWS as usize)
     }
 
-    /// Where Enter goes; one of the kept searches is asked instead.
+    /// Returns the target for Enter. If a saved search is selected, its query is run instead.
     pub(crate) fn take_choice(&mut self) -> Option<PendingJump> {
         if self.lists_kept() {
             self.query = self.kept.get(self.pick.line)?.1.clone();
@@ -183,7 +184,7 @@ impl SearchOverlay {
         Some(PendingJump::from_hit(hit, &self.answer.terms))
     }
 
-    /// Draws it. `Some(None)`: it shall close.
+    /// Draws the palette. `Some(None)` means that it must close.
     pub(crate) fn show(
         &mut self,
         ctx: &egui::Context,
@@ -275,7 +276,7 @@ impl SearchOverlay {
         if lines == 0 {
             let text = match (&self.trouble, self.answered) {
                 (Some(why), _) => why.clone(),
-                (None, true) => format!("Nothing fits “{}”.", self.query.trim()),
+                (None, true) => format!("No results for “{}”.", self.query.trim()),
                 (None, false) if self.query.trim().is_empty() && self.filter == 0 => {
                     "Finds notes, code and outputs by their words and by what they mean.".to_owned()
                 }
@@ -289,7 +290,7 @@ impl SearchOverlay {
             return None;
         }
         if !self.answer.has_match() {
-            let text = format!("Nothing fits “{}”. What is nearest:", self.query.trim());
+            let text = format!("No results for “{}”. The nearest:", self.query.trim());
             let (rect, response) =
                 ui.allocate_exact_size(vec2(ui.available_width(), SAVED_SEARCH_ROW_HEIGHT), Sense::hover());
             let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
@@ -304,7 +305,7 @@ impl SearchOverlay {
         clicked.and_then(|_| self.take_choice())
     }
 
-    /// The searches that are kept, before anything is typed.
+    /// Draws the saved searches, while nothing is typed.
     fn list_kept(&mut self, ui: &mut Ui) {
         let colours = ThemeColors::of(ui);
         let draw = |ui: &Ui, line: usize, rect: Rect, response: &egui::Response| {
@@ -363,13 +364,13 @@ impl SearchOverlay {
         ui.painter().galley(pos2(rect.left() + space::M, top + 20.0), galley, colours.ink);
     }
 
-    /// A hit as it reads; Markdown is parsed once for each.
+    /// Returns a hit as plain text. Its Markdown is parsed only once.
     fn readable_hit(&self, line: usize) -> Option<&NoteHit> {
         let (hit, readable) = (self.answer.hits.get(line)?, self.readable.get(line)?);
         Some(readable.get_or_init(|| readable_hit(hit)))
     }
 
-    /// The chosen passage in full, and why it is a hit.
+    /// Draws the selected passage in full, and why it matches.
     fn passage(&mut self, ui: &mut Ui) {
         let colours = ThemeColors::of(ui);
         let Some(hit) = self.answer.hits.get(self.pick.line) else { return };
@@ -415,7 +416,7 @@ impl SearchOverlay {
         }
     }
 
-    /// How fresh the index is.
+    /// Draws how up to date the index is.
     fn foot(&self, ui: &mut Ui) {
         let colours = ThemeColors::of(ui);
         hairline(ui);
@@ -424,7 +425,7 @@ impl SearchOverlay {
             Some(misread) => (format!("{misread}; searching for it as a word"), true),
             None => describe_freshness(&fresh),
         };
-        // What is edited meanwhile, here or elsewhere, is found without typing again.
+        // Repaint so that edits, here or elsewhere, are found without typing again.
         ui.ctx().request_repaint_after(std::time::Duration::from_millis(500));
         let (rect, response) =
             ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
@@ -441,9 +442,13 @@ pub(crate) fn describe_freshness(fresh: &IndexFreshness) -> (String, bool) {
         return (why.clone(), true);
     }
     if !fresh.complete {
-        let waiting =
-            if fresh.waiting > 0 { format!(": {} notes wait", format_thousands(fresh.waiting)) } else { String::new() };
-        return (format!("The index is being made{waiting}"), false);
+        let left = if fresh.waiting == 1 { "note" } else { "notes" };
+        let waiting = if fresh.waiting > 0 {
+            format!(": {} {left} left", format_thousands(fresh.waiting))
+        } else {
+            String::new()
+        };
+        return (format!("Indexing{waiting}"), false);
     }
     let notes = if fresh.notes == 1 { "1 note".to_owned() } else { format!("{} notes", format_thousands(fresh.notes)) };
     match fresh.meanings {
@@ -468,7 +473,7 @@ fn parts(hit: &NoteHit) -> String {
     format!("Score {:.2}: {}", hit.score, parts.join(", "))
 }
 
-/// A link to a hit, as notes write it.
+/// Returns a link to a hit in wiki link syntax.
 fn link(hit: &NoteHit) -> String {
     let address = hit.link_address();
     let (path, place) = address.split_once('#').unwrap_or((&address, ""));
@@ -493,7 +498,7 @@ fn part(
     (text[start..end].to_owned(), inside, near.filter(|near| !near.is_empty()))
 }
 
-/// Gives a range of a text another ground.
+/// Sets the background of a range of text.
 fn ground(job: &mut LayoutJob, range: Option<Range<usize>>, colour: Color32) {
     let Some(range) = range else { return };
     let mut sections = Vec::with_capacity(job.sections.len() + 2);

@@ -1,4 +1,4 @@
-//! The settings, in pages, and all of them by their words. Shows what is set, and says what shall be set instead.
+//! The settings: pages by section, and a search across all of them. Shows the current values and returns changes.
 
 mod devices;
 mod embeddings;
@@ -24,11 +24,11 @@ use ui::widgets::{floating_frame, icon_button, paint_focus_ring, set_accessible_
 
 const SETTINGS_WIDTH: f32 = 800.0;
 const SETTINGS_HEIGHT: f32 = 560.0;
-/// The list of sections at the left.
+/// Width of the section list at the left, in points.
 const SECTION_LIST_WIDTH: f32 = 208.0;
 const SECTION_ROW_HEIGHT: f32 = 40.0;
 
-/// A part of the settings.
+/// A section of the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettingsSection {
     Appearance,
@@ -70,7 +70,7 @@ impl SettingsSection {
     }
 }
 
-/// What shall be set.
+/// A change of the settings, or an action on their pages.
 #[derive(Clone, Debug)]
 pub(crate) enum SettingsChange {
     Theme(ColorTheme),
@@ -82,12 +82,12 @@ pub(crate) enum SettingsChange {
     LeftWidth(f32),
     Right(bool),
     RightWidth(f32),
-    /// The window has its first size again.
+    /// Restores the window's initial size.
     WindowSize,
     RecentOpen(bool),
-    /// Every folder of the tree is folded.
+    /// Folds all folders of the tree.
     FoldTree,
-    /// All tabs but the one with the caret go.
+    /// Closes all tabs except the active one.
     CloseTabs,
     ForgetRecent,
     NoStars,
@@ -97,7 +97,7 @@ pub(crate) enum SettingsChange {
     DailyTemplate(String),
     Templates(String),
     AttachmentFolder(String),
-    /// The kernel of notes that name none.
+    /// The kernel for notes that name none.
     DefaultKernel(Option<String>),
     Spelling(bool),
     Words(Vec<String>),
@@ -108,17 +108,17 @@ pub(crate) enum SettingsChange {
     Unsearched(Vec<String>),
     Searches(Vec<(String, String)>),
     Preset(KeymapPreset),
-    /// The welcome page at the next start.
+    /// Whether the welcome page is shown at the next start.
     Welcome(bool),
-    /// First steps below the tree.
+    /// Whether the first steps are shown below the tree.
     FirstSteps(bool),
-    /// How the tree is sorted.
+    /// The sort order of the tree.
     TreeOrder(TreeOrder),
-    /// A first step was done.
+    /// Marks a first step as done.
     FirstStepDone(FirstStep),
-    /// The keys of a command; `None`: those of the preset again.
+    /// Sets a command's keys; `None` restores those of the preset.
     Keys(CommandId, Option<Vec<String>>),
-    /// All keys are those of the preset again.
+    /// Restores all keys of the preset.
     NoKeys,
 }
 
@@ -174,12 +174,12 @@ impl SettingsChange {
     }
 }
 
-/// A command that waits for its key.
+/// A command whose new shortcut is being recorded.
 struct ShortcutCapture {
     pub(crate) id: CommandId,
     /// The pressed key that belongs to another command, and that command.
     taken: Option<(String, &'static CommandInfo)>,
-    /// Why the key that was pressed cannot be taken.
+    /// Why the pressed key can't be used.
     trouble: Option<&'static str>,
 }
 
@@ -192,12 +192,12 @@ pub(crate) struct SettingsPage {
     meaning: EmbeddingSettings,
     models: ProviderSettings,
     devices: DeviceSettings,
-    /// Commands for the session.
+    /// Commands to send to the session.
     pub(crate) wishes: Vec<engine::Command>,
 }
 
 impl SettingsPage {
-    /// The page; `folder` is the workspace's.
+    /// Creates the page; `folder` is the workspace's folder.
     pub(crate) fn new(section: SettingsSection, search: SearchService, folder: std::path::PathBuf) -> SettingsPage {
         let (meaning, models) = (EmbeddingSettings::new(search), ProviderSettings::new(folder));
         let (wanted, query) = (String::new(), String::new());
@@ -213,12 +213,12 @@ impl SettingsPage {
         }
     }
 
-    /// Whether the next key press is recorded as a shortcut.
+    /// Returns whether the next key press is recorded as a shortcut.
     pub(crate) fn is_asking(&self) -> bool {
         self.asking.is_some()
     }
 
-    /// Takes a key for the command that waits for one.
+    /// Records a key press as the shortcut of the waiting command.
     pub(crate) fn key(&mut self, key: Key, modifiers: Modifiers, settings: &Settings) -> Option<SettingsChange> {
         let asking = self.asking.as_mut()?;
         if key == Key::Escape {
@@ -246,7 +246,7 @@ impl SettingsPage {
         Some(SettingsChange::Keys(asking.id, Some(vec![key])))
     }
 
-    /// Draws it. Gives what shall be set; `true`: it shall close.
+    /// Draws the page. Returns the changes, and `true` if it must close.
     pub(crate) fn show(
         &mut self,
         ctx: &egui::Context,
@@ -287,7 +287,7 @@ impl SettingsPage {
                 }
                 egui::ScrollArea::vertical().id_salt(title).auto_shrink(false).show(&mut ui, |ui| {
                     ui.spacing_mut().item_spacing.y = 0.0;
-                    // The bar lies over the right edge: buttons keep off it.
+                    // The scroll bar overlaps the right edge, so buttons keep clear of it.
                     ui.set_max_width(ui.available_width() - space::M);
                     for section in SettingsSection::ALL {
                         if !wanted.is_empty() || section == self.section {
@@ -369,7 +369,7 @@ fn part(ui: &mut Ui, name: &str, rect: Rect) -> Ui {
     child
 }
 
-/// The name of the section, and what closes the settings; whether it was clicked.
+/// Draws the section's name and the close button. Returns whether that was clicked.
 fn head(ui: &mut Ui, name: &str) -> bool {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::hover());
     set_accessible_name(&response, Role::Heading, name);
@@ -386,7 +386,7 @@ fn head(ui: &mut Ui, name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Every field of the settings has a control: a new field must be added here and on a page.
+    /// Checks that every field of the settings has a control. Add new fields here and on a page.
     #[test]
     #[rustfmt::skip]
     fn every_setting_has_a_control() {

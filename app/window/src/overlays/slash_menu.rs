@@ -1,4 +1,4 @@
-//! The slash menu: on an empty line it offers blocks and formatting.
+//! The slash menu, which offers blocks and formatting on an empty line.
 
 use editor::note_editor::{EditTarget, Editor};
 use editor::row_splitter::RowKind;
@@ -8,10 +8,10 @@ use ui::fuzzy::FuzzyCandidate;
 use ui::icons;
 use ui::theme::{self, ThemeColors, size, space};
 
-/// How high and wide a line of the menu is.
+/// Size of a row in the menu, in points.
 pub(crate) const SLASH_ROW_HEIGHT: f32 = 32.0;
 pub(crate) const SLASH_MENU_WIDTH: f32 = 280.0;
-/// Lines that are shown at once.
+/// Maximum number of visible rows.
 pub(crate) const MAX_VISIBLE_SLASH_ROWS: usize = 8;
 
 /// An entry: title, keywords, and the inserted text with the caret at `|`.
@@ -51,7 +51,7 @@ const SLASH_ENTRIES: &[SlashEntry] = &[
     SlashEntry { icon: icons::CLOCK, title: "Date of today", hint: "", text: "" },
 ];
 
-/// The menu while it is open.
+/// State of the open menu.
 #[derive(Default)]
 pub(crate) struct SlashMenu {
     pub(crate) chosen: usize,
@@ -59,7 +59,7 @@ pub(crate) struct SlashMenu {
 }
 
 impl SlashMenu {
-    /// The entries that fit what is typed behind the slash.
+    /// Returns the entries that match the text after the slash, best match first.
     pub(crate) fn entries(&self) -> Vec<&'static SlashEntry> {
         let query: Vec<char> = self.filter.to_lowercase().chars().filter(|letter| !letter.is_whitespace()).collect();
         let mut hits: Vec<(i32, &SlashEntry)> = SLASH_ENTRIES
@@ -79,19 +79,19 @@ pub(crate) fn filter(editor: &Editor, target: &EditTarget) -> Option<String> {
     (target.shown_byte(caret.at) == target.shown.len()).then(|| words.to_owned())
 }
 
-/// Where the last line of a row begins: the one with the slash.
+/// Returns the start of a row's last line, which contains the slash.
 pub(crate) fn line_start(target: &EditTarget) -> usize {
     target.shown.rfind('\n').map_or(0, |newline| newline + 1)
 }
 
-/// The text of an entry, and where in it the caret goes.
+/// Returns the text of an entry, and the caret's offset in it.
 pub(crate) fn written(entry: &SlashEntry) -> (String, usize) {
     if entry.text.is_empty() {
         let today = host::clock::today().to_string();
         let caret = today.len();
         return (today, caret);
     }
-    // Tables contain bars; the caret is the first one that's alone.
+    // Tables contain `|` themselves. In a table entry, the caret is at the first one that stands alone.
     let at = if entry.text.starts_with("| |") { 2 } else { entry.text.find('|').unwrap_or(entry.text.len()) };
     let mut text = entry.text.to_owned();
     if at < text.len() {

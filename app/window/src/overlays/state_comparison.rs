@@ -1,4 +1,4 @@
-//! Compares two saved states of a note by variable: which two, and the tables of what differs.
+//! Compares the variables of two saved states of a note: the choice of states, and tables of the differences.
 
 use crate::overlays::dialogs::{at_right, head, words};
 use eframe::egui;
@@ -14,28 +14,28 @@ use text::untrusted_text;
 use ui::theme::{self, ThemeColors, space};
 use ui::widgets::{set_accessible_name, text_button};
 
-/// Height of the tables, in points, in which they scroll.
+/// Maximum height of the tables before they scroll, in points.
 const TABLES_HEIGHT: f32 = 320.0;
-/// Width of the names of variables, in points.
+/// Width of the column with the variables' names, in points.
 const NAME_WIDTH: f32 = 140.0;
-/// Width of a list of states, in points.
+/// Width of the drop-down list of states, in points.
 const CHOICE_WIDTH: f32 = 240.0;
-/// Digits of a state's id that are shown, as on the command line.
+/// Number of displayed digits of a state's ID, as on the command line.
 const SHOWN_ID_CHARS: usize = 10;
 
-/// Where states lie: the program that compares, the workspace and the note.
+/// What a comparison needs: the program that compares, the workspace folder and the note.
 pub(crate) type StatesPlace = (PathBuf, PathBuf, DocId);
 
 /// A state that can be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ComparedState {
-    /// The fork's name, or the cell and the state's id.
+    /// The fork's name, or the cell and the state's ID.
     title: String,
-    /// Its id.
+    /// The state's ID.
     state: String,
 }
 
-/// A comparison at work. Dropping it stops it.
+/// A running comparison. Dropping it stops the comparison.
 struct RunningComparison {
     is_stopped: Arc<AtomicBool>,
     answer: Receiver<anyhow::Result<StateComparison>>,
@@ -47,18 +47,18 @@ impl Drop for RunningComparison {
     }
 }
 
-/// Two states, and how they differ.
+/// The comparison of two states: the choices, and the result.
 pub(crate) struct StateComparisonForm {
     place: StatesPlace,
     choices: Vec<ComparedState>,
-    /// Places of the two among the choices.
+    /// Indices of the two compared states in `choices`.
     chosen: [usize; 2],
     running: Option<RunningComparison>,
     found: Option<anyhow::Result<StateComparison>>,
 }
 
 impl StateComparisonForm {
-    /// The forks that have a state, then the states, the newest first.
+    /// Returns the states to choose from: forks that have a state, then all states, newest first.
     pub(crate) fn choices_of(states: &NoteStates) -> Vec<ComparedState> {
         let forks = states.branches.iter().filter_map(|(name, state)| {
             state.as_ref().map(|state| ComparedState { title: name.clone(), state: state.clone() })
@@ -74,7 +74,7 @@ impl StateComparisonForm {
         forks.chain(saved).collect()
     }
 
-    /// Two forks; `None` if one of them has no variables.
+    /// Creates the comparison of two forks, or `None` if one of them has no variables.
     pub(crate) fn of_forks(states: &NoteStates, one: &str, other: &str, place: StatesPlace) -> Option<Self> {
         let choices = Self::choices_of(states);
         let position = |name: &str| choices.iter().position(|choice| choice.title == name);
@@ -82,7 +82,7 @@ impl StateComparisonForm {
         Some(StateComparisonForm { place, choices, chosen, running: None, found: None })
     }
 
-    /// The state before the current one, and the current one.
+    /// Creates the comparison of the current state with the one before it.
     pub(crate) fn of_states(states: &NoteStates, place: StatesPlace) -> Self {
         let choices = Self::choices_of(states);
         let position = |id: Option<&str>| choices.iter().rposition(|choice| Some(choice.state.as_str()) == id);
@@ -94,7 +94,7 @@ impl StateComparisonForm {
         StateComparisonForm { place, choices, chosen: [first, second], running: None, found: None }
     }
 
-    /// Compares the two, on a thread.
+    /// Starts comparing the two states on a thread.
     pub(crate) fn start(&mut self, ctx: &egui::Context) {
         (self.running, self.found) = (None, None);
         let [Some(a), Some(b)] = self.chosen.map(|at| self.choices.get(at).map(|choice| choice.state.clone())) else {
@@ -108,14 +108,14 @@ impl StateComparisonForm {
         let (tell, answer) = channel();
         let ((program, workspace, note), stop, wake) = (self.place.clone(), is_stopped.clone(), ctx.clone());
         std::thread::spawn(move || {
-            // The dialog may be closed.
+            // Sending fails if the dialog is closed.
             let _ = tell.send(compare_states(&program, &workspace, note, (&a, &b), &stop));
             wake.request_repaint();
         });
         self.running = Some(RunningComparison { is_stopped, answer });
     }
 
-    /// Draws it. Whether the user goes back to the list.
+    /// Draws the comparison. Returns whether the user goes back to the list.
     pub(crate) fn show(&mut self, ui: &mut Ui) -> bool {
         if let Some(found) = self.running.as_ref().and_then(|running| running.answer.try_recv().ok()) {
             (self.running, self.found) = (None, Some(found));
@@ -141,7 +141,7 @@ impl StateComparisonForm {
             self.start(ui.ctx());
         }
         ui.add_space(space::M);
-        // The buttons below stay in their place, whatever is found.
+        // The fixed height keeps the buttons below in place for any result.
         ScrollArea::vertical().id_salt("compared").max_height(TABLES_HEIGHT).auto_shrink(false).show(ui, |ui| {
             match &self.found {
                 None if self.running.is_some() => words(ui, "Comparing…"),
@@ -202,7 +202,7 @@ impl StateComparisonForm {
     }
 }
 
-/// The variables that one of the two states has.
+/// Draws the variables that only one of the states has.
 fn show_lone(ui: &mut Ui, side: &str, variables: &[LoneVariable]) {
     if variables.is_empty() {
         return;
@@ -234,7 +234,7 @@ fn name_cell(ui: &mut Ui, name: &str) {
     });
 }
 
-/// A value; its accessible name says of which variable and state.
+/// Draws a value. Its accessible name includes the variable and the state.
 fn value_cell(ui: &mut Ui, (name, side): (&str, &str), value: &ComparedValue, width: f32) {
     ui.scope(|ui| {
         ui.set_width(width);

@@ -1,10 +1,10 @@
-//! What floats above the rest: at most one thing at a time.
+//! The overlay above the window's content: at most one at a time.
 
 use crate::overlays::command_palette::CommandPalette;
 use crate::overlays::dialogs::Dialog;
 use crate::overlays::{search, settings};
 
-/// What floats above the rest.
+/// The overlay above the window's content.
 pub(crate) enum WindowOverlay {
     None,
     Palette(CommandPalette),

@@ -1,4 +1,4 @@
-//! The agenda: the tasks of all notes by their day. A box that is clicked edits the task's note.
+//! The agenda: the tasks of all notes by day. Clicking a checkbox edits the task's note.
 
 use eframe::egui;
 use egui::accesskit::Role;
@@ -15,16 +15,16 @@ use ui::text::shown_name;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 
-/// Notes are named in a column as wide as this, at most.
+/// Maximum width of the column with note names, in points.
 const MAX_NOTE_NAME_WIDTH: f32 = 120.0;
 
 enum AgendaRow {
     Title(AgendaSlot, usize),
-    /// A task, and how its words are shown.
+    /// A task, and its text as displayed.
     Task(AgendaEntry, String),
 }
 
-/// The agenda as it was made last.
+/// The agenda page, with its rows cached until something changes.
 #[derive(Default)]
 pub(crate) struct AgendaPage {
     query: String,
@@ -203,7 +203,7 @@ fn task(
     }
 }
 
-/// A day as one says it.
+/// Returns a day's label: today, tomorrow, yesterday or the date.
 fn said(day: CalendarDay, today: CalendarDay) -> String {
     match day.0 - today.0 {
         0 => "today".to_owned(),

@@ -1,6 +1,7 @@
-//! The graph of all notes, or of those around the open one: a thread lays it out in steps, the window draws what there
-//! is as one mesh. Colors stand for folders, or for volumes where several are shown; names are written where there is
-//! room for them.
+//! The graph of all notes, or of those around the open one.
+//!
+//! A thread computes the layout in steps, and the window draws it as one mesh. Colors stand for folders, or for volumes
+//! if several are shown. Names are drawn where there's room for them.
 
 use crate::panels::backlinks_panel::button;
 use eframe::egui;
@@ -16,78 +17,78 @@ use ui::text::{counted, shown_name};
 use ui::theme::{self, ThemeColors, space};
 use ui::widgets::{chip_button, set_accessible_name};
 
-/// A frame may spend this much on looking up links.
+/// Time per frame spent on looking up links.
 const LINK_LOOKUP_BUDGET: Duration = Duration::from_millis(4);
-/// More edges than this are not drawn at once: of the rest every other one, or fewer.
+/// Maximum number of drawn edges. Above it, only every second edge or fewer are drawn.
 const MAX_DRAWN_EDGES: usize = 40_000;
-/// Names that are written at once.
+/// Maximum number of names drawn at once.
 const MAX_DRAWN_NAMES: usize = 80;
-/// How far around the open note its own graph goes.
+/// How many links away from the open note its local graph reaches.
 const LOCAL_GRAPH_DEPTH: usize = 2;
-/// Steps of a layout; the later, the smaller.
+/// Number of layout steps. Movements get smaller with each step.
 const LAYOUT_STEPS: usize = 300;
 
-/// Groups with a color of their own: the largest ones.
+/// Maximum number of groups with their own color: the largest ones.
 const MAX_COLORED_GROUPS: usize = 5;
-/// Volumes that can be chosen above the graph.
+/// Maximum number of volumes that can be chosen above the graph.
 const MAX_VOLUME_CHIPS: usize = 6;
-/// The field above the graph.
+/// Width of the filter field above the graph, in points.
 const FILTER_WIDTH: f32 = 200.0;
 
-/// Current positions; the layout runs as long as somebody holds them.
+/// The current node positions. The layout thread runs while there are strong references to them.
 type NodePositions = Mutex<Arc<Vec<[f32; 2]>>>;
-/// What says where notes are on the screen: places, the point at the middle and the zoom, the area.
+/// What screen positions depend on: the positions' address, center and zoom, and the area.
 type GraphViewport = (usize, [u32; 3], [u32; 4]);
-/// What a mesh was made from: view, hovered note, open note, colors, words that were looked for.
+/// What a mesh was made from: viewport, hovered note, open note, dark mode and filter.
 type GraphMeshKey = (GraphViewport, Option<usize>, Option<DocId>, bool, String);
 
 /// State of the graph page.
 #[derive(Default)]
 pub(crate) struct GraphPage {
-    /// The note around which it is; `None`: all.
+    /// The note whose surroundings are shown; `None` shows all notes.
     around: Option<DocId>,
-    /// The only volume that is shown; `None`: all.
+    /// The only volume that is shown; `None` shows all.
     volume: Option<DocId>,
-    /// Words that are looked for in names, as they were typed.
+    /// The text to find in notes' names, as typed.
     filter: String,
-    /// Which notes are looked for; empty: all of them.
+    /// Whether each note matches the filter; empty if there's no filter.
     found: Vec<bool>,
     made: Option<Vec<u64>>,
-    /// Notes whose links are still to be looked up.
+    /// Notes whose links haven't been looked up yet.
     left: Vec<DocId>,
     nodes: Vec<(DocId, String)>,
     number: HashMap<DocId, u32>,
-    /// Each note's folder or volume, until the colors are known.
+    /// Each note's folder or volume, until the colors are assigned.
     groups: Vec<String>,
-    /// Each note's place in `colored`, if it has one.
+    /// Each note's index into `colored`, if its group has a color.
     hues: Vec<Option<usize>>,
-    /// The largest groups, which have a color of their own.
+    /// The largest groups, which have their own colors.
     colored: Vec<String>,
     edges: Vec<(u32, u32)>,
     degrees: Vec<u32>,
     places: Option<Arc<NodePositions>>,
-    /// The point at the middle, and points of the screen for one of the graph.
+    /// The graph point at the center of the view, and the zoom in screen points per graph unit.
     centre: Vec2,
     zoom: f32,
-    /// Whether the user has moved it.
+    /// Whether the user has panned or zoomed the view.
     moved: bool,
-    /// Where the notes are on the screen, and for which places and view that holds.
+    /// Screen positions of the notes, and the viewport for which they were computed.
     points: Vec<Pos2>,
     view: Option<GraphViewport>,
     mesh: Option<(GraphMeshKey, Arc<Mesh>)>,
 }
 
 impl GraphPage {
-    /// Of all notes, or of those around one.
+    /// Creates the graph of all notes, or of those around one.
     pub(crate) fn new(around: Option<DocId>) -> GraphPage {
         GraphPage { around, zoom: 1.0, ..GraphPage::default() }
     }
 
-    /// Looks up notes and links, for a part of a frame at a time, and then has them laid out.
+    /// Collects notes and links, a limited time per frame, and then starts the layout.
     fn gather(&mut self, ui: &Ui, session: &Session) {
         let state: Vec<u64> = session.volumes().map(|volume| volume.revision).collect();
         if self.made.as_ref() != Some(&state) {
-            // A volume that was closed is no longer chosen.
+            // A closed volume is no longer selected.
             let volume = self.volume.filter(|volume| session.volume(*volume).is_some());
             let filter = std::mem::take(&mut self.filter);
             *self = GraphPage { made: Some(state), volume, filter, ..GraphPage::new(self.around) };
@@ -143,7 +144,7 @@ impl GraphPage {
         true
     }
 
-    /// The notes that some links lead to from one, or that lead to it.
+    /// Adds the notes that are a few links away from a note, in either direction.
     fn neighbours(&mut self, session: &Session, note: DocId) {
         let Some(volume) = session.locate_file(note).and_then(|(volume, _)| session.volume(volume)) else { return };
         let mut ring = vec![note];
@@ -196,7 +197,7 @@ impl GraphPage {
         self.show_controls(ui, session, note, area);
     }
 
-    /// The row above: which notes are shown, and a field that brings out those of a name.
+    /// Draws the controls above the graph: the filter field and the choice of notes to show.
     fn show_controls(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, area: Rect) {
         let corner = area.shrink2(vec2(space::L, space::M)).with_max_y(area.top() + space::M + 28.0);
         let mut child = ui.new_child(UiBuilder::new().max_rect(corner).layout(Layout::left_to_right(Align::Min)));
@@ -237,12 +238,12 @@ impl GraphPage {
         }
     }
 
-    /// Whether a note is one of those that are looked for.
+    /// Returns whether a note matches the filter.
     fn is_found(&self, node: usize) -> bool {
         self.found.get(node).is_none_or(|found| *found)
     }
 
-    /// Looks for the words in all names: once, not in each frame.
+    /// Updates which notes match the filter, once per change rather than in each frame.
     fn find_notes(&mut self) {
         let words = self.filter.trim().to_lowercase();
         self.found.clear();
@@ -256,7 +257,7 @@ impl GraphPage {
         hue.map_or(colours.muted, |place| all[place])
     }
 
-    /// Names the colors, at the bottom right.
+    /// Draws the legend of colors at the bottom right.
     fn show_legend(&self, painter: &egui::Painter, area: Rect, colours: &ThemeColors) {
         let mut at = area.right_bottom() - vec2(space::L, space::M);
         for (place, group) in self.colored.iter().enumerate().rev() {
@@ -272,7 +273,7 @@ impl GraphPage {
         }
     }
 
-    /// Panning, zooming, and keeping all of it in sight until the user moves it.
+    /// Handles panning and zooming, and fits the whole graph into view until the user moves it.
     fn steer(&mut self, ui: &Ui, response: &egui::Response, area: Rect, places: &[[f32; 2]]) {
         if response.dragged() {
             self.centre -= response.drag_delta() / self.zoom;
@@ -284,7 +285,7 @@ impl GraphPage {
             let zoom = (self.zoom * (scroll * 0.004).exp() * pinch).clamp(0.005, 20.0);
             if scroll != 0.0 || pinch != 1.0 {
                 let pointer = pointer.unwrap_or(area.center()) - area.center();
-                // What is under the pointer stays there.
+                // The point under the pointer stays in place.
                 self.centre += pointer / self.zoom - pointer / zoom;
                 (self.zoom, self.moved) = (zoom, true);
             }
@@ -298,7 +299,7 @@ impl GraphPage {
         }
     }
 
-    /// Finds out where all notes are on the screen, unless that is known.
+    /// Updates the notes' screen positions if the viewport has changed.
     fn look(&mut self, area: Rect, places: &Arc<Vec<[f32; 2]>>) -> GraphViewport {
         let bits = |number: f32| number.to_bits();
         let view = (
@@ -357,7 +358,7 @@ impl GraphPage {
                 continue;
             }
             let (one, other) = (points[from], points[to]);
-            // Shorter links are hidden by their notes.
+            // Shorter links are hidden behind their notes.
             if near.intersects(Rect::from_two_pos(one, other)) && (lit || one.distance_sq(other) > 4.0) {
                 let (width, colour) = if lit { (1.5, colours.accent) } else { (1.0, quiet) };
                 line(&mut mesh, one, other, width, colour);
@@ -379,7 +380,7 @@ impl GraphPage {
         mesh
     }
 
-    /// Names of the notes with most links in sight, where they do not cover each other; of the hovered one always.
+    /// Draws the names of the visible notes with most links, without overlaps, and always that of the hovered one.
     fn names(&self, painter: &egui::Painter, area: Rect, hovered: Option<usize>, colours: &ThemeColors) {
         let in_sight = |node: &usize| area.contains(self.points[*node]) && self.is_found(*node);
         let mut shown: Vec<usize> = (0..self.points.len()).filter(in_sight).collect();
@@ -408,12 +409,12 @@ impl GraphPage {
     }
 }
 
-/// The folder of the volume in which a file is; empty at the top.
+/// Returns the top-level folder of a path; empty for files at the top.
 fn first_folder(path: &str) -> &str {
     path.split_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// The groups with the most notes, the largest first; one alone needs no color.
+/// Returns the groups with most notes, largest first. A single group needs no color.
 fn largest_groups(groups: &[String]) -> Vec<String> {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     groups.iter().filter(|group| !group.is_empty()).for_each(|group| *counts.entry(group).or_default() += 1);
@@ -435,7 +436,7 @@ fn line(mesh: &mut Mesh, from: Pos2, to: Pos2, width: f32, colour: Color32) {
     mesh.add_triangle(first, first + 2, first + 3);
 }
 
-/// The corners of dots: the smaller a dot, the fewer.
+/// Vertices of dots at three levels of detail. Smaller dots have fewer.
 struct DotCorners {
     coarse: [Vec2; 4],
     middle: [Vec2; 7],
@@ -467,7 +468,7 @@ fn corners<const COUNT: usize>() -> [Vec2; COUNT] {
     std::array::from_fn(|corner| Vec2::angled(std::f32::consts::TAU * corner as f32 / COUNT as f32))
 }
 
-/// Starts the layout on a thread that ends when nobody holds the positions.
+/// Starts the layout on a thread that stops when the positions are dropped.
 fn lay_out(nodes: usize, edges: Vec<(u32, u32)>, ctx: egui::Context) -> Arc<NodePositions> {
     let places: Arc<NodePositions> = Arc::default();
     let held = Arc::downgrade(&places);
@@ -480,7 +481,7 @@ fn run(nodes: usize, edges: &[(u32, u32)], held: &Weak<NodePositions>, ctx: &egu
     for step in 0..LAYOUT_STEPS {
         layout.step(step, LAYOUT_STEPS);
         let Some(places) = held.upgrade() else { return };
-        // A small graph is done before one could see it move.
+        // A small graph is finished before its movement would be visible.
         if nodes > 2_000 || step + 1 == LAYOUT_STEPS {
             if let Ok(mut places) = places.lock() {
                 *places = Arc::new(layout.node_positions().to_vec());

@@ -1,5 +1,6 @@
-//! The history page: versions on the left; on the right what changed since one of them, or who wrote what. Texts are
-//! computed elsewhere; the page requests and draws them, and returns edits that restore parts.
+//! The history page: versions on the left, and on the right the changes since one of them, or the authors.
+//!
+//! Texts are computed elsewhere. The page requests and draws them, and returns edits that restore parts.
 
 mod authors;
 mod side_by_side;
@@ -24,13 +25,13 @@ use ui::widgets::{chip_button, icon_button, paint_clipped_text, paint_focus_ring
 use version_list::VersionList;
 pub(crate) use version_list::short_date_label;
 
-/// The list of versions is this wide.
+/// Width of the version list, in points.
 const VERSION_LIST_WIDTH: f32 = 264.0;
-/// On a narrower page, the list goes above what is compared.
+/// Minimum page width for the list beside the comparison. Below it, the list is on top.
 const MIN_TWO_COLUMN_PAGE_WIDTH: f32 = 620.0;
-/// With less room, the tools go below one another.
+/// Minimum width for the toolbar in one line.
 const MIN_SINGLE_LINE_TOOLBAR_WIDTH: f32 = 620.0;
-/// How high the head is.
+/// Height of the header, in points.
 const HISTORY_HEADER_HEIGHT: f32 = 44.0;
 
 /// What a version is compared with.
@@ -51,7 +52,7 @@ pub(crate) enum HistoryAction {
 /// The last request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum HistoryRequest {
-    /// A version's changes, the other side, and which revision of the note that is.
+    /// A version's changes, the base of the comparison, and the note's revision if that is the current note.
     Compare(std::ops::Range<usize>, CompareBase, u64),
     Written(usize),
 }
@@ -69,12 +70,12 @@ pub(crate) struct HistoryPage {
     /// Whether authors are shown instead of changes.
     authors: bool,
     asked: Option<HistoryRequest>,
-    /// Since when an answer is waited for.
+    /// Time at which the pending request started.
     since: f64,
     waits: bool,
     sides: SideBySide,
     writers: AuthorsView,
-    /// Revision of the note that the document was read at.
+    /// Revision of the note for which the history was last read.
     seen: u64,
     wishes: Vec<HistoryAction>,
 }
@@ -101,7 +102,7 @@ impl HistoryPage {
         }
     }
 
-    /// Takes in answers, and asks for what is to be seen.
+    /// Processes answers, and requests what is visible. Returns the user's actions.
     pub(crate) fn step(&mut self, session: &Session, now: f64) -> Vec<HistoryAction> {
         while let Some(told) = self.look.try_answer() {
             match told {
@@ -164,7 +165,7 @@ impl HistoryPage {
             let last = story.versions.len().saturating_sub(1);
             self.chosen = match start.filter(|_| !first) {
                 Some(start) => story.versions.partition_point(|version| version.changes.end <= start).min(last),
-                // Who opens a history wants to see what the last version has changed.
+                // A newly opened history shows what the last version changed.
                 None if self.authors => last,
                 None => last.saturating_sub(1),
             };
@@ -173,7 +174,7 @@ impl HistoryPage {
         (self.story, self.asked) = (Some(story), None);
     }
 
-    /// Restores a part of the comparison.
+    /// Restores a part of the comparison to its old text.
     fn bring_back(&mut self, part: usize) {
         let edits = self.sides.compared().map(|compared| {
             let TextComparison { old, new, comparison } = &*compared;
@@ -184,7 +185,7 @@ impl HistoryPage {
         }
     }
 
-    /// Makes the whole note as it was.
+    /// Restores the whole note to the selected version.
     fn restore(&mut self) {
         let Some(compared) = self.sides.compared() else { return };
         let edits = text_edit::compute_edits(&compared.new, &compared.old);
@@ -260,7 +261,7 @@ impl HistoryPage {
         }
     }
 
-    /// Keys of the page: from one change to the next.
+    /// Handles the keys that move to the next or previous change.
     fn keys(&mut self, ui: &Ui) {
         let pressed = |key| ui.input_mut(|input| input.consume_key(Modifiers::ALT, key));
         if pressed(Key::ArrowDown) {
@@ -271,7 +272,7 @@ impl HistoryPage {
         }
     }
 
-    /// Draws actions for the selection. `back`: from right to left.
+    /// Draws the actions for the selection. `back`: laid out from right to left.
     fn tools(&mut self, ui: &mut Ui, locked: bool, back: bool) {
         if !self.authors && self.against == CompareBase::Now && !locked {
             let differs = self.sides.changes() > 0;
@@ -341,7 +342,7 @@ impl HistoryPage {
     }
 }
 
-/// The icon of who made a change.
+/// Returns the icon for a change's author.
 fn glyph(who: &ChangeAuthor) -> &'static str {
     match who {
         ChangeAuthor::Here => icons::USER,
@@ -353,7 +354,7 @@ fn glyph(who: &ChangeAuthor) -> &'static str {
     }
 }
 
-/// The colour of who made a change; the icon or the word says the same.
+/// Returns the color for a change's author. The icon or text carries the same information.
 fn hue(who: &ChangeAuthor, colours: &ThemeColors) -> egui::Color32 {
     match who {
         ChangeAuthor::Here => colours.accent,
@@ -365,7 +366,7 @@ fn hue(who: &ChangeAuthor, colours: &ThemeColors) -> egui::Color32 {
     }
 }
 
-/// A button that stays down; whether it was clicked.
+/// Draws a toggle button. Returns whether it was clicked.
 fn toggle(ui: &mut Ui, icon: &str, name: &str, on: bool) -> bool {
     let colours = ThemeColors::of(ui);
     let colour = if on { colours.accent } else { colours.ink };
@@ -389,7 +390,7 @@ fn toggle(ui: &mut Ui, icon: &str, name: &str, on: bool) -> bool {
     response.clicked()
 }
 
-/// One of two; gives the one that was clicked.
+/// Draws two buttons of which one is selected. Returns the index of the clicked one.
 fn segments(ui: &mut Ui, names: &[&str; 2], chosen: usize, back: bool) -> Option<usize> {
     let mut clicked = None;
     ui.spacing_mut().item_spacing.x = 0.0;

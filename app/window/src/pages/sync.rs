@@ -1,5 +1,6 @@
-//! The page on sync: what is shared over which hubs and how far it has got, what other devices changed, the log. And
-//! the commands of the table that concern sync.
+//! The sync page: what is shared over which hubs and its progress, changes from other devices, and the log.
+//!
+//! It also implements the sync commands of the command table.
 
 mod merge_report;
 
@@ -20,7 +21,7 @@ use ui::time::when;
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
 
 const SYNC_ROW_HEIGHT: f32 = 52.0;
-/// The log shows a line in this height.
+/// Height of a line in the log, in points.
 const SYNC_LOG_ROW_HEIGHT: f32 = 28.0;
 
 /// A row of the list of volumes.
@@ -29,7 +30,7 @@ struct VolumeRow {
     pub(crate) name: String,
     state: String,
     icon: &'static str,
-    /// The addresses under which others get it.
+    /// The addresses with which other devices can join it.
     addresses: Vec<String>,
 }
 
@@ -50,7 +51,7 @@ struct DeviceRow {
 
 pub(crate) struct SyncPage {
     pub(crate) tab: SyncTab,
-    /// The state of sync and number of volumes that the rows were made from.
+    /// The sync revision and number of volumes that the rows were made from.
     made: Option<(u64, usize)>,
     standing: SyncStatus,
     volumes: Vec<VolumeRow>,
@@ -277,7 +278,7 @@ fn device_row(seen: &engine::SeenDevice, here: bool) -> DeviceRow {
     DeviceRow { name: seen.name.clone(), here, state }
 }
 
-/// Describes how far a note is synced.
+/// Describes the sync progress of a note.
 pub(crate) fn of_note(session: &Session, note: DocId) -> String {
     let spread = session.sync_progress(note);
     let mut words = spread.describe();
@@ -293,7 +294,7 @@ pub(crate) fn of_note(session: &Session, note: DocId) -> String {
     words
 }
 
-/// The time of day.
+/// Returns a short label for a time: the time of day if it's today, and otherwise the date.
 pub(crate) fn time_label(at: UnixMillis) -> String {
     super::history::short_date_label(at.as_seconds())
 }
@@ -309,7 +310,7 @@ pub(crate) fn status_icon(standing: &SyncStatus, colours: &ThemeColors) -> (&'st
     }
 }
 
-/// Where the page's column begins, and how wide it is.
+/// Returns the left edge and width of the page's column.
 fn column(ui: &Ui) -> (f32, f32) {
     let width = size::NOTE_COLUMN_WIDTH.min(ui.available_width() - 2.0 * space::XL);
     (ui.max_rect().left() + ((ui.available_width() - width) / 2.0).max(0.0), width)
@@ -324,7 +325,7 @@ fn title(ui: &mut Ui, text: &str) {
     paint_clipped_text(ui, pos2(left, rect.top() + 2.0), width, text, &style, ThemeColors::of(ui).muted);
 }
 
-/// A line of a list: a glyph, a name and what is to be said of it, buttons at the right.
+/// Draws a list row: an icon, a name with its state, and buttons at the right.
 fn line(
     ui: &mut Ui,
     salt: &str,
@@ -377,7 +378,7 @@ fn volume(ui: &mut Ui, row: &VolumeRow, actions: &mut Vec<PageAction>) {
     });
 }
 
-/// A part of the page that can be chosen; whether it was clicked.
+/// Draws a tab of the page. Returns whether it was clicked.
 fn part(ui: &mut Ui, text: &str, on: bool) -> bool {
     let colours = ThemeColors::of(ui);
     let font = theme::inter_font(if on { theme::InterCut::SemiBold } else { theme::InterCut::Regular }, 13.0);

@@ -1,4 +1,4 @@
-//! The trash: what was deleted, when, and where it lay; taken back, or deleted for good.
+//! The trash page: deleted files with their time and original location, to restore or to delete permanently.
 
 use eframe::egui;
 use egui::accesskit::Role;
@@ -27,7 +27,7 @@ struct TrashRow {
 #[derive(Default)]
 pub(crate) struct TrashPage {
     rows: Vec<TrashRow>,
-    /// How many files lay in the trash when the rows were made, and when the last of them was deleted.
+    /// The number of files in the trash and the last deletion time that the rows were made from.
     made: Option<(usize, i64)>,
     query: String,
 }

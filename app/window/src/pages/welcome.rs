@@ -1,4 +1,4 @@
-//! The page of the first start: what to begin with, how it looks, and five things to try.
+//! The welcome page of the first start: ways to begin, appearance, and five first steps.
 
 use crate::overlays::settings::SettingsChange;
 use eframe::egui;
@@ -16,7 +16,7 @@ use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 const CHOICE_ROW_HEIGHT: f32 = 52.0;
 const STEP_ROW_HEIGHT: f32 = 32.0;
 
-/// Something to begin with: icon, title, what it does, and its command; `None` closes the page.
+/// A way to begin: icon, title, description and command; `None` closes the page.
 struct WelcomeChoice(&'static str, &'static str, &'static str, Option<CommandId>);
 
 const WELCOME_CHOICES: &[WelcomeChoice] = &[
@@ -41,7 +41,7 @@ const WELCOME_CHOICES: &[WelcomeChoice] = &[
     ),
 ];
 
-/// What the checklist says for each step: title, and how to do it.
+/// Returns the checklist text of a first step: title and instructions.
 pub(crate) fn first_step_text(step: FirstStep) -> (&'static str, &'static str) {
     match step {
         FirstStep::RunCell => ("Run a cell", "Click the triangle beside a Python cell, or press Shift+Enter in it."),
@@ -55,12 +55,12 @@ pub(crate) fn first_step_text(step: FirstStep) -> (&'static str, &'static str) {
 /// The welcome page.
 #[derive(Default)]
 pub(crate) struct WelcomePage {
-    /// What was set on it; the window takes it.
+    /// Settings changed on the page, to be applied by the window.
     pub(crate) changes: Vec<SettingsChange>,
 }
 
 impl WelcomePage {
-    /// Draws it; whether it shall be closed.
+    /// Draws the page. Returns whether it must close.
     pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PageAction>) -> bool {
         let mut close = false;
         let width = size::NOTE_COLUMN_WIDTH.min(ui.available_width() - 2.0 * space::XL);
@@ -158,7 +158,7 @@ fn about(ui: &mut Ui, text: &str) {
     set_accessible_name(&response, Role::Label, text);
 }
 
-/// A row with an icon, a title and a line; whether it was clicked.
+/// Draws a row with icon, title and description. Returns whether it was clicked.
 fn show_choice(ui: &mut Ui, choice: &WelcomeChoice) -> bool {
     let WelcomeChoice(icon, title, line, _) = choice;
     let colours = ThemeColors::of(ui);

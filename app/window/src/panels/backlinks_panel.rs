@@ -1,4 +1,4 @@
-//! Links of the open note: backlinks, outgoing links, and unlinked mentions. Also the page of broken links.
+//! Links of the open note: backlinks, outgoing links and unlinked mentions. Also contains the broken links page.
 
 use super::related::{RelatedNote, RelatedNotes};
 use eframe::egui;
@@ -21,25 +21,25 @@ use ui::widgets::{self, paint_clipped_text, set_accessible_name, text_button, wo
 
 const BACKLINK_ROW_HEIGHT: f32 = 24.0;
 
-/// What a line of the list says.
+/// A row of the panel.
 enum BacklinkRow {
     Title(String),
-    /// A note, to be opened at a byte.
+    /// A note, with the byte at which to open it.
     Note(DocId, String, Option<usize>),
-    /// The text around a link, and its place; as plain text once visible.
+    /// The line around a link, with the link's offset, and its plain text once it's visible.
     Context(DocId, usize, String, OnceCell<String>),
-    /// A broken link: its target.
+    /// A broken link: its target, and its offset in the note.
     Nowhere(String, usize),
-    /// A link to a run or a session: its address.
+    /// A link to a run or session: its address.
     Run(String),
     Mention(usize),
-    /// A note that is near in meaning.
+    /// A related note by meaning: its index.
     Near(usize),
     Words(String),
     Find,
 }
 
-/// The list as it was made last.
+/// The backlinks panel, with its rows cached until something changes.
 #[derive(Default)]
 pub(crate) struct BacklinksPanel {
     made: Option<(DocId, u64, u64)>,
@@ -50,7 +50,7 @@ pub(crate) struct BacklinksPanel {
 }
 
 impl BacklinksPanel {
-    /// Takes in what a search has found.
+    /// Processes the results of the search for mentions.
     fn receive(&mut self) {
         let Some((_, Some(found))) = &self.search else { return };
         match found.try_recv() {
@@ -218,7 +218,7 @@ impl BacklinksPanel {
     }
 }
 
-/// Makes a link of a mention.
+/// Returns the action that turns a mention into a link.
 fn link_mention(session: &Session, note: DocId, mention: &UnlinkedMention) -> PageAction {
     let path = session.locate_file(note).map(|(_, path)| path).unwrap_or_default();
     let name = shown_name(path.rsplit('/').next().unwrap_or(path));
@@ -255,7 +255,7 @@ fn word(ui: &mut Ui, text: &str) -> Response {
     word_button(ui, rect, ui.scope_id().with(text), text, text)
 }
 
-/// A line that can be clicked: its area, and where its text begins.
+/// Draws the background of a clickable row. Returns its text area and response.
 fn clickable(ui: &mut Ui, label: &str, inset: f32) -> (Rect, Response) {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), BACKLINK_ROW_HEIGHT), Sense::click());
     let rect = rect.shrink2(vec2(space::S, 0.0));
@@ -267,7 +267,7 @@ fn clickable(ui: &mut Ui, label: &str, inset: f32) -> (Rect, Response) {
     (rect.with_min_x(rect.left() + space::S + inset).with_max_x(rect.right() - space::S), response)
 }
 
-/// A note's name, its folder behind it.
+/// Draws a note's name, followed by its folder.
 fn name(ui: &mut Ui, path: &str) -> Response {
     let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
     let name = shown_name(file);
@@ -283,7 +283,7 @@ fn name(ui: &mut Ui, path: &str) -> Response {
     response
 }
 
-/// A note that is near, the words that are nearest behind it.
+/// Draws a related note, followed by the most similar text.
 fn near_one(ui: &mut Ui, near: &RelatedNote) -> Response {
     let name = shown_name(near.path.rsplit('/').next().unwrap_or(&near.path));
     let (rect, response) = clickable(ui, &format!("Near: {name}"), 0.0);
@@ -323,7 +323,7 @@ fn nowhere(ui: &mut Ui, target: &str) -> Response {
     response
 }
 
-/// A mention and the button that makes a link of it; whether that was clicked.
+/// Draws a mention and the button that links it. Returns whether the button was clicked.
 fn mention(ui: &mut Ui, session: &Session, mention: &UnlinkedMention, actions: &mut Vec<PageAction>) -> bool {
     let path = session.locate_file(mention.note).map(|(_, path)| path).unwrap_or_default();
     let name = shown_name(path.rsplit('/').next().unwrap_or(path));
@@ -343,10 +343,10 @@ fn mention(ui: &mut Ui, session: &Session, mention: &UnlinkedMention, actions: &
     linked
 }
 
-/// A frame may spend this much on looking up links.
+/// Time per frame spent on looking up links.
 const BACKLINK_LOOKUP_BUDGET: Duration = Duration::from_millis(4);
 
-/// The page of all links that lead nowhere, as far as they are looked up.
+/// The page of broken links, as far as they have been looked up.
 #[derive(Default)]
 pub(crate) struct BrokenLinksPage {
     made: Option<Vec<u64>>,
@@ -441,7 +441,7 @@ impl BrokenLinksPage {
     }
 }
 
-/// A button that asks for something of a page.
+/// Draws a text button.
 pub(crate) fn button(ui: &mut Ui, text: &str) -> Response {
     text_button(ui, text, false)
 }

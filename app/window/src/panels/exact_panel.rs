@@ -1,4 +1,4 @@
-//! The part of the search panel that looks for exact text, and replaces it in all notes that are checked.
+//! The part of the search panel that finds exact text, and replaces it in all checked notes.
 
 use super::panel_list::PanelList;
 use super::search_panel::{
@@ -25,9 +25,9 @@ use ui::theme::{self, InterCut, ThemeColors, size, space};
 use ui::widgets::{format, icon_button, paint_focus_ring, set_accessible_name, text_button, toggle_button};
 
 const MATCH_ROW_HEIGHT: f32 = size::MIN_CLICK_HEIGHT;
-/// Where one types, nothing is looked for until this many seconds have passed.
+/// Pause in typing before a search starts, in seconds.
 const TYPING_PAUSE_SECONDS: f64 = 0.25;
-/// Characters that are shown before a match.
+/// Number of characters shown before a match.
 const SHOWN_CONTEXT_CHARS: usize = 16;
 const CHECKBOX_SIZE: f32 = 14.0;
 
@@ -37,7 +37,7 @@ struct MatchedNote {
     title: String,
     folder: String,
     matches: Vec<ExactMatch>,
-    /// What each match becomes, for what is typed now; made once it is in sight.
+    /// The replacement for each match and the current input, computed when it's visible.
     previews: Vec<OnceCell<String>>,
 }
 
@@ -53,24 +53,24 @@ enum MatchRow {
 pub(crate) struct ExactPanel {
     query: FindQuery,
     with: String,
-    /// Whether it replaces, too.
+    /// Whether the replace field is shown.
     replaces: bool,
-    /// What was asked last, with the index's revision.
+    /// The last requested query, and the index's revision.
     asked: Option<(FindQuery, u64)>,
-    /// When the query changed last.
+    /// Time of the last change to the query.
     changed_at: f64,
     search: Option<ExactSearch>,
     trouble: Option<String>,
     notes: Vec<MatchedNote>,
-    /// What the search that goes on has found again.
+    /// Results of a repeated search that is still running.
     incoming: Option<Vec<MatchedNote>>,
-    /// Matches that are left as they are.
+    /// Matches that won't be replaced, by note and index.
     unchecked: HashSet<(DocId, usize)>,
     folded: HashSet<DocId>,
     rows: Vec<MatchRow>,
     list: PanelList,
     focus_with: bool,
-    /// The field for the new text had the keyboard when it was drawn last.
+    /// Whether the replace field had the keyboard focus when last drawn.
     pub(crate) has_keyboard: bool,
 }
 
@@ -93,12 +93,12 @@ impl MatchedNote {
 }
 
 impl ExactPanel {
-    /// Shows the field for the new text.
+    /// Shows the replace field.
     pub(crate) fn begin_replacing(&mut self) {
         self.replaces = true;
     }
 
-    /// Looks for what is typed now, and takes in what was found.
+    /// Searches for the current text, and processes results.
     pub(crate) fn refresh(&mut self, ctx: &egui::Context, driver: &Driver, text: &str) {
         let now = ctx.input(|input| input.time);
         if self.query.text != text {
@@ -110,7 +110,7 @@ impl ExactPanel {
         }
         let revision = driver.search().freshness().revision;
         let is_same = self.asked.as_ref().is_some_and(|(query, _)| *query == self.query);
-        // Where some are unchecked, a new search would check others in their place.
+        // Unchecked matches are stored by index. A new search could apply them to other matches.
         let is_fresh = is_same
             && (self.search.is_some()
                 || !self.unchecked.is_empty()
@@ -170,7 +170,7 @@ impl ExactPanel {
         }
     }
 
-    /// Looks again, and checks everything that is found.
+    /// Repeats the search, and checks all results.
     fn search_again(&mut self) {
         self.unchecked.clear();
         self.asked = None;
@@ -194,13 +194,13 @@ impl ExactPanel {
         (0..found.matches.len()).filter(|index| self.is_checked(found.note, *index)).count()
     }
 
-    /// Checked matches, and the notes that they are in.
+    /// Returns the number of checked matches, and of the notes that contain them.
     fn checked_counts(&self) -> (usize, usize) {
         let counts = self.notes.iter().map(|found| self.checked_count(found)).filter(|count| *count > 0);
         counts.fold((0, 0), |(matches, notes), count| (matches + count, notes + 1))
     }
 
-    /// A key while a field of the panel has the keyboard. Returns whether it meant something.
+    /// Handles a key press while a field of the panel has the keyboard focus. Returns whether it was used.
     pub(crate) fn key(&mut self, key: Key, actions: &mut Vec<PageAction>) -> bool {
         if key == Key::Enter {
             if self.has_keyboard {
@@ -231,7 +231,7 @@ impl ExactPanel {
         }
     }
 
-    /// Asks for all that is checked to be replaced.
+    /// Requests the replacement of all checked matches.
     fn replace(&mut self, actions: &mut Vec<PageAction>) {
         let mut notes = Vec::new();
         for found in &self.notes {
@@ -249,7 +249,7 @@ impl ExactPanel {
         }
     }
 
-    /// Draws switches, the new text, and the list.
+    /// Draws the search options, the replace field and the list.
     pub(crate) fn show(&mut self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
         self.show_switches(ui);
         self.has_keyboard = false;
@@ -372,7 +372,7 @@ impl ExactPanel {
         show_panel_status(ui, &text, is_bad);
     }
 
-    /// Draws a note's heading. Whether it was clicked, and whether its box was.
+    /// Draws a note's heading. Returns whether it was clicked, and whether its checkbox was.
     fn show_note(&self, ui: &mut Ui, note: usize, rect: Rect) -> (bool, bool) {
         let found = &self.notes[note];
         let response = ui.interact(rect, ui.scope_id().with(("matched note", found.note)), Sense::click());
@@ -392,7 +392,7 @@ impl ExactPanel {
         (response.clicked() && !is_checked, is_checked)
     }
 
-    /// Draws a match, and what it becomes. Whether it was clicked, and whether its box was.
+    /// Draws a match and its replacement. Returns whether it was clicked, and whether its checkbox was.
     fn show_match(&self, ui: &mut Ui, note: usize, index: usize, rect: Rect) -> (bool, bool) {
         let colours = ThemeColors::of(ui);
         let found = &self.notes[note];
@@ -432,13 +432,13 @@ impl ExactPanel {
     }
 }
 
-/// A number of matches.
+/// Returns a number of matches as text.
 pub(crate) fn counted_matches(number: usize) -> String {
     let es = if number == 1 { "" } else { "es" };
     format!("{} match{es}", ui::text::format_thousands(number))
 }
 
-/// The line of a match: the match is marked, or struck out with what comes in its place.
+/// Lays out the line of a match: highlighted, or struck out and followed by the replacement.
 fn match_text(one: &ExactMatch, new: Option<&str>, colours: &ThemeColors) -> LayoutJob {
     let Range { start, end } = one.in_line.clone();
     let from = one.line[..start].char_indices().rev().nth(SHOWN_CONTEXT_CHARS).map(|(from, _)| from);
@@ -465,7 +465,7 @@ fn match_text(one: &ExactMatch, new: Option<&str>, colours: &ThemeColors) -> Lay
     job
 }
 
-/// A box at the left of a row; `None`: some of what it stands for is checked.
+/// Draws a checkbox at the left of a row; `None` if only some of its matches are checked.
 fn show_checkbox(ui: &Ui, row: Rect, checked: Option<bool>, name: &str) -> Response {
     let colours = ThemeColors::of(ui);
     let area = Rect::from_min_size(row.left_top(), vec2(size::MIN_CLICK_HEIGHT, row.height()));

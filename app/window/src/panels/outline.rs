@@ -18,7 +18,7 @@ use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 /// Time per frame spent on rows that haven't been measured.
 const OUTLINE_FRAME_BUDGET: Duration = Duration::from_millis(4);
 
-/// Words of headings that are kept beyond those that are shown.
+/// Maximum number of cached heading texts beyond the displayed ones.
 const MAX_CACHED_HEADINGS: usize = 500;
 
 struct OutlineHeading {
@@ -27,12 +27,12 @@ struct OutlineHeading {
     text: Rc<str>,
 }
 
-/// The outline as it was made last.
+/// The outline panel, with its headings cached until the note changes.
 #[derive(Default)]
 pub(crate) struct OutlinePanel {
     made: Option<(DocId, u64)>,
     headings: Vec<OutlineHeading>,
-    /// The words of headings by the hash of their row, so that typing elsewhere costs nothing here.
+    /// Heading texts by their row's hash, so that edits elsewhere need no work here.
     known: HashMap<u64, Rc<str>>,
 }
 
@@ -48,7 +48,7 @@ impl OutlinePanel {
             match world.sheet.has_headings(block) {
                 Some(false) => continue,
                 None if begun.elapsed() > OUTLINE_FRAME_BUDGET => {
-                    // The rows that were cut are kept: the next frame comes further.
+                    // Measured rows are cached, so the next frame gets further.
                     ui.ctx().request_repaint();
                     return;
                 }
@@ -71,7 +71,7 @@ impl OutlinePanel {
         self.made = Some(key);
     }
 
-    /// Draws the panel. Gives the byte to go to.
+    /// Draws the panel. Returns the byte to jump to.
     pub(crate) fn show(
         &mut self,
         ui: &mut Ui,
@@ -182,7 +182,7 @@ fn fact(ui: &mut Ui, name: &str, value: &str) {
     response.on_hover_text(text::untrusted_text::escape_block(value).into_owned());
 }
 
-/// A heading without its marks.
+/// Returns a heading's text without Markdown syntax.
 fn words(source: &str) -> String {
     let read = text::markdown::parse(source, text::markdown::parser_options(), |parser| {
         let mut text = String::new();

@@ -1,30 +1,30 @@
-//! A list of a side panel whose rows differ in height: only those in sight are drawn, and one of them is chosen.
+//! A list in a side panel with rows of different heights and a selection. Only visible rows are drawn.
 
 use eframe::egui;
 use egui::{Key, Rect, Ui, pos2, vec2};
 use ui::theme::{CONTROL_CORNER, ThemeColors, space};
 
-/// Rows that a page key passes.
+/// Number of rows that Page Up and Page Down move by.
 const PAGE_KEY_ROWS: usize = 8;
 
-/// Which row of a panel is chosen.
+/// The selection of a panel's list.
 #[derive(Debug, Default)]
 pub(crate) struct PanelList {
-    /// The row, from 0.
+    /// Index of the selected row.
     pub(crate) row: usize,
-    /// It shall come into sight.
+    /// Whether to scroll to the selected row.
     scroll: bool,
-    /// Nothing is chosen: each row has the keyboard itself.
+    /// Whether the selection is hidden because the rows themselves have the keyboard focus.
     pub(crate) hides_choice: bool,
 }
 
 impl PanelList {
-    /// Chooses a row and brings it into sight.
+    /// Selects a row and scrolls to it.
     pub(crate) fn choose(&mut self, row: usize) {
         (self.row, self.scroll) = (row, true);
     }
 
-    /// Handles a key that moves the choice. Returns whether it did.
+    /// Handles a key that moves the selection. Returns whether it did.
     pub(crate) fn key(&mut self, key: Key, rows: usize) -> bool {
         let last = rows.saturating_sub(1);
         let row = match key {
@@ -38,7 +38,7 @@ impl PanelList {
         true
     }
 
-    /// Draws the rows in sight with `draw`, on a ground where one is chosen.
+    /// Draws the visible rows with `draw`, with a background behind the selected one.
     pub(crate) fn show(
         &mut self,
         ui: &mut Ui,

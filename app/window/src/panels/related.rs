@@ -8,38 +8,38 @@ use std::time::{Duration, Instant};
 use store::{BlockId, DocId};
 use text::markdown::plain_text;
 
-/// As many are listed.
+/// Maximum number of listed notes.
 const MAX_RELATED_NOTES: usize = 8;
 /// Minimum interval between requests while typing.
 const RELATED_NOTES_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A note that is near.
+/// A related note.
 pub(crate) struct RelatedNote {
     pub(crate) note: DocId,
     pub(crate) path: String,
-    /// The passage that is nearest.
+    /// The most similar passage.
     pub(crate) block: Option<BlockId>,
-    /// Its beginning, in a line.
+    /// The start of that passage, in one line.
     pub(crate) text: String,
-    /// The cosine of both meanings.
+    /// Cosine similarity of the two embeddings.
     pub(crate) cosine: f32,
 }
 
-/// The notes that are near to one.
+/// The related notes of a note.
 #[derive(Default)]
 pub(crate) struct RelatedNotes {
     /// The note, the state of the index, and the time of the request.
     asked: Option<(DocId, u64, Instant)>,
     wait: Option<Receiver<anyhow::Result<SearchAnswer>>>,
     pub(crate) found: Vec<RelatedNote>,
-    /// Why there are none, if that has a reason.
+    /// Why there are no results, if there was a problem.
     pub(crate) trouble: Option<String>,
-    /// Rises with each result that arrives.
+    /// Increases with each result that arrives.
     pub(crate) revision: u64,
 }
 
 impl RelatedNotes {
-    /// Whether an answer is on its way.
+    /// Returns whether a request is pending.
     pub(crate) fn is_asking(&self) -> bool {
         self.wait.is_some()
     }

@@ -1,5 +1,6 @@
-//! The search beside the notes: what was found, by note, stays while notes are read and edited. It asks the host and
-//! never waits for it.
+//! The search panel beside the notes: results grouped by note, which stay while notes are read and edited.
+//!
+//! It queries the host without blocking.
 
 use super::exact_panel::ExactPanel;
 use super::panel_list::PanelList;
@@ -24,23 +25,23 @@ use ui::text::counted;
 use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
 use ui::widgets::{self, chip_button, paint_clipped_text};
 
-/// Passages that are shown; the rest is found by typing on.
+/// Maximum number of listed passages. Typing more finds the rest.
 const MAX_PANEL_PASSAGES: usize = 120;
-/// Bytes of a passage.
+/// Maximum bytes of a passage.
 const MAX_PANEL_PASSAGE_BYTES: usize = 120;
 pub(crate) const GROUP_ROW_HEIGHT: f32 = size::MIN_CLICK_HEIGHT;
-/// A passage takes up to this many lines.
+/// Maximum number of lines per passage.
 const PASSAGE_LINES: usize = 2;
 const PASSAGE_INDENT: f32 = 2.0 * space::L;
-/// What is edited meanwhile is found within this time.
+/// Maximum time until edits show up in the results.
 pub(crate) const INDEX_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What a search of the panel goes through.
+/// The scope of a search in the panel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum SearchScope {
     #[default]
     Notes,
-    /// Notes again, letter by letter.
+    /// Notes, by exact text.
     Exact,
     Runs,
 }
@@ -49,34 +50,34 @@ impl SearchScope {
     const ALL: [(SearchScope, &'static str); 3] =
         [(SearchScope::Notes, "Notes"), (SearchScope::Exact, "Exact text"), (SearchScope::Runs, "Runs")];
 
-    /// The query of what was typed, narrowed to the scope unless it names one itself.
+    /// Returns the query, limited to the scope unless the query names one itself.
     fn narrowed(self, typed: &str) -> String {
         let typed = typed.trim();
         match self {
             _ if typed.is_empty() || typed.contains("in:run") => typed.to_owned(),
-            // What it excludes comes first: the last word may not be whole yet.
+            // The exclusion comes first, since the last word may still be incomplete.
             SearchScope::Notes | SearchScope::Exact => format!("-in:run {typed}"),
             SearchScope::Runs => format!("in:run {typed}"),
         }
     }
 }
 
-/// A passage of a note that was found.
+/// A passage in the search results.
 struct FoundPassage {
     hit: NoteHit,
-    /// What is shown of it, and the words in it that were found; made when it is drawn first.
+    /// The displayed excerpt and its matched ranges, computed when first drawn.
     excerpt: OnceCell<(String, Vec<Range<usize>>)>,
 }
 
 impl FoundPassage {
-    /// Its text from the line with the first word that was found, as it reads.
+    /// Returns the passage's plain text, from the line with the first match on.
     fn excerpt(&self, terms: &HashSet<String>) -> &(String, Vec<Range<usize>>) {
         self.excerpt.get_or_init(|| {
             let mut readable = readable_hit(&self.hit);
             let first = highlight_ranges(&readable.text, terms).first().map(|mark| mark.start);
             let first = first.or(readable.why.nearest.as_ref().map(|nearest| nearest.start)).unwrap_or(0);
             let mut line = readable.text[..first].rfind('\n').map_or(0, |newline| newline + 1);
-            // The title is above it already.
+            // The title is already shown above.
             if readable.text[line..].lines().next() == Some(&self.hit.title) {
                 line = readable.text[line..].find('\n').map_or(line, |newline| line + newline + 1);
             }
@@ -87,7 +88,7 @@ impl FoundPassage {
     }
 }
 
-/// The passages of a note that were found.
+/// A note in the search results, with its passages.
 struct FoundNote {
     note: DocId,
     title: String,
@@ -98,23 +99,23 @@ struct FoundNote {
 /// A row of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SearchRow {
-    /// The heading of a note.
+    /// A note's heading: its index.
     Note(usize),
-    /// A passage of a note.
+    /// A passage: the indices of the note and the passage.
     Passage(usize, usize),
 }
 
-/// The panel's state.
+/// State of the search panel.
 #[derive(Default)]
 pub(crate) struct SearchPanel {
     query: String,
     scope: SearchScope,
-    /// What was asked last: text, scope, and the index's revision.
+    /// The last request: text, scope, and the index's revision.
     asked: Option<(String, SearchScope, u64)>,
     wait: Option<Receiver<anyhow::Result<SearchAnswer>>>,
     answer: SearchAnswer,
     answered: bool,
-    /// Whether the hits fit, and are not only what is nearest.
+    /// Whether there are real matches, and not only similar passages.
     fits: bool,
     trouble: Option<String>,
     notes: Vec<FoundNote>,
@@ -122,19 +123,19 @@ pub(crate) struct SearchPanel {
     rows: Vec<SearchRow>,
     list: PanelList,
     exact: ExactPanel,
-    /// The field shall get the keyboard.
+    /// Whether the query field should get the keyboard focus.
     focus: bool,
-    /// The field had the keyboard when it was drawn last.
+    /// Whether the query field had the keyboard focus when last drawn.
     has_keyboard: bool,
 }
 
-/// The field of the panel.
+/// Returns the ID of the query field.
 pub(crate) fn query_field() -> Id {
     Id::unique("search panel query")
 }
 
 impl SearchPanel {
-    /// Gives the keyboard to the field. `query`: what is asked, if it isn't empty.
+    /// Focuses the query field, and sets `query` unless it's empty.
     pub(crate) fn open(&mut self, query: String) {
         self.focus = true;
         if self.scope == SearchScope::Runs {
@@ -145,30 +146,30 @@ impl SearchPanel {
         }
     }
 
-    /// Asks this, in the notes.
+    /// Runs a query in the notes.
     pub(crate) fn open_query(&mut self, query: String) {
         self.open(query);
         self.scope = SearchScope::Notes;
     }
 
-    /// Gives the keyboard to the field; what is found can be replaced.
+    /// Focuses the query field for exact text, with the replace field shown.
     pub(crate) fn open_replace(&mut self, text: String) {
         self.open(text);
         self.scope = SearchScope::Exact;
         self.exact.begin_replacing();
     }
 
-    /// Whether one of the fields has the keyboard.
+    /// Returns whether one of the fields has the keyboard focus.
     pub(crate) fn has_keyboard(&self) -> bool {
         self.has_keyboard || self.exact.has_keyboard
     }
 
-    /// The panel isn't drawn, as far as is known.
+    /// Marks the fields as unfocused until the panel is drawn again.
     pub(crate) fn release_keyboard(&mut self) {
         (self.has_keyboard, self.exact.has_keyboard) = (false, false);
     }
 
-    /// Asks for what is typed now, and takes in what was answered.
+    /// Requests results for the current query, and processes answers.
     fn ask(&mut self, ctx: &egui::Context, search: &SearchService) {
         let now = (self.query.clone(), self.scope, search.freshness().revision);
         if self.asked.as_ref() != Some(&now) {
@@ -216,7 +217,7 @@ impl SearchPanel {
         }
     }
 
-    /// Makes groups of the answer: notes that are listed keep their places while the same is asked.
+    /// Groups the answer by note. While the query is the same, listed notes keep their positions.
     fn group_passages(&mut self) {
         let chosen = self.rows.get(self.list.row).map(|row| self.key_of(*row));
         let places: HashMap<DocId, usize> = self.notes.iter().zip(0..).map(|(found, at)| (found.note, at)).collect();
@@ -260,7 +261,8 @@ impl SearchPanel {
         }
     }
 
-    /// A key while the field has the keyboard: what was chosen is opened, or whether the key moved the choice.
+    /// Handles a key press while the field has the keyboard focus: Enter opens the selected row, other keys move the
+    /// selection. Returns whether the key was used.
     pub(crate) fn key(&mut self, key: Key, actions: &mut Vec<PageAction>) -> bool {
         if self.scope == SearchScope::Exact {
             return self.exact.key(key, actions);
@@ -354,7 +356,7 @@ impl SearchPanel {
         });
     }
 
-    /// How much was found, or why nothing.
+    /// Draws the number of results, or why there are none.
     fn show_summary(&self, ui: &mut Ui, search: &SearchService) {
         let typed = self.query.trim();
         let fresh = search.freshness();
@@ -368,8 +370,11 @@ impl SearchPanel {
             (None, None) if typed.is_empty() => ("Finds what agents did.".to_owned(), false),
             (None, None) if !self.answered => ("Searching…".to_owned(), false),
             (None, None) if !fresh.complete => describe_freshness(&fresh),
-            (None, None) if passages == 0 => (format!("Nothing fits “{typed}”."), false),
-            (None, None) if !self.fits => (format!("Nothing fits “{typed}”. What is nearest:"), false),
+            (None, None) if passages == 0 && fresh.meanings.0 > 0 => {
+                (format!("No results yet for “{typed}”. Search by meaning is still being prepared."), false)
+            }
+            (None, None) if passages == 0 => (format!("No results for “{typed}”."), false),
+            (None, None) if !self.fits => (format!("No results for “{typed}”. The nearest:"), false),
             (None, None) => {
                 let more = if passages >= MAX_PANEL_PASSAGES { "The best " } else { "" };
                 let of = if self.scope == SearchScope::Runs { "run" } else { "note" };
@@ -417,7 +422,7 @@ impl SearchPanel {
     }
 }
 
-/// The heading of what was found in a note.
+/// The heading of a note's results.
 pub(crate) struct GroupHeading<'a> {
     pub(crate) title: &'a str,
     pub(crate) folder: &'a str,
@@ -426,7 +431,7 @@ pub(crate) struct GroupHeading<'a> {
 }
 
 impl GroupHeading<'_> {
-    /// Paints it from `left` on; the whole row is its response.
+    /// Paints the heading from `left` on. `response` is that of the whole row.
     pub(crate) fn paint(&self, ui: &Ui, rect: Rect, left: f32, response: &Response) {
         let colours = ThemeColors::of(ui);
         paint_row_hover(ui, rect, response);
@@ -456,7 +461,7 @@ impl GroupHeading<'_> {
     }
 }
 
-/// The ground of a row under the pointer, and the ring of the one with the keyboard.
+/// Paints a row's hover background and focus ring.
 pub(crate) fn paint_row_hover(ui: &Ui, rect: Rect, response: &Response) {
     let colours = ThemeColors::of(ui);
     if response.hovered() {
@@ -465,7 +470,7 @@ pub(crate) fn paint_row_hover(ui: &Ui, rect: Rect, response: &Response) {
     widgets::paint_focus_ring(ui, response, CONTROL_CORNER);
 }
 
-/// The title at the head of a panel at the left.
+/// Draws the title of a left panel.
 pub(crate) fn show_panel_title(ui: &mut Ui, title: &str) -> Rect {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::TOOLBAR_HEIGHT), Sense::hover());
     let at = rect.left_center() + vec2(space::L, 0.0);
@@ -475,7 +480,7 @@ pub(crate) fn show_panel_title(ui: &mut Ui, title: &str) -> Rect {
     rect
 }
 
-/// A field of a panel at the left.
+/// Draws a text field of a left panel.
 pub(crate) fn show_panel_field(ui: &mut Ui, id: Id, text: &mut String, name: &str, focus: &mut bool) -> Response {
     let colours = ThemeColors::of(ui);
     let style = theme::small();
@@ -495,7 +500,7 @@ pub(crate) fn show_panel_field(ui: &mut Ui, id: Id, text: &mut String, name: &st
     let response = child.add(edit).accessible_name(name);
     if std::mem::take(focus) {
         response.request_focus();
-        // What is typed now takes the place of what was asked before.
+        // All text is selected, so that typing replaces the last query.
         if let Some(mut state) = egui::TextEdit::load_state(ui.ctx(), id) {
             state.cursor.set_char_range(Some(CCursorRange::select_all_str(text)));
             egui::TextEdit::store_state(ui.ctx(), id, state);
@@ -504,7 +509,7 @@ pub(crate) fn show_panel_field(ui: &mut Ui, id: Id, text: &mut String, name: &st
     response
 }
 
-/// A line that says how a search went.
+/// Draws a line with the status of a search.
 pub(crate) fn show_panel_status(ui: &mut Ui, text: &str, is_bad: bool) {
     let colours = ThemeColors::of(ui);
     let colour = if is_bad { colours.warn } else { colours.muted };

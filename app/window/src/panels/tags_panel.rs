@@ -1,4 +1,4 @@
-//! All tags of all volumes as a tree, with how many notes have each; a click searches for one.
+//! All tags of all volumes as a tree, with the number of notes for each. A click searches for the tag.
 
 use super::panel_list::PanelList;
 use super::search_panel::{GROUP_ROW_HEIGHT, paint_row_hover, show_panel_field, show_panel_status, show_panel_title};
@@ -17,31 +17,31 @@ use ui::widgets::{self, paint_clipped_text};
 
 /// A tag in the list.
 struct ListedTag {
-    /// All of it, as it was written first: `garden/herbs`.
+    /// The full tag as first written: `garden/herbs`.
     tag: String,
-    /// The same in small letters, by which it is folded.
+    /// The tag in lower case, by which it's folded.
     key: String,
     depth: u16,
-    /// The notes that have it, or one below it.
+    /// Number of notes with this tag or one below it.
     notes: usize,
     has_children: bool,
 }
 
-/// The panel's state.
+/// State of the tags panel.
 #[derive(Default)]
 pub(crate) struct TagsPanel {
     filter: String,
-    /// The volumes and the revisions of their links from which the tags were read.
+    /// The volumes and their link revisions that the tags were read from.
     made: Option<Vec<(DocId, u64)>>,
     tags: Vec<ListedTag>,
     folded: HashSet<String>,
-    /// The tags in the list, by their places in `tags`.
+    /// Visible tags, as indices into `tags`.
     rows: Vec<usize>,
     list: PanelList,
 }
 
 impl TagsPanel {
-    /// Reads the tags again if links or properties of a note have changed.
+    /// Rebuilds the tags if links or properties of a note have changed.
     fn refresh(&mut self, session: &Session) {
         let stamp: Vec<(DocId, u64)> = session.volumes().map(|volume| (volume.id, volume.links.revision())).collect();
         if self.made.as_ref() == Some(&stamp) {
@@ -136,7 +136,7 @@ impl TagsPanel {
         }
     }
 
-    /// Draws a tag. Whether it shall be folded or unfolded.
+    /// Draws a tag. Returns whether to fold or unfold it.
     fn show_tag(&self, ui: &Ui, place: usize, rect: Rect, actions: &mut Vec<PageAction>) -> bool {
         let colours = ThemeColors::of(ui);
         let tag = &self.tags[place];

@@ -1,5 +1,7 @@
-//! The tree at the left: starred and recent notes, then volumes, folders, notes. Flattened when something changed,
-//! drawn only where it is in sight. Lines can be dragged into folders; each has a menu.
+//! The file tree at the left: starred and recent notes, then volumes, folders and notes.
+//!
+//! It's flattened into rows when something changes, and only visible rows are drawn. Rows can be dragged into folders,
+//! and each has a menu.
 
 use crate::shell::commands::ShortcutTable;
 use eframe::egui;
@@ -22,17 +24,17 @@ use ui::widgets::{self, icon_button, paint_clipped_text, word_button};
 
 const TREE_ROW_HEIGHT: f32 = size::MIN_CLICK_HEIGHT;
 const TREE_INDENT: f32 = space::L;
-/// Recent notes that are listed.
+/// Maximum number of listed recent notes.
 const MAX_RECENT_NOTES: usize = 7;
-/// A tree with less width has no title.
+/// Minimum width of the tree for its title, in points.
 const MIN_TITLE_WIDTH: f32 = 232.0;
 /// Minimum interval between two rebuilds of the tree during a scan, in seconds.
 const TREE_REFRESH_SECONDS: f64 = 0.25;
 
-/// The item of a line.
+/// The item of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum TreeItem {
-    /// Starred or recent notes.
+    /// The starred or recent notes.
     Section {
         open: bool,
     },
@@ -55,37 +57,37 @@ struct TreeRow {
     thing: TreeItem,
 }
 
-/// Of each volume its id, revision and whether it is known; how often something was folded, and the order; starred and
-/// recent notes.
+/// What the rows depend on: each volume's ID, revision and whether it's known; the number of fold changes and the
+/// order; starred and recent notes.
 type TreeStamp = (Vec<(DocId, u64, bool)>, (u64, TreeOrder), Vec<DocId>, Vec<DocId>);
 
-/// The tree's state: what is folded, and the lines as they were made last.
+/// State of the file tree: what is folded, and the rows.
 #[derive(Default)]
 pub(crate) struct FileTree {
     folded: HashSet<DocId>,
     open: HashSet<(DocId, String)>,
     recent_open: bool,
     lines: Vec<TreeRow>,
-    /// What the lines were made from.
+    /// What the rows were made from.
     made: Option<TreeStamp>,
     made_at: f64,
     changes: u64,
-    /// The note that was shown to be open last.
+    /// The note that was last marked as open.
     marked: Option<DocId>,
     reveal: bool,
-    /// The volume that is to come into sight.
+    /// The volume to scroll to.
     revealed_volume: Option<DocId>,
 }
 
 impl FileTree {
-    /// The tree as it was folded last.
+    /// Creates the tree with the saved fold state.
     pub(crate) fn from_settings(settings: &Settings) -> FileTree {
         let open = settings.unfolded.iter().cloned().collect();
         let folded = settings.folded.iter().copied().collect();
         FileTree { open, folded, recent_open: settings.recent_open, ..FileTree::default() }
     }
 
-    /// Takes over what the settings say of it.
+    /// Updates the fold state from the settings.
     pub(crate) fn set(&mut self, settings: &Settings) {
         let FileTree { folded, open, recent_open, .. } = FileTree::from_settings(settings);
         if (&self.folded, &self.open, self.recent_open) != (&folded, &open, recent_open) {
@@ -94,7 +96,7 @@ impl FileTree {
         }
     }
 
-    /// Has the settings remember what is folded.
+    /// Stores the fold state in the settings.
     pub(crate) fn store_settings(&self, settings: &mut Settings) {
         settings.recent_open = self.recent_open;
         settings.folded = self.folded.iter().copied().collect();
@@ -164,7 +166,7 @@ impl FileTree {
         let colours = ThemeColors::of(ui);
         let at = rect.left_center() + vec2(space::L, 0.0);
         let font = theme::inter_font(theme::InterCut::SemiBold, 13.0);
-        // Where the panel is narrow, the buttons need the room.
+        // In a narrow panel, the buttons need the room.
         if rect.width() >= MIN_TITLE_WIDTH {
             ui.painter().text(at, Align2::LEFT_CENTER, "Notes", font, colours.ink);
         }
@@ -200,7 +202,7 @@ impl FileTree {
         });
     }
 
-    /// Rebuilds the lines if something changed.
+    /// Rebuilds the rows if something changed.
     fn refresh(&mut self, ui: &Ui, session: &Session) {
         let state: Vec<(DocId, u64, bool)> =
             session.volumes().map(|volume| (volume.id, volume.revision, volume.known)).collect();
@@ -238,7 +240,7 @@ impl FileTree {
         }
     }
 
-    /// A heading and the notes below it, where there are any.
+    /// Adds a section's heading and its notes, if there are any.
     fn section(&mut self, session: &Session, name: &str, open: bool, notes: &[DocId]) {
         let places = notes.iter().filter_map(|note| Some((*note, session.locate_file(*note)?)));
         let found: Vec<TreeRow> = places
@@ -254,7 +256,7 @@ impl FileTree {
         }
     }
 
-    /// The lines of one folder: folders first, then files, in their order.
+    /// Adds the rows of one folder: folders first, then files, each in order.
     fn folder(&mut self, volume: &Volume, order: TreeOrder, prefix: &str, depth: u16) {
         let (mut folders, mut files) = children(&volume.files, prefix);
         folders.sort_by_key(|name| name.to_lowercase());
@@ -315,20 +317,20 @@ impl FileTree {
         self.changes += 1;
     }
 
-    /// Unfolds what is around a note and brings it into sight.
+    /// Unfolds the folders around a note and scrolls to it.
     pub(crate) fn reveal(&mut self, session: &Session, note: DocId) {
         self.marked = Some(note);
         self.reveal_note(session);
     }
 
-    /// Unfolds a volume and brings it into sight.
+    /// Unfolds a volume and scrolls to it.
     pub(crate) fn reveal_volume(&mut self, volume: DocId) {
         self.folded.remove(&volume);
         self.changes += 1;
         self.revealed_volume = Some(volume);
     }
 
-    /// Unfolds what is around the marked note.
+    /// Unfolds the folders around the marked note.
     fn reveal_note(&mut self, session: &Session) {
         let Some((volume, path)) = self.marked.and_then(|note| session.locate_file(note)) else { return };
         self.reveal = true;
@@ -339,7 +341,7 @@ impl FileTree {
         }
     }
 
-    /// Draws a line. Whether it shall be folded or unfolded.
+    /// Draws a row. Returns whether to fold or unfold it.
     fn line(
         &self,
         ui: &Ui,
@@ -353,7 +355,7 @@ impl FileTree {
         let colours = ThemeColors::of(ui);
         let starred = self.lines.iter().position(|line| matches!(line.thing, TreeItem::Volume { .. })).unwrap_or(0);
         let id = match &line.thing {
-            // A note may also be among the starred ones.
+            // A note may also be among the starred or recent ones.
             TreeItem::Note(note) => ui.scope_id().with((note, index < starred, index.min(starred))),
             thing => ui.scope_id().with((line.volume, &line.name, line.depth, file_of(thing).is_some(), index)),
         };
@@ -420,7 +422,7 @@ impl FileTree {
         false
     }
 
-    /// A line that is dragged, or onto which one is dropped.
+    /// Handles dragging a row, and dropping one onto it.
     fn carry(
         &self,
         ui: &Ui,
@@ -459,7 +461,7 @@ impl FileTree {
         }
     }
 
-    /// How a volume's scan goes, or what is wrong with it; gives the width.
+    /// Draws the progress of a volume's scan, or its problem. Returns the width used.
     fn about_volume(&self, ui: &Ui, volume: &Volume, at: egui::Pos2, response: &egui::Response) -> f32 {
         let colours = ThemeColors::of(ui);
         if let Some(trouble) = &volume.trouble {
@@ -477,7 +479,7 @@ impl FileTree {
     }
 }
 
-/// When a file was made, as a day and time that can be compared: its property `created`, or else its last edit.
+/// Returns a file's creation time in sortable form: its `created` property, or otherwise the time of its last edit.
 fn creation_day(volume: &Volume, row: &FileRow) -> String {
     let outline = volume.links.outline(row.id);
     let created = outline.and_then(|outline| outline.properties.get("created")?.as_str().map(ToOwned::to_owned));
@@ -486,7 +488,7 @@ fn creation_day(volume: &Volume, row: &FileRow) -> String {
     })
 }
 
-/// Returns the file of a line.
+/// Returns the file of a row, if it's a note or attachment.
 fn file_of(thing: &TreeItem) -> Option<DocId> {
     match thing {
         TreeItem::Note(file) | TreeItem::Attachment(file) => Some(*file),
@@ -494,13 +496,13 @@ fn file_of(thing: &TreeItem) -> Option<DocId> {
     }
 }
 
-/// The files below a folder.
+/// Returns the files below a folder.
 pub(crate) fn files_below<'a>(volume: &'a Volume, folder: &'a str) -> impl Iterator<Item = (&'a str, DocId)> {
     let from = volume.files.range::<String, _>(folder.to_owned()..);
     from.take_while(move |(path, _)| path.starts_with(folder)).map(|(path, row)| (path.as_str(), row.id))
 }
 
-/// The moves that bring a line into a folder of its volume (`a/b/`, or nothing for the volume itself).
+/// Returns the moves that bring a row into a folder of its volume (`a/b/`, or empty for the volume itself).
 fn moves(session: &Session, line: &TreeRow, into: &str) -> Vec<(DocId, String)> {
     match &line.thing {
         TreeItem::Note(file) | TreeItem::Attachment(file) => {
@@ -533,7 +535,7 @@ fn ghost(ui: &Ui, at: egui::Pos2, name: &str) {
     painter.galley(rect.min + vec2(space::S, space::XS), galley, colours.ink);
 }
 
-/// The menu of a line.
+/// Shows the menu of a row.
 fn menu(session: &Session, line: &TreeRow, response: &egui::Response, actions: &mut Vec<PageAction>) {
     if matches!(line.thing, TreeItem::Section { .. }) {
         return;
@@ -613,7 +615,7 @@ fn menu(session: &Session, line: &TreeRow, response: &egui::Response, actions: &
     });
 }
 
-/// The items of a menu that export something.
+/// Adds the export items to a menu.
 pub(crate) fn exports(ui: &mut Ui, what: &ExportScope, item: &mut impl FnMut(&mut Ui, &str, PageAction)) {
     for (name, kind) in [
         ("Export to HTML…", ExportCommand::Html),
@@ -646,7 +648,7 @@ fn children<'a>(files: &'a BTreeMap<String, FileRow>, prefix: &str) -> (Vec<&'a 
         match rest.split_once('/') {
             Some((folder, _)) => {
                 folders.push(folder);
-                // `0` is what comes right after `/`.
+                // `0` is the character after `/`.
                 from = Bound::Included(format!("{prefix}{folder}0"));
             }
             None => {

@@ -1,4 +1,4 @@
-//! The variables panel: requested after each run, sorted, filtered, and inserted into the cell by a click.
+//! The variables panel: queried after each run, with sorting and a filter. A click inserts a name into the cell.
 
 use eframe::egui;
 use egui::accesskit::Role;
@@ -12,10 +12,10 @@ use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
 const VARIABLE_ROW_HEIGHT: f32 = 44.0;
 
-/// What the rows are sorted by.
+/// The sort order of the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum VariableSort {
-    /// As the cells made them.
+    /// In the order in which the cells created them.
     #[default]
     Made,
     Name,
@@ -27,17 +27,17 @@ impl VariableSort {
         [(VariableSort::Made, "Made"), (VariableSort::Name, "Name"), (VariableSort::Type, "Type")];
 }
 
-/// State of the panel.
+/// State of the variables panel.
 #[derive(Default)]
 pub(crate) struct VariablesPanel {
     by: VariableSort,
     filter: String,
-    /// The note and run that they were requested for.
+    /// The note and run for which they were requested.
     pub(crate) asked: Option<(DocId, u64)>,
     pub(crate) waits: Option<Receiver<InquiryAnswer>>,
     /// The note and its variables; `None` if its kernel can't list them.
     pub(crate) known: Option<(DocId, Option<Vec<KernelVariable>>)>,
-    /// What was selected last in which revision of the note: a click here takes the keyboard, and so the caret, away.
+    /// The last selection with its note and revision, since a click in the panel takes the caret from the note.
     pub(crate) last: Option<(DocId, u64, Range<usize>)>,
 }
 
@@ -54,7 +54,7 @@ impl VariablesPanel {
         }
     }
 
-    /// The rows as they are shown.
+    /// Returns the filtered and sorted rows.
     fn rows<'a>(&self, all: &'a [KernelVariable]) -> Vec<&'a KernelVariable> {
         let query = self.filter.trim().to_lowercase();
         let fits = |row: &&KernelVariable| {
@@ -69,7 +69,7 @@ impl VariablesPanel {
         rows
     }
 
-    /// Draws the list; gives the name that was clicked.
+    /// Draws the list. Returns the clicked name.
     pub(crate) fn show(&mut self, ui: &mut Ui) -> Option<String> {
         let colours = ThemeColors::of(ui);
         let Some((_, known)) = self.known.clone() else {
@@ -117,7 +117,7 @@ impl VariablesPanel {
         clicked
     }
 
-    /// What narrows and sorts.
+    /// Draws the filter field and the sort buttons.
     fn bar(&mut self, ui: &mut Ui) {
         let colours = ThemeColors::of(ui);
         let style = theme::small();
@@ -155,7 +155,7 @@ impl VariablesPanel {
     }
 }
 
-/// A row: name and type, below them the value.
+/// Draws a row: name and type, and the value below.
 fn line(ui: &Ui, rect: Rect, row: &KernelVariable, colours: &ThemeColors) {
     let (code, caption) = (theme::code(), theme::caption());
     let left = rect.left() + space::S;

@@ -1,4 +1,4 @@
-//! The rail at the left edge: one button for each part of the program, with what waits there.
+//! The activity rail at the left edge: one button for each part of the program, with a badge for pending items.
 
 use super::commands::ShortcutTable;
 use super::page_view::PageView;
@@ -15,42 +15,42 @@ use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{self, set_accessible_name};
 
 const RAIL_BUTTON_SIZE: f32 = 36.0;
-/// Collections that the menu lists; the switcher finds the rest.
+/// Maximum number of collections in the menu. The quick switcher finds the rest.
 const MAX_LISTED_COLLECTIONS: usize = 20;
 
-/// What the rail shows in a frame.
+/// What the rail shows in one frame.
 pub(crate) struct RailContext<'a> {
     pub(crate) session: &'a Session,
     pub(crate) shortcuts: &'a ShortcutTable,
-    /// The page that covers the notes.
+    /// The page shown in place of the notes.
     pub(crate) view: Option<&'a PageView>,
-    /// The panel at the left, while it is open.
+    /// The left panel, if it's open.
     pub(crate) left: Option<LeftPanel>,
-    /// The panel at the right, while it is open.
+    /// The right panel, if it's open.
     pub(crate) right: Option<RightPanel>,
 }
 
-/// A button of the rail.
+/// A button in the rail.
 struct RailItem {
     icon: &'static str,
-    /// What the tooltip says.
+    /// Text of the tooltip.
     title: &'static str,
-    /// What a screen reader says.
+    /// Accessible name for screen readers.
     name: &'static str,
     command: CommandId,
     is_on: bool,
-    /// How many things wait there, and what they are.
+    /// Number of pending items, and their description.
     badge: Option<(usize, String)>,
 }
 
-/// Draws the rail; its buttons run commands of the table.
+/// Draws the rail. Its buttons run commands of the command table.
 pub(crate) fn show_activity_rail(ui: &mut Ui, context: &RailContext<'_>, actions: &mut Vec<PageAction>) {
     let colours = ThemeColors::of(ui);
     let area = ui.max_rect();
     ui.painter().rect_filled(area, 0.0, colours.sunken);
     let agent_on = context.right == Some(RightPanel::Agent);
     let item = |icon, title, name, command, is_on| RailItem { icon, title, name, command, is_on, badge: None };
-    // A click on the panel that is open closes it.
+    // Clicking the button of the open panel closes it.
     let left_item = |icon, title, name, command, panel| match context.left == Some(panel) {
         true => item(icon, title, name, CommandId::ViewLeft, true),
         false => item(icon, title, name, command, false),
@@ -99,7 +99,7 @@ pub(crate) fn show_activity_rail(ui: &mut Ui, context: &RailContext<'_>, actions
         pos2(area.center().x - RAIL_BUTTON_SIZE / 2.0, area.bottom() - RAIL_BUTTON_SIZE - space::S),
         vec2(RAIL_BUTTON_SIZE, RAIL_BUTTON_SIZE),
     );
-    // In a very low window the buttons above are worth more.
+    // In a very low window, the buttons above take precedence.
     if last.top() >= top {
         let settings = item(icons::GEAR, "Settings", "Settings", CommandId::AppSettings, false);
         show_command(ui, last, &settings, context.shortcuts, actions);
@@ -155,7 +155,7 @@ fn show_button(ui: &Ui, rect: Rect, item: &RailItem) -> Response {
     response
 }
 
-/// The collections of all volumes, and a new one, as a menu.
+/// Draws the button with the menu of all volumes' collections, and an item for a new one.
 fn show_collections(ui: &Ui, rect: Rect, context: &RailContext<'_>, actions: &mut Vec<PageAction>) {
     let item = RailItem {
         icon: icons::TABLE,

@@ -1,4 +1,4 @@
-//! Work in the background, and its results.
+//! Background jobs of the window, and their results.
 
 use crate::overlays::export_form::ExportState;
 use crate::shell::notes_replacement::NotesReplacement;
@@ -13,31 +13,31 @@ use store::DocId;
 /// A note and its saved states.
 pub(crate) type StatesOfNote = (DocId, NoteStates);
 
-/// What a vault of Obsidian says.
+/// Settings read from an Obsidian vault.
 pub(crate) struct VaultSettings {
     pub(crate) read: ObsidianSettings,
-    /// Whether it is taken over, else offered.
+    /// Whether to apply the settings; otherwise they are only offered.
     pub(crate) takes_over: bool,
 }
 
-/// Background work of the window.
+/// Background jobs of the window.
 pub(crate) struct BackgroundJobs {
     pub(crate) exports: ExportState,
-    /// Text that is being replaced in many notes.
+    /// The replacement of text in many notes.
     pub(crate) replacement: NotesReplacement,
-    /// Paths that the command line named, once they were looked at.
+    /// Paths from the command line, once they are inspected.
     pub(crate) named_paths: (Sender<TypedPath>, Receiver<TypedPath>),
-    /// What vaults of Obsidian say, once that was read.
+    /// Settings of Obsidian vaults, once they are read.
     pub(crate) obsidian: (Sender<VaultSettings>, Receiver<VaultSettings>),
-    /// Results of saving outputs.
+    /// Messages about saved outputs.
     pub(crate) saved: (Sender<String>, Receiver<String>),
-    /// Pictures for the clipboard.
+    /// Pictures to copy to the clipboard.
     pub(crate) copied: (Sender<ColorImage>, Receiver<ColorImage>),
-    /// Number of kernel searches when the user asked for the list.
+    /// Number of kernel searches when the user requested the list.
     pub(crate) kernels_asked: Option<u64>,
-    /// Saved states that were read from the disk.
+    /// Saved states, once they are read from disk.
     pub(crate) states: (Sender<StatesOfNote>, Receiver<StatesOfNote>),
-    /// How many moves between saved states each note has reported.
+    /// Number of reported moves between saved states, for each note.
     pub(crate) state_moves: HashMap<DocId, u64>,
 }
 

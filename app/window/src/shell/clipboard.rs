@@ -1,14 +1,16 @@
-//! Pasting: HTML on the clipboard becomes Markdown. The clipboard is read and converted on a separate thread; keys
-//! pressed meanwhile wait, so that nothing is typed before the pasted text.
+//! Pasting: HTML on the clipboard becomes Markdown.
+//!
+//! The clipboard is read and converted on a separate thread. Keys pressed meanwhile are held back, so that nothing is
+//! typed before the pasted text.
 
 use egui::Event as Raw;
 use std::sync::mpsc::Receiver;
 
-/// What the clipboard holds.
+/// The clipboard's content.
 pub struct ClipboardContent {
-    /// As plain text; empty if there is none.
+    /// The plain text; empty if there is none.
     pub text: String,
-    /// As HTML; empty if there is none.
+    /// The HTML; empty if there is none.
     pub html: String,
 }
 
@@ -16,11 +18,11 @@ pub struct ClipboardContent {
 #[derive(Default)]
 pub(crate) struct PasteState {
     pub(crate) read: Option<fn() -> Option<ClipboardContent>>,
-    /// When plain text was requested.
+    /// Time at which a plain paste was requested.
     pub(crate) plain: Option<f64>,
-    /// In which frame the clipboard was requested, as long as nothing of it has come.
+    /// Frame in which the clipboard was requested, until content arrives.
     pub(crate) requested: Option<u64>,
-    /// Whether the paste key that is held down has brought something.
+    /// Whether the held paste key has already delivered content.
     pub(crate) key_brought: bool,
     pub(crate) under_way: Option<PendingPaste>,
 }
@@ -32,7 +34,7 @@ pub(crate) struct PendingPaste {
     pub(crate) held: Vec<Raw>,
 }
 
-/// The clipboard of the system.
+/// Reads the system clipboard. Returns `None` if it holds neither text nor HTML.
 pub(crate) fn system_clipboard() -> Option<ClipboardContent> {
     let mut clipboard = arboard::Clipboard::new().ok()?;
     let html = clipboard.get().html().unwrap_or_default();

@@ -1,13 +1,12 @@
-//! Cells as Jupyter's notebooks have them: command mode, in which letters mean cells, and what the commands of the
-//! table do to cells.
+//! State of Jupyter's command mode, in which letters are commands on cells.
 
-/// Jupyter in this window.
+/// State of command mode and cell commands.
 #[derive(Default)]
 pub(crate) struct CommandMode {
-    /// Command mode, and the caret's last position; if it differs, the user continued typing.
+    /// The caret's position in command mode. If the caret is elsewhere, the user has left the mode.
     pub(crate) command: Option<usize>,
-    /// The first of two letters.
+    /// The first letter of a two-letter command.
     pub(crate) first: Option<char>,
-    /// The cell that was cut or copied last, with its fences.
+    /// The last cut or copied cell, with its fences.
     pub(crate) held: String,
 }

@@ -1,5 +1,6 @@
-//! The commands of the table that the window offers: which key means which, and what each is here. What they do is in
-//! `window.rs`; what they are called is in `engine::commands`.
+//! The window's commands: their keys, and the window command for each entry of the command table.
+//!
+//! `dispatch.rs` runs them. Their names are in `engine::commands`.
 
 use agent_ui::agent::AgentCommand;
 use agent_ui::memory::MemoryCommand;
@@ -13,13 +14,13 @@ use engine::{Reactivity, Settings, TreeOrder};
 use notebook::actions::ExportCommand;
 use std::collections::BTreeMap;
 
-/// A command of the table, as the window knows it.
+/// A command of the command table, as the window runs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WindowCommand {
     Palette,
     Switcher,
     Search,
-    /// The search beside the notes.
+    /// Show the search panel.
     SearchPanel,
     ReplaceInNotes,
     UndoReplaceInNotes,
@@ -29,7 +30,7 @@ pub(crate) enum WindowCommand {
     NewCollection,
     OpenFolder,
     Rescan,
-    /// Take over the settings of a vault of Obsidian.
+    /// Apply the settings of an Obsidian vault.
     UseObsidian,
     CloseVolume,
     ReopenVolume,
@@ -43,7 +44,7 @@ pub(crate) enum WindowCommand {
     PreviousTab,
     SplitRight,
     SplitDown,
-    /// `on`: the caret moves on to the next row.
+    /// Run the cell at the caret. `on`: then move the caret to the next row.
     RunCell {
         on: bool,
     },
@@ -52,34 +53,34 @@ pub(crate) enum WindowCommand {
     RunClean,
     React(Reactivity),
     Kernel,
-    /// Say what the note's cells may reach.
+    /// Set what the note's cells may access.
     Grant,
     Variables,
     Stop,
     Restart,
-    /// Go to the variables before the last run, or forward again.
+    /// Restore the variables from before the last run, or redo it.
     UndoRun {
         redo: bool,
     },
     /// List the saved states of the note's kernel.
     States,
-    /// Lists the packages of the note's cells, and installs them.
+    /// List and install the packages of the note's cells.
     Packages,
-    /// Lists the lines of the saved variables, to move between them and compare them.
+    /// List the forks of the saved variables, to move between them and compare them.
     Forks,
     Left,
     Files,
     Tags,
-    /// It concerns the tree of files.
+    /// A command of the file tree.
     Tree(TreeCommand),
     Right,
-    /// Give the keyboard to the next region of the window, or the previous one.
+    /// Move the keyboard focus to the next or previous region of the window.
     Region {
         back: bool,
     },
     Theme,
     Spelling,
-    /// Let scripts run while one types, or not.
+    /// Turn automatic script runs on or off.
     ScriptRuns,
     Correct,
     Larger,
@@ -88,17 +89,17 @@ pub(crate) enum WindowCommand {
     Keys,
     Settings,
     Contrast,
-    /// It keeps notes in order.
+    /// A note management command.
     File(NoteCommand),
-    /// It writes notes to a new place.
+    /// An export command.
     Export(ExportCommand),
     /// A command for a figure's view.
     Figure(FigureCommand),
-    /// Another view of a collection.
+    /// Show the next or previous view of a collection.
     TurnView {
         back: bool,
     },
-    /// Open the guide.
+    /// Open the user guide.
     Help,
     Quit,
     PastePlain,
@@ -111,15 +112,15 @@ pub(crate) enum WindowCommand {
     UnfoldAll,
     SelectNext,
     SelectAll,
-    /// It writes at the caret.
+    /// A formatting command at the caret.
     Write(FormatCommand),
-    /// It concerns links or files.
+    /// A command on links or files.
     Go(NavigationCommand),
-    /// It concerns whole cells.
+    /// A command on whole cells.
     Cells(CellCommand),
-    /// It concerns the agent.
+    /// An agent command.
     Agent(AgentCommand),
-    /// It concerns what is remembered.
+    /// A memory command.
     Remember(MemoryCommand),
 }
 
@@ -324,12 +325,12 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
     })
 }
 
-/// The commands that the window offers.
+/// Returns the commands that the window offers.
 pub(crate) fn available_commands() -> impl Iterator<Item = &'static CommandInfo> {
     COMMANDS.iter().filter(|command| command.window)
 }
 
-/// A key and the command that it means.
+/// A key and its command.
 #[derive(Clone, Copy, Debug)]
 struct KeyShortcut {
     modifiers: Modifiers,
@@ -337,7 +338,7 @@ struct KeyShortcut {
     what: WindowCommand,
 }
 
-/// The keys of all commands, as they are set at the moment.
+/// The current keys of all commands.
 #[derive(Debug, Default)]
 pub(crate) struct ShortcutTable {
     shortcuts: Vec<KeyShortcut>,
@@ -351,7 +352,7 @@ impl ShortcutTable {
         for command in available_commands() {
             for (place, keys) in key_texts.get(&command.id).into_iter().flatten().enumerate() {
                 if let (Some((modifiers, key)), Some(what)) = (parse(keys), window_command(command.id)) {
-                    // Of the two keys that run a cell, the first moves on.
+                    // A cell can be run by two keys. Only the first moves the caret on.
                     let what = if let WindowCommand::RunCell { .. } = what {
                         WindowCommand::RunCell { on: place == 0 }
                     } else {
@@ -364,18 +365,18 @@ impl ShortcutTable {
         ShortcutTable { shortcuts, key_texts }
     }
 
-    /// The key that is shown for a command.
+    /// Returns the key displayed for a command.
     pub(crate) fn key_of(&self, id: CommandId) -> Option<&str> {
         self.key_texts.get(&id)?.first().map(String::as_str)
     }
 
-    /// The command that a key press means.
+    /// Returns the command for a key press.
     pub(crate) fn command_for(&self, key: Key, modifiers: Modifiers) -> Option<WindowCommand> {
         self.shortcuts.iter().find(|shortcut| shortcut.matches_key(key, modifiers)).map(|shortcut| shortcut.what)
     }
 }
 
-/// A key as the table writes it.
+/// Returns a key in the notation of the command table.
 pub(crate) fn key_text(key: Key, modifiers: Modifiers) -> String {
     let name = match key {
         Key::Period => ".",
@@ -391,18 +392,18 @@ pub(crate) fn key_text(key: Key, modifiers: Modifiers) -> String {
     parts.iter().filter(|(held, _)| *held).map(|(_, name)| *name).chain([name]).collect()
 }
 
-/// Whether a key can be given to a command: what types or moves the caret cannot.
+/// Returns whether a key can be assigned to a command. Keys that type or move the caret can't.
 pub(crate) fn can_be_set(key: Key, modifiers: Modifiers) -> bool {
     let function = Key::F1 <= key && key <= Key::F35;
     function || modifiers.command || modifiers.alt || (key == Key::Enter && modifiers.shift)
 }
 
 impl KeyShortcut {
-    /// Whether the shortcut matches a key press.
+    /// Returns whether the shortcut matches a key press.
     fn matches_key(&self, key: Key, modifiers: Modifiers) -> bool {
-        // `+` stands behind shift on many keyboards, and behind `=` on others.
+        // Many keyboards type `+` with Shift, often on the `=` key.
         let symbol = matches!(self.key, Key::Plus);
-        // With shift, some keyboards report the other sign on the key.
+        // With Shift, some keyboards report the other character on the key.
         let pipe = self.key == Key::Backslash && key == Key::Pipe;
         let same = key == self.key || (symbol && key == Key::Equals) || pipe;
         let modifiers = if symbol { Modifiers { shift: false, ..modifiers } } else { modifiers };
@@ -410,7 +411,7 @@ impl KeyShortcut {
     }
 }
 
-/// Reads a key as the table writes it: `Ctrl+Shift+P`, `F5`, `Ctrl+Plus`.
+/// Parses a key in the notation of the command table: `Ctrl+Shift+P`, `F5`, `Ctrl+Plus`.
 fn parse(text: &str) -> Option<(Modifiers, Key)> {
     let mut modifiers = Modifiers::NONE;
     let mut parts = text.split('+').peekable();
@@ -428,17 +429,17 @@ fn parse(text: &str) -> Option<(Modifiers, Key)> {
     None
 }
 
-/// A command of the table that concerns the tree of files.
+/// A file tree command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TreeCommand {
     Sort(TreeOrder),
     /// Fold all folders.
     Collapse,
-    /// Show the open note in it.
+    /// Show the open note in the tree.
     Reveal,
 }
 
-/// A command of the table that keeps notes in order.
+/// A note management command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoteCommand {
     Today,
@@ -447,7 +448,7 @@ pub(crate) enum NoteCommand {
     Star,
 }
 
-/// What a command of the table does at every caret.
+/// A formatting command that applies at every caret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormatCommand {
     Up,
@@ -461,7 +462,7 @@ pub(crate) enum FormatCommand {
     Task,
 }
 
-/// A part of the page.
+/// A tab of the sync page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SyncTab {
     State,
@@ -469,7 +470,7 @@ pub(crate) enum SyncTab {
     Log,
 }
 
-/// A command of the table that concerns sync.
+/// A sync command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SyncCommand {
     Show(SyncTab),
@@ -480,27 +481,27 @@ pub(crate) enum SyncCommand {
     Devices,
 }
 
-/// A command of the table that concerns whole cells.
+/// A command on whole cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CellCommand {
     Work(CellEdit),
     Copy,
     Cut,
     Paste,
-    /// Runs the cell and begins one below.
+    /// Run the cell and insert one below.
     RunInsert,
     RunAbove,
     RunBelow,
-    /// What it printed is folded away, or shown.
+    /// Fold or unfold the cell's output.
     Fold,
-    /// What it printed becomes a file.
+    /// Save the cell's output to a file.
     Save,
 }
 
-/// A command of the table that concerns links and files.
+/// A command on links and files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NavigationCommand {
-    /// The page of the first start.
+    /// Show the welcome page.
     Welcome,
     Rename,
     Delete,
@@ -536,7 +537,7 @@ mod tests {
             let settings = Settings { keymap_preset: preset, ..Settings::default() };
             for key in effective_keymap(&settings).values().flatten() {
                 let (modifiers, code) = parse(key).unwrap_or_else(|| panic!("not a key: {key}"));
-                // As a press would be written down.
+                // The notation for the same key press must parse to the same key.
                 let (pressed, again) = parse(&key_text(code, modifiers)).expect("a key");
                 assert_eq!((pressed, again), (modifiers, code), "{key}");
             }
@@ -551,7 +552,7 @@ mod tests {
             let map = effective_keymap(&settings);
             for (id, key) in available_commands().flat_map(|info| map[&info.id].iter().map(|key| (info.id, key))) {
                 let (modifiers, code) = parse(key).unwrap_or_else(|| panic!("not a key: {key}"));
-                // As the keyboard reports it: the command key is Ctrl, too.
+                // Keyboards also report Ctrl when the command key is pressed.
                 let ctrl = if modifiers.command { Modifiers::CTRL } else { Modifiers::NONE };
                 let meant = match all.command_for(code, modifiers | ctrl) {
                     Some(WindowCommand::RunCell { .. }) => Some(WindowCommand::RunCell { on: false }),

@@ -1,5 +1,6 @@
-//! Dispatches commands of the table, actions of views, choices and decisions. The only place where the window sends
-//! commands to the session.
+//! Dispatches commands of the command table, actions of views, palette choices and dialog decisions.
+//!
+//! This is the only place where the window sends commands to the session.
 
 use super::commands::{self, ShortcutTable, TreeCommand, WindowCommand};
 use crate::app_window::AppWindow;
@@ -27,9 +28,9 @@ use std::path::PathBuf;
 use store::{BlockId, DocId, FileKind};
 use text::text_edit::TextEdit;
 
-/// Notes that stay open in the session behind the one that is shown, with their undo and their kernels.
+/// Maximum number of background notes that stay open in the session, with their undo history and kernels.
 const MAX_BACKGROUND_NOTES: usize = 8;
-/// Commands that are kept in mind once they ran.
+/// Maximum number of commands in the log of recently run ones.
 const MAX_RECENT_COMMANDS: usize = 8;
 
 impl AppWindow {
@@ -158,7 +159,7 @@ impl AppWindow {
         }
     }
 
-    /// Performs a command of the table.
+    /// Performs a command of the command table.
     pub(crate) fn run_command(&mut self, ctx: &egui::Context, what: WindowCommand) {
         self.input.command_log.push_back(if let WindowCommand::RunCell { .. } = what {
             WindowCommand::RunCell { on: false }
@@ -330,7 +331,7 @@ impl AppWindow {
         ctx.request_repaint();
     }
 
-    /// Sets something and puts it into force.
+    /// Changes settings and applies them.
     pub(crate) fn set(&mut self, ctx: &egui::Context, changes: Vec<settings::SettingsChange>) {
         if changes.is_empty() {
             return;
@@ -355,14 +356,14 @@ impl AppWindow {
         ctx.request_repaint();
     }
 
-    /// Shows the welcome page once, puts what was set on it into force, and ticks the first steps that were done.
+    /// Shows the welcome page once, applies the settings changed on it, and marks completed first steps.
     pub(crate) fn follow_first_steps(&mut self, ctx: &egui::Context) {
         let done = std::mem::take(&mut self.host.done_steps).into_iter();
         let mut changes: Vec<_> = done.map(settings::SettingsChange::FirstStepDone).collect();
         if let Some(PageView::Welcome(page)) = &mut self.panes.view {
             changes.append(&mut page.changes);
         }
-        // Before the first note is chosen, that would close the page.
+        // Choosing the first note would close the page again.
         if self.host.session().settings().show_welcome && self.panes.has_chosen_note {
             self.panes.view = Some(PageView::Welcome(WelcomePage::default()));
             changes.push(settings::SettingsChange::Welcome(false));
@@ -399,7 +400,7 @@ impl AppWindow {
         });
     }
 
-    /// What was chosen in a palette.
+    /// Performs the user's choice in a palette.
     pub(crate) fn apply_palette_choice(&mut self, ctx: &egui::Context, choice: PaletteChoice) {
         self.panes.close_overlay(&mut self.overlay);
         match choice {
@@ -446,7 +447,7 @@ impl AppWindow {
         ctx.request_repaint();
     }
 
-    /// What was decided in a dialog.
+    /// Performs the user's decision in a dialog.
     pub(crate) fn apply_dialog_decision(&mut self, ctx: &egui::Context, decision: DialogDecision) {
         let refused = match decision {
             DialogDecision::NewNote { volume, path } => {
@@ -480,7 +481,7 @@ impl AppWindow {
                 None
             }
             DialogDecision::ChooseKernel { name } => {
-                // The kernel may have to be allowed in a dialog of its own.
+                // The kernel may need approval in a dialog of its own.
                 self.panes.close_overlay(&mut self.overlay);
                 self.panes.use_kernel(&mut self.host, &mut self.overlay, &mut self.notices, Some(name), None);
                 return;
@@ -579,10 +580,10 @@ impl AppWindow {
                     self.panes.close_overlay(&mut self.overlay);
                     self.perform_actions(ctx, vec![PageAction::SearchFor(query)]);
                 }
-                // A run's steps keep their names as they are.
+                // Steps of a run have stable IDs anyway.
                 if let Some(note) = linked.filter(|note| self.host.session().locate_file(*note).is_some()) {
-                    // An edit of nothing: the note has a document from now on, so its blocks keep their names whatever
-                    // other programs write into its file.
+                    // An empty edit gives the note a document. Its blocks then keep their IDs whatever other programs
+                    // write to the file.
                     self.host.send(
                         Command::Amend { note, at: 0, old: String::new(), new: String::new() },
                         &mut self.notices,
@@ -612,7 +613,7 @@ impl AppWindow {
 }
 
 impl PaneState {
-    /// The caret goes to a line of a cell, both counted from 1.
+    /// Moves the caret to a line of a cell, both counted from 1.
     fn show_line(&mut self, host: &HostLink, notices: &mut NoticeState, cell: usize, line: usize) {
         let found = self.open_note(host).and_then(|note| {
             let id = note.cells().nth(cell.checked_sub(1)?)?;
@@ -630,7 +631,7 @@ impl PaneState {
         }
     }
 
-    /// Makes edits of the open note, at once; undo takes them back at once.
+    /// Applies edits to the open note as one undo step.
     pub(crate) fn apply_edits(&mut self, host: &mut HostLink, notices: &mut NoticeState, edits: Vec<NoteEdit>) {
         let Some(note) = self.active.note else { return };
         let mut splices: Vec<TextEdit> = edits
@@ -651,7 +652,7 @@ impl PaneState {
         {
             self.active.editor.apply_own_edits(&edits, note);
         }
-        // What is refused is not in the note, and the caret stays where it was.
+        // If the edits were refused, the note is unchanged and the caret stays where it was.
         self.active.editor.focus = true;
     }
 
@@ -673,7 +674,7 @@ impl PaneState {
         }
     }
 
-    /// Moves rows into another note. They are written there before they go here: a refusal loses nothing.
+    /// Moves rows into another note. They are inserted there before they are deleted here, so a refusal loses nothing.
     fn carry_rows(
         &mut self,
         host: &mut HostLink,
@@ -704,12 +705,12 @@ impl PaneState {
     pub(crate) fn open(&mut self, host: &mut HostLink, notices: &mut NoticeState, note: DocId) {
         self.has_chosen_note = true;
         self.view = None;
-        // A note of a volume that was closed meanwhile has to be opened again.
+        // If the note's volume was closed in the meantime, the note must be opened again.
         let is_open = host.session().note(note).is_some() || host.is_attachment(note);
         if (self.active.note == Some(note) && is_open) || self.go_to_note(host, notices, note) {
             return;
         }
-        // An attachment is shown as it is; only a note has a text to open.
+        // An attachment is displayed directly; only notes have text to open.
         if host.is_attachment(note) {
             self.active.show_note(Some(note));
             return;
@@ -720,7 +721,7 @@ impl PaneState {
         self.active.show_note(Some(note));
         self.background_notes.retain(|kept| *kept != note);
         self.background_notes.push_front(note);
-        // Closes notes unused for long, unless their kernel holds variables.
+        // Closes notes that haven't been used for long, unless their kernel holds variables.
         while self.background_notes.len() > MAX_BACKGROUND_NOTES {
             let Some(old) = self.background_notes.pop_back() else { break };
             if self.layout.pane_with_note(old).is_some() {
@@ -733,7 +734,7 @@ impl PaneState {
         }
     }
 
-    /// Opens at the start what was open last, or what a first look should see.
+    /// Opens the last session's note at startup, or a welcome note on the first start.
     pub(crate) fn choose_first(&mut self, host: &mut HostLink, notices: &mut NoticeState, ctx: &egui::Context) {
         if self.has_chosen_note {
             return;
@@ -764,7 +765,7 @@ impl PaneState {
         }
     }
 
-    /// Puts the caret into the code of a cell, unless it's there. Returns whether the cell exists.
+    /// Moves the caret to a cell's code, unless it's already there. Returns whether the cell exists.
     fn place_caret_in_cell(&mut self, host: &HostLink, cell: BlockId) -> bool {
         let code = self.open_note(host).and_then(|note| {
             let (start, code) = (note.block_start(cell)?, &note.cell_parts(cell)?.code);
@@ -778,7 +779,7 @@ impl PaneState {
         true
     }
 
-    /// The cell that holds the caret.
+    /// Returns the cell at the caret.
     pub(crate) fn cell_of_caret(&mut self, host: &HostLink, ctx: &egui::Context) -> Option<BlockId> {
         let dark = ctx.global_style().visuals.dark_mode;
         self.with_note(host, ctx, dark, |world, editor, _| {
@@ -800,7 +801,7 @@ impl PaneState {
         }
     }
 
-    /// Says what a clean run found, once.
+    /// Reports the result of a clean run once.
     pub(crate) fn report_clean_run(&mut self, host: &HostLink, notices: &mut NoticeState) {
         let Some(note) = self.open_note(host) else { return };
         let Some((count, _)) = note.clean_run_report() else { return };
@@ -811,7 +812,7 @@ impl PaneState {
         }
     }
 
-    /// Makes a note and shows it, with the caret in it. Gives why not.
+    /// Creates a note and shows it, with the caret in it. Returns an error that says why it can't be created.
     pub(crate) fn make_note(
         &mut self,
         host: &mut HostLink,
@@ -832,7 +833,7 @@ impl PaneState {
         Ok(())
     }
 
-    /// What floats goes; the note has the keyboard again.
+    /// Closes the overlay and gives the keyboard focus back to the note.
     pub(crate) fn close_overlay(&mut self, overlay: &mut WindowOverlay) {
         *overlay = WindowOverlay::None;
         self.active.editor.focus = self.active.editor.caret.is_some();

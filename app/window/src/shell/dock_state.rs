@@ -1,4 +1,4 @@
-//! The panels beside the note: files, the search or tags on the left, and one of four panels on the right.
+//! The panels beside the note: files, search or tags on the left, and one of four panels on the right.
 
 use crate::panels::backlinks_panel::BacklinksPanel;
 use crate::panels::outline::OutlinePanel;
@@ -53,27 +53,27 @@ pub(crate) struct DockState {
     pub(crate) tree: FileTree,
     pub(crate) search: SearchPanel,
     pub(crate) tags: TagsPanel,
-    /// The panel that is shown while the left side is open.
+    /// The panel shown when the left side is open.
     pub(crate) left: LeftPanel,
-    /// The panel that is shown while the right side is open.
+    /// The panel shown when the right side is open.
     pub(crate) right: RightPanel,
     pub(crate) outline: OutlinePanel,
     pub(crate) backlinks: BacklinksPanel,
     pub(crate) variables: VariablesPanel,
     pub(crate) agent: AgentPanel,
-    /// Experiences and schedules that were forgotten, the last one at the end: they can be brought back.
+    /// Forgotten experiences and schedules that can be restored, the latest one last.
     pub(crate) forgotten: Vec<ForgottenItem>,
     pub(crate) regions: RegionFocus,
 }
 
 impl DockState {
-    /// Shows a panel on the left, or closes the left side if this panel is shown already.
+    /// Shows a panel on the left, or closes the left side if the panel is already visible.
     pub(crate) fn toggle_left(&mut self, panel: LeftPanel, open: &mut bool) {
         *open = !(*open && self.left == panel);
         self.left = panel;
     }
 
-    /// Shows the open note in the tree of files.
+    /// Shows the open note in the file tree.
     pub(crate) fn reveal_open_note(
         &mut self,
         host: &HostLink,
@@ -90,7 +90,7 @@ impl DockState {
         }
     }
 
-    /// Shows a panel on the right, or closes the right side if this panel is shown already.
+    /// Shows a panel on the right, or closes the right side if the panel is already visible.
     pub(crate) fn toggle(&mut self, panel: RightPanel, open: &mut bool) {
         let is_shown = *open && self.right == panel;
         self.show_or_close(panel, !is_shown, open);
@@ -103,7 +103,7 @@ impl DockState {
     }
 }
 
-/// The tabs of the panel at the right, and which of them is to be seen.
+/// Draws the tabs of the right panel. Returns the selected one.
 pub(crate) fn panel_tabs(ui: &mut Ui, shown: RightPanel) -> RightPanel {
     let mut chosen = shown;
     ui.add_space(space::XS);

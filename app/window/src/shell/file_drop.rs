@@ -1,27 +1,28 @@
-//! Dropped files and pasted pictures: they're stored next to the open note, and a link to each is inserted at the
-//! caret. A folder becomes a volume, a notebook a note. The host copies them on a separate thread.
+//! Dropped files and pasted pictures: stored next to the open note, with a link to each at the caret.
+//!
+//! A folder becomes a volume, and a notebook becomes a note. The host copies files on a separate thread.
 
 use eframe::egui;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use store::DocId;
 
-/// Pictures by their ending: these are shown, all else is linked.
+/// Extensions of files that are embedded as pictures. All others are linked.
 const IMAGE_EXTENSIONS: &[&str] = &["png", "jpg", "jpeg", "gif", "webp", "svg", "bmp", "avif"];
 
-/// Files that were stored for a note.
+/// Files stored for a note.
 pub(crate) struct BroughtFiles {
     pub(crate) note: DocId,
-    /// From the note's folder to theirs: empty, or with `/` at its end.
+    /// Relative path from the note's folder to the files' folder: empty, or with a trailing `/`.
     pub(crate) way: String,
-    /// The name of each, or why it could not be stored.
+    /// The name of each file, or why it couldn't be stored.
     pub(crate) names: Vec<anyhow::Result<String>>,
 }
 
-/// What has been copied and is not linked yet.
+/// Files that are copied but not linked yet.
 pub(crate) struct FileDrops {
     pub(crate) brought: Receiver<BroughtFiles>,
     pub(crate) bring: Sender<BroughtFiles>,
-    /// Notebooks that became notes.
+    /// Notes created from notebooks.
     pub(crate) made: Receiver<anyhow::Result<DocId>>,
     pub(crate) make: Sender<anyhow::Result<DocId>>,
 }
@@ -33,8 +34,9 @@ impl Default for FileDrops {
     }
 }
 
-/// Where attachments of a note in `folder` go by the setting: the folder in the volume, and the way there from the
-/// note's folder, empty or with `/` at its end.
+/// Returns where attachments of a note in `folder` are stored: the folder in the volume, and its relative path.
+///
+/// The relative path starts at the note's folder, and is empty or has a trailing `/`.
 pub(crate) fn attachment_place(folder: &str, setting: &str) -> (String, String) {
     let below = |folder: &str, name: &str| if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
     match setting.strip_prefix('/') {
@@ -53,12 +55,12 @@ pub(crate) fn link(name: &str) -> String {
     let picture = IMAGE_EXTENSIONS.iter().any(|known| known.eq_ignore_ascii_case(ending));
     let plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '.' | '-' | '_' | '~' | '/');
     let target = if name.chars().all(plain) { name.to_owned() } else { format!("<{name}>") };
-    // What would end the label early is escaped; a name cannot hold a line end here.
+    // Brackets would end the label early, so they are escaped. A name can't contain a line break here.
     let label = name.replace('[', "\\[").replace(']', "\\]");
     if picture { format!("![]({target})") } else { format!("[{label}]({target})") }
 }
 
-/// A picture as PNG, with straight alpha.
+/// Encodes a picture as PNG, with unpremultiplied alpha.
 pub(crate) fn packed(picture: &egui::ColorImage) -> Result<Vec<u8>, png::EncodingError> {
     let side = |at: usize| u32::try_from(picture.size[at]).unwrap_or(u32::MAX);
     let mut bytes = Vec::new();

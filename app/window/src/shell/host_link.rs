@@ -14,35 +14,35 @@ pub(crate) struct HostLink {
     pub(crate) driver: Driver,
     /// The system's folder chooser, if it has one.
     pub(crate) folder_chooser: Option<FolderChooser>,
-    /// What opens files with other programs, if there is a desktop.
+    /// Opens files with other programs, if there's a desktop.
     pub(crate) file_opener: Option<FileOpener>,
-    /// Prints a PDF file, where that can be done.
+    /// Prints a PDF file, if the system can.
     pub(crate) pdf_printer: Option<PdfPrinter>,
-    /// Environment variables for the programs of **Set up Python…**, in the place of the own ones.
+    /// Environment variables for the programs of **Set up Python…**, replacing the process's own ones.
     pub(crate) setup_variables: Vec<(String, OsString)>,
     /// The user's science pack.
     pub(crate) science: SciencePack,
-    /// First steps that were done and are not in the settings yet.
+    /// Completed first steps that aren't in the settings yet.
     pub(crate) done_steps: Vec<FirstStep>,
 }
 
 impl HostLink {
-    /// The session that views read.
+    /// Returns the session that views read.
     pub(crate) fn session(&self) -> &Session {
         self.driver.session()
     }
 
-    /// A note that is open in the session.
+    /// Returns a note if it's open in the session.
     pub(crate) fn note(&self, note: Option<DocId>) -> Option<&Note> {
         self.session().note(note?)
     }
 
-    /// The file at a path of a volume.
+    /// Returns the file at a path of a volume.
     pub(crate) fn file_at(&self, volume: DocId, path: &str) -> Option<DocId> {
         self.session().volume(volume)?.files.get(path).map(|row| row.id)
     }
 
-    /// Sends a command. An error says in a sentence why it was refused.
+    /// Sends a command. Returns an error with a message for the user if it was refused.
     pub(crate) fn command(&mut self, command: Command) -> anyhow::Result<()> {
         let step = match &command {
             Command::Run { .. } | Command::RunAll { .. } | Command::RunCells { .. } => Some(FirstStep::RunCell),
@@ -55,7 +55,7 @@ impl HostLink {
         Ok(())
     }
 
-    /// Remembers that a first step was done, while these are counted.
+    /// Records a completed first step, while first steps are shown.
     pub(crate) fn complete_step(&mut self, step: FirstStep) {
         let settings = self.session().settings();
         if settings.show_first_steps && !settings.first_steps.contains(&step) && !self.done_steps.contains(&step) {
@@ -63,7 +63,7 @@ impl HostLink {
         }
     }
 
-    /// Sends a command; a refusal becomes a toast.
+    /// Sends a command, and shows a refusal as a toast. Returns whether it was accepted.
     pub(crate) fn send(&mut self, command: Command, notices: &mut NoticeState) -> bool {
         let sent = self.command(command);
         if let Err(why) = &sent {

@@ -1,4 +1,4 @@
-//! Input in progress: modes of other editors, menus at the caret, search in the note, pasting.
+//! Input in progress: modes of emulated editors, menus at the caret, search in the note, pasting.
 
 use crate::overlays::code_completion::CodeCompletion;
 use crate::overlays::find_bar::FindBar;
@@ -19,7 +19,7 @@ pub(crate) struct InputState {
     pub(crate) shortcuts: ShortcutTable,
     pub(crate) vim: VimAdapter,
     pub(crate) command_mode: CommandMode,
-    /// The menu behind a slash.
+    /// The slash menu, while it's open.
     pub(crate) slash: Option<SlashMenu>,
     pub(crate) link_completion: LinkCompletion,
     pub(crate) code_completion: CodeCompletion,
@@ -29,8 +29,8 @@ pub(crate) struct InputState {
     pub(crate) last_search: Option<FindBar>,
     pub(crate) pasting: PasteState,
     pub(crate) dropped: FileDrops,
-    /// Commands by when they were used, newest first.
+    /// Recently used commands, newest first.
     pub(crate) recent: Vec<CommandId>,
-    /// The last few that ran, oldest first.
+    /// Log of the last commands that ran, oldest first.
     pub(crate) command_log: VecDeque<WindowCommand>,
 }

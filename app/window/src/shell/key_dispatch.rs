@@ -1,6 +1,7 @@
-//! Key dispatch: overlays, the command table, the note, text fields, in this order. The note processes each key before
-//! the next one. A key that follows text for a text field in the same frame waits for the next frame, so that it sees
-//! the text.
+//! Key dispatch, in this order: overlays, the command table, the note, text fields.
+//!
+//! The note processes each key before the next one. A key that follows text for a text field in the same frame waits
+//! for the next frame, so that it sees the text.
 
 use super::commands::WindowCommand;
 use crate::app_window::AppWindow;
@@ -23,7 +24,7 @@ use egui_tiles::LinearDir;
 use notebook::actions::ClipboardCommand;
 
 impl AppWindow {
-    /// Takes this frame's keys out of the input, as far as they mean something here.
+    /// Handles this frame's keys and removes the handled ones from the input.
     pub(crate) fn dispatch_keys(&mut self, ctx: &egui::Context) {
         let events = ctx.input_mut(|input| std::mem::take(&mut input.events));
         let writes = self.panes.writes(ctx) && matches!(self.overlay, WindowOverlay::None);
@@ -47,7 +48,7 @@ impl AppWindow {
                     | Raw::Copy
                     | Raw::Ime(_)
             );
-            // A field that a key has just opened has the keyboard from the next frame on.
+            // A field that a key just opened gets the keyboard focus in the next frame.
             let waits = !later.is_empty() || (begun != floats(self));
             if about_keys && waits {
                 later.push(event);
@@ -92,7 +93,7 @@ impl AppWindow {
             return true;
         }
         if self.panes.active.page.has_menu() {
-            // These walk through the menu and choose from it.
+            // These keys move within the menu and choose from it.
             if matches!(key, Key::ArrowUp | Key::ArrowDown | Key::Tab | Key::Enter | Key::Space) {
                 return false;
             }
@@ -120,7 +121,7 @@ impl AppWindow {
         if self.panes.writes(ctx) && self.input.is_vims(&self.host, key, modifiers) {
             return self.vim_key(ctx, key, modifiers);
         }
-        // With the keys of VS Code, who has selected words means them, and not the tree.
+        // With VS Code's keys, Ctrl+B makes selected text bold. Without a selection it toggles the left panel.
         let on_words = what == Some(WindowCommand::Left)
             && key == Key::B
             && self.panes.writes(ctx)
@@ -253,7 +254,7 @@ impl AppWindow {
                     }
                     return true;
                 }
-                // A button that has the focus answers Enter itself.
+                // A focused button handles Enter itself.
                 let on_field = ctx.memory(|memory| memory.focused()).is_none_or(|id| {
                     ["dialog field", "dialog folder"].into_iter().any(|name| id == egui::Id::unique(name))
                 });
@@ -271,7 +272,7 @@ impl AppWindow {
         }
     }
 
-    /// Text that is typed, composed, pasted, copied or cut in the note.
+    /// Handles text that is typed, composed, pasted, copied or cut in the note. Returns whether it was used.
     fn text(&mut self, ctx: &egui::Context, event: &Raw) -> bool {
         if matches!(event, Raw::Text(_)) {
             self.panes.close_menu();
@@ -281,7 +282,7 @@ impl AppWindow {
             return false;
         }
         match event {
-            // Enter has come as a key.
+            // Enter has already arrived as a key.
             Raw::Text(text) if matches!(text.as_str(), "" | "\n" | "\r") => true,
             Raw::Paste(text) if self.vim_paste(ctx, text) => true,
             Raw::Cut if self.vim_cut(ctx) => true,
@@ -318,7 +319,7 @@ impl AppWindow {
         }
     }
 
-    /// What a menu does with the clipboard.
+    /// Performs a clipboard command from a menu.
     pub(crate) fn use_clipboard(&mut self, ctx: &egui::Context, command: ClipboardCommand) {
         self.panes.active.editor.focus = self.panes.active.editor.caret.is_some();
         match command {
@@ -370,7 +371,7 @@ impl AppWindow {
 }
 
 impl PaneState {
-    /// Whether the keyboard belongs to the note.
+    /// Returns whether the note has the keyboard focus.
     fn writes(&self, ctx: &egui::Context) -> bool {
         let focused = ctx.memory(|memory| memory.focused());
         self.view.is_none()
@@ -382,7 +383,8 @@ impl PaneState {
         self.active.page.close_menu(&mut self.active.editor);
     }
 
-    /// Ends what was begun last: several carets, a selection, editing.
+    /// Ends the innermost state: several carets, the find bar, a selection, or editing. Returns whether there was a
+    /// caret.
     fn escape(&mut self, host: &HostLink, input: &mut InputState) -> bool {
         let Some(caret) = self.active.editor.caret else { return false };
         if !self.active.editor.more.is_empty() {
@@ -397,7 +399,7 @@ impl PaneState {
         true
     }
 
-    /// Does something at every caret of the open note, and makes the edits that it asks for.
+    /// Runs a step at every caret of the open note, and applies the resulting edits. Returns whether it did anything.
     pub(crate) fn write(
         &mut self,
         host: &mut HostLink,
@@ -432,7 +434,7 @@ impl PaneState {
         }
     }
 
-    /// Whether a command's key means the command here: those that run a cell do in a cell.
+    /// Returns whether a command's key applies in the current place. Keys that run a cell do so only in a cell.
     fn means(&mut self, host: &HostLink, ctx: &egui::Context, what: WindowCommand) -> bool {
         match what {
             WindowCommand::RunCell { .. }
@@ -440,7 +442,7 @@ impl PaneState {
                 self.writes(ctx) && self.cell_of_caret(host, ctx).is_some()
             }
             WindowCommand::TurnView { .. } => self.has_collection(host),
-            // A text field elsewhere has keys of its own.
+            // Other text fields handle these keys themselves.
             WindowCommand::Undo | WindowCommand::Redo => !ctx.text_edit_focused(),
             WindowCommand::Write(_) | WindowCommand::SelectNext | WindowCommand::SelectAll => {
                 self.writes(ctx) || (self.view.is_none() && ctx.memory(|memory| memory.focused()).is_none())
@@ -449,7 +451,7 @@ impl PaneState {
         }
     }
 
-    /// Keys while nothing has the keyboard: the page can still be turned.
+    /// Handles keys while nothing has the keyboard focus, so that the page can still be scrolled.
     fn unfocused_key(&mut self, host: &HostLink, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
         if ctx.memory(|memory| memory.focused()).is_some() {
             return false;
@@ -468,7 +470,7 @@ impl PaneState {
         true
     }
 
-    /// Where letters are commands, the first one finds a caret.
+    /// Restores the caret for the first letter typed while letters are commands.
     fn take_caret(
         &mut self,
         host: &HostLink,
@@ -483,7 +485,7 @@ impl PaneState {
         }
     }
 
-    /// What a screen reader, or another program that helps, writes into the row of the caret.
+    /// Handles text that a screen reader or another assistive program writes into the caret's row.
     fn handle_accessibility_action(
         &mut self,
         host: &mut HostLink,

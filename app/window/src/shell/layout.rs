@@ -1,4 +1,4 @@
-//! Layout of the window: tree, tabs, note, panel, status bar, in reading order, which is also the Tab order.
+//! Layout of the window: tree, tabs, note, panel and status bar, in reading order, which is also the Tab order.
 
 use super::activity_rail::{RailContext, show_activity_rail};
 use super::status_bar::StatusContext;
@@ -23,15 +23,15 @@ use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_focus_ring, set_accessible_name};
 
-/// How wide the edge of a panel is to grab.
+/// Width of the draggable edge of a panel, in points.
 const PANEL_RESIZE_HANDLE_WIDTH: f32 = 8.0;
-/// A narrower window shows one of the two panels.
+/// Minimum window width for both side panels. A narrower window shows only one.
 pub(crate) const MIN_TWO_PANEL_WINDOW_WIDTH: f32 = 900.0;
-/// A narrower window has no rail at the left: the palette and the keys lead everywhere.
+/// Minimum window width for the activity rail. In a narrower window, the palette and keys reach everything.
 const MIN_RAIL_WINDOW_WIDTH: f32 = 420.0;
-/// The row below the tree that counts the first steps.
+/// Height of the row below the tree that counts the first steps, in points.
 const FIRST_STEPS_HEIGHT: f32 = 36.0;
-/// Folding takes this long, in seconds.
+/// Duration of opening and closing a panel, in seconds.
 const PANEL_ANIMATION_SECONDS: f32 = 0.12;
 
 impl AppWindow {
@@ -45,7 +45,7 @@ impl AppWindow {
         let time = if self.prefs.calm { 0.0 } else { PANEL_ANIMATION_SECONDS };
         let fold =
             |name: &str, open: bool| ctx.animate_bool_with_time_and_easing(Id::unique(name), open, time, cubic_out);
-        // Where there is little room (a large scale, a small window), the note keeps some of it.
+        // If there's little room (large scale, small window), the note keeps some of it.
         let both = all.width() >= MIN_TWO_PANEL_WINDOW_WIDTH || !self.prefs.right_open;
         let wide = self.prefs.left.min(all.width() * 0.55).round();
         let left = (wide * fold("left", self.prefs.left_open && both)).round();
@@ -73,7 +73,7 @@ impl AppWindow {
             show_activity_rail(&mut ui, &context, &mut actions);
             ui.painter().vline(edge_bar.right() - 0.5, edge_bar.y_range(), line);
         }
-        // Drawn below, while it is in sight.
+        // The panel sets this again below if it's visible.
         self.dock.search.release_keyboard();
         if left > 0.0 {
             let mut ui =
@@ -223,7 +223,7 @@ impl DockState {
     }
 }
 
-/// A row below the tree that leads to the welcome page.
+/// Draws the row below the tree that leads to the welcome page.
 fn show_first_steps(ui: &mut Ui, done: usize, actions: &mut Vec<PageAction>) {
     let colours = ThemeColors::of(ui);
     let rect = ui.max_rect();
@@ -242,7 +242,7 @@ fn show_first_steps(ui: &mut Ui, done: usize, actions: &mut Vec<PageAction>) {
     }
 }
 
-/// The edge of a panel: dragged, it gives the panel's new width.
+/// Draws the draggable edge of a panel. Returns the panel's new width while it's dragged.
 fn edge(ui: &Ui, name: &str, x: f32, body: Rect, range: RangeInclusive<f32>, width: f32) -> Option<f32> {
     let rect = Rect::from_x_y_ranges(
         x - PANEL_RESIZE_HANDLE_WIDTH / 2.0..=x + PANEL_RESIZE_HANDLE_WIDTH / 2.0,
@@ -259,7 +259,7 @@ fn edge(ui: &Ui, name: &str, x: f32, body: Rect, range: RangeInclusive<f32>, wid
     Some((width + pointer.x - x).round().clamp(*range.start(), *range.end()))
 }
 
-/// While the window waits for the disk to close.
+/// Draws the overlay that is shown while the window waits for saves to finish.
 fn saving(ui: &Ui, all: Rect) {
     let colours = ThemeColors::of(ui);
     let painter = ui.ctx().layer_painter(egui::LayerId::new(egui::Order::Tooltip, Id::unique("saving")));

@@ -1,5 +1,7 @@
-//! Replaces text in many notes, which may be closed: a few are opened at a time, edited where they are still what the
-//! search has seen, and closed. All of it is taken back at once.
+//! Replaces text in many notes, which may be closed.
+//!
+//! A few notes at a time are opened, edited if they are unchanged since the search, and closed. All of it is undone
+//! together.
 
 use crate::panels::exact_panel::counted_matches;
 use crate::shell::host_link::HostLink;
@@ -13,21 +15,21 @@ use text::find_query::FindQuery;
 use text::text_edit::TextEdit;
 use ui::text::counted;
 
-/// Notes that are held open for it at once.
+/// Maximum number of notes held open at once.
 const MAX_HELD_NOTES: usize = 8;
 
-/// A replacement in many notes, and how the last one is taken back.
+/// A replacement in many notes, and the undo of the last one.
 #[derive(Default)]
 pub(crate) struct NotesReplacement {
     queue: VecDeque<NoteReplacement>,
     held: Vec<NoteReplacement>,
-    /// What makes the new texts, unless they are known.
+    /// The query and replacement template, for edits without a known new text.
     template: (FindQuery, String),
     is_undo: bool,
-    /// What takes back what was done so far.
+    /// The edits that undo what has been replaced so far.
     done: Vec<NoteReplacement>,
     skipped: usize,
-    /// What takes back the last replacement.
+    /// The edits that undo the last replacement.
     undo: Vec<NoteReplacement>,
 }
 
@@ -36,7 +38,7 @@ impl NotesReplacement {
         !self.queue.is_empty() || !self.held.is_empty()
     }
 
-    /// Begins to replace.
+    /// Starts a replacement.
     pub(crate) fn begin(
         &mut self,
         notices: &mut NoticeState,
@@ -51,7 +53,7 @@ impl NotesReplacement {
         *self = NotesReplacement { queue: notes.into(), template: (query, with), ..NotesReplacement::default() };
     }
 
-    /// Begins to take back the last replacement.
+    /// Starts undoing the last replacement.
     pub(crate) fn begin_undo(&mut self, notices: &mut NoticeState) {
         let undo = if self.is_running() { Vec::new() } else { std::mem::take(&mut self.undo) };
         if undo.is_empty() {
@@ -61,7 +63,7 @@ impl NotesReplacement {
         *self = NotesReplacement { queue: undo.into(), is_undo: true, ..NotesReplacement::default() };
     }
 
-    /// Does what can be done by now.
+    /// Advances the replacement as far as possible without waiting.
     pub(crate) fn step(&mut self, host: &mut HostLink, notices: &mut NoticeState) {
         if !self.is_running() {
             return;
@@ -76,7 +78,7 @@ impl NotesReplacement {
         }
         for wanted in std::mem::take(&mut self.held) {
             let is_failed = |note: &Note| matches!(note.phase, NotePhase::Failed(_));
-            // Another program's change of its file may still have to be merged.
+            // A change of the file by another program may still have to be merged.
             if host.note(Some(wanted.note)).is_some_and(|note| !note.is_settled() && !is_failed(note)) {
                 self.held.push(wanted);
                 continue;
@@ -86,7 +88,7 @@ impl NotesReplacement {
                 Some(undo) => self.done.push(undo),
                 None => self.skipped += 1,
             }
-            // What couldn't be opened isn't held.
+            // A note that couldn't be opened isn't held, so releasing it may fail.
             let _ = host.command(Command::ReleaseNote { note });
         }
         if !self.is_running() {
@@ -94,7 +96,7 @@ impl NotesReplacement {
         }
     }
 
-    /// Edits a note, if all matches are where they were found. Returns what takes it back.
+    /// Edits a note if all matches are where they were found. Returns the edits that undo it.
     fn replace_in_note(&self, host: &mut HostLink, wanted: NoteReplacement) -> Option<NoteReplacement> {
         let text = host.note(Some(wanted.note)).filter(|note| note.is_settled())?.text();
         let ranges: Vec<Range<usize>> = wanted.edits.iter().map(|edit| edit.at..edit.at + edit.old.len()).collect();
@@ -118,7 +120,7 @@ impl NotesReplacement {
         Some(NoteReplacement { note: wanted.note, edits: undo })
     }
 
-    /// Says what was done, and offers to take it back.
+    /// Reports the result, and offers to undo it.
     fn report(&mut self, notices: &mut NoticeState) {
         let done = std::mem::take(&mut self.done);
         let (notes, skipped) = (counted(done.len(), "note"), counted(self.skipped, "note"));

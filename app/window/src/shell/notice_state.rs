@@ -1,4 +1,4 @@
-//! Messages to the user: toasts, the status bar, dismissed problems, and what was reported last.
+//! Messages to the user: toasts, the status bar, dismissed problems, and the last reports.
 
 use crate::shell::status_bar::StatusBar;
 use engine::Session;
@@ -12,19 +12,19 @@ use ui::toasts::ToastStack;
 pub(crate) struct NoticeState {
     pub(crate) status: StatusBar,
     pub(crate) toasts: ToastStack,
-    /// Number of the last notice that was read.
+    /// Number of the last notice that was shown.
     pub(crate) last_seen_notice: u64,
-    /// In how many notes links could follow renamed files, when that was said last.
+    /// Number of notes with links to renamed files, when that was last reported.
     pub(crate) last_reported_renames: usize,
-    /// The last clean run of each note that was reported.
+    /// The last reported clean run of each note.
     pub(crate) last_reported_runs: BTreeMap<DocId, u64>,
-    /// Problems that were read and put away.
+    /// Problems that the user dismissed.
     pub(crate) dismissed_problems: HashSet<String>,
     pub(crate) unshown_scripts: UnshownScripts,
 }
 
 impl NoticeState {
-    /// Says where the report is, if the program crashed the last time.
+    /// Shows where the crash report is, if the program crashed in its last run.
     pub(crate) fn show_crash_notice(&mut self, driver: &host::Driver) {
         if let Some(report) = host::logging::take_crash_notice(driver.folder()) {
             self.toasts.show_message(format!(
@@ -35,7 +35,7 @@ impl NoticeState {
         }
     }
 
-    /// Says once which scripts no font here can draw.
+    /// Reports once which scripts no available font can draw.
     pub(crate) fn report_unshown_scripts(&mut self) {
         let scripts = self.unshown_scripts.take();
         if !scripts.is_empty() {

@@ -1,5 +1,4 @@
-//! Pages other than notes: agenda, broken links and more. Also handles commands about links and files: requests to the
-//! session are made here, pages only display.
+//! Pages shown in place of notes: agenda, graph, history and more.
 
 use crate::pages::agenda::AgendaPage;
 use crate::pages::graph::GraphPage;
@@ -29,27 +28,27 @@ pub(crate) enum PageView {
     Trash(TrashPage),
     /// The steps of a run.
     Timeline(Box<TimelinePage>),
-    /// What a run changed.
+    /// The changes made by a run.
     Changes(ChangesPage),
     /// The branches of a session.
     Branches(BranchesPage),
-    /// The user's own tools.
+    /// The user's own agent tools.
     Tools(ToolsPage),
-    /// What is shared with other devices, and what they did.
+    /// Sync status, and changes from other devices.
     Sync(Box<sync::SyncPage>),
-    /// What is remembered of earlier work.
+    /// Experiences remembered from earlier work.
     Memory(Box<ExperiencesPage>),
     /// Traces that can be replayed without a model.
     Traces(Box<TracesPage>),
-    /// What runs have spent.
+    /// Spending of runs.
     Budget(Box<BudgetPage>),
     /// Scheduled work.
     Schedule(Box<SchedulesPage>),
-    /// Who can be asked.
+    /// The agents that can be asked.
     Agents(Box<AgentsPage>),
     /// Plans: tasks, agents and dependencies.
     Plans(Box<PlansPage>),
-    /// What to begin with.
+    /// Ways to begin, for the first start.
     Welcome(WelcomePage),
 }
 
@@ -76,7 +75,7 @@ impl PageView {
         }
     }
 
-    /// Draws it; whether it shall be closed.
+    /// Draws the page. Returns whether it must close.
     pub(crate) fn show(
         &mut self,
         ui: &mut Ui,
@@ -112,7 +111,7 @@ impl PageView {
     }
 }
 
-/// The strip above a page, with its name; whether it shall be closed.
+/// Draws the bar above a page with its title. Returns whether it must close.
 fn strip(ui: &mut Ui, title: &str) -> bool {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::TOOLBAR_HEIGHT), Sense::hover());
     let colours = ThemeColors::of(ui);

@@ -1,5 +1,6 @@
-//! A pane: one place in which a note is open, with a caret, a sheet and a page of its own. One note may be open in
-//! several panes; each carries its caret through what happens in the others.
+//! A pane: shows one note, with its own caret, sheet and page.
+//!
+//! A note may be open in several panes. Each pane keeps its caret in place while the others edit the note.
 
 use crate::shell::title_field::TitleField;
 use editor::display_map::DisplayMap;
@@ -19,25 +20,25 @@ use ui::theme::{self, size, space};
 pub(crate) struct EditorPane {
     pub(crate) id: PaneId,
     pub(crate) note: Option<DocId>,
-    /// Since when its note is being read.
+    /// Time since which the note is loading.
     pub(crate) reading: Option<f64>,
     pub(crate) sheet: DisplayMap,
     pub(crate) page: NotePage,
     pub(crate) editor: Editor,
-    /// The name of its note while it is typed for the first time.
+    /// The title field of a new note, while its first name is typed.
     pub(crate) title_field: Option<TitleField>,
-    /// What it shows of a collection.
+    /// State of the collection page.
     pub(crate) collection: CollectionPage,
-    /// What it shows of an attachment.
+    /// State of the attachment page.
     pub(crate) attachment: AttachmentPage,
-    /// When its script runs.
+    /// When the pane's script runs automatically.
     pub(crate) script: ScriptSync,
     /// Width of the note's column and its margin when last drawn.
     pub(crate) measures: (f32, f32),
 }
 
 impl EditorPane {
-    /// A pane with a note that is to be read, or without one.
+    /// Creates a pane, with a note to load or empty.
     pub(crate) fn new(id: PaneId, note: Option<DocId>) -> EditorPane {
         let mut pane = EditorPane {
             id,
@@ -56,7 +57,7 @@ impl EditorPane {
         pane
     }
 
-    /// The name of its note, and the whole way to it.
+    /// Returns the note's name and its full path.
     pub(crate) fn title(&self, session: &Session) -> Option<(String, String)> {
         let (volume, path) = session.locate_file(self.note?)?;
         let volume = session.volume(volume).map_or("", |volume| volume.name.as_str());
@@ -64,7 +65,7 @@ impl EditorPane {
         Some((shown_name(file).to_owned(), format!("{volume} / {}", path.replace('/', " / "))))
     }
 
-    /// Opens a note in it, or none.
+    /// Shows a note in the pane, or none.
     pub(crate) fn show_note(&mut self, note: Option<DocId>) {
         self.note = note;
         self.reading = None;
@@ -73,18 +74,18 @@ impl EditorPane {
         self.page.show_note(note, &mut self.editor);
     }
 
-    /// Whether its note can be read yet, and if not, what there is to say.
+    /// Returns whether the note is loading, ready or failed, and `None` if it isn't open.
     pub(crate) fn note_phase(&self, session: &Session) -> Option<NotePhase> {
         Some(session.note(self.note?)?.phase.clone())
     }
 
-    /// Whether it shows a collection as a table instead of its text.
+    /// Returns whether the pane shows a collection as a table instead of its text.
     pub(crate) fn is_collection(&self, session: &Session) -> bool {
         let place = self.note.filter(|_| !self.collection.as_text).and_then(|note| session.locate_file(note));
         place.is_some_and(|(_, path)| collection::is_collection(path))
     }
 
-    /// The attachment that it shows instead of a note.
+    /// Returns the attachment that the pane shows in place of a note.
     pub(crate) fn shown_attachment(&self, session: &Session) -> Option<DocId> {
         let file = self.note?;
         let (volume, path) = session.locate_file(file)?;
@@ -92,13 +93,13 @@ impl EditorPane {
         (kind == FileKind::Attachment && session.note(file).is_none()).then_some(file)
     }
 
-    /// Whether its note is a script.
+    /// Returns whether the pane's note is a script.
     pub(crate) fn is_script(&self, session: &Session) -> bool {
         let place = self.note.and_then(|note| session.locate_file(note));
         place.is_some_and(|(_, path)| FileKind::from_path(path) == FileKind::Script)
     }
 
-    /// Calls `with` on its note, once it's loaded.
+    /// Calls `with` on the pane's note, once it's loaded.
     pub(crate) fn with_note<R>(
         &mut self,
         session: &Session,

@@ -1,4 +1,4 @@
-//! Panes and what they show: notes, a page instead of notes, collections inside notes, and jobs that wait for a note's
+//! Panes and their content: notes, a page in place of notes, embedded collections, and actions that wait for a note's
 //! text.
 
 use crate::shell::folder_opening::FolderOpening;
@@ -15,30 +15,30 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use store::DocId;
 
-/// The panes of the window.
+/// The window's panes.
 pub(crate) struct PaneState {
-    /// The pane that has the caret.
+    /// The active pane.
     pub(crate) active: EditorPane,
     pub(crate) layout: PaneLayout,
-    /// The page that is shown instead of notes.
+    /// The page shown in place of notes.
     pub(crate) view: Option<PageView>,
-    /// The note to be opened once it is known.
+    /// The note to open once it's known.
     pub(crate) pending_note: Option<DocId>,
-    /// Whether the user has chosen a note yet; until then the window may.
+    /// Whether the first note is chosen. Until then, the window may choose it.
     pub(crate) has_chosen_note: bool,
-    /// Notes that the session keeps open, the newest first.
+    /// Notes that the session keeps open, most recent first.
     pub(crate) background_notes: VecDeque<DocId>,
-    /// Jobs that wait for a note's text.
+    /// Actions that wait for a note's text.
     pub(crate) pending_note_actions: Vec<PendingNoteAction>,
     /// Folders that are being opened.
     pub(crate) openings: Vec<FolderOpening>,
-    /// The folder of the volume that was closed last, and the note that was shown of it.
+    /// The last closed volume's folder, and the note that was visible.
     pub(crate) closed_volume: Option<(PathBuf, Option<DocId>)>,
-    /// The note that a link has made last, and the note of the link.
+    /// The note last created by a link, and the note with the link.
     pub(crate) linked_note: Option<(DocId, DocId)>,
-    /// Where a chosen hit leads, until its note can be read.
+    /// The target of a chosen search result, until its note is loaded.
     pub(crate) pending_jump: Option<PendingJump>,
-    /// Collections that notes show.
+    /// Collections embedded in notes.
     pub(crate) embedded: HeldCollections,
     /// Undo history of collections.
     pub(crate) collection_undo: CollectionUndo,
@@ -70,22 +70,22 @@ impl PaneState {
         }
     }
 
-    /// All panes, the one with the caret first.
+    /// Returns all panes, the active one first.
     pub(crate) fn all(&self) -> impl Iterator<Item = &EditorPane> {
         std::iter::once(&self.active).chain(self.layout.others.values())
     }
 
-    /// All panes, the one with the caret first.
+    /// Returns all panes, the active one first.
     pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut EditorPane> {
         std::iter::once(&mut self.active).chain(self.layout.others.values_mut())
     }
 
-    /// The note of the pane that has the caret.
+    /// Returns the active pane's note, if it's open in the session.
     pub(crate) fn open_note<'h>(&self, host: &'h HostLink) -> Option<&'h Note> {
         host.note(self.active.note)
     }
 
-    /// All carets, from the top of the note: where each is, and where its selection begins.
+    /// Returns all carets in document order, each as its offset and the offset of its selection's other end.
     pub(crate) fn carets(&self) -> Vec<(usize, usize)> {
         let mut carets: Vec<(usize, usize)> =
             self.active.editor.carets().map(|caret| (caret.at, caret.anchor)).collect();

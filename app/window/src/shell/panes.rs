@@ -1,5 +1,6 @@
-//! Panes in splits and tabs (crate `egui_tiles`): the list of panes, the active one, and how they're saved. `tabs.rs`
-//! draws them.
+//! Panes in splits and tabs (crate `egui_tiles`): the list of panes, the active one, and how they are saved.
+//!
+//! `tabs.rs` draws them.
 
 use super::pane::EditorPane;
 use eframe::egui;
@@ -9,10 +10,10 @@ use notebook::actions::PaneId;
 use std::collections::HashMap;
 use store::DocId;
 
-/// Closed tabs that can be had back.
+/// Maximum number of closed tabs that can be reopened.
 pub(crate) const MAX_REOPENABLE_TABS: usize = 20;
 
-/// All panes except the active one, and their places.
+/// The arrangement of all panes, and the panes other than the active one.
 pub(crate) struct PaneLayout {
     pub(crate) tree: Tree<PaneId>,
     pub(crate) others: HashMap<PaneId, EditorPane>,
@@ -21,7 +22,7 @@ pub(crate) struct PaneLayout {
 }
 
 impl PaneLayout {
-    /// Panes as they were kept: the one with the caret, and the rest.
+    /// Restores saved panes. Returns the active pane and the layout with the others.
     pub(crate) fn restore_panes(kept: Option<&TabArrangement>, here: usize) -> (EditorPane, PaneLayout) {
         let mut made = Vec::new();
         let mut tiles = Tiles::default();
@@ -42,12 +43,12 @@ impl PaneLayout {
         self.tree.tiles.iter().find(|(_, tile)| matches!(tile, Tile::Pane(id) if *id == pane)).map(|(id, _)| *id)
     }
 
-    /// The tabs that hold a pane.
+    /// Returns the tab group that contains a pane.
     pub(crate) fn group(&self, pane: PaneId) -> Option<TileId> {
         self.tree.tiles.parent_of(self.tile(pane)?)
     }
 
-    /// All panes in the order in which one reads.
+    /// Returns all panes in reading order.
     pub(crate) fn reading_order(&self) -> Vec<PaneId> {
         fn walk(tiles: &Tiles<PaneId>, tile: TileId, order: &mut Vec<PaneId>) {
             match tiles.get(tile) {
@@ -65,13 +66,13 @@ impl PaneLayout {
         order
     }
 
-    /// The panes that are in front.
+    /// Returns the visible panes.
     pub(crate) fn in_sight(&self) -> Vec<PaneId> {
         let seen = self.tree.active_tiles().into_iter();
         seen.filter_map(|tile| self.tree.tiles.get_pane(&tile).copied()).collect()
     }
 
-    /// The pane in front, of the tabs that hold this one.
+    /// Returns the visible pane of the tab group that contains a pane.
     pub(crate) fn in_front_of(&self, pane: PaneId) -> Option<PaneId> {
         let Some(Container::Tabs(tabs)) = self.tree.tiles.get_container(self.group(pane)?) else { return None };
         self.tree.tiles.get_pane(&tabs.active?).copied()
@@ -81,12 +82,12 @@ impl PaneLayout {
         self.tree.make_active(|_, tile| matches!(tile, Tile::Pane(id) if *id == pane));
     }
 
-    /// Another pane in which a note is open.
+    /// Returns an inactive pane that shows a note.
     pub(crate) fn pane_with_note(&self, note: DocId) -> Option<PaneId> {
         self.others.values().find(|pane| pane.note == Some(note)).map(|pane| pane.id)
     }
 
-    /// A pane of the same tabs in which a note is open.
+    /// Returns a pane in the same tab group that shows a note.
     pub(crate) fn background_tab(&self, pane: PaneId, note: DocId) -> Option<PaneId> {
         let tabs = self.tree.tiles.get_container(self.group(pane)?)?;
         let panes = tabs.children().filter_map(|tile| self.tree.tiles.get_pane(tile));
@@ -99,7 +100,7 @@ impl PaneLayout {
         EditorPane::new(id, note)
     }
 
-    /// A new tab right of the one that holds this pane.
+    /// Adds a tab to the right of a pane's tab.
     pub(crate) fn add_background_tab(&mut self, pane: PaneId, new: PaneId) {
         let tile = self.tree.tiles.insert_pane(new);
         let (Some(group), Some(own)) = (self.group(pane), self.tile(pane)) else { return };
@@ -109,7 +110,7 @@ impl PaneLayout {
         }
     }
 
-    /// Adds a pane next to or below the tabs with this one.
+    /// Adds a pane next to or below the tab group of another one.
     pub(crate) fn add_beside(&mut self, pane: PaneId, new: PaneId, dir: LinearDir) {
         let Some(group) = self.group(pane) else { return };
         let tiles = &mut self.tree.tiles;
@@ -166,7 +167,7 @@ impl PaneLayout {
     }
 }
 
-/// Builds tiles from a saved arrangement; returns the panes in reading order.
+/// Builds tiles from a saved arrangement, and adds the panes to `made` in reading order.
 fn build(kept: &TabArrangement, tiles: &mut Tiles<PaneId>, made: &mut Vec<EditorPane>) -> Option<TileId> {
     let (parts, dir) = match kept {
         TabArrangement::Tabs { notes, shown } => {

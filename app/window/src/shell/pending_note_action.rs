@@ -1,4 +1,4 @@
-//! What is done with a note once its text has been read.
+//! Actions on a note that run once its text is loaded.
 
 use store::DocId;
 
@@ -9,8 +9,8 @@ pub(crate) struct PendingNoteAction {
 }
 
 pub(crate) enum FollowUpAction {
-    /// A new note of it; `fill`: it is a template.
+    /// Creates a new note with the text; `fill`: the text is a template to fill.
     New { volume: DocId, path: String, fill: bool },
-    /// It goes into a note, as a template.
+    /// Inserts the text into a note, as a template.
     Insert { note: DocId },
 }

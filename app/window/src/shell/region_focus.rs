@@ -1,10 +1,10 @@
-//! F6: the keyboard goes from one region of the window to the next, as in browsers and VS Code.
+//! F6 moves the keyboard focus between the regions of the window, as in browsers and VS Code.
 
 use super::pane_state::PaneState;
 use eframe::egui;
 use egui::{Context, Id, Rect, Sense};
 
-/// Regions, in the order in which the keyboard goes through them.
+/// Regions of the window, in the order in which F6 visits them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WindowRegion {
     LeftPanel,
@@ -14,7 +14,7 @@ enum WindowRegion {
     Rail,
 }
 
-/// Where the regions are, and what had the keyboard in each of them last.
+/// Positions of the regions, and the last focused widget in each.
 #[derive(Default)]
 pub(crate) struct RegionFocus {
     left: RegionPlace,
@@ -26,7 +26,7 @@ pub(crate) struct RegionFocus {
 
 #[derive(Clone, Copy, Default)]
 struct RegionPlace {
-    /// Empty while the region isn't shown.
+    /// The region's area; `None` while it isn't visible.
     rect: Option<Rect>,
     last: Option<Id>,
 }
@@ -40,7 +40,7 @@ impl RegionFocus {
         WindowRegion::Rail,
     ];
 
-    /// Takes over this frame's layout: left panel, note, right panel, status bar and rail; empty ones aren't shown.
+    /// Sets the areas for this frame: left panel, note, right panel, status bar and rail. Empty ones aren't visible.
     pub(crate) fn set_places(&mut self, [left, note, right, status, rail]: [Rect; 5]) {
         let shown = |rect: Rect| rect.is_positive().then_some(rect);
         self.left.rect = shown(left);
@@ -60,7 +60,7 @@ impl RegionFocus {
         }
     }
 
-    /// Gives the keyboard to the next region that has something to focus, or to the previous one.
+    /// Moves the keyboard focus to the next or previous region that has something to focus.
     pub(crate) fn go_to_region(&mut self, panes: &mut PaneState, ctx: &Context, back: bool) {
         let focused = ctx.memory(|memory| memory.focused());
         let center =
@@ -88,7 +88,7 @@ impl RegionFocus {
     }
 }
 
-/// What had the keyboard there last, if it's still there; else the first that can have it.
+/// Returns the widget that was last focused in an area if it's still there, or otherwise the first focusable one.
 fn focusable_in(ctx: &Context, rect: Rect, last: Option<Id>) -> Option<Id> {
     ctx.viewport(|view| {
         let widgets = &view.prev_pass.widgets;
@@ -109,7 +109,7 @@ fn focusable_in(ctx: &Context, rect: Rect, last: Option<Id>) -> Option<Id> {
 }
 
 impl PaneState {
-    /// Gives the keyboard to the open note, with its caret where it was; `false` if there is none that takes keys.
+    /// Focuses the open note, with its caret where it was. Returns `false` if no note can take the focus.
     fn take_keyboard(&mut self) -> bool {
         if self.view.is_some() || self.active.note.is_none() {
             return false;

@@ -1,6 +1,6 @@
-//! Closing the window: everything is saved first; if that fails, the user is asked.
+//! Closing the window: everything is saved first. If that fails, the user is asked.
 
-/// How far closing has come.
+/// Progress of closing the window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ShutdownState {
     /// The window isn't closing.
@@ -9,6 +9,6 @@ pub(crate) enum ShutdownState {
     Saving(f64),
     /// The user was asked whether to close anyway.
     Asked,
-    /// The window may close.
+    /// The window can close.
     Yes,
 }

@@ -17,59 +17,59 @@ use ui::menus::{menu_below, menu_choice, menu_item, menu_separator};
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text, set_accessible_name};
 
-/// For this long, in seconds, a keystroke may be on its way before the line says so.
+/// How long a save may take before the status bar shows it, in seconds.
 const SLOW_EDIT_SECONDS: f64 = 0.25;
 
-/// The save state keeps this room at least, as far as it needs it.
+/// Maximum width that is always reserved for the save state, in points.
 const MAX_RESERVED_SAVE_WIDTH: f32 = 200.0;
-/// So many notes wait at least for the index before that's said.
+/// Minimum number of unindexed notes for which the backlog is shown.
 const MIN_SHOWN_INDEX_BACKLOG: usize = 10;
-/// How often the state of the index is looked at while it's shown.
+/// Interval at which the index state is updated while it's shown.
 const INDEX_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// What the line needs to know from frame to frame.
+/// State of the status bar between frames.
 #[derive(Default)]
 pub(crate) struct StatusBar {
-    /// Since when something is on its way to the disk.
+    /// Time since which a write to disk is pending.
     since: Option<f64>,
-    /// The sync status as text, and the state it was made from; since when, and the text before.
+    /// The displayed sync status, and the actual one with its start time.
     sync: Option<SyncIndicator>,
     caret: Option<CaretLabel>,
 }
 
-/// What the line tells of in a frame.
+/// What the status bar shows in one frame.
 #[derive(Clone, Copy)]
 pub(crate) struct StatusContext<'a> {
     pub(crate) session: &'a Session,
     pub(crate) shortcuts: &'a ShortcutTable,
     /// The open note.
     pub(crate) note: Option<&'a Note>,
-    /// The number of its words.
+    /// The number of words in the note.
     pub(crate) words: usize,
     /// The mode of an emulated editor.
     pub(crate) mode: Option<&'a str>,
-    /// The carets in the open note, and where their selections begin.
+    /// The carets in the open note, each as its offset and selection anchor.
     pub(crate) carets: &'a [(usize, usize)],
     /// The state of the search index.
     pub(crate) index: &'a IndexFreshness,
 }
 
-/// What the line says of sync.
+/// The sync status for the status bar.
 struct SyncIndicator {
     revision: u64,
     standing: SyncStatus,
     since: f64,
-    /// The displayed text, which lags behind so that keystrokes don't make it flicker.
+    /// The displayed status, which is delayed so that keystrokes don't make it flicker.
     said: SyncStatus,
 }
 
-/// Something that is on its way for less than this, in seconds, is not said.
+/// How long syncing or connecting must last before it's shown, in seconds.
 const SYNC_STATUS_DELAY_SECONDS: f64 = 0.8;
 
-/// How serious a word is.
+/// Severity of a status text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StatusTone {
-    /// All is saved.
+    /// Everything is saved.
     Saved,
     Calm,
     Warn,
@@ -108,12 +108,12 @@ pub(crate) fn save_status(session: &Session, note: Option<&Note>, slow: bool) ->
 }
 
 impl StatusBar {
-    /// Everything was asked to be saved: from now on waiting is worth a word.
+    /// Shows a pending save without delay, since the user requested to save.
     pub(crate) fn on_save_requested(&mut self) {
         self.since = self.since.map(|since| since - SLOW_EDIT_SECONDS);
     }
 
-    /// Draws the line.
+    /// Draws the status bar.
     pub(crate) fn show(&mut self, ui: &mut Ui, context: &StatusContext<'_>, actions: &mut Vec<PageAction>) {
         let StatusContext { session, shortcuts, note, .. } = *context;
         let colours = ThemeColors::of(ui);
@@ -183,7 +183,7 @@ impl StatusBar {
 }
 
 impl StatusBar {
-    /// What the line tells at its right, from the right.
+    /// Returns the items at the right of the status bar, from the right.
     fn items(&mut self, ui: &Ui, context: &StatusContext<'_>, now: f64) -> Vec<StatusItem> {
         let StatusContext { session, note, words, mode, carets, index, .. } = *context;
         let colours = ThemeColors::of(ui);
@@ -239,7 +239,7 @@ impl StatusBar {
         items
     }
 
-    /// Where the caret is and how much is selected: as it's shown, and as it's read out.
+    /// Returns the caret's position and the size of the selection: the displayed text, and the accessible name.
     fn caret_label(&mut self, note: &Note, carets: &[(usize, usize)]) -> Option<(String, String)> {
         let [(at, _), rest @ ..] = carets else { return None };
         let known =
@@ -266,7 +266,7 @@ impl StatusBar {
     }
 }
 
-/// The caret's place in words, and what it was made from.
+/// The cached text of the caret's position, and what it was made from.
 struct CaretLabel {
     note: (DocId, u64),
     carets: Vec<(usize, usize)>,
@@ -274,7 +274,7 @@ struct CaretLabel {
     name: String,
 }
 
-/// Line and column of a byte of a note, both from 1; columns count characters.
+/// Returns line and column of a byte of a note, both counted from 1. Columns count characters.
 fn line_and_column(note: &Note, at: usize) -> (usize, usize) {
     let (mut start, mut line, mut column) = (0, 1, 1);
     for block in note.blocks() {
@@ -302,29 +302,29 @@ fn chars_between(note: &Note, from: usize, to: usize) -> usize {
     count
 }
 
-/// What is to be said of the search index: only that it isn't ready, or has failed.
+/// Returns the text about the search index and whether it's a problem, or `None` if there's nothing to report.
 fn index_status(index: &IndexFreshness) -> Option<(String, bool)> {
     if index.error.is_some() {
         return Some(("Search index has failed".to_owned(), true));
     }
     let waiting = index.waiting;
-    // A note that was just edited isn't worth a word.
+    // A few recently edited notes aren't worth showing.
     (waiting >= MIN_SHOWN_INDEX_BACKLOG)
         .then(|| (format!("Indexing {} notes", ui::text::format_thousands(waiting)), false))
 }
 
-/// Something at the right of the line.
+/// An item at the right of the status bar.
 struct StatusItem {
     part: StatusPart,
     text: String,
-    /// What those hear who listen.
+    /// Accessible name for screen readers.
     name: String,
     hint: &'static str,
     icon: Option<&'static str>,
     colour: Color32,
 }
 
-/// What an item tells of.
+/// The kind of a status bar item.
 #[derive(Clone, Debug, PartialEq)]
 enum StatusPart {
     Words,
@@ -339,7 +339,7 @@ enum StatusPart {
 }
 
 impl StatusPart {
-    /// What is higher makes room first.
+    /// Returns the removal rank of an item. If there's too little room, the highest rank is removed first.
     fn fold_order(&self) -> u8 {
         match self {
             StatusPart::Approvals => 0,
@@ -360,7 +360,7 @@ impl StatusPart {
     }
 }
 
-/// The items for which there's room; what matters least goes first.
+/// Returns the items that fit. The least important ones are removed first.
 fn fitting_items(ui: &Ui, mut items: Vec<StatusItem>, room: f32) -> Vec<StatusItem> {
     let width = |items: &[StatusItem]| items.iter().map(|item| item.size(ui).x + space::L).sum::<f32>();
     while width(&items) > room {
@@ -381,7 +381,7 @@ impl StatusItem {
         ui.painter().layout_no_wrap(text, theme::tabular_font(12.0), colour)
     }
 
-    /// The room that signs beside the text take: before it, behind it.
+    /// Returns the width of the icons before and after the text, in points.
     fn margins(&self) -> (f32, f32) {
         (if self.icon.is_some() { 18.0 } else { 0.0 }, if self.part == StatusPart::Kernel { 14.0 } else { 0.0 })
     }
@@ -391,7 +391,7 @@ impl StatusItem {
         self.galley(ui, self.colour).size() + vec2(before + behind, 0.0)
     }
 
-    /// Draws it with its right edge there; gives its width.
+    /// Draws the item with its right edge at `right`. Returns its width.
     fn show(self, ui: &Ui, context: &StatusContext<'_>, right: f32, actions: &mut Vec<PageAction>) -> f32 {
         let colours = ThemeColors::of(ui);
         let (size, middle) = (self.size(ui), ui.max_rect().center().y);
@@ -455,7 +455,7 @@ impl StatusItem {
     }
 }
 
-/// What can be done with the kernel of a note.
+/// Adds a note's kernel commands to a menu.
 pub(crate) fn kernel_menu_items(ui: &mut Ui, note: &Note, shortcuts: &ShortcutTable, actions: &mut Vec<PageAction>) {
     let busy = matches!(note.kernel, KernelPhase::Busy(_));
     let mut item = |ui: &mut Ui, name: &str, id: CommandId, enabled: bool| {
@@ -479,7 +479,7 @@ pub(crate) fn kernel_menu_items(ui: &mut Ui, note: &Note, shortcuts: &ShortcutTa
     item(ui, "Permissions…", CommandId::KernelGrant, true);
 }
 
-/// The button with the menu of themes; gives its width.
+/// Draws the button with the theme menu. Returns its width.
 fn theme_button(
     ui: &Ui,
     theme: ColorTheme,
@@ -493,7 +493,7 @@ fn theme_button(
         ColorTheme::Light => (icons::SUN, "Theme: light"),
         ColorTheme::Dark => (icons::MOON, "Theme: dark"),
     };
-    // The line is less high than a finger; the button reaches out of it.
+    // The status bar is lower than a touch target, so the button extends beyond it.
     let center = pos2(right - 14.0, ui.max_rect().center().y);
     let rect = Rect::from_center_size(center, Vec2::splat(size::MIN_CLICK_HEIGHT));
     let response = ui.interact(rect, ui.scope_id().with("theme"), Sense::click());
@@ -518,7 +518,7 @@ fn theme_button(
     size::MIN_CLICK_HEIGHT
 }
 
-/// The kernel of a note and what it does, in a few words.
+/// Returns a short description of a note's kernel and its state.
 pub(crate) fn kernel_state(note: &Note) -> String {
     let waiting = note
         .cells()

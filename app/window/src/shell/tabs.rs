@@ -1,5 +1,4 @@
-//! Drawing of panes: tabs above each group, the note below. A single note has no tabs: its name and path are shown
-//! instead.
+//! Draws panes: tabs above each group, and the note below. A single note has no tabs, but its name and path.
 
 use super::commands::ShortcutTable;
 use super::pane::EditorPane;
@@ -27,18 +26,18 @@ use ui::menus::menu_below;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
 
-/// A tab is as wide as its name, within these.
+/// Minimum and maximum width of a tab, in points. In between, its name decides.
 const MIN_TAB_WIDTH: f32 = 96.0;
 const MAX_TAB_WIDTH: f32 = 220.0;
-/// An arrow key moves the edge between two panes by this part of both; each keeps at least this part.
+/// Fraction of two panes by which an arrow key moves the edge between them, and the minimum fraction of each.
 const PANE_RESIZE_STEP: f32 = 0.05;
 const MIN_PANE_FRACTION: f32 = 0.15;
-/// A narrower strip of tabs has no room for the kernel's menu.
+/// Minimum width of a tab bar for the kernel menu, in points.
 const MIN_KERNEL_MENU_WIDTH: f32 = 420.0;
-/// A block that is held over a tab for so long, in seconds, opens it.
+/// How long a dragged block must rest over a tab to activate it, in seconds.
 const TAB_DRAG_OPEN_DELAY_SECONDS: f32 = 0.3;
 
-/// One frame's worth of context.
+/// Context for drawing the panes in one frame.
 pub(crate) struct TabsContext<'a> {
     pub(crate) session: &'a Session,
     pub(crate) shortcuts: &'a ShortcutTable,
@@ -50,7 +49,7 @@ pub(crate) struct TabsContext<'a> {
     pub(crate) actions: &'a mut Vec<PageAction>,
     /// Area of all panes.
     pub(crate) area: Rect,
-    /// Whether something that floats keeps the keyboard meanwhile.
+    /// Whether an overlay keeps the keyboard focus.
     pub(crate) hold: bool,
     /// Whether the last session's note is still being looked up.
     pub(crate) waits: bool,
@@ -76,7 +75,7 @@ impl TabsContext<'_> {
         title.unwrap_or_else(|| ("New tab".to_owned(), "A tab without a note".to_owned()))
     }
 
-    /// The strip of one note alone: its name and its path.
+    /// Draws the bar above a single note: its name and path.
     fn alone(&self, ui: &mut Ui) -> Response {
         let room = ui.available_width();
         let (rect, response) = ui.allocate_exact_size(vec2(room, size::TOOLBAR_HEIGHT), Sense::hover());
@@ -150,7 +149,7 @@ impl TabsContext<'_> {
         paint_focus_ring(ui, &button, CONTROL_CORNER);
         let pressed = response.is_pointer_button_down_on() && ui.input(|input| input.pointer.primary_pressed());
         if over && !state.active && self.holds_rows() {
-            // A block that rests over a tab is let into it.
+            // A tab is activated when a dragged block rests over it.
             let still = ui.input(|input| input.pointer.time_since_last_movement());
             if still >= TAB_DRAG_OPEN_DELAY_SECONDS {
                 self.actions.push(PageAction::Here(pane));
@@ -172,7 +171,7 @@ impl TabsContext<'_> {
         }
     }
 
-    /// A note on its page, or what there is to say instead.
+    /// Draws a pane's note, or a message in place of it.
     pub(crate) fn note(&mut self, ui: &mut Ui, pane: PaneId) {
         let TabsContext { session, shortcuts, here, others, actions, area, hold, waits, .. } = self;
         let session = *session;
@@ -183,7 +182,7 @@ impl TabsContext<'_> {
         if inside && !is_here {
             actions.push(PageAction::Here(pane));
         }
-        // A press in another pane leaves the caret of this one where it is.
+        // A press in another pane doesn't move this pane's caret.
         let hold = *hold || pointer.is_some_and(|at| area.contains(at) && !rect.contains(at));
         let (guest, away) = brought(ui.ctx(), std::iter::once(&**here).chain(others.values()), pane);
         let Some(pane) = (if is_here { Some(&mut **here) } else { others.get_mut(&pane) }) else { return };
@@ -227,7 +226,7 @@ impl TabsContext<'_> {
                         page.show(ui, world, editor, hold, actions);
                         return;
                     }
-                    // Only one pane has the text field; the caret of this one rests.
+                    // Only the active pane has the text field, so this pane's caret is hidden.
                     let (caret, more) = (editor.caret.take(), std::mem::take(&mut editor.more));
                     page.show(ui, world, editor, hold, actions);
                     if editor.caret.is_some() {
@@ -253,7 +252,7 @@ impl TabsContext<'_> {
         }
     }
 
-    /// The kernel's state, as a button with a menu of what can be done with it.
+    /// Draws the kernel's state as a button with the kernel menu.
     fn kernel_menu(&mut self, ui: &mut Ui, note: &Note) {
         let state = kernel_state(note);
         let button = text_button(ui, &state, false);
@@ -262,7 +261,7 @@ impl TabsContext<'_> {
         menu_below(&button, "Kernel", |ui| kernel_menu_items(ui, note, shortcuts, actions));
     }
 
-    /// What is wrong, above the note.
+    /// Draws banners for problems above the note.
     fn bars(&mut self, ui: &mut Ui) {
         let (colours, session) = (ThemeColors::of(ui), self.session);
         if let Some(why) = &session.saving().trouble {
@@ -288,7 +287,7 @@ impl TabsContext<'_> {
     }
 }
 
-/// What a volume's symlinks hide: those that lead out of it are not followed.
+/// Returns a message about symlinks that lead out of the volume, which aren't followed.
 fn left_out(volume: &engine::Volume) -> Option<String> {
     let outside = || volume.skipped.iter().filter(|skipped| skipped.leads_outside);
     let first = outside().next()?;
@@ -300,7 +299,7 @@ fn left_out(volume: &engine::Volume) -> Option<String> {
     Some(format!("Left out of {}: {}: {}.{more}", volume.name, first.path, first.why))
 }
 
-/// The rows that the pointer holds over this pane and that are another one's; and whether it is over another one.
+/// Returns the rows dragged here from another pane, and whether the pointer with dragged rows is over another pane.
 fn brought<'a>(
     ctx: &egui::Context,
     panes: impl Iterator<Item = &'a EditorPane> + Clone,
@@ -322,7 +321,7 @@ pub(crate) fn release_drag_on_pointer_up<'a>(ui: &Ui, panes: impl Iterator<Item 
     }
 }
 
-/// What egui_tiles leaves out of the handles between panes: a name, a mark where the keyboard is, and the arrow keys.
+/// Adds what the handles of `egui_tiles` lack: an accessible name, a focus ring, and the arrow keys.
 pub(crate) fn show_pane_handles(ui: &Ui, tree: &mut Tree<PaneId>) {
     let mut found: Vec<(TileId, [TileId; 2], bool, Rect)> = Vec::new();
     for (id, tile) in tree.tiles.iter() {
@@ -492,7 +491,7 @@ impl egui_tiles::Behavior<PaneId> for TabsContext<'_> {
     }
 
     fn is_tile_draggable(&self, tiles: &Tiles<PaneId>, tile: TileId) -> bool {
-        // A strip of tabs as a whole is not: what would be grabbed there has no name, and Tab would lead to it.
+        // A whole tab bar can't be dragged: its handle would have no name, and Tab would lead to it.
         !self.is_one() && tiles.get_pane(&tile).is_some()
     }
 

@@ -1,4 +1,4 @@
-//! The field above a new note in which it gets its name.
+//! The title field above a new note, for its first name.
 
 use eframe::egui;
 use egui::text::{CCursor, CCursorRange};
@@ -9,13 +9,13 @@ use store::DocId;
 use text::untrusted_text;
 use ui::theme::{self, ThemeColors, space};
 
-/// The name of a new note while it's typed.
+/// The title of a new note while it's typed.
 pub(crate) struct TitleField {
     pub(crate) note: DocId,
     pub(crate) text: String,
     /// Why the note can't have this name.
     pub(crate) trouble: Option<String>,
-    /// The field shall have the keyboard.
+    /// Whether the field should get the keyboard focus.
     pub(crate) asks_focus: bool,
 }
 
@@ -24,7 +24,7 @@ impl TitleField {
         TitleField { note, text, trouble: None, asks_focus: true }
     }
 
-    /// Draws it above the note's column.
+    /// Draws the field above the note's column.
     pub(crate) fn show(&mut self, ui: &mut Ui, (column, margin): (f32, f32), actions: &mut Vec<PageAction>) {
         let colours = ThemeColors::of(ui);
         let style = theme::heading(1);
@@ -34,7 +34,7 @@ impl TitleField {
         let id = Id::unique("note title");
         if std::mem::take(&mut self.asks_focus) {
             let mut state = TextEditState::load(ui.ctx(), id).unwrap_or_default();
-            // What is refused is not typed again from the beginning.
+            // After a refusal, the caret is at the end, so that the name isn't typed from the beginning again.
             let begin = if self.trouble.is_some() { self.text.chars().count() } else { 0 };
             let range = CCursorRange::two(CCursor::new(begin), CCursor::new(self.text.chars().count()));
             state.cursor.set_char_range(Some(range));

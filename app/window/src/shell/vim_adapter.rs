@@ -1,4 +1,4 @@
-//! Editors with modes: brings keys to Vim's machine (`vim.rs`), and does in the note what it answers.
+//! Vim keys in the window: passes keys to the Vim state machine (`vim.rs`), and applies its actions to the note.
 
 mod command_line;
 mod indent;
@@ -27,12 +27,12 @@ use std::ops::Range;
 use store::DocId;
 use ui::theme;
 
-/// Wrapped lines that one command goes over at most.
+/// Maximum number of wrapped lines that one command moves over.
 const MAX_WRAPPED_LINES_PER_COMMAND: usize = 1_000;
 
-/// Changes within this many bytes of one line count as one.
+/// Changes on one line within this many bytes count as one.
 const SAME_LINE_CHANGE_BYTES: usize = 80;
-/// So long, in seconds, a put waits for the clipboard.
+/// How long a put waits for the clipboard, in seconds.
 const CLIPBOARD_TIMEOUT_SECONDS: f64 = 1.0;
 
 impl HostLink {
@@ -42,17 +42,17 @@ impl HostLink {
 }
 
 impl InputState {
-    /// Whether letters are commands now, and no text.
+    /// Returns whether letters are Vim commands now, rather than text.
     pub(crate) fn commands_by_letter(&self, host: &HostLink) -> bool {
         host.preset() == KeymapPreset::Vim && !self.vim.vim.mode().is_typing()
     }
 
-    /// Whether Vim handles a key with Ctrl, whatever command has it otherwise.
+    /// Returns whether Vim handles a key with Ctrl, even if the key is assigned to a command.
     pub(crate) fn is_vims(&self, host: &HostLink, key: Key, modifiers: Modifiers) -> bool {
         modifiers.matches_exact(Modifiers::COMMAND) && self.commands_by_letter(host) && press(key, modifiers).is_some()
     }
 
-    /// Passes a key to the machine with the current text.
+    /// Passes input to the state machine with the current text. Returns its actions.
     fn vim_asked(
         &mut self,
         host: &HostLink,
@@ -79,7 +79,7 @@ impl InputState {
         deeds.unwrap_or_default()
     }
 
-    /// Where a command has ended, its edits are taken back together from now on.
+    /// Groups the edits of a finished command, so that they are undone together.
     fn finish_vim_action(&mut self, host: &HostLink, panes: &mut PaneState) {
         let vim = &self.vim.vim;
         let whole = vim.mode() == VimMode::Normal && !vim.replays && !vim.plays && !self.vim.playing.is_playing();
@@ -115,7 +115,7 @@ impl InputState {
 }
 
 impl PaneState {
-    /// How the caret looks.
+    /// Returns the shape of the caret.
     pub(crate) fn caret_shape(&self, host: &HostLink, input: &InputState) -> CaretShape {
         match (input.commands_by_letter(host), self.commands_cells(host, input)) {
             (true, _) => CaretShape::Block,
@@ -124,7 +124,7 @@ impl PaneState {
         }
     }
 
-    /// What the status line says of the mode.
+    /// Returns the text about the mode for the status bar.
     pub(crate) fn mode_says(&self, host: &HostLink, input: &InputState) -> Option<String> {
         if self.commands_cells(host, input) {
             return Some("Command".to_owned());
@@ -133,7 +133,7 @@ impl PaneState {
         Some(input.vim.vim.status_text(caret.at, caret.anchor))
     }
 
-    /// Where Vim's keys see the caret: in a selection, on its last letter.
+    /// Returns the caret's position for Vim's keys, which is the last character in a selection.
     pub(crate) fn vim_caret(&self, input: &InputState) -> usize {
         let at = self.active.editor.caret.map_or(0, |caret| caret.at);
         input.vim.vim.head().unwrap_or(at)
@@ -143,7 +143,7 @@ impl PaneState {
         self.open_note(host).map_or(0, engine::Note::undo_steps)
     }
 
-    /// Several carets, each with what it selects; the first leads.
+    /// Sets several carets with their selections. The first is the main one.
     fn vim_select(&mut self, places: Vec<(usize, usize)>) {
         let mut carets = places.into_iter().map(|(at, anchor)| Caret { at, anchor });
         let Some(first) = carets.next() else { return };
@@ -161,7 +161,7 @@ impl PaneState {
         self.with_note(host, ctx, dark, |world, editor, page| look(page, editor, world));
     }
 
-    /// Edits with line ends as the note has them.
+    /// Converts the line endings of edits to those of the note.
     fn with_line_ends(&mut self, host: &HostLink, ctx: &egui::Context, mut edits: Vec<NoteEdit>) -> Vec<NoteEdit> {
         let dark = ctx.global_style().visuals.dark_mode;
         if self.with_note(host, ctx, dark, |world, _, _| world.crlf()).unwrap_or(false) {
@@ -180,7 +180,7 @@ impl PaneState {
         });
     }
 
-    /// Puts a text in place of a range of the note, with line ends as the note has them; the caret goes to `at`.
+    /// Replaces a range of the note, with the note's line endings. The caret moves to `at`.
     pub(crate) fn replace_text(
         &mut self,
         host: &mut HostLink,
@@ -205,13 +205,13 @@ impl PaneState {
         self.active.editor.reveal = true;
     }
 
-    /// Whether a range holds more than one line.
+    /// Returns whether a range spans more than one line.
     fn selects_lines(&self, host: &HostLink, range: &Range<usize>) -> bool {
         let note = self.open_note(host);
         note.and_then(|note| note.slice(range.start, range.len())).is_some_and(|text| text.contains('\n'))
     }
 
-    /// Takes whole commands back, or makes them again.
+    /// Undoes or redoes whole commands.
     fn vim_undo(
         &mut self,
         host: &mut HostLink,
@@ -252,7 +252,7 @@ impl PaneState {
 }
 
 impl AppWindow {
-    /// Ends insert mode, where it is on, with what floats at the caret.
+    /// Ends insert mode and closes the menus at the caret. Returns whether the key was used.
     pub(crate) fn vim_escape(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
         let escapes = is_escape(key, modifiers) && self.host.preset() == KeymapPreset::Vim;
         if !escapes || !self.input.vim.vim.mode().is_typing() {
@@ -288,7 +288,7 @@ impl AppWindow {
         true
     }
 
-    /// Answers letters. Whether they were commands, and no text.
+    /// Handles typed text. Returns whether it was used as commands or to overwrite, rather than to be inserted.
     pub(crate) fn vim_text(&mut self, ctx: &egui::Context, text: &str) -> bool {
         if self.host.preset() != KeymapPreset::Vim {
             return false;
@@ -310,8 +310,9 @@ impl AppWindow {
         true
     }
 
-    /// Handles text from the clipboard: inserts it if a paste is pending; in normal mode, Ctrl+V selects a block,
-    /// whatever the clipboard holds.
+    /// Handles text from the clipboard. Returns whether it was used.
+    ///
+    /// A pending put inserts it. Otherwise, in normal mode, Ctrl+V selects a block, whatever the clipboard holds.
     pub(crate) fn vim_paste(&mut self, ctx: &egui::Context, text: &str) -> bool {
         let now = ctx.input(|input| input.time);
         let waits = self.input.vim.fetching.take().filter(|(.., since)| now - since < CLIPBOARD_TIMEOUT_SECONDS);
@@ -331,7 +332,7 @@ impl AppWindow {
         true
     }
 
-    /// What Ctrl+X takes for a cut elsewhere makes a number smaller where letters are commands.
+    /// Handles Ctrl+X, which arrives as a cut: in normal mode it decrements a number. Returns whether it was used.
     pub(crate) fn vim_cut(&mut self, ctx: &egui::Context) -> bool {
         self.input.commands_by_letter(&self.host) && self.vim_key(ctx, Key::X, Modifiers::COMMAND)
     }
@@ -364,7 +365,7 @@ impl AppWindow {
                     | VimAction::Star { .. }
             );
             self.apply_vim_action(ctx, deed);
-            // Motions by screen lines report the position back to the machine.
+            // Motions by screen lines report the position back to the state machine.
             if seen {
                 let deeds = self.input.vim_asked(&self.host, &mut self.panes, ctx, |vim, ground, caret| {
                     vim.extend_selection_to(ground, caret.at)
@@ -374,7 +375,7 @@ impl AppWindow {
         }
     }
 
-    /// Tells the machine that a search moved the caret, so that a selection extends there.
+    /// Reports to the state machine that a search moved the caret, so that a selection extends there.
     pub(crate) fn vim_led(&mut self, ctx: &egui::Context, at: usize) {
         let deeds = self.input.vim_asked(&self.host, &mut self.panes, ctx, |vim, ground, _| {
             vim.extend_selection_to(ground, at.min(ground.text.len()))
@@ -528,7 +529,7 @@ impl AppWindow {
         }
     }
 
-    /// Goes to a mark in another note.
+    /// Jumps to a mark in another note.
     fn vim_far(&mut self, ctx: &egui::Context, mark: char, line: bool) {
         let found = self.input.vim.places.iter().find_map(|(note, places)| Some((*note, places.get(mark)?)));
         let known = |note: DocId| self.host.session().locate_file(note).is_some();
@@ -546,7 +547,7 @@ impl AppWindow {
         self.apply_vim_actions(ctx, deeds);
     }
 
-    /// Plays a key that was pressed before.
+    /// Replays a recorded key.
     fn replay_stroke(&mut self, ctx: &egui::Context, input: VimStroke) {
         self.input.vim.vim.record(input.clone());
         if self.input.vim.vim.mode().is_typing() {
@@ -640,7 +641,7 @@ fn press(key: Key, modifiers: Modifiers) -> Option<VimKey> {
     modifiers.is_none().then_some(VimKey::Letter(letter))
 }
 
-/// Whether a caret can be at a byte: in a visible row, in code between its fences.
+/// Returns whether the caret can be at a byte: in a visible row, and within the fences of code.
 fn is_caret_stop(at: usize, world: &mut EditContext<'_>) -> bool {
     let Some(spot) = world.find_row(at) else { return true };
     let start = world.sheet.start(spot.block);
@@ -653,14 +654,14 @@ fn is_caret_stop(at: usize, world: &mut EditContext<'_>) -> bool {
     (start + own.start..=start + own.end).contains(&at)
 }
 
-/// Returns the first byte of a line that isn't a space.
+/// Returns the position of the first character in a line that isn't a space or tab.
 fn indent(text: &str, at: usize) -> usize {
     let line = motion::line_around(text, motion::floor_grapheme(text, at));
     let words = &text[line.clone()];
     line.start + (words.len() - words.trim_start_matches([' ', '\t']).len())
 }
 
-/// Begins a line below that of the caret, as Enter does at its end, or above it.
+/// Opens a line below the caret's line, as Enter does at its end, or above it.
 fn open(editor: &mut Editor, world: &mut EditContext<'_>, below: bool) -> KeyOutcome {
     let (Some(caret), Some(target)) = (editor.caret, editor.edit_target(world)) else { return KeyOutcome::Not };
     let at = target.shown_byte(caret.at);

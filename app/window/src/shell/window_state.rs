@@ -1,14 +1,13 @@
-//! What a user set for this window, on its way to the settings: at once where it is a choice, after a moment where it
-//! is dragged.
+//! The window's own settings, before they are saved: choices at once, dragged sizes after a moment.
 
 use eframe::egui;
 use engine::{ColorTheme, Settings};
 use ui::theme;
 
-/// The caret blinks for this long after the last key, in seconds; then nothing is drawn until something happens.
+/// How long the caret blinks after the last input, in seconds. Afterwards, nothing is drawn until something happens.
 const CARET_BLINK_SECONDS: f64 = 8.0;
 
-/// The window's side of the settings.
+/// The settings that the window changes itself.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WindowState {
     pub(crate) theme: ColorTheme,
@@ -21,13 +20,13 @@ pub(crate) struct WindowState {
     pub(crate) right: f32,
     pub(crate) right_open: bool,
     pub(crate) window: (f32, f32),
-    /// Since when the values differ from the saved ones.
+    /// Time since which the values differ from the saved ones.
     pub(crate) since: Option<f64>,
     last_input: f64,
 }
 
 impl WindowState {
-    /// As they are kept.
+    /// Creates the state from the saved settings.
     pub(crate) fn from_settings(settings: &Settings) -> WindowState {
         WindowState {
             theme: settings.theme,
@@ -45,20 +44,20 @@ impl WindowState {
         }
     }
 
-    /// Takes over what was set.
+    /// Updates the state from changed settings.
     pub(crate) fn load_settings(&mut self, settings: &Settings) {
         let last_input = self.last_input;
         *self = WindowState { last_input, ..WindowState::from_settings(settings) };
     }
 
-    /// Puts theme and scale into force.
+    /// Applies the theme and scale.
     pub(crate) fn apply(&self, ctx: &egui::Context) {
         let mut settings = Settings::default();
         self.store_settings(&mut settings);
         theme::apply_settings(ctx, &settings);
     }
 
-    /// The next theme in the round: system, light, dark.
+    /// Switches to the next theme in the order system, light, dark.
     pub(crate) fn next_theme(&mut self) {
         self.theme = match self.theme {
             ColorTheme::System => ColorTheme::Light,
@@ -67,7 +66,7 @@ impl WindowState {
         };
     }
 
-    /// One step larger or smaller, by a tenth.
+    /// Changes the interface scale by one step of a tenth.
     pub(crate) fn step_text_scale(&mut self, by: f32) {
         self.scale = ((self.scale * 10.0).round() / 10.0 + by).clamp(0.5, 3.0);
     }

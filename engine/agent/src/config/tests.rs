@@ -1,4 +1,4 @@
-//! What files mean, alone and laid over one another.
+//! Tests of configuration files, parsed alone and merged.
 
 use super::*;
 use crate::router::RoutingCondition;
@@ -26,7 +26,7 @@ fn the_embedded_file_is_good_and_names_what_the_program_does_without_it() {
     let anthropic = config.endpoint("anthropic").expect("there");
     assert_eq!((anthropic.wire, anthropic.key.as_deref()), (WireProtocol::Anthropic, Some("ANTHROPIC_API_KEY")));
     assert!(!anthropic.local);
-    // Every key that can be written is in the file, as text or as a comment.
+    // The file contains every possible key, as text or as a comment.
     for key in [
         "profile",
         "data_dir",
@@ -195,7 +195,7 @@ fn later_files_win_name_by_name() {
     let ollama = &config.llm.providers["ollama"];
     assert_eq!((ollama.model.as_str(), ollama.temperature), ("llama3", Some(0.0)));
     assert_eq!(ollama.base_url.as_deref(), Some("http://localhost:11434"), "what nobody changed stays");
-    // A section whose lines are comments says nothing.
+    // A section whose lines are all comments changes nothing.
     let config = whole("llm:\n  # default_provider: x\nmcp:\n");
     assert_eq!(config.llm.default_provider, "ollama");
     assert_eq!(whole("# nothing\n"), merge(&[]).expect("the default"));
@@ -238,7 +238,7 @@ fn addresses_on_this_machine_are_known() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// For any text in a file or condition, parsing ends and reports the position if it can.
+    /// For any text in a file or condition, parsing terminates without a panic, and its error is one line.
     #[test]
     fn no_text_breaks_the_reading(
         text in "(?s).{0,300}",
@@ -257,7 +257,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// A file of this program cut anywhere is read or refused.
+    /// The default configuration, cut or changed at any place, is parsed or rejected without a panic.
     #[test]
     fn a_file_cut_anywhere_is_read_or_refused(at in 0..system::DEFAULT_CONFIG.len(), with in any::<char>()) {
         let at = system::DEFAULT_CONFIG.floor_char_boundary(at);

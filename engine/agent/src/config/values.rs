@@ -1,4 +1,4 @@
-//! Single values of the configuration, checked while parsing, so that errors have line and column.
+//! Single values of the configuration, checked while parsing so that errors have line and column.
 
 use crate::model_call::WireProtocol;
 use crate::tool_spec::ToolRisk;
@@ -34,7 +34,7 @@ pub(super) fn error_text(why: &serde_saphyr::Error) -> String {
     text.chars().take(400).collect()
 }
 
-/// A section with nothing in it is as good as none.
+/// Parses a section; an empty one has its defaults.
 pub(super) fn section<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
     Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
 }
@@ -44,7 +44,7 @@ pub(super) fn plain<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> 
     T::deserialize(serde_json::Value::deserialize(from)?).map_err(D::Error::custom)
 }
 
-/// An amount of money that is not below nothing.
+/// Parses an amount of money in US dollars that isn't negative.
 pub(super) fn amount<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     let amount: f64 = plain(from)?;
     match amount.is_finite() && amount >= 0.0 {
@@ -77,7 +77,8 @@ pub(super) fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Erro
     }
 }
 
-/// The risk below which nothing asks; what leaves the sandbox always may ask.
+/// Parses the risk below which no approval is needed. High and critical are rejected: what leaves the sandbox must
+/// always be able to ask.
 pub(super) fn level<'de, D: Deserializer<'de>>(from: D) -> Result<ToolRisk, D::Error> {
     match ToolRisk::deserialize(from)? {
         level @ (ToolRisk::None | ToolRisk::Low | ToolRisk::Medium) => Ok(level),
@@ -85,7 +86,7 @@ pub(super) fn level<'de, D: Deserializer<'de>>(from: D) -> Result<ToolRisk, D::E
     }
 }
 
-/// `${NAME}` as `NAME`.
+/// Parses `${NAME}` and returns `NAME`.
 pub(super) fn key<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
     // The value may be a key, so the message doesn't repeat it.
@@ -97,14 +98,14 @@ pub(super) fn key<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, 
     })
 }
 
-/// The name in `${NAME}`.
+/// Returns the name in `${NAME}`; `None` if the text has another form.
 fn placeholder_name(text: &str) -> Option<&str> {
     let name = text.strip_prefix("${")?.strip_suffix('}')?;
     let fits = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') && !name.is_empty();
     (fits && name.len() <= 128).then_some(name)
 }
 
-/// Variables and headers: what their names call secret is named, not written down.
+/// Parses environment variables or HTTP headers. Those with a secret-sounding name must use `${NAME}` as the value.
 pub(super) fn hidden<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
     let map = Option::<BTreeMap<String, String>>::deserialize(from)?.unwrap_or_default();
     for (name, value) in &map {
@@ -133,14 +134,14 @@ pub(super) fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Strin
     }
 }
 
-/// Returns host and port of an address.
+/// Returns the host and port of an HTTP address.
 fn host(address: &str) -> Option<&str> {
     let rest = address.strip_prefix("http://").or_else(|| address.strip_prefix("https://"))?;
     let host = rest.split(['/', '?', '#']).next()?;
     (!host.is_empty()).then_some(host)
 }
 
-/// Whether an address is on this machine.
+/// Returns whether an address is on this machine.
 pub fn is_local(address: &str) -> bool {
     let Some(host) = host(address) else { return false };
     let name = match host.strip_prefix('[') {
@@ -155,7 +156,7 @@ pub fn is_local(address: &str) -> bool {
             && name.split('.').all(|part| part.parse::<u8>().is_ok()))
 }
 
-/// Returns the default API of a provider, by its name.
+/// Returns the default API protocol of a provider, by its name.
 pub(super) fn default_wire_protocol(name: &str) -> WireProtocol {
     match name {
         "ollama" => WireProtocol::Ollama,

@@ -1,4 +1,4 @@
-//! The values that views show: whatever a kernel or a note says, as rows of words or as numbers, within bounds.
+//! Values of a note or kernel for a view, as a table of texts or as numbers, within size limits.
 
 use super::{TextSegment, ValueName, ValueSource};
 use serde_json::{Map, Value};
@@ -12,25 +12,25 @@ const MAX_GRID_CELL_CHARS: usize = 200;
 /// Limits of a plot: curves, and points of a curve.
 const MAX_PLOT_CURVES: usize = 12;
 const MAX_CURVE_POINTS: usize = 10_000;
-/// Points that are written where nothing can be drawn.
+/// Maximum number of points in a plot's Markdown table, which replaces the plot where nothing can be drawn.
 const MAX_MARKDOWN_POINTS: usize = 50;
 
-/// The values that a view can use, of a note and its kernel.
+/// Values of a note and its kernel that a view can use.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ViewValues {
     /// Properties of the note.
     pub properties: BTreeMap<String, Value>,
-    /// Variables of its kernel.
+    /// Variables of the note's kernel.
     pub variables: BTreeMap<String, Value>,
 }
 
 impl ViewValues {
-    /// The properties of a note's text, and nothing of its kernel.
+    /// Returns the properties of a note's text, without variables.
     pub fn from_note(text: &str) -> ViewValues {
         ViewValues { properties: note_properties(text), variables: BTreeMap::new() }
     }
 
-    /// A value by its name.
+    /// Returns the value with this name.
     pub fn value_named(&self, name: &ValueName) -> Option<&Value> {
         match name {
             ValueName::Property(name) => self.properties.get(name),
@@ -38,7 +38,7 @@ impl ViewValues {
         }
     }
 
-    /// What a part of a view shows.
+    /// Returns the value of a source.
     pub fn source_value<'a>(&'a self, source: &'a ValueSource) -> Option<&'a Value> {
         match source {
             ValueSource::Values(value) => Some(value),
@@ -46,7 +46,7 @@ impl ViewValues {
         }
     }
 
-    /// A text with the values in it; a dash where there is none.
+    /// Returns a text with its values filled in. Missing values are shown as a dash.
     pub fn fill_text(&self, pieces: &[TextSegment]) -> String {
         let piece = |piece: &TextSegment| match piece {
             TextSegment::Words(words) => words.clone(),
@@ -61,7 +61,7 @@ impl ViewValues {
     }
 }
 
-/// A value of a property as JSON.
+/// Converts the value of a property to JSON.
 pub fn property_value(property: &Property) -> Value {
     let first = property.values.first().map_or("", |(word, _)| word.as_str());
     match property.kind {
@@ -81,7 +81,7 @@ fn parse_number_or_text(word: &str) -> Value {
     word.parse::<f64>().ok().filter(|number| number.is_finite()).map_or_else(|| Value::from(word), Value::from)
 }
 
-/// The properties of a note's text.
+/// Returns the properties of a note's text, by key.
 pub(super) fn note_properties(text: &str) -> BTreeMap<String, Value> {
     let read = properties::read(text).and_then(Result::ok).unwrap_or_default();
     read.iter().map(|one| (one.key.clone(), property_value(one))).collect()
@@ -144,17 +144,17 @@ pub(super) fn escape_markdown(text: &str) -> String {
 /// A table of texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WordGrid {
-    /// The names of the columns; may be empty.
+    /// Names of the columns; may be empty.
     pub columns: Vec<String>,
     /// Rows of the table, each with one text per column.
     pub rows: Vec<Vec<String>>,
-    /// For each column, whether it holds numbers alone.
+    /// For each column, whether it contains only numbers.
     pub numbers: Vec<bool>,
-    /// Rows that are not among them.
+    /// Number of rows that were omitted.
     pub more: usize,
 }
 
-/// A value as rows: a list of objects or of lists, an object of lists, a list, or a single value.
+/// Converts a value to a table: a list of objects or of lists, an object of lists, a list, or a single value.
 pub fn to_grid(value: &Value, wanted: &[String]) -> WordGrid {
     let mut columns: Vec<String> = wanted.iter().take(MAX_GRID_COLUMNS).cloned().collect();
     let mut cells: Vec<Vec<&Value>> = Vec::new();
@@ -221,7 +221,7 @@ pub fn to_grid(value: &Value, wanted: &[String]) -> WordGrid {
 }
 
 impl WordGrid {
-    /// The same as a table of Markdown.
+    /// Formats the table as Markdown.
     pub fn to_markdown(&self) -> String {
         let width = self.numbers.len();
         if width == 0 || self.rows.is_empty() {
@@ -244,14 +244,14 @@ impl WordGrid {
     }
 }
 
-/// Numbers to be drawn.
+/// Numbers of a plot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlotCurves {
     /// Values along x.
     pub x: Vec<f64>,
     /// Labels along x if the values are text; one for each number.
     pub labels: Vec<String>,
-    /// Along y: a name and its numbers.
+    /// Curves along y: the name and values of each.
     pub y: Vec<(String, Vec<f64>)>,
 }
 
@@ -263,7 +263,8 @@ fn to_numbers(all: &[Value]) -> Vec<f64> {
     all.iter().take(MAX_CURVE_POINTS).map(float).collect()
 }
 
-/// Values as numbers along x and y: `y` is a list of numbers, an object of such lists, or an object of numbers by name.
+/// Converts values to numbers along x and y. `y` is a list of numbers, an object of such lists, or an object of numbers
+/// by name.
 pub fn to_curves(x: Option<&Value>, y: &Value) -> PlotCurves {
     let mut found = PlotCurves::default();
     match y {
@@ -309,7 +310,7 @@ pub fn to_curves(x: Option<&Value>, y: &Value) -> PlotCurves {
 }
 
 impl PlotCurves {
-    /// The same as a table of Markdown: the first of the numbers.
+    /// Formats the first `MAX_MARKDOWN_POINTS` points as a Markdown table.
     pub fn to_markdown(&self) -> String {
         let count = self.x.len();
         let rows = (0..count.min(MAX_MARKDOWN_POINTS)).map(|at| {

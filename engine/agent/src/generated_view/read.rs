@@ -6,13 +6,13 @@ use super::{
 };
 use serde_json::{Map, Value};
 
-/// Words are at most so long, in bytes.
+/// Maximum length of a text in bytes.
 const MAX_VIEW_TEXT_BYTES: usize = 4_000;
-/// A name of a property or a variable, in bytes.
+/// Maximum length of a property's or variable's name in bytes.
 const MAX_VIEW_NAME_BYTES: usize = 100;
-/// Limits of values written in a view itself.
+/// Maximum number of entries of a value written in the view itself.
 const MAX_VIEW_ROWS: usize = 500;
-/// Fields of a form, columns of a table, choices of a field.
+/// Maximum number of a form's fields, a table's columns, or a field's choices.
 const MAX_VIEW_PARTS: usize = 50;
 
 /// Reads the fields of a JSON object and rejects unknown ones.
@@ -30,7 +30,7 @@ impl<'a> ViewObject<'a> {
         Ok(ViewObject { at, what, fields })
     }
 
-    /// Rejects all other keys.
+    /// Returns an error if the object has a key that isn't in `known`.
     fn reject_unknown_keys(&self, known: &[&str]) -> ReadResult<()> {
         match self.fields.keys().find(|key| !known.contains(&key.as_str())) {
             Some(other) => {
@@ -84,7 +84,7 @@ fn parse_text(value: &Value, at: &str) -> ReadResult<String> {
     Ok(text.to_owned())
 }
 
-/// The name of a property.
+/// Parses the name of a property.
 fn parse_property_name(text: &str, at: &str) -> ReadResult<String> {
     let name = text.trim();
     if name.is_empty() || name.len() > MAX_VIEW_NAME_BYTES || name.contains(['\n', '\r', '{', '}']) {
@@ -93,7 +93,7 @@ fn parse_property_name(text: &str, at: &str) -> ReadResult<String> {
     Ok(name.to_owned())
 }
 
-/// The name of a variable: nothing that could be more than a name.
+/// Parses the name of a variable. Anything that could be more than a name is rejected.
 fn parse_variable_name(text: &str, at: &str) -> ReadResult<String> {
     let name = text.trim();
     let letters = name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
@@ -265,7 +265,7 @@ fn parse_source(value: &Value, at: &str) -> ReadResult<ValueSource> {
     Ok(ValueSource::Bound(ValueName::Variable(parse_variable_name(&object.get_string("variable")?, at)?)))
 }
 
-/// A text with `{property:NAME}` and `{variable:NAME}` in it. Other braces are braces.
+/// Parses a text with `{property:NAME}` and `{variable:NAME}` in it. Other braces are literal.
 fn parse_segments(text: &str, at: &str) -> ReadResult<Vec<TextSegment>> {
     let mut pieces: Vec<TextSegment> = Vec::new();
     let push = |pieces: &mut Vec<TextSegment>, words: &str| match pieces.last_mut() {

@@ -1,4 +1,4 @@
-//! Views read, refused and written.
+//! Tests of parsing, rejecting and writing views.
 
 use super::*;
 use serde_json::json;

@@ -1,5 +1,6 @@
-//! Consolidation of logs: recurring goals and how they were reached, good practices and failures to avoid, as long-term
-//! notes; and experiences from tasks in session logs that aren't our runs. Works by counting; no model is needed.
+//! Consolidation of logs. Writes recurring goals and how they were reached, good practices and failures to avoid as
+//! long-term notes. Turns tasks in session logs that aren't our runs into experiences. Works by counting; no model is
+//! needed.
 
 use super::experience::{AdmissionDecision, EXPERIENCE_LOG_FILE, Experience, decide_admission};
 use super::goal::ParsedGoal;
@@ -18,15 +19,15 @@ pub struct ConsolidationResult {
     pub patterns: String,
     /// The text of `best_practices.md`.
     pub best_practices: String,
-    /// Experiences whose time is over: they go.
+    /// Ids of expired experiences, which are removed.
     pub expired: Vec<String>,
-    /// How many patterns there are.
+    /// Number of patterns found.
     pub patterns_found: usize,
-    /// Logged tasks that become experiences, each with its place.
+    /// Logged tasks that become experiences, each with its place in the log.
     pub new: Vec<(task_log::TaskLogEntry, Experience)>,
 }
 
-/// Experiences with goals of one form.
+/// Experiences and logged tasks whose goals have the same template.
 #[derive(Default)]
 struct GoalGroup<'a> {
     known: Vec<&'a Experience>,
@@ -34,8 +35,8 @@ struct GoalGroup<'a> {
 }
 
 impl GoalGroup<'_> {
-    /// How often it was done, and how often well. A run leaves both an experience and a task in the log, so they are
-    /// not added up; the log forgets sooner.
+    /// Returns the number of attempts and of successes. A run leaves both an experience and a logged task, so the
+    /// larger count is used, not the sum. The log keeps fewer entries.
     fn attempt_counts(&self) -> (u64, u64) {
         let times = |one: &&&Experience| one.count.max(1);
         let good = |one: &&&Experience| one.final_outcome.is_good();
@@ -63,7 +64,7 @@ impl GoalGroup<'_> {
 }
 
 impl ProjectMemory {
-    /// Consolidates the memory of a folder and its session logs into notes. `project`: the project's name.
+    /// Consolidates the memory of a folder and its session logs into notes. `project` is the project's name.
     pub fn consolidate(&self, folder: &str, project: &str, today: CalendarDay) -> ConsolidationResult {
         let (mut expired, mut kept) = (Vec::new(), Vec::new());
         for entry in self.entries.iter().filter(|entry| entry.path == format!("{folder}/{EXPERIENCE_LOG_FILE}")) {
@@ -80,7 +81,7 @@ impl ProjectMemory {
         let new: Vec<(task_log::TaskLogEntry, Experience)> = logged.iter().filter_map(taken).collect();
         let mut all = kept;
         for (_, one) in &new {
-            // Known experiences are counted there already.
+            // Tasks that repeat a known experience are already counted there.
             if let AdmissionDecision::Keep | AdmissionDecision::Supersede(_) = decide_admission(one, &all) {
                 all.push(one);
             }
@@ -226,7 +227,7 @@ mod tests {
         let wanted = "- 4 times, 3 of them well\n- With assistant, read_file, write_file\n- Succeeded with \
                       read_file, then write_file (2 of 3 times)\n- From exp_1, 4 tasks of the session log\n";
         assert!(made.patterns.contains(wanted), "{}", made.patterns);
-        // A log that another program has written brings an experience, whose lesson counts at once.
+        // A log written by another program yields an experience, whose lesson counts at once.
         let [(entry, one)] = made.new.as_slice() else { panic!("{:?}", made.new) };
         assert_eq!(entry.path, "memory/short_term/older.md");
         assert_eq!(
@@ -235,7 +236,7 @@ mod tests {
         );
         assert!(made.best_practices.contains(&format!("- Use scipy.fft (1 times; {})", one.experience_id)));
         assert!(made.best_practices.contains("- read_file, write_file did it, in 3 model calls. (2 times; exp_1)"));
-        // A project's own is its own.
+        // A project's log is consolidated only for that project.
         let other = memory.consolidate("projects/x/memory", "x", today);
         assert_eq!(
             other.new.iter().map(|(_, one)| one.primary_goal.as_str()).collect::<Vec<_>>(),

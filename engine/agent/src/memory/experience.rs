@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use text::task::CalendarDay;
 
-/// The note of experiences in a folder of memory.
+/// Name of the note of experiences in a memory folder.
 pub const EXPERIENCE_LOG_FILE: &str = "memory_log.md";
 /// Goals with at least this similarity count as the same.
 const SAME_GOAL_SIMILARITY: f64 = 0.8;
@@ -39,14 +39,14 @@ impl RunOutcome {
         }
     }
 
-    /// The outcome of this name.
+    /// Returns the outcome with this name.
     pub fn from_name(word: &str) -> Option<RunOutcome> {
         [RunOutcome::Success, RunOutcome::Failure, RunOutcome::SuccessWithRecovery]
             .into_iter()
             .find(|one| one.as_str() == word)
     }
 
-    /// Whether the goal was reached.
+    /// Returns whether the goal was reached.
     pub fn is_good(self) -> bool {
         self != RunOutcome::Failure
     }
@@ -66,7 +66,7 @@ pub enum MemoryTier {
 }
 
 impl MemoryTier {
-    /// The tier of this name.
+    /// Returns the tier with this name.
     pub fn from_name(word: &str) -> Option<MemoryTier> {
         match word {
             "episodic" => Some(MemoryTier::Episodic),
@@ -126,7 +126,7 @@ pub struct Experience {
     pub note: String,
     /// Name of the agent or person who wrote it.
     pub author: String,
-    /// How often the same experience was made.
+    /// How often the same experience occurred.
     #[serde(default = "once")]
     pub count: u64,
     /// The day it expires, such as `2027-05-21`; empty if never.
@@ -140,7 +140,7 @@ pub struct Experience {
 /// An experience and its place in its note.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExperienceEntry {
-    /// The path of its note.
+    /// Path of the note.
     pub path: String,
     /// Where the entry starts in the note, in bytes.
     pub at: usize,
@@ -159,43 +159,43 @@ pub enum AdmissionDecision {
     Merge(usize),
     /// It's new and contradicts the entry at this index.
     Supersede(usize),
-    /// It is not kept.
+    /// It's rejected.
     Refuse(AdmissionRefusal),
 }
 
-/// Why an experience is not kept.
+/// Why a new experience is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AdmissionRefusal {
-    /// It isn't known where it's from.
+    /// It has no source.
     #[error("it has no source")]
     NoSource,
-    /// Its goal has hardly any words.
+    /// Its goal has too few meaningful words.
     #[error("it says too little to be of use")]
     TooVague,
 }
 
-/// The words by which two goals are compared.
+/// Returns the words and values of a text, by which two goals are compared.
 fn goal_words(text: &str) -> BTreeSet<String> {
     let goal = ParsedGoal::parse(text);
     let values = goal.values().map(|(_, text)| text.to_lowercase()).collect::<Vec<_>>();
     goal.words().map(str::to_owned).chain(values).collect()
 }
 
-/// How much of two goals is the same, 0 to 1.
+/// Returns the similarity of two goals, 0 to 1: shared words divided by all words.
 fn goal_similarity(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 {
     let both = one.intersection(other).count() as f64;
     let all = one.union(other).count() as f64;
     if all == 0.0 { 0.0 } else { both / all }
 }
 
-/// Judges an entry before it is written.
+/// Decides what to do with a new experience before it's written.
 pub fn decide_admission(new: &Experience, known: &[&Experience]) -> AdmissionDecision {
     if new.source.trim().is_empty() {
         return AdmissionDecision::Refuse(AdmissionRefusal::NoSource);
     }
     let own = goal_words(&new.primary_goal);
     let telling = own.iter().filter(|word| word.chars().filter(|c| c.is_alphanumeric()).count() > 1).count();
-    // A user's own words count for themselves; of a run the goal must say something.
+    // Text that the user wrote is enough by itself. For a run, the goal must have enough meaningful words.
     let written = new.author == "user" && new.learnings_or_issues.split_whitespace().count() >= 3;
     if telling < 2 && !written {
         return AdmissionDecision::Refuse(AdmissionRefusal::TooVague);
@@ -233,7 +233,7 @@ fn truncate_text(text: &str) -> String {
 }
 
 impl Experience {
-    /// With its texts within bounds, and for failures a day on which they are forgotten. `now`: as of
+    /// Truncates texts to their limits, and sets the day on which a failure expires. `now` is in the unit of
     /// [`iso_timestamp`].
     pub fn with_limits(mut self, now: i64) -> Experience {
         self.primary_goal = truncate_text(&self.primary_goal);
@@ -250,7 +250,7 @@ impl Experience {
         self
     }
 
-    /// This entry, seen once more.
+    /// Returns this experience merged with a repetition of it.
     pub fn merge_with(&self, new: &Experience) -> Experience {
         let mut one = self.clone();
         one.count = self.count.saturating_add(new.count.max(1));
@@ -275,12 +275,12 @@ impl Experience {
         parts.into_iter().filter(|part| !part.is_empty()).map(String::as_str).collect::<Vec<_>>().join("\n")
     }
 
-    /// Whether it counts on this day.
+    /// Returns whether it's valid on this day: neither superseded nor expired.
     pub fn is_current(&self, today: CalendarDay) -> bool {
         self.superseded_by.is_empty() && CalendarDay::parse(&self.expires).is_none_or(|expires| today < expires)
     }
 
-    /// As an entry of the note.
+    /// Formats it as an entry of the note.
     pub fn to_markdown(&self) -> String {
         let title: String = self.primary_goal.lines().next().unwrap_or_default().chars().take(80).collect();
         let body = serde_saphyr::to_string(self).unwrap_or_default();
@@ -292,7 +292,7 @@ impl Experience {
     }
 }
 
-/// The beginning of a note of experiences.
+/// Heading of a new note of experiences.
 pub const EXPERIENCE_LOG_HEADING: &str =
     "# Memory log\n\nResults of earlier work. You can edit or delete each entry here.\n\n";
 
@@ -334,7 +334,7 @@ pub fn parse_entries(path: &str, text: &str, problems: &mut Vec<String>) -> Vec<
     found
 }
 
-/// Entries in the form of the reference: a list between two lines `---`, each value an item of its own.
+/// Parses entries in the format of the reference: a list between two `---` lines, with each value as its own item.
 fn parse_reference_entries(path: &str, text: &str) -> Vec<ExperienceEntry> {
     let yaml = text.split("\n---").next().unwrap_or(text).trim_start_matches("---").trim_start();
     let Ok(items) = text::yaml_edit::parse_typed::<Vec<serde_json::Map<String, serde_json::Value>>>(yaml) else {
@@ -357,21 +357,22 @@ fn parse_reference_entries(path: &str, text: &str) -> Vec<ExperienceEntry> {
 /// An edit of a note of experiences.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemoryNoteEdit {
-    /// The note is made with this text.
+    /// Creates the note with this text.
     Make(String),
-    /// A piece of it becomes another.
+    /// Replaces a piece of the note. If `old` is empty, `new` is appended.
     Replace {
-        /// The text to replace, as it is in the note.
+        /// The text to replace, exactly as it is in the note.
         old: String,
         /// The text that replaces it.
         new: String,
     },
 }
 
-/// Brings an entry through the gate. `parse_entries`: those of the note, `exists`: whether there is one.
+/// Returns the edits that add an experience to the note, if it's admitted. `entries` are those of the note; `exists` is
+/// whether the note exists.
 ///
 /// # Errors
-/// Why it is not kept.
+/// Returns the reason if the experience is rejected.
 pub fn admit_experience(
     new: Experience,
     entries: &[ExperienceEntry],
@@ -402,7 +403,7 @@ pub fn admit_experience(
     if let Some(at) = superseded.filter(|at| Some(*at) != last) {
         changes.extend(changed(at).and_then(|one| replace(at, &one)));
     }
-    // The new entry follows the last one.
+    // The new entry is inserted after the last one.
     let behind = last.and_then(|last| {
         let entry = entries.get(last).filter(|entry| !entry.text.is_empty())?;
         let before = match superseded {
@@ -419,7 +420,7 @@ pub fn admit_experience(
     Ok(changes)
 }
 
-/// The text of a note of experiences with one more, if it is admitted.
+/// Returns the text of a note of experiences with `new` added; `None` if it's rejected.
 pub fn with_experience(text: &str, new: Experience) -> Option<String> {
     let known = parse_entries("", text, &mut Vec::new());
     let mut whole = text.to_owned();
@@ -433,7 +434,7 @@ pub fn with_experience(text: &str, new: Experience) -> Option<String> {
     Some(whole)
 }
 
-/// The text of a note of experiences without those of these names.
+/// Returns the text of a note of experiences without the entries with these ids.
 pub fn without_entries(text: &str, names: &[String]) -> String {
     let mut whole = text.to_owned();
     for entry in parse_entries("", text, &mut Vec::new()) {
@@ -462,7 +463,7 @@ mod tests {
         one.with_limits(1_795_000_000_000)
     }
 
-    /// The note with these changes made.
+    /// Applies these edits to the text of a note.
     fn applied(text: &str, changes: &[MemoryNoteEdit]) -> String {
         let mut text = text.to_owned();
         for change in changes {
@@ -488,11 +489,11 @@ mod tests {
         let text = applied("", &admit_experience(one.clone(), &[], false).expect("kept"));
         assert_eq!(read(&text)[0].experience, one);
         assert_eq!(one.expires, "2027-05-17");
-        // The same once more is counted, not repeated.
+        // A repetition is counted, not added.
         let again = experience("exp_2", "please create a sine wave, and apply the FFT", RunOutcome::Failure);
         let text = applied(&text, &admit_experience(again, &read(&text), true).expect("merged"));
         assert_eq!((read(&text).len(), read(&text)[0].experience.count), (1, 2));
-        // A later success replaces the failure, which names it.
+        // A later success supersedes the failure, which names the new entry.
         let good = experience("exp_3", "Create a sine wave and apply an FFT", RunOutcome::SuccessWithRecovery);
         let text = applied(&text, &admit_experience(good, &read(&text), true).expect("kept"));
         let found = read(&text);

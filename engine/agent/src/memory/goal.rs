@@ -1,9 +1,9 @@
-//! What a goal says: words that carry its intent, and values that may be others the next time. Two goals mean the same
-//! only where all words do, in the same order; nearness alone decides nothing.
+//! Parses goals into words, which carry the intent, and values, which may differ next time. Two goals are the same only
+//! if all their words are equal, in the same order; similarity alone decides nothing.
 
 use serde::{Deserialize, Serialize};
 
-/// The kind of value that a slot takes.
+/// Kind of a value in a goal, and of the slot that it fills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SlotKind {
@@ -15,11 +15,11 @@ pub enum SlotKind {
     Number,
     /// A file or folder.
     Path,
-    /// An address of the web, or of a person's mail.
+    /// A web address or an email address.
     Url,
     /// A name, such as a person's, a place's or an identifier.
     Name,
-    /// Words between quotation marks.
+    /// Quoted text.
     Text,
 }
 
@@ -37,26 +37,26 @@ impl SlotKind {
         }
     }
 
-    /// Whether a value of this kind may replace one of the other.
+    /// Returns whether a value of this kind may replace one of kind `other`.
     pub fn accepts(self, other: SlotKind) -> bool {
         let loose = |kind| matches!(kind, SlotKind::Name | SlotKind::Text);
         self == other || (loose(self) && loose(other))
     }
 }
 
-/// A part of a goal.
+/// A word or value of a goal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GoalToken {
-    /// A word, in the form in which words are compared.
+    /// A word, normalized for comparison.
     Word(String),
-    /// A value. Days as `2026-11-22`, months as `2026-11`, numbers without separators.
+    /// A value. Days are written as `2026-11-22`, months as `2026-11`, numbers without separators.
     Value(SlotKind, String),
 }
 
-/// A goal as it was read.
+/// A parsed goal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParsedGoal {
-    /// Its parts, in order, without words that only ask politely.
+    /// Words and values in order, without `POLITENESS_WORDS`.
     pub tokens: Vec<GoalToken>,
     /// Whether the steps depend on findings, so that a replay needs the same findings.
     pub depends: bool,
@@ -67,13 +67,13 @@ pub const MAX_GOAL_BYTES: usize = 4_000;
 /// Maximum length of a quoted value in bytes.
 const MAX_QUOTED_VALUE_BYTES: usize = 400;
 
-/// Words without which a goal says the same.
+/// Filler words that don't change the meaning of a goal, and are ignored.
 const POLITENESS_WORDS: [&str; 29] = [
     "a", "an", "the", "please", "kindly", "could", "can", "would", "will", "you", "i", "me", "want", "need", "like",
     "to", "us", "hey", "hi", "hello", "just", "thanks", "thank", "my", "our", "so", "that", "would", "now",
 ];
 
-/// Words for the same: each becomes the first of its row.
+/// Rows of synonyms. Each word is replaced by the first of its row.
 const GOAL_SYNONYMS: [&[&str]; 14] = [
     &["create", "make", "generate", "produce"],
     &["delete", "remove", "erase"],
@@ -91,7 +91,7 @@ const GOAL_SYNONYMS: [&[&str]; 14] = [
     &["within", "inside"],
 ];
 
-/// Words that make the steps depend on findings or on the time.
+/// Words that show that the steps depend on findings or on the time.
 const CONDITIONAL_WORDS: [&str; 55] = [
     "if",
     "unless",
@@ -150,7 +150,7 @@ const CONDITIONAL_WORDS: [&str; 55] = [
     "others",
 ];
 
-/// The months, as they are written in full.
+/// Full English names of the months.
 pub(super) const MONTH_NAMES: [&str; 12] = [
     "January",
     "February",
@@ -173,7 +173,7 @@ const NUMBER_WORDS: [&str; 13] =
 struct GoalPiece<'a> {
     text: &'a str,
     quoted: bool,
-    /// Whether it begins a sentence: then a capital says nothing.
+    /// Whether it starts a sentence, where a capital letter means nothing.
     first: bool,
 }
 
@@ -191,7 +191,7 @@ impl ParsedGoal {
         let mut joins = false;
         for (token, capital) in raw {
             match (token, tokens.last_mut()) {
-                // Two capitals in a row are one name.
+                // Two capitalized words in a row are one name.
                 (GoalToken::Value(SlotKind::Name, next), Some(GoalToken::Value(SlotKind::Name, name)))
                     if joins && capital =>
                 {
@@ -211,7 +211,7 @@ impl ParsedGoal {
                 }
             }
         }
-        // "I want to write" and "write" say the same; "move a to b" needs its "to".
+        // "I want to write" and "write" mean the same; "move a to b" needs its "to".
         while tokens.first() == Some(&GoalToken::Word("to".to_owned())) {
             tokens.remove(0);
         }
@@ -234,7 +234,8 @@ impl ParsedGoal {
         })
     }
 
-    /// What the goal says with its values left out: goals of one form differ in values only.
+    /// Returns the goal's template: its words, with each value replaced by its kind. Goals with the same template
+    /// differ only in values.
     pub fn template_text(&self) -> String {
         let word = |token: &GoalToken| match token {
             GoalToken::Word(word) => word.clone(),
@@ -250,7 +251,7 @@ fn split_pieces(text: &str) -> Vec<GoalPiece<'_>> {
     let mut first = true;
     while let Some(letter) = rest.chars().next() {
         if letter.is_whitespace() || matches!(letter, '(' | '[' | '{' | '*' | '-' | '>') {
-            // A dash before a digit is a sign.
+            // A dash before a digit is a minus sign.
             let sign = letter == '-' && rest[1..].starts_with(|next: char| next.is_ascii_digit());
             if !sign {
                 first |= letter == '\n';
@@ -277,7 +278,7 @@ fn split_pieces(text: &str) -> Vec<GoalPiece<'_>> {
     found
 }
 
-/// Splits `text` at the end of a quotation at its start: the quoted text, and the rest.
+/// Splits off the quotation at the start of `text`. Returns the quoted text and the rest.
 fn parse_quoted(text: &str, open: char) -> Option<(&str, &str)> {
     let close = match open {
         '"' | '\'' | '`' => open,
@@ -289,7 +290,7 @@ fn parse_quoted(text: &str, open: char) -> Option<(&str, &str)> {
     for (at, letter) in inner.char_indices().take_while(|(at, letter)| *at <= MAX_QUOTED_VALUE_BYTES && *letter != '\n')
     {
         let behind = &inner[at + letter.len_utf8()..];
-        // An apostrophe inside a word closes nothing.
+        // An apostrophe inside a word doesn't close the quotation.
         if letter == close && !behind.starts_with(char::is_alphanumeric) && at > 0 {
             return Some((inner[..at].trim(), behind));
         }
@@ -361,7 +362,7 @@ fn is_path(text: &str) -> bool {
     }
     let slash = text.contains('/') && text != "/" && text != "and/or" && !text.contains("//");
     let simple = text.split('/').all(|part| part.chars().all(char::is_lowercase)) && text.matches('/').count() == 1;
-    // "read/write" are two words, "/tmp" and "data/2026" are places.
+    // "read/write" is two words; "/tmp" and "data/2026" are paths.
     if slash && (!simple || text.starts_with('/')) {
         return true;
     }
@@ -375,7 +376,7 @@ fn is_path(text: &str) -> bool {
         && ending.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
-/// A day or a month as numbers.
+/// Parses a day or month that's written in digits.
 fn parse_date(text: &str) -> Option<(SlotKind, String)> {
     let parts: Vec<&str> = text.split(['-', '.', '/']).collect();
     let number = |at: usize| parts.get(at).filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
@@ -413,7 +414,7 @@ fn merge_written_dates(tokens: &mut Vec<(GoalToken, bool)>) {
             text.parse::<u32>().ok().filter(|n| (from..=to).contains(n))
         }
         Some((GoalToken::Value(SlotKind::Name, text), _)) => {
-            // The 3rd, the 22nd.
+            // Matches "3rd" and "22nd".
             let digits = text.trim_end_matches(|c: char| c.is_ascii_lowercase());
             digits.parse::<u32>().ok().filter(|n| (from..=to).contains(n))
         }

@@ -1,5 +1,5 @@
-//! What memory says of a goal: experiences that bear on it, with the reason for each; what they have in common, by
-//! counting. No model is needed for any of it.
+//! Recall: finds experiences that are relevant to a goal, each with the reason, and summarizes them by counting. No
+//! model is needed.
 
 use super::experience::{Experience, RunOutcome};
 use super::goal::ParsedGoal;
@@ -12,9 +12,9 @@ use text::task::CalendarDay;
 
 /// Maximum number of recalled experiences.
 const MAX_RECALLED_EXPERIENCES: usize = 5;
-/// An experience bears on a goal from this likeness on, 0 to 1.
+/// Minimum word similarity of a relevant experience, 0 to 1.
 const MIN_RECALL_SIMILARITY: f64 = 0.2;
-/// An experience that shares too few words bears on a goal from this nearness in meaning on, a cosine.
+/// Minimum cosine similarity of a relevant experience that shares too few words with the goal.
 const MIN_RECALL_COSINE: f64 = 0.4;
 /// Maximum number of insights and recommendations.
 const MAX_KEY_INSIGHTS: usize = 6;
@@ -36,10 +36,11 @@ pub struct RecalledItem {
 
 /// The kind of a [`RecalledItem`] that is an experience.
 pub const EXPERIENCE_KIND: &str = "experience";
-/// The kind of one that is a trace.
+/// The kind of a [`RecalledItem`] that is a trace.
 pub const TRACE_KIND: &str = "trace";
 
-/// What a run was given of memory, and what the user left out, as the words of its step. `None`: neither.
+/// Formats the items that a run recalled, and those that the user excluded, as the text of a step. `None` if there are
+/// neither.
 pub fn recall_step_text(bearing: &[RecalledItem], without: &[String]) -> Option<String> {
     if bearing.is_empty() && without.is_empty() {
         return None;
@@ -95,7 +96,7 @@ pub struct MemoryQuery {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MemoryFilters {
-    /// Words that the project's name or the goal must contain.
+    /// Words of which the project's name or the goal must contain one.
     pub project_type: String,
     /// Outcome that experiences must have; empty for any.
     pub outcome: String,
@@ -117,7 +118,7 @@ pub struct MemoryAnalysis {
     pub confidence_score: f64,
 }
 
-/// Words of a text in the form in which they are compared: beginnings of words, so that "signals" finds "signal".
+/// Returns the words of a text, cut to six characters so that "signals" matches "signal".
 fn word_stems(text: &str) -> BTreeSet<String> {
     let goal = ParsedGoal::parse(text);
     let values: Vec<String> = goal.values().map(|(_, text)| text.to_lowercase()).collect();
@@ -133,7 +134,7 @@ const RECALL_STOP_WORDS: [&str; 24] = [
     "new", "not", "but", "has", "have", "when", "where", "that", "then",
 ];
 
-/// How near experiences are to a question: shared words, the rare ones more.
+/// Ranks experiences by the words that they share with a query. Rare words weigh more.
 fn rank_by_similarity<'a>(query: &str, all: &[&'a Experience]) -> Vec<(f64, Vec<String>, &'a Experience)> {
     let wanted = word_stems(query);
     let texts: Vec<BTreeSet<String>> = all
@@ -161,12 +162,12 @@ fn rank_by_similarity<'a>(query: &str, all: &[&'a Experience]) -> Vec<(f64, Vec<
 }
 
 impl ProjectMemory {
-    /// The experiences that count on this day.
+    /// Returns the experiences that are valid on this day.
     fn current_experiences(&self, today: CalendarDay) -> Vec<&Experience> {
         self.entries.iter().map(|entry| &entry.experience).filter(|one| one.is_current(today)).collect()
     }
 
-    /// The experiences that bear on a goal, with the reason for each.
+    /// Returns the experiences that are relevant to a goal, each with the reason.
     pub fn relevant_experiences(&self, goal: &str, today: CalendarDay) -> Vec<RecalledItem> {
         let counting = self.current_experiences(today);
         let by_words = rank_by_similarity(goal, &counting);
@@ -201,7 +202,7 @@ impl ProjectMemory {
         found
     }
 
-    /// All that bears on a goal: experiences, and traces that fit it.
+    /// Returns all items that are relevant to a goal: experiences, and traces that match it.
     pub fn relevant_items(
         &self,
         goal: &str,
@@ -220,7 +221,7 @@ impl ProjectMemory {
         bearing
     }
 
-    /// Returns the prompt with these experiences: as material, without instructions.
+    /// Returns a prompt with these experiences, quoted as material and not as instructions.
     pub fn recall_prompt(&self, bearing: &[RecalledItem]) -> String {
         let mut text =
             format!("Results of earlier work that are relevant here. {}\n", prompt_quote::QUOTED_MATERIAL_PREAMBLE);
@@ -239,7 +240,7 @@ impl ProjectMemory {
         text
     }
 
-    /// Answers a question by what is remembered: retrieval and counting.
+    /// Answers a question from memory, by retrieval and counting.
     pub fn analyze(&self, query: &MemoryQuery, today: CalendarDay) -> MemoryAnalysis {
         let wanted = query.filters.project_type.to_lowercase().replace('_', " ");
         let kinds = word_stems(&wanted);
@@ -301,7 +302,7 @@ impl ProjectMemory {
         }
         let subject = relevant.first().map_or("", |one| one.primary_goal.lines().next().unwrap_or_default());
         let top = found.first().map_or(0.0, |(score, _, _)| *score);
-        // Sure is what is near, and what always came out the same.
+        // Confidence is high if the best match is close and the outcomes are consistent.
         let steady = wilson_lower_bound(good.max(times - good), times);
         MemoryAnalysis {
             analysis_summary: format!(
@@ -316,7 +317,7 @@ impl ProjectMemory {
 }
 
 impl MemoryAnalysis {
-    /// As a note. `at`: when it was asked.
+    /// Formats the analysis as a note. `at` is when the question was asked.
     pub fn to_note(&self, question: &str, at: &str) -> String {
         let list = |lines: &[String]| match lines {
             [] => "None.".to_owned(),
@@ -374,7 +375,7 @@ mod tests {
         assert_eq!(names.len(), 2, "{found:?}");
         assert!(found.iter().all(|one| one.why.contains("fft") && one.why.contains("signal")), "{found:?}");
         assert_eq!(memory().relevant_experiences("Water the plants", today), []);
-        // What a search has found by its meaning bears on it, too, and its order is the search's.
+        // Experiences that a semantic search found are relevant too, in the search's order.
         let near = |id: &str, score, meaning| ExperienceMatch { id: id.to_owned(), score, meaning };
         let searched = vec![near("exp_3", 0.9, Some(0.6)), near("exp_2", 0.8, None), near("exp_1", 0.5, Some(0.1))];
         let searched = ProjectMemory { near: searched, ..memory() };

@@ -1,4 +1,5 @@
-//! Where what runs learn is kept: in the workspace, where only this device has it, or as notes of the project's folder.
+//! Where the memory of runs is kept: privately in the workspace, on this device only, or as notes in the project's
+//! folder.
 
 use super::{MEMORY_FOLDER, PROJECTS_FOLDER, is_experience_log, is_trace, task_log};
 use serde::{Deserialize, Serialize};
@@ -6,9 +7,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use store::BlobHash;
 
-/// The folder in the workspace's folder that holds private memory: a subfolder for each folder of notes.
+/// Folder of private memory in the workspace's folder. It has a subfolder for each folder of notes.
 pub const PRIVATE_MEMORY_FOLDER: &str = "private_memory";
-/// Number of hexadecimal digits that name the memory of one folder.
+/// Number of hexadecimal digits in the name of a folder's private memory.
 const FOLDER_HASH_DIGITS: usize = 16;
 
 /// Where new memory is kept.
@@ -21,20 +22,20 @@ pub enum MemoryPlace {
     Folder,
 }
 
-/// The folder that holds the private memory of a folder of notes. Named by the folder's path, so that a folder that was
-/// closed finds its memory when it's opened again.
+/// Returns the folder of the private memory for a folder of notes. Its name is derived from the path of the notes, so
+/// that a closed folder finds its memory when it's opened again.
 pub fn private_memory_root(workspace: &Path, notes: &Path) -> PathBuf {
     let mut name = BlobHash::of(notes.to_string_lossy().as_bytes()).to_string();
     name.truncate(FOLDER_HASH_DIGITS);
     workspace.join(PRIVATE_MEMORY_FOLDER).join(name)
 }
 
-/// Whether a folder was named by [`private_memory_root`].
+/// Returns whether a folder is one returned by [`private_memory_root`].
 pub fn is_private_memory_root(root: &Path) -> bool {
     root.parent().and_then(Path::file_name).is_some_and(|name| name == PRIVATE_MEMORY_FOLDER)
 }
 
-/// Whether runs have kept memory among the files of a volume, by their paths.
+/// Returns whether runs have stored memory among the files of a volume, by the files' paths.
 pub fn has_memory_files<T>(files: &BTreeMap<String, T>) -> bool {
     [MEMORY_FOLDER, PROJECTS_FOLDER].iter().any(|folder| {
         let start = format!("{folder}/");

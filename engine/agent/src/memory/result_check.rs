@@ -1,4 +1,4 @@
-//! What the result of a step must be like when it is replayed: the same, of the same shape, or anything.
+//! Checks the result of a replayed step: it must be identical, have the same shape, or can be anything.
 
 use super::trace::short_hash;
 use serde::{Deserialize, Serialize};
@@ -8,36 +8,36 @@ use std::collections::BTreeSet;
 /// Maximum length of a result's shape in bytes; longer ones are compared by hash.
 const MAX_RESULT_SHAPE_BYTES: usize = 300;
 
-/// What a result must be like.
+/// Requirements on a step's result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResultCheck {
-    /// The hash of the whole result: nothing else will do.
+    /// Hash of the whole result, which must be identical; empty if it may differ.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub same: String,
-    /// Its shape: the columns of a table, the keys of JSON.
+    /// Required shape: the columns of a table or the keys of JSON; empty for any.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub shape: String,
 }
 
-/// What is different about a result.
+/// How a result differs from the required one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResultDifference {
-    /// Its shape.
+    /// The shape differs.
     #[error("it has another form: {now}, where there was {before}")]
     Shape {
         /// The shape of the result.
         now: String,
-        /// The shape of the result that was seen.
+        /// The shape of the recorded result.
         before: String,
     },
-    /// Its text, which later steps depend on.
+    /// The text differs, and later steps depend on it.
     #[error("it says something else than when the trace was learned, and what follows depends on it")]
     Text,
 }
 
 impl ResultCheck {
-    /// Of a result that was seen; `same`: no other will do.
+    /// Creates a check from a recorded result. With `same`, the result must be identical.
     pub fn from_result(result: &str, same: bool) -> ResultCheck {
         ResultCheck {
             same: if same { short_hash(result.as_bytes()) } else { String::new() },
@@ -45,10 +45,10 @@ impl ResultCheck {
         }
     }
 
-    /// Whether a result is like this.
+    /// Checks whether a result meets the requirements.
     ///
     /// # Errors
-    /// What is different.
+    /// Returns the difference if it doesn't.
     pub fn check(&self, result: &str) -> Result<(), ResultDifference> {
         let now = result_shape(result);
         if !self.shape.is_empty() && now != self.shape {
@@ -61,7 +61,7 @@ impl ResultCheck {
     }
 }
 
-/// The shape of a text: what stays the same where only the data are others.
+/// Returns the shape of a text: what stays the same if only the data change.
 pub fn result_shape(text: &str) -> String {
     let text = text.trim();
     if text.is_empty() {

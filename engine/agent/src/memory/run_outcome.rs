@@ -1,4 +1,4 @@
-//! The outcome of a run, from the results of its calls: a run that ends with an answer may have failed.
+//! The outcome of a run, derived from the results of its calls: a run that ends with an answer may have failed.
 
 use super::experience::RunOutcome;
 use super::trace_extraction::CompletedCall;
@@ -8,8 +8,8 @@ use store::RunEnding;
 /// Maximum length of a reason in bytes.
 const MAX_FAILURE_REASON_BYTES: usize = 300;
 
-/// Whether a call that failed was made up for by a later one: the same tool, or another that was given the same, did
-/// what was asked. After a mere look, or a call of a tool that isn't there, anything that went well will do.
+/// Returns whether a later call made up for a failed one: a successful call of the same tool, or of another tool with
+/// the same main argument. If the failed call only read, or its tool doesn't exist, any later success counts.
 fn is_recovered(failed: &CompletedCall, later: &[CompletedCall]) -> bool {
     let subject = policy::main_argument(&failed.arguments);
     let alike = |call: &&CompletedCall| {
@@ -34,7 +34,7 @@ pub fn outcome_of_calls(ending: RunEnding, calls: &[CompletedCall]) -> RunOutcom
     }
 }
 
-/// The tools that did what was asked at least once, each once, in their order.
+/// Returns the tools that succeeded at least once, in order and without duplicates.
 pub fn successful_tools(calls: &[CompletedCall]) -> Vec<String> {
     let mut tools: Vec<String> = Vec::new();
     for call in calls.iter().filter(|call| call.success == Some(true)) {
@@ -57,14 +57,14 @@ pub fn failure_sentences(calls: &[CompletedCall]) -> Vec<String> {
     told
 }
 
-/// The first line of a reason that says something to people: without schemas, and without the names of all tools.
+/// Returns the first readable line of an error, without schemas and lists of tool names.
 pub fn failure_reason(text: &str) -> String {
     let line = text
         .lines()
         .map(str::trim)
         .find(|line| !line.is_empty() && !line.starts_with(['{', '[']))
         .unwrap_or("no reason was given");
-    // `calls::check` tells a model what a tool takes, and the session which tools there are.
+    // `calls::check` appends a tool's parameters for the model, and the session the list of tools. Both are cut off.
     let ends = [". It takes {", "; there are ", " There are "].iter().filter_map(|end| line.find(end)).min();
     let line = line.get(..ends.unwrap_or(line.len())).unwrap_or(line);
     let line = line.find("{\"").map_or(line, |at| &line[..at]).trim_end_matches([' ', ':', ';', ',']);

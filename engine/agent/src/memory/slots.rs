@@ -5,74 +5,74 @@ use super::goal::{MONTH_NAMES, SlotKind};
 use serde_json::{Map, Number, Value};
 use std::collections::BTreeMap;
 
-/// Key of an object that stands for a number of the goal.
+/// Key of an object that is the slot of a number from the goal.
 const NUMBER_SLOT_KEY: &str = "$slot";
-/// Lines of a result that can be named.
+/// Maximum number of a result's lines that later steps can refer to.
 const MAX_NAMED_RESULT_LINES: usize = 40;
 
-/// Values by the names of their slots.
+/// Values with their kinds, by slot name.
 pub type SlotValues = BTreeMap<String, (SlotKind, String)>;
 
 /// Why a template can't be read or filled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// A bracket has no closing one.
+    /// A `{` has no `}`.
     #[error("a {{ has no }}; a bracket of its own is written {{{{")]
     UnclosedBracket,
-    /// A bracket has no opening one.
+    /// A `}` has no `{`.
     #[error("a }} has no {{; a bracket of its own is written }}}}")]
     UnopenedBracket,
-    /// A value can't be written in the form of a place.
+    /// The value of a slot can't be written in the requested form.
     #[error("{{{place}}}: {kind} has no such form")]
     UnknownForm {
-        /// The place: slot and form.
+        /// The placeholder: slot and form.
         place: String,
-        /// What the slot holds.
+        /// The kind of value in the slot.
         kind: &'static str,
     },
-    /// A place is neither a slot nor a result.
+    /// A placeholder names neither a slot nor a result.
     #[error("nothing is known of {{{place}}}")]
     UnknownPlace {
-        /// The place.
+        /// The placeholder.
         place: String,
     },
-    /// A result has several values for a place.
+    /// A result has several values for a placeholder.
     #[error("the result of step {step} says twice what {{{place}}} is")]
     Ambiguous {
-        /// The step, from 1.
+        /// Number of the step, from 1.
         step: usize,
-        /// The place.
+        /// The placeholder.
         place: String,
     },
-    /// A result has no value for a place.
+    /// A result has no value for a placeholder.
     #[error("the result of step {step} does not say what {{{place}}} is")]
     NotInResult {
-        /// The step, from 1.
+        /// Number of the step, from 1.
         step: usize,
-        /// The place.
+        /// The placeholder.
         place: String,
     },
-    /// Arguments hold lists in lists without end.
+    /// The arguments are nested too deeply.
     #[error("arguments are nested too deep")]
     NestedTooDeep,
-    /// A place of a number is filled with a text.
+    /// The slot of a number has a value that isn't a number.
     #[error("{text} isn't a number")]
     NotNumber {
-        /// The text.
+        /// The slot's value.
         text: String,
     },
 }
 
-/// A piece of a text.
+/// A part of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TemplatePart {
     /// Text that stays the same in each replay.
     Literal(String),
-    /// A place: a slot's name and the form of the value, or what a step said.
+    /// A placeholder: a slot's name with the form of the value, or a reference to a step's result.
     Place(String),
 }
 
-/// The forms in which a value may be written, the plainest first.
+/// Returns the ways to write a value: the name of each form and the text, plainest first.
 pub(super) fn value_renderings(kind: SlotKind, text: &str) -> Vec<(&'static str, String)> {
     let mut all = vec![("", text.to_owned())];
     let number = |from: usize, to: usize| text.get(from..to).and_then(|part| part.parse::<usize>().ok());
@@ -115,8 +115,8 @@ pub(super) fn value_renderings(kind: SlotKind, text: &str) -> Vec<(&'static str,
     all
 }
 
-/// Returns the parts of a value that mustn't remain in a text after extraction: otherwise a part of it has an unknown
-/// form and wouldn't be replaced.
+/// Returns the parts of a value that mustn't remain in a text after extraction. If one does, the text contains the
+/// value in an unknown form, which wouldn't be replaced.
 pub(super) fn value_remnants(kind: SlotKind, text: &str) -> Vec<String> {
     let mut all: Vec<String> = value_renderings(kind, text).into_iter().map(|(_, text)| text.to_lowercase()).collect();
     if matches!(kind, SlotKind::Date | SlotKind::Month) {
@@ -131,7 +131,7 @@ pub(super) fn value_remnants(kind: SlotKind, text: &str) -> Vec<String> {
     all
 }
 
-/// Finds `needle` in `text` as a whole word, from `from`.
+/// Finds `needle` in `text` as a whole word, starting at byte `from`.
 fn find_word(text: &str, needle: &str, from: usize) -> Option<usize> {
     let (first, last) = (needle.chars().next()?, needle.chars().next_back()?);
     let mut at = from;
@@ -139,7 +139,7 @@ fn find_word(text: &str, needle: &str, from: usize) -> Option<usize> {
         let before = text[..found].chars().next_back();
         let behind = text[found + needle.len()..].chars().next();
         let joined = |one: Option<char>, other: char| one.is_some_and(char::is_alphanumeric) && other.is_alphanumeric();
-        // 12 isn't part of 12.5.
+        // "12" must not match in "12.5".
         let digits = last.is_ascii_digit() && behind == Some('.') && {
             text[found + needle.len() + 1..].starts_with(|c: char| c.is_ascii_digit())
         };
@@ -151,15 +151,15 @@ fn find_word(text: &str, needle: &str, from: usize) -> Option<usize> {
     None
 }
 
-/// Whether `text` contains `needle` as a whole word, ignoring case.
+/// Returns whether `text` contains `needle` as a whole word, ignoring the case of `text`.
 pub(super) fn contains_word(text: &str, needle: &str) -> bool {
     find_word(&text.to_lowercase(), needle, 0).is_some()
 }
 
-/// Replaces known values in a text by slots: `known` are slots and how they're written.
+/// Replaces known values in a text by slots. `known` contains pairs of a placeholder and the text it replaces.
 pub(super) fn extract_values(parts: Vec<TemplatePart>, known: &[(String, String)]) -> Vec<TemplatePart> {
     let mut parts = parts;
-    // The longest first: a path before the name in it.
+    // Longest first, so that a path is replaced before the name in it.
     let mut order: Vec<&(String, String)> = known.iter().filter(|(_, text)| !text.is_empty()).collect();
     order.sort_by_key(|(_, text)| std::cmp::Reverse(text.len()));
     for (place, text) in order {
@@ -186,7 +186,7 @@ pub(super) fn extract_values(parts: Vec<TemplatePart>, known: &[(String, String)
     parts
 }
 
-/// The template of these parts.
+/// Writes parts as a template.
 pub(super) fn render_template(parts: &[TemplatePart]) -> String {
     let one = |part: &TemplatePart| match part {
         TemplatePart::Literal(text) => text.replace('{', "{{").replace('}', "}}"),
@@ -195,10 +195,10 @@ pub(super) fn render_template(parts: &[TemplatePart]) -> String {
     parts.iter().map(one).collect()
 }
 
-/// The parts of a template.
+/// Parses a template into parts.
 ///
 /// # Errors
-/// A bracket has no other.
+/// Returns an error if a bracket has no counterpart.
 pub(super) fn parse_template(template: &str) -> Result<Vec<TemplatePart>, TemplateError> {
     let mut all = Vec::new();
     let mut literal = String::new();
@@ -228,7 +228,8 @@ pub(super) fn parse_template(template: &str) -> Result<Vec<TemplatePart>, Templa
     Ok(all)
 }
 
-/// What a result said, by the names under which later steps use it: all of it, its lines, and what follows a name.
+/// Returns the values in a step's result with the names by which later steps refer to them: the whole result, its
+/// lines, and the text after each key.
 pub(super) fn named_results(step: usize, result: &str) -> Vec<(String, String)> {
     let result = result.trim();
     let mut all = Vec::new();
@@ -254,12 +255,12 @@ pub(super) fn named_results(step: usize, result: &str) -> Vec<(String, String)> 
     all
 }
 
-/// Whether a value is long enough to be known again.
+/// Returns whether a value is long enough to be recognized in other texts.
 fn is_distinctive(value: &str) -> bool {
     value.len() >= 4 || (value.len() >= 2 && value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
 }
 
-/// Returns the value of a slot.
+/// Returns the value of a placeholder.
 fn slot_value(place: &str, values: &SlotValues, results: &[String]) -> Result<String, TemplateError> {
     let (name, form) = place.split_once(':').unwrap_or((place, ""));
     if let Some((kind, text)) = values.get(name) {
@@ -280,10 +281,10 @@ fn slot_value(place: &str, values: &SlotValues, results: &[String]) -> Result<St
     }
 }
 
-/// A text with its places filled.
+/// Returns a template's text with all placeholders filled in.
 ///
 /// # Errors
-/// A place stands for nothing that is known.
+/// Returns an error if the template is malformed or a placeholder has no value.
 pub fn fill_template(template: &str, values: &SlotValues, results: &[String]) -> Result<String, TemplateError> {
     let mut text = String::new();
     for part in parse_template(template)? {
@@ -295,10 +296,10 @@ pub fn fill_template(template: &str, values: &SlotValues, results: &[String]) ->
     Ok(text)
 }
 
-/// Arguments with their places filled.
+/// Returns arguments with all placeholders filled in.
 ///
 /// # Errors
-/// A place stands for nothing that is known.
+/// Returns an error if a template is malformed, a placeholder has no value, or the arguments are nested too deeply.
 pub fn fill_arguments(
     input: &Map<String, Value>,
     values: &SlotValues,
@@ -335,12 +336,12 @@ fn fill_argument(value: &Value, values: &SlotValues, results: &[String], deep: u
     })
 }
 
-/// Returns the object that stands for a number of the goal.
+/// Returns the object that represents the slot of a number from the goal.
 pub(super) fn number_slot_object(slot: &str) -> Value {
     Value::Object(Map::from_iter([(NUMBER_SLOT_KEY.to_owned(), Value::String(slot.to_owned()))]))
 }
 
-/// Returns the slot, if a value stands for a number of the goal.
+/// Returns the slot's name if a value is a number slot.
 pub(super) fn number_slot(value: &Value) -> Option<&str> {
     value.as_object().filter(|object| object.len() == 1)?.get(NUMBER_SLOT_KEY)?.as_str()
 }

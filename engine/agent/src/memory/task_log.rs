@@ -1,4 +1,4 @@
-//! The log of a session: recent tasks in the format of `llmos-lite.md`, written and parsed.
+//! The session log: recent tasks in the format of `llmos-lite.md`, written and parsed.
 
 use super::experience::{Experience, RunOutcome};
 use super::trace::short_hash;
@@ -6,9 +6,9 @@ use crate::planner;
 use crate::tool_catalog::BuiltInTool;
 use serde::{Deserialize, Serialize};
 
-/// The folder of session logs in a folder of memory.
+/// Folder of session logs in a memory folder.
 pub const TASK_LOG_FOLDER: &str = "short_term";
-/// The log in a folder of memory.
+/// Path of the log in a memory folder.
 pub const TASK_LOG_FILE: &str = "short_term/execution_log.md";
 /// Maximum number of tasks in a log.
 const MAX_LOGGED_TASKS: usize = 100;
@@ -16,9 +16,9 @@ const MAX_LOGGED_TASKS: usize = 100;
 const MAX_LOGGED_CODE_BYTES: usize = 4_000;
 /// Maximum number of tasks read from one file.
 const MAX_READ_LOG_TASKS: usize = 2_000;
-/// How the line of a call ends that failed.
+/// Suffix of a failed call's line.
 const FAILED_ACTION_SUFFIX: &str = " (failed)";
-/// How a task begins.
+/// Prefix of a task's heading.
 const TASK_HEADING_PREFIX: &str = "# Task: ";
 /// Delimiter of a task's metadata.
 const METADATA_DELIMITER: &str = "---";
@@ -27,11 +27,11 @@ const METADATA_DELIMITER: &str = "---";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TaskLogMetadata {
-    /// When, `2026-11-22T10:30:00Z`.
+    /// When the task was logged, such as `2026-11-22T10:30:00Z`.
     pub timestamp: String,
-    /// What kind of thing was done.
+    /// Kind of action, such as `task_execution`.
     pub action: String,
-    /// A short name of it.
+    /// Short name of the task.
     pub task: String,
     /// Status: `completed` or `failed`.
     pub status: String,
@@ -41,7 +41,7 @@ pub struct TaskLogMetadata {
     /// Name of the agent.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub agent: String,
-    /// When it became an experience, if it wasn't one of our runs.
+    /// When it was converted to an experience, if it isn't from one of our runs.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub consolidated: String,
 }
@@ -65,13 +65,13 @@ pub struct LoggedTask {
 /// A logged task and its place in its note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskLogEntry {
-    /// The path of its note.
+    /// Path of the note.
     pub path: String,
     /// Where the task starts in the note, in bytes.
     pub at: usize,
-    /// Its text in the note.
+    /// The task's text in the note.
     pub text: String,
-    /// The YAML above its title; empty if there's none.
+    /// The YAML above the title; empty if there's none.
     pub front: String,
     /// The task, parsed.
     pub task: LoggedTask,
@@ -89,7 +89,7 @@ fn yaml_scalar(text: &str) -> String {
 }
 
 impl TaskLogMetadata {
-    /// As YAML, in the order of the reference.
+    /// Formats the metadata as YAML, with the keys in the order of the reference.
     fn to_yaml(&self) -> String {
         let TaskLogMetadata { timestamp, action, task, status, run, agent, consolidated } = self;
         let mut text = format!("timestamp: {timestamp}\n");
@@ -105,7 +105,7 @@ impl TaskLogMetadata {
     }
 }
 
-/// Whether a path is that of a log of a session.
+/// Returns whether a path is that of a session log.
 pub fn is_task_log(path: &str) -> bool {
     super::is_memory(path)
         && path.ends_with(".md")
@@ -113,7 +113,7 @@ pub fn is_task_log(path: &str) -> bool {
 }
 
 impl LoggedTask {
-    /// A call in a line.
+    /// Formats a call as one line: tool, main argument, and whether it failed.
     pub fn action_line(call: &super::trace_extraction::CompletedCall) -> String {
         let subject = crate::policy::main_argument(&call.arguments).lines().next().unwrap_or_default();
         let subject = &subject[..subject.floor_char_boundary(120)];
@@ -122,7 +122,7 @@ impl LoggedTask {
         format!("{}{colon}{subject}{end}", call.tool)
     }
 
-    /// The code that a call wrote or ran.
+    /// Returns the code that a call wrote or ran.
     pub fn call_code(call: &super::trace_extraction::CompletedCall) -> Option<String> {
         let word = |key: &str| call.arguments.get(key).and_then(serde_json::Value::as_str);
         match BuiltInTool::from_name(&call.tool) {
@@ -133,8 +133,7 @@ impl LoggedTask {
         .map(str::to_owned)
     }
 
-    /// The way in which it was done: the tools of its actions that did what was asked, in their order, one that is used
-    /// again at once only once.
+    /// Returns the tools of the successful actions, in order. Consecutive uses of one tool count once.
     pub fn tool_sequence(&self) -> Vec<&str> {
         let tool = |action: &str| {
             let end = action.find([':', ' ']).unwrap_or(action.len());
@@ -148,7 +147,7 @@ impl LoggedTask {
         way
     }
 
-    /// Returns the outcome; `None` if it isn't finished.
+    /// Returns the outcome; `None` if the task isn't finished.
     pub fn outcome(&self) -> Option<RunOutcome> {
         let failed = || self.actions.iter().any(|action| action.ends_with(FAILED_ACTION_SUFFIX));
         match self.known.status.as_str() {
@@ -159,14 +158,14 @@ impl LoggedTask {
         }
     }
 
-    /// As a section of the log.
+    /// Formats the task as a section of the log.
     pub fn to_markdown(&self) -> String {
         let title: String = self.goal.lines().next().unwrap_or_default().chars().take(80).collect();
         let task = planner::slug(&self.goal);
         let known = TaskLogMetadata { task, ..self.known.clone() };
         let actions: Vec<String> =
             self.actions.iter().zip(1..).map(|(one, number)| format!("{number}. {one}")).collect();
-        // Headings in what was said would read as further tasks.
+        // Quoted, because headings in the text would be parsed as further tasks.
         let plain = |text: &str| {
             text.lines().map(|line| format!("> {line}").trim_end().to_owned()).collect::<Vec<_>>().join("\n")
         };
@@ -195,13 +194,13 @@ impl LoggedTask {
 }
 
 impl TaskLogEntry {
-    /// The YAML above its title once it has become an experience. `at`: when.
+    /// Returns the YAML above the title, marked as converted to an experience. `at` is the time of the conversion.
     pub fn consolidated_metadata(&self, at: &str) -> String {
         format!("{}\nconsolidated: {at}\n", self.front.trim_end())
     }
 
-    /// Converts it to an experience with this note as source, unless one of our runs has stored one. `None` if a run
-    /// has, if it was converted already, if it isn't finished, or if metadata is missing.
+    /// Converts the task to an experience with this note as source. Returns `None` if it was already converted, isn't
+    /// finished, or has no metadata, or if it's from one of our runs, which store their own.
     pub fn to_experience(&self, project: &str) -> Option<Experience> {
         let TaskLogMetadata { timestamp, run, agent, consolidated, .. } = &self.task.known;
         let open = run.is_empty() && consolidated.is_empty() && !self.front.trim().is_empty();
@@ -227,7 +226,7 @@ impl TaskLogEntry {
     }
 }
 
-/// Returns where the tasks of a log start: at their metadata, or at their title. With the YAML of each, by position.
+/// Returns where the tasks of a log start, at their metadata or their title, and the range of each task's YAML.
 fn find_task_starts(text: &str) -> Vec<(usize, std::ops::Range<usize>)> {
     let mut found: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
     let lines: Vec<(usize, &str)> = text
@@ -297,7 +296,7 @@ fn parse_task(mut known: TaskLogMetadata, text: &str) -> LoggedTask {
     let mut titled = false;
     for line in text.lines() {
         if !titled {
-            // What is above the title was read already.
+            // Metadata above the title is already parsed.
             if let Some(words) = line.strip_prefix(TASK_HEADING_PREFIX) {
                 (titled, title) = (true, words.trim().to_owned());
             }
@@ -309,7 +308,7 @@ fn parse_task(mut known: TaskLogMetadata, text: &str) -> LoggedTask {
         }
         let quoted = line.strip_prefix("> ").or_else(|| line.strip_prefix('>')).unwrap_or(line);
         match section.as_str() {
-            // The form of earlier versions: `- status: completed`.
+            // The format of earlier versions: `- status: completed`.
             "" => {
                 let (key, value) = line.trim_start_matches("- ").split_once(": ").unwrap_or_default();
                 let place = match key {
@@ -342,7 +341,7 @@ fn parse_task(mut known: TaskLogMetadata, text: &str) -> LoggedTask {
     LoggedTask { known, ..task }
 }
 
-/// The text of a log with one more task; the oldest go.
+/// Returns the text of a log with one more task. The oldest tasks are removed beyond `MAX_LOGGED_TASKS`.
 pub fn with_logged_task(text: &str, task: &str) -> String {
     let starts: Vec<usize> = find_task_starts(text).into_iter().map(|(at, _)| at).collect();
     let from = starts.len().checked_sub(MAX_LOGGED_TASKS - 1).and_then(|at| starts.get(at)).copied();
@@ -359,7 +358,7 @@ pub fn with_logged_task(text: &str, task: &str) -> String {
         (false, true) => "\n",
         (false, false) => "\n\n",
     };
-    // Below other text the last line of the YAML would be a heading where the rule follows it at once.
+    // An empty line separates the YAML from the closing rule. Without it, Markdown makes the last YAML line a heading.
     let task = task.replacen(
         &format!("\n{METADATA_DELIMITER}\n\n{TASK_HEADING_PREFIX}"),
         &format!("\n\n{METADATA_DELIMITER}\n\n{TASK_HEADING_PREFIX}"),
@@ -450,7 +449,7 @@ mod tests {
         let marked = THEIRS.replacen(&entry.front, &entry.consolidated_metadata("2026-11-22T10:30:00Z"), 1);
         let again = read(&marked);
         assert_eq!((again[0].to_experience("signal_fft"), &again[0].task.goal), (None, &entry.task.goal));
-        // What earlier versions of ours wrote is read, too.
+        // The format of our earlier versions is parsed, too.
         let old = "# Task: Sum up\n\n- timestamp: 2026-11-22T10:30:00Z\n- action: task_execution\n- status: failed\n\
                    - run: 12\n\n## Request\n\n> Sum up\n\n## Actions taken\n\n1. shell: x (failed)\n\n## Results\n\n\
                    > no\n";

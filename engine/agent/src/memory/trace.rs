@@ -12,21 +12,21 @@ use std::collections::BTreeMap;
 use store::BlobHash;
 use text::outline;
 
-/// The folder of traces below the one of a project's memory.
+/// Folder of traces in a memory folder.
 pub const TRACES_FOLDER: &str = "traces";
-/// From this confidence, a trace is replayed automatically.
+/// Above this confidence, a trace is replayed automatically.
 pub const AUTO_REPLAY_CONFIDENCE: f64 = 0.9;
 /// Maximum size of a trace's file in bytes.
 pub const MAX_TRACE_BYTES: usize = 1 << 20;
 /// Maximum number of steps in a trace.
 const MAX_TRACE_STEPS: usize = 200;
 
-/// A value of the goal that may be another the next time.
+/// A value of the goal that may differ next time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceSlot {
-    /// By which name the steps call it.
+    /// Name of the slot in templates.
     pub name: String,
-    /// What kind of value it is.
+    /// Kind of the value.
     #[serde(rename = "type")]
     pub kind: SlotKind,
     /// The value when the trace was learned.
@@ -38,30 +38,30 @@ pub struct TraceSlot {
 pub struct TraceStep {
     /// Name of the called tool.
     pub tool: String,
-    /// By what its schema is known: a tool that has changed since is another one.
+    /// Hash of the tool's schema. A tool with another hash has changed.
     #[serde(default)]
     pub schema: String,
     /// Arguments; texts are templates.
     #[serde(default)]
     pub input: Map<String, Value>,
-    /// Files that must be there before.
+    /// Files that must exist before the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
-    /// Files that must not be there before.
+    /// Files that must not exist before the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub free: Vec<String>,
-    /// Files that must be there after.
+    /// Files that must exist after the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaves: Vec<String>,
-    /// Files that must not be there after.
+    /// Files that must not exist after the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removes: Vec<String>,
-    /// What its result must be like.
+    /// Requirements on the result.
     #[serde(default)]
     pub expect: ResultCheck,
 }
 
-/// What a trace does: the part of its file that is YAML.
+/// Slots, steps and answer of a trace: the YAML in the body of its file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct TraceBody {
     #[serde(default)]
@@ -78,39 +78,39 @@ pub struct TraceMetadata {
     /// Always `trace`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What goals of its form have in common, as a number.
+    /// Hash that goals of the same form and agent share.
     pub goal_signature: String,
     /// The goal from which it was learned.
     pub goal_text: String,
-    /// The share of its replays that were good.
+    /// Share of successful replays, 0 to 1.
     pub success_rating: f64,
-    /// How often it was replayed, or compared with what a model did.
+    /// How often it was replayed, or compared with the calls of a model.
     pub usage_count: u64,
-    /// How often all its conditions held.
+    /// How often all its conditions were met.
     pub verified_count: u64,
-    /// When that was last, `2026-11-22T10:30:00Z`.
+    /// When it was last used, such as `2026-11-22T10:30:00Z`.
     pub last_used: String,
     /// When it was learned.
     pub created_at: String,
-    /// What a replay costs: nothing.
+    /// Cost of a replay in US dollars, which is 0.
     pub estimated_cost_usd: f64,
-    /// How long a replay takes, seconds.
+    /// Estimated duration of a replay in seconds.
     pub estimated_time_secs: f64,
-    /// Tokens that it took to learn.
+    /// Tokens used by the run from which it was learned.
     pub learned_tokens: u64,
-    /// US dollars that it cost to learn.
+    /// Cost in US dollars of the run from which it was learned.
     pub learned_usd: f64,
-    /// Seconds that it took to learn.
+    /// Duration in seconds of the run from which it was learned.
     pub learned_secs: f64,
-    /// Tokens that its replays have saved.
+    /// Tokens saved by all replays.
     pub saved_tokens: u64,
-    /// US dollars that they have saved.
+    /// US dollars saved by all replays.
     pub saved_usd: f64,
-    /// Seconds that they have saved.
+    /// Seconds saved by all replays.
     pub saved_secs: f64,
-    /// Whose steps they are.
+    /// Name of the agent that made the calls.
     pub agent: String,
-    /// The run from which it was learned.
+    /// Id of the run from which it was learned.
     pub learned_from: String,
 }
 
@@ -119,21 +119,21 @@ pub struct TraceMetadata {
 pub struct RunTrace {
     /// Metadata of the trace.
     pub known: TraceMetadata,
-    /// The values that may be others.
+    /// Values that may differ in a replay.
     pub slots: Vec<TraceSlot>,
     /// The calls, in order.
     pub steps: Vec<TraceStep>,
-    /// Template of the final answer; `None`: the result of the last step.
+    /// Template of the final answer; `None` means the result of the last step.
     pub answer: Option<String>,
 }
 
-/// By what a tool is known: schema, risk, and for the user's own tools their code.
+/// Returns a hash of a tool's schema, risk and idempotence, and of its code if it's the user's own tool.
 pub fn schema_hash(tool: &ToolSpec, code: &str) -> String {
     let whole = format!("{}\n{}\n{:?}\n{}\n{code}", tool.name, tool.parameters, tool.risk, tool.idempotent);
     short_hash(whole.as_bytes())
 }
 
-/// The first half of a hash, as a word.
+/// Returns the first 16 characters of a hash.
 pub(super) fn short_hash(bytes: &[u8]) -> String {
     BlobHash::of(bytes).to_string().chars().take(16).collect()
 }
@@ -150,12 +150,12 @@ pub fn wilson_lower_bound(good: u64, all: u64) -> f64 {
     ((middle - width) / (1.0 + z * z / n)).max(0.0)
 }
 
-/// Formats the success rate of replays for files.
+/// Returns the success rate of replays, 0 to 1, rounded to three decimals for files.
 pub fn success_share(good: u64, all: u64) -> f64 {
     (good as f64 / all.max(1) as f64 * 1_000.0).round() / 1_000.0
 }
 
-/// Formats a time in milliseconds since 1970 for files.
+/// Formats a time in milliseconds since 1970 as ISO 8601, such as `2026-11-22T10:30:00Z`.
 pub fn iso_timestamp(at: i64) -> String {
     let (year, month, day) = text::task::CalendarDay(at.div_euclid(86_400_000)).date();
     let seconds = at.rem_euclid(86_400_000) / 1_000;
@@ -166,13 +166,13 @@ pub fn iso_timestamp(at: i64) -> String {
 /// A tool's name and arguments.
 pub type TraceCall = (String, Map<String, Value>);
 
-/// Why a trace does not fit a goal.
+/// Why a trace doesn't match a goal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GoalMismatch {
-    /// The goal has other words.
+    /// The goal has different words.
     #[error("the words are others")]
     OtherWords,
-    /// A value that all calls have in common is another.
+    /// A value that isn't a slot differs.
     #[error("it is for {own}, not {new}")]
     OtherValue {
         /// The value of the trace.
@@ -180,7 +180,7 @@ pub enum GoalMismatch {
         /// The value of the goal.
         new: String,
     },
-    /// One value has become two.
+    /// One slot would have two different values.
     #[error("{one} and {other} were one value when it was learned")]
     SplitValue {
         /// The first of the values.
@@ -188,7 +188,7 @@ pub enum GoalMismatch {
         /// The second of the values.
         other: String,
     },
-    /// Two values have become one.
+    /// Two slots would have the same value, but their values differed when the trace was learned.
     #[error("{one} and {other} are both {value}")]
     MergedValues {
         /// The first of the slots.
@@ -198,7 +198,7 @@ pub enum GoalMismatch {
         /// The value that both have.
         value: String,
     },
-    /// Values that were forms of one are no longer.
+    /// Two values that could be written alike when the trace was learned no longer can be.
     #[error("{one} and {other} belonged together when it was learned")]
     SeparateValues {
         /// The first of the values.
@@ -206,10 +206,10 @@ pub enum GoalMismatch {
         /// The second of the values.
         other: String,
     },
-    /// The trace needs a note.
+    /// The trace needs an open note.
     #[error("it was learned beside a note, and none is open")]
     NoNote,
-    /// The goal lacks a value.
+    /// The goal has no value for a slot.
     #[error("the goal does not say its {slot}")]
     MissingValue {
         /// The slot without a value.
@@ -217,42 +217,42 @@ pub enum GoalMismatch {
     },
 }
 
-/// Why a text is no trace.
+/// Why a text isn't a valid trace.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceParseError {
-    /// It exceeds the limit of size.
+    /// It's larger than [`MAX_TRACE_BYTES`].
     #[error("a trace has at most {} MB", MAX_TRACE_BYTES >> 20)]
     TooLong,
     /// It has no front matter.
     #[error("a trace begins with front matter, between two lines ---")]
     NoFrontMatter,
-    /// Its front matter isn't YAML of the expected form.
+    /// The front matter isn't YAML of the expected form.
     #[error("its front matter cannot be read: {0}")]
     FrontMatter(#[source] serde_saphyr::Error),
-    /// Its steps aren't YAML of the expected form.
+    /// The steps aren't YAML of the expected form.
     #[error("its steps cannot be read: {0}")]
     Steps(#[source] serde_saphyr::Error),
     /// It has no steps, or too many.
     #[error("a trace has from 1 to {MAX_TRACE_STEPS} steps")]
     StepCount,
-    /// Its goal is empty.
+    /// The goal is empty.
     #[error("its goal_text says nothing")]
     NoGoal,
-    /// A path in it is no template.
+    /// A path in it isn't a valid template.
     #[error(transparent)]
     Template(#[from] TemplateError),
 }
 
-/// Why a text is no library of traces.
+/// Why a text isn't a valid trace library.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceLibraryError {
-    /// No trace begins in it.
+    /// It contains no trace.
     #[error("there is no trace in it")]
     Empty,
     /// One of its traces can't be read.
     #[error("trace {number}: {source}")]
     Trace {
-        /// Which, from 1.
+        /// Number of the trace, from 1.
         number: usize,
         /// Why it can't be read.
         source: Box<TraceParseError>,
@@ -260,15 +260,15 @@ pub enum TraceLibraryError {
 }
 
 impl RunTrace {
-    /// Returns the confidence that a replay reaches the goal.
+    /// Returns the confidence that a replay reaches the goal, 0 to 1.
     pub fn confidence(&self) -> f64 {
         wilson_lower_bound(self.known.verified_count, self.known.usage_count)
     }
 
-    /// Whether it fits this goal, and with which values.
+    /// Matches a goal and returns the values of the slots.
     ///
     /// # Errors
-    /// Why it does not.
+    /// Returns the reason if the trace doesn't match the goal.
     pub fn match_goal(&self, goal: &ParsedGoal, note: Option<&str>) -> Result<SlotValues, GoalMismatch> {
         let own = ParsedGoal::parse(&self.known.goal_text);
         let mut values = SlotValues::new();
@@ -294,8 +294,7 @@ impl RunTrace {
                 (GoalToken::Word(_) | GoalToken::Value(..), _) => return Err(GoalMismatch::OtherWords),
             }
         }
-        // Values that were different when the trace was learned must be different now, or a step would do something
-        // else.
+        // Values that differed when the trace was learned must differ now, or a step would do something else.
         let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
         for (name, (_, text)) in &values {
             if let Some(other) = seen.insert(text, name) {
@@ -310,8 +309,8 @@ impl RunTrace {
         if let Some(slot) = self.slots.iter().find(|slot| !values.contains_key(&slot.name)) {
             return Err(GoalMismatch::MissingValue { slot: slot.name.clone() });
         }
-        // A file that was called after the month must be called after the month now: which of the two a step meant
-        // cannot be said otherwise.
+        // A file that was named after the month must be named after the month now. Otherwise it's unknown which of the
+        // two values a step refers to.
         for one in &self.slots {
             for other in self.slots.iter().filter(|other| other.name != one.name) {
                 let alike = |kind, text: &str, of: (SlotKind, &str)| {
@@ -343,19 +342,20 @@ impl RunTrace {
         Ok(values)
     }
 
-    /// Which of its tools have changed or are gone. `tools`: by name, what they are known by now.
+    /// Returns the first tool that has changed or no longer exists. `tools` maps each tool's name to its current schema
+    /// hash.
     pub fn changed_tool(&self, tools: &BTreeMap<String, String>) -> Option<&str> {
         let step = self.steps.iter().find(|step| tools.get(&step.tool) != Some(&step.schema))?;
         Some(&step.tool)
     }
 
-    /// What its steps would be given, as far as no result is needed for it.
+    /// Returns the calls of a replay with these values. A call that needs a result not in `results` yet is an error.
     pub fn predicted_calls(&self, values: &SlotValues, results: &[String]) -> Vec<Result<TraceCall, TemplateError>> {
         let one = |step: &TraceStep| Ok((step.tool.clone(), slots::fill_arguments(&step.input, values, results)?));
         self.steps.iter().map(one).collect()
     }
 
-    /// What goals of its form have in common.
+    /// Returns a hash that goals of the same form and agent share.
     pub fn goal_signature(&self) -> String {
         let own = ParsedGoal::parse(&self.known.goal_text);
         let word = |token: &GoalToken| match token {
@@ -389,7 +389,7 @@ impl RunTrace {
         trace
     }
 
-    /// The name of its file, without a folder.
+    /// Returns the file name for the trace, without a folder.
     pub fn file_name(&self) -> String {
         let own = ParsedGoal::parse(&self.known.goal_text);
         let words: Vec<&str> = own.words().filter(|word| word.chars().all(char::is_alphanumeric)).take(5).collect();
@@ -408,7 +408,7 @@ impl RunTrace {
         serde_saphyr::to_string(&TraceBody { slots, steps, answer }).unwrap_or_default()
     }
 
-    /// Writes the trace as a note.
+    /// Formats the trace as a note.
     pub fn to_note(&self) -> String {
         let body = self.body_yaml();
         let mut fence = "```".to_owned();
@@ -419,15 +419,15 @@ impl RunTrace {
         format!("---\n{}---\n\n# {title}\n\n{fence}yaml\n{body}{fence}\n", self.front_matter())
     }
 
-    /// As YAML with front matter, the form in which libraries are exchanged.
+    /// Formats the trace as YAML with front matter, the exchange format of trace libraries.
     pub fn to_library_yaml(&self) -> String {
         format!("---\n{}---\n\n{}", self.front_matter(), self.body_yaml())
     }
 
-    /// Reads a trace: a note, or YAML with front matter.
+    /// Parses a trace from a note, or from YAML with front matter.
     ///
     /// # Errors
-    /// What cannot be read.
+    /// Returns an error if the text is too long or isn't a valid trace.
     pub fn parse(text: &str) -> Result<RunTrace, TraceParseError> {
         if text.len() > MAX_TRACE_BYTES {
             return Err(TraceParseError::TooLong);
@@ -474,12 +474,12 @@ fn extract_yaml(text: &str) -> &str {
     text
 }
 
-/// The traces of a library: YAML with front matter, one behind the other.
+/// Parses the traces of a library: YAML with front matter, one after another.
 ///
 /// # Errors
-/// Which of them cannot be read, and why.
+/// Returns an error if the text contains no trace, or the number of the first invalid trace and the reason.
 pub fn parse_library(text: &str) -> Result<Vec<RunTrace>, TraceLibraryError> {
-    // A trace begins where front matter does: a line --- before a line that names its type.
+    // A trace starts with front matter: a `---` line before a line with its type or goal signature.
     let mut starts = Vec::new();
     let mut at = 0;
     let mut before = "";
@@ -542,7 +542,7 @@ mod tests {
         assert_eq!(RunTrace::parse(&trace.to_library_yaml()).expect("read"), trace);
         let two = format!("{}\n{}", trace.to_library_yaml(), trace.to_library_yaml());
         assert_eq!(parse_library(&two).expect("read"), [trace.clone(), trace.clone()]);
-        // The form of the reference is read, too.
+        // The format of the reference is parsed, too.
         let front = "goal_signature: \"a3f7c9e1b2d4f8a6\"\ngoal_text: \"Calculate primes\"\nusage_count: 15\n";
         let theirs =
             format!("---\n{front}---\n\nsteps:\n  - tool: Write\n    input:\n      content: |\n        def f():\n");

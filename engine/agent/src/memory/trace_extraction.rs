@@ -1,5 +1,5 @@
-//! A successful run becomes a trace. What cannot be done again by rule is not learned, with the reason: a trace that
-//! is missing costs money, one that is wrong costs trust.
+//! Learns a trace from a successful run. A run that can't be repeated by rule isn't learned, and the reason is given: a
+//! missing trace costs money, a wrong one costs trust.
 
 use super::goal::{ParsedGoal, SlotKind};
 use super::result_check::ResultCheck;
@@ -12,19 +12,19 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{ChangeKind, ExecutionStep, RunAbout, RunApproval, StepKind};
 
-/// Tools whose calls leave nothing behind and say nothing that counts.
+/// Tools whose calls have no lasting effect and no relevant result.
 const IGNORED_TOOLS: [BuiltInTool; 1] = [BuiltInTool::TodoWrite];
 /// Tools that need a person, who may be absent during a replay.
 const INTERACTIVE_TOOLS: [BuiltInTool; 2] = [BuiltInTool::AskUser, BuiltInTool::CreateTool];
-/// Values this short are extracted only where they're the whole text.
+/// Values of at most this length are extracted only if they're the whole text.
 const MAX_STANDALONE_VALUE_CHARS: usize = 2;
 
-/// Facts about a tool.
+/// Properties of a tool that decide whether and how a call is replayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolFacts {
-    /// Hash of its schema.
+    /// Hash of the tool's schema.
     pub schema: String,
-    /// Whether running it twice is as good as once.
+    /// Whether calling the tool twice has the same effect as once.
     pub idempotent: bool,
 }
 
@@ -45,7 +45,7 @@ pub struct CompletedRun<'a> {
     pub note: Option<&'a str>,
     /// Paths named in the run that exist now.
     pub there: &'a BTreeSet<String>,
-    /// Its id, as text.
+    /// Id of the run, as text.
     pub run: &'a str,
 }
 
@@ -54,28 +54,28 @@ pub struct CompletedRun<'a> {
 pub struct CompletedCall {
     /// Name of the called tool.
     pub tool: String,
-    /// The arguments, with the user's changes if there were any.
+    /// The arguments, including changes that the user made on approval.
     pub arguments: Map<String, Value>,
-    /// The result.
+    /// The result as text, or the error.
     pub result: String,
-    /// Whether it did what was asked; `None`: it has no result.
+    /// Whether the call succeeded; `None` if it has no result.
     pub success: Option<bool>,
-    /// Whether it created a new file.
+    /// Whether the call created a file.
     pub created: bool,
-    /// Whether its tool only looks.
+    /// Whether the tool only reads.
     pub looks: bool,
-    /// Whether there is such a tool.
+    /// Whether the tool exists.
     pub known: bool,
 }
 
 impl CompletedCall {
-    /// Whether a failure can't have had an effect.
+    /// Returns whether a failure of this call can't have had an effect.
     pub fn is_harmless(&self) -> bool {
         self.looks || !self.known
     }
 }
 
-/// The calls of a run, in their order, but for those that do not count.
+/// Returns the calls of a run in order, without those of `IGNORED_TOOLS`.
 pub fn completed_calls(
     steps: &[ExecutionStep],
     approvals: &[RunApproval],
@@ -87,7 +87,7 @@ pub fn completed_calls(
         if IGNORED_TOOLS.iter().any(|tool| tool.is_named(tool_name)) {
             continue;
         }
-        // A call that was asked about again runs as the last decision says.
+        // If the user was asked about a call several times, the last decision counts.
         let decided = approvals.iter().rev().find(|approval| approval.call_id() == tool_call_id);
         let changed = decided.and_then(|approval| approval.decision.as_ref()?.arguments.clone());
         let of = |other: &&ExecutionStep| match &other.kind {
@@ -135,7 +135,7 @@ pub fn with_tool_facts(calls: Vec<CompletedCall>, tools: &BTreeMap<String, ToolF
     calls.into_iter().map(with).collect()
 }
 
-/// The answer of a run.
+/// Returns the final answer of a run.
 pub fn final_answer(steps: &[ExecutionStep]) -> Option<&str> {
     steps.iter().rev().find_map(|step| match &step.kind {
         StepKind::FinalAnswer { content } => Some(content.as_str()),
@@ -147,54 +147,54 @@ pub fn final_answer(steps: &[ExecutionStep]) -> Option<&str> {
     })
 }
 
-/// A value of the goal with the ways in which it may be written.
+/// A value of the goal with the ways in which it can be written.
 struct SlotCandidate {
     slot: TraceSlot,
     written: Vec<(String, String)>,
 }
 
-/// Why a run cannot be done again by rule.
+/// Why a run can't be repeated by rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceLearnError {
-    /// The run failed, was stopped, or goes on.
+    /// The run failed, was stopped, or isn't finished.
     #[error("the run did not end with an answer")]
     NoAnswer,
     /// The goal can't be compared with others.
     #[error("its goal is empty, or too long to be known again")]
     UnusableGoal,
-    /// It used a tool that asks people or the like.
+    /// The run used one of `INTERACTIVE_TOOLS`.
     #[error("it used {tool}, whose outcome is another each time")]
     InteractiveTool {
         /// Name of the tool.
         tool: String,
     },
-    /// A call failed that isn't a mere look.
+    /// A call failed that may have changed something.
     #[error("a call to {tool} failed, and may have changed something first")]
     FailedCall {
         /// Name of the tool.
         tool: String,
     },
-    /// A tool is gone.
+    /// A tool no longer exists.
     #[error("the tool {tool} no longer exists")]
     MissingTool {
         /// Name of the tool.
         tool: String,
     },
-    /// It called no tool.
+    /// The run called no tools.
     #[error("it used no tools, so there is nothing to do again")]
     NoCalls,
-    /// A secret is in its goal or its arguments.
+    /// The goal or the arguments contain a secret.
     #[error("it was given a secret, which is kept nowhere")]
     HoldsSecret,
-    /// It should have looked at something first.
+    /// The goal depends on findings, but the run read nothing.
     #[error("the goal depends on what it finds, but the run read nothing")]
     ReadNothing,
 }
 
-/// Makes a trace of a run.
+/// Learns a trace from a run.
 ///
 /// # Errors
-/// Why the run cannot be done again by rule.
+/// Returns the reason if the run can't be repeated by rule.
 pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, TraceLearnError> {
     let about = lived.about;
     if about.ending != Some(store::RunEnding::Done) {
@@ -294,7 +294,7 @@ pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, TraceLearnError
         let telling = new_information(&call.result, &[&shape, &own], &goal_words);
         let used = distinctive_words(&later).iter().any(|word| telling.contains(word));
         step.expect = ResultCheck::from_result(&call.result, used || goal.depends);
-        // What a tool that changes something says is for people.
+        // The text result of a tool that changes something is only for people.
         if !facts(&call.tool).is_some_and(|facts| facts.idempotent) && step.expect.shape == "text" {
             step.expect = ResultCheck::default();
         }
@@ -366,11 +366,11 @@ fn slot_candidates(goal: &ParsedGoal, note: Option<&str>) -> Vec<SlotCandidate> 
     found
 }
 
-/// Returns the values that must be the same in a replay: those that no step uses, those that fit two slots, and those
-/// with remnants in an unknown form.
+/// Returns the slots whose values must stay the same in a replay: those that no step uses, those with equal values, and
+/// those with remnants in an unknown form.
 fn pinned_values(candidates: &[SlotCandidate], calls: &[CompletedCall]) -> BTreeSet<String> {
     let mut pinned: BTreeSet<String> = BTreeSet::new();
-    // Two equal texts can't be told apart. Others that can be written alike must be equal again
+    // Two equal texts can't be told apart. Different values that can be written alike must be alike again in a replay
     // (`RunTrace::match_goal`).
     for (at, one) in candidates.iter().enumerate() {
         for other in &candidates[at + 1..] {
@@ -408,7 +408,7 @@ fn pinned_values(candidates: &[SlotCandidate], calls: &[CompletedCall]) -> BTree
     }
 }
 
-/// Whether something of a slot's value is left in a text.
+/// Returns whether a part of a slot's value remains in a text.
 fn contains_remnant(slot: &TraceSlot, text: &str) -> bool {
     slots::value_remnants(slot.kind, &slot.value).iter().any(|remnant| slots::contains_word(text, remnant))
 }
@@ -432,7 +432,7 @@ fn collect_slots(value: &Value, into: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns results of earlier calls that later ones may use: only those that occur once.
+/// Returns the named results of earlier calls that later ones may use: only those whose names occur once.
 fn reusable_results(calls: &[CompletedCall]) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     for (at, call) in calls.iter().enumerate() {
@@ -449,7 +449,7 @@ fn reusable_results(calls: &[CompletedCall]) -> Vec<(String, String)> {
     unique
 }
 
-/// Replaces values in arguments by slots, and collects the literal rest.
+/// Replaces values in arguments by slots, and collects the remaining literal text.
 struct SlotExtractor<'a> {
     known: &'a [(String, String)],
     numbers: &'a BTreeMap<&'a str, &'a str>,
@@ -495,14 +495,14 @@ impl SlotExtractor<'_> {
     }
 }
 
-/// The words of a text by which it is known again.
+/// Returns the words by which a text can be recognized: those with five or more bytes, or with digits.
 fn distinctive_words(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_alphanumeric());
     let telling = |word: &&str| word.len() >= 5 || (word.len() >= 2 && word.chars().any(|c| c.is_ascii_digit()));
     words.filter(telling).map(str::to_lowercase).collect()
 }
 
-/// Returns words of a result that are neither in the goal nor in these texts.
+/// Returns distinctive words of a result that are neither in the goal nor in the texts in `beside`.
 fn new_information(result: &str, beside: &[&str], goal: &BTreeSet<String>) -> BTreeSet<String> {
     let mut words = distinctive_words(result);
     words.retain(|word| !goal.contains(word));
@@ -542,7 +542,7 @@ mod tests {
         }
     }
 
-    /// Steps of a run: tool, arguments, result.
+    /// Returns the steps of a run with these calls (tool, arguments, result).
     fn steps(calls: &[(&str, Value, &str)], answer: &str) -> Vec<ExecutionStep> {
         let mut all = Vec::new();
         let mut add = |kind| {

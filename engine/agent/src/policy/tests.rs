@@ -1,4 +1,4 @@
-//! What the policy decides, as tables.
+//! Tests of the policy's decisions, as tables.
 
 use super::*;
 use crate::tool_spec::ToolPermissions;
@@ -94,14 +94,14 @@ fn a_decision_reaches_as_far_as_the_user_said() {
     assert_eq!(decide(&policy, &shell, &json!({"command": "make; make uninstall"})), Permission::Ask);
 }
 
-/// The holes that the audit of issue 19 found, each as it was.
+/// Each vulnerability that the audit of issue 19 found, in its original form.
 #[test]
 fn literal_text_never_becomes_a_pattern() {
     let learned = |tool: &ToolSpec, arguments: &Value, facts: &CallFacts| {
         let arguments = arguments.as_object().expect("an object");
         let rule = ToolPolicy::rule_from_decision(DecisionScope::Always, true, tool, arguments, facts, HERE, RUN)
             .expect("a rule");
-        // Serialized and parsed again.
+        // The rule is serialized and parsed again, as in storage.
         let kept = serde_json::to_string(&rule).expect("written");
         ToolPolicy { rules: vec![serde_json::from_str(&kept).expect("read")], ..ToolPolicy::default() }
     };
@@ -130,7 +130,7 @@ fn literal_text_never_becomes_a_pattern() {
         assert_eq!(decide(&policy, &fetch, &json!({"url": url})), word, "{url}");
     }
 
-    // A cell is bound to the code that runs.
+    // An approval of a cell applies only to the code that runs.
     let cell = tool("run_cell", ToolRisk::Medium, true, false);
     let code = |text: &str| CallFacts {
         code: vec![store::CodePiece { title: "Cell 1".to_owned(), text: text.to_owned() }],
@@ -167,7 +167,7 @@ fn rules_of_older_versions_allow_no_more_than_they_said() {
     let mut served = tool("files_remove", ToolRisk::High, false, false);
     served.source = ToolSource::Server { server: "files".to_owned(), tool: "remove".to_owned() };
     assert_eq!(decide(&old("files_remove", "allow"), &served, &json!({"path": "a.md"})), Permission::Ask);
-    // What neither version can read allows nothing.
+    // A rule that neither version can read allows nothing.
     let kept = json!([{"decided": {"tool": "shell", "calls": {"kind": "newer"}}, "word": "allow"}, {"word": "allow"}]);
     let rules: Vec<PolicyRule> = serde_json::from_value(kept).expect("read");
     assert_eq!(
@@ -214,12 +214,12 @@ fn what_lies_outside_of_the_internet_is_asked_about_by_its_name() {
     assert_eq!(decide(&listed(&["localhost"]), &fetch, &json!({"url": "http://localhost/"})), Permission::Ask);
     assert_eq!(decide(&listed(&["127.0.0.1"]), &fetch, &json!({"url": "http://127.0.0.1:9/"})), Permission::Allow);
     assert_eq!(decide(&listed(&["127.0.0.1"]), &fetch, &json!({"url": "http://localhost/"})), Permission::Deny);
-    // A list of hosts permits nothing to a user's own tool.
+    // The list of hosts permits nothing to a user-defined tool.
     let mut own = tool("peek", ToolRisk::High, true, true);
     own.source = ToolSource::User { code: "aa".to_owned() };
     let policy = ToolPolicy { hosts: vec!["docs.rs".to_owned()], ..ToolPolicy::default() };
     assert_eq!(decide(&policy, &own, &json!({"url": "https://docs.rs/"})), Permission::Ask);
-    // To a decision belongs what the name meant then.
+    // A decision is bound to the addresses to which the name resolved at that time.
     let arguments = intranet.as_object().expect("an object");
     let learned = ToolPolicy::rule_from_decision(DecisionScope::Always, true, &fetch, arguments, &facts, HERE, RUN)
         .expect("a rule");
@@ -227,7 +227,7 @@ fn what_lies_outside_of_the_internet_is_asked_about_by_its_name() {
     assert_eq!(decided(&policy, &fetch, &intranet, &facts).word, Permission::Allow);
     let other = CallFacts { ips: vec!["127.0.0.1".parse().expect("an address")], code: Vec::new() };
     assert_eq!(decided(&policy, &fetch, &intranet, &other).word, Permission::Ask);
-    // Restricted means restricted, whatever was allowed before.
+    // `restricted` denies unlisted hosts, even if they were allowed before.
     let policy = ToolPolicy { restricted: true, ..policy };
     assert_eq!(decided(&policy, &fetch, &intranet, &facts).word, Permission::Deny);
 }

@@ -1,4 +1,4 @@
-//! What rules speak of, over random calls: a decision allows the call that was shown and the field that was widened.
+//! Tests of rules over random calls: a decision allows only the call that was shown and the field that was widened.
 
 use super::*;
 use crate::tool_catalog;
@@ -6,7 +6,7 @@ use crate::tool_spec::ToolPermissions;
 use proptest::prelude::*;
 use serde_json::json;
 
-/// The tools whose calls are made up: one of each kind.
+/// Returns the tools for generated calls: all built-in ones, user-defined ones and those of servers.
 fn tools() -> Vec<ToolSpec> {
     let mut all: Vec<ToolSpec> = tool_catalog::built_in();
     for (name, source) in [
@@ -28,7 +28,7 @@ fn tools() -> Vec<ToolSpec> {
     all
 }
 
-/// Words that mean something to patterns, shells, addresses and paths.
+/// Generates text from parts with a meaning in patterns, shells, addresses or paths.
 fn word() -> impl Strategy<Value = String> {
     let parts = prop::sample::select(vec![
         "*",
@@ -87,8 +87,8 @@ fn facts() -> impl Strategy<Value = CallFacts> {
     (code, ips).prop_map(|(code, ips)| CallFacts { code, ips })
 }
 
-/// Whether a call is the one that was approved, but for the one field that a decision widens. Written apart from the
-/// rules, as the sentences of the manual say it.
+/// Returns whether a call is the approved one, except for the one field that a decision widens. Written independently
+/// of the rules, from the sentences in the manual.
 fn is_meant(approved: CallContext<'_>, other: CallContext<'_>) -> bool {
     if approved.tool != other.tool {
         return false;
@@ -118,10 +118,10 @@ fn is_meant(approved: CallContext<'_>, other: CallContext<'_>) -> bool {
     one == two && approved.facts.code_hashes() == other.facts.code_hashes()
 }
 
-/// A tool of each class that a decision can be about.
+/// Tools, one for each class of decision.
 const CLASSES: [&str; 6] = ["fetch_url", "read_file", "write_file", "shell", "run_python", "run_cell"];
 
-/// One change of a text: where, how much is taken out, what is put in.
+/// An edit of a text: position, number of removed characters, and inserted text.
 #[derive(Clone, Debug)]
 struct TextEdit {
     at: prop::sample::Index,
@@ -167,15 +167,15 @@ proptest! {
             within: None,
             origin: DECISION_ORIGIN.to_owned(),
         };
-        // The serialized form.
+        // The rule survives serialization.
         let text = serde_json::to_string(&rule).expect("written");
         let read: PolicyRule = serde_json::from_str(&text).expect("read");
         prop_assert_eq!(&read, &rule);
         prop_assert_eq!(rule.matches_call(other), is_meant(approved, other), "{:?}\n{:?}\n{:?}", rule, approved, other);
     }
 
-    /// Calls that differ in one place alone from the one that was approved, of each class: an address, a file, a
-    /// command, code among the arguments, and code that the call leads to.
+    /// Calls of each class that differ from the approved one in a single place: an address, a file, a command, code
+    /// among the arguments, and code that the call refers to.
     #[test]
     fn a_decision_allows_nothing_that_differs_elsewhere(
         (class, edit) in (prop::sample::select(CLASSES.to_vec()), edit()),
@@ -214,7 +214,7 @@ proptest! {
         };
         let same = first == second && known == found;
         let widened = match name {
-            // Another address of the same site, and another file of the project.
+            // Widened to other addresses of the same site, and other files of the project.
             "fetch_url" => second["url"].as_str().is_some_and(|url| {
                 let here = approved.address().expect("an address").expect("read");
                 WebAddress::read(url).is_ok_and(|there| there.site == here.site)
@@ -238,14 +238,14 @@ proptest! {
         let call = CallContext { tool: &tools[at], arguments: &arguments, facts: &facts };
         let about = RuleSubject::Decided(DecidedCalls::from_call(call));
         let rule = PolicyRule { about, word: Permission::Allow, within: None, origin: String::new() };
-        // A path that leads out of the project is denied before any rule is asked.
+        // A path that leads out of the project is denied before any rule applies.
         let out = matches!(rule.about, RuleSubject::Decided(DecidedCalls { calls: CallScope::Files { .. }, .. }))
             && arguments.get("path").and_then(Value::as_str)
                 .is_some_and(|path| normalize_inside_volume(path).is_none());
         prop_assert_eq!(rule.matches_call(call), !out);
     }
 
-    /// What an older version kept as text is never a pattern.
+    /// Literal text that an older version stored is never a pattern.
     #[test]
     fn old_literals_allow_only_themselves(kept in word(), command in word()) {
         let shell = tool_catalog::built_in().into_iter().find(|tool| tool.name == "shell").expect("shell");
@@ -257,7 +257,7 @@ proptest! {
         prop_assert_eq!(spoken, command == kept.trim());
     }
 
-    /// Any text is a pattern, and none makes a rule that asks miss the text itself.
+    /// Any text is a pattern, and a rule that asks covers everything that the same pattern would allow.
     #[test]
     fn typed_patterns_are_total(pattern in word(), tool in 0..20_usize, arguments in arguments(), facts in facts()) {
         let tools = tools();
@@ -266,7 +266,7 @@ proptest! {
         let typed = format!("{}: {pattern}", tool.name);
         let (allow, ask) = (PolicyRule::from_pattern(&typed, Permission::Allow, None, ""),
             PolicyRule::from_pattern(&typed, Permission::Ask, None, ""));
-        // What is allowed would be asked about by the same words.
+        // What a pattern allows, the same pattern would also ask about.
         let allowed_alone = allow.matches_call(call) && !ask.matches_call(call);
         prop_assert!(!allowed_alone || pattern_arguments(&arguments).next().is_none());
     }
@@ -287,7 +287,7 @@ fn tools_of_two_servers_are_two() {
     };
     assert!(rule.matches_call(call(one)) && !rule.matches_call(call(two)));
     assert!(rule.is_outdated(two) && !rule.is_outdated(one));
-    // A changed schema or description is another tool.
+    // A tool with a changed schema or description is a different tool.
     let changed = ToolSpec { parameters: json!({"type": "object"}), ..one.clone() };
     assert!(!rule.matches_call(call(&changed)) && rule.is_outdated(&changed));
     let reworded = ToolSpec { description: "Sends all files.".to_owned(), ..one.clone() };

@@ -1,16 +1,16 @@
-//! Conditions of rules, such as `complexity > 0.8 and code`.
+//! Conditions of routing rules, such as `complexity > 0.8 and code`.
 
 use super::RequestFeatures;
 use serde::de::{Deserialize, Deserializer, Error};
 use std::fmt;
 
-/// A longer condition is refused, in bytes.
+/// Maximum length of a condition in bytes.
 const MAX_CONDITION_BYTES: usize = 500;
-/// Parentheses and `not` go this deep.
+/// Maximum nesting of parentheses and `not`.
 const MAX_CONDITION_DEPTH: usize = 20;
 const CONDITION_FEATURE_NAMES: &str = "tokens, complexity, code, large, tools";
 
-/// A condition on requests.
+/// A parsed condition on requests.
 #[derive(Clone, PartialEq)]
 pub struct RoutingCondition {
     text: String,
@@ -45,60 +45,60 @@ enum ComparisonOperator {
     NotEqual,
 }
 
-/// Why a text is no condition.
+/// Why a text isn't a valid condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RoutingConditionError {
-    /// It exceeds the limit of size.
+    /// It's longer than `MAX_CONDITION_BYTES`.
     #[error("a condition has at most {MAX_CONDITION_BYTES} letters")]
     TooLong,
-    /// A letter is no part of any word or sign.
+    /// It contains a character that isn't part of any token.
     #[error("“{0}” has no place in a condition")]
     Letter(char),
-    /// Its words and signs don't follow the grammar.
+    /// Its tokens don't follow the grammar.
     #[error("“{text}” is no condition: {fault}")]
     Syntax {
         /// The condition.
         text: String,
-        /// What doesn't fit.
+        /// How it violates the grammar.
         #[source]
         fault: RoutingConditionFault,
     },
 }
 
-/// What in a condition does not follow the grammar.
+/// How a condition violates the grammar.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RoutingConditionFault {
-    /// It goes on after its end.
+    /// A token follows after the end of the condition.
     #[error("“{0}” is one too many")]
     ExtraToken(String),
-    /// Parentheses and `not` go too deep.
+    /// Parentheses and `not` are nested too deeply.
     #[error("it goes too deep")]
     TooDeep,
     /// It ends too early.
     #[error("something is missing at its end; there are {CONDITION_FEATURE_NAMES}")]
     Incomplete,
-    /// A parenthesis is not closed.
+    /// A parenthesis isn't closed.
     #[error("a “)” is missing")]
     OpenParenthesis,
-    /// A word is no feature.
+    /// A word isn't a feature.
     #[error("“{0}” is not known; there are {CONDITION_FEATURE_NAMES}")]
     UnknownWord(String),
-    /// A number stands alone.
+    /// A numeric feature isn't compared.
     #[error("{0} is a number: compare it, as in “{0} > 0.5”")]
     NotCompared(String),
-    /// Something is compared that is true or false.
+    /// A feature that's true or false is compared.
     #[error("{0} is true or false: write “{0}” or “not {0}”")]
     NotNumber(String),
-    /// A number is compared with something else.
+    /// A numeric feature is compared with something other than a number.
     #[error("{0} is compared with a number")]
     NumberExpected(String),
 }
 
 impl RoutingCondition {
-    /// Reads a condition.
+    /// Parses a condition.
     ///
     /// # Errors
-    /// What is wrong with it, and what there is.
+    /// Returns an error that says what is wrong, and which features exist.
     pub fn parse(text: &str) -> Result<RoutingCondition, RoutingConditionError> {
         if text.len() > MAX_CONDITION_BYTES {
             return Err(RoutingConditionError::TooLong);
@@ -111,17 +111,17 @@ impl RoutingCondition {
         }
     }
 
-    /// Whether it holds for a request.
+    /// Returns whether the condition holds for a request.
     pub fn holds(&self, features: &RequestFeatures) -> bool {
         holds(&self.tree, features)
     }
 
-    /// The condition as it was written.
+    /// Returns the condition as it was written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Describes the features it checked with the values of this request: `complexity 0.85, code`.
+    /// Describes the features that the condition checks, with their values in this request, such as `complexity 0.85`.
     pub fn describe_features(&self, features: &RequestFeatures) -> String {
         let mut names = Vec::new();
         collect_features(&self.tree, &mut names);
@@ -192,7 +192,7 @@ fn collect_features(tree: &ConditionNode, names: &mut Vec<FeatureName>) {
     }
 }
 
-/// Words, numbers, signs and parentheses.
+/// Splits a condition into words, numbers, operators and parentheses.
 fn tokenize(text: &str) -> Result<Vec<&str>, RoutingConditionError> {
     let mut parts = Vec::new();
     let mut rest = text.trim_start();

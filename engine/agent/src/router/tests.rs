@@ -1,4 +1,4 @@
-//! Who is asked, as tables.
+//! Tests of the chosen providers, as tables.
 
 use super::*;
 use crate::config::{ConfigLayer, merge};
@@ -7,7 +7,8 @@ fn config(text: &str) -> AgentConfig {
     merge(&[ConfigLayer::parse("c", text).expect("a good file")]).expect("fits")
 }
 
-/// All keys are set, with these prices and latencies: `name price-of-a-million latency`.
+/// Returns a context in which all keys are set. `known` has the name, price per million tokens and latency of
+/// providers.
 fn situation(known: &[(&str, Option<f64>, Option<u64>)]) -> RoutingContext {
     let one = |(name, price, latency): &(&str, Option<f64>, Option<u64>)| {
         let price = price.map(|price| ModelPrice { input: price, output: price });
@@ -84,7 +85,7 @@ fn requests_have_features() {
     assert!(hard.complexity <= 1.0);
     assert!(RequestFeatures::from_request("Write", 40_000, 0, None).large);
     assert_eq!(estimate_prompt_tokens("abcde"), 2);
-    // A prompt is cut between letters.
+    // A prompt is truncated at a character boundary.
     let _ = RequestFeatures::from_request(&"é".repeat(MAX_CLASSIFIED_PROMPT_BYTES), 1, 0, None);
 }
 
@@ -121,7 +122,7 @@ fn who_is_asked_and_why() {
 
 #[test]
 fn limits_of_cost() {
-    // 1,000 tokens and an answer of 1,024: $0.02 at 10, $0.002 at 1.
+    // 1,000 tokens plus an answer of 1,024 cost $0.02 at a price of 10, and $0.002 at 1.
     let text = "llm:\n  default_provider: anthropic\n  prefer_local: false\n  fallback: [openai, ollama]\n  \
                 request_cost_limit: 0.01\n";
     let features = RequestFeatures { tokens: 1_000, ..RequestFeatures::default() };
@@ -130,21 +131,21 @@ fn limits_of_cost() {
     assert_eq!(decision.endpoint.provider, "openai");
     assert_eq!(decision.reason, "next in the fallback chain; not anthropic: $0.0202 is over the $0.0100 for a request");
     assert!(decision.cost.is_some_and(|cost| (cost - 0.002024).abs() < 1e-9));
-    // The session's money is nearly gone: only what is free is left.
+    // The session's limit is almost reached, so only free providers remain.
     let spent = RoutingContext { spent: 0.999, ..situation(known) };
     let decision = choose_provider(&config(text), &features, &spent).expect("one");
     assert_eq!((decision.endpoint.provider.as_str(), decision.cost), ("ollama", Some(0.0)));
-    // Nothing is left.
+    // No provider remains.
     let alone = "llm: {default_provider: anthropic, prefer_local: false, cost_limit: 0.001}\n";
     let why = choose_provider(&config(alone), &features, &situation(known)).expect_err("too dear").to_string();
     assert!(
         why.starts_with("No model can be asked. anthropic: $0.0000 spent and $0.0202 more is over the $0.0010"),
         "{why}"
     );
-    // What has no known price is let through, and said.
+    // A provider with an unknown price is allowed, and the reason says so.
     let decision = choose_provider(&config(alone), &features, &situation(&[])).expect("one");
     assert!(decision.cost.is_none() && decision.reason.ends_with("its price is not known, so no limit of cost holds"));
-    // The configuration's own price goes before the list's.
+    // A price in the configuration takes precedence over the price list.
     let own = "llm:\n  default_provider: anthropic\n  prefer_local: false\n  \
                providers: {anthropic: {price: {input: 0.1, output: 0.1}}}\n";
     let decision = choose_provider(&config(own), &features, &situation(known)).expect("one");
@@ -159,7 +160,7 @@ fn those_that_are_slow_or_do_not_answer() {
     let decision = choose_provider(&config(text), &features, &situation(slow)).expect("one");
     assert_eq!(decision.endpoint.provider, "openai");
     assert_eq!(decision.reason, "next in the fallback chain; not ollama: it takes 9000 ms, more than the target");
-    // All are slow: the first is as good as any.
+    // If all are slow, the first is used.
     let all: &[(&str, Option<f64>, Option<u64>)] = &[("ollama", None, Some(9_000)), ("openai", Some(1.0), Some(8_000))];
     let mut both = situation(all);
     for name in ["anthropic", "google", "openrouter"] {
@@ -182,7 +183,7 @@ fn those_that_are_slow_or_do_not_answer() {
         why.to_string(),
         "No model can be asked. ollama: nobody listens at localhost:11434. See `tracebook providers`."
     );
-    // A key that is missing.
+    // A missing key is reported.
     let mut barred = situation(&[]);
     barred.providers.insert(
         "openai".to_owned(),

@@ -1,6 +1,6 @@
-//! Files that commonly hold secrets, by name, and the names of files in commands and code.
+//! Files that commonly contain secrets, by name, and extraction of file names from commands and code.
 
-/// Names of files, and what they commonly hold.
+/// Names of files with secrets, and what such files commonly contain.
 const SECRET_FILE_NAMES: &[(&[&str], &str)] = &[
     (&[".netrc", "_netrc", ".git-credentials", ".pgpass", "pgpass.conf", ".my.cnf", ".mylogin.cnf"], "passwords"),
     (&[".vault_pass", ".vault-pass", ".msmtprc", ".mbsyncrc", ".fetchmailrc", ".htdigest"], "passwords"),
@@ -18,21 +18,21 @@ const SECRET_FILE_NAMES: &[(&[&str], &str)] = &[
     (&["passwords.xlsx", "passwd.txt", "passwd", "shadow", "login.keychain"], "passwords"),
 ];
 
-/// Endings of names, and what such files commonly hold.
+/// Suffixes of files with secrets, and what such files commonly contain.
 const SECRET_FILE_ENDINGS: &[(&[&str], &str)] = &[
     (&[".pem", ".key", ".ppk", ".p12", ".pfx", ".jks", ".keystore", ".p8", ".pk8", ".keytab"], "private keys"),
     (&[".kdbx", ".kdb", ".agilekeychain", ".1pux", ".keychain-db"], "passwords"),
     (&[".tfstate", ".tfstate.backup", ".tfvars", ".tfvars.json", ".ovpn", ".env"], "secrets"),
 ];
 
-/// Endings of files of data and settings.
+/// Suffixes of data and settings files.
 const DATA_FILE_ENDINGS: &[&str] =
     &[".json", ".yaml", ".yml", ".toml", ".ini", ".csv", ".txt", ".xml", ".properties", ".env"];
 
-/// Private keys of SSH have one of these names, or begin so.
+/// Names, or their beginnings, of private SSH keys.
 const SSH_KEY_PREFIXES: [&str; 5] = ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "ssh_host_"];
 
-/// Folders whose files always need approval, and what they commonly hold.
+/// Folders whose files always need approval, and what they commonly contain.
 const SECRET_FOLDERS: &[(&str, &str)] = &[
     (".ssh", "private keys"),
     (".gnupg", "private keys"),
@@ -46,7 +46,7 @@ const SECRET_FOLDERS: &[(&str, &str)] = &[
     (".secrets", "secrets"),
 ];
 
-/// What a file of this name commonly holds, if it is a kind of secret.
+/// Returns the kind of secret that a file with this name commonly contains; `None` if it's an ordinary file.
 pub fn secret_file_kind(path: &str) -> Option<&'static str> {
     let lower = path.trim().to_lowercase();
     // `plan.md#cell2` names a cell, and trailing dots and spaces name the same file on some systems.
@@ -56,7 +56,7 @@ pub fn secret_file_kind(path: &str) -> Option<&'static str> {
     if name.len() > 255 {
         return None;
     }
-    // Public halves of keys, and lists of public keys.
+    // Public halves of keys, and lists of public keys, aren't secret.
     if name.ends_with(".pub") || matches!(name, "known_hosts" | "authorized_keys") {
         return None;
     }
@@ -94,15 +94,15 @@ pub fn secret_file_kind(path: &str) -> Option<&'static str> {
             .iter()
             .find(|(endings, _)| endings.iter().any(|ending| name.len() > ending.len() && name.ends_with(ending)))
     };
-    // `.key` alone, as `x.key.md`, is something else.
+    // Only a suffix counts: `x.key.md` isn't a key file.
     named.or_else(ends).map(|(_, what)| *what)
 }
 
-/// What may be names of files in a line of shell: its words, without quotation marks.
+/// Returns possible file names in a shell command: its words, without quotation marks.
 pub fn file_names_in_command(line: &str) -> impl Iterator<Item = String> + '_ {
     let parted = |c: char| c.is_whitespace() || ";|&<>()=,`{}@".contains(c);
     let plain = line.split(parted).map(|word| word.replace(['"', '\'', '\\'], "")).filter(|word| !word.is_empty());
-    // `.e*` and `.[e]nv` may mean `.env`.
+    // `.e*` and `.[e]nv` may match `.env`.
     plain.map(|word| {
         let last = word.rsplit('/').next().unwrap_or_default();
         let hidden = last.starts_with('.') && last.len() > 1 && last.contains(['*', '?', '[']);

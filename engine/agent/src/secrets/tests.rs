@@ -1,12 +1,12 @@
-//! What is masked and asked about, on texts and names as they are found in real projects.
+//! Tests of masking and of approvals, on texts and file names as in real projects.
 
 use super::*;
 use proptest::prelude::*;
 use serde_json::json;
 
-/// Texts with secrets in them, each with what must not be left of it.
+/// Returns texts with secrets, each with the strings that must not remain after masking.
 fn real() -> Vec<(String, Vec<String>)> {
-    // Put together here, so that no scanner takes this file for a leak.
+    // Assembled here, so that no secret scanner reports this file.
     let ghp = format!("ghp_{}", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8");
     let aws = format!("AKIA{}", "IOSFODNN7EXAMPLE");
     let aws_secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY".to_owned();
@@ -81,7 +81,8 @@ fn secrets_of_real_files_are_masked_and_lines_stay_where_they_are() {
         assert_eq!(seen.lines().count(), text.lines().count(), "{seen}");
         assert_eq!(mask_known_secrets(&seen), seen, "masked twice is masked once");
     }
-    // The middle of a key, as `sed -n 2,3p` gives it; the same in a certificate is public.
+    // Lines from the middle of a key, as `sed -n 2,3p` prints them, are masked. The same lines in a certificate are
+    // public.
     let body = "MIIEpAIBAAKCAQEA7bq0Zs3mN1Xx0YwU2o4q5l6k7j8h9g0f1d2s3a4p5o6i7u8y";
     let seen = mask_known_secrets(&format!("{body}\n{body}\n")).into_owned();
     assert_eq!(seen, "[masked: private key]\n[masked: private key]\n");
@@ -91,7 +92,7 @@ fn secrets_of_real_files_are_masked_and_lines_stay_where_they_are() {
     assert_eq!(seen, "./a/.env:4:SMTP_PASS=\"[masked: value]\"\n12:DB_PASSWORD=[masked: value]\n");
     let seen = mask_known_secrets("# N  export DB_PASSWORD=letmein  x (TOKEN='abcd efgh')").into_owned();
     assert_eq!(seen, "# N  export DB_PASSWORD=[masked: value]  x (TOKEN='[masked: value]')");
-    // Harmless values stay.
+    // Harmless values aren't masked.
     let seen = mask_known_secrets("DEBUG=true\nPORT=8080\nDB_PASSWORD=letmein\n").into_owned();
     assert!(seen.starts_with("DEBUG=true\nPORT=8080\nDB_PASSWORD=[masked: value]"), "{seen}");
 }
@@ -231,7 +232,7 @@ fn calls_that_name_such_files_ask() {
     }
 }
 
-/// The texts below a folder.
+/// Returns the paths and texts of all files below a folder with one of these extensions.
 fn texts(folder: &std::path::Path, ending: &[&str]) -> Vec<(std::path::PathBuf, String)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];

@@ -1,6 +1,6 @@
-//! Attachments and large outputs that devices send besides documents, stored by volume and checked before they count as
-//! present. A separate thread reads and writes them, as files in the hub's folder or pieces at NATS ([`HubFiles`]);
-//! documents never wait for it.
+//! Blob storage of the hub: attachments and large outputs that devices send besides documents, stored by volume and
+//! checked before they count as present. A separate thread reads and writes them, as files in the hub's folder or as
+//! pieces in NATS ([`HubFiles`]); documents never wait for it.
 //!
 //! A blob is stored once per volume that it was sent for: naming a hash in another volume gives no access to it.
 
@@ -22,13 +22,14 @@ use store::sync::blobs::{
 };
 use store::sync::{LinkId, PeerId, PeerMetadata};
 
-/// The folder, in the hub's.
+/// Name of the folder for blobs inside the hub's folder.
 const HUB_VOLUMES_FOLDER: &str = "volumes";
 /// Incomplete files without new data for this long are removed.
 const STALE_PARTIAL_AGE: Duration = Duration::from_secs(7 * 24 * 3_600);
-/// So often that is seen to.
+/// Interval at which stale incomplete files are removed.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(24 * 3_600);
-/// Pieces wait while more than this many bytes are queued for a connection; the queue is then checked this often.
+/// Pieces for a connection wait while this many bytes or more are queued for it; the queue is then polled at the
+/// interval below.
 const MAX_QUEUED_PIECE_BYTES: usize = 64 << 10;
 const QUEUE_POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Interval of checks while other transfers are active.
@@ -43,7 +44,7 @@ enum BlobWork {
     Check { item: VolumeBlob },
 }
 
-/// Result of the operation.
+/// Result of one [`BlobWork`] request.
 pub(crate) enum BlobResult {
     Looked { item: VolumeBlob, found: BlobExtent },
     Read { link: LinkId, item: VolumeBlob, offset: u64, piece: Option<(u64, Vec<u8>)>, why: Option<String> },
@@ -51,24 +52,24 @@ pub(crate) enum BlobResult {
     Checked { item: VolumeBlob, checked: CheckOutcome },
 }
 
-/// State of blobs.
+/// State of the hub's blob transfers and the thread that stores blobs.
 pub(crate) struct BlobKeeping {
     protocol: BlobTransfers,
     files: Arc<dyn HubFiles>,
     work: Sender<BlobWork>,
     thread: JoinHandle<()>,
     started_at: Instant,
-    /// Whether something has happened since the last full check.
+    /// Whether something has happened since the last full step.
     stale: bool,
     wait: Option<Duration>,
     logged_lines: BTreeSet<String>,
 }
 
-/// A file each, below a folder for each volume.
+/// Blob store with one file per blob, in a folder per volume.
 pub(crate) struct BlobFolder(PathBuf);
 
 impl BlobFolder {
-    /// Those in the hub's folder.
+    /// Returns the blob store inside the hub's folder.
     pub(crate) fn new(folder: &Path) -> BlobFolder {
         BlobFolder(folder.join(HUB_VOLUMES_FOLDER))
     }
@@ -118,7 +119,7 @@ impl HubFiles for BlobFolder {
     fn close(&self) {}
 }
 
-/// Performs requests, and removes old files at the interval `often`.
+/// Runs blob requests, and removes stale incomplete files at the interval `often`.
 fn run_blob_thread(files: &dyn HubFiles, queue: &Receiver<BlobWork>, inputs: &Sender<CoreInput>, often: Duration) {
     let mut removed = None;
     loop {
@@ -163,7 +164,7 @@ fn run_blob_thread(files: &dyn HubFiles, queue: &Receiver<BlobWork>, inputs: &Se
 }
 
 impl BlobKeeping {
-    /// Starts the thread that reads and writes, until [`BlobKeeping::end`].
+    /// Starts the thread that reads and writes blobs; it runs until [`BlobKeeping::end`].
     pub(crate) fn start(files: Arc<dyn HubFiles>, inputs: Sender<CoreInput>) -> std::io::Result<BlobKeeping> {
         let (send, queue) = channel();
         let thread = std::thread::Builder::new().name("hub-blobs".to_owned());
@@ -198,12 +199,12 @@ impl BlobKeeping {
 }
 
 impl HubCore {
-    /// Returns how long nothing is due; `None` until something arrives.
+    /// Returns how long the core may wait for input before the next blob step; `None`: until something arrives.
     pub(crate) fn blobs_timeout(&self) -> Option<Duration> {
         self.blobs.as_ref().and_then(|keeping| keeping.wait)
     }
 
-    /// Who has greeted may know this.
+    /// Registers a greeted connection for blob transfers, if its peer supports them.
     pub(crate) fn connect_blob_peer(&mut self, link: LinkId, peer: PeerId, metadata: &PeerMetadata) {
         if metadata.blobs.is_some_and(|version| version >= BLOBS_VERSION)
             && let Some(mut keeping) = self.blobs.take()
@@ -213,7 +214,7 @@ impl HubCore {
         }
     }
 
-    /// A connection is gone.
+    /// Marks blob state for the next step, for example after a connection has closed.
     pub(crate) fn mark_blobs_stale(&mut self) {
         if let Some(keeping) = &mut self.blobs {
             keeping.stale = true;
@@ -257,7 +258,7 @@ impl HubCore {
         self.blobs = Some(keeping);
     }
 
-    /// Another replica has taken it.
+    /// Records that another replica has stored a blob.
     pub(crate) fn handle_blob_added(&mut self, item: VolumeBlob, size: u64) {
         let Some(mut keeping) = self.blobs.take() else { return };
         keeping.protocol.on_stored_elsewhere(item, size, &|link, volume| self.client_access(link, volume));
@@ -265,7 +266,7 @@ impl HubCore {
         self.blobs = Some(keeping);
     }
 
-    /// The store has lost a blob: devices that have it are asked to send it again.
+    /// Handles a blob that the store has lost: devices that have it are asked to send it again.
     pub(crate) fn handle_blob_lost(&mut self, item: VolumeBlob) {
         let Some(mut keeping) = self.blobs.take() else { return };
         keeping.protocol.announce_loss(item, &|link, volume| self.client_access(link, volume));
@@ -279,7 +280,7 @@ impl HubCore {
         }
     }
 
-    /// Asks and answers, if anything has happened or it is time.
+    /// Advances blob transfers and runs their commands, if anything has happened or a timed step is due.
     pub(crate) fn step_blobs(&mut self, timed: bool) {
         let Some(mut keeping) = self.blobs.take_if(|keeping| timed || keeping.stale) else { return };
         keeping.stale = false;
@@ -306,7 +307,7 @@ impl HubCore {
                     }
                     BlobCommand::Write { item, offset, bytes, link } => {
                         written.push((self.device_of(link), bytes.len() as u64));
-                        // The receiver ends only with the program or the connection.
+                        // Sending fails only when the program or the connection ends.
                         let _ = keeping.work.send(BlobWork::Write { item, offset, bytes });
                     }
                     BlobCommand::Check { item } => _ = keeping.work.send(BlobWork::Check { item }),
@@ -332,7 +333,7 @@ mod tests {
     use super::*;
     use std::sync::Mutex;
 
-    /// Counts how often what is old is removed; has nothing.
+    /// An empty store that records calls that remove stale blobs.
     #[derive(Default)]
     struct Counts(Mutex<Vec<Duration>>);
 

@@ -1,4 +1,4 @@
-//! The hub's certificate: made once and kept, or read from files. And the token for `/metrics`, made once and kept.
+//! The hub's TLS certificate, created once and kept or read from files, and the token for `/metrics`.
 
 use crate::error::{HubCertificateError, HubFileError};
 use crate::settings::{HubSettings, TlsMode};
@@ -9,14 +9,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A certificate and what a server does with it.
+/// TLS configuration of the hub's server, with its certificate.
 pub(crate) struct HubCertificate {
     pub(crate) config: Arc<ServerConfig>,
     /// The certificate in DER form.
     pub(crate) der: Vec<u8>,
 }
 
-/// The certificate that the settings ask for; `None`: plain.
+/// Loads the certificate that the settings name; `None`: the hub serves without TLS.
 pub(crate) fn load_certificate(settings: &HubSettings) -> Result<Option<HubCertificate>, HubCertificateError> {
     let (certificate, key) = match &settings.tls {
         TlsMode::Plain => return Ok(None),
@@ -40,7 +40,7 @@ pub(crate) fn load_certificate(settings: &HubSettings) -> Result<Option<HubCerti
     Ok(Some(HubCertificate { config: Arc::new(config), der }))
 }
 
-/// The one that the hub signs itself, made at its first start.
+/// Returns the paths of the hub's self-signed certificate and its key, which are created at the first start.
 fn load_or_create_self_signed(settings: &HubSettings) -> Result<(PathBuf, PathBuf), HubCertificateError> {
     let (certificate, key) = (settings.folder.join("certificate.pem"), settings.folder.join("certificate.key"));
     if !certificate.exists() || !key.exists() {
@@ -56,10 +56,10 @@ fn load_or_create_self_signed(settings: &HubSettings) -> Result<(PathBuf, PathBu
     Ok((certificate, key))
 }
 
-/// The file with the token for `/metrics`, in the hub's folder.
+/// Name of the file with the token for `/metrics`, in the hub's folder.
 const METRICS_TOKEN_FILE: &str = "metrics-token";
 
-/// The token for `/metrics`: made at the first start, and kept.
+/// Returns the token for `/metrics`, which is created at the first start and kept.
 pub(crate) fn load_or_create_metrics_token(folder: &Path) -> Result<String, HubFileError> {
     let path = folder.join(METRICS_TOKEN_FILE);
     match std::fs::read_to_string(&path) {
@@ -74,7 +74,7 @@ pub(crate) fn load_or_create_metrics_token(folder: &Path) -> Result<String, HubF
     Ok(token)
 }
 
-/// Writes a file for the user's eyes only.
+/// Writes a file that only the current user can read.
 pub(crate) fn write_private_file(path: &Path, bytes: &[u8]) -> Result<(), HubFileError> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);

@@ -1,5 +1,5 @@
-//! All connections of the hub from the moment that they are accepted: how many there may be without a proven key, how
-//! long and with how many bytes, and how much memory unfinished messages take.
+//! Limits for all connections of the hub from the moment they are accepted: how many there may be without a proven key,
+//! for how long and with how many bytes, and how much memory unfinished messages take.
 
 use axum_server::accept::Accept;
 use futures_util::task::AtomicWaker;
@@ -16,33 +16,33 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A connection proves a key within this time, from its first packet on.
+/// Time from the first packet within which a connection must prove a key.
 const PROOF_DEADLINE: Duration = Duration::from_secs(15);
 /// Maximum number of bytes that a connection without a proven key may send: TLS, an HTTP head, two messages.
 const MAX_UNPROVEN_BYTES: usize = 64 << 10;
 /// A connection that accepts no data for this long is closed.
 const WRITE_DEADLINE: Duration = Duration::from_secs(60);
-/// Bytes of unfinished messages, of all connections together.
+/// Maximum number of bytes of unfinished messages, for all connections together.
 const MAX_UNFINISHED_BYTES: usize = 256 << 20;
-/// Connections of one device at the same time.
+/// Maximum number of simultaneous connections of one device.
 const MAX_DEVICE_CONNECTIONS: usize = 32;
-/// Files that the hub itself keeps open: its store, its certificate, blobs.
+/// Number of files that the hub itself keeps open: its store, its certificate, blobs.
 const RESERVED_FILES: usize = 100;
 
-/// How many connections there may be.
+/// Limits on the number of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectionLimits {
-    /// Number of all connections.
+    /// Maximum number of all connections.
     pub(crate) all: usize,
-    /// Those that have proven no key, and have had [`ConnectionLimits::grace`] for it.
+    /// Maximum number of connections that have proven no key although [`ConnectionLimits::grace`] has passed.
     pub(crate) unproven: usize,
-    /// Those that have proven no key, however new they are.
+    /// Maximum number of connections that have proven no key, however new they are.
     pub(crate) most_unproven: usize,
     /// How long a new connection is protected when there are many.
     pub(crate) grace: Duration,
-    /// Those of them from one address.
+    /// Maximum number of connections without a proven key from one address.
     pub(crate) per_address: usize,
-    /// Those that have proven a key.
+    /// Maximum number of connections that have proven a key.
     pub(crate) proven: usize,
 }
 
@@ -56,7 +56,7 @@ impl ConnectionLimits {
     }
 }
 
-/// An open connection.
+/// An open connection with its byte counts.
 #[derive(Debug)]
 pub(crate) struct HubPeer {
     number: u64,
@@ -64,28 +64,28 @@ pub(crate) struct HubPeer {
     opened: Instant,
     proven: AtomicBool,
     closed: AtomicBool,
-    /// Bytes that came so far.
+    /// Number of bytes received so far.
     received: AtomicU64,
-    /// Bytes of the message that is coming.
+    /// Number of bytes received of the current, unfinished message.
     unfinished: AtomicUsize,
-    /// When writing blocked, and when the current message started, in milliseconds since `opened`, plus one; 0 if not.
+    /// When writing blocked, and when the current message started: milliseconds since `opened`, plus one; 0 if not.
     blocked: AtomicU64,
     begun: AtomicU64,
     reader: AtomicWaker,
     writer: AtomicWaker,
-    /// Lasts as long as the connection.
+    /// Log span that lasts as long as the connection.
     span: tracing::Span,
 }
 
 impl HubPeer {
-    /// Closes it: reads and writes return an error.
+    /// Closes the connection: reads and writes return an error.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         self.reader.wake();
         self.writer.wake();
     }
 
-    /// Bytes that came so far.
+    /// Returns the number of bytes received so far.
     pub(crate) fn received_bytes(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }
@@ -106,15 +106,15 @@ struct ConnectionTable {
     /// Connections without a proven key, oldest first.
     unproven: BTreeMap<u64, Arc<HubPeer>>,
     proven: BTreeMap<u64, (Arc<HubPeer>, Option<DeviceId>)>,
-    /// Those that were closed before they proved a key, since it was asked last.
+    /// Number of connections closed without a proven key since the last call of `close_overdue`.
     closed: u64,
 }
 
-/// All open connections.
+/// All open connections, with their limits.
 pub(crate) struct OpenConnections {
     limits: ConnectionLimits,
     table: Mutex<ConnectionTable>,
-    /// Bytes of unfinished messages.
+    /// Number of bytes of unfinished messages, for all connections together.
     unfinished: AtomicUsize,
 }
 
@@ -127,8 +127,8 @@ impl OpenConnections {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a connection in. Where there are too many without a proven key, the oldest of the address that has most of
-    /// them is closed: who proves a key at once always finds room.
+    /// Admits a new connection. If too many have no proven key, the oldest one is closed from the address that has the
+    /// most of them. A client that proves its key at once therefore always finds room.
     fn admit(self: &Arc<Self>, stream: TcpStream, from: SocketAddr) -> CountedStream {
         let mut table = self.table();
         table.last += 1;
@@ -151,7 +151,7 @@ impl OpenConnections {
             *of_address.entry(address_network(one.from.ip())).or_default() += 1;
         }
         let own = address_network(from.ip());
-        // All that comes by a proxy on this machine has its address.
+        // All connections through a proxy on this machine have its address.
         let crowded = !own.is_loopback() && of_address.get(&own).is_some_and(|count| *count >= self.limits.per_address);
         let full = table.unproven.len() >= self.limits.unproven;
         let brimful = table.unproven.len() >= self.limits.most_unproven;
@@ -174,15 +174,16 @@ impl OpenConnections {
         CountedStream { stream, connection, connections: Arc::clone(self) }
     }
 
-    /// The connection from this address, which is its alone while it lasts.
+    /// Returns the open connection from this socket address, which is unique while it lasts.
     pub(crate) fn find_peer(&self, from: SocketAddr) -> Option<Arc<HubPeer>> {
         self.table().by_address.get(&from).cloned()
     }
 
-    /// A connection has proven a key, or was let in without one: now it may send what the protocol allows.
+    /// Marks a connection as proven, after it has proven a key or was admitted without one: it may now send what the
+    /// protocol allows.
     ///
     /// # Errors
-    /// There are too many connections.
+    /// Returns a message if there are too many connections.
     pub(crate) fn mark_proven(&self, connection: &Arc<HubPeer>, device: Option<DeviceId>) -> Result<(), &'static str> {
         let mut table = self.table();
         if table.unproven.remove(&connection.number).is_none() {
@@ -195,7 +196,7 @@ impl OpenConnections {
         if table.proven.values().filter(|(_, of)| same(of)).count() >= MAX_DEVICE_CONNECTIONS
             && let Some((oldest, _)) = table.proven.values().find(|(_, of)| same(of)).cloned()
         {
-            // It closes a moment later. It's removed now, so that the next one closes another connection.
+            // It closes a moment later. It's removed now so that the next connection closes another one.
             table.proven.remove(&oldest.number);
             oldest.close();
         }
@@ -207,18 +208,19 @@ impl OpenConnections {
         Ok(())
     }
 
-    /// Whether one more connection that proves a key would be let in.
+    /// Returns whether one more connection with a proven key would be admitted.
     pub(crate) fn has_room(&self) -> bool {
         self.table().proven.len() < self.limits.proven
     }
 
-    /// A message of the connection has come, whole.
+    /// Resets the count of unfinished bytes after a whole message has arrived.
     pub(crate) fn finish_message(&self, connection: &HubPeer) {
         connection.begun.store(0, Ordering::Relaxed);
         self.unfinished.fetch_sub(connection.unfinished.swap(0, Ordering::SeqCst), Ordering::SeqCst);
     }
 
-    /// Closes what has exceeded a deadline. Says how many were closed without having proven a key since the last time.
+    /// Closes connections that exceeded a deadline; returns how many were closed without a proven key since the last
+    /// call.
     pub(crate) fn close_overdue(&self) -> u64 {
         let mut table = self.table();
         let overdue: Vec<Arc<HubPeer>> =
@@ -238,11 +240,11 @@ impl OpenConnections {
         std::mem::take(&mut table.closed)
     }
 
-    /// Bytes of a message have come. Where unfinished messages take too much memory, the one that began first is given
-    /// up.
+    /// Counts incoming bytes of a message. If unfinished messages take too much memory, the connection is closed whose
+    /// message began first.
     fn count_incoming_bytes(&self, connection: &HubPeer, count: usize) {
         let age = connection.age_millis();
-        // A time that is set already stays: it is the earlier one.
+        // A time that is already set stays, because it's the earlier one.
         let _ = connection.begun.compare_exchange(0, age, Ordering::Relaxed, Ordering::Relaxed);
         connection.unfinished.fetch_add(count, Ordering::SeqCst);
         if self.unfinished.fetch_add(count, Ordering::SeqCst) + count <= MAX_UNFINISHED_BYTES {
@@ -275,7 +277,7 @@ impl OpenConnections {
     }
 }
 
-/// Returns what counts as one address: for IPv6, the first 64 bits.
+/// Returns the part of an address that counts as one client: for IPv6, the first 64 bits.
 pub(crate) fn address_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
@@ -283,8 +285,8 @@ pub(crate) fn address_network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Takes connections in as they are accepted. What is small is sent at once: a key is not held back until the one
-/// before it was acknowledged.
+/// Admits connections as they are accepted. Sets `TCP_NODELAY`, so that a small message (a keystroke) doesn't wait
+/// until the previous one was acknowledged.
 #[derive(Clone)]
 pub(crate) struct TcpAcceptor(pub(crate) Arc<OpenConnections>);
 
@@ -299,7 +301,7 @@ impl<S> Accept<TcpStream, S> for TcpAcceptor {
     }
 }
 
-/// A connection's stream within its limits.
+/// TCP stream of a connection that enforces the connection's limits.
 pub(crate) struct CountedStream {
     stream: TcpStream,
     connection: Arc<HubPeer>,
@@ -340,7 +342,7 @@ impl CountedStream {
         match &wrote {
             Poll::Pending => {
                 let age = self.connection.age_millis();
-                // A time that is set already stays: it is the earlier one.
+                // A time that is already set stays, because it's the earlier one.
                 let _ = self.connection.blocked.compare_exchange(0, age, Ordering::Relaxed, Ordering::Relaxed);
             }
             Poll::Ready(_) => self.connection.blocked.store(0, Ordering::Relaxed),
@@ -415,7 +417,7 @@ mod tests {
         }
         assert!(!is_closed(&other));
         assert_eq!(crowd.iter().map(is_closed).collect::<Vec<_>>(), [[true; 6].as_slice(), &[false; 4]].concat());
-        // Many addresses: those of the largest crowd go.
+        // Many addresses: connections of the largest group are closed.
         let mut many = Vec::new();
         for last in 3..6 {
             many.push(pair(&connections, [10, 0, 0, last]).await);
@@ -460,7 +462,7 @@ mod tests {
         let mut own = Vec::new();
         let (friend, _there) = pair(&connections, [10, 0, 0, 2]).await;
         connections.mark_proven(&friend.connection, Some(other)).expect("room");
-        // All at once: none of those that are closed has ended when the next one comes.
+        // All at once: none of the closed connections has ended when the next one arrives.
         for _ in 0..MAX_DEVICE_CONNECTIONS + 20 {
             let one = pair(&connections, [10, 0, 0, 1]).await;
             connections.mark_proven(&one.0.connection, Some(device)).expect("room");

@@ -1,4 +1,4 @@
-//! Why a hub doesn't start, and why its storage doesn't do it now.
+//! Errors of the hub's start and of its storage.
 
 use peers::devices::DeviceListError;
 use peers::key::RandomBytesError;
@@ -7,29 +7,29 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use store::disk::DiskError;
 
-/// Why a file of a hub's folder can't be read or written.
+/// Error when reading or writing a file in the hub's folder.
 #[derive(Debug, thiserror::Error)]
 pub enum HubFileError {
-    /// The system refuses.
+    /// The file or folder can't be accessed.
     #[error("{source}: {}", path.display())]
     Io {
-        /// What the system says.
+        /// The I/O error.
         source: io::Error,
-        /// The file or folder.
+        /// The path of the file or folder.
         path: PathBuf,
     },
-    /// It isn't JSON of the expected form.
+    /// The file isn't JSON of the expected form.
     #[error("{source}: {}", path.display())]
     Json {
-        /// What doesn't fit.
+        /// The JSON error.
         source: serde_json::Error,
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// What it should hold can't be written as JSON.
+    /// The content can't be encoded as JSON.
     #[error(transparent)]
     Encoding(#[from] serde_json::Error),
-    /// The system has no chance to give.
+    /// The system provides no random bytes.
     #[error(transparent)]
     Random(#[from] RandomBytesError),
 }
@@ -41,103 +41,103 @@ impl HubFileError {
     }
 }
 
-/// Why a certificate can't be used or made.
+/// Error when creating or loading the hub's certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum HubCertificateError {
-    /// It can't be written.
+    /// The certificate can't be written.
     #[error(transparent)]
     File(#[from] HubFileError),
-    /// It can't be read as PEM.
+    /// The certificate or key can't be read as PEM.
     #[error("{source}: {}", path.display())]
     Pem {
-        /// What doesn't fit.
+        /// The PEM error.
         source: rustls::pki_types::pem::Error,
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// There is none in its file.
+    /// The certificate file contains no certificate.
     #[error("there is no certificate in it: {}", path.display())]
     Missing {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// It doesn't fit its key.
+    /// The certificate doesn't match its key.
     #[error("{source}: {}", path.display())]
     Unfit {
-        /// What doesn't fit.
+        /// The TLS error.
         source: rustls::Error,
-        /// The file of the certificate.
+        /// The path of the certificate file.
         path: PathBuf,
     },
-    /// TLS can't be used.
+    /// TLS can't be configured.
     #[error(transparent)]
     Tls(#[from] rustls::Error),
-    /// None can be made.
+    /// No self-signed certificate can be created.
     #[error(transparent)]
     SelfSigned(#[from] rcgen::Error),
 }
 
-/// Why a hub doesn't start.
+/// Error that keeps a hub from starting.
 #[derive(Debug, thiserror::Error)]
 pub enum HubStartError {
-    /// Without TLS, other machines could listen.
+    /// The address isn't local, and without TLS others could read the traffic.
     #[error("without TLS a hub listens on this machine alone, not on {0}; leave out --plain")]
     PlainAddress(SocketAddr),
-    /// Its folder, or a file in it, can't be used.
+    /// The hub's folder, or a file in it, can't be used.
     #[error(transparent)]
     File(#[from] HubFileError),
-    /// Another hub holds the folder.
+    /// Another hub uses the same folder.
     #[error("another hub runs over this folder: {}", folder.display())]
     AlreadyRuns {
-        /// The folder.
+        /// The path of the folder.
         folder: PathBuf,
     },
-    /// Its certificate can't be used.
+    /// The hub's certificate can't be used.
     #[error(transparent)]
     Certificate(#[from] HubCertificateError),
-    /// Its address can't be used.
+    /// The hub can't listen on its address.
     #[error("it cannot listen on {address} ({source})")]
     Listen {
-        /// The address.
+        /// The address to listen on.
         address: SocketAddr,
-        /// What the system says.
+        /// The I/O error.
         source: io::Error,
     },
     /// The list of devices can't be used.
     #[error(transparent)]
     Devices(#[from] DeviceListError),
-    /// Its database can't be used.
+    /// The hub's database can't be used.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// The system has no chance to give.
+    /// The system provides no random bytes.
     #[error(transparent)]
     Random(#[from] RandomBytesError),
-    /// The system gives no thread or no socket.
+    /// The system can't create a thread or a socket.
     #[error(transparent)]
     System(#[from] io::Error),
-    /// No server of NATS can be used.
+    /// No NATS server can be used.
     #[error("NATS cannot be used: {why}: {servers}")]
     Nats {
-        /// What the client says.
+        /// The NATS client's message.
         why: String,
-        /// Addresses of the servers.
+        /// The addresses of the servers.
         servers: String,
     },
-    /// NATS has no stream, and makes none.
+    /// NATS has no stream for the hub, and none can be created.
     #[error("NATS has no stream for the hub, and none can be made: {0}")]
     NatsStream(String),
-    /// NATS doesn't say what its stream has.
+    /// NATS doesn't report the contents of its stream.
     #[error("{0}")]
     NatsStreamInfo(String),
 }
 
-/// Why a blob can't be read or stored now: what the log says. It's tried again.
+/// Reason why a blob can't be read or stored now, for the log. The operation is retried.
 #[derive(Debug, thiserror::Error)]
 pub enum HubFilesError {
-    /// A file can't be read.
+    /// A file can't be read or written.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The disk doesn't take it.
+    /// The database reports an error.
     #[error(transparent)]
     Disk(#[from] DiskError),
     /// NATS reports an error.
@@ -146,22 +146,22 @@ pub enum HubFilesError {
     /// NATS doesn't answer in time.
     #[error("no answer")]
     NatsTimeout,
-    /// NATS has reported errors for a long time; the last one.
+    /// NATS has reported errors until the time limit; contains the last one.
     #[error("NATS does not answer as it should: {0}")]
     NatsUnreliable(#[source] Box<HubFilesError>),
-    /// NATS doesn't store a message.
+    /// NATS refuses to store a message.
     #[error("NATS does not take it: {0}")]
     NatsRefused(String),
-    /// A message at NATS isn't ours.
+    /// A message in NATS isn't a piece of a file.
     #[error("there is something at NATS that is no piece of a file")]
     NotPiece,
     /// NATS has lost a piece of a complete file.
     #[error("NATS lost part of a file; a device that has the file sends it again")]
     PieceLost,
-    /// Another replica completed the file meanwhile.
+    /// Another replica has completed the file in the meantime.
     #[error("another replica has it whole by now")]
     WholeElsewhere,
-    /// Another replica appends to the file.
+    /// Another replica is appending to the file.
     #[error("another replica takes it just now")]
     TakenElsewhere,
     /// The pieces before this one are gone.
@@ -179,10 +179,10 @@ pub enum HubFilesError {
     /// The file was removed while it was checked.
     #[error("it disappeared while it was being checked")]
     Disappeared,
-    /// A piece begins elsewhere than pieces do.
+    /// A piece doesn't start at a piece boundary.
     #[error("a piece does not begin where pieces begin")]
     Misplaced,
-    /// The hub ends.
+    /// The hub is shutting down.
     #[error("the hub is ending")]
     Closing,
 }

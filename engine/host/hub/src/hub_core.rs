@@ -1,5 +1,5 @@
-//! The only thread that owns the protocol. It receives everything over one channel: frames, answers of the store, news
-//! of other replicas, changed lists. It never waits for anything else.
+//! Core thread of the hub, the only one that owns the protocol. It receives everything over one channel: frames,
+//! results of the store, news from other replicas, changed lists. It never waits for anything else.
 
 use crate::blobs::{self, BlobKeeping};
 use crate::connections::HubPeer;
@@ -26,46 +26,46 @@ use tokio::sync::mpsc::UnboundedSender;
 
 /// Maximum number of bytes queued for one connection.
 const MAX_CLIENT_QUEUE_BYTES: usize = 128 << 20;
-/// More bytes do not wait for all connections together: the one for which most of them wait is closed.
+/// Maximum number of bytes queued for all connections; beyond it, the connection with the longest queue is closed.
 const MAX_TOTAL_QUEUE_BYTES: usize = 512 << 20;
-/// How often the account of who stored how much is kept.
+/// How often each device's storage usage is saved.
 const USAGE_SAVE_INTERVAL: Duration = Duration::from_secs(10);
-/// The file of that account, in the hub's folder.
+/// Name of the file with storage usage, in the hub's folder.
 const USAGE_FILE: &str = "usage.json";
-/// The link by which other replicas' ephemeral messages come in.
+/// Link over which other replicas' ephemeral messages arrive.
 const BUS_LINK: LinkId = 0;
 
-/// Who is at the other end of a connection.
+/// Identity and rights of the peer of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct PeerIdentity {
-    /// Its key, proved; `None`: it was let in without.
+    /// The device, whose key is proven; `None`: the peer was admitted without one.
     pub(crate) device: Option<DeviceId>,
-    /// How the log calls it.
+    /// The peer's name in the log.
     pub(crate) name: String,
-    /// The most that it may do.
+    /// The peer's maximum access.
     pub(crate) max_access: DeviceAccess,
 }
 
-/// What goes to a connection's task.
+/// Message to a connection's task: a frame to send, or the request to close.
 #[derive(Debug)]
 pub(crate) enum OutgoingFrame {
     Frame(PeerFrame, WaitingBytes),
     Close(String),
 }
 
-/// The way to a connection's task.
+/// Queue of frames to a connection's task.
 #[derive(Clone, Debug)]
 pub(crate) struct FrameOutbox {
     pub(crate) sender: UnboundedSender<OutgoingFrame>,
-    /// Bytes that wait in it.
+    /// Number of bytes in this queue.
     pub(crate) waiting: Arc<AtomicUsize>,
-    /// Bytes that wait in all of them.
+    /// Number of bytes in the queues of all connections.
     pub(crate) all: Arc<AtomicUsize>,
     pub(crate) connection: Arc<HubPeer>,
 }
 
 impl FrameOutbox {
-    /// Puts a frame behind those that wait.
+    /// Appends a frame to the queue.
     fn enqueue(&self, frame: PeerFrame) {
         let size = match &frame {
             PeerFrame::Binary(bytes) => bytes.len(),
@@ -74,12 +74,12 @@ impl FrameOutbox {
         self.waiting.fetch_add(size, Ordering::Relaxed);
         self.all.fetch_add(size, Ordering::Relaxed);
         let waits = WaitingBytes { size, own: Arc::clone(&self.waiting), all: Arc::clone(&self.all) };
-        // Here and below: the receiver ends only with the program or the connection.
+        // Here and below: sending fails only when the program or the connection ends.
         let _ = self.sender.send(OutgoingFrame::Frame(frame, waits));
     }
 }
 
-/// Counts the bytes of a frame as long as it waits.
+/// Counts a frame's bytes as queued until it's dropped.
 #[derive(Debug)]
 pub(crate) struct WaitingBytes {
     size: usize,
@@ -94,9 +94,9 @@ impl Drop for WaitingBytes {
     }
 }
 
-/// Input of the thread.
+/// Input of the core thread.
 pub(crate) enum CoreInput {
-    /// A client greeted with this name; the greeting itself follows as a frame.
+    /// A client has greeted with this name; the greeting itself follows as a frame.
     Connect {
         link: LinkId,
         who: PeerIdentity,
@@ -106,7 +106,7 @@ pub(crate) enum CoreInput {
     Frame {
         link: LinkId,
         bytes: Vec<u8>,
-        /// Its room in the queue.
+        /// The frame's permit in the input queue.
         held: Option<OwnedSemaphorePermit>,
     },
     Gone {
@@ -131,7 +131,7 @@ pub(crate) enum CoreInput {
         size: u64,
         by: Option<DeviceId>,
         since: Instant,
-        /// The stored chunk, if it's of a volume that's being compared.
+        /// The stored chunk, if it belongs to a volume that's being compared.
         named: Option<SharedBytes>,
         done: Result<(), StoreFailure>,
     },
@@ -144,20 +144,20 @@ pub(crate) enum CoreInput {
 
 struct CoreClient {
     who: PeerIdentity,
-    /// How it calls itself.
+    /// The name that the client greeted with.
     peer: PeerId,
     outbox: FrameOutbox,
-    /// It has used up its quota.
+    /// Whether the client's device has used up its quota.
     full: bool,
 }
 
 /// The documents of a volume. Finding them loads its whole document, so later changes are added incrementally. Deleted
-/// ones may stay: they're in nobody else's list, so they aren't compared.
+/// ones may stay: no other peer lists them, so they aren't compared.
 #[derive(Default)]
 struct VolumeScope {
-    /// `None`: they are being read.
+    /// The documents that are known; `None`: they are being loaded.
     docs: Option<VolumeDocs>,
-    /// Documents added since the scope was made.
+    /// Documents added since the scope was created.
     new: BTreeSet<DocId>,
 }
 
@@ -171,19 +171,19 @@ pub(crate) struct HubCore {
     metrics: HubMetrics,
     log: HubLog,
     settings: HubSettings,
-    /// Bytes that each device has stored; under the empty name all that have no key.
+    /// Number of bytes that each device has stored; the empty name covers all peers without a key.
     usage: BTreeMap<String, u64>,
     usage_kept: (Instant, u64),
-    /// Documents of volumes that are being compared.
+    /// Documents of volumes that are being compared, by volume.
     scopes: HashMap<DocId, VolumeScope>,
     /// The current list of devices.
     devices: BTreeMap<DeviceId, PairedDevice>,
     bus_name: String,
-    /// Blobs, if the hub stores them.
+    /// State of blob transfers, if the hub stores blobs.
     pub(crate) blobs: Option<BlobKeeping>,
 }
 
-/// The store's word for a right in the protocol's.
+/// Converts a device's access into the sync protocol's type.
 fn document_access(access: DeviceAccess) -> sync::DocumentAccess {
     match access {
         DeviceAccess::None => sync::DocumentAccess::None,
@@ -192,7 +192,7 @@ fn document_access(access: DeviceAccess) -> sync::DocumentAccess {
     }
 }
 
-/// Whose account it is.
+/// Returns the key of a device in the usage table.
 fn account_name(device: Option<DeviceId>) -> String {
     device.map(|device| device.to_string()).unwrap_or_default()
 }
@@ -205,7 +205,7 @@ impl HubCore {
         inputs: Sender<CoreInput>,
         log: HubLog,
     ) -> Result<HubCore, HubStartError> {
-        // Volumes are compared where all that is stored is known here.
+        // Volumes can be compared only if the store knows all stored documents.
         let all = store.list_documents();
         let tracebook = all.is_some().then_some(wire::EXTENSIONS_VERSION);
         let blobs = Some(BlobKeeping::start(files, inputs.clone())?);
@@ -238,7 +238,8 @@ impl HubCore {
         Ok(core)
     }
 
-    /// Other replicas' ephemeral messages come in as those of a peer that follows nothing.
+    /// Connects the bus as a peer that follows no documents, so that other replicas' ephemeral messages arrive through
+    /// it.
     fn join_bus(&mut self) {
         let name = PeerId(self.bus_name.clone());
         self.peers.connect(BUS_LINK, false, Some(name.clone()), Box::new(|_| sync::DocumentAccess::Read));
@@ -287,7 +288,7 @@ impl HubCore {
                         "another device is already connected under that name",
                     );
                 }
-                // Its key was proved before it greeted, which may be long ago: what the list says now counts.
+                // The key was proven before the greeting, which may be long ago, so the current list decides.
                 let mut who = who;
                 if let Some(id) = who.device {
                     let device = self.devices.get(&id);
@@ -329,7 +330,7 @@ impl HubCore {
             }
             CoreInput::Scope { link, scope, docs } => {
                 if docs.is_empty() {
-                    // It isn't a volume, or can't be loaded.
+                    // The document isn't a volume, or can't be loaded.
                     self.scopes.remove(&scope);
                 } else if let Some(known) = self.scopes.get_mut(&scope) {
                     known.docs.get_or_insert_with(|| docs.clone());
@@ -357,7 +358,7 @@ impl HubCore {
         }
     }
 
-    /// Performs the protocol's outputs. `to_frame`: the frame that caused them.
+    /// Performs the protocol's outputs. `frame` is the received frame that caused them.
     fn perform(&mut self, frame: Option<Vec<u8>>) {
         let mut frame = frame;
         for output in self.peers.take_outputs() {
@@ -402,7 +403,7 @@ impl HubCore {
                     self.metrics.refused.inc();
                     if let Some(client) = self.clients.get(&link) {
                         (self.log)(&format!("{}: {why}: {doc}", client.who.name));
-                        // Its user may not know; other programs than ours know no such word.
+                        // The device's user may not know the reason. Other programs don't understand this message.
                         if client.who.device.is_some() {
                             let words = match self.peers.access(link, doc) {
                                 sync::DocumentAccess::Read if client.full => {
@@ -457,7 +458,7 @@ impl HubCore {
         let _ = outbox.sender.send(OutgoingFrame::Close(words.to_owned()));
     }
 
-    /// Ends a connection, and says why to both sides.
+    /// Ends a connection, and reports the reason to the log and the client.
     fn end_connection(&mut self, link: LinkId, why: &str) {
         let Some(client) = self.clients.get(&link) else { return };
         (self.log)(&format!("{} goes: {why}", client.who.name));
@@ -480,7 +481,7 @@ impl HubCore {
         Box::new(move |doc| document_access(shares.access(device, most, doc)))
     }
 
-    /// Rights may have become others.
+    /// Applies rights to the selected clients again after they may have changed.
     fn refresh_shares(&mut self, of: impl Fn(&CoreClient) -> bool) {
         let links: Vec<LinkId> = self.clients.iter().filter(|(_, client)| of(client)).map(|(link, _)| *link).collect();
         for link in links {
@@ -491,7 +492,7 @@ impl HubCore {
         }
     }
 
-    /// Finds out which documents a volume has. They are read on the store's thread.
+    /// Loads the list of a volume's documents, on the store's thread.
     fn load_scope(&mut self, link: LinkId, scope: DocId) {
         let inputs = self.inputs.clone();
         if let Some(docs) = self.loaded_scope(scope) {
@@ -509,7 +510,7 @@ impl HubCore {
         self.store.load(scope, loaded);
     }
 
-    /// The documents of a volume, if they are known.
+    /// Returns the documents of a volume, if they are known.
     fn loaded_scope(&mut self, scope: DocId) -> Option<VolumeDocs> {
         let known = self.scopes.get_mut(&scope)?;
         let docs = known.docs.as_mut()?;
@@ -519,7 +520,7 @@ impl HubCore {
         Some(docs.clone())
     }
 
-    /// A document that may be a compared volume has changed.
+    /// Updates the list of a compared volume's documents after a change of its document.
     fn update_scope(&mut self, doc: DocId, bytes: &[u8]) {
         let Some(known) = self.scopes.get_mut(&doc) else { return };
         match VolumeDoc::documents_in_changes(bytes) {
@@ -573,7 +574,7 @@ impl HubCore {
         if self.settings.quota == 0 { u64::MAX } else { self.settings.quota.saturating_sub(used) }
     }
 
-    /// Whether a connection is still open.
+    /// Returns whether a connection is still open.
     pub(crate) fn is_connected(&self, link: LinkId) -> bool {
         self.clients.contains_key(&link)
     }
@@ -582,12 +583,12 @@ impl HubCore {
         self.clients.get(&link).and_then(|client| client.who.device)
     }
 
-    /// Bytes that wait for a connection.
+    /// Returns the number of bytes queued for a connection.
     pub(crate) fn waiting_bytes(&self, link: LinkId) -> usize {
         self.clients.get(&link).map_or(0, |client| client.outbox.waiting.load(Ordering::Relaxed))
     }
 
-    /// Sends something of ours to a peer that knows it.
+    /// Sends a message of our protocol extension to a peer that supports it.
     pub(crate) fn send_extension(&mut self, link: LinkId, topic: &str, data: Vec<u8>) {
         self.peers.send_extension(link, topic, data);
         self.perform(None);
@@ -666,12 +667,12 @@ impl HubCore {
             }
             ReplicaNews::BlobAdded { item, size } => self.handle_blob_added(item, size),
             ReplicaNews::BlobLost { item } => self.handle_blob_lost(item),
-            // The server takes them in.
+            // The server handles these.
             ReplicaNews::Devices(_) => {}
         }
     }
 
-    /// The list of devices has changed: removed devices are disconnected, others may have other rights.
+    /// Applies a changed list of devices: removed devices are disconnected, others may have other rights.
     fn update_devices(&mut self, list: BTreeMap<DeviceId, PairedDevice>) {
         let mut gone = Vec::new();
         for (link, client) in &mut self.clients {

@@ -1,5 +1,5 @@
-//! The hub: a peer that always listens, and keeps what it hears. It speaks automerge-repo's protocol, so that devices
-//! with Tracebook and other programs with automerge-repo meet in it.
+//! The hub: a peer that always listens, and stores what it receives. It speaks automerge-repo's protocol, so that
+//! devices with Tracebook and other programs with automerge-repo can sync through it.
 //!
 //! One thread owns the protocol ([`store::sync::Peers`]); around it are the endpoints (`server`), storage
 //! ([`HubStore`], [`HubFiles`]) and the connection to other replicas ([`HubBus`]). Nothing is sent or acknowledged
@@ -31,5 +31,5 @@ pub use server::{HubServer, RunningHub};
 pub use settings::{HubSettings, OpenAccess, TlsMode};
 pub use storage::{HubBus, HubFiles, HubStore, LoadedChunks, ReplicaNews, SharedBytes, StoreCallback, StoreFailure};
 
-/// Writes a line to the log. It contains no secrets.
+/// Callback that writes a line to the log. The lines contain no secrets.
 pub type HubLog = std::sync::Arc<dyn Fn(&str) + Send + Sync>;

@@ -1,4 +1,4 @@
-//! What the hub counts, as Prometheus reads it at `/metrics`.
+//! Metrics of the hub, as Prometheus reads them at `/metrics`.
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -6,7 +6,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-/// All of it. Each can be counted up from any thread.
+/// All metrics of the hub. Any thread can update them.
 #[derive(Clone, Debug)]
 pub(crate) struct HubMetrics {
     pub(crate) connections: Gauge,
@@ -25,7 +25,7 @@ pub(crate) struct HubMetrics {
 }
 
 impl HubMetrics {
-    /// Nothing was counted yet.
+    /// Creates the metrics at zero, with their registry.
     pub(crate) fn new() -> (HubMetrics, Registry) {
         let metrics = HubMetrics {
             connections: Gauge::default(),
@@ -61,10 +61,10 @@ impl HubMetrics {
     }
 }
 
-/// The page for Prometheus.
+/// Renders the page for Prometheus.
 pub(crate) fn render_page(registry: &Registry) -> String {
     let mut text = String::new();
-    // Writing into a string does not fail.
+    // Writing to a string doesn't fail.
     let _ = encode(&mut text, registry);
     text
 }

@@ -1,8 +1,8 @@
-//! Many replicas of one hub over NATS JetStream: every chunk is a message that three servers hold before it is
-//! acknowledged, under its document's subject. All replicas hear all of them, by sequence, so that one that starts
-//! while others write, or that was cut off for a while, misses nothing.
+//! Replicas of one hub over NATS JetStream. Every chunk is a message under its document's subject, and three servers
+//! hold it before it's acknowledged. All replicas receive all chunks by sequence. A replica that starts while others
+//! write, or that was disconnected for a while, therefore misses nothing.
 //!
-//! A replica keeps nothing of its own but the certificate and a copy of the list of devices.
+//! A replica stores nothing of its own but the certificate and a copy of the list of devices.
 
 mod files;
 #[cfg(test)]
@@ -30,36 +30,36 @@ use tokio::sync::watch;
 
 /// Name of the stream of documents.
 const DOCUMENTS_STREAM: &str = "TRACEBOOK";
-/// Subjects of documents, with the document's id behind.
+/// Prefix of documents' subjects, followed by the document's id.
 const DOCUMENT_SUBJECT_PREFIX: &str = "tracebook.doc.";
-/// The list of devices.
+/// Subject for the list of devices.
 const DEVICES_SUBJECT: &str = "tracebook.devices";
 /// Subject for ephemeral messages; not part of the stream.
 const EPHEMERAL_SUBJECT: &str = "tracebook-said";
-/// Which replica wrote a message.
+/// Header that names the replica that wrote a message.
 const FROM_HEADER: &str = "Tracebook-From";
-/// Header for parts of a chunk: number, total, chunk.
+/// Header for parts of a chunk: part number, number of parts, chunk name.
 const PART_HEADER: &str = "Tracebook-Part";
-/// Larger chunks become several messages, in bytes: a server takes 1 MB by default.
+/// Maximum size of one message: larger chunks are split, because a server accepts 1 MB by default.
 const MAX_PART_BYTES: usize = 512 << 10;
-/// What cannot be stored within this time is refused.
+/// Time limit for storing a chunk; after it, the chunk is refused.
 const APPEND_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time limit of one attempt.
 const NATS_TRY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Wait between two attempts.
 const NATS_RETRY_INTERVAL: Duration = Duration::from_millis(200);
-/// A document of more messages than this is folded into one.
+/// A document with more messages than this is folded into one.
 const MAX_MESSAGES_UNFOLDED: usize = 512;
 
-/// What other replicas tell goes here.
+/// Callback for news from other replicas.
 pub(crate) type ReplicaListener = Arc<dyn Fn(ReplicaNews) + Send + Sync>;
 
-/// The store and the line to the others, which are one here.
+/// Store and message bus over NATS, which are one object here.
 pub(crate) struct NatsReplicas {
     inside: Arc<NatsState>,
     runtime: Handle,
     files: Arc<NatsFiles>,
-    /// The sequence up to which all changes were heard.
+    /// The sequence up to which all changes were received.
     heard_sequence: watch::Receiver<u64>,
 }
 
@@ -68,20 +68,20 @@ struct NatsState {
     stream: jetstream::Context,
     me: String,
     log: HubLog,
-    /// The last list of devices.
+    /// The last published list of devices.
     last_devices: Mutex<Vec<u8>>,
-    /// Whether the last try to store something was in vain.
+    /// Whether the last attempt to store something failed.
     refused: AtomicBool,
 }
 
-/// Puts parts of chunks together.
+/// Joins the parts of chunks.
 #[derive(Default)]
 struct ChunkAssembler {
     waiting: HashMap<String, Vec<u8>>,
 }
 
 impl ChunkAssembler {
-    /// A message's content; a whole chunk, if it is one by now.
+    /// Adds a message; returns its content, or the whole chunk if this part completes it.
     fn add_part(&mut self, message: &Message) -> Option<Vec<u8>> {
         let header = message.headers.as_ref().and_then(|headers| headers.get(PART_HEADER)).map(|part| part.as_str());
         let Some(header) = header else { return Some(message.payload.to_vec()) };
@@ -97,7 +97,7 @@ impl ChunkAssembler {
             self.waiting.insert(name.to_owned(), Vec::new());
         }
         let whole = self.waiting.get_mut(name)?;
-        // A part that was sent twice comes once: the servers know its name.
+        // A part that was sent twice arrives once: the servers know its message id.
         if whole.len() != at * MAX_PART_BYTES {
             return None;
         }
@@ -111,7 +111,7 @@ fn from(message: &Message) -> Option<&str> {
 }
 
 impl NatsReplicas {
-    /// Connects, makes the stream if there is none, and begins to hear what others write.
+    /// Connects to NATS, creates the stream if it's missing, and starts to follow what others write.
     pub(crate) async fn open(
         servers: &str,
         heard: ReplicaListener,
@@ -164,8 +164,8 @@ impl NatsReplicas {
     }
 }
 
-/// A stream, on three servers where there are three. `async-nats` cannot make a bucket with the servers of Debian
-/// (2.9), a stream it can.
+/// Creates a stream, on three servers if there are three. `async-nats` can't create a bucket with the servers of Debian
+/// (2.9), but it can create a stream.
 async fn make_stream(
     context: &jetstream::Context,
     name: &str,
@@ -219,7 +219,7 @@ async fn forward_ephemeral(inside: Arc<NatsState>, mut said: async_nats::Subscri
     }
 }
 
-/// What is heard of a stream.
+/// Options for following a stream.
 struct StreamEvent {
     stream: &'static str,
     /// Subject filter; empty for all.
@@ -227,7 +227,7 @@ struct StreamEvent {
     headers_only: bool,
 }
 
-/// Hears everything that is written behind `since`, each once and in order, however often the line breaks.
+/// Follows all messages after `since`, each once and in order, however often the connection breaks.
 async fn follow_stream(
     inside: Arc<NatsState>,
     line: StreamEvent,
@@ -269,7 +269,7 @@ async fn follow_stream_until_broken(
         let (sequence, count) = (info.stream_sequence, info.consumer_sequence);
         number += 1;
         if count != number {
-            // Something was lost on the way: from the last one on again.
+            // Something was lost on the way: start again after the last message.
             return Err("a message is missing".into());
         }
         *since = sequence;
@@ -278,7 +278,7 @@ async fn follow_stream_until_broken(
     Ok(())
 }
 
-/// What becomes of changes that are heard.
+/// Returns the handler for received changes.
 fn change_handler(heard: ReplicaListener) -> impl FnMut(&NatsState, &Message) {
     let mut parts = ChunkAssembler::default();
     move |inside, message| {
@@ -308,7 +308,7 @@ impl NatsState {
             }
             let until = Instant::now() + APPEND_TIMEOUT;
             loop {
-                // The same message id: if the servers have it already, it isn't stored twice.
+                // The message id stays the same: servers that already have the message don't store it twice.
                 let message = PublishMessage::build()
                     .payload(part.to_vec().into())
                     .headers(headers.clone())
@@ -341,7 +341,7 @@ impl NatsState {
         most: usize,
         mut take: impl FnMut(&Message, u64),
     ) -> Result<usize, async_nats::Error> {
-        // The one that leads has them all.
+        // The leader has all messages.
         let newest = match stream.get_last_raw_message_by_subject(&subject).await {
             Ok(message) => message.sequence,
             Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => 0,
@@ -387,7 +387,7 @@ impl NatsState {
         Ok(seen)
     }
 
-    /// The sequence of the last change that the servers have, as the one that leads knows it.
+    /// Returns the sequence of the last change that the servers have, as the leader reports it.
     async fn last_sequence(&self) -> Result<u64, async_nats::Error> {
         let stream = self.stream.get_stream_no_info(DOCUMENTS_STREAM).await?;
         Ok(stream.get_info().await?.state.last_sequence)
@@ -408,7 +408,7 @@ impl NatsState {
         Ok(chunks)
     }
 
-    /// Merges a document's messages into one. It's complete before the parts are deleted.
+    /// Merges a document's messages into one, which is stored before the old ones are deleted.
     async fn fold_document(&self, stream: &stream::Stream<()>, doc: DocId, chunks: &[Vec<u8>], last: u64) {
         let subject = format!("{DOCUMENT_SUBJECT_PREFIX}{doc}");
         let Ok(whole) = store::compact_chunks(chunks) else { return };
@@ -458,7 +458,7 @@ impl HubStore for NatsReplicas {
     }
 
     fn close(&self) {
-        // Published messages are on their way; unacknowledged ones were reported to nobody.
+        // Published messages are on their way; unacknowledged ones were reported to no client.
         let flushed = async { tokio::time::timeout(NATS_TRY_TIMEOUT, self.inside.client.flush()).await };
         if !matches!(self.runtime.block_on(flushed), Ok(Ok(()))) {
             tracing::warn!("NATS did not take the last messages in time");
@@ -496,7 +496,7 @@ impl HubBus for NatsReplicas {
                     }
                 });
             }
-            // The streams tell of them by themselves.
+            // The streams themselves report these.
             ReplicaNews::Changed { .. } | ReplicaNews::BlobAdded { .. } | ReplicaNews::BlobLost { .. } => {}
         }
     }
@@ -510,7 +510,7 @@ impl HubBus for NatsReplicas {
                     tokio::time::sleep(NATS_RETRY_INTERVAL).await;
                     continue;
                 };
-                // What is heard was given on before: whatever `done` does comes behind it.
+                // Received changes were delivered before, so `done` runs after them.
                 if let Ok(Ok(_)) = tokio::time::timeout(APPEND_TIMEOUT, reached.wait_for(|at| *at >= newest)).await {
                     done();
                 }

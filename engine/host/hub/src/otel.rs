@@ -1,5 +1,5 @@
-//! Spans of a hub for an OpenTelemetry collector: only with the feature `otel`, and only where the standard variable
-//! `OTEL_EXPORTER_OTLP_ENDPOINT` (or `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`) names one.
+//! Export of the hub's spans to an OpenTelemetry collector. Only with the feature `otel`, and only if the standard
+//! variable `OTEL_EXPORTER_OTLP_ENDPOINT` (or `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`) names one.
 
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::{ExporterBuildError, SpanExporter};
@@ -10,19 +10,19 @@ use tracing::Subscriber;
 use tracing_opentelemetry::OpenTelemetryLayer;
 use tracing_subscriber::registry::LookupSpan;
 
-/// The service that a collector shows, unless `OTEL_SERVICE_NAME` says otherwise.
+/// Service name that a collector shows, unless `OTEL_SERVICE_NAME` overrides it.
 const SERVICE_NAME: &str = "tracebook-hub";
-/// Any of these names a collector.
+/// Environment variables that name a collector; any of them is enough.
 const ENDPOINT_VARIABLES: [&str; 2] = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
 
-/// What sends spans, once there is a collector.
+/// The provider that exports spans, once there is a collector.
 static PROVIDER: OnceLock<SdkTracerProvider> = OnceLock::new();
 
-/// The layer that sends spans to the collector which the environment names. `None`: it names none, or export has begun
-/// already.
+/// Returns the layer that sends spans to the collector named in the environment. `None`: none is named, or export has
+/// started already.
 ///
 /// # Errors
-/// The collector's address can't be used.
+/// Returns an error if the collector's address can't be used.
 pub fn export_layer<S>() -> Result<Option<OpenTelemetryLayer<S, SdkTracer>>, ExporterBuildError>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
@@ -36,7 +36,7 @@ where
     Ok(is_first.then(|| tracing_opentelemetry::layer().with_tracer(tracer)))
 }
 
-/// Sends what waits, before the program ends.
+/// Exports pending spans before the program ends.
 pub fn shut_down() {
     if let Some(Err(error)) = PROVIDER.get().map(SdkTracerProvider::shutdown) {
         tracing::warn!(%error, "the last spans were not exported");

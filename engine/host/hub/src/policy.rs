@@ -1,5 +1,5 @@
-//! Who may do what with which document: per volume, by device. A document of no volume that is named here has the hub's
-//! default. A device never gets more than its own entry in the list of devices grants.
+//! Access policy of the hub: who may do what with which document, per volume and device. A document that belongs to no
+//! volume with a rule has the hub's default. A device never gets more than its own entry in the list of devices grants.
 
 use crate::error::HubFileError;
 use peers::DeviceId;
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 use store::{ActorId, DeviceAccess, DocId, VolumeDoc};
 
-/// The file in the hub's folder.
+/// Name of the policy file in the hub's folder.
 pub(crate) const POLICY_FILE: &str = "share.json";
 
 /// Access of devices to volumes.
@@ -24,11 +24,11 @@ pub struct HubPolicy {
     pub volumes: BTreeMap<DocId, VolumePolicy>,
 }
 
-/// What is shared of a volume.
+/// Access rules of one volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VolumePolicy {
-    /// With those who are not named.
+    /// Access of devices without an entry.
     #[serde(default)]
     pub default: DeviceAccess,
     /// Access of single devices.
@@ -43,10 +43,10 @@ impl Default for HubPolicy {
 }
 
 impl HubPolicy {
-    /// The policy of a hub's folder.
+    /// Loads the policy of a hub's folder; without a file, the default policy.
     ///
     /// # Errors
-    /// The file cannot be read, or says what it may not.
+    /// Returns an error if the file can't be read or isn't a valid policy.
     pub fn load(folder: &Path) -> Result<HubPolicy, HubFileError> {
         let path = folder.join(POLICY_FILE);
         match std::fs::read_to_string(&path) {
@@ -56,10 +56,10 @@ impl HubPolicy {
         }
     }
 
-    /// Keeps the policy; a hub that runs sees it within a second.
+    /// Saves the policy; a running hub picks it up within a second.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file can't be written.
     pub fn save(&self, folder: &Path) -> Result<(), HubFileError> {
         let path = folder.join(POLICY_FILE);
         let text = serde_json::to_string_pretty(self)?;
@@ -69,7 +69,7 @@ impl HubPolicy {
     }
 }
 
-/// The policy, and which document belongs to which volume.
+/// The policy, with the mapping from documents to volumes.
 #[derive(Debug, Default)]
 pub(crate) struct SharedVolumes {
     state: RwLock<PolicyState>,
@@ -78,12 +78,12 @@ pub(crate) struct SharedVolumes {
 #[derive(Debug, Default)]
 struct PolicyState {
     policy: HubPolicy,
-    /// Documents of volumes that the policy names.
+    /// Volume of each document in the volumes that the policy names.
     volume: HashMap<DocId, DocId>,
 }
 
 impl SharedVolumes {
-    /// Sets another policy; returns the volumes that it names, whose documents must be loaded again.
+    /// Replaces the policy; returns the volumes that it names, whose documents must be loaded again.
     pub(crate) fn replace_policy(&self, policy: HubPolicy) -> Vec<DocId> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         let volumes = policy.volumes.keys().copied().collect();
@@ -91,7 +91,7 @@ impl SharedVolumes {
         volumes
     }
 
-    /// Whether the policy says something of this volume.
+    /// Returns whether the policy has a rule for this volume.
     pub(crate) fn names_volume(&self, doc: DocId) -> bool {
         self.state.read().unwrap_or_else(PoisonError::into_inner).policy.volumes.contains_key(&doc)
     }

@@ -1,5 +1,5 @@
-//! The ways in: WebSockets for devices, for pairing and, where the settings allow it, for other programs; `/metrics`
-//! and `/healthz`. Each connection is a task that passes frames on, within its limits.
+//! Endpoints of the hub: WebSockets for devices, for pairing and, if the settings allow it, for other programs;
+//! `/metrics` and `/healthz`. Each connection is a task that forwards frames within its limits.
 
 use crate::blobs::BlobFolder;
 use crate::certificate::{load_certificate, load_or_create_metrics_token};
@@ -46,33 +46,33 @@ use store::DeviceAccess;
 use store::sync::{PeerId, wire};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How often the hub looks whether a file in its folder has changed; a device that is revoked goes within this time.
+/// How often the hub checks the files in its folder for changes; a revoked device is disconnected within this time.
 const CONFIG_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// A silent connection is pinged after this time, and closed after twice as long.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 /// Maximum number of pairing attempts per minute from one address, and in total.
 const MAX_PAIRINGS_PER_ADDRESS: u32 = 30;
 const MAX_PAIRINGS_PER_MINUTE: u32 = 300;
-/// KiB of messages that wait for the thread that owns the protocol: behind them nothing more is read.
+/// Maximum KiB of messages queued for the core thread; beyond it, nothing more is read.
 const MAX_QUEUED_KIB: usize = 128 << 10;
-/// A TLS handshake takes at most so long.
+/// Time limit for a TLS handshake.
 const TLS_DEADLINE: Duration = Duration::from_secs(10);
-/// The buffer in which a connection's messages come.
+/// Size of a connection's read buffer.
 const READ_BUFFER_BYTES: usize = 32 << 10;
-/// So long a device waits at most until its replica has heard of all that others acknowledged before.
+/// Maximum time that a device waits until its replica has received everything that others acknowledged before.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum number of frames before a client is accepted: the greeting, and messages sent without waiting.
 const MAX_EARLY_FRAMES: usize = 4;
-/// How often the log says how many connections were closed without having proven a key.
+/// How often the log reports the number of connections closed without a proven key.
 const CLOSED_LOG_INTERVAL: Duration = Duration::from_secs(10);
 /// Time limit for a clean shutdown.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(3);
 
-/// Starts hubs.
+/// Starts hubs; see [`HubServer::start`].
 #[derive(Debug)]
 pub struct HubServer;
 
-/// A hub that runs, until [`RunningHub::stop`].
+/// A running hub, until [`RunningHub::stop`].
 pub struct RunningHub {
     runtime: Option<tokio::runtime::Runtime>,
     handle: Handle<SocketAddr>,
@@ -87,12 +87,12 @@ impl std::fmt::Debug for RunningHub {
     }
 }
 
-/// What all connections use.
+/// State shared by all connections.
 struct ServerState {
     settings: HubSettings,
     key: DeviceKey,
     binding: ChannelBinding,
-    /// How others reach the hub.
+    /// The address at which others reach the hub.
     public_address: String,
     devices: DeviceList,
     list: RwLock<BTreeMap<DeviceId, PairedDevice>>,
@@ -105,11 +105,11 @@ struct ServerState {
     log: HubLog,
     links: AtomicU64,
     connections: Arc<OpenConnections>,
-    /// What may wait for the thread that owns the protocol, in KiB.
+    /// Permits for messages queued for the core thread, in KiB.
     queue: Arc<Semaphore>,
-    /// Bytes that wait to be sent, of all connections.
+    /// Number of bytes queued for sending, for all connections.
     outgoing: Arc<AtomicUsize>,
-    /// Who may read `/metrics`.
+    /// The bearer token for `/metrics`.
     metrics_token: String,
     pairings_from: DefaultKeyedRateLimiter<IpAddr>,
     pairings: RateLimiter<
@@ -125,17 +125,17 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl HubServer {
-    /// Starts a hub. It listens when this returns.
+    /// Starts a hub, which listens when this returns.
     ///
     /// # Errors
-    /// The folder, the address, the certificate or the store cannot be used.
+    /// Returns an error if the folder, the address, the certificate or the store can't be used.
     pub fn start(settings: HubSettings, key: DeviceKey, log: HubLog) -> Result<RunningHub, HubStartError> {
         if settings.tls == TlsMode::Plain && !settings.listen.ip().is_loopback() {
             return Err(HubStartError::PlainAddress(settings.listen));
         }
         let fail = || HubFileError::io(&settings.folder);
         store::disk::create_folder(&settings.folder).map_err(fail())?;
-        // One hub over a folder: the system releases the lock when it ends, however it ends.
+        // One hub per folder: the system releases the lock when the process ends, however it ends.
         let lock_file = std::fs::File::options()
             .write(true)
             .create(true)
@@ -168,7 +168,7 @@ impl HubServer {
             Some(servers) => {
                 let (hear, list) = (inputs.clone(), devices.clone());
                 let heard = move |news| match news {
-                    // Another replica's list: the file is read in a moment.
+                    // Another replica's list: the changed file is read shortly.
                     ReplicaNews::Devices(bytes) => drop(list.merge(&bytes)),
                     ReplicaNews::Changed { .. }
                     | ReplicaNews::BlobAdded { .. }
@@ -195,7 +195,7 @@ impl HubServer {
         // Stamps are taken before reading, so that later changes are noticed.
         let stamps = (devices.file_stamp(), modified_time(&settings.folder.join(SHARE)));
         let policy = HubPolicy::load(&settings.folder)?;
-        // Here and below: the receiver ends only with the program or the connection.
+        // Here and below: sending fails only when the program or the connection ends.
         let _ = inputs.send(CoreInput::Policy(policy));
         let list = devices.list()?;
         let _ = inputs.send(CoreInput::Devices(list.clone()));
@@ -260,19 +260,19 @@ impl RunningHub {
         self.address
     }
 
-    /// How others reach it.
+    /// Returns the address at which others reach the hub.
     pub fn public_address(&self) -> &str {
         &self.shared.public_address
     }
 
-    /// Offers a code to pair one device, in place of the one before.
+    /// Offers a code to pair one device, replacing the previous one.
     pub fn invite(&self, invited: InvitationGrant) -> Invitation {
         let (code, rights) = (invited.offer.code(), Some(invited.rights()));
         self.shared.invite(invited);
         Invitation { at: self.shared.public_address.clone(), code, key: self.shared.key.id(), rights }
     }
 
-    /// Runs until the system asks the program to end (SIGTERM, SIGINT).
+    /// Blocks until the system asks the program to end (SIGTERM, SIGINT).
     pub fn wait(&self) {
         let Some(runtime) = &self.runtime else { return };
         runtime.block_on(async {
@@ -309,7 +309,7 @@ impl RunningHub {
         {
             tracing::error!("the hub's core failed");
         }
-        // The last words go out.
+        // Send the queued messages before the connections close.
         runtime.block_on(async {
             for _ in 0..20 {
                 if self.handle.connection_count() == 0 {
@@ -343,14 +343,14 @@ impl ServerState {
         self.log_line(words);
     }
 
-    /// Whether a device may come in; what it may do.
+    /// Returns a paired device's entry, or the reason why the device isn't admitted.
     fn find_paired_device(&self, id: DeviceId) -> Result<PairedDevice, CallRefusal> {
         let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
         peers::lan::check_is_paired(list.get(&id))?;
         list.get(&id).cloned().ok_or(CallRefusal::NotPaired)
     }
 
-    /// Reads the list of devices from its file.
+    /// Reads the list of devices from its file, and applies it.
     fn read_list(&self) {
         match self.devices.list() {
             Ok(list) => {
@@ -361,7 +361,7 @@ impl ServerState {
                     self.bus.announce(ReplicaNews::Devices(Arc::new(bytes)));
                 }
             }
-            // An unreadable list admits nobody: connected devices are dropped, too.
+            // An unreadable list admits no devices: connected ones are dropped, too.
             Err(why) => {
                 self.log_line(&why.to_string());
                 self.list.write().unwrap_or_else(PoisonError::into_inner).clear();
@@ -371,14 +371,14 @@ impl ServerState {
     }
 }
 
-/// When the list of devices and the policy were written, as far as they were read.
+/// Modification stamps of the list of devices and of the policy, as last read.
 type ConfigStamps = (Option<(SystemTime, u64)>, Option<SystemTime>);
 
 fn modified_time(path: &Path) -> Option<SystemTime> {
     path.metadata().ok()?.modified().ok()
 }
 
-/// Looks whether a file in the hub's folder was changed by another process of the same user.
+/// Polls the files in the hub's folder for changes by other processes of the same user.
 async fn poll_config_files(shared: Arc<ServerState>, stamps: ConfigStamps) {
     let share = shared.settings.folder.join(SHARE);
     let (mut list, mut policy) = stamps;
@@ -415,7 +415,7 @@ fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     headers.get("authorization").and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "))
 }
 
-/// Hashes are compared in constant time.
+/// Compares tokens by their hashes, in constant time.
 fn is_same_token(given: &str, token: &str) -> bool {
     blake3::hash(given.as_bytes()) == blake3::hash(token.as_bytes())
 }
@@ -429,7 +429,7 @@ async fn metrics_page(State(shared): State<Arc<ServerState>>, headers: HeaderMap
     ([("content-type", kind)], render_page(&shared.registry)).into_response()
 }
 
-/// Reports whether the hub works: a load balancer sends no clients to a replica that can't store.
+/// Serves the health check: a load balancer sends no clients to a replica that can't store.
 async fn health_page(State(shared): State<Arc<ServerState>>) -> Response {
     match shared.store.check_health() {
         Ok(()) => "ok\n".into_response(),
@@ -447,7 +447,7 @@ fn limit_upgrade(shared: &ServerState, upgrade: WebSocketUpgrade) -> WebSocketUp
     upgrade.max_message_size(most).max_frame_size(most).read_buffer_size(READ_BUFFER_BYTES)
 }
 
-/// Endpoint for programs without a device key.
+/// Serves WebSocket clients without a device key.
 async fn serve_open_client(
     State(shared): State<Arc<ServerState>>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
@@ -476,7 +476,7 @@ async fn serve_open_client(
     })
 }
 
-/// Endpoint for paired devices.
+/// Serves paired devices.
 async fn serve_device(
     State(shared): State<Arc<ServerState>>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
@@ -510,7 +510,7 @@ async fn serve_device(
     })
 }
 
-/// Endpoint for devices with a pairing code.
+/// Serves devices with a pairing code.
 async fn serve_pairing(
     State(shared): State<Arc<ServerState>>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
@@ -529,7 +529,7 @@ async fn serve_pairing(
             name: shared.settings.name.clone(),
             address: Some(shared.public_address.clone()),
             certificate,
-            // Both are those of the offer that is used.
+            // Both come from the offer that is used.
             access: None,
             admin: false,
         };
@@ -563,7 +563,7 @@ async fn serve_pairing(
     })
 }
 
-/// A WebSocket before it is a connection.
+/// A WebSocket during the handshake, before its connection runs.
 struct PendingSocket(WebSocket);
 
 impl FrameTransport for PendingSocket {
@@ -590,7 +590,7 @@ fn to_websocket_message(frame: PeerFrame) -> Message {
     }
 }
 
-/// Parses the name in a greeting. A device key as a name is reserved for that device, and replicas' names for replicas.
+/// Parses the name in a greeting. A device key is reserved as a name for that device, and replicas' names for replicas.
 fn check_greeting(bytes: &[u8], device: Option<DeviceId>) -> Result<PeerId, &'static str> {
     let Ok(wire::WireMessage::Join { sender, .. }) = wire::decode(bytes) else { return Err("it does not greet") };
     let reserved = sender.0.get(..64).and_then(|key| key.parse::<DeviceId>().ok());
@@ -601,7 +601,7 @@ fn check_greeting(bytes: &[u8], device: Option<DeviceId>) -> Result<PeerId, &'st
     }
 }
 
-/// Waits until this replica has everything acknowledged by all: what one confirmed to a device, each serves.
+/// Waits until this replica has everything that any replica has acknowledged to a device, so that each serves it.
 async fn wait_until_caught_up(shared: Arc<ServerState>) {
     let (done, wait) = tokio::sync::oneshot::channel();
     shared.bus.notify_when_caught_up(Box::new(move || _ = done.send(())));
@@ -610,22 +610,22 @@ async fn wait_until_caught_up(shared: Arc<ServerState>) {
     }
 }
 
-/// Room in the queue for a message, once there is some.
+/// Reserves room in the queue for a message, waiting until there is some.
 async fn reserve_queue_space(queue: &Arc<Semaphore>, bytes: usize) -> Option<OwnedSemaphorePermit> {
     let size = u32::try_from((bytes >> 10).clamp(1, MAX_QUEUED_KIB)).unwrap_or(u32::MAX);
     Arc::clone(queue).acquire_many_owned(size).await.ok()
 }
 
-/// Passes frames on until either side ends it.
+/// Forwards frames between a client and the core thread until either side ends the connection.
 async fn run_connection(shared: Arc<ServerState>, there: Arc<HubPeer>, socket: WebSocket, who: PeerIdentity) {
     let link = shared.links.fetch_add(1, Ordering::Relaxed);
     let (sender, mut outbox) = tokio::sync::mpsc::unbounded_channel();
     let (name, has_key) = (who.name.clone(), who.device);
     let outgoing = Arc::clone(&shared.outgoing);
-    // Until it has greeted.
+    // Set until the client has greeted.
     let mut new =
         Some((who, FrameOutbox { sender, waiting: Arc::default(), all: outgoing, connection: Arc::clone(&there) }));
-    // From its greeting until it is let in.
+    // Set from the greeting until the client is admitted.
     let (mut waits, mut greeted, mut early) = (OptionFuture::default(), None, Vec::new());
     let rate = NonZeroU32::new(shared.settings.rate).unwrap_or(NonZeroU32::MAX);
     let limiter = RateLimiter::direct(Quota::per_second(rate));
@@ -655,7 +655,7 @@ async fn run_connection(shared: Arc<ServerState>, there: Arc<HubPeer>, socket: W
             frame = tokio::time::timeout(PING_INTERVAL, from.next()), if early.len() < MAX_EARLY_FRAMES => {
                 let frame = match frame {
                     Ok(Some(Ok(frame))) => frame,
-                    // It was switched off, or lost its network: nothing to be said.
+                    // The device was switched off or lost its network: there is nothing to report.
                     Ok(Some(Err(error))) if error.to_string().contains("without closing handshake") => break None,
                     Ok(Some(Err(error))) => {
                         shared.metrics.ended.inc();
@@ -663,7 +663,7 @@ async fn run_connection(shared: Arc<ServerState>, there: Arc<HubPeer>, socket: W
                         break Some(error.to_string());
                     }
                     Ok(None) => break None,
-                    // A long message comes over a slow line.
+                    // A long message is arriving over a slow connection.
                     Err(_) if there.received_bytes() > received => {
                         received = there.received_bytes();
                         continue;
@@ -696,7 +696,7 @@ async fn run_connection(shared: Arc<ServerState>, there: Arc<HubPeer>, socket: W
                             }
                         }
                         if let Err(soon) = limiter.check() {
-                            // It is slowed down to what it may; nothing is lost.
+                            // The client is slowed down to its rate; nothing is lost.
                             shared.metrics.slowed.inc();
                             tokio::time::sleep(soon.wait_time_from(clock.now())).await;
                         }
@@ -718,7 +718,7 @@ async fn run_connection(shared: Arc<ServerState>, there: Arc<HubPeer>, socket: W
     };
     let _ = shared.inputs.send(CoreInput::Gone { link });
     if let Some(why) = why {
-        // A closing frame has room for 123 bytes.
+        // A close frame has room for 123 bytes.
         let mut reason = why;
         while reason.len() > 120 {
             reason.pop();

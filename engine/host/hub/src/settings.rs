@@ -1,32 +1,32 @@
-//! How a hub is set up.
+//! Settings of a hub.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// How the hub's way in is secured.
+/// How the hub's endpoint is secured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TlsMode {
-    /// Plain: on this machine alone.
+    /// No TLS; listens on this machine only.
     Plain,
-    /// By a certificate that the hub makes for itself and keeps. Devices know it from when they were paired.
+    /// Uses a certificate that the hub creates and keeps. Devices know it from when they were paired.
     Own,
     /// Uses an existing certificate from PEM files.
     Files {
-        /// The certificate and those that lead to it.
+        /// Path of the certificate with its chain.
         certificate: PathBuf,
         /// Path of the private key.
         key: PathBuf,
     },
 }
 
-/// Whether programs without a device's key are let in, such as those with npm's automerge-repo.
+/// Access for programs without a device key, such as those with npm's automerge-repo.
 #[derive(Clone, PartialEq, Eq)]
 pub enum OpenAccess {
     /// No access without pairing.
     Closed,
-    /// Those on this machine.
+    /// Programs on this machine have access.
     Loopback,
-    /// Those that give this token.
+    /// Programs with this token have access.
     Token(String),
 }
 
@@ -45,32 +45,32 @@ impl std::fmt::Debug for OpenAccess {
 pub struct HubSettings {
     /// The hub's folder: its store, its list of devices, its certificate.
     pub folder: PathBuf,
-    /// How it calls itself.
+    /// The hub's display name.
     pub name: String,
     /// The address to listen on.
     pub listen: SocketAddr,
-    /// How others reach it, as `wss://host:port`; worked out of `listen` when left out.
+    /// The address at which others reach the hub, as `wss://host:port`; derived from `listen` if left out.
     pub address: Option<String>,
-    /// How its way in is secured.
+    /// How the endpoint is secured.
     pub tls: TlsMode,
-    /// Whether others than devices are let in.
+    /// Which programs other than devices are admitted.
     pub open: OpenAccess,
-    /// NATS servers, as `nats://host:port`, several with commas; empty: the embedded store.
+    /// NATS servers, as `nats://host:port`, separated by commas; `None`: the embedded store.
     pub nats: Option<String>,
     /// Maximum size of a protocol message in bytes.
     pub largest_message: usize,
-    /// Messages a second that are taken from one connection.
+    /// Maximum number of messages per second accepted from one connection.
     pub rate: u32,
-    /// Bytes that one device may store; 0: as many as it likes.
+    /// Maximum number of bytes that one device may store; 0: no limit.
     pub quota: u64,
-    /// Connections at the same time.
+    /// Maximum number of simultaneous connections.
     pub connections: usize,
-    /// Files and connections that the system lets this process have open.
+    /// Maximum number of files and connections that the system allows this process to have open.
     pub files: usize,
 }
 
 impl HubSettings {
-    /// Those by default, in this folder.
+    /// Returns the default settings for this folder.
     pub fn new(folder: PathBuf) -> HubSettings {
         HubSettings {
             folder,

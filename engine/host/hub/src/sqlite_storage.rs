@@ -1,5 +1,5 @@
-//! The default store: SQLite like the app's, in a folder of the hub. One thread writes; pending appends become one
-//! commit. When idle, long rows of chunks become one snapshot.
+//! Default store of the hub: SQLite like the app's, in the hub's folder. One thread writes; pending appends become one
+//! commit. When idle, long lists of chunks are compacted into one snapshot.
 
 use crate::HubLog;
 use crate::error::{HubFileError, HubStartError};
@@ -16,13 +16,13 @@ use store::DocId;
 use store::disk::{Disk, DiskError, DiskReader, RowWrite, SqliteDisk};
 use store::sync::ChunksReadError;
 
-/// Maximum number of appends in one commit; no documents are loaded before it.
+/// Maximum number of requests before pending appends are committed.
 const MAX_APPENDS_PER_COMMIT: usize = 256;
-/// A pause: then the disk does what would disturb.
+/// Idle time after which disk maintenance runs.
 const HOUSEKEEPING_PAUSE: Duration = Duration::from_millis(500);
-/// A document of more chunks than this is folded into one.
+/// A document with more chunks than this is folded into one snapshot.
 const MAX_CHUNKS_UNFOLDED: u32 = 256;
-/// A commit that the disk refuses for now is tried again so often, and so long after.
+/// Maximum number of retries of a commit that the disk refuses for now, and the interval between them.
 const MAX_COMMIT_TRIES: u32 = 20;
 const COMMIT_RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -32,18 +32,18 @@ enum StorageWork {
     Close,
 }
 
-/// SQLite in a folder.
+/// Document store in an SQLite database.
 pub(crate) struct SqliteStorage {
     work: Mutex<Sender<StorageWork>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     documents: Arc<AtomicU64>,
     refused: Arc<AtomicBool>,
-    /// Documents that existed at opening, until they're requested.
+    /// Documents that existed when the database was opened, until they're requested.
     all: Mutex<Vec<DocId>>,
 }
 
 impl SqliteStorage {
-    /// Opens the database in this folder, or makes it.
+    /// Opens the database in this folder, or creates it.
     pub(crate) fn open(folder: &Path, log: HubLog) -> Result<SqliteStorage, HubStartError> {
         store::disk::create_folder(folder).map_err(HubFileError::io(folder))?;
         let create = !folder.join(store::disk::DATABASE_FILE).exists();
@@ -113,11 +113,11 @@ struct StorageThread {
     reader: Box<dyn DiskReader>,
     /// All documents that are stored.
     known: HashSet<DocId>,
-    /// Chunks of each document that was touched.
+    /// Number of chunks of each document that was used.
     chunks: HashMap<DocId, u32>,
     log: HubLog,
     documents: Arc<AtomicU64>,
-    /// Whether the disk rejected the last write.
+    /// Whether the disk refused the last write.
     refused: Arc<AtomicBool>,
 }
 
@@ -140,8 +140,8 @@ impl StorageThread {
                 match work {
                     StorageWork::Append(doc, bytes, done) => appends.push((doc, bytes, done)),
                     StorageWork::Load(doc, loaded) => {
-                        // Reads what was appended before it. What was appended to others need not be on disk for it:
-                        // where very many are read and written at once, each would be a commit of its own.
+                        // The load must include earlier appends to this document. Appends to others needn't be on disk
+                        // yet: under many simultaneous reads and writes, each would otherwise be a commit of its own.
                         if appends.iter().any(|(of, ..)| *of == doc) {
                             self.commit(&mut appends);
                         }
@@ -191,7 +191,7 @@ impl StorageThread {
             self.refused.store(committed.is_err(), Ordering::Relaxed);
             match committed {
                 Ok(_) => break Ok(()),
-                // A refusal and damage stay what they are.
+                // A refusal or damage is permanent, so retrying doesn't help.
                 Err(error @ (DiskError::Refused { .. } | DiskError::Damaged { .. })) => break Err(error),
                 Err(error) if tries >= MAX_COMMIT_TRIES => break Err(error),
                 Err(error) => {
@@ -213,7 +213,7 @@ impl StorageThread {
                     self.documents.fetch_add(1, Ordering::Relaxed);
                     self.chunks.insert(doc, 0);
                 }
-                // Of a document that was not touched before, those that were committed just now are counted too.
+                // For a document that wasn't used before, the chunks just committed are counted too.
                 let stored = || self.reader.chunks(doc).map_or(0, |chunks| (chunks.len() as u32).saturating_sub(1));
                 *self.chunks.entry(doc).or_insert_with(stored) += 1;
             }
@@ -221,7 +221,7 @@ impl StorageThread {
         }
     }
 
-    /// Makes one snapshot of a document that has become many chunks. One in each pause.
+    /// Folds one document with many chunks into a snapshot; called once per idle pause.
     fn fold_document(&mut self) {
         let Some(doc) = self.chunks.iter().find(|(_, count)| **count > MAX_CHUNKS_UNFOLDED).map(|(doc, _)| *doc) else {
             return;
@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(said, expected);
         assert_eq!(documents.load(Ordering::Relaxed), 3);
         assert_eq!(keeper.chunks.get(&DOCS[0]), Some(&2));
-        // After reopening, everything is known, and is counted when used.
+        // After reopening, all documents are known, and their chunks are counted when used.
         drop(keeper);
         let again = SqliteStorage::open(folder.path(), Arc::new(|_: &str| ())).expect("opened");
         assert_eq!((again.document_count(), again.list_documents().map(|all| all.len())), (Some(3), Some(3)));

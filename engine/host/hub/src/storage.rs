@@ -1,5 +1,5 @@
-//! Storage of the hub: a durable store, and a bus to other replicas over the same store. Both answer by callbacks, from
-//! any thread. A third component stores files, and is called on its own thread.
+//! Storage interfaces of the hub: a durable store, and a bus to other replicas over the same store. Both answer by
+//! callbacks, from any thread. A third interface stores files, and is called on its own thread.
 
 use crate::error::HubFilesError;
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use store::DocId;
 use store::sync::ChunksReadError;
 use store::sync::blobs::{BlobExtent, VolumeBlob};
 
-/// Bytes that several hold.
+/// Shared bytes with several owners.
 pub type SharedBytes = Arc<Vec<u8>>;
-/// A document's chunks, or why they cannot be read.
+/// Called with a document's chunks, or with the reason why they can't be read.
 pub type LoadedChunks = Box<dyn FnOnce(Result<Vec<Vec<u8>>, ChunksReadError>) + Send>;
 /// Called when a request is durable, or with the reason why it won't be.
 pub type StoreCallback = Box<dyn FnOnce(Result<(), StoreFailure>) + Send>;
 
-/// Why something will not be durable.
+/// Reason why something won't become durable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct StoreFailure(pub String);
 
-/// Keeps documents as chunks. PostgreSQL or an object store would be two more of these.
+/// Stores documents as chunks. PostgreSQL or an object store could be further implementations.
 pub trait HubStore: Send + Sync {
     /// Loads all chunks of a document, none if it doesn't exist. Changes appended here before this call are included,
     /// or are reported by [`ReplicaNews::Changed`].
@@ -34,13 +34,13 @@ pub trait HubStore: Send + Sync {
         None
     }
 
-    /// How many documents there are, if that is known cheaply.
+    /// Returns the number of documents; `None` if it isn't known cheaply.
     fn document_count(&self) -> Option<u64>;
 
-    /// Whether requests can succeed now, as far as known; if not, the reason, which may be sent to anyone.
+    /// Checks whether requests can succeed now, as far as known.
     ///
     /// # Errors
-    /// Nothing can be stored for now.
+    /// Returns the reason if nothing can be stored for now. It may be sent to anyone.
     fn check_health(&self) -> Result<(), &'static str>;
 
     /// Finishes pending requests; no more follow.
@@ -50,64 +50,65 @@ pub trait HubStore: Send + Sync {
 /// Stores blobs by hash under the volume that they were sent for. Called on one thread, one call at a time; keeps only
 /// a few pieces in memory. Failures return a reason and are retried.
 pub trait HubFiles: Send + Sync {
-    /// How much of it is here.
+    /// Returns how much of a blob is stored.
     ///
     /// # Errors
-    /// It cannot be found out now.
+    /// Returns an error if it can't be determined now.
     fn blob_extent(&self, item: VolumeBlob) -> Result<BlobExtent, HubFilesError>;
 
-    /// How large it is, and the piece that begins at `offset`; `None`: it is not here whole.
+    /// Returns a blob's size and the piece that starts at `offset`; `None`: the blob isn't complete here.
     ///
     /// # Errors
-    /// It cannot be read now.
+    /// Returns an error if it can't be read now.
     fn read_piece(&self, item: VolumeBlob, offset: u64) -> Result<Option<(u64, Vec<u8>)>, HubFilesError>;
 
-    /// Puts a piece behind what has come before; what was there beyond it goes.
+    /// Writes a piece after the ones received before; anything stored beyond `offset` is dropped.
     ///
     /// # Errors
-    /// It is not taken, and what stands behind it neither before [`HubFiles::blob_extent`] was called again.
+    /// Returns an error if the piece isn't stored. Later pieces fail too until [`HubFiles::blob_extent`] is called
+    /// again.
     fn write_piece(&self, item: VolumeBlob, offset: u64, bytes: Vec<u8>) -> Result<(), HubFilesError>;
 
-    /// All of it has come: if it is what its name says, it is kept, and durable; if not, what has come goes. Says
-    /// which.
+    /// Checks a blob whose pieces have all arrived. If they match its hash, the blob is stored durably; otherwise the
+    /// pieces are dropped. Returns whether they matched.
     ///
     /// # Errors
-    /// It cannot be found out now; what has come is still there then.
+    /// Returns an error if it can't be checked now; the pieces are kept then.
     fn finish_blob(&self, item: VolumeBlob) -> Result<bool, HubFilesError>;
 
     /// Removes incomplete files without new data for this long.
     fn remove_stale_blobs(&self, age: Duration);
 
-    /// The hub is ending: pending work is canceled as soon as possible.
+    /// Cancels pending work as soon as possible, since the hub is ending.
     fn close(&self);
 }
 
-/// All storage of a hub.
+/// The store, the blob store and the bus of a hub.
 pub(crate) type HubStorage = (Arc<dyn HubStore>, Arc<dyn HubFiles>, Arc<dyn HubBus>);
 
-/// What replicas tell each other.
+/// News that replicas send each other.
 #[derive(Clone, Debug)]
 pub enum ReplicaNews {
-    /// Changes of a document that another replica has stored. Known ones may come again.
+    /// Another replica has stored changes of a document. Known ones may be repeated.
     Changed {
         /// The document that changed.
         doc: DocId,
         /// The new chunk.
         bytes: SharedBytes,
     },
-    /// Another replica has taken a file, whole.
+    /// Another replica has stored a complete blob.
     BlobAdded {
-        /// The attachment that arrived.
+        /// The blob that was stored.
         item: VolumeBlob,
         /// Size in bytes.
         size: u64,
     },
-    /// A complete file was damaged: the store has lost part of it.
+    /// A complete blob is damaged: the store has lost part of it.
     BlobLost {
-        /// The attachment that was lost.
+        /// The blob that was lost.
         item: VolumeBlob,
     },
-    /// An ephemeral message, as it came off the wire at another replica.
+    /// An ephemeral message, as another replica received it.
     Ephemeral(SharedBytes),
     /// The list of devices, an automerge document.
     Devices(SharedBytes),
@@ -118,12 +119,12 @@ pub trait HubBus: Send + Sync {
     /// Sends news soon, at best effort: everything important is in the store.
     fn announce(&self, news: ReplicaNews);
 
-    /// Calls back once everything that any replica acknowledged before this call is known here. Late, or never, if the
-    /// others are unreachable.
+    /// Calls back once this replica knows everything that any replica acknowledged before this call. The callback comes
+    /// late, or never, if the others are unreachable.
     fn notify_when_caught_up(&self, done: Box<dyn FnOnce() + Send>);
 }
 
-/// A hub without other replicas.
+/// Bus of a hub without other replicas.
 #[derive(Debug)]
 pub(crate) struct SingleReplica;
 

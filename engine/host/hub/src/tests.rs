@@ -1,4 +1,5 @@
-//! A hub over real sockets on loopback: what devices get, and what is rejected. Others continue after every rejection.
+//! Tests of a hub over real sockets on loopback: what devices get, and what is rejected. Others continue after every
+//! rejection.
 
 use crate::{HubLog, HubPolicy, HubServer, HubSettings, InvitationGrant, OpenAccess, RunningHub, VolumePolicy};
 use flate2::Compression;
@@ -23,7 +24,7 @@ use support::hub_probe::HubProbe;
 const SOON: Duration = Duration::from_secs(15);
 const DOC: DocId = DocId([7; 16]);
 
-/// A hub with its folder, its list and its log.
+/// A hub with its folder, its key and its log.
 struct House {
     folder: tempfile::TempDir,
     hub: Option<RunningHub>,
@@ -60,7 +61,7 @@ impl House {
         DeviceList::new(self.folder.path()).expect("chance")
     }
 
-    /// A device that was paired.
+    /// Pairs a new device, and returns its key.
     fn paired(&self, name: &str, access: DeviceAccess) -> DeviceKey {
         let key = DeviceKey::generate().expect("key");
         self.devices().pair(key.id(), device_entry(&device_card(&key, name), access, false)).expect("kept");
@@ -102,7 +103,7 @@ impl House {
         HubProbe::device(&self.at, key, self.id).await.expect("connected")
     }
 
-    /// What is refused does no harm: two others write to each other, by the hub.
+    /// Checks that the hub still works after a refusal: two other devices exchange a change.
     #[track_caller]
     fn is_well(&self, name: &str) {
         let (one, two) = (
@@ -160,7 +161,7 @@ fn what_one_device_writes_others_get_also_after_a_restart() {
         // An ephemeral message.
         one.send_ephemeral(DOC, &[0x61, b'x']).await;
         assert!(two.receive_until(SOON, |two| two.ephemeral == [vec![0x61, b'x']]).await);
-        // A document that nobody has.
+        // A document that no peer has.
         two.follow(DocId([9; 16])).await;
         assert!(two.receive_until(SOON, |two| two.absent == [DocId([9; 16])]).await);
     });
@@ -180,7 +181,7 @@ fn what_one_device_writes_others_get_also_after_a_restart() {
     });
 }
 
-/// A page of the hub, as any program on this machine reads it.
+/// Fetches a page of the hub, as any program on this machine could.
 async fn get(at: &str, path: &str, head: &str) -> String {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let address = at.trim_start_matches("ws://");
@@ -213,7 +214,7 @@ fn a_key_that_is_not_paired_or_revoked_is_refused() {
     let why = house.run(HubProbe::device(&house.at, &known, house.id)).err().expect("refused");
     assert!(why.contains("revoked"), "{why}");
     house.logged("was refused: this device was revoked");
-    // Nor does it help to prove the key before, and to greet afterwards.
+    // Proving the key before the revocation, and greeting after it, doesn't help either.
     let late = house.paired("late", DeviceAccess::Write);
     house.run(async {
         let mut late_phone = house.connect(&late).await;
@@ -226,7 +227,7 @@ fn a_key_that_is_not_paired_or_revoked_is_refused() {
         assert!(late_phone.receive_until(SOON, |phone| phone.ended.is_some() || !phone.absent.is_empty()).await);
         assert_eq!(late_phone.ended.as_deref(), Some("this device was revoked"));
     });
-    // A program without a key is not let in, unless the settings say so.
+    // A program without a key isn't admitted, unless the settings allow it.
     assert!(house.run(HubProbe::open(&house.at, "/", "somebody")).is_err());
     house.logged("it isn't a paired device and has no token");
     house.is_well("strangers");
@@ -262,14 +263,14 @@ fn pairing_takes_the_right_code_and_five_wrong_ones_end_it() {
     assert!(join(code, &phone, "phone").expect_err("used up").contains("tried too often"));
     house.logged("was not paired: the code is wrong, and was tried too often");
     assert!(house.devices().list().expect("read").is_empty());
-    // A new one, and a name that means harm: it is a name.
+    // A new code, and a malicious name, which is stored as a plain name.
     let code = hub.invite(invited()).code;
     let (met, binding) = join(code.clone(), &phone, "../../etc/passwd\n\u{1b}[2J").expect("paired");
     assert_eq!(met.device, house.id);
     house.until("it is listed", |house| house.devices().list().expect("read").contains_key(&phone.id()));
     assert_eq!(house.devices().list().expect("read")[&phone.id()].name, "../../etc/passwd[2J");
     assert!(join(code, &phone, "phone").is_err(), "a code is used once");
-    // By TLS, with the certificate that was seen and no other.
+    // Over TLS, only with the certificate that was seen at pairing.
     let seen = binding.0.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     assert_eq!(met.certificate, Some(seen.clone()));
     house.run(async {
@@ -280,7 +281,7 @@ fn pairing_takes_the_right_code_and_five_wrong_ones_end_it() {
         let other =
             HubSocket::connect(hub.public_address(), DEVICE_PATH, &CertificateTrust::Pinned("00".repeat(32))).await;
         assert!(matches!(other, Err(HubConnectError::OtherCertificate { .. })));
-        // A man in the middle with another certificate.
+        // A machine-in-the-middle with another certificate.
         let (mut way, _) =
             HubSocket::connect(hub.public_address(), DEVICE_PATH, &CertificateTrust::Any).await.expect("there");
         let middle = ChannelBinding::from_certificate(b"the middle's");
@@ -311,7 +312,7 @@ fn a_recorded_handshake_opens_nothing() {
         word(again.next_frame().await);
         again.send_frame(PeerFrame::Text(recorded)).await.expect("sent");
         assert!(word(again.next_frame().await).contains("does not hold"));
-        // In another's name, with a signature of one's own.
+        // Another device's id, signed with the caller's own key.
         let (mut third, _) = HubSocket::connect(&house.at, DEVICE_PATH, &CertificateTrust::Any).await.expect("there");
         let challenge: DeviceChallenge = serde_json::from_str(&word(third.next_frame().await)).expect("a challenge");
         let own = DeviceKey::generate().expect("key");
@@ -334,7 +335,7 @@ fn join_as(name: &str) -> PeerFrame {
     PeerFrame::Binary(wire::encode(&join))
 }
 
-/// Frames until the hub hangs up.
+/// Reads frames until the hub closes the connection.
 async fn drain(way: &mut HubSocket) {
     let drained = tokio::time::timeout(SOON, async { while way.next_frame().await.is_some() {} }).await;
     assert!(drained.is_ok(), "the hub did not hang up");
@@ -368,7 +369,7 @@ fn nobody_speaks_in_the_name_of_another() {
         drain(&mut way).await;
         guest.receive_frame(Duration::from_millis(100)).await;
         assert_eq!(guest.ended, None);
-        // A sync message that claims to be another's.
+        // A sync message that claims to come from another device.
         let (mut way, _) = HubSocket::connect(&house.at, "/", &CertificateTrust::Any).await.expect("there");
         way.send_frame(join_as("somebody")).await.expect("sent");
         let (sender, target) = (PeerId(two.id().to_string()), PeerId(house.id.to_string()));
@@ -386,7 +387,7 @@ fn nobody_speaks_in_the_name_of_another() {
     house.is_well("names");
 }
 
-/// A number as LEB128.
+/// Encodes a number as LEB128.
 fn leb(mut number: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while number > 0x7f {
@@ -397,7 +398,7 @@ fn leb(mut number: usize) -> Vec<u8> {
     bytes
 }
 
-/// automerge's sync message that knows nothing, wants nothing and brings these changes.
+/// Returns an automerge sync message that knows nothing, wants nothing and contains these changes.
 fn changes(changes: &[Vec<u8>]) -> Vec<u8> {
     let mut message = vec![0x42, 0, 0, 0];
     message.extend(leb(changes.len()));
@@ -427,7 +428,7 @@ fn a_reader_reads_and_volumes_are_shared_as_the_policy_says() {
         let mut probe = house.connect(&reader).await;
         probe.follow(note).await;
         assert!(probe.receive_until(SOON, |probe| read(probe, note) == "read me").await);
-        // A device that knows its place does not even try; this one does.
+        // A well-behaved client doesn't even try to write; this one does.
         let mut own = text.replica(ActorId::from([2; 16])).expect("copied");
         let data = changes(&[own.insert(0, "I write: ").expect("typed")]);
         let (sender, target) = (PeerId(reader.id().to_string()), PeerId(house.id.to_string()));
@@ -442,7 +443,7 @@ fn a_reader_reads_and_volumes_are_shared_as_the_policy_says() {
         assert_eq!(read(&writer, note), "read me!", "nobody gets what a reader writes");
     });
     house.logged("it writes to a document that it may only read");
-    // From now on the volume is the writer's alone: its note goes with it.
+    // From now on only the writer may access the volume, including its note.
     let named =
         VolumePolicy { default: DeviceAccess::None, devices: BTreeMap::from([(writer.id(), DeviceAccess::Write)]) };
     let policy = HubPolicy { default: DeviceAccess::Write, volumes: BTreeMap::from([(volume, named)]) };
@@ -467,7 +468,7 @@ fn a_reader_reads_and_volumes_are_shared_as_the_policy_says() {
 fn bombs_giants_and_noise_end_one_connection_and_nothing_else() {
     let house = House::new(|settings| settings.open = OpenAccess::Loopback);
     let key = house.paired("phone", DeviceAccess::Write);
-    // A change that unpacks to more than a document may hold.
+    // A change that decompresses to more than a document may hold.
     let zeros = std::io::repeat(0).take(300 << 20);
     let mut packed = Vec::new();
     DeflateEncoder::new(zeros, Compression::fast()).read_to_end(&mut packed).expect("packed");

@@ -1,4 +1,4 @@
-//! One server: started when it is needed, started once more when it has ended, asked and heard.
+//! The connection to one MCP server: starts it on demand, restarts it once after an exit, and sends requests.
 
 use crate::tool_result::{convert_result, truncate_text};
 use crate::{
@@ -20,31 +20,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
-/// Pages of a list of tools.
+/// Maximum number of pages read from a server's tool list.
 const MAX_TOOL_LIST_PAGES: usize = 50;
-/// The largest message, in bytes: a result, its pictures in base64.
+/// Maximum size of a message in bytes: a result with its images in base64.
 const MAX_SSE_EVENT_BYTES: usize = 16 << 20;
-/// Maximum length of a server's standard error that's kept, in bytes.
+/// Maximum length in bytes of the end of a server's standard error that's kept.
 const MAX_STDERR_BYTES: usize = 2_000;
-/// How long a server may take to exit.
+/// How long a server may take to exit before it's killed.
 const SERVER_STOP_TIMEOUT: Duration = Duration::from_secs(4);
-/// How long the last words of a server that has ended are waited for.
+/// How long to wait for the last standard error output of a server that has exited.
 const STDERR_DRAIN_DELAY: Duration = Duration::from_millis(200);
 
-/// What a server's program sees of our environment.
+/// Environment variables that a server's program inherits from Tracebook.
 const INHERITED_ENV_VARS: [&str; 12] =
     ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "SystemRoot", "TEMP", "TERM", "TMPDIR", "TZ", "USER"];
 
 type McpClient = RunningService<RoleClient, ClientConfig>;
 
-/// A configured server, and the connection to it.
+/// A configured server and the connection to it.
 pub(crate) struct McpConnection {
     server: McpServer,
     state: tokio::sync::Mutex<McpConnectionState>,
     stderr_tail: Arc<Mutex<String>>,
 }
 
-/// The line to it.
+/// The current client, if connected, and the number of exits.
 #[derive(Default)]
 struct McpConnectionState {
     client: Option<Arc<McpClient>>,
@@ -64,9 +64,9 @@ impl McpConnection {
     /// Closes the connection and ends the server.
     pub(crate) async fn close(&self) {
         let running = self.state.lock().await.client.take();
-        // Pending requests hold it too: then it ends with them.
+        // Pending requests also hold the client. If there are any, the server ends with them.
         if let Some(mut running) = running.and_then(Arc::into_inner) {
-            // A server that does not end in time is killed when `running` is dropped.
+            // A server that doesn't exit in time is killed when `running` is dropped.
             let _ = running.close_with_timeout(SERVER_STOP_TIMEOUT).await;
         }
     }
@@ -128,7 +128,7 @@ impl McpConnection {
         McpError::TimedOut { server: self.server.name.clone(), seconds: limit.as_secs() }
     }
 
-    /// What an answer says of the server itself.
+    /// Updates the connection state from a response, and converts a service error to an [`McpError`].
     async fn check_response<T>(&self, done: Result<T, ServiceError>, running: &Arc<McpClient>) -> Result<T, McpError> {
         let server = self.server.name.clone();
         let error = match done {
@@ -155,7 +155,7 @@ impl McpConnection {
         }
     }
 
-    /// The line to the server, which is started if it does not run.
+    /// Returns the client of the server, and starts the server if it isn't running.
     async fn ensure_running(&self) -> Result<Arc<McpClient>, McpError> {
         let server = self.server.name.clone();
         let mut line = self.state.lock().await;
@@ -195,7 +195,7 @@ impl McpConnection {
                 if let Some(folder) = folder {
                     program.current_dir(folder);
                 }
-                // A terminal's Ctrl-C is for us.
+                // A terminal's Ctrl-C must reach only Tracebook.
                 #[cfg(unix)]
                 program.process_group(0);
                 let started = TokioChildProcess::builder(program).stderr(Stdio::piped()).spawn();
@@ -212,7 +212,7 @@ impl McpConnection {
                 }
                 let mut sent = HashMap::new();
                 for (name, value) in headers {
-                    // A value may be a secret: it is not told.
+                    // The error leaves out the value, which may be a secret.
                     let wrong = || McpConnectError::Header { name: name.clone() };
                     let header = HeaderName::try_from(name).map_err(|_| wrong())?;
                     let mut value = HeaderValue::try_from(value).map_err(|_| wrong())?;
@@ -227,7 +227,7 @@ impl McpConnection {
         }
     }
 
-    /// What went wrong, with what the server last wrote to its standard error.
+    /// Returns the message with the last line of the server's standard error.
     async fn failure_with_stderr(&self, what: &str) -> String {
         if matches!(self.server.way, McpTransport::Program { .. }) {
             tokio::time::sleep(STDERR_DRAIN_DELAY).await;
@@ -269,7 +269,7 @@ enum McpConnectError {
     Header { name: String },
 }
 
-/// Why a tool is left out.
+/// Why a tool is left out of the list.
 #[derive(Debug, thiserror::Error)]
 enum McpToolError {
     #[error("a tool's name has 1 to 128 bytes: {}", truncate_text(name, 128))]
@@ -278,7 +278,10 @@ enum McpToolError {
     SchemaTooLarge { name: String },
 }
 
-/// A tool as we keep it, or why it is left out.
+/// Converts a tool of the protocol.
+///
+/// # Errors
+/// Returns an error if the name is empty or longer than 128 bytes, or the schema is larger than [`MAX_SCHEMA_BYTES`].
 fn convert_tool(tool: rmcp::model::Tool) -> Result<McpTool, McpToolError> {
     let name = tool.name.into_owned();
     if name.is_empty() || name.len() > 128 {

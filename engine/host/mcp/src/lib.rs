@@ -1,6 +1,8 @@
-//! Tools of servers that speak the Model Context Protocol: listed and called, over standard input and output or over
-//! HTTP. One thread does all of it. What servers say is not trusted: everything that comes is bounded, and whether a
-//! tool may be called is not decided here.
+//! A client for servers of the Model Context Protocol: lists and calls their tools over standard input and output or
+//! over HTTP.
+//!
+//! One thread does all the work. Servers aren't trusted, so everything they send is bounded. Whether a tool may be
+//! called is decided elsewhere.
 
 mod connection;
 mod tool_result;
@@ -15,43 +17,43 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// Tools that are taken of one server.
+/// Maximum number of tools listed from one server.
 pub const MAX_TOOLS_PER_SERVER: usize = 500;
-/// The largest schema of a tool's arguments, in bytes of JSON.
+/// Maximum size of the schema of a tool's arguments, in bytes of JSON.
 pub const MAX_SCHEMA_BYTES: usize = 64 << 10;
-/// Of a longer description only the beginning is taken, in bytes.
+/// Maximum length of a tool's description in bytes; longer ones are truncated.
 pub const MAX_DESCRIPTION_BYTES: usize = 8 << 10;
-/// The largest result, in bytes, texts and pictures together.
+/// Maximum size of a result in bytes, text and attachments together.
 pub const MAX_RESULT_BYTES: usize = 10 << 20;
-/// A server that has not answered its first message after this long is given up: it may be downloaded first.
+/// How long a server may take to start and answer. It's generous because its program may be downloaded first.
 pub const SERVER_START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server as the user configured it.
+/// An MCP server, as the user configured it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpServer {
     /// Name of the server.
     pub name: String,
-    /// How it is reached.
+    /// How the server is reached.
     #[serde(flatten)]
     pub way: McpTransport,
 }
 
-/// How a server is reached.
+/// How an MCP server is reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum McpTransport {
-    /// A program that's started with the user's rights, and communicates over standard input and output. From our
-    /// environment it gets only the user's identity and the search path, plus the variables given here.
+    /// A program that's started with the user's rights, and communicates over standard input and output. From
+    /// Tracebook's environment it gets only the user's identity and the search path, plus the variables given here.
     Program {
-        /// Its path, or its name on the `PATH`.
+        /// Path of the program, or its name on the `PATH`.
         command: String,
-        /// Arguments of the program.
+        /// Command-line arguments of the program.
         #[serde(default)]
         args: Vec<String>,
-        /// Environment variables set for it.
+        /// Additional environment variables for the program.
         #[serde(default)]
         env: BTreeMap<String, String>,
-        /// Where it is started.
+        /// Working directory of the program; `None` means Tracebook's own.
         #[serde(default)]
         folder: Option<PathBuf>,
     },
@@ -59,75 +61,75 @@ pub enum McpTransport {
     Http {
         /// URL of the server.
         url: String,
-        /// Sent with every request.
+        /// HTTP headers sent with every request.
         #[serde(default)]
         headers: BTreeMap<String, String>,
     },
 }
 
-/// A tool of a server.
+/// A tool offered by an MCP server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct McpTool {
     /// Name of the tool on its server.
     pub name: String,
     /// The server's description of the tool.
     pub description: String,
-    /// JSON schema of its arguments: an object.
+    /// JSON schema of the arguments, always an object.
     pub schema: Value,
-    /// Whether its server says that it changes nothing. Not to be relied on.
+    /// Whether the server says that the tool only reads. Don't rely on it.
     pub reads_only: bool,
-    /// Whether its server says that calling it twice is as good as once. Not to be relied on.
+    /// Whether the server says that repeated calls have the effect of one. Don't rely on it.
     pub idempotent: bool,
 }
 
-/// The tools of a server.
+/// The tools of an MCP server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct McpToolList {
-    /// Those that can be called.
+    /// Tools that can be called.
     pub tools: Vec<McpTool>,
-    /// Why others are left out, a sentence each.
+    /// Reasons why other tools are left out, one sentence each.
     pub left_out: Vec<String>,
 }
 
-/// What a tool said.
+/// The result of a tool call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct McpToolResult {
     /// Text of the result.
     pub text: String,
-    /// Whether the server calls it an error.
+    /// Whether the server reports the result as an error.
     pub failed: bool,
-    /// Pictures and files: media type and bytes.
+    /// Images, sounds and files: media type and bytes.
     pub attached: Vec<(String, Vec<u8>)>,
 }
 
-/// Why a request failed.
+/// Why a request to an MCP server failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum McpError {
-    /// No server of that name is configured.
+    /// No server with that name is configured.
     #[error("there is no MCP server {0} in the configuration")]
     UnknownServer(String),
-    /// It could not be started or reached.
+    /// The server couldn't be started or reached.
     #[error("the MCP server {server} could not be started ({why})")]
     Start {
         /// Name of the server.
         server: String,
-        /// What happened, with its last words.
+        /// What happened, with the last line of its standard error.
         why: String,
     },
-    /// It ended, and was started again, and ended.
+    /// The server exited, was restarted, and exited again.
     #[error("the MCP server {server} has ended twice and is not started again ({why}); look at its configuration")]
     ExitedTwice {
         /// Name of the server.
         server: String,
-        /// Last lines of its standard error.
+        /// Last line of the server's standard error.
         why: String,
     },
-    /// It ended while it worked on this. Whether it did what was asked is not known.
+    /// The server exited during this request. It's unknown whether it did what was requested.
     #[error("the MCP server {server} ended while it worked on this ({why}); the next call starts it again")]
     Exited {
         /// Name of the server.
         server: String,
-        /// Last lines of its standard error.
+        /// Last line of the server's standard error.
         why: String,
     },
     /// The server refused the call.
@@ -138,30 +140,30 @@ pub enum McpError {
         /// The server's message.
         why: String,
     },
-    /// It took too long.
+    /// The server didn't answer in time.
     #[error("the MCP server {server} has not answered within {seconds} s")]
     TimedOut {
         /// Name of the server.
         server: String,
-        /// Seconds that were waited.
+        /// How long the request waited, in seconds.
         seconds: u64,
     },
-    /// Its answer is larger than [`MAX_RESULT_BYTES`].
+    /// The server's response is larger than [`MAX_RESULT_BYTES`].
     #[error("the answer of the MCP server {0} is larger than 10 MB")]
     ResultTooLarge(String),
-    /// The thread is gone.
+    /// The thread that performs requests has ended.
     #[error("the program is closing")]
     Closing,
 }
 
-/// A pending answer. Dropping it cancels the request at the server.
+/// A pending response. Dropping it cancels the request at the server.
 pub struct PendingMcpResponse<T> {
     answer: Receiver<Result<T, McpError>>,
     _cancel_on_drop: oneshot::Sender<()>,
 }
 
 impl<T> PendingMcpResponse<T> {
-    /// Waits up to this long; `None` if there's no answer yet.
+    /// Waits up to `time` for the response; `None` if there isn't one yet.
     pub fn wait(&self, time: Duration) -> Option<Result<T, McpError>> {
         match self.answer.recv_timeout(time) {
             Ok(answer) => Some(answer),
@@ -186,17 +188,17 @@ struct McpToolCall {
     limit: Duration,
 }
 
-/// The configured servers. A server is started when it is first needed, and their thread with the first of them; all
-/// end when this is dropped.
+/// The configured MCP servers. Each server starts when it's first needed, and their thread starts with the first
+/// request. All of them end when the last clone is dropped.
 #[derive(Clone, Default)]
 pub struct McpServerPool {
     requests: Arc<OnceLock<Option<mpsc::UnboundedSender<McpRequest>>>>,
 }
 
 impl McpServerPool {
-    /// Starts the thread. `None`: the system has none, or no way to wait for several things at once.
+    /// Starts the thread; `None` if the system can't create a thread or an async runtime.
     fn start() -> Option<mpsc::UnboundedSender<McpRequest>> {
-        // Once for the whole process; another part of the program may have done it.
+        // The provider is installed once per process. Another part of the program may already have done it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
         let (orders, queue) = mpsc::unbounded_channel();
@@ -208,7 +210,7 @@ impl McpServerPool {
         Some(orders)
     }
 
-    /// If the request can't be sent, the missing answer reports it.
+    /// Sends a request to the thread. If that fails, the caller's missing response reports it.
     fn send_request(&self, order: McpRequest) {
         if let Some(orders) = self.requests.get_or_init(McpServerPool::start) {
             // The receiver ends only with the program or the connection.
@@ -216,19 +218,19 @@ impl McpServerPool {
         }
     }
 
-    /// Whether the thread runs.
+    /// Whether the thread is running.
     pub fn is_started(&self) -> bool {
         self.requests.get().is_some_and(Option::is_some)
     }
 
-    /// These are the servers from now on. Those that are gone or have changed are ended.
+    /// Replaces the configured servers. Removed and changed servers are stopped.
     pub fn configure(&self, servers: Vec<McpServer>) {
         if self.is_started() || !servers.is_empty() {
             self.send_request(McpRequest::Configure(servers));
         }
     }
 
-    /// Asks a server for its tools.
+    /// Requests the list of a server's tools.
     pub fn list_tools(&self, server: &str) -> PendingMcpResponse<McpToolList> {
         let (answer, wait) = channel();
         let (keep, wanted) = oneshot::channel();
@@ -236,7 +238,7 @@ impl McpServerPool {
         PendingMcpResponse { answer: wait, _cancel_on_drop: keep }
     }
 
-    /// Calls a tool, which is given up after `limit`.
+    /// Calls a tool, and gives up after `limit`.
     pub fn call_tool(
         &self,
         server: &str,
@@ -252,7 +254,7 @@ impl McpServerPool {
     }
 }
 
-/// The thread: performs requests until all senders are gone.
+/// Runs the thread: performs requests until all senders are gone.
 async fn run_request_loop(mut queue: mpsc::UnboundedReceiver<McpRequest>) {
     let mut entries: HashMap<String, Arc<McpConnection>> = HashMap::new();
     while let Some(order) = queue.recv().await {

@@ -1,4 +1,4 @@
-//! The real `@modelcontextprotocol/server-everything`, and servers of a few lines that misbehave.
+//! Tests with the real `@modelcontextprotocol/server-everything`, and with short scripts as misbehaving servers.
 
 use super::*;
 use serde_json::json;
@@ -9,7 +9,7 @@ use std::time::Instant;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Where `.ci/mcp` puts the server.
+/// Returns the path of the server that `.ci/mcp` installs, if it's there.
 fn everything() -> Option<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     let cache = std::env::var_os("TRACEBOOK_CI_CACHE").map_or_else(|| home.join(".cache/tracebook-ci"), PathBuf::from);
@@ -45,7 +45,7 @@ fn call(servers: &McpServerPool, server: &str, tool: &str, arguments: Value) -> 
     servers.call_tool(server, tool, arguments, PATIENCE).wait(PATIENCE).expect("an answer")
 }
 
-/// What must be so over both ways.
+/// Checks what both transports must do.
 fn speaks(servers: &McpServerPool, server: &str) {
     let listed = servers.list_tools(server).wait(PATIENCE).expect("an answer").expect("tools");
     let echo = listed.tools.iter().find(|tool| tool.name == "echo").expect("echo");
@@ -133,7 +133,7 @@ fn everything_over_streamable_http() {
     assert!(gone.to_string().contains("everything"), "{gone}");
 }
 
-/// A server of a few lines of `sh`: answers the first message, lists one tool, and runs a given script for a call.
+/// A short `sh` script as a server: answers the first message, and runs `deed` for the tool list and for each call.
 fn scripted(deed: &str) -> McpServer {
     let script = format!(
         r#"

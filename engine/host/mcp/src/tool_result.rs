@@ -1,4 +1,4 @@
-//! Results of server tools: text and attachments.
+//! Converts results of server tools to text and attachments.
 
 use crate::{MAX_RESULT_BYTES, McpToolResult};
 use base64::Engine;
@@ -6,12 +6,12 @@ use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
 const UNSUPPORTED_CONTENT_TEXT: &str = "(something that is not understood here)";
 
-/// Returns the start of a text, at most this many bytes.
+/// Returns the start of a text, at most `most` bytes.
 pub(crate) fn truncate_text(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
 
-/// A result, unless it is larger than [`MAX_RESULT_BYTES`].
+/// Converts a tool's result; `None` if it's larger than [`MAX_RESULT_BYTES`].
 pub(crate) fn convert_result(result: CallToolResult) -> Option<McpToolResult> {
     let mut said = McpToolResult { failed: result.is_error == Some(true), ..McpToolResult::default() };
     let spoken = result.content.iter().any(|block| matches!(block, ContentBlock::Text(_)));
@@ -32,14 +32,14 @@ pub(crate) fn convert_result(result: CallToolResult) -> Option<McpToolResult> {
                 _ => said.push_line(UNSUPPORTED_CONTENT_TEXT),
             },
             ContentBlock::ResourceLink(link) => said.push_line(&format!("{}: {}", link.name, link.uri)),
-            // Newer servers may say what this version of the protocol does not know.
+            // Newer servers may send content that this version of the protocol doesn't know.
             _ => said.push_line(UNSUPPORTED_CONTENT_TEXT),
         }
         if said.total_bytes() > MAX_RESULT_BYTES {
             return None;
         }
     }
-    // Servers say what is structured as text, too; those that do not are read here.
+    // Servers repeat structured content as text. Read it only if they don't.
     if let Some(structured) = result.structured_content.filter(|_| !spoken) {
         said.push_line(&structured.to_string());
     }

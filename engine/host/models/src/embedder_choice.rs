@@ -5,27 +5,29 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The embedded model, as the vectors of it are named.
+/// Key of the embedded model, used to name its vectors.
 const BUNDLED_MODEL_KEY: &str = "minilm-l6-v2-dyn7";
-/// A choice is part of a file's name.
+/// Maximum length of a choice in bytes, because it's part of a file name.
 pub(crate) const MAX_CHOICE_BYTES: usize = 180;
 
-/// A sentence model. Written `embedded`, `fastembed:BGESmallENV15`, `folder:/models/mine`, or an endpoint with the name
-/// that it has for the model, `http://localhost:8080/v1#bge-small`.
+/// A choice of sentence model.
+///
+/// It's written `embedded`, `fastembed:BGESmallENV15`, `folder:/models/mine`, or as an endpoint with the endpoint's
+/// name for the model: `http://localhost:8080/v1#bge-small`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EmbedderChoice {
-    /// The one that ships.
+    /// The model that ships with Tracebook.
     #[default]
     Embedded,
     /// One of [`crate::known_models`], by its name there.
     Fastembed(String),
-    /// `model.onnx` with its tokenizer's files in a folder.
+    /// A folder with `model.onnx` and the files of its tokenizer.
     Folder(PathBuf),
-    /// An endpoint that speaks OpenAI's embeddings.
+    /// An endpoint that speaks OpenAI's embeddings API.
     Endpoint {
-        /// Up to `/v1`.
+        /// URL of the endpoint, up to and including `/v1`.
         url: String,
-        /// The model's name there.
+        /// The endpoint's name for the model.
         model: String,
     },
 }
@@ -53,7 +55,7 @@ impl FromStr for EmbedderChoice {
             return Ok(EmbedderChoice::Embedded);
         }
         if let Some(name) = text.strip_prefix("fastembed:") {
-            // A build without these models keeps what another build chose, and says so when it is to be loaded.
+            // A build without these models keeps another build's choice, and reports an error when the model is loaded.
             if cfg!(not(feature = "onnx")) && !name.is_empty() {
                 return Ok(EmbedderChoice::Fastembed(name.to_owned()));
             }
@@ -79,7 +81,8 @@ impl FromStr for EmbedderChoice {
 }
 
 impl EmbedderChoice {
-    /// What its vectors are known by; fit for a file's name, and read back by [`EmbedderChoice::from_key`].
+    /// Returns the key that names the model's vectors. It's safe in a file name, and [`EmbedderChoice::from_key`] reads
+    /// it.
     pub fn key(&self) -> String {
         if *self == EmbedderChoice::Embedded {
             return BUNDLED_MODEL_KEY.to_owned();
@@ -95,7 +98,7 @@ impl EmbedderChoice {
         key
     }
 
-    /// The choice of a key.
+    /// Parses a key made by [`EmbedderChoice::key`]; `None` if it's invalid.
     pub fn from_key(key: &str) -> Option<EmbedderChoice> {
         if key == BUNDLED_MODEL_KEY {
             return Some(EmbedderChoice::Embedded);
@@ -124,7 +127,7 @@ mod tests {
             assert_eq!(EmbedderChoice::from_key(&choice.key()).as_ref(), Some(&choice), "{}", choice.key());
             assert!(!choice.key().contains(['/', '.', ' ', ':']), "{}", choice.key());
         }
-        // A build without ONNX models knows none of their names, and keeps what another build chose.
+        // A build without ONNX models knows none of their names, and keeps another build's choice.
         if cfg!(feature = "onnx") {
             let by_repository: EmbedderChoice = "fastembed:BAAI/bge-m3".parse().expect("known");
             assert_eq!(by_repository, EmbedderChoice::Fastembed("BGEM3".to_owned()));

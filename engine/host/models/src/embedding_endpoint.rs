@@ -1,4 +1,4 @@
-//! An endpoint that speaks OpenAI's embeddings (`POST …/embeddings`): a server of the user's own, or a provider.
+//! Client for OpenAI's embeddings API (`POST …/embeddings`), on the user's own server or at a provider.
 
 use crate::{EmbedderChoice, EmbeddingSpendGuard, EndpointError, EndpointFault, ModelLoadError};
 use embed::{EmbeddingError, SentenceEmbedder};
@@ -8,22 +8,22 @@ use ureq::Agent;
 use ureq::http::StatusCode;
 use ureq::tls::{RootCerts, TlsConfig};
 
-/// The environment's variable with the key of an endpoint that wants one.
+/// Environment variable with the API key of an endpoint that needs one.
 pub const EMBEDDINGS_KEY_VAR: &str = "TRACEBOOK_EMBEDDINGS_KEY";
-/// An answer may have this many bytes.
+/// Maximum size of a response in bytes.
 const MAX_RESPONSE_BYTES: u64 = 64 << 20;
-/// A vector may have this many numbers.
+/// Maximum number of dimensions of a vector.
 const MAX_VECTOR_DIMENSIONS: usize = 16_384;
-/// Texts that are sent together.
+/// Number of texts in one request.
 const TEXTS_PER_REQUEST: usize = 16;
-/// A text may have this many bytes; a model reads less.
+/// Maximum length of a text in bytes; longer texts are truncated. Models read less than this.
 const MAX_TEXT_BYTES: usize = 8_000;
 /// Estimated number of bytes per token.
 const BYTES_PER_TOKEN: usize = 4;
-/// How long an endpoint may take to be there, and to answer.
+/// Time limit for connecting to an endpoint.
 const ENDPOINT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const ENDPOINT_RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
-/// A busy endpoint is asked again this often, after a pause that doubles.
+/// Maximum number of retries when an endpoint is busy. The delay doubles each time.
 const MAX_RETRIES: u32 = 3;
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(500);
 
@@ -40,7 +40,7 @@ pub(crate) struct EmbeddingEndpoint {
 }
 
 impl EmbeddingEndpoint {
-    /// Calls it once to check that it works and to learn the dimensions of its vectors.
+    /// Calls the endpoint once to check that it works and to learn the dimensions of its vectors.
     pub(crate) fn connect(
         choice: &EmbedderChoice,
         url: &str,
@@ -74,7 +74,7 @@ impl EmbeddingEndpoint {
         Ok(endpoint)
     }
 
-    /// Asks for vectors, if they can be paid for.
+    /// Requests the vectors of texts, if the spend guard allows it.
     fn request_vectors(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EndpointError> {
         let texts: Vec<&str> = texts.iter().map(|text| &text[..text.floor_char_boundary(MAX_TEXT_BYTES)]).collect();
         let about = texts.iter().map(|text| (text.len() / BYTES_PER_TOKEN + 1) as u64).sum();
@@ -85,8 +85,10 @@ impl EmbeddingEndpoint {
         sent.map_err(|fault| EndpointError::Call { url: self.url.clone(), fault })
     }
 
-    /// Sends texts. `read` becomes the tokens that the endpoint has read, by its own word or else `about`, where it has
-    /// answered; what it answered may be nonsense all the same.
+    /// Sends texts and retries if the endpoint is busy.
+    ///
+    /// Once the endpoint has answered, `read` is set to the number of tokens it reports, or to the estimate `about`.
+    /// The answer itself may still be invalid.
     fn post_with_retries(
         &self,
         texts: &[&str],
@@ -124,7 +126,7 @@ impl EmbeddingEndpoint {
         Err(EndpointFault::Busy)
     }
 
-    /// The vectors in the order of the texts.
+    /// Returns the vectors in the order of the texts.
     fn vectors_in_order(&self, answer: EmbeddingsResponse, wanted: usize) -> Result<Vec<Vec<f32>>, EndpointFault> {
         let mut vectors = vec![Vec::new(); wanted];
         for (place, item) in answer.data.into_iter().enumerate() {
@@ -148,7 +150,7 @@ struct EmbeddingsResponse {
     usage: Option<EmbeddingsUsage>,
 }
 
-/// What the endpoint counted; some do not.
+/// The endpoint's token count. Some endpoints send none.
 #[derive(serde::Deserialize)]
 struct EmbeddingsUsage {
     prompt_tokens: Option<u64>,

@@ -1,4 +1,4 @@
-//! Why a model is not chosen, not loaded, or gives no vectors.
+//! Errors of choosing, loading and running models.
 
 use crate::embedder_choice::MAX_CHOICE_BYTES;
 use crate::embedding_endpoint::EMBEDDINGS_KEY_VAR;
@@ -7,31 +7,31 @@ use embed::{EmbeddingError, MiniLmLoadError};
 use std::path::PathBuf;
 use ureq::http::StatusCode;
 
-/// A model's files may have this many bytes each.
+/// Maximum size of each file of a model, in bytes.
 pub(crate) const MAX_MODEL_FILE_BYTES: u64 = 4 << 30;
 
-/// Why a text names no sentence model.
+/// Why a text isn't a valid choice of sentence model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EmbedderChoiceError {
-    /// It is too long to be part of a file's name.
+    /// The text is too long to be part of a file name.
     #[error("the name of a sentence model has at most {MAX_CHOICE_BYTES} bytes")]
     TooLong,
-    /// `fastembed` has no such model.
+    /// `fastembed` doesn't know the model.
     #[error("fastembed has no model “{name}”; `tracebook index models` lists those that it has")]
     UnknownModel {
-        /// The name.
+        /// The unknown name.
         name: String,
     },
-    /// An endpoint without the name of a model.
+    /// The endpoint's URL has no model name.
     #[error("an endpoint needs the model's name behind a #, as in {url}#bge-small")]
     EndpointWithoutModel {
-        /// What was written.
+        /// The text as written.
         url: String,
     },
-    /// It has none of the forms.
+    /// The text has none of the known forms.
     #[error("“{text}” is no sentence model; use embedded, fastembed:NAME, folder:PATH or https://HOST/v1#MODEL")]
     UnknownForm {
-        /// What was written.
+        /// The text as written.
         text: String,
     },
 }
@@ -39,53 +39,53 @@ pub enum EmbedderChoiceError {
 /// Why no ONNX Runtime library can be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OnnxRuntimeError {
-    /// There is none where it is said to be.
+    /// There's no library at the configured path.
     #[error("{origin} names {}, and no ONNX Runtime is there", path.display())]
     NotAtPath {
-        /// Who named the path.
+        /// Which setting gave the path.
         origin: &'static str,
-        /// The path.
+        /// The path without a library.
         path: PathBuf,
     },
-    /// There is none anywhere.
+    /// No library was found in any of the usual places.
     #[error(
         "no ONNX Runtime library is here (looked for in the settings, {ORT_LIBRARY_VAR}, the system's \
                     folders and \
                  Python's packages); `pip install --user onnxruntime` brings one, the embedded model needs none"
     )]
     NotFound,
-    /// The library that was found doesn't work.
+    /// The library was found but doesn't work.
     #[error("the ONNX Runtime of {origin} ({}) cannot be used ({source})", path.display())]
     Unusable {
-        /// Who named the library or brought it.
+        /// Which setting or package provided the library.
         origin: &'static str,
         /// Path of the library.
         path: PathBuf,
-        /// What it says.
+        /// The library's error.
         source: OnnxLibraryError,
     },
 }
 
-/// What the libraries that run ONNX models say.
+/// An error of the libraries that run ONNX models.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OnnxLibraryError {
-    /// An error of theirs.
+    /// The library returned an error.
     #[error("{0}")]
     Refused(String),
-    /// They panicked with a model.
+    /// The library panicked while it ran a model.
     #[error("it failed")]
     Panicked,
-    /// They panicked when they were loaded.
+    /// The library panicked while it was loaded.
     #[error("it failed while it was loaded")]
     LoadPanicked,
 }
 
-/// Nothing is left to pay an endpoint for a call: a sentence of who pays.
+/// A refused payment for a call to an endpoint, with a sentence from the payer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SpendRefusal(pub String);
 
-/// Why an endpoint gives no vectors.
+/// Why an endpoint returns no vectors.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
     /// The call can't be paid for.
@@ -94,7 +94,7 @@ pub enum EndpointError {
     /// The call failed.
     #[error("the endpoint of the sentence model, {url}, {fault}")]
     Call {
-        /// The address that was called.
+        /// URL that was called.
         url: String,
         /// What went wrong.
         #[source]
@@ -102,36 +102,36 @@ pub enum EndpointError {
     },
 }
 
-/// What went wrong with a call of an endpoint: the rest of a sentence that begins with its address.
+/// Why a call to an endpoint failed. Its message continues a sentence that starts with the URL.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointFault {
-    /// No connection.
+    /// The endpoint couldn't be reached.
     #[error("cannot be reached ({0}; is it running?)")]
     Unreachable(#[source] ureq::Error),
-    /// It wants a key, or another one.
+    /// The endpoint needs an API key, or a different one.
     #[error("wants a key ({0}); set {EMBEDDINGS_KEY_VAR}")]
     WantsKey(StatusCode),
-    /// It refused the call.
+    /// The endpoint refused the call.
     #[error("answered {status}: {body}")]
     Refused {
-        /// The status of its answer.
+        /// HTTP status of the response.
         status: StatusCode,
-        /// The beginning of its answer.
+        /// The start of the response.
         body: String,
     },
-    /// Its answer is not JSON of the expected form.
+    /// The response isn't JSON of the expected form.
     #[error("answered what is not vectors ({0})")]
     NotVectors(#[source] ureq::Error),
-    /// Its answer has more vectors than texts were sent.
+    /// The response has more vectors than texts were sent.
     #[error("answered more vectors than were asked for")]
     TooManyVectors,
-    /// Its vectors have another length than before, or than is possible.
+    /// The vectors are missing or too long, have a different length than before, or hold numbers that aren't finite.
     #[error("answered vectors that are not {dimensions} numbers each")]
     WrongVectors {
-        /// How many numbers each should have.
+        /// Expected number of dimensions.
         dimensions: usize,
     },
-    /// It was busy each time it was asked.
+    /// The endpoint was busy on every attempt.
     #[error("is busy")]
     Busy,
 }
@@ -139,25 +139,25 @@ pub enum EndpointFault {
 /// Why a model can't be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelLoadError {
-    /// The bundled model.
+    /// The bundled model failed to load.
     #[error(transparent)]
     Bundled(#[from] MiniLmLoadError),
-    /// An endpoint.
+    /// The endpoint can't be used.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
-    /// The model gave no vectors when it was tried.
+    /// The model returned no vectors in a trial.
     #[error(transparent)]
     Trial(#[from] EmbeddingError),
-    /// This build has no ONNX models.
+    /// This build can't run ONNX models.
     #[error(
         "this build can't run ONNX models; build one that can with \
          `cargo build --release --ignore-rust-version --features full`, or choose the embedded model or an endpoint"
     )]
     BuiltWithoutOnnx,
-    /// No ONNX Runtime library.
+    /// There's no usable ONNX Runtime library.
     #[error(transparent)]
     Runtime(#[from] OnnxRuntimeError),
-    /// `fastembed` doesn't know the model: what it says.
+    /// `fastembed` doesn't know the model, with its error message.
     #[error("{0}")]
     UnknownModel(String),
     /// `fastembed` doesn't know the reranker.
@@ -169,9 +169,9 @@ pub enum ModelLoadError {
     /// A file of a model in a folder can't be read.
     #[error("{} is needed for a sentence model and cannot be read ({source})", path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The I/O error.
         source: std::io::Error,
     },
     /// A file of a model in a folder is too large.
@@ -180,34 +180,34 @@ pub enum ModelLoadError {
         path.display()
     )]
     FileTooLarge {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The libraries refuse a sentence model.
+    /// The libraries can't load a sentence model.
     #[error("the sentence model {model} cannot be loaded ({source})")]
     Model {
-        /// The choice of the model.
+        /// The user's choice of the model.
         model: String,
-        /// What they say.
+        /// The library's error.
         source: OnnxLibraryError,
     },
-    /// The libraries refuse a reranker.
+    /// The libraries can't load a reranker.
     #[error("the reranker cannot be loaded ({0})")]
     Reranker(#[source] OnnxLibraryError),
-    /// The model isn't here, and was not to be downloaded.
+    /// The model isn't on this machine, and downloading isn't allowed.
     #[error("the sentence model {repository} is not here; choose it again to download it")]
     NotDownloaded {
-        /// Where its files are, as Hugging Face names it.
+        /// Name of its repository on Hugging Face.
         repository: String,
     },
     /// The download failed.
     #[error("{repository} cannot be downloaded from {endpoint} ({why}); the model that was there stays in use")]
     Download {
-        /// Where its files are, as Hugging Face names it.
+        /// Name of its repository on Hugging Face.
         repository: String,
-        /// The server.
+        /// URL of the server.
         endpoint: String,
-        /// What the library that downloads says.
+        /// Error message of the download library.
         why: String,
     },
     /// The user stopped the download.
@@ -215,12 +215,12 @@ pub enum ModelLoadError {
     DownloadStopped,
 }
 
-/// Why a model that is loaded gives no vector.
+/// Why a loaded model returns no vector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the sentence model failed ({0})")]
 pub struct OnnxEmbedError(#[source] pub OnnxLibraryError);
 
-/// Why passages can't be compared with a question.
+/// Why passages can't be ranked against a question.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the reranker failed ({0})")]
 pub struct RerankError(#[source] pub OnnxLibraryError);

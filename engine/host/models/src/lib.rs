@@ -1,5 +1,5 @@
 //! Embedding models other than the bundled one: all models of `fastembed` if an ONNX Runtime library is found, models
-//! in a folder, and endpoints with OpenAI's embeddings API. Works on texts and vectors, not notes.
+//! in a folder, and endpoints with OpenAI's embeddings API. This crate works on texts and vectors, not notes.
 
 mod embedder_choice;
 mod embedding_endpoint;
@@ -25,30 +25,31 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A file of a model on its way.
+/// Progress of the download of one model file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DownloadProgress {
     /// Name of the file.
     pub file: String,
-    /// Bytes that are here.
+    /// Number of bytes received so far.
     pub received_bytes: u64,
-    /// All of its bytes.
+    /// Size of the file in bytes.
     pub total_bytes: u64,
 }
 
-/// Guards spending at endpoints: asked before each call, and informed after it.
+/// Limits spending at endpoints: called before and after each request.
 pub trait EmbeddingSpendGuard: Send + Sync {
-    /// Whether about this many tokens may be sent to an endpoint; if so, [`EmbeddingSpendGuard::finish_call`] follows.
+    /// Returns whether about this many tokens may be sent to an endpoint. If so, [`EmbeddingSpendGuard::finish_call`]
+    /// follows.
     ///
     /// # Errors
-    /// Nothing is left to pay for them.
+    /// Returns a refusal if the payer can't pay for them.
     fn begin_call(&self, endpoint: &EmbedderChoice, tokens: u64) -> Result<(), SpendRefusal>;
-    /// A call that [`EmbeddingSpendGuard::begin_call`] allowed is over. `read`: tokens that the endpoint has read;
-    /// `None`: it refused, or did not answer.
+    /// Reports that a call allowed by [`EmbeddingSpendGuard::begin_call`] has ended. `read` is the number of tokens
+    /// that the endpoint read, or `None` if it refused or didn't answer.
     fn finish_call(&self, endpoint: &EmbedderChoice, tokens: u64, read: Option<u64>);
 }
 
-/// Pays for everything: for tests, and for what costs nothing.
+/// A spend guard that allows everything, for tests and for free endpoints.
 struct UnlimitedSpending;
 
 impl EmbeddingSpendGuard for UnlimitedSpending {
@@ -59,25 +60,25 @@ impl EmbeddingSpendGuard for UnlimitedSpending {
     fn finish_call(&self, _: &EmbedderChoice, _: u64, _: Option<u64>) {}
 }
 
-/// Sources and folders of models, and the progress callback.
+/// Options for loading models: folders, sources, and the progress callback.
 #[derive(Clone)]
 pub struct ModelLoadOptions {
-    /// Downloads are kept here.
+    /// Folder where downloads are kept.
     pub cache: PathBuf,
-    /// The ONNX Runtime library that the user named, if any.
+    /// Path of the ONNX Runtime library in the user's settings, if any.
     pub onnx_library: Option<PathBuf>,
-    /// Whether what is not here yet may be downloaded.
+    /// Whether missing files may be downloaded.
     pub allow_download: bool,
     /// Called with the progress of downloads.
     pub on_progress: Arc<dyn Fn(DownloadProgress) + Send + Sync>,
-    /// Set to cancel a download; downloaded parts stay, and the next download continues.
+    /// Set to cancel a download. Downloaded parts stay, and the next download resumes.
     pub stop: Arc<AtomicBool>,
-    /// Who pays for endpoints.
+    /// The spend guard for endpoints.
     pub spend_guard: Arc<dyn EmbeddingSpendGuard>,
 }
 
 impl ModelLoadOptions {
-    /// Options without a progress callback and with free endpoints.
+    /// Returns options without a progress callback and with unlimited spending at endpoints.
     pub fn without_progress(cache: PathBuf) -> ModelLoadOptions {
         let (progress, purse) = (Arc::new(|_| ()), Arc::new(UnlimitedSpending));
         ModelLoadOptions {
@@ -96,10 +97,11 @@ impl ModelLoadOptions {
     }
 }
 
-/// Loads a model. Takes from milliseconds to, with a download, many minutes.
+/// Loads a model. This takes from milliseconds to many minutes if the model must be downloaded.
 ///
 /// # Errors
-/// No such model, no ONNX Runtime, no network, or the model is not one for sentences.
+/// Returns an error if the model is unknown or isn't a sentence model. Also returns one if ONNX Runtime is missing or
+/// the network fails.
 pub fn load_embedder(
     choice: &EmbedderChoice,
     place: &ModelLoadOptions,

@@ -1,4 +1,4 @@
-//! Models in ONNX form, run by `fastembed` over an ONNX Runtime library.
+//! Runs ONNX models with `fastembed` on an ONNX Runtime library.
 
 use crate::error::MAX_MODEL_FILE_BYTES;
 use crate::{
@@ -16,7 +16,7 @@ use hf_hub::{Cache, Repo};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// Where models are downloaded from, if another place than Hugging Face is set.
+/// Environment variable with the server for model downloads, if not Hugging Face.
 const HF_ENDPOINT_VAR: &str = "HF_ENDPOINT";
 /// Files that every model has besides its network.
 const TOKENIZER_FILES: [&str; 4] =
@@ -25,17 +25,17 @@ const TOKENIZER_FILES: [&str; 4] =
 /// A model that `fastembed` knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownModel {
-    /// Name in fastembed's list.
+    /// Name in `fastembed`'s list.
     pub name: String,
-    /// Where its files are, as Hugging Face names it.
+    /// Name of its repository on Hugging Face.
     pub repository: String,
-    /// How long its vectors are; 0 for one that only compares.
+    /// Number of dimensions of its vectors; 0 for a reranker.
     pub dimensions: usize,
     /// Description of the model.
     pub description: String,
 }
 
-/// The models for sentences that `fastembed` knows, by name.
+/// Returns the sentence models that `fastembed` knows, sorted by name.
 pub fn known_models() -> Vec<KnownModel> {
     let all = TextEmbedding::list_supported_models().into_iter().map(|info| KnownModel {
         name: format!("{:?}", info.model),
@@ -46,7 +46,7 @@ pub fn known_models() -> Vec<KnownModel> {
     sort_by_name(all.collect())
 }
 
-/// Those that read a question and a passage together, by name.
+/// Returns the rerankers that `fastembed` knows, sorted by name.
 pub fn known_rerankers() -> Vec<KnownModel> {
     let all = TextRerank::list_supported_models().into_iter().map(|info| KnownModel {
         name: format!("{:?}", info.model),
@@ -62,18 +62,18 @@ fn sort_by_name(mut all: Vec<KnownModel>) -> Vec<KnownModel> {
     all
 }
 
-/// A model that runs.
+/// A loaded ONNX sentence model.
 pub(crate) struct OnnxEmbedder {
     key: String,
     dimensions: usize,
     unrelated: f32,
-    /// Prefixes of queries and passages that the model expects.
+    /// Prefixes that the model expects before queries and before passages.
     prefixes: (&'static str, &'static str),
     model: Mutex<TextEmbedding>,
 }
 
 impl OnnxEmbedder {
-    /// One that `fastembed` knows; downloaded if it is not here and that is allowed.
+    /// Loads a model that `fastembed` knows. Downloads missing files if that's allowed.
     pub(crate) fn load_known(
         choice: &EmbedderChoice,
         name: &str,
@@ -82,14 +82,14 @@ impl OnnxEmbedder {
         let model: EmbeddingModel = name.parse().map_err(ModelLoadError::UnknownModel)?;
         let info = TextEmbedding::get_model_info(&model);
         let info = info.map_err(|error| ModelLoadError::UnknownModel(error.to_string()))?;
-        // Before the download: without the library it is of no use.
+        // The library comes before the download, which would be useless without it.
         let environment = onnx_runtime::shared_environment(place.onnx_library.as_deref())?;
         download_missing(&info.model_code, &info.model_file, &info.additional_files, place)?;
         let options = TextInitOptions::new(model.clone())
             .with_cache_dir(place.cache.clone())
             .with_show_download_progress(false)
             .with_environment(environment)
-            // One thread: typing needs the other cores.
+            // One thread, because typing needs the other cores.
             .with_intra_threads(1);
         let loaded = catch_panic(|| TextEmbedding::try_new(options));
         let loaded = loaded.map_err(|source| ModelLoadError::Model { model: choice.to_string(), source })?;
@@ -125,7 +125,7 @@ impl OnnxEmbedder {
         OnnxEmbedder::from_loaded(choice, ("", ""), loaded)
     }
 
-    /// Asks it once, which says how long its vectors are.
+    /// Embeds a sample text to learn the number of dimensions.
     fn from_loaded(
         choice: &EmbedderChoice,
         before: (&'static str, &'static str),
@@ -145,7 +145,7 @@ impl OnnxEmbedder {
 
     fn embed_raw(&self, text: &str) -> Result<Vec<f32>, EmbeddingError> {
         let mut model = self.model.lock().unwrap_or_else(PoisonError::into_inner);
-        // One text at a time: quantisation depends on what else is in the batch.
+        // One text at a time, because quantization depends on the other texts in the batch.
         let vectors = catch_panic(|| model.embed([text], None));
         let vector = vectors.map(|vectors| vectors.into_iter().next().unwrap_or_default());
         let mut vector = vector.map_err(|why| EmbeddingError::other(OnnxEmbedError(why)))?;
@@ -182,7 +182,7 @@ impl SentenceEmbedder for OnnxEmbedder {
     }
 }
 
-/// What the makers of a model want before a question and before a passage, from their model cards.
+/// Returns the prefixes that a model expects before a query and before a passage, from its model card.
 fn prompt_prefixes(repository: &str) -> (&'static str, &'static str) {
     let name = repository.to_ascii_lowercase();
     let has = |part: &str| name.contains(part);
@@ -201,14 +201,14 @@ fn prompt_prefixes(repository: &str) -> (&'static str, &'static str) {
     }
 }
 
-/// Orders passages by reading each together with the question.
+/// Ranks passages by reading each together with the question.
 pub struct Reranker(Mutex<TextRerank>);
 
 impl Reranker {
-    /// Loads one of [`known_rerankers`]; downloaded if it is not here and that is allowed.
+    /// Loads one of [`known_rerankers`]. Downloads missing files if that's allowed.
     ///
     /// # Errors
-    /// As for [`crate::load_embedder`].
+    /// Returns the same errors as [`crate::load_embedder`].
     pub fn load(name: &str, place: &ModelLoadOptions) -> Result<Reranker, ModelLoadError> {
         let all = TextRerank::list_supported_models();
         let same = |model: &RerankerModel| format!("{model:?}").eq_ignore_ascii_case(name);
@@ -225,10 +225,10 @@ impl Reranker {
         loaded.map(|model| Reranker(Mutex::new(model))).map_err(ModelLoadError::Reranker)
     }
 
-    /// How well each passage answers the question, 0 to 1.
+    /// Returns how well each passage answers the question, from 0 to 1.
     ///
     /// # Errors
-    /// It failed.
+    /// Returns an error if the reranker fails.
     pub fn scores(&self, question: &str, passages: &[String]) -> Result<Vec<f32>, RerankError> {
         let passages: Vec<&str> = passages.iter().map(String::as_str).collect();
         let mut model = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -243,13 +243,13 @@ impl Reranker {
     }
 }
 
-/// Where a download is, for those who watch, and how one is given up.
+/// Reports the progress of a download, and cancels it on request.
 struct DownloadWatcher<'a> {
     options: &'a ModelLoadOptions,
     progress: DownloadProgress,
 }
 
-/// Thrown through the library, which has no other way to be stopped.
+/// Payload unwound through the download library, which has no other way to be stopped.
 struct DownloadStopped;
 
 impl Progress for DownloadWatcher<'_> {
@@ -260,7 +260,8 @@ impl Progress for DownloadWatcher<'_> {
 
     fn update(&mut self, size: usize) {
         if self.options.is_stopped() {
-            // No panic: nothing is printed, and `download_missing` takes it. What was loaded stays for the next time.
+            // Unlike a panic, this prints nothing, and `download_missing` catches it. Downloaded parts stay for the
+            // next time.
             std::panic::resume_unwind(Box::new(DownloadStopped));
         }
         self.progress.received_bytes += size as u64;
@@ -273,7 +274,7 @@ impl Progress for DownloadWatcher<'_> {
     }
 }
 
-/// Brings what is not here yet.
+/// Downloads the files of a model that aren't in the cache.
 fn download_missing(
     repository: &str,
     network: &str,
@@ -311,7 +312,7 @@ fn download_missing(
     Ok(())
 }
 
-/// A foreign library's panic is an error like others.
+/// Calls a foreign library, and converts a panic to an error.
 fn catch_panic<R>(what: impl FnOnce() -> fastembed::Result<R>) -> Result<R, OnnxLibraryError> {
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(what));
     let done = caught.map_err(|_| OnnxLibraryError::Panicked)?;

@@ -7,27 +7,27 @@ use std::path::Path;
 /// A model that `fastembed` knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownModel {
-    /// Its name there.
+    /// Name in `fastembed`'s list.
     pub name: String,
-    /// Where its files are, as Hugging Face names it.
+    /// Name of its repository on Hugging Face.
     pub repository: String,
-    /// How long its vectors are; 0 for a reranker.
+    /// Number of dimensions of its vectors; 0 for a reranker.
     pub dimensions: usize,
     /// Description of the model.
     pub description: String,
 }
 
-/// None: this build has no `fastembed`.
+/// Returns an empty list, because this build has no `fastembed`.
 pub fn known_models() -> Vec<KnownModel> {
     Vec::new()
 }
 
-/// None: this build has no `fastembed`.
+/// Returns an empty list, because this build has no `fastembed`.
 pub fn known_rerankers() -> Vec<KnownModel> {
     Vec::new()
 }
 
-/// A model that cannot exist in this build.
+/// A sentence model that can't exist in this build.
 pub(crate) enum OnnxEmbedder {}
 
 impl OnnxEmbedder {
@@ -66,22 +66,22 @@ impl SentenceEmbedder for OnnxEmbedder {
     }
 }
 
-/// A reranker that cannot exist in this build.
+/// A reranker that can't exist in this build.
 pub enum Reranker {}
 
 impl Reranker {
-    /// Loads nothing.
+    /// Always fails, because this build has no rerankers.
     ///
     /// # Errors
-    /// Always: how to get a build that can.
+    /// Always returns an error that explains how to get a build with rerankers.
     pub fn load(_: &str, _: &ModelLoadOptions) -> Result<Reranker, ModelLoadError> {
         Err(ModelLoadError::BuiltWithoutOnnx)
     }
 
-    /// How well each passage answers the question, 0 to 1.
+    /// Returns how well each passage answers the question, from 0 to 1.
     ///
     /// # Errors
-    /// Never called: there is no such reranker.
+    /// Never called, because no [`Reranker`] exists.
     pub fn scores(&self, _: &str, _: &[String]) -> Result<Vec<f32>, RerankError> {
         match *self {}
     }

@@ -1,4 +1,4 @@
-//! The ONNX Runtime library: located before loading, because the loader aborts the program if it's missing.
+//! Finds the ONNX Runtime library before loading, because the loader aborts the program if it's missing.
 
 #[cfg(feature = "onnx")]
 use crate::OnnxLibraryError;
@@ -12,20 +12,21 @@ use std::sync::{Mutex, PoisonError};
 /// The conventional environment variable with the library's path.
 pub const ORT_LIBRARY_VAR: &str = "ORT_DYLIB_PATH";
 
-/// A library that was found.
+/// An ONNX Runtime library that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnnxRuntime {
     /// Path of the library.
     pub path: PathBuf,
-    /// Who named it or brought it.
+    /// Which setting or package provided the library.
     pub origin: &'static str,
 }
 
 impl OnnxRuntime {
-    /// Looks for it: what the user named, the environment's variable, the system, Python's packages.
+    /// Finds the library in the user's settings, the environment variable, the system's folders or Python's packages,
+    /// in that order.
     ///
     /// # Errors
-    /// Where it was looked for and what brings one.
+    /// Returns an error that names the searched places and how to install the library.
     pub fn find(named: Option<&Path>) -> Result<OnnxRuntime, OnnxRuntimeError> {
         let variable = std::env::var_os(ORT_LIBRARY_VAR).map(PathBuf::from);
         let named = named.map(Path::to_path_buf).filter(|path| !path.as_os_str().is_empty());
@@ -45,7 +46,7 @@ impl OnnxRuntime {
     }
 }
 
-/// The library itself, or the newest one of a folder.
+/// Returns the path itself if it's a file, or the newest library in a folder.
 fn find_library_in(path: &Path) -> Option<PathBuf> {
     if path.is_file() {
         return Some(path.to_path_buf());
@@ -63,7 +64,7 @@ fn find_library_in(path: &Path) -> Option<PathBuf> {
     entries.map(|entry| entry.path()).filter(|path| path.file_name().and_then(|n| n.to_str()).is_some_and(is_one)).max()
 }
 
-/// Where a system keeps its libraries.
+/// Returns the folders where a system keeps its libraries.
 fn system_library_dirs() -> Vec<PathBuf> {
     let mut places: Vec<PathBuf> =
         std::env::var_os("LD_LIBRARY_PATH").map(|all| std::env::split_paths(&all).collect()).unwrap_or_default();
@@ -76,7 +77,7 @@ fn system_library_dirs() -> Vec<PathBuf> {
     places
 }
 
-/// Where pip and others put the package `onnxruntime`.
+/// Returns the folders where pip and other tools install the package `onnxruntime`.
 fn python_package_dirs() -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let mut roots: Vec<PathBuf> = [variable("VIRTUAL_ENV"), variable("CONDA_PREFIX")].into_iter().flatten().collect();
@@ -103,11 +104,11 @@ fn python_package_dirs() -> Vec<PathBuf> {
     places
 }
 
-/// One for the process, once it was made.
+/// The environment shared by the process, once it's created.
 #[cfg(feature = "onnx")]
 static ONNX_ENVIRONMENT: Mutex<Option<Environment>> = Mutex::new(None);
 
-/// The environment in which models run; the library is loaded with the first.
+/// Returns the environment in which models run. The first call loads the library.
 #[cfg(feature = "onnx")]
 pub(crate) fn shared_environment(named: Option<&Path>) -> Result<Environment, OnnxRuntimeError> {
     let mut made = ONNX_ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,7 +116,7 @@ pub(crate) fn shared_environment(named: Option<&Path>) -> Result<Environment, On
         return Ok(environment.clone());
     }
     let runtime = OnnxRuntime::find(named)?;
-    // It ends in a panic where a library is another one than its name says.
+    // Loading panics if the file is a different library than its name says.
     let built = std::panic::catch_unwind(|| {
         let builder = ort::init_from(&runtime.path).map_err(|error| OnnxLibraryError::Refused(error.to_string()))?;
         builder.with_telemetry(false).build().map_err(|error| OnnxLibraryError::Refused(error.to_string()))

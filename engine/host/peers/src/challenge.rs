@@ -1,75 +1,77 @@
-//! Mutual authentication at every connection. Each side sends 32 random bytes, and signs both sides' bytes together
-//! with both identities and the channel; so a recording of one connection is useless for another, and a man in the
-//! middle, whose channel differs, gets a signature that's rejected.
+//! Mutual authentication at every connection.
 //!
-//! Pure: bytes in, bytes out.
+//! Each side sends 32 random bytes. Each signs both sides' bytes together with both identities and the channel. A
+//! recording of one connection is therefore useless for another. A man in the middle has a different channel and gets a
+//! signature that's rejected.
+//!
+//! This module does no I/O: bytes in, bytes out.
 
 use crate::key::{DeviceId, DeviceKey, RandomBytesError, random_bytes, unhex};
 use serde::{Deserialize, Serialize};
 
 const CHALLENGE_DOMAIN: &[u8] = b"tracebook 2026 challenge of a device\0";
 
-/// Identifies the channel: the BLAKE3 hash of the listener's certificate, or nothing for a plain connection on this
+/// Identifies the channel: the BLAKE3 hash of the listener's certificate, or empty for a plain connection on this
 /// machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelBinding(pub Vec<u8>);
 
 impl ChannelBinding {
-    /// The channel that is secured by this certificate (DER).
+    /// Returns the binding for a channel secured by this certificate (DER).
     pub fn from_certificate(der: &[u8]) -> ChannelBinding {
         ChannelBinding(blake3::hash(der).as_bytes().to_vec())
     }
 }
 
-/// Why one side does not believe that the other is who it should be.
+/// Why one side can't verify the identity of the other.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChallengeError {
-    /// The system has no chance to give.
+    /// The system has no random bytes.
     #[error(transparent)]
     Random(#[from] RandomBytesError),
-    /// The caller does not prove its key.
+    /// The caller doesn't prove its key.
     #[error("the proof of the device's key does not hold")]
     CallerUnproven,
-    /// Another one listens than was paired.
+    /// The listener isn't the device that was paired.
     #[error("another one answers there ({}) than the one that was paired ({})", found.short_id(), expected.short_id())]
     OtherListener {
-        /// The one that listens.
+        /// The device that's listening.
         found: DeviceId,
-        /// The one that was paired.
+        /// The device that was paired.
         expected: DeviceId,
     },
-    /// What it sends is no challenge.
+    /// The message isn't a valid challenge.
     #[error("the challenge is no challenge")]
     NotChallenge,
-    /// Who listens does not prove its key.
+    /// The listener doesn't prove its key.
     #[error("the hub does not prove its key")]
     ListenerUnproven,
 }
 
-/// First word, of who listens.
+/// First message of the handshake, from the listener.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceChallenge {
     /// Id of the listening device.
     pub hub: DeviceId,
-    /// 32 bytes of chance, in hexadecimal.
+    /// 32 random bytes in hexadecimal.
     pub nonce: String,
 }
 
-/// Second word, of who calls.
+/// Second message of the handshake, from the caller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChallengeResponse {
     /// Id of the calling device.
     pub device: DeviceId,
-    /// 32 bytes of chance, in hexadecimal.
+    /// 32 random bytes in hexadecimal.
     pub nonce: String,
-    /// 64 bytes, in hexadecimal.
+    /// The signature: 64 bytes in hexadecimal.
     pub signature: String,
 }
 
-/// Third word, of who listens: the caller's key holds, and this is ours.
+/// Third message of the handshake, from the listener: accepts the caller's key and proves its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListenerProof {
-    /// 64 bytes, in hexadecimal.
+    /// The signature: 64 bytes in hexadecimal.
     pub signature: String,
 }
 
@@ -88,7 +90,7 @@ fn challenge_digest(
     hasher.update(&device.0);
     hasher.update(nonces[0]);
     hasher.update(nonces[1]);
-    // The only part whose length varies is the last.
+    // Only the last part varies in length, so the input is unambiguous.
     hasher.update(&binding.0);
     *hasher.finalize().as_bytes()
 }
@@ -96,7 +98,7 @@ fn challenge_digest(
 const CALLER_ROLE: &[u8] = b"calls\0\0\0";
 const LISTENER_ROLE: &[u8] = b"listens\0";
 
-/// The side that listens, for one connection. It is used up by the answer: the same bytes are never asked twice.
+/// The listener's side of one handshake. Verifying a response consumes it, so no challenge is used twice.
 #[derive(Debug)]
 pub struct ListenerHandshake {
     nonce: [u8; 32],
@@ -104,10 +106,10 @@ pub struct ListenerHandshake {
 }
 
 impl ListenerHandshake {
-    /// Fresh chance for one connection.
+    /// Generates a nonce for one connection.
     ///
     /// # Errors
-    /// The system has no chance to give.
+    /// Returns an error if the system has no random bytes.
     pub fn new(binding: ChannelBinding) -> Result<ListenerHandshake, ChallengeError> {
         Ok(ListenerHandshake { nonce: random_bytes()?, binding })
     }
@@ -117,15 +119,15 @@ impl ListenerHandshake {
         DeviceChallenge { hub: key.id(), nonce: crate::key::hex(&self.nonce) }
     }
 
-    /// Whether the answer proves the caller's key; our own proof, if so.
+    /// Verifies that the response proves the caller's key, and returns the listener's own proof.
     ///
     /// # Errors
-    /// It does not.
+    /// Returns [`ChallengeError::CallerUnproven`] if it doesn't.
     pub fn verify_response(self, key: &DeviceKey, answer: &ChallengeResponse) -> Result<ListenerProof, ChallengeError> {
         let nonce = unhex::<32>(&answer.nonce).ok_or(ChallengeError::CallerUnproven)?;
         let signature = unhex::<64>(&answer.signature).ok_or(ChallengeError::CallerUnproven)?;
         let nonces = [&self.nonce, &nonce];
-        // Who calls itself by our own name only sends us back what we said.
+        // A caller that uses our own id only sends our own messages back.
         if answer.device == key.id() {
             return Err(ChallengeError::CallerUnproven);
         }
@@ -140,7 +142,7 @@ impl ListenerHandshake {
     }
 }
 
-/// The side that calls, between its answer and the welcome.
+/// The caller's side of a handshake, between its response and the listener's proof.
 #[derive(Debug)]
 pub struct CallerHandshake {
     expected_digest: [u8; 32],
@@ -148,10 +150,10 @@ pub struct CallerHandshake {
 }
 
 impl CallerHandshake {
-    /// Answers a challenge of just the hub that is expected.
+    /// Answers a challenge, if it comes from the expected hub.
     ///
     /// # Errors
-    /// It is another, or its words do not hold together.
+    /// Returns an error if it comes from another hub, if it's malformed, or if the system has no random bytes.
     pub fn respond(
         key: &DeviceKey,
         expected: DeviceId,
@@ -179,10 +181,10 @@ impl CallerHandshake {
         ))
     }
 
-    /// Whether the welcome proves the hub's key.
+    /// Verifies that the listener's message proves the hub's key.
     ///
     /// # Errors
-    /// It does not.
+    /// Returns [`ChallengeError::ListenerUnproven`] if it doesn't.
     pub fn verify_listener(self, welcome: &ListenerProof) -> Result<(), ChallengeError> {
         let signature = unhex::<64>(&welcome.signature);
         match signature.is_some_and(|signature| self.hub.has_signed(&self.expected_digest, &signature)) {
@@ -213,7 +215,7 @@ mod tests {
         let first = ListenerHandshake::new(binding.clone()).expect("chance");
         let (_, recorded) =
             CallerHandshake::respond(&device, hub.id(), &first.challenge(&hub), &binding).expect("answered");
-        // Replayed to another connection.
+        // Replayed on another connection.
         let second = ListenerHandshake::new(binding.clone()).expect("chance");
         second.challenge(&hub);
         assert!(second.verify_response(&hub, &recorded).is_err());
@@ -222,13 +224,13 @@ mod tests {
         let (_, answer) =
             CallerHandshake::respond(&device, hub.id(), &relayed.challenge(&hub), &binding).expect("answered");
         assert!(relayed.verify_response(&hub, &answer).is_err());
-        // In another's name.
+        // Sent with another device's id.
         let third = ListenerHandshake::new(binding.clone()).expect("chance");
         let (_, mut answer) =
             CallerHandshake::respond(&device, hub.id(), &third.challenge(&hub), &binding).expect("answered");
         answer.device = DeviceKey::generate().expect("key").id();
         assert!(third.verify_response(&hub, &answer).is_err());
-        // Sent back.
+        // Reflected back to its sender.
         let fourth = ListenerHandshake::new(binding.clone()).expect("chance");
         let (_, answer) =
             CallerHandshake::respond(&hub, hub.id(), &fourth.challenge(&hub), &binding).expect("answered");

@@ -1,5 +1,7 @@
-//! The list of devices on this machine: an automerge document in its own file next to the secrets, since the key also
-//! belongs to the machine and not to one workspace. Every change is on disk when the call returns.
+//! The list of paired devices on this machine.
+//!
+//! It's an automerge document in its own file next to the secrets. Like the key, it belongs to the machine and not to
+//! one workspace. Every change is on disk when the call returns.
 
 use crate::key::{DeviceId, RandomBytesError, random_bytes};
 use std::collections::BTreeMap;
@@ -12,9 +14,9 @@ pub use store::{DeviceAccess, PairedDevice};
 
 /// Name of the file with the list of devices.
 const DEVICES_FILE: &str = "devices.automerge";
-/// One writer at a time.
+/// Name of the lock file that admits one writer at a time.
 const DEVICES_LOCK_FILE: &str = "devices.lock";
-/// A longer file is not ours, in bytes.
+/// Maximum size of the file in bytes. A longer file isn't a list of devices.
 const MAX_DEVICES_FILE_BYTES: u64 = 4 << 20;
 
 /// Returns the current time in milliseconds since 1970.
@@ -26,7 +28,7 @@ pub fn now_millis() -> i64 {
 /// Why the list of devices can't be read, searched or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceListError {
-    /// The system has no chance to give.
+    /// The system has no random bytes.
     #[error(transparent)]
     Random(#[from] RandomBytesError),
     /// The document refuses the change.
@@ -35,41 +37,41 @@ pub enum DeviceListError {
     /// No device has this key.
     #[error("there is no device {}", id.short_id())]
     NoDevice {
-        /// The key.
+        /// Id of the device.
         id: DeviceId,
     },
-    /// No device has this name, or a key that begins so.
+    /// No device has this name, or a key that starts with this text.
     #[error("there is no device “{word}”; see `tracebook devices`")]
     NotFound {
-        /// What was searched.
+        /// The search text.
         word: String,
     },
-    /// Several devices have this name, or a key that begins so.
+    /// Several devices have this name, or a key that starts with this text.
     #[error("“{word}” is more than one device; give the beginning of its key")]
     Ambiguous {
-        /// What was searched.
+        /// The search text.
         word: String,
     },
     /// The file can't be read.
     #[error("the list of devices: {source}: {}", path.display())]
     Unreadable {
-        /// What the system says.
+        /// The I/O error.
         source: io::Error,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The file can't be ours.
+    /// The file is too long to be a list of devices.
     #[error("the list of devices: it is too long to be one: {}", path.display())]
     TooLong {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// The file isn't a list of devices.
     #[error("the list of devices: {source}: {}", path.display())]
     Invalid {
-        /// What the document says.
+        /// The document's error.
         source: Box<StoreError>,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// Part of the file can't be read.
@@ -78,15 +80,15 @@ pub enum DeviceListError {
         path.display()
     )]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// The file can't be written.
     #[error("the list of devices cannot be written: {source}: {}", path.display())]
     Unwritable {
-        /// What the system says.
+        /// The I/O error.
         source: io::Error,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
 }
@@ -95,45 +97,45 @@ pub enum DeviceListError {
 #[derive(Clone, Debug)]
 pub struct DeviceList {
     folder: PathBuf,
-    /// Under which this process writes.
+    /// Actor id under which this process writes.
     actor: ActorId,
 }
 
 impl DeviceList {
-    /// The list in this folder, which is made when something is first written.
+    /// Opens the list in this folder. The file is created at the first write.
     ///
     /// # Errors
-    /// The system has no chance to give.
+    /// Returns an error if the system has no random bytes.
     pub fn new(folder: &Path) -> Result<DeviceList, DeviceListError> {
         Ok(DeviceList { folder: folder.to_owned(), actor: ActorId::from(random_bytes::<16>()?) })
     }
 
-    /// All devices, those revoked too.
+    /// Returns all devices, including revoked ones.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file can't be read.
     pub fn list(&self) -> Result<BTreeMap<DeviceId, PairedDevice>, DeviceListError> {
         Ok(devices_by_id(&self.read()?))
     }
 
-    /// The whole list, for another device.
+    /// Returns the whole list in serialized form, for another device.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file can't be read.
     pub fn to_bytes(&self) -> Result<Vec<u8>, DeviceListError> {
         Ok(self.read()?.save())
     }
 
-    /// Returns time and size of the file, to detect changes.
+    /// Returns the modification time and size of the file, to detect changes; `None` if there's no file.
     pub fn file_stamp(&self) -> Option<(SystemTime, u64)> {
         let meta = std::fs::metadata(self.folder.join(DEVICES_FILE)).ok()?;
         Some((meta.modified().ok()?, meta.len()))
     }
 
-    /// A device was paired.
+    /// Adds a device that was paired.
     ///
     /// # Errors
-    /// The file cannot be read or written.
+    /// Returns an error if the file can't be read or written.
     pub fn pair(&self, id: DeviceId, device: PairedDevice) -> Result<(), DeviceListError> {
         self.edit_file(|doc| Ok(doc.pair_device(&id.to_string(), device, now_millis()).map_err(Box::new)?))
     }
@@ -141,7 +143,7 @@ impl DeviceList {
     /// Changes the entry of a device.
     ///
     /// # Errors
-    /// There is none, or the file cannot be read or written.
+    /// Returns an error if the device isn't listed, or the file can't be read or written.
     pub fn update_device(&self, id: DeviceId, amend: impl FnOnce(&mut PairedDevice)) -> Result<(), DeviceListError> {
         self.edit_file(|doc| {
             let key = id.to_string();
@@ -154,7 +156,7 @@ impl DeviceList {
     /// Revokes a device.
     ///
     /// # Errors
-    /// There is none, or the file cannot be read or written.
+    /// Returns an error if the device isn't listed, or the file can't be read or written.
     pub fn revoke(&self, id: DeviceId) -> Result<(), DeviceListError> {
         self.edit_file(|doc| {
             let key = id.to_string();
@@ -163,12 +165,12 @@ impl DeviceList {
         })
     }
 
-    /// Takes in another device's list; says whether it brought anything.
+    /// Merges another device's list, and returns whether that changed anything.
     ///
     /// # Errors
-    /// It is none, or the file cannot be read or written.
+    /// Returns an error if the bytes aren't a list, or the file can't be read or written.
     pub fn merge(&self, bytes: &[u8]) -> Result<bool, DeviceListError> {
-        // What brings nothing writes nothing: those who look at the file would pass it on for ever.
+        // Don't write if nothing changed: programs that watch the file would send it to each other forever.
         let mut doc = self.read()?;
         let before = doc.devices();
         doc.merge(bytes).map_err(Box::new)?;
@@ -182,7 +184,7 @@ impl DeviceList {
     /// Finds a device by the start of its key, or by its name.
     ///
     /// # Errors
-    /// None, or several.
+    /// Returns an error if no device or more than one matches, or the file can't be read.
     pub fn find_by_name_or_key(&self, word: &str) -> Result<(DeviceId, PairedDevice), DeviceListError> {
         let word = word.trim();
         let digits: String = word.chars().filter(|letter| *letter != ' ').collect::<String>().to_lowercase();
@@ -220,7 +222,7 @@ impl DeviceList {
             loaded.map_err(|source| DeviceListError::Invalid { source: Box::new(source), path: path.clone() })?;
         match loaded.bad_chunks.is_empty() {
             true => Ok(loaded.doc),
-            // Half a list might welcome who was revoked in the other half.
+            // Half a list might admit a device that was revoked in the other half.
             false => Err(DeviceListError::Damaged { path }),
         }
     }
@@ -292,7 +294,7 @@ mod tests {
         let again = DeviceList::new(folder.path()).expect("chance");
         assert!(!again.list().expect("read")[&one].is_authorized());
         assert!(again.revoke(DeviceKey::generate().expect("key").id()).is_err());
-        // Another's list that knows more.
+        // Another device's list with newer changes.
         let other = tempfile::tempdir().expect("a folder");
         let theirs = DeviceList::new(other.path()).expect("chance");
         theirs.merge(&devices.to_bytes().expect("bytes")).expect("merged");

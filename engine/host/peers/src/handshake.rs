@@ -1,7 +1,8 @@
-//! The words before the documents: over any way that carries frames, two sides pair or prove their keys. Afterwards
-//! binary frames are automerge-repo's protocol, and text frames are ours ([`ControlMessage`]).
+//! Handshakes between devices: over any frame transport, two sides either pair or prove their keys.
 //!
-//! Which of both is wanted is said by the way itself: a WebSocket's path, the local network's protocol name.
+//! Afterwards, binary frames are automerge-repo's protocol, and text frames are Tracebook's own ([`ControlMessage`]).
+//! The transport itself says which handshake is wanted: by the WebSocket's path, or by the protocol name on the local
+//! network.
 
 use crate::challenge::{
     CallerHandshake, ChallengeError, ChallengeResponse, ChannelBinding, DeviceChallenge, ListenerHandshake,
@@ -16,19 +17,19 @@ use serde::{Deserialize, Serialize};
 use std::future::Future;
 use std::time::Duration;
 
-/// Path of a WebSocket on which a device that was paired connects.
+/// WebSocket path on which a paired device connects.
 pub const DEVICE_PATH: &str = "/device";
-/// Path of a WebSocket on which a device is paired.
+/// WebSocket path on which a device is paired.
 pub const PAIR_PATH: &str = "/pair";
-/// A word of a handshake is at most this long, in bytes.
+/// Maximum length of a handshake message in bytes.
 const MAX_HANDSHAKE_MESSAGE_BYTES: usize = 8 * 1024;
-/// Each word of a handshake comes within this time.
+/// How long each side waits for the next handshake message.
 pub const HANDSHAKE_STEP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What goes over a way.
+/// A frame sent over a [`FrameTransport`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeerFrame {
-    /// A control message of ours, as JSON.
+    /// A control message of Tracebook, as JSON.
     Text(String),
     /// A message of automerge-repo's protocol.
     Binary(Vec<u8>),
@@ -37,31 +38,31 @@ pub enum PeerFrame {
 /// Why a frame was not sent.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameSendError {
-    /// It is longer than the other side takes.
+    /// The frame is longer than the other side accepts.
     #[error("it is too long")]
     TooLong,
-    /// The way has ended: what it says.
+    /// The connection has ended, with the transport's error.
     #[error(transparent)]
     Ended(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl FrameSendError {
-    /// The way has ended.
+    /// Converts the error of a connection that has ended.
     pub fn ended(error: impl std::error::Error + Send + Sync + 'static) -> FrameSendError {
         FrameSendError::Ended(Box::new(error))
     }
 }
 
-/// Why a device that proved its key is not let in: a clause about it.
+/// Why a device that proved its key isn't admitted. The message is a clause about the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallRefusal {
-    /// It isn't on the list of devices.
+    /// The device isn't on the list.
     #[error("this device is not paired here; pair it with a code")]
     NotPaired,
-    /// It was revoked.
+    /// The device was revoked.
     #[error("this device was revoked")]
     Revoked,
-    /// A code is shown, and only who is paired by it may call.
+    /// A pairing code is shown, and only the device that uses it may call.
     #[error("it is being paired")]
     PairingOnly,
 }
@@ -69,63 +70,63 @@ pub enum CallRefusal {
 /// Why a handshake failed.
 #[derive(Debug, thiserror::Error)]
 pub enum HandshakeError {
-    /// The way has ended.
+    /// The connection has ended.
     #[error(transparent)]
     Send(#[from] FrameSendError),
-    /// A word of ours can't be written as JSON.
+    /// Our message can't be written as JSON.
     #[error(transparent)]
     Encoding(#[from] serde_json::Error),
-    /// No word came in time.
+    /// The other side sent no message in time.
     #[error("it does not answer")]
     Timeout,
-    /// The other side closed the way.
+    /// The other side closed the connection.
     #[error("it hung up")]
     HungUp,
-    /// Another word came than the handshake has there.
+    /// The handshake expects a different message at this point.
     #[error("it does not say what was asked")]
     UnexpectedMessage,
-    /// The other side refused, in its words.
+    /// The other side refused, with its reason.
     #[error("{0}")]
     RefusedByPeer(String),
-    /// A key is not proved.
+    /// A key isn't proved.
     #[error(transparent)]
     Challenge(#[from] ChallengeError),
-    /// The device is not welcome.
+    /// The device isn't admitted.
     #[error(transparent)]
     NotWelcome(#[from] CallRefusal),
     /// The pairing failed.
     #[error(transparent)]
     Pairing(#[from] PairingError),
-    /// No code is shown.
+    /// No pairing code is shown.
     #[error("no code is waiting; ask for one there")]
     NoCode,
-    /// Another device answered than the invitation names.
+    /// A different device answered than the invitation names.
     #[error("another one answered than the QR code names")]
     OtherDevice,
 }
 
-/// A way to another device: frames arrive whole and in order.
+/// A connection to another device that delivers whole frames in order.
 pub trait FrameTransport: Send {
     /// Sends one frame.
     fn send_frame(&mut self, frame: PeerFrame) -> impl Future<Output = Result<(), FrameSendError>> + Send;
-    /// The next frame; `None` at the end.
+    /// Receives the next frame; `None` at the end of the connection.
     fn next_frame(&mut self) -> impl Future<Output = Option<PeerFrame>> + Send;
 }
 
-/// Text frames among paired devices.
+/// A text frame between paired devices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlMessage {
-    /// The sender's list of devices, an automerge document in base 16. Taken in by hubs from administrators only.
+    /// The sender's list of devices: an automerge document in hexadecimal. Hubs accept it from administrators only.
     Devices(String),
-    /// It ends here, and why.
+    /// The sender ends the connection for this reason.
     Refused(String),
-    /// Something was rejected, with the reason; the connection continues.
+    /// Something was rejected for this reason. The connection continues.
     Told(String),
 }
 
 impl ControlMessage {
-    /// The list of devices as a frame.
+    /// Encodes a list of devices as a frame.
     pub fn devices_frame(bytes: &[u8]) -> PeerFrame {
         ControlMessage::Devices(crate::key::hex(bytes)).to_frame()
     }
@@ -135,7 +136,7 @@ impl ControlMessage {
         PeerFrame::Text(serde_json::to_string(self).unwrap_or_default())
     }
 
-    /// The list of devices that it holds.
+    /// Returns the list of devices in the message; `None` for other messages and invalid hexadecimal.
     pub fn device_list_bytes(&self) -> Option<Vec<u8>> {
         let ControlMessage::Devices(text) = self else { return None };
         let digit = |letter: &u8| char::from(*letter).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
@@ -165,17 +166,17 @@ async fn receive_json<T: DeserializeOwned>(way: &mut impl FrameTransport) -> Res
     serde_json::from_str(&text).map_err(|_| HandshakeError::UnexpectedMessage)
 }
 
-/// Sends the reason to the other side, and returns it.
+/// Sends the reason to the other side and returns it.
 async fn send_refusal(way: &mut impl FrameTransport, why: HandshakeError) -> HandshakeError {
-    // The refusal holds whether or not the other side hears it.
+    // The refusal holds whether or not the other side receives it.
     let _ = way.send_frame(ControlMessage::Refused(why.to_string()).to_frame()).await;
     why
 }
 
-/// Authenticates the calling side to exactly this hub or device, and verifies the other side's key.
+/// Authenticates this device to the expected hub or device, and verifies the other side's key.
 ///
 /// # Errors
-/// The other one is not who it should be, refuses (its words), or does not answer.
+/// Returns an error if the other side isn't the expected one, refuses (with its reason), or doesn't answer.
 pub async fn authenticate_to_listener(
     way: &mut impl FrameTransport,
     key: &DeviceKey,
@@ -189,10 +190,10 @@ pub async fn authenticate_to_listener(
     Ok(caller.verify_listener(&welcome)?)
 }
 
-/// The listening side: who calls, proved, and welcome by `is_welcome`.
+/// Authenticates a caller on the listening side: verifies its key, then admits it if `is_welcome` allows.
 ///
 /// # Errors
-/// Why it was refused; the caller has been told.
+/// Returns the reason for the refusal, with the caller's id if its proof was valid. A refused caller is notified.
 pub async fn authenticate_caller(
     way: &mut impl FrameTransport,
     key: &DeviceKey,
@@ -206,7 +207,7 @@ pub async fn authenticate_caller(
         Err(why) => return Err((None, send_refusal(way, why).await)),
     };
     let device = answer.device;
-    // Verify the proof first: whether a key is known concerns only its owner.
+    // Verify the proof first, because only its owner may learn whether a key is known.
     let welcome = listener.verify_response(key, &answer).map_err(|why| (None, HandshakeError::from(why)));
     let refused = |why| (Some(device), HandshakeError::NotWelcome(why));
     match welcome.and_then(|welcome| is_welcome(device).map(|()| welcome).map_err(refused)) {
@@ -215,10 +216,11 @@ pub async fn authenticate_caller(
     }
 }
 
-/// Joins by a code that the other side shows; its card.
+/// Joins with a code that the other side shows, and returns the other side's card.
 ///
 /// # Errors
-/// Why not: a wrong code, one that was used up, another device than expected.
+/// Returns an error if the code is wrong or used up, a different device than `expected` answers, or the connection
+/// ends.
 pub async fn join_pairing(
     way: &mut impl FrameTransport,
     key: &DeviceKey,
@@ -240,11 +242,11 @@ pub async fn join_pairing(
     }
 }
 
-/// Lets a device with the code of `accept_pairing` join; the lock is held only while each message is computed. Returns
-/// the device's card and its rights, as in the offer at the start.
+/// Lets a device with the code of `offer` join, and returns the device's card and its rights as in the offer at the
+/// start. The lock is held only while each message is computed.
 ///
 /// # Errors
-/// Why not; the other side has been told.
+/// Returns the reason why it failed; the other side is notified.
 pub async fn accept_pairing(
     way: &mut impl FrameTransport,
     key: &DeviceKey,

@@ -1,6 +1,6 @@
-//! WebSocket connections to hubs, on a thread of their own: bytes in order, one message each, both ways.
+//! WebSocket connections to hubs, on a separate thread: messages of bytes, in order, both ways.
 //!
-//! It decides nothing: who is dialed when is the caller's, and so is what the bytes mean.
+//! The client decides nothing. Its user decides when a hub is dialed and interprets the bytes.
 
 use crate::devices::PairedDevice;
 use crate::handshake::ControlMessage;
@@ -13,23 +13,23 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_tungstenite::tungstenite::Message;
 
-/// How long a hub may take to answer a call.
+/// How long connecting to a hub may take, including the handshake.
 const HUB_DIAL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a hub is asked whether it is still there …
+/// Interval of pings that check whether a hub still responds.
 const HUB_PING_INTERVAL: Duration = Duration::from_secs(3);
-/// … and after how long without a word it is taken for gone.
+/// How long a hub may be silent before the connection counts as lost.
 const HUB_SILENCE_TIMEOUT: Duration = Duration::from_secs(9);
 
-/// What becomes of a connection.
+/// An event of a connection to a hub.
 #[derive(Debug)]
 pub enum HubEvent {
     /// The connection is open.
     Open,
-    /// A message has come.
+    /// A message was received.
     Message(Vec<u8>),
-    /// The hub says something, for the log.
+    /// The hub sent a notice for the log.
     Notice(String),
-    /// The connection was closed or failed, with the reason. Nothing follows.
+    /// The connection was closed or failed, with the reason. It's the last event of the connection.
     Closed(String),
 }
 
@@ -40,13 +40,13 @@ enum HubCommand {
     Gone { link: u64 },
 }
 
-/// The connections of this program.
+/// The connections of this program to hubs.
 pub struct HubClient {
     commands: UnboundedSender<HubCommand>,
     queued_bytes: QueuedBytes,
 }
 
-/// Bytes of each connection that wait to be sent.
+/// Number of bytes queued for sending, per connection.
 type QueuedBytes = Arc<Mutex<HashMap<u64, usize>>>;
 
 fn update_queued_bytes(waiting: &QueuedBytes, link: u64, change: impl FnOnce(&mut usize)) {
@@ -60,19 +60,21 @@ impl std::fmt::Debug for HubClient {
 }
 
 type HubEventHandler = Arc<dyn Fn(u64, HubEvent) + Send + Sync>;
-/// This device's key, where a hub was paired, and the devices that are known.
+/// This device's key, if a hub was paired, and the list of devices.
 pub type CallerIdentity = (Option<DeviceKey>, BTreeMap<DeviceId, PairedDevice>);
 
-/// The key of this device, where a hub was paired, and the list of devices. Asked at every call, on a thread that may
-/// wait: the list changes, and a keyring takes its time.
+/// Provides this device's key and the list of devices.
+///
+/// It's called for every connection, because the list changes, and on a thread that may block, because a keyring is
+/// slow.
 type CallerIdentitySource = Arc<dyn Fn() -> Result<CallerIdentity, CallerIdentityError> + Send + Sync>;
 
-/// Why it isn't known as which device a hub is called: what the secrets or the list of devices say.
+/// Why this device's key or the list of devices can't be read, as the secrets or the list report it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CallerIdentityError(pub String);
 
-/// Why a hub was not reached.
+/// Why a hub couldn't be reached.
 #[derive(Debug, thiserror::Error)]
 enum HubDialError {
     #[error(transparent)]
@@ -86,11 +88,12 @@ enum HubDialError {
 }
 
 impl HubClient {
-    /// Starts the thread. It ends when the client is dropped. `tell` is called on it and must not wait; `caller` says
-    /// as which device hubs are called that were paired.
+    /// Starts the client's thread, which ends when the client is dropped.
+    ///
+    /// `tell` is called on that thread and must not block. `caller` provides the identity used with paired hubs.
     ///
     /// # Errors
-    /// The system gives no thread or no sockets.
+    /// Returns the I/O error if the system can't create a thread or sockets.
     pub fn start(
         caller: impl Fn() -> Result<CallerIdentity, CallerIdentityError> + Send + Sync + 'static,
         tell: impl Fn(u64, HubEvent) + Send + Sync + 'static,
@@ -118,23 +121,23 @@ impl HubClient {
         Ok(HubClient { commands: orders, queued_bytes: waiting })
     }
 
-    /// Makes a connection, named `handshake` by the caller.
+    /// Opens a connection to a hub. The caller chooses the number `link`.
     pub fn dial(&self, link: u64, url: String) {
         let _ = self.commands.send(HubCommand::Dial { link, url });
     }
 
-    /// Sends a message over a connection; messages wait until it's open.
+    /// Sends a message over a connection. Messages are queued until it's open.
     pub fn send(&self, link: u64, bytes: Vec<u8>) {
         update_queued_bytes(&self.queued_bytes, link, |waiting| *waiting += bytes.len());
         let _ = self.commands.send(HubCommand::Send { link, bytes });
     }
 
-    /// Bytes that wait to be sent over a connection.
+    /// Returns the number of bytes queued for sending over a connection.
     pub fn queued_bytes(&self, link: u64) -> usize {
         self.queued_bytes.lock().unwrap_or_else(PoisonError::into_inner).get(&link).copied().unwrap_or_default()
     }
 
-    /// Closes a connection once what was sent before is on its way.
+    /// Closes a connection after the messages queued before.
     pub fn close(&self, link: u64) {
         let _ = self.commands.send(HubCommand::Close { link });
     }
@@ -180,14 +183,14 @@ async fn run_hub_connections(
     }
 }
 
-/// Calls a hub: as the device that was paired with it, or as any program.
+/// Dials a hub, as the device that was paired with it or else without authentication.
 async fn dial_hub(url: &str, caller: CallerIdentitySource) -> Result<HubSocket, HubDialError> {
     let (key, list) = tokio::task::spawn_blocking(move || caller()).await??;
     let dialed = hub_socket::connect_to_hub(url, key.as_ref(), &list);
     Ok(tokio::time::timeout(HUB_DIAL_TIMEOUT, dialed).await.map_err(|_| HubDialError::Timeout)??)
 }
 
-/// One connection from its beginning to its end. Gives why it ended.
+/// Runs one open connection until it ends, and returns the reason.
 async fn run_hub_connection(
     link: u64,
     socket: HubSocket,
@@ -198,7 +201,7 @@ async fn run_hub_connection(
 ) -> String {
     tell(link, HubEvent::Open);
     let (mut sink, mut stream) = socket.into_stream().split();
-    // A separate task: a writer that waits for the other side must not block reading.
+    // The writer is a separate task: when it waits for the other side, it must not block reading.
     let writer = tokio::spawn(async move {
         while let Some(message) = outgoing.recv().await {
             let (last, size) = (message.is_close(), if message.is_binary() { message.len() } else { 0 });
@@ -207,7 +210,7 @@ async fn run_hub_connection(
             }
             update_queued_bytes(&waiting, link, |waiting| *waiting = waiting.saturating_sub(size));
         }
-        // A connection that is broken is closed.
+        // Closing fails only if the connection is already broken.
         let _ = sink.close().await;
     });
     let mut beat = tokio::time::interval(HUB_PING_INTERVAL);
@@ -218,7 +221,7 @@ async fn run_hub_connection(
                 heard = Instant::now();
                 match message {
                     Some(Ok(Message::Binary(bytes))) => tell(link, HubEvent::Message(bytes.to_vec())),
-                    // Hubs say why they end it.
+                    // Hubs send the reason before they close a connection.
                     Some(Ok(Message::Text(text))) => {
                         match serde_json::from_str(text.as_str()) {
                             Ok(ControlMessage::Refused(why)) => break why,

@@ -1,5 +1,7 @@
-//! WebSockets to a hub: plain only on this machine, otherwise TLS 1.3 or 1.2 with the certificate seen at pairing,
-//! whoever signed it. While pairing, any certificate is accepted, since the code verifies it.
+//! WebSockets to a hub.
+//!
+//! They are unencrypted only on this machine. Otherwise they use TLS 1.3 or 1.2 with the certificate seen at pairing,
+//! no matter who signed it. While pairing, any certificate is accepted, because the code verifies it.
 
 use crate::challenge::ChannelBinding;
 use crate::devices::PairedDevice;
@@ -18,52 +20,52 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream};
 
-/// A message is at most this long, in bytes.
+/// Maximum length of a message in bytes.
 pub const MAX_SOCKET_MESSAGE_BYTES: usize = store::sync::wire::MAX_MESSAGE_BYTES + 1_024;
-/// A hub answers within this time.
+/// How long a hub may take to answer.
 const HUB_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Which certificate is taken.
+/// Which certificate of a hub is trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CertificateTrust {
-    /// Any: for pairing only, where the code proves it.
+    /// Any certificate: for pairing only, where the code verifies it.
     Any,
-    /// The one with this BLAKE3, in hexadecimal.
+    /// The certificate with this BLAKE3 hash, in hexadecimal.
     Pinned(String),
-    /// One that a public authority has signed.
+    /// A certificate signed by a public certificate authority.
     Public,
 }
 
-/// Why there is no connection to a hub.
+/// Why a hub can't be connected.
 #[derive(Debug, thiserror::Error)]
 pub enum HubConnectError {
-    /// The address isn't one of a hub.
+    /// The address isn't valid for a hub.
     #[error("“{address}” is no address of a hub: wss://HOST:PORT, or ws://127.0.0.1:PORT")]
     Address {
-        /// The address.
+        /// The invalid address.
         address: String,
     },
-    /// The certificate that was kept at pairing is no hash.
+    /// The stored certificate hash isn't a valid hash.
     #[error("the certificate that was kept is none")]
     KeptCertificate,
     /// TLS can't be used.
     #[error(transparent)]
     Tls(#[from] rustls::Error),
-    /// Another certificate is shown than was kept at pairing.
+    /// The hub shows a different certificate than the one stored at pairing.
     #[error("the hub shows another certificate than when it was paired; if that's expected, pair it again: {address}")]
     OtherCertificate {
         /// Address of the hub.
         address: String,
     },
-    /// No connection.
+    /// The connection failed.
     #[error("the hub is not there ({why}): {address}")]
     NotThere {
-        /// What the socket says.
+        /// The socket's error message.
         why: String,
         /// Address of the hub.
         address: String,
     },
-    /// No answer in time.
+    /// The hub didn't answer in time.
     #[error("the hub does not answer: {address}")]
     Timeout {
         /// Address of the hub.
@@ -77,11 +79,10 @@ pub enum HubConnectError {
     Handshake(#[from] HandshakeError),
 }
 
-/// A socket to a hub: as the device that was paired with it, which is proved on the way, or where none was, as any
-/// program may call.
+/// Connects to a hub: authenticated if this device was paired with it, otherwise in the way open to any program.
 ///
 /// # Errors
-/// It is not there, or refuses, in its words.
+/// Returns an error if the hub can't be reached, or refuses (with its reason).
 pub async fn connect_to_hub(
     address: &str,
     key: Option<&DeviceKey>,
@@ -92,7 +93,7 @@ pub async fn connect_to_hub(
     let (Some((hub, device)), Some(key)) = (paired, key) else {
         return HubSocket::connect(address, "/", &CertificateTrust::Public).await.map(|(socket, _)| socket);
     };
-    // Without a certificate the way is plain, and `connect` allows that on this machine alone.
+    // Without a certificate the connection is unencrypted, which `connect` allows only on this machine.
     let trust = device.certificate.clone().map_or(CertificateTrust::Public, CertificateTrust::Pinned);
     let (mut socket, binding) = HubSocket::connect(address, DEVICE_PATH, &trust).await?;
     crate::handshake::authenticate_to_listener(&mut socket, key, *hub, &binding).await?;
@@ -152,11 +153,12 @@ pub struct HubSocket {
 }
 
 impl HubSocket {
-    /// Connects to a hub (`wss://host:port`, or `ws://` on this machine) at this path; returns the channel's identity
-    /// too.
+    /// Connects to a hub (`wss://host:port`, or `ws://` on this machine) at this path. Also returns the channel's
+    /// binding.
     ///
     /// # Errors
-    /// It is not there, shows another certificate than was seen before, or the address is none.
+    /// Returns an error if the address is invalid, the hub can't be reached, or its certificate differs from the pinned
+    /// one.
     pub async fn connect(
         address: &str,
         path: &str,
@@ -179,9 +181,9 @@ impl HubSocket {
             .max_frame_size(Some(MAX_SOCKET_MESSAGE_BYTES));
         let url = format!("{address}{path}");
         let connector = match trust {
-            // tungstenite brings the public authorities, and takes the process's way to compute.
+            // tungstenite provides the public authorities and uses the process's default crypto provider.
             CertificateTrust::Public => {
-                // A provider that was installed earlier stays, and is this one.
+                // If a provider was installed earlier, it stays, and it's this one.
                 let _ = rustls::crypto::ring::default_provider().install_default();
                 None
             }
@@ -213,16 +215,16 @@ impl HubSocket {
         Ok((HubSocket { stream }, binding))
     }
 
-    /// Hangs up when the other side has taken all that was sent.
+    /// Closes the connection and waits until the other side has received everything.
     pub async fn close_after_drain(mut self) {
-        // What the other side has not taken by the timeout is lost with the connection either way.
+        // Data that the other side hasn't received by the timeout is lost with the connection in any case.
         let _ = self.stream.close(None).await;
         let drained = async { while self.stream.next().await.is_some_and(|next| next.is_ok()) {} };
-        // As above.
+        // The timeout has the same consequence.
         let _ = tokio::time::timeout(HUB_CONNECT_TIMEOUT, drained).await;
     }
 
-    /// Both directions of it, for those that send and listen at the same time.
+    /// Returns the stream, for callers that send and receive concurrently.
     pub fn into_stream(self) -> WebSocketStream<MaybeTlsStream<TcpStream>> {
         self.stream
     }

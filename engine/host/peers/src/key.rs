@@ -1,4 +1,4 @@
-//! The key of a device: made once, kept as a secret by the host, never in a document or a log.
+//! The key of a device: generated once, stored as a secret by the host, and never in a document or log.
 
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use rand::TryRngCore;
@@ -8,21 +8,21 @@ use std::fmt;
 use std::str::FromStr;
 use zeroize::Zeroizing;
 
-/// Who a device is: its public key. Shown as 64 hexadecimal digits, which are also its name as a peer.
+/// Id of a device: its Ed25519 public key. It's shown as 64 hexadecimal digits, which are also its peer name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct DeviceId(pub [u8; 32]);
 
 impl DeviceId {
-    /// The first 16 digits in groups, to be compared by people.
+    /// Returns the first 16 digits in groups of four, for people to compare.
     pub fn short_id(&self) -> String {
         let digits = self.to_string();
         [0, 4, 8, 12].map(|at| &digits[at..at + 4]).join(" ")
     }
 
-    /// Whether this device signed these bytes.
+    /// Returns whether this device signed these bytes.
     pub fn has_signed(&self, bytes: &[u8], signature: &[u8; 64]) -> bool {
-        // Strict: no key of low order, no signature that can be altered.
+        // Strict verification rejects keys of low order and malleable signatures.
         VerifyingKey::from_bytes(&self.0)
             .is_ok_and(|key| key.verify_strict(bytes, &Signature::from_bytes(signature)).is_ok())
     }
@@ -40,13 +40,13 @@ impl fmt::Debug for DeviceId {
     }
 }
 
-/// A text that isn't a device's key.
+/// Why a text isn't a device's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceKeyError {
-    /// It isn't a public key.
+    /// The text isn't a public key.
     #[error("a device's key has 64 hexadecimal digits")]
     Public,
-    /// It isn't a secret key. What it is instead is not said.
+    /// The text isn't a secret key. The error leaves the text out.
     #[error("the stored device key isn't valid; remove the secret TRACEBOOK_DEVICE_KEY and pair again")]
     Secret,
 }
@@ -76,7 +76,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Bytes from hexadecimal of just that length.
+/// Parses hexadecimal text of exactly `N` bytes; `None` if it's invalid.
 pub(crate) fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let text = text.as_bytes();
     if text.len() != N * 2 {
@@ -90,39 +90,39 @@ pub(crate) fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-/// The secret key of this device. It is wiped from memory when dropped, and never printed.
+/// The secret key of this device. It's wiped from memory on drop and never printed.
 #[derive(Clone)]
 pub struct DeviceKey(SigningKey);
 
 impl DeviceKey {
-    /// A new key from the system's chance.
+    /// Generates a new key from the system's random bytes.
     ///
     /// # Errors
-    /// The system has none to give.
+    /// Returns an error if the system has no random bytes.
     pub fn generate() -> Result<DeviceKey, RandomBytesError> {
         Ok(DeviceKey(SigningKey::from_bytes(&Zeroizing::new(random_bytes::<32>()?))))
     }
 
-    /// The key of these 64 hexadecimal digits, as [`DeviceKey::secret`] gives them.
+    /// Parses a key from the 64 hexadecimal digits that [`DeviceKey::secret`] returns.
     ///
     /// # Errors
-    /// They are none.
+    /// Returns [`DeviceKeyError::Secret`] if the text is anything else.
     pub fn from_secret(text: &str) -> Result<DeviceKey, DeviceKeyError> {
         let bytes = unhex(text).map(Zeroizing::new);
         bytes.map(|bytes| DeviceKey(SigningKey::from_bytes(&bytes))).ok_or(DeviceKeyError::Secret)
     }
 
-    /// The key itself, to be kept as a secret.
+    /// Returns the secret key in hexadecimal, to store as a secret.
     pub fn secret(&self) -> Zeroizing<String> {
         Zeroizing::new(hex(self.0.as_bytes()))
     }
 
-    /// The key itself, for the local network's way of proving it.
+    /// Returns the secret key as bytes, for the local network's authentication.
     pub(crate) fn secret_bytes(&self) -> &[u8; 32] {
         self.0.as_bytes()
     }
 
-    /// Who this device is.
+    /// Returns this device's id.
     pub fn id(&self) -> DeviceId {
         DeviceId(self.0.verifying_key().to_bytes())
     }
@@ -139,15 +139,15 @@ impl fmt::Debug for DeviceKey {
     }
 }
 
-/// The system has no chance to give.
+/// The system has no random bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the system gives no random bytes ({0})")]
 pub struct RandomBytesError(String);
 
-/// Bytes of the system's chance.
+/// Returns bytes from the system's random number generator.
 ///
 /// # Errors
-/// The system has none to give.
+/// Returns an error if the system has no random bytes.
 pub fn random_bytes<const N: usize>() -> Result<[u8; N], RandomBytesError> {
     let mut bytes = [0; N];
     OsRng.try_fill_bytes(&mut bytes).map_err(|error| RandomBytesError(error.to_string()))?;

@@ -1,5 +1,7 @@
-//! The local network without a server: QUIC between devices (crate `iroh`), each with its own key, no relay, discovery
-//! by mDNS. QUIC proves the other side's identity; whether it's accepted is decided before a stream is opened.
+//! Serverless connections on the local network: QUIC between devices (crate `iroh`), each with its own key, without
+//! relays, with discovery by mDNS.
+//!
+//! QUIC proves the other side's identity. Whether it's accepted is decided before a stream is opened.
 
 use crate::devices::PairedDevice;
 use crate::handshake::{CallRefusal, FrameSendError, FrameTransport, PeerFrame};
@@ -12,45 +14,45 @@ use std::future::IntoFuture;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Devices that were paired.
+/// ALPN protocol of paired devices.
 pub const DEVICE_ALPN: &[u8] = b"tracebook/device/1";
-/// Devices that are being paired.
+/// ALPN protocol of devices that are being paired.
 pub const PAIRING_ALPN: &[u8] = b"tracebook/pair/1";
-/// How this program calls itself on the local network.
+/// mDNS service name of this program.
 const MDNS_SERVICE_NAME: &str = "tracebook";
-/// A frame is at most this long, in bytes.
+/// Maximum length of a frame in bytes.
 const MAX_FRAME_BYTES: u32 = 64 << 20;
-/// The same while devices are paired.
+/// Maximum length of a frame in bytes while devices are paired.
 const MAX_PAIRING_FRAME_BYTES: u32 = 16 << 10;
-/// Reads of so many bytes at once, so that a length that somebody claims costs no memory.
+/// Maximum number of bytes read at once, so that a false length in a frame's header allocates little memory.
 const READ_CHUNK_BYTES: usize = 1 << 20;
 
-/// Why the local network can't be used, or a device on it not reached. `why` is what the network library says.
+/// Why the local network or a device on it can't be used. `why` is the network library's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum LanError {
-    /// This machine has no address of its own.
+    /// This machine has no loopback address to listen on.
     #[error("no address on this machine ({why})")]
     NoLoopback { why: String },
-    /// This machine has no such address.
+    /// This machine doesn't have the given address.
     #[error("this machine has no such address ({why}): {address}")]
     NoAddress { why: String, address: SocketAddr },
-    /// No endpoint, or no discovery.
+    /// The endpoint or discovery can't be started.
     #[error("the local network cannot be used ({why})")]
     Unusable { why: String },
-    /// The key of the device that is called is none.
+    /// The id of the called device isn't a valid key.
     #[error("this isn't a device key")]
     NotKey,
-    /// The device that is called does not answer.
+    /// The called device doesn't answer.
     #[error("it is not there ({why})")]
     NotThere { why: String },
-    /// The connection of a caller ended before it was one.
+    /// An incoming connection failed during its handshake.
     #[error("a call broke off ({why})")]
     CallBroken { why: String },
-    /// The connection of a caller did not become one in time.
+    /// An incoming connection didn't complete its handshake in time.
     #[error("a call took too long")]
     CallTimeout,
-    /// The caller is not welcome.
+    /// The caller isn't admitted.
     #[error("{} was refused: {why}", from.short_id())]
     Refused { from: DeviceId, why: CallRefusal },
     /// The caller opened no stream in time.
@@ -65,22 +67,22 @@ pub struct LanEndpoint {
     mdns: Option<MdnsAddressLookup>,
 }
 
-/// Whether others can find this device, and it them.
+/// Whether and how this device and others find each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LanVisibility {
     /// By mDNS, on all addresses of this machine.
     Local,
-    /// Not discoverable: this machine only.
+    /// Not discoverable, and reachable only on this machine.
     Loopback,
-    /// Reachable at this address, which others must know.
+    /// Reachable at this address, which other devices must know.
     At(SocketAddr),
 }
 
 impl LanEndpoint {
-    /// Opens the endpoint. Calls must be accepted by [`LanEndpoint::next_call`].
+    /// Opens the endpoint. Incoming calls must be accepted with [`LanEndpoint::next_call`].
     ///
     /// # Errors
-    /// The network does not allow it.
+    /// Returns an error if the address can't be bound, or the endpoint or discovery can't be started.
     pub async fn open(key: &DeviceKey, reach: LanVisibility) -> Result<LanEndpoint, LanError> {
         let builder = Endpoint::builder(presets::Minimal)
             .relay_mode(RelayMode::Disabled)
@@ -111,7 +113,7 @@ impl LanEndpoint {
         Ok(LanEndpoint { endpoint, mdns })
     }
 
-    /// Devices with Tracebook that are seen on the local network within this time.
+    /// Returns the devices with Tracebook that are found on the local network within this time.
     pub async fn discover_devices(&self, within: Duration) -> Vec<DeviceId> {
         let Some(mdns) = &self.mdns else { return Vec::new() };
         let mut events = mdns.subscribe().await;
@@ -133,10 +135,10 @@ impl LanEndpoint {
         self.endpoint.bound_sockets()
     }
 
-    /// Calls a device: where it is known to listen, or where it is found.
+    /// Calls a device, at the given addresses or where discovery finds it.
     ///
     /// # Errors
-    /// It is not there, or refuses (its words).
+    /// Returns an error if the device can't be reached, or refuses (with its reason).
     pub async fn dial(&self, id: DeviceId, at: &[SocketAddr], protocol: &[u8]) -> Result<LanConnection, LanError> {
         let id = EndpointId::from_bytes(&id.0).map_err(|_| LanError::NotKey)?;
         let address = at.iter().fold(EndpointAddr::new(id), |address, at| address.with_ip_addr(*at));
@@ -146,7 +148,7 @@ impl LanEndpoint {
         Ok(LanConnection { connection, send, receive, max_frame_bytes: max_frame_bytes(protocol) })
     }
 
-    /// The next call, answered.
+    /// Accepts the next call; `None` if the endpoint was closed.
     #[cfg(test)]
     pub async fn accept(
         &self,
@@ -155,8 +157,9 @@ impl LanEndpoint {
         Some(self.next_call().await?.accept_if(judge).await)
     }
 
-    /// Returns the next incoming call, of an unknown caller; `None` when the endpoint was closed. Answer each call
-    /// separately, so that a silent caller doesn't block others.
+    /// Returns the next incoming call, whose caller is still unknown; `None` if the endpoint was closed.
+    ///
+    /// Accept each call separately, so that a silent caller doesn't block others.
     pub async fn next_call(&self) -> Option<IncomingCall> {
         self.endpoint.accept().await.map(IncomingCall)
     }
@@ -167,16 +170,17 @@ impl LanEndpoint {
     }
 }
 
-/// A call that is not answered yet.
+/// An incoming call that isn't accepted yet.
 #[derive(Debug)]
 pub struct IncomingCall(iroh::endpoint::Incoming);
 
 impl IncomingCall {
-    /// Accepts a call. The caller's identity is proved by then; `judge` decides whether it's welcome (for
-    /// [`DEVICE_ALPN`] only), and the caller gets its reason if not.
+    /// Accepts a call after its caller's identity is proved.
+    ///
+    /// `judge` decides whether the caller is admitted (for [`DEVICE_ALPN`] only). If not, the caller gets the reason.
     ///
     /// # Errors
-    /// It is not welcome, or takes too long.
+    /// Returns an error if the caller isn't admitted or takes too long.
     pub async fn accept_if(
         self,
         judge: impl Fn(DeviceId) -> Result<(), CallRefusal>,
@@ -206,29 +210,29 @@ impl IncomingCall {
         }
     }
 
-    /// Does not answer: too many are being answered.
+    /// Refuses the call, because too many others are being accepted.
     pub fn refuse(self) {
         self.0.refuse();
     }
 }
 
-/// How long a frame may be: who is being paired has words to say, and nothing else.
+/// Returns the maximum length of a frame. Pairing needs only short messages.
 fn max_frame_bytes(protocol: &[u8]) -> u32 {
     if protocol == PAIRING_ALPN { MAX_PAIRING_FRAME_BYTES } else { MAX_FRAME_BYTES }
 }
 
-/// An incoming connection.
+/// A call that was accepted.
 #[derive(Debug)]
 pub struct AcceptedCall {
     /// The caller's device id, proved by its key.
     pub from: DeviceId,
-    /// Whether it is to be paired.
+    /// Whether the device calls to be paired.
     pub is_pairing: bool,
-    /// The way to it.
+    /// The connection to the caller.
     pub connection: LanConnection,
 }
 
-/// The half of a way that sends. Several may hold it.
+/// The sending half of a connection. Clones share it.
 #[derive(Clone, Debug)]
 pub struct LanSender {
     connection: Connection,
@@ -239,18 +243,18 @@ impl LanSender {
     /// Sends a frame.
     ///
     /// # Errors
-    /// It is too long, or the way has ended.
+    /// Returns an error if the frame is too long or the connection has ended.
     pub async fn send_frame(&self, frame: PeerFrame) -> Result<(), FrameSendError> {
         write_frame(&mut *self.send.lock().await, frame).await
     }
 
-    /// Ends the way, with a word for the other side.
+    /// Closes the connection and sends the reason to the other side.
     pub fn close(&self, why: &str) {
         self.connection.close(VarInt::from_u32(1), why.as_bytes());
     }
 }
 
-/// The half of a way that listens.
+/// The receiving half of a connection.
 #[derive(Debug)]
 pub struct LanReceiver {
     connection: Connection,
@@ -259,18 +263,18 @@ pub struct LanReceiver {
 }
 
 impl LanReceiver {
-    /// The next frame; `None` at the end.
+    /// Receives the next frame; `None` at the end of the connection.
     pub async fn next_frame(&mut self) -> Option<PeerFrame> {
         read_frame(&mut self.receive, &self.connection, self.max_frame_bytes).await
     }
 
-    /// Why it ended, if that is known.
+    /// Returns why the connection ended, if known.
     pub fn close_reason(&self) -> Option<String> {
         connection_close_reason(&self.connection)
     }
 }
 
-/// Why a connection ended: in the other side's words, if it said any.
+/// Returns why a connection ended: the other side's reason if it sent one, otherwise the library's.
 fn connection_close_reason(connection: &Connection) -> Option<String> {
     match connection.close_reason()? {
         ConnectionError::ApplicationClosed(close) if !close.reason.is_empty() => {
@@ -317,7 +321,8 @@ async fn read_frame(receive: &mut RecvStream, connection: &Connection, most: u32
     }
 }
 
-/// A way over the local network: frames with a kind (one byte) and a length (four, little endian) before each.
+/// A connection over the local network. Each frame has a header of kind (one byte) and length (four bytes, little
+/// endian).
 #[derive(Debug)]
 pub struct LanConnection {
     connection: Connection,
@@ -327,19 +332,19 @@ pub struct LanConnection {
 }
 
 impl LanConnection {
-    /// Both halves of it, for those that send and listen at the same time.
+    /// Splits the connection, for callers that send and receive concurrently.
     pub fn split(self) -> (LanSender, LanReceiver) {
         let LanConnection { connection, send, receive, max_frame_bytes: most } = self;
         let send = std::sync::Arc::new(tokio::sync::Mutex::new(send));
         (LanSender { connection: connection.clone(), send }, LanReceiver { connection, receive, max_frame_bytes: most })
     }
 
-    /// Ends it, with a word for the other side.
+    /// Closes the connection and sends the reason to the other side.
     pub fn close(&self, why: &str) {
         self.connection.close(VarInt::from_u32(1), why.as_bytes());
     }
 
-    /// Why it ended, in the other side's words, if it said any.
+    /// Returns why the connection ended, if known: the other side's reason if it sent one.
     pub fn close_reason(&self) -> Option<String> {
         connection_close_reason(&self.connection)
     }
@@ -355,10 +360,10 @@ impl FrameTransport for LanConnection {
     }
 }
 
-/// Whether a device may call: it was paired, and not revoked.
+/// Checks whether a device may call: it must be paired and not revoked.
 ///
 /// # Errors
-/// Why not.
+/// Returns why it may not.
 pub fn check_is_paired(device: Option<&PairedDevice>) -> Result<(), CallRefusal> {
     match device {
         None => Err(CallRefusal::NotPaired),
@@ -440,7 +445,7 @@ mod tests {
                 refused
             }
         });
-        // Before it is paired it is refused.
+        // The device is refused before it's paired.
         let early = there.dial(ours.id(), &at, DEVICE_ALPN).await;
         if let Ok(mut way) = early {
             let _ = way.send_frame(PeerFrame::Text("hello".to_owned())).await;

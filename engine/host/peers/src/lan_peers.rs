@@ -1,5 +1,7 @@
-//! Paired devices on the local network without a server: found and connected automatically, each connection with its
-//! own number. Of two devices, the one with the lower key calls. A revoked device loses its connection within a second.
+//! Paired devices on the local network without a server: found and connected automatically.
+//!
+//! Each connection has its own number. Of two devices, the one with the lower key calls. A revoked device loses its
+//! connection within a second.
 
 use crate::devices::{DeviceAccess, DeviceList, PairedDevice};
 use crate::handshake::PeerFrame;
@@ -12,36 +14,36 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// Interval of checking the list and calling missing devices.
+/// Interval of checking the list and calling devices that aren't connected.
 const DEVICE_SCAN_INTERVAL: Duration = Duration::from_millis(400);
-/// How long a call may take.
+/// How long connecting to a device may take.
 const LAN_DIAL_TIMEOUT: Duration = Duration::from_secs(5);
-/// A device that did not answer is called again after this time.
+/// Delay before a device that didn't answer is called again.
 const LAN_REDIAL_DELAY: Duration = Duration::from_secs(3);
-/// How long closing waits for others to be notified. A device that isn't waits 30 s before it calls again.
+/// How long closing waits until other devices are notified. A device that isn't waits 30 s before it calls again.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(250);
 /// Maximum number of concurrent calls without a proven identity.
 const MAX_UNPROVEN_CALLS: usize = 64;
-/// The first number of a connection: others are counted from 1.
+/// Base of the connection numbers here. Connections elsewhere count from 1, so the numbers don't collide.
 const FIRST_LINK_ID: u64 = 1 << 40;
 
-/// What becomes of a connection.
+/// An event of a connection, or of the local network as a whole.
 #[derive(Debug)]
 pub enum LanPeerEvent {
     /// A connection was opened.
     Open {
-        /// How the device is called.
+        /// Name of the device.
         name: String,
-        /// The most that it may do.
+        /// The device's maximum access to documents.
         access: DeviceAccess,
-        /// Whether this side has called.
+        /// Whether this side made the call.
         dialed: bool,
     },
-    /// A message has come.
+    /// A message was received.
     Message(Vec<u8>),
-    /// It is gone, and why. Nothing follows.
+    /// The connection ended, with the reason. It's the last event of the connection.
     Closed(String),
-    /// The local network cannot be used, and why; it is tried again. Of no connection.
+    /// The local network can't be used, with the reason. It's retried. The event has no connection.
     Unavailable(String),
 }
 
@@ -59,22 +61,22 @@ enum LanConnectionEvent {
 /// Where this device listens, and additional addresses to call.
 #[derive(Clone, Debug)]
 pub struct LanConfig {
-    /// Whether and how the device is visible.
+    /// Whether and how this device is visible.
     pub visibility: LanVisibility,
-    /// Where others may be.
+    /// Addresses where other devices may listen.
     pub known_addresses: Vec<SocketAddr>,
 }
 
-/// Why a text isn't what `TRACEBOOK_LAN` may be.
+/// Why the value of `TRACEBOOK_LAN` is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LanConfigError {
-    /// It isn't a list of addresses.
+    /// The value isn't a list of addresses.
     #[error("TRACEBOOK_LAN wants ADDRESS:PORT,…: {text}")]
     NotAddresses {
-        /// The text.
+        /// The invalid value.
         text: String,
     },
-    /// It has no address.
+    /// The value has no address.
     #[error("TRACEBOOK_LAN is empty")]
     Empty,
 }
@@ -83,7 +85,7 @@ impl LanConfig {
     /// Parses `TRACEBOOK_LAN`, for networks without discovery: `HERE,THERE,…`, each `ADDRESS:PORT`.
     ///
     /// # Errors
-    /// It is no such list.
+    /// Returns an error if the value isn't such a list.
     pub fn from_env_value(said: Option<&str>) -> Result<LanConfig, LanConfigError> {
         let Some(said) = said else {
             return Ok(LanConfig { visibility: LanVisibility::Local, known_addresses: Vec::new() });
@@ -95,17 +97,17 @@ impl LanConfig {
     }
 }
 
-/// The connections to devices that are near. Ends when it is dropped.
+/// The connections to devices on the local network. Dropping it closes them.
 pub struct LanPeers {
     commands: Option<UnboundedSender<LanPeerCommand>>,
-    /// Signals that all were notified.
+    /// Disconnects after all devices are notified.
     ended: std::sync::mpsc::Receiver<()>,
 }
 
 impl Drop for LanPeers {
     fn drop(&mut self) {
         self.commands = None;
-        // What has not ended by then ends with the process.
+        // Tasks that are still running after the timeout end with the process.
         let _ = self.ended.recv_timeout(SHUTDOWN_TIMEOUT);
     }
 }
@@ -119,10 +121,10 @@ impl std::fmt::Debug for LanPeers {
 type LanPeerEventHandler = Arc<dyn Fn(u64, LanPeerEvent) + Send + Sync>;
 
 impl LanPeers {
-    /// Starts a thread for it. `tell` is called there, and must not wait.
+    /// Starts the thread that finds and connects devices. `tell` is called there and must not block.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// Returns the I/O error if the system can't create a thread or runtime.
     pub fn start(
         key: DeviceKey,
         devices: DeviceList,
@@ -255,7 +257,8 @@ async fn run_lan_peers(
                     }
                 }
                 for (id, device) in list {
-                    // Hubs have addresses; of two devices the one with the lower key calls.
+                    // Hubs have addresses and are dialed elsewhere. Of two other devices, the one with the lower key
+                    // calls.
                     let ours = device.is_authorized() && device.address.is_none() && key.id() < id;
                     let there = open.values().any(|one| one.device == id);
                     let late = missed.get(&id).is_none_or(|again| *again <= Instant::now());
@@ -271,7 +274,7 @@ async fn run_lan_peers(
     lan.close().await;
 }
 
-/// Hears those who call, each on its own.
+/// Accepts incoming calls, each in its own task.
 async fn accept_calls(
     lan: LanEndpoint,
     list: Arc<Mutex<BTreeMap<DeviceId, PairedDevice>>>,
@@ -315,7 +318,7 @@ async fn dial_device(
     });
 }
 
-/// Has a connection speak and listen, until it ends.
+/// Starts the tasks that send and receive on a connection until it ends.
 fn start_link(
     link: u64,
     device: DeviceId,
@@ -362,7 +365,7 @@ mod tests {
             revoked: None,
             access: DeviceAccess::Write,
             admin: false,
-            // As if it were a hub: then it is never called from here.
+            // With an address it counts as a hub, so this side never calls it.
             address: Some("wss://localhost:1".to_owned()),
             certificate: None,
         };
@@ -373,7 +376,7 @@ mod tests {
         let (tell, told) = channel();
         let place = LanConfig { visibility: LanVisibility::At(at), known_addresses: Vec::new() };
         let near = LanPeers::start(ours.clone(), devices, place, move |_, what| _ = tell.send(what)).expect("started");
-        // Strangers that call to be paired and say nothing, one after the other.
+        // Strangers call to be paired, one after the other, and send nothing.
         let strangers =
             LanEndpoint::open(&DeviceKey::generate().expect("key"), LanVisibility::Loopback).await.expect("open");
         let mut silent = Vec::new();
@@ -382,7 +385,7 @@ mod tests {
         }
         let phone = LanEndpoint::open(&theirs, LanVisibility::Loopback).await.expect("open");
         let begun = Instant::now();
-        // The list of devices is read within a moment.
+        // The list of devices is read at the next scan.
         let open = loop {
             let mut way = phone.dial(ours.id(), &[at], DEVICE_ALPN).await.expect("called");
             let _ = crate::handshake::FrameTransport::send_frame(&mut way, PeerFrame::Binary(vec![1])).await;

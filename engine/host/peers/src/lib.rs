@@ -1,4 +1,4 @@
-//! Devices that speak to each other: their keys, pairing, and the ways between them.
+//! Connections between devices: their keys, pairing, and transports.
 //!
 //! A device is identified by its Ed25519 key. Two devices are paired once by a short code ([`pairing`]); afterwards
 //! each proves its key at every connection ([`challenge`]). Paired devices are in a list ([`devices`]), an automerge

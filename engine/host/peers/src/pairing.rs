@@ -1,8 +1,11 @@
-//! Pairs two devices by a one-time code of eight digits: SPAKE2, in which every guess costs an attempt and
-//! eavesdropping is useless, then both prove that they have the same key, and exchange their cards.
+//! Pairs two devices by a one-time code of eight digits.
+//!
+//! It uses SPAKE2, in which every guess costs an attempt and eavesdropping is useless. Then both sides prove that they
+//! have the same key, and exchange their cards.
 //!
 //! One side offers (it shows the code), the other joins (the user types it there). Both bind the channel into their
-//! proof, so a man in the middle fails as if the code were wrong. Pure except for the system's randomness.
+//! proof, so a man in the middle fails as if the code were wrong. Apart from the system's randomness, this module does
+//! no I/O.
 
 use crate::challenge::ChannelBinding;
 use crate::devices::DeviceAccess;
@@ -10,62 +13,62 @@ use crate::key::{DeviceId, DeviceKey, DeviceKeyError, RandomBytesError, hex, ran
 use serde::{Deserialize, Serialize};
 use spake2::{Ed25519Group, Identity, Password, Spake2};
 
-/// A code may be tried this often.
+/// Maximum number of attempts with one code.
 pub const MAX_CODE_ATTEMPTS: u8 = 5;
-/// A code can be used for so long, in milliseconds.
+/// How long a code is valid, in milliseconds.
 pub const CODE_LIFETIME_MS: i64 = 10 * 60 * 1000;
-/// A longer card is none, in bytes.
+/// Maximum length of a card in bytes.
 const MAX_CARD_BYTES: usize = 2048;
 
-/// Why two devices are not paired.
+/// Why two devices weren't paired.
 #[derive(Debug, thiserror::Error)]
 pub enum PairingError {
-    /// The system has no chance to give.
+    /// The system has no random bytes.
     #[error(transparent)]
     Random(#[from] RandomBytesError),
     /// Our card can't be written as JSON.
     #[error(transparent)]
     CardEncoding(#[from] serde_json::Error),
-    /// What was typed has another form than a code.
+    /// The typed text isn't a code of eight digits.
     #[error("a code has eight digits, as in 1234-5678")]
     CodeForm,
-    /// The time of the code is over.
+    /// The code has expired.
     #[error("the code has expired; ask for a new one")]
     CodeExpired,
-    /// The code was used up before this try.
+    /// The code was used up before this attempt.
     #[error("the code was used, or tried too often; ask for a new one")]
     CodeUsedUp,
-    /// Another device used the code during this try.
+    /// Another device used the code during this attempt.
     #[error("the code was used; ask for a new one")]
     CodeUsed,
-    /// Another code is shown than when this try began.
+    /// The displayed code has changed since this attempt began.
     #[error("another code is shown by now; ask for it")]
     CodeReplaced,
-    /// The other side has another code.
+    /// The other side used a different code.
     #[error("{}", wrong_code_message(*attempts_left))]
     WrongCode {
-        /// How many tries the code has left.
+        /// Number of attempts that the code has left.
         attempts_left: u8,
     },
-    /// The side that shows the code does not know it.
+    /// The side that shows the code can't prove that it knows it.
     #[error("it does not know the code that it asked for")]
     CodeUnknown,
-    /// What the side that shows the code answers is no half of SPAKE2.
+    /// The offering side's answer isn't a valid SPAKE2 message.
     #[error("what it answers is no part of a pairing")]
     InvalidAnswer,
-    /// What the side that joins sends is no half of SPAKE2.
+    /// The joining side's request isn't a valid SPAKE2 message.
     #[error("this is no part of a pairing")]
     InvalidRequest,
-    /// The other side's card isn't one.
+    /// The other side's card can't be parsed.
     #[error("its card cannot be read")]
     CardUnreadable,
-    /// The other side's card has no signature.
+    /// The other side's card has no readable signature.
     #[error("its card is not signed")]
     CardUnsigned,
-    /// The signature isn't that of the key on the card.
+    /// The signature doesn't match the key on the card.
     #[error("it does not prove the key on its card")]
     CardUnproven,
-    /// The other side has our own key.
+    /// The other side has this device's own key.
     #[error("a device cannot be paired with itself")]
     SameDevice,
 }
@@ -78,18 +81,18 @@ fn wrong_code_message(attempts_left: u8) -> String {
     }
 }
 
-/// What a device may do that is paired by an offer: fixed when the offer is made.
+/// The rights of a device that's paired by an offer. They are fixed when the offer is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceRights {
-    /// The most that it may do with documents.
+    /// The device's maximum access to documents.
     pub access: DeviceAccess,
-    /// Whether it may change the list of devices.
+    /// Whether the device may change the list of devices.
     #[serde(default)]
     pub admin: bool,
 }
 
 impl DeviceRights {
-    /// Describes the access, to follow the device's name.
+    /// Returns a description of the rights that continues a sentence after the device's name.
     pub fn describe(self) -> String {
         let access = match self.access {
             DeviceAccess::None => "sees nothing",
@@ -120,53 +123,53 @@ impl DeviceRights {
     }
 }
 
-/// How one side introduces itself.
+/// How a device introduces itself while pairing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceCard {
     /// The device's id.
     pub device: DeviceId,
-    /// The name that its user gave it.
+    /// The device's name, chosen by its user.
     pub name: String,
-    /// Where it listens, as `wss://host:port`, when it is a hub.
+    /// Address where a hub listens, as `wss://host:port`; `None` for other devices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// BLAKE3 of the certificate that it shows there, in hexadecimal.
+    /// BLAKE3 hash of the certificate at that address, in hexadecimal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<String>,
-    /// What the other one may do with documents here; older programs do not say it.
+    /// The receiver's maximum access to documents here. Older versions don't send it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<DeviceAccess>,
-    /// Whether the other one may change the list of devices.
+    /// Whether the receiver may change the list of devices here.
     #[serde(default)]
     pub admin: bool,
 }
 
 impl DeviceCard {
-    /// What the other one may do here, if that is said.
+    /// Returns the receiver's rights here, if the card has them.
     pub fn rights(&self) -> Option<DeviceRights> {
         self.access.map(|access| DeviceRights { access, admin: self.admin })
     }
 }
 
-/// First and second word: each side's half of SPAKE2, in hexadecimal.
+/// First and second message of pairing: each side's SPAKE2 message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpakeMessage {
-    /// 33 bytes, in hexadecimal.
+    /// The SPAKE2 message: 33 bytes in hexadecimal.
     pub spake: String,
 }
 
-/// Third and fourth word: proof of the common key, the card, and proof of the device's key.
+/// Third and fourth message of pairing: proof of the shared key, the card, and proof of the device's key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairingProof {
-    /// 32 bytes, in hexadecimal.
+    /// Confirmation of the shared key: 32 bytes in hexadecimal.
     pub confirm: String,
-    /// A [`DeviceCard`] as JSON: just these bytes are proved.
+    /// A [`DeviceCard`] as JSON. The proofs cover exactly these bytes.
     pub card: String,
-    /// 64 bytes, in hexadecimal.
+    /// The signature: 64 bytes in hexadecimal.
     pub signature: String,
 }
 
-/// A code without what people write between its digits.
+/// Returns the digits of a code, without separators.
 fn code_digits(code: &str) -> String {
     code.chars().filter(char::is_ascii_digit).collect()
 }
@@ -177,7 +180,7 @@ pub struct OneTimeCode {
     code: String,
     until: i64,
     left: u8,
-    /// What who uses it may do.
+    /// Rights of the device that uses the code.
     #[serde(default)]
     rights: DeviceRights,
 }
@@ -189,12 +192,12 @@ impl std::fmt::Debug for OneTimeCode {
 }
 
 impl OneTimeCode {
-    /// A new code, at this time (milliseconds since 1970).
+    /// Generates a new code at the time `now` (milliseconds since 1970).
     ///
     /// # Errors
-    /// The system has no chance to give.
+    /// Returns an error if the system has no random bytes.
     pub fn new(now: i64) -> Result<OneTimeCode, RandomBytesError> {
-        // Numbers that would make some codes likelier than others are drawn again.
+        // Reject numbers that would make some codes more likely than others.
         let number = loop {
             let number = u32::from_le_bytes(random_bytes()?);
             if number < 4_200_000_000 {
@@ -210,14 +213,14 @@ impl OneTimeCode {
         })
     }
 
-    /// The same for a device that may do this.
+    /// Returns the code with these rights for the device that uses it.
     #[must_use]
     pub fn with_rights(mut self, rights: DeviceRights) -> OneTimeCode {
         self.rights = rights;
         self
     }
 
-    /// What who uses it may do.
+    /// Returns the rights of the device that uses the code.
     pub fn rights(&self) -> DeviceRights {
         self.rights
     }
@@ -228,20 +231,20 @@ impl OneTimeCode {
         format!("{front}-{back}")
     }
 
-    /// When it ends, milliseconds since 1970.
+    /// Returns when the code expires, in milliseconds since 1970.
     pub fn expires_at(&self) -> i64 {
         self.until
     }
 
-    /// How many tries are left.
+    /// Returns the number of attempts left.
     pub fn attempts_left(&self) -> u8 {
         self.left
     }
 
-    /// Whether it can be used at this time.
+    /// Checks whether the code can be used at this time (milliseconds since 1970).
     ///
     /// # Errors
-    /// Why not.
+    /// Returns an error if the code has expired or was used up.
     pub fn check_usable(&self, now: i64) -> Result<(), PairingError> {
         match () {
             () if now > self.until => Err(PairingError::CodeExpired),
@@ -251,7 +254,7 @@ impl OneTimeCode {
     }
 }
 
-/// What both sides know once the halves were exchanged.
+/// The key that both sides share after exchanging SPAKE2 messages.
 #[derive(Debug)]
 struct SharedPairingKey {
     key: [u8; 32],
@@ -289,10 +292,10 @@ impl SharedPairingKey {
         Ok(PairingProof { confirm: self.confirmation_hash(role, &card).to_string(), card, signature })
     }
 
-    /// The other's card. `None`: the code was another.
+    /// Verifies a proof and returns the other side's card; `None` if the other side used a different code.
     fn verify_proof(&self, role: &[u8], proof: &PairingProof) -> Option<Result<DeviceCard, PairingError>> {
         let confirm = unhex::<32>(&proof.confirm)?;
-        // Compared in constant time.
+        // `blake3::Hash` compares in constant time.
         if proof.card.len() > MAX_CARD_BYTES || self.confirmation_hash(role, &proof.card) != confirm {
             return None;
         }
@@ -315,7 +318,7 @@ fn spake_identities() -> (Identity, Identity) {
     (Identity::new(b"tracebook joins"), Identity::new(b"tracebook offers"))
 }
 
-/// The side that types the code.
+/// The side that types the code, for one attempt.
 pub struct JoinAttempt {
     spake: Spake2<Ed25519Group>,
     own_message: Vec<u8>,
@@ -327,15 +330,15 @@ impl std::fmt::Debug for JoinAttempt {
     }
 }
 
-/// The same side, once it has proved that it knows the code.
+/// The joining side after it has sent its proof of the code.
 #[derive(Debug)]
 pub struct JoinVerifier(SharedPairingKey);
 
 impl JoinAttempt {
-    /// Begins, with the code as it was typed.
+    /// Starts an attempt with the typed code.
     ///
     /// # Errors
-    /// It cannot be a code.
+    /// Returns [`PairingError::CodeForm`] if the text isn't a code of eight digits.
     pub fn new(code: &str) -> Result<(JoinAttempt, SpakeMessage), PairingError> {
         let code = code_digits(code);
         if code.len() != 8 {
@@ -347,10 +350,10 @@ impl JoinAttempt {
         Ok((JoinAttempt { spake, own_message: half }, said))
     }
 
-    /// Proves the code by the other's half.
+    /// Completes the key exchange with the other side's message, and proves the code.
     ///
     /// # Errors
-    /// The half is none.
+    /// Returns an error if the message isn't valid SPAKE2, or the card can't be encoded.
     pub fn prove(
         self,
         theirs: &SpakeMessage,
@@ -367,16 +370,16 @@ impl JoinAttempt {
 }
 
 impl JoinVerifier {
-    /// The card of who offered.
+    /// Verifies the offering side's proof and returns its card.
     ///
     /// # Errors
-    /// It does not know the code.
+    /// Returns an error if the other side doesn't know the code, or its card is invalid.
     pub fn verify_proof(&self, proof: &PairingProof) -> Result<DeviceCard, PairingError> {
         self.0.verify_proof(OFFERER_ROLE, proof).unwrap_or(Err(PairingError::CodeUnknown))
     }
 }
 
-/// The side that shows the code, for one try. It keeps to the offer as it was when the try began.
+/// The side that shows the code, for one attempt. It keeps the offer as it was when the attempt began.
 #[derive(Debug)]
 pub struct OfferAttempt {
     shared_key: SharedPairingKey,
@@ -384,10 +387,10 @@ pub struct OfferAttempt {
 }
 
 impl OfferAttempt {
-    /// Takes an attempt. It counts from here on, so that disconnecting gives no free guesses.
+    /// Starts an attempt. It counts from here on, so disconnecting gives no free guesses.
     ///
     /// # Errors
-    /// The code cannot be used any more, or the half is none.
+    /// Returns an error if the code has expired or was used up, or the message isn't valid SPAKE2.
     pub fn new(
         offer: &mut OneTimeCode,
         theirs: &SpakeMessage,
@@ -405,10 +408,11 @@ impl OfferAttempt {
         Ok((OfferAttempt { shared_key: common, offer: offer.clone() }, said))
     }
 
-    /// The other's card, and ours for it, which says what it may do. The code is used up.
+    /// Verifies the joining side's proof and uses up the code. Returns the joining side's card, and the proof with our
+    /// card, which tells the joining side its rights.
     ///
     /// # Errors
-    /// The code was wrong.
+    /// Returns an error if the code was wrong, used or replaced, the card is invalid, or the device is this one.
     pub fn verify_proof(
         self,
         offer: &mut OneTimeCode,
@@ -436,16 +440,16 @@ impl OfferAttempt {
     }
 }
 
-/// All that the other side needs, as the text of a QR code: `tracebook:pair?at=…&code=…&key=…`.
+/// An invitation to pair, as the text of a QR code: `tracebook:pair?at=…&code=…&key=…`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invitation {
-    /// Where to call: `wss://host:port`, or `lan` for the local network.
+    /// Address to call: `wss://host:port`, or `lan` for the local network.
     pub at: String,
     /// The one-time code.
     pub code: String,
-    /// Id of the device that answers.
+    /// Id of the inviting device.
     pub key: DeviceId,
-    /// What who uses it may do there, if that is said.
+    /// Rights of the device that uses the invitation, if it says so.
     pub rights: Option<DeviceRights>,
 }
 
@@ -458,13 +462,13 @@ impl std::fmt::Display for Invitation {
     }
 }
 
-/// A text that isn't an invitation.
+/// Why a text isn't an invitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvitationParseError {
-    /// It doesn't begin as one, or part of it is missing.
+    /// The text doesn't start as an invitation, or part of it is missing.
     #[error("this isn't an invitation; invitations start with tracebook:pair?")]
     Form,
-    /// Its key is none.
+    /// The key in the invitation is invalid.
     #[error(transparent)]
     Key(#[from] DeviceKeyError),
 }
@@ -502,7 +506,7 @@ mod tests {
         }
     }
 
-    /// One try with a code; the cards that both got.
+    /// Makes one attempt with a code, and returns the cards that both sides received.
     fn attempt(
         offer: &mut OneTimeCode,
         code: &str,

@@ -1,5 +1,6 @@
-//! Devices become acquainted, and tell each other who else is: the whole of it from one side, for those who may wait.
-//! Each call has a runtime of its own and ends within its time.
+//! Pairing and the exchange of device lists from start to end, as blocking calls for one side.
+//!
+//! Each call has its own runtime and a time limit.
 
 use crate::challenge::ChannelBinding;
 use crate::devices::{DeviceAccess, DeviceList, DeviceListError, PairedDevice, now_millis};
@@ -13,32 +14,32 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How long devices on the local network are searched.
+/// How long to search for devices on the local network.
 const LAN_DISCOVERY_TIME: Duration = Duration::from_secs(4);
 /// Maximum number of concurrent calls while a code is shown.
 const MAX_CONCURRENT_CALLS: usize = 16;
-/// How an invitation to the local network begins.
+/// Prefix of the address in an invitation to the local network.
 const LAN_ADDRESS_PREFIX: &str = "lan";
 
-/// Why devices did not become acquainted, or did not tell each other who else is.
+/// Why devices weren't paired, or the list of devices wasn't sent.
 #[derive(Debug, thiserror::Error)]
 pub enum PairingFlowError {
-    /// The system gives no runtime.
+    /// The system can't create a runtime.
     #[error("nothing can be waited for here ({0})")]
     Runtime(#[source] std::io::Error),
-    /// The system has no chance to give.
+    /// The system has no random bytes.
     #[error(transparent)]
     Random(#[from] RandomBytesError),
     /// The code can't be used.
     #[error(transparent)]
     Pairing(#[from] PairingError),
-    /// The other side refuses, or isn't who it should be.
+    /// The other side refuses, or isn't the expected device.
     #[error(transparent)]
     Handshake(#[from] HandshakeError),
-    /// The hub isn't reached.
+    /// The hub can't be reached.
     #[error(transparent)]
     Hub(#[from] HubConnectError),
-    /// The local network or a device on it isn't reached.
+    /// The local network or a device on it can't be reached.
     #[error(transparent)]
     Lan(#[from] LanError),
     /// The list of devices can't be changed.
@@ -47,7 +48,7 @@ pub enum PairingFlowError {
     /// The list of devices wasn't sent.
     #[error(transparent)]
     Send(#[from] FrameSendError),
-    /// The rights that were given aren't those of the invitation.
+    /// The rights granted by the other device differ from those in the invitation.
     #[error(
         "the invitation says that this device {}, and {name} says that it {}; ask there for another",
         promised.describe(),
@@ -56,44 +57,44 @@ pub enum PairingFlowError {
     OtherRights {
         /// Name of the other device.
         name: String,
-        /// The rights of the invitation.
+        /// Rights in the invitation.
         promised: DeviceRights,
-        /// The rights that were given.
+        /// Rights that were granted.
         given: DeviceRights,
     },
-    /// No device is seen on the local network.
+    /// No device was found on the local network.
     #[error("no other device with Tracebook is seen on this network; is `tracebook pair` running there?")]
     NobodySeen,
-    /// The other side closed the connection, in its words.
+    /// The other side closed the connection, with its reason.
     #[error("{0}")]
     ClosedByPeer(String),
     /// The endpoint on the local network was closed.
     #[error("the local network is gone")]
     NetworkGone,
-    /// The user gave up.
+    /// The user canceled.
     #[error("it was cancelled")]
     Cancelled,
-    /// A device called that is already paired.
+    /// A device called for a normal connection instead of pairing.
     #[error("{} called, and is not being paired", from.short_id())]
     NotPairing {
-        /// The device.
+        /// Id of the caller.
         from: DeviceId,
     },
-    /// A device tried the code in vain.
+    /// A device called to be paired, and failed.
     #[error("{} was not paired: {source}", from.short_id())]
     NotPaired {
-        /// The device.
+        /// Id of the caller.
         from: DeviceId,
-        /// Why it wasn't.
+        /// Why it failed.
         source: HandshakeError,
     },
-    /// A device showed a card with another key than its own.
+    /// A device sent a card with a different key than its own.
     #[error("{} showed another's card", from.short_id())]
     OtherCard {
-        /// The device.
+        /// Id of the caller.
         from: DeviceId,
     },
-    /// The list can be sent to hubs only.
+    /// The list can be sent only to hubs.
     #[error("it isn't a hub")]
     NotHub,
 }
@@ -103,7 +104,7 @@ fn block_on<T>(work: impl Future<Output = Result<T, PairingFlowError>>) -> Resul
     runtime.map_err(PairingFlowError::Runtime)?.block_on(work)
 }
 
-/// This device as others see it.
+/// Returns this device's card as other devices see it.
 pub fn device_card(key: &DeviceKey, name: &str) -> DeviceCard {
     DeviceCard { device: key.id(), name: name.to_owned(), address: None, certificate: None, access: None, admin: false }
 }
@@ -130,11 +131,11 @@ pub enum PairingTarget {
     Lan(Vec<SocketAddr>),
 }
 
-/// A text that isn't an address to be paired with.
+/// A text that isn't a valid address for pairing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("“{text}” is no place on the local network")]
 pub struct PairingTargetError {
-    /// The text.
+    /// The invalid text.
     pub text: String,
 }
 
@@ -148,13 +149,16 @@ impl std::str::FromStr for PairingTarget {
     }
 }
 
-/// What devices may do with each other that are paired on the local network: who sits before both is the same one.
+/// Rights that devices paired on the local network give each other. They're full, because one person is at both
+/// devices.
 pub const LAN_PAIRING_RIGHTS: DeviceRights = DeviceRights { access: DeviceAccess::Write, admin: true };
 
-/// Joins by a code that another device or a hub shows, and keeps it in the list. `rights`: what the invitation says.
+/// Joins with a code that another device or a hub shows, and adds the other side to the list. `rights` are those of the
+/// invitation.
 ///
 /// # Errors
-/// Why not.
+/// Returns an error if the code is malformed or wrong, the other side can't be reached, or the list can't be written.
+/// Returns [`PairingFlowError::OtherRights`] if the other side grants other rights than the invitation.
 pub fn join_by_code(
     whom: &PairingTarget,
     (expected, rights): (Option<DeviceId>, Option<DeviceRights>),
@@ -172,7 +176,7 @@ pub fn join_by_code(
                 let (mut way, binding) =
                     HubSocket::connect(address, handshake::PAIR_PATH, &CertificateTrust::Any).await?;
                 let mut met = handshake::join_pairing(&mut way, key, &ours, code, expected, &binding).await?;
-                // What we reached is what we keep, whatever it calls itself.
+                // Keep the address that was reached, no matter what the hub calls itself.
                 met.address = Some(address.trim_end_matches('/').to_owned());
                 let hash = binding.0.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
                 met.certificate = Some(hash).filter(|hash| !hash.is_empty());
@@ -187,7 +191,7 @@ pub fn join_by_code(
         return Err(PairingFlowError::OtherRights { name: met.name, promised, given });
     }
     devices.pair(key.id(), device_entry(&ours, DeviceAccess::Write, true))?;
-    // Who sits before both devices is the same one: on the local network each may change the list.
+    // On the local network one person is at both devices, so each device may change the other's list.
     devices.pair(met.device, device_entry(&met, DeviceAccess::Write, met.address.is_none()))?;
     Ok(met)
 }
@@ -214,7 +218,7 @@ async fn join_on_lan(
         let joined = async {
             let mut way = lan.dial(id, at, lan::PAIRING_ALPN).await?;
             let joined = handshake::join_pairing(&mut way, key, ours, code, Some(id), &ChannelBinding::default()).await;
-            // Who offers no code hangs up, and says so.
+            // A device that offers no code closes the connection and gives the reason.
             let joined =
                 joined.map_err(|why| way.close_reason().map_or_else(|| why.into(), PairingFlowError::ClosedByPeer));
             way.close("done");
@@ -232,11 +236,13 @@ async fn join_on_lan(
     Err(why)
 }
 
-/// Lets one device on the local network join by a code that `show` gets. Waits until it has joined, until the code is
-/// worthless, or until `cancelled`.
+/// Shows a code and lets one device on the local network join with it.
+///
+/// `show` gets the invitation. The call returns when a device has joined, when the code has expired or is used up, or
+/// when `cancelled` returns true.
 ///
 /// # Errors
-/// Why nobody did.
+/// Returns why no device was paired.
 pub fn offer_code(
     key: &DeviceKey,
     name: &str,
@@ -274,10 +280,10 @@ pub fn offer_code(
                         incoming.refuse();
                         continue;
                     };
-                    // Each in its own task, so that a silent caller blocks nobody.
+                    // Each call has its own task, so that a silent caller doesn't block others.
                     let (waiting, key, ours, tell) = (Arc::clone(&waiting), key.clone(), ours.clone(), tell.clone());
                     tokio::spawn(async move {
-                        // The receiver may be gone, and then nobody needs this.
+                        // If the receiver is gone, nobody needs the result.
                         let _ = tell.send(handle_offer_call(incoming, &key, &ours, &waiting).await);
                         drop(permit);
                     });
@@ -288,7 +294,7 @@ pub fn offer_code(
                     None => {}
                 },
                 () = tokio::time::sleep(Duration::from_millis(200)) => {
-                    // A pending call may be the one that has used it.
+                    // While a call is pending, wait: it may be the one that used the code.
                     if under_way.available_permits() == MAX_CONCURRENT_CALLS && let Some(why) = over() {
                         break Err(why);
                     }
@@ -306,7 +312,7 @@ pub fn offer_code(
     })
 }
 
-/// One call while a code is shown.
+/// Handles one incoming call while a code is shown.
 async fn handle_offer_call(
     incoming: IncomingCall,
     key: &DeviceKey,
@@ -320,11 +326,11 @@ async fn handle_offer_call(
     }
     let tried = handshake::accept_pairing(&mut way, key, ours, waiting, now_millis(), &ChannelBinding::default()).await;
     let (met, rights) = tried.map_err(|source| PairingFlowError::NotPaired { from, source })?;
-    // The key that spoke is the key on the card.
+    // The connection's proven key must be the key on the card.
     if met.device != from {
         return Err(PairingFlowError::OtherCard { from });
     }
-    // The other side hangs up first if it can; the pairing is done either way.
+    // Let the other side close first if it can. The pairing is complete either way.
     let _ = tokio::time::timeout(Duration::from_secs(2), way.next_frame()).await;
     Ok((met, rights))
 }
@@ -332,7 +338,7 @@ async fn handle_offer_call(
 /// Sends our list of devices to a hub, for example after a revocation. The hub merges it if we may change its list.
 ///
 /// # Errors
-/// It is not there, or refuses.
+/// Returns an error if the target isn't a hub, can't be reached, or refuses.
 pub fn push_device_list(
     hub: DeviceId,
     entry: &PairedDevice,
@@ -342,7 +348,7 @@ pub fn push_device_list(
     let address = entry.address.as_deref().ok_or(PairingFlowError::NotHub)?;
     let trust = match &entry.certificate {
         Some(hash) => CertificateTrust::Pinned(hash.clone()),
-        // Plain, on this machine alone: `connect` sees to that.
+        // Without a certificate the connection is unencrypted. `connect` allows that only on this machine.
         None => CertificateTrust::Pinned("00".repeat(32)),
     };
     block_on(async {

@@ -1,27 +1,27 @@
-//! QR codes: for a terminal as half blocks, for a window as a square of dark and light.
+//! QR codes: as half blocks for a terminal, and as a matrix of modules for a window.
 
 use qrcode::types::QrError;
 use qrcode::{Color, QrCode};
 
-/// A QR code: its width in modules, and which are dark, row by row. Without the quiet zone.
+/// The modules of a QR code, without the quiet zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QrMatrix {
-    /// Fields in a row, and rows.
+    /// Number of modules per row and per column.
     pub modules_per_side: usize,
-    /// Whether each is dark.
+    /// Whether each module is dark, row by row.
     pub dark: Vec<bool>,
 }
 
-/// The text is too long for any code.
+/// The text is too long for a QR code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no QR code can be made of this ({0})")]
 pub struct QrCodeError(#[from] QrError);
 
 impl QrMatrix {
-    /// The code of a text.
+    /// Encodes a text as a QR code.
     ///
     /// # Errors
-    /// The text is too long for any code.
+    /// Returns an error if the text is too long for a QR code.
     pub fn new(text: &str) -> Result<QrMatrix, QrCodeError> {
         let code = QrCode::new(text)?;
         Ok(QrMatrix {
@@ -31,7 +31,7 @@ impl QrMatrix {
     }
 
     fn is_dark(&self, x: usize, y: usize) -> bool {
-        // Four light fields around it are what a camera needs to find it.
+        // A camera needs a quiet zone of four light modules around the code.
         let (Some(x), Some(y)) = (x.checked_sub(QUIET_ZONE_MODULES), y.checked_sub(QUIET_ZONE_MODULES)) else {
             return false;
         };
@@ -40,8 +40,10 @@ impl QrMatrix {
             && self.dark.get(y * self.modules_per_side + x).copied().unwrap_or(false)
     }
 
-    /// As lines for a terminal, two rows in each. It is drawn light on dark as terminals mostly are: light fields are
-    /// blocks of the text's colour, dark ones nothing.
+    /// Returns lines for a terminal, two rows of modules each.
+    ///
+    /// The code is drawn light on dark, as most terminals are: light modules are blocks of the text color, dark ones
+    /// are spaces.
     pub fn terminal_lines(&self) -> Vec<String> {
         let wide = self.modules_per_side + 2 * QUIET_ZONE_MODULES;
         let field = |x, y| match (self.is_dark(x, y), y + 1 >= wide || self.is_dark(x, y + 1)) {

@@ -1,4 +1,4 @@
-//! One model call: attempts, streamed events, the answer.
+//! Runs one model call: attempts, streamed events, the answer.
 
 use crate::error::{self, ApiKey, ProviderError, redact_key};
 use crate::event_sender::ModelEventSender;
@@ -27,10 +27,10 @@ use store::{CallUsage, ToolCall};
 /// Maximum number of attempts, including the first.
 const MAX_TRIES: u32 = 3;
 
-/// Maximum processor time for one frame of a stream; ordinary ones take microseconds.
+/// Maximum CPU time for one frame of a stream; normal frames take microseconds.
 const MAX_FRAME_CPU_TIME: Duration = Duration::from_millis(1_500);
 
-/// What a call needs.
+/// A model call, with everything that it needs.
 pub(crate) struct ModelCallTask {
     pub(crate) id: ModelCallId,
     pub(crate) request: ModelRequest,
@@ -42,7 +42,7 @@ pub(crate) struct ModelCallTask {
 }
 
 impl ModelCallTask {
-    /// Tries until there is an answer or no hope, and says which.
+    /// Retries until there is an answer or a final error, and sends it.
     pub(crate) async fn run(self) {
         let host = genai_request::host_label(&self.request.endpoint);
         let began = Instant::now();
@@ -96,15 +96,16 @@ impl ModelCallTask {
             })
             .with_stream_read_timeout(self.limits.stream_idle)
             .with_raw_frame_sink_arc(gather.clone());
-        // Those of OpenAI's chat completions are put together by the gatherer.
+        // Tool calls of OpenAI's chat completions are assembled by the collector.
         if endpoint.wire != WireProtocol::OpenAi {
             options = options.with_capture_tool_calls(true);
         }
         if matches!(endpoint.wire, WireProtocol::OpenAi | WireProtocol::Responses) {
-            // Otherwise a model name that ends in “-high” or similar would lose it: the setting is sent to neither.
+            // Otherwise `genai` would strip a suffix like “-high” from the model name. This setting itself is sent to
+            // neither.
             options = options.with_reasoning_effort(ReasoningEffort::Budget(0));
         }
-        // `genai_client` takes it that an Ollama has no key.
+        // `genai_client` assumes that Ollama has no key.
         if let (WireProtocol::Ollama, Some(ApiKey(key))) = (endpoint.wire, &self.api_key) {
             options = options.with_extra_headers(("Authorization".to_owned(), format!("Bearer {key}")));
         }
@@ -132,7 +133,7 @@ impl ModelCallTask {
                 event = next_event(&mut stream, &gather) => event,
                 _ = tick.tick() => {
                     let (frames, last) = { let seen = gather.collected(); (seen.frame_count, seen.last_frame_at) };
-                    // Bytes come and never make a whole frame, or the answer never ends.
+                    // Bytes arrive but never form a whole frame, or the answer never ends.
                     let stuck = frames > 0 && last.elapsed() > self.limits.stream_idle;
                     if stuck || began.elapsed() > self.limits.whole_response {
                         let why =
@@ -152,7 +153,7 @@ impl ModelCallTask {
                 None => break,
                 Some(Err(error)) => {
                     let mut trouble = read(&error);
-                    // A connection that was lost before anything came is as good as none.
+                    // A connection lost before any output counts as never made, so it can be retried.
                     trouble.can_retry |= trouble.kind == ModelErrorKind::Cut;
                     return Err(trouble);
                 }
@@ -191,7 +192,7 @@ impl ModelCallTask {
         self.build_response(host, got, &gather)
     }
 
-    /// The answer that a finished stream makes.
+    /// Builds the answer from a finished stream.
     fn build_response(
         &self,
         host: &str,
@@ -235,7 +236,7 @@ impl ModelCallTask {
         Ok(ModelResponse { text: got.text, thinking: got.thinking, calls, malformed, spent, stop })
     }
 
-    /// Tool calls as they came, with ids that are unique in the session and fit for every provider.
+    /// Collects the tool calls, with ids that are unique in the session and valid for every provider.
     #[allow(clippy::type_complexity, reason = "two lists that belong together")]
     fn collect_tool_calls(
         &self,
@@ -259,7 +260,7 @@ impl ModelCallTask {
         for (at, (mut id, name, arguments, signatures)) in raw.into_iter().enumerate() {
             let name: String = name.chars().take(200).collect();
             let arguments = match arguments {
-                // Tools that take nothing are often called with nothing.
+                // Tools without parameters are often called without arguments.
                 Value::Null => Ok(Map::new()),
                 Value::Object(map) => Ok(map),
                 Value::String(text) if text.trim().is_empty() => Ok(Map::new()),
@@ -294,7 +295,7 @@ impl ModelCallTask {
         Ok((calls, malformed))
     }
 
-    /// Tokens as the provider counted them, else estimated so that limits of cost hold.
+    /// Returns the tokens as the provider counted them; estimates them otherwise, so that cost limits hold.
     fn count_spending(&self, end: &StreamEnd, text: &str, thinking: &str, calls: &[ToolCall]) -> CallUsage {
         let positive =
             |count: Option<i32>| count.and_then(|count| u64::try_from(count).ok()).filter(|count| *count > 0);
@@ -329,8 +330,8 @@ impl ModelCallTask {
     }
 }
 
-/// Returns the next event; `None` if assembling a frame would exceed all time limits. `genai_client` copies all of a
-/// frame with each packet, and has no limit of its own.
+/// Returns the next event; `None` if a frame takes too much CPU time to assemble. `genai_client` copies the whole frame
+/// with each packet, and has no limit of its own.
 async fn next_event(
     stream: &mut ChatStream,
     gather: &StreamCollector,

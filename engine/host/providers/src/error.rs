@@ -12,13 +12,13 @@ const MAX_SHOWN_MESSAGE_CHARS: usize = 300;
 /// Maximum number of bytes read of an error response.
 const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
 
-/// One try that failed.
+/// Error of one attempt.
 #[derive(Debug)]
 pub(crate) struct ProviderError {
     pub(crate) kind: ModelErrorKind,
-    /// Host, cause, what to do.
+    /// Message with host, cause and remedy.
     pub(crate) why: String,
-    /// Whether another try may help.
+    /// Whether another attempt may succeed.
     pub(crate) can_retry: bool,
     /// How long the provider asks to wait.
     pub(crate) retry_after: Option<Duration>,
@@ -41,7 +41,7 @@ impl std::fmt::Debug for ApiKey {
     }
 }
 
-/// Removes the key from a text, since the server may have repeated it.
+/// Masks the key in a text, since the server may have repeated it.
 pub(crate) fn redact_key(text: &str, key: Option<&ApiKey>) -> String {
     // Shorter keys aren't secrets, and masking them would damage words.
     match key.filter(|key| key.0.len() >= 4) {
@@ -50,9 +50,9 @@ pub(crate) fn redact_key(text: &str, key: Option<&ApiKey>) -> String {
     }
 }
 
-/// What a provider says, short and without the key.
+/// Shortens a provider's message, and masks the key in it.
 fn shorten_message(text: &str, key: Option<&ApiKey>) -> String {
-    // Scrubbed before it is cut: half a key is one too.
+    // Mask the key before cutting, because half a key would leak too.
     let text = redact_key(text.get(..text.floor_char_boundary(MAX_ERROR_BODY_BYTES)).unwrap_or_default(), key);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut short: String = text.chars().filter(|letter| !letter.is_control()).take(MAX_SHOWN_MESSAGE_CHARS).collect();
@@ -62,7 +62,7 @@ fn shorten_message(text: &str, key: Option<&ApiKey>) -> String {
     short.trim_end_matches('.').to_owned()
 }
 
-/// The words in a body that says what is wrong: providers put them in different places.
+/// Returns the error message in a response body; providers put it in different places.
 fn error_message(body: &str) -> String {
     let Ok(value) = serde_json::from_str::<Value>(body) else { return body.to_owned() };
     find_error_message(&value).unwrap_or(body).to_owned()
@@ -86,7 +86,7 @@ fn connection_advice(endpoint: &ModelEndpoint) -> String {
     }
 }
 
-/// What an answer with a bad status means.
+/// Converts a response with an error status.
 pub(crate) fn status_error(
     endpoint: &ModelEndpoint,
     host: &str,
@@ -143,7 +143,7 @@ pub(crate) fn status_error(
     }
 }
 
-/// How long a provider asks to wait: `Retry-After` in seconds or as a date, or `retry-after-ms`.
+/// Returns how long a provider asks to wait: `Retry-After` in seconds or as a date, or `retry-after-ms`.
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(milliseconds) = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok()) {
@@ -157,7 +157,7 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     Some(until.duration_since(now).unwrap_or_default())
 }
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT` as seconds since 1970.
+/// Parses an HTTP date like `Sun, 06 Nov 1994 08:49:37 GMT` into seconds since 1970.
 fn parse_http_date(text: &str) -> Option<u64> {
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let mut parts = text.split_whitespace().skip(1);
@@ -170,13 +170,13 @@ fn parse_http_date(text: &str) -> Option<u64> {
     if hour > 23 || minute > 59 || second > 60 || parts.next() != Some("GMT") {
         return None;
     }
-    // Days since 1970 of a date, counted in years that begin in March.
+    // Days since 1970, counted in years that start in March.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
     Some(days * 86_400 + hour * 3_600 + minute * 60 + second)
 }
 
-/// What a connection that failed means.
+/// Converts an error of the connection.
 pub(crate) fn network_error(
     endpoint: &ModelEndpoint,
     host: &str,
@@ -225,7 +225,7 @@ pub(crate) fn network_error(
     )
 }
 
-/// What an error of `genai` means.
+/// Converts an error of `genai`.
 pub(crate) fn genai_error(
     endpoint: &ModelEndpoint,
     host: &str,
@@ -265,7 +265,7 @@ pub(crate) fn genai_error(
         genai::Error::HttpError { status: code, body, headers, .. } => {
             status_error(endpoint, host, key, code.as_u16(), headers, body)
         }
-        // Google's answers of another shape come in this dress, too.
+        // Google's responses of an unexpected shape arrive as this error, too.
         genai::Error::ChatResponse { body, .. } if find_error_message(body).is_none() => {
             garbled("JSON of another shape")
         }
@@ -293,7 +293,7 @@ pub(crate) fn genai_error(
     }
 }
 
-/// What an error inside a stream means.
+/// Converts an error inside a stream.
 fn stream_error(endpoint: &ModelEndpoint, host: &str, key: Option<&ApiKey>, body: &Value) -> ProviderError {
     let all = body.to_string().to_lowercase();
     let code =
@@ -310,7 +310,7 @@ fn stream_error(endpoint: &ModelEndpoint, host: &str, key: Option<&ApiKey>, body
     status_error(endpoint, host, key, code, &HeaderMap::new(), &said)
 }
 
-/// A wire as configurations name it.
+/// Returns a protocol's name in configurations.
 pub fn wire_name(wire: WireProtocol) -> &'static str {
     match wire {
         WireProtocol::OpenAi => "openai",

@@ -1,4 +1,4 @@
-//! The channel to the caller: deltas, then one end, then nothing more, from whichever thread ends the call.
+//! Channel to the caller of a model call: deltas, then exactly one end, from whichever thread ends the call.
 
 use crate::ModelUpdate;
 use agent::model_call::{ModelDelta, ModelError, ModelErrorKind};
@@ -7,17 +7,17 @@ use tokio::sync::Notify;
 
 type ModelUpdateCallback = Box<dyn Fn(ModelUpdate) + Send>;
 
-/// Sends events of a model call to the session.
+/// Sends events of a model call to the caller.
 pub(crate) struct ModelEventSender {
     state: Mutex<EventSenderState>,
     cancelled: Notify,
 }
 
 struct EventSenderState {
-    /// `None` once the end was sent.
+    /// Callback for events; `None` once the end was sent.
     callback: Option<ModelUpdateCallback>,
     partial_text: String,
-    /// Whether anything came that the user has seen.
+    /// Whether any output has reached the user.
     has_output: bool,
 }
 
@@ -60,17 +60,17 @@ impl ModelEventSender {
         }
     }
 
-    /// Whether the user has seen anything of this answer.
+    /// Returns whether any output of this answer has reached the user.
     pub(crate) fn has_output(&self) -> bool {
         self.state().has_output
     }
 
-    /// The text so far.
+    /// Returns the text received so far.
     pub(crate) fn partial_text(&self) -> String {
         self.state().partial_text.clone()
     }
 
-    /// The user cancels: that's reported at once, whatever the connection does.
+    /// Cancels the call for the user: reported at once, whatever the connection does.
     pub(crate) fn cancel(&self) {
         let partial = self.partial_text();
         self.finish(ModelUpdate::Failure(ModelError {
@@ -81,10 +81,10 @@ impl ModelEventSender {
         self.cancelled.notify_one();
     }
 
-    /// Comes back once the user has stopped it.
+    /// Waits until the user has canceled the call.
     pub(crate) async fn wait_until_cancelled(&self) {
         self.cancelled.notified().await;
-        // More than one may ask, one after the other.
+        // Several callers may wait, one after the other.
         self.cancelled.notify_one();
     }
 }

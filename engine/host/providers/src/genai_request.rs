@@ -1,4 +1,4 @@
-//! A request as crate `genai` wants it: messages, tools, address.
+//! Converts a request for the `genai` crate: messages, tools, address.
 
 use agent::model_call::{ModelEndpoint, ModelRequest, WireProtocol};
 use genai::adapter::AdapterKind;
@@ -10,14 +10,14 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use store::{MessageRole, SessionMessage};
 
-/// What providers that need no key are given in its place.
+/// Key for providers that need none.
 const PLACEHOLDER_KEY: &str = "none";
-/// A name or a call's id that is longer is refused by providers.
+/// Maximum length of a tool name or a call id; providers refuse longer ones.
 const MAX_TOOL_NAME_BYTES: usize = 64;
-/// Number of calls whose signatures are cached.
+/// Maximum number of calls whose signatures are cached.
 const MAX_KEPT_SIGNATURES: usize = 1_024;
 
-/// What Google's models sign their calls with: they want it back with the call, as long as the program runs.
+/// Signatures of Google models' tool calls, which must be sent back with the call. Kept while the program runs.
 #[derive(Default)]
 pub(crate) struct ThoughtSignatures(Mutex<VecDeque<(String, Vec<String>)>>);
 
@@ -36,7 +36,7 @@ impl ThoughtSignatures {
     }
 }
 
-/// Why the address of a provider can't be used.
+/// Reason why a provider's address can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BaseUrlError {
     #[error("“{given}” is no address ({source})")]
@@ -45,10 +45,10 @@ pub(crate) enum BaseUrlError {
     NotHttp { given: String },
 }
 
-/// Where the request goes, and with which key.
+/// Returns the address, key and model of a request.
 ///
 /// # Errors
-/// The address cannot be read.
+/// Returns an error if the address isn't valid.
 pub(crate) fn service_target(endpoint: &ModelEndpoint, key: Option<&str>) -> Result<ServiceTarget, BaseUrlError> {
     let kind = match endpoint.wire {
         WireProtocol::OpenAi => AdapterKind::OpenAI,
@@ -64,10 +64,10 @@ pub(crate) fn service_target(endpoint: &ModelEndpoint, key: Option<&str>) -> Res
     })
 }
 
-/// The address that paths are put behind, with a `/` at its end.
+/// Returns the base URL that API paths are appended to, with a trailing `/`.
 ///
 /// # Errors
-/// It cannot be read.
+/// Returns an error if the address isn't valid.
 pub(crate) fn base_url(endpoint: &ModelEndpoint) -> Result<String, BaseUrlError> {
     let (own, version) = match endpoint.wire {
         WireProtocol::OpenAi | WireProtocol::Responses => ("https://api.openai.com/v1/", "v1/"),
@@ -91,7 +91,7 @@ pub(crate) fn base_url(endpoint: &ModelEndpoint) -> Result<String, BaseUrlError>
     Ok(whole)
 }
 
-/// Host and port, as failures name it.
+/// Returns the host and port, as error messages show them.
 pub(crate) fn host_label(endpoint: &ModelEndpoint) -> String {
     let url = base_url(endpoint).ok().and_then(|base| reqwest::Url::parse(&base).ok());
     let named = url.as_ref().and_then(|url| Some((url.host_str()?.to_owned(), url.port())));
@@ -102,8 +102,8 @@ pub(crate) fn host_label(endpoint: &ModelEndpoint) -> String {
     }
 }
 
-/// Returns the messages, each tool call followed by its result, as all providers require: the user speaks first, roles
-/// alternate if possible, and nothing is empty.
+/// Builds the messages, each tool call followed by its result, as all providers require: the user speaks first, roles
+/// alternate if possible, and no message is empty.
 pub(crate) fn chat_request(request: &ModelRequest, signatures: &ThoughtSignatures) -> ChatRequest {
     let mut system = request.system.clone();
     let mut messages: Vec<ChatMessage> = Vec::new();
@@ -117,7 +117,7 @@ pub(crate) fn chat_request(request: &ModelRequest, signatures: &ThoughtSignature
         match message.role {
             MessageRole::User => push_user_text(&mut messages, &message.content),
             MessageRole::System => push_user_text(&mut messages, &format!("(From the program:) {}", message.content)),
-            // A result without its call, as after a compaction.
+            // A result without its call, for example after a compaction.
             MessageRole::Tool => push_user_text(&mut messages, &quoted_tool_result(message)),
             MessageRole::Assistant if message.tool_calls.is_empty() => {
                 if !message.content.trim().is_empty() {
@@ -151,7 +151,7 @@ pub(crate) fn chat_request(request: &ModelRequest, signatures: &ThoughtSignature
     chat
 }
 
-/// The user says something; what follows directly is the same message.
+/// Appends a user message; directly consecutive ones are merged.
 fn push_user_text(messages: &mut Vec<ChatMessage>, text: &str) {
     if text.trim().is_empty() {
         return;
@@ -164,7 +164,7 @@ fn push_user_text(messages: &mut Vec<ChatMessage>, text: &str) {
     messages.push(ChatMessage::user(text));
 }
 
-/// The model asks for tools, and their results.
+/// Appends the model's tool calls and their results.
 fn push_tool_turn(
     messages: &mut Vec<ChatMessage>,
     asked: &SessionMessage,
@@ -192,7 +192,7 @@ fn push_tool_turn(
         ));
     }
     messages.push(ChatMessage::assistant(MessageContent::from_parts(parts)));
-    // Of several results in one message `genai` gives Ollama the last alone; the others want them together.
+    // If one message holds several results, `genai` sends Ollama only the last; other providers want them together.
     if wire == WireProtocol::Ollama {
         messages.extend(results.into_iter().map(|result| ChatMessage::tool(MessageContent::from_parts(vec![result]))));
     } else {
@@ -211,7 +211,7 @@ fn tool_name(message: &SessionMessage) -> &str {
     message.tool_name.as_deref().unwrap_or("a tool")
 }
 
-/// Quotes a tool result in the place of a user message, since the user hasn't written it.
+/// Quotes a tool result as a user message, since the user hasn't written it.
 fn quoted_tool_result(message: &SessionMessage) -> String {
     agent::prompt_quote::quote_block(&format!("the result of {}", tool_name(message)), &tool_result_text(message))
 }
@@ -225,14 +225,14 @@ fn tool_result_text(message: &SessionMessage) -> String {
     }
 }
 
-/// A tool's name as all providers take it: a model may have called something that cannot be sent back to it.
+/// Returns a tool's name in a form that all providers accept: a model may have called a name that can't be sent back.
 fn sanitize_tool_name(name: &str) -> String {
     let letter = |letter: char| if letter.is_ascii_alphanumeric() || "_-".contains(letter) { letter } else { '_' };
     let name: String = name.chars().take(MAX_TOOL_NAME_BYTES).map(letter).collect();
     if name.is_empty() { "unknown".to_owned() } else { name }
 }
 
-/// Whether a call's id can be sent back to any provider.
+/// Returns whether a call's id can be sent back to any provider.
 pub(crate) fn is_valid_call_id(id: &str) -> bool {
     !id.is_empty()
         && id.len() <= MAX_TOOL_NAME_BYTES

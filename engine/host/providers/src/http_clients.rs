@@ -1,22 +1,22 @@
-//! HTTP clients, made when first needed: with trust in this machine's certificates where there is TLS, past proxies
-//! where the address is on this machine.
+//! HTTP clients, created when first needed. With TLS they trust this machine's certificates; for addresses on this
+//! machine they bypass proxies.
 
 use crate::ProviderTimeouts;
 use agent::config::is_local;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Why there is no HTTP client.
+/// Reason why no HTTP client can be created.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HttpClientError {
-    /// With the cause alone: what is around it says nothing to a user.
+    /// TLS can't be set up. Only the innermost cause is shown, because the rest wouldn't help a user.
     #[error("TLS cannot be set up: {cause}. Install this system's certificates (`ca-certificates`).")]
     Tls { cause: String },
     #[error("the client cannot be made.")]
     Genai,
 }
 
-/// The clients that were made so far, by whether there is TLS and whether the address is on this machine.
+/// The clients created so far, by whether the address uses TLS and whether it's on this machine.
 pub(crate) struct HttpClients {
     clients_by_kind: Mutex<HashMap<(bool, bool), reqwest::Client>>,
     limits: ProviderTimeouts,
@@ -27,10 +27,10 @@ impl HttpClients {
         HttpClients { clients_by_kind: Mutex::new(HashMap::new()), limits }
     }
 
-    /// The client for an address.
+    /// Returns the client for an address.
     ///
     /// # Errors
-    /// TLS cannot be set up here.
+    /// Returns an error if TLS can't be set up here.
     pub(crate) fn http_client(&self, address: &str) -> Result<reqwest::Client, HttpClientError> {
         let what = (address.starts_with("https:"), is_local(address));
         let mut made = self.clients_by_kind.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,14 +42,14 @@ impl HttpClients {
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("tracebook/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(self.limits.connect)
-            // Keys are in headers that a redirect would carry to anybody.
+            // Keys are in headers, which a redirect would carry to any host.
             .redirect(reqwest::redirect::Policy::none())
             .no_gzip();
         if what.1 {
             builder = builder.no_proxy();
         }
         if !what.0 {
-            // Without TLS a machine needs no certificates.
+            // Without TLS no certificates are needed.
             builder = builder.tls_certs_only(std::iter::empty());
         }
         let client = builder.build().map_err(|why| {
@@ -60,10 +60,10 @@ impl HttpClients {
         Ok(client)
     }
 
-    /// The same client in the dress of `genai_client`.
+    /// Returns the same client, wrapped for `genai`.
     ///
     /// # Errors
-    /// Like [`HttpClients::http_client`].
+    /// Fails like [`HttpClients::http_client`], or if `genai` can't wrap the client.
     pub(crate) fn genai_client(&self, address: &str) -> Result<genai::Client, HttpClientError> {
         let client = self.http_client(address)?;
         genai::Client::builder().with_reqwest(client).build().map_err(|_| HttpClientError::Genai)

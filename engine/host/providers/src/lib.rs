@@ -1,7 +1,7 @@
 //! Language models: all providers behind one client. It owns one thread for all network work; callers get results by
 //! callbacks. Built on `genai`, which implements the APIs; limits, retries, prices and error messages are here.
 //!
-//! What it must not do: decide which provider is asked (the engine's router does), keep keys, or run tools.
+//! This crate must not decide which provider is called (the engine's router does), store keys, or run tools.
 
 mod call;
 mod error;
@@ -30,49 +30,49 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 /// An event of a call: deltas, then one answer or one failure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ModelUpdate {
-    /// A piece on its way.
+    /// A part of the answer.
     Delta(ModelDelta),
-    /// The end: the whole answer.
+    /// The end, with the complete answer.
     Answer(ModelResponse),
-    /// The end: there is none.
+    /// The end, with an error.
     Failure(ModelError),
 }
 
-/// Result of a provider test: it's reachable and accepts the key.
+/// Result of a successful provider test: the provider is reachable and accepts the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderTestReport {
     /// Host and port of the provider.
     pub host: String,
-    /// How long that took.
+    /// Duration of the test in milliseconds.
     pub milliseconds: u64,
-    /// Its models; `None` if it has no list, so that neither key nor model could be checked.
+    /// The provider's models; `None` if it has no list, so that neither key nor model could be checked.
     pub models: Option<Vec<String>>,
-    /// Whether the endpoint's model is among them.
+    /// Whether the endpoint's model is among them; `None` without a list.
     pub listed: Option<bool>,
-    /// Tokens that fit into a request to it, where the server says so (llama.cpp does).
+    /// Context size in tokens, if the server reports it (llama.cpp does).
     pub context: Option<u64>,
 }
 
-/// How long everything may take. The default is for users; tests are less patient.
+/// Time limits of model calls. The defaults suit users; tests use shorter ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProviderTimeouts {
-    /// A connection is made.
+    /// Time limit for opening a connection.
     pub connect: Duration,
-    /// A provider that cannot be reached is tried again, with all pauses; with `connect` behind it less than 5 s.
+    /// Time limit for retrying an unreachable provider, with all pauses; together with `connect` less than 5 s.
     pub unreachable_retry_window: Duration,
-    /// Other failures are tried again, with all pauses.
+    /// Time limit for retrying other failures, with all pauses.
     pub retry_window: Duration,
-    /// The pause before the second try; longer before the third.
+    /// Pause before the second attempt; the third waits longer.
     pub first_retry_delay: Duration,
-    /// The first sign of an answer.
+    /// Time limit for the first sign of an answer.
     pub first_response: Duration,
-    /// The same of a model on this machine, which may read a long request slowly.
+    /// The same for a model on this machine, which may read a long request slowly.
     pub first_response_local: Duration,
-    /// Silence in the middle of an answer.
+    /// Maximum silence in the middle of an answer.
     pub stream_idle: Duration,
     /// Time limit for a complete answer.
     pub whole_response: Duration,
-    /// A test of a provider.
+    /// Time limit for a provider test.
     pub provider_test: Duration,
 }
 
@@ -101,7 +101,7 @@ enum ProviderCall {
     },
 }
 
-/// The thread of the providers could not be started.
+/// The providers' thread couldn't be started.
 #[derive(Debug, thiserror::Error)]
 #[error("providers cannot work: {0}.")]
 struct ProviderThreadError(#[from] std::io::Error);
@@ -124,7 +124,7 @@ impl Default for ProviderClient {
 }
 
 impl ProviderClient {
-    /// Its thread starts with the first call.
+    /// Creates a client; its thread starts with the first call.
     pub fn new(limits: ProviderTimeouts) -> ProviderClient {
         ProviderClient {
             jobs: OnceLock::new(),
@@ -137,7 +137,7 @@ impl ProviderClient {
 
     /// Calls a model. `on` gets deltas and then exactly one end, from the providers' thread or, after a
     /// [`ProviderClient::cancel`], from the canceling one; it must not block, and must not call back. The key never
-    /// appears in its events. A call with the id of a pending one ends that one.
+    /// appears in its events. A call with the id of a pending one cancels that one.
     pub fn start_call(
         &self,
         id: ModelCallId,
@@ -194,7 +194,7 @@ impl ProviderClient {
         self.senders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands a job to the thread; gives it back, and why, where there is none.
+    /// Sends a job to the thread; returns the job and the reason if the thread isn't running.
     fn submit(&self, job: ProviderCall) -> Option<(String, ProviderCall)> {
         let jobs = self.jobs.get_or_init(|| {
             let (jobs, wanted) = unbounded_channel();
@@ -202,7 +202,7 @@ impl ProviderClient {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             std::thread::Builder::new().name("providers".to_owned()).spawn(move || {
                 runtime.block_on(run_provider_calls(wanted, lines, clients, limits));
-                // A name that is being looked up is not waited for.
+                // Don't wait for a pending DNS lookup.
                 runtime.shutdown_background();
             })?;
             Ok(jobs)
@@ -214,7 +214,7 @@ impl ProviderClient {
     }
 }
 
-/// Performs all requests concurrently, until all senders are gone.
+/// Runs all requests concurrently, until all senders are gone.
 async fn run_provider_calls(
     mut wanted: UnboundedReceiver<ProviderCall>,
     lines: ModelEventSenders,

@@ -1,23 +1,24 @@
-//! What models cost and hold, from the price list in crate `genai-prices`. What runs on this machine is free.
+//! Prices and context sizes of models, from the price list in crate `genai-prices`. Models on this machine are free.
 
 use agent::config::ModelPrice;
 use agent::model_call::{ModelEndpoint, WireProtocol};
 use genai_prices::{Calculator, PriceRequest, Usage, UsageKey};
 
-/// Tokens of one answer as the provider counted them.
+/// Token counts of one answer, as the provider reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TokenCounts {
-    /// Read, with those from a cache.
+    /// Number of input tokens, including cached ones.
     pub(crate) input: u64,
-    /// Of these, read from a cache.
+    /// Number of input tokens read from a cache.
     pub(crate) cache_read: u64,
-    /// Of these, written into a cache.
+    /// Number of input tokens written to a cache.
     pub(crate) cache_written: u64,
-    /// Price of output tokens.
+    /// Number of output tokens.
     pub(crate) output: u64,
 }
 
-/// Who keeps the prices: the wire says it where the address is the provider's own.
+/// Returns the provider's id or API address for the price list. The protocol determines the id if the endpoint has no
+/// address.
 fn price_list_key(endpoint: &ModelEndpoint) -> (Option<&'static str>, Option<&str>) {
     match (&endpoint.base_url, endpoint.wire) {
         (Some(address), _) => (None, Some(address)),
@@ -51,7 +52,7 @@ pub(crate) fn token_cost(endpoint: &ModelEndpoint, counted: TokenCounts) -> Opti
     (price.is_finite() && price >= 0.0).then_some(price)
 }
 
-/// What a model costs, for the router; `None`: not known.
+/// Returns a model's price, for the router; `None` if unknown.
 pub fn model_price(endpoint: &ModelEndpoint) -> Option<ModelPrice> {
     // Some lists charge more for long requests: use the ordinary price.
     let of = |input, output| {
@@ -60,13 +61,13 @@ pub fn model_price(endpoint: &ModelEndpoint) -> Option<ModelPrice> {
     Some(ModelPrice { input: of(1_000, 0)?, output: of(0, 1_000)? })
 }
 
-/// What a model costs that reads and does not write; `None`: not known.
+/// Returns the price of a model that reads and doesn't write; `None` if unknown.
 pub fn input_only_price(endpoint: &ModelEndpoint) -> Option<ModelPrice> {
     let input = token_cost(endpoint, TokenCounts { input: 1_000, ..TokenCounts::default() })? * 1e3;
     Some(ModelPrice { input, output: 0.0 })
 }
 
-/// How many tokens a model reads at most; `None`: not known.
+/// Returns a model's context size in tokens; `None` if unknown.
 pub fn context_window(endpoint: &ModelEndpoint) -> Option<u64> {
     if endpoint.local {
         return None;
@@ -74,7 +75,7 @@ pub fn context_window(endpoint: &ModelEndpoint) -> Option<u64> {
     let (id, address) = price_list_key(endpoint);
     let provider = Calculator::bundled().find_provider(id, address).ok()??;
     let model = endpoint.model.to_lowercase();
-    // Models have dates behind their names that the list does not always repeat.
+    // Model names end in dates that the list doesn't always repeat.
     let fits =
         |name: &str| model.starts_with(&name.to_lowercase()) || model.ends_with(&format!("/{}", name.to_lowercase()));
     let found = provider.models().filter(|one| fits(one.id())).max_by_key(|one| one.id().len())?;

@@ -1,4 +1,4 @@
-//! Tests whether a provider is reachable, accepts the key, and which models it has.
+//! Tests whether a provider is reachable and accepts the key, and which models it has.
 
 use crate::ProviderTestReport;
 use crate::error::{self, ApiKey, ProviderError};
@@ -8,14 +8,14 @@ use agent::model_call::{ModelEndpoint, ModelError, ModelErrorKind, WireProtocol}
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// A longer list of models is not read, in bytes.
+/// Maximum size of a model list in bytes; longer ones aren't read.
 const MAX_MODEL_LIST_BYTES: usize = 8 << 20;
-/// A context size outside of this range is none, in tokens.
+/// Valid context sizes in tokens; other values are ignored.
 const CONTEXT_TOKENS: std::ops::RangeInclusive<u64> = 256..=100_000_000;
 /// Maximum number of listed models.
 const MAX_LISTED_MODELS: usize = 5_000;
 
-/// Asks for the list of models.
+/// Tests a provider by requesting its list of models.
 pub(crate) async fn test_endpoint(
     clients: &HttpClients,
     endpoint: &ModelEndpoint,
@@ -33,10 +33,10 @@ pub(crate) async fn test_endpoint(
         why: error::redact_key(&trouble.why, key),
         partial: String::new(),
     })?;
-    // Ollama's names end in `:latest` where nothing else is said.
+    // Ollama's names end in `:latest` by default.
     let is = |(name, _): &&ListedModel| *name == endpoint.model || *name == format!("{}:latest", endpoint.model);
     let listed = models.as_ref().map(|models| models.iter().any(|model| is(&model)));
-    // A server with one model answers with that, whatever it is called.
+    // A server with one model uses that one for any model name.
     let one = models.as_ref().and_then(|models| match models.as_slice() {
         [one] => Some(one),
         models => models.iter().find(is),
@@ -47,10 +47,10 @@ pub(crate) async fn test_endpoint(
     Ok(ProviderTestReport { host, milliseconds, models, listed, context })
 }
 
-/// A model's name, and how many tokens fit into a request to it.
+/// A model's name, and its context size in tokens, if known.
 type ListedModel = (String, Option<u64>);
 
-/// Returns the models; `None` if the provider is reachable and has no such list.
+/// Returns the models; `None` if the provider is reachable but has no such list.
 async fn list_models(
     clients: &HttpClients,
     endpoint: &ModelEndpoint,
@@ -110,8 +110,8 @@ async fn list_models(
     Ok(list.map(|list| list.iter().filter_map(name).take(MAX_LISTED_MODELS).collect()))
 }
 
-/// How many tokens fit into a request to a listed model. Servers say it in different places: what was loaded comes
-/// before what the model was trained for.
+/// Returns a listed model's context size in tokens. Servers report it in different places: the loaded size takes
+/// precedence over the model's training size.
 fn context_of(model: &Value) -> Option<u64> {
     let meta = model.get("meta").unwrap_or(&Value::Null);
     let said = [

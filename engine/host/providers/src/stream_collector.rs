@@ -1,5 +1,5 @@
-//! Collects a stream: text, reasoning, tool calls, each within limits. Tool calls of OpenAI's chat completions are
-//! assembled here from raw frames: `genai` allocates as many as a frame claims.
+//! Collects a streamed answer: text, reasoning, tool calls, each within limits. Tool calls of OpenAI's chat completions
+//! are assembled here from raw frames, because `genai` allocates as many as a frame claims.
 
 use agent::model_call::WireProtocol;
 use genai::chat::{ChatFrameSink, FrameCtx, RawFrameRef};
@@ -7,16 +7,16 @@ use serde_json::Value;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// More text and thoughts than any model writes, in bytes.
+/// Maximum size of text and reasoning in one answer, in bytes; no model writes more.
 pub(crate) const MAX_RESPONSE_TEXT_BYTES: usize = 4 << 20;
-/// More tool calls in one answer than any model asks for.
+/// Maximum number of tool calls in one answer; no model requests more.
 pub(crate) const MAX_TOOL_CALLS: usize = 128;
-/// Longer arguments of one tool call, in bytes.
+/// Maximum size of one tool call's arguments, in bytes.
 pub(crate) const MAX_TOOL_ARGUMENT_BYTES: usize = 1 << 20;
-/// More bytes on the wire for one answer: each few letters come in a frame of some hundred bytes.
+/// Maximum number of bytes on the wire for one answer: a few letters arrive in a frame of some hundred bytes.
 const MAX_RESPONSE_WIRE_BYTES: usize = 256 << 20;
 
-/// A tool call as far as it has come.
+/// A tool call as received so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct PartialToolCall {
     index: Option<u64>,
@@ -25,23 +25,23 @@ pub(crate) struct PartialToolCall {
     pub(crate) arguments: String,
 }
 
-/// What the raw frames of one answer said.
+/// Data collected from the raw frames of one answer.
 #[derive(Debug)]
 pub(crate) struct CollectedFrames {
-    /// Tool calls, of OpenAI's chat completions alone.
+    /// Tool calls; only for OpenAI's chat completions.
     pub(crate) calls: Vec<PartialToolCall>,
-    /// The reason for the end came, of OpenAI's chat completions alone.
+    /// The reason why the answer ended; only for OpenAI's chat completions.
     pub(crate) finish_reason: Option<String>,
-    /// How many frames there were.
+    /// Number of frames.
     pub(crate) frame_count: u64,
-    /// When the last one came.
+    /// When the last frame arrived.
     pub(crate) last_frame_at: Instant,
-    /// Which limit was passed.
+    /// The limit that was exceeded, if any.
     pub(crate) exceeded_limit: Option<String>,
     bytes: usize,
 }
 
-/// Examines the frames of one answer.
+/// Collects the raw frames of one answer.
 pub(crate) struct StreamCollector {
     wire: WireProtocol,
     collected: Mutex<CollectedFrames>,
@@ -101,7 +101,7 @@ impl CollectedFrames {
         let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
         let function = call.get("function");
         let (id, name) = (text(call.get("id")), text(function.and_then(|function| function.get("name"))));
-        // Some servers give the arguments as an object rather than as text.
+        // Some servers send the arguments as an object instead of text.
         let arguments = match function.and_then(|function| function.get("arguments")) {
             Some(whole @ Value::Object(_)) => whole.to_string(),
             given => text(given),
@@ -109,7 +109,7 @@ impl CollectedFrames {
         let index = call.get("index").and_then(Value::as_u64);
         let known = match index {
             Some(index) => self.calls.iter().position(|piece| piece.index == Some(index)),
-            // Without an index a new name begins a new call.
+            // Without an index, a new name starts a new call.
             None if name.is_empty() => self.calls.len().checked_sub(1),
             None => None,
         };

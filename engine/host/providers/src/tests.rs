@@ -1,4 +1,4 @@
-//! Providers against a server on loopback: requests, answers, and every kind of failure.
+//! Tests of providers against a server on loopback: requests, answers, and every kind of failure.
 
 mod cassettes;
 mod faults;
@@ -23,7 +23,7 @@ const WIRES: [WireProtocol; 5] = [
     WireProtocol::Ollama,
 ];
 
-/// Less patient than for users.
+/// Time limits for tests, shorter than for users.
 fn limits() -> ProviderTimeouts {
     ProviderTimeouts { first_retry_delay: Duration::from_millis(30), ..ProviderTimeouts::default() }
 }
@@ -33,7 +33,7 @@ fn endpoint(wire: WireProtocol, address: &str) -> ModelEndpoint {
         provider: "mine".to_owned(),
         wire,
         base_url: Some(address.to_owned()),
-        // Endings such as this one mean something to `genai`, and must stay all the same.
+        // `genai` interprets suffixes such as this one; the name must stay unchanged all the same.
         model: if wire == WireProtocol::Google { "small-model" } else { "small-model-high" }.to_owned(),
         key: Some("MY_KEY".to_owned()),
         local: true,
@@ -79,12 +79,12 @@ fn start(providers: &ProviderClient, request: ModelRequest) -> Receiver<ModelUpd
     heard
 }
 
-/// All that is heard of one call, the end last.
+/// Returns all events of one call, the end last.
 fn all(heard: &Receiver<ModelUpdate>) -> Vec<ModelUpdate> {
     let mut updates = Vec::new();
     loop {
         let update = heard.recv_timeout(Duration::from_secs(30)).expect("an end");
-        // Nothing that is heard holds the key, also as it would be printed.
+        // No event contains the key, even in its debug output.
         assert!(!format!("{update:?}").contains("planted"), "the key is out: {update:?}");
         let end = !matches!(update, ModelUpdate::Delta(_));
         updates.push(update);
@@ -128,7 +128,7 @@ fn again(updates: &[ModelUpdate]) -> Vec<String> {
     updates.iter().filter_map(why).collect()
 }
 
-/// A stream that says `words`, one after the other, and its end, in each wire form.
+/// Returns a stream of these words and its end, in each wire format.
 fn spoken(wire: WireProtocol, words: &[&str], whole: bool) -> String {
     let data = |value: Value| format!("data: {value}\n\n");
     let event = |value: Value| format!("event: {}\ndata: {value}\n\n", value["type"].as_str().expect("a type"));
@@ -248,7 +248,7 @@ fn prices_are_known_free_or_unknown() {
     }
 }
 
-/// Starts a test of a provider and waits for it.
+/// Runs a provider test, and waits for its result.
 fn tested(endpoint: ModelEndpoint, limits: ProviderTimeouts) -> Result<ProviderTestReport, ModelError> {
     let (tell, heard) = channel();
     let providers = ProviderClient::new(limits);

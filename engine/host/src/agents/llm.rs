@@ -1,5 +1,4 @@
-//! Language models as the host has them: providers, and what the router may know of each: keys, prices, how long
-//! answers took.
+//! Language models of the host: providers, and what the router knows about each of them: keys, prices, latencies.
 
 use crate::maintenance::secrets::{SecretValue, UserSecrets};
 use agent::config::{AgentConfig, DEFAULT_CONTEXT_TOKENS, OLLAMA_CONTEXT_TOKENS};
@@ -11,10 +10,10 @@ pub use providers::{
 };
 use std::collections::BTreeMap;
 
-/// The key of an endpoint; `None`: it needs none. May wait for the keyring.
+/// Returns the key of an endpoint; `None` if it needs none. May block on the keyring.
 ///
 /// # Errors
-/// A sentence: its key is missing, or cannot be read now.
+/// Returns a message if the key is missing or can't be read now.
 pub fn read_endpoint_key(endpoint: &ModelEndpoint, secrets: &UserSecrets) -> anyhow::Result<Option<SecretValue>> {
     let Some(name) = &endpoint.key else { return Ok(None) };
     match secrets.get(name) {
@@ -24,7 +23,7 @@ pub fn read_endpoint_key(endpoint: &ModelEndpoint, secrets: &UserSecrets) -> any
     }
 }
 
-/// Returns the status of all enabled providers, by name. May wait for the keyring: not for the thread that draws.
+/// Returns the status of all enabled providers, by name. May block on the keyring, so don't call it on the UI thread.
 pub fn provider_statuses(
     config: &AgentConfig,
     secrets: &UserSecrets,
@@ -54,7 +53,7 @@ pub fn context_window_tokens(config: &AgentConfig, endpoint: &ModelEndpoint) -> 
     })
 }
 
-/// Returns the context size that the configuration or the price list states.
+/// Returns the context size in tokens that the configuration or the price list states.
 pub(crate) fn stated_context_tokens(config: &AgentConfig, endpoint: &ModelEndpoint) -> Option<u64> {
     let own = config.llm.providers.get(&endpoint.provider).and_then(|provider| provider.context);
     own.or_else(|| context_window(endpoint))

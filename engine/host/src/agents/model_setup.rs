@@ -1,6 +1,5 @@
-//! Connecting a model for the user: which servers run on this machine, whether an address or a key works, and the
-//! change of `config.yaml` that makes a model the one that agents ask. A key goes to the user's secrets and nowhere
-//! else.
+//! Model setup for the user: finds servers on this machine, tests an address or a key, and changes `config.yaml` so
+//! that agents use a model. A key is stored in the user's secrets and nowhere else.
 
 use crate::agents::llm::{self, ProviderClient, ProviderTimeouts};
 use crate::maintenance::config_edit::{ConfigChange, change_config};
@@ -15,12 +14,12 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// A server that nobody may run is asked for this long.
+/// Time limit for a probe of a server that may not be running.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(1_500);
-/// A connection to such a server is made soon, or not at all.
+/// Time limit for the connection of such a probe.
 const PROBE_CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The patience of a probe that the user hasn't asked for.
+/// Returns the time limits of a probe that the user hasn't requested.
 fn probe_timeouts() -> ProviderTimeouts {
     ProviderTimeouts { connect: PROBE_CONNECT_TIMEOUT, provider_test: PROBE_TIMEOUT, ..ProviderTimeouts::default() }
 }
@@ -28,15 +27,15 @@ fn probe_timeouts() -> ProviderTimeouts {
 /// A kind of provider that a user can choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProviderKind {
-    /// Its name under `llm.providers`.
+    /// The provider's name under `llm.providers`.
     pub name: &'static str,
-    /// Its name for people.
+    /// The provider's display name.
     pub label: &'static str,
-    /// What it speaks.
+    /// The protocol that the provider uses.
     pub wire: WireProtocol,
-    /// Its address; `None`: the one that its protocol has.
+    /// The base URL; `None`: the protocol's default.
     pub base_url: Option<&'static str>,
-    /// The model to begin with; empty: the user chooses.
+    /// The suggested model; empty: the user chooses.
     pub model: &'static str,
 }
 
@@ -50,7 +49,7 @@ const fn kind(
     ProviderKind { name, label, wire, base_url, model }
 }
 
-/// Providers that take a key.
+/// Providers that need a key.
 pub const KEYED_PROVIDERS: [ProviderKind; 4] = [
     kind("anthropic", "Anthropic", WireProtocol::Anthropic, None, "claude-sonnet-4-5"),
     kind("openai", "OpenAI", WireProtocol::Responses, None, "gpt-5-mini"),
@@ -58,7 +57,7 @@ pub const KEYED_PROVIDERS: [ProviderKind; 4] = [
     kind("openrouter", "OpenRouter", WireProtocol::OpenAi, Some("https://openrouter.ai/api/v1"), "qwen/qwen3-coder"),
 ];
 
-/// Servers that people run on their own machine, at their usual addresses.
+/// Local model servers at their default addresses.
 pub const LOCAL_SERVERS: [ProviderKind; 4] = [
     kind("ollama", "Ollama", WireProtocol::Ollama, Some("http://127.0.0.1:11434"), ""),
     kind("llamacpp", "llama.cpp", WireProtocol::OpenAi, Some("http://127.0.0.1:8080/v1"), ""),
@@ -71,29 +70,30 @@ pub fn provider_kind(name: &str) -> Option<ProviderKind> {
     KEYED_PROVIDERS.into_iter().chain(LOCAL_SERVERS).find(|kind| kind.name == name)
 }
 
-/// A provider as the user describes it. Never printed: it may hold a key.
+/// A provider as the user configures it. Has no `Debug`, because it may contain a key.
 #[derive(Clone)]
 pub struct NewProvider {
-    /// Its name under `llm.providers`.
+    /// The provider's name under `llm.providers`.
     pub name: String,
-    /// What it speaks.
+    /// The protocol that the provider uses.
     pub wire: WireProtocol,
-    /// Its address; `None`: the one that its protocol has.
+    /// The base URL; `None`: the protocol's default.
     pub base_url: Option<String>,
-    /// Its key; `None`: it needs none, or is kept already.
+    /// The key; `None`: it needs none, or the key is stored already.
     pub key: Option<SecretValue>,
 }
 
 impl NewProvider {
-    /// One of this kind.
+    /// Creates a provider of this kind.
     pub fn of_kind(kind: ProviderKind, key: Option<SecretValue>) -> NewProvider {
         NewProvider { name: kind.name.to_owned(), wire: kind.wire, base_url: kind.base_url.map(str::to_owned), key }
     }
 
-    /// One at an address, named after its host, that speaks like OpenAI or, at its usual port, Ollama.
+    /// Creates a provider from an address, named after its host. It uses OpenAI's protocol unless the address is that
+    /// of a known local server.
     ///
     /// # Errors
-    /// A sentence: it is no address.
+    /// Returns a message if the address isn't valid.
     pub fn at_address(address: &str, key: Option<SecretValue>) -> anyhow::Result<NewProvider> {
         let address = address.trim().trim_end_matches('/');
         let address = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
@@ -112,12 +112,12 @@ impl NewProvider {
         let name = known.map_or_else(|| host.chars().map(letters).collect(), |kind| kind.name.to_owned());
         let wire = known.map_or(WireProtocol::OpenAi, |kind| kind.wire);
         let path = address.splitn(4, '/').nth(3).unwrap_or_default();
-        // Servers that speak like OpenAI do so below /v1.
+        // Servers with OpenAI's protocol serve it below /v1.
         let base_url = if wire == WireProtocol::OpenAi && path.is_empty() { format!("{address}/v1") } else { address };
         Ok(NewProvider { name, wire, base_url: Some(base_url), key })
     }
 
-    /// Where one of its models is asked.
+    /// Returns the endpoint of one of the provider's models.
     pub fn endpoint(&self, model: &str) -> ModelEndpoint {
         let local = self.base_url.as_deref().map_or(self.wire == WireProtocol::Ollama, is_local);
         let key = self.key.as_ref().map(|_| self.key_name());
@@ -131,7 +131,7 @@ impl NewProvider {
         }
     }
 
-    /// The name under which its key is kept.
+    /// Returns the name under which the provider's key is stored.
     pub fn key_name(&self) -> String {
         match self.name.as_str() {
             "google" => "GEMINI_API_KEY".to_owned(),
@@ -139,18 +139,18 @@ impl NewProvider {
         }
     }
 
-    /// Asks it for its models. Blocks for a few seconds at most.
+    /// Tests the provider by requesting its models. Blocks for a few seconds at most.
     ///
     /// # Errors
-    /// A sentence with what to do.
+    /// Returns a message that says what to do.
     pub fn test(&self, timeouts: ProviderTimeouts) -> anyhow::Result<ProviderTestReport> {
         test_endpoint(self.endpoint(""), self.key.as_ref(), timeouts)
     }
 
-    /// Makes this model of it the one that agents ask. Its key, if it has a new one, goes to the user's secrets.
+    /// Makes one of the provider's models the one that agents use. A new key is stored in the user's secrets.
     ///
     /// # Errors
-    /// A sentence: the key can't be kept, or the configuration can't be changed.
+    /// Returns a message if the key can't be stored or the configuration can't be changed.
     pub fn save(
         &self,
         workspace: &Path,
@@ -184,23 +184,23 @@ fn change(names: &[&str], value: Value) -> ConfigChange {
     (names.iter().map(|name| (*name).to_owned()).collect(), Some(value))
 }
 
-/// What makes an endpoint the one that is asked where no rule says otherwise.
+/// Returns the changes that make an endpoint the default.
 fn default_changes(before: &AgentConfig, endpoint: &ModelEndpoint) -> Vec<ConfigChange> {
     let mut changes = vec![change(&["llm", "default_provider"], json!(endpoint.provider))];
     if before.llm.prefer_local != endpoint.local {
         changes.push(change(&["llm", "prefer_local"], json!(endpoint.local)));
     }
-    // An agent's own provider goes before the default one.
+    // An agent's own provider takes precedence over the default one.
     if before.agents.lead.llm_provider.as_ref().is_some_and(|own| *own != endpoint.provider) {
         changes.push(change(&["agents", "lead", "llm_provider"], json!(endpoint.provider)));
     }
     changes
 }
 
-/// Makes a model of a provider that the configuration has the one that agents ask.
+/// Makes a model of a configured provider the one that agents use.
 ///
 /// # Errors
-/// A sentence: there's no such provider, or the configuration can't be changed.
+/// Returns a message if there's no such provider or the configuration can't be changed.
 pub fn choose_model(workspace: &Path, provider: &str, model: &str) -> anyhow::Result<AgentConfig> {
     let before = configuration::load_config(workspace)?;
     let endpoint = before.endpoint(provider).with_context(|| format!("there is no longer a provider “{provider}”"))?;
@@ -212,27 +212,27 @@ pub fn choose_model(workspace: &Path, provider: &str, model: &str) -> anyhow::Re
     change_config(workspace, &changes)
 }
 
-/// Sets how many tokens fit into a request to a provider.
+/// Sets a provider's context size in tokens.
 ///
 /// # Errors
-/// A sentence: the configuration can't be changed.
+/// Returns a message if the configuration can't be changed.
 pub fn set_context(workspace: &Path, provider: &str, tokens: u64) -> anyhow::Result<AgentConfig> {
     change_config(workspace, &[change(&["llm", "providers", provider, "context"], json!(tokens))])
 }
 
-/// The user's secrets.
+/// Returns the store of the user's secrets.
 ///
 /// # Errors
-/// There is no home folder to keep them in.
+/// Returns an error if there is no home folder for it.
 pub fn user_secrets() -> anyhow::Result<UserSecrets> {
     let folder = configuration::user_config_folder();
     folder.map(|folder| UserSecrets::new(&folder)).context("there is no home folder to keep secrets in")
 }
 
-/// Asks a provider of the configuration for its models, with the key that is kept for it. Blocks for a few seconds.
+/// Requests the models of a configured provider, with its stored key. Blocks for a few seconds.
 ///
 /// # Errors
-/// A sentence with what to do.
+/// Returns a message that says what to do.
 pub fn list_models(endpoint: ModelEndpoint) -> anyhow::Result<ProviderTestReport> {
     let key = llm::read_endpoint_key(&endpoint, &user_secrets()?)?;
     test_endpoint(endpoint, key.as_ref(), ProviderTimeouts::default())
@@ -252,8 +252,8 @@ fn test_endpoint(
     found.map_err(|failure| anyhow!(failure.why))
 }
 
-/// Asks the default provider how many tokens fit into a request, where neither the configuration nor the price list
-/// says so. Blocks for less than two seconds.
+/// Returns the default provider's name and the context size that its server reports, if neither the configuration nor
+/// the price list states one. Blocks for less than two seconds.
 pub(crate) fn served_context(config: &AgentConfig, secrets: Option<&UserSecrets>) -> Option<(String, u64)> {
     let name = &config.llm.default_provider;
     let endpoint = config.endpoint(name).filter(|endpoint| matches!(endpoint.wire, WireProtocol::OpenAi))?;
@@ -265,18 +265,18 @@ pub(crate) fn served_context(config: &AgentConfig, secrets: Option<&UserSecrets>
     Some((name.clone(), report.context?))
 }
 
-/// A server that was found, and its models.
+/// A local server that was found, with its models.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalServer {
-    /// What it is.
+    /// The kind of server.
     pub kind: ProviderKind,
-    /// Its models, at least one.
+    /// The server's models, at least one.
     pub models: Vec<String>,
-    /// How many tokens fit into a request, where the server says so of its only model.
+    /// The context size in tokens, if the server reports it for its only model.
     pub context: Option<u64>,
 }
 
-/// Looks which of these servers run, all at once. Blocks for less than two seconds.
+/// Probes these servers in parallel, and returns the running ones. Blocks for less than two seconds.
 pub fn find_local_servers(kinds: &[ProviderKind]) -> Vec<LocalServer> {
     let probe = |kind: ProviderKind| {
         let report = NewProvider::of_kind(kind, None).test(probe_timeouts()).ok()?;
@@ -295,7 +295,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
-    /// A server that answers each request with these bytes.
+    /// Starts a server that answers each request with this response, and returns its address.
     fn server(status: &'static str, body: &'static str) -> &'static str {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}/v1", listener.local_addr().expect("an address"));

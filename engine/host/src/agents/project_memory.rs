@@ -1,5 +1,5 @@
-//! What a project holds for agents, read from its files: what it remembers, its agents, its plans. And what of its
-//! memory bears on a goal: found by words and by meaning, as all else is.
+//! Reads a project's files for agents: its memory, its agents, its plans. Also finds the memory that is relevant to a
+//! goal, by words and by meaning like any other search.
 
 use crate::fs::confined_dir::ConfinedFolder;
 use crate::search::{SearchMode, SearchRequest, SearchService, query_of_message};
@@ -19,13 +19,13 @@ const MAX_MEMORY_BYTES: usize = 16 << 20;
 
 /// Maximum number of a goal's characters used as a query.
 const MAX_GOAL_CHARS: usize = 400;
-/// Maximum number of experiences found for it.
+/// Maximum number of experiences found for a goal.
 const MAX_FOUND_EXPERIENCES: usize = 40;
-/// An answer is waited for so long; without one, words alone tell what bears on the goal.
+/// Time limit for the search; without a result, only words decide what is relevant to the goal.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Reads the memory folders in a volume's folder, and searches their experiences for a goal. Blocks: not for the thread
-/// that draws.
+/// Reads the memory folders in a volume's folder, and searches their experiences for a goal. Blocks, so don't call it
+/// on the UI thread.
 pub fn recall_project_memory(search: &SearchService, root: &Path, folders: &[String], goal: &str) -> ProjectMemory {
     let mut memory = read_project_memory(root, folders);
     if !memory.entries.is_empty() {
@@ -34,7 +34,7 @@ pub fn recall_project_memory(search: &SearchService, root: &Path, folders: &[Str
     memory
 }
 
-/// The experiences that a search finds for a goal, the best first. Blocks.
+/// Returns the experiences that a search finds for a goal, best first. Blocks.
 pub fn nearest_experiences(
     search: &SearchService,
     memory: &ProjectMemory,
@@ -102,7 +102,7 @@ pub fn read_project_memory(root: &Path, folders: &[String]) -> ProjectMemory {
     ProjectMemory::from_files(read_texts(root, &folders.iter().flat_map(inside).collect::<Vec<_>>(), &[".md"]))
 }
 
-/// The projects inside a volume's folder, by name.
+/// Returns the names of the projects inside a volume's folder, sorted.
 fn list_projects(root: &Path) -> Vec<String> {
     let folder = ConfinedFolder::open_root(root).and_then(|root| root.open_folder(memory::PROJECTS_FOLDER));
     let Some(entries) = folder.ok().and_then(|folder| std::fs::read_dir(folder.stable_path()).ok()) else {
@@ -114,7 +114,7 @@ fn list_projects(root: &Path) -> Vec<String> {
     names
 }
 
-/// A folder of a volume, and the one of that name of each project in it.
+/// Returns a folder of a volume, and the folders with the same name in its projects.
 fn folder_in_each_project(root: &Path, folder: &str) -> Vec<String> {
     let mut found: Vec<String> =
         list_projects(root).into_iter().map(|name| format!("{}/{name}/{folder}", memory::PROJECTS_FOLDER)).collect();
@@ -124,19 +124,19 @@ fn folder_in_each_project(root: &Path, folder: &str) -> Vec<String> {
     found
 }
 
-/// The folders of memory of a volume's folder: its own, and those of the projects in it.
+/// Returns the memory folders of a volume: its own, and those of its projects.
 pub fn memory_folders(root: &Path) -> Vec<String> {
     folder_in_each_project(root, memory::MEMORY_FOLDER)
 }
 
-/// The agents of a volume and of the projects in it.
+/// Reads the agents of a volume and of its projects.
 pub fn read_agent_registry(root: &Path) -> AgentRegistry {
     let mut folders = folder_in_each_project(root, agent_registry::AGENT_DEFINITIONS_FOLDER);
     folders.extend(folder_in_each_project(root, agent_registry::PYTHON_AGENTS_FOLDER));
     AgentRegistry::read(read_texts(root, &folders, &[".md", ".py"]))
 }
 
-/// The plans of a volume and of the projects in it: path and text.
+/// Reads the plans of a volume and of its projects: path and text.
 pub fn read_plans(root: &Path) -> Vec<(String, String)> {
     read_texts(root, &folder_in_each_project(root, TASKS_FOLDER), &[".md"])
 }

@@ -1,5 +1,6 @@
-//! Gives a user's plain file new bytes: all of them or, after any accident, none. Decides nothing about what they are;
-//! never loses what another program wrote meanwhile, and never follows a symbolic link.
+//! Atomic writes of a user's plain file: after any crash it has either all new bytes or the old ones. This module
+//! doesn't decide the content. It never loses what another program wrote in the meantime, and never follows a symbolic
+//! link.
 
 use rand::TryRngCore;
 use std::fs::{File, Metadata, OpenOptions};
@@ -9,9 +10,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::BlobHash;
 use store::disk::{BlobHasher, DiskError, sync_folder};
 
-/// A temporary file older than this was left behind by a crash.
+/// Age beyond which a temporary file counts as left behind by a crash.
 const STALE_TEMPORARY_AGE: Duration = Duration::from_secs(24 * 60 * 60);
-/// Bytes that are read at once.
+/// Number of bytes read at a time.
 const READ_BLOCK_BYTES: usize = 256 << 10;
 
 /// Result of replacing a file.
@@ -19,24 +20,24 @@ const READ_BLOCK_BYTES: usize = 256 << 10;
 pub enum ReplaceOutcome {
     /// The file has the new bytes, durably.
     Done {
-        /// Its modification time, nanoseconds since 1970.
+        /// Modification time in nanoseconds since 1970.
         modified: i64,
     },
-    /// Another program wrote to the file. It has that program's bytes; merge ours into them and try again.
+    /// Another program wrote to the file, and its bytes are kept. Merge the new bytes into them and try again.
     Raced {
         /// The bytes that the file has now.
         theirs: Vec<u8>,
     },
-    /// Another program removed the file. It was not made again.
+    /// Another program removed the file. It wasn't created again.
     Gone,
 }
 
-/// Gives the file at `path` these bytes if it still has those of hash `expected` (`None`: if it does not exist). Mode
-/// and, where allowed, owner stay. A file that is write-protected or a symbolic link is refused: to write through a
-/// link, resolve it first.
+/// Replaces the bytes of the file at `path` if its current ones have the hash `expected` (`None`: if it doesn't exist).
+/// Mode and, where allowed, owner stay. A write-protected file or a symbolic link is refused: to write through a link,
+/// resolve it first.
 ///
 /// # Errors
-/// [`DiskError::Full`], [`DiskError::ReadOnly`], [`DiskError::Io`]; the file has its old bytes then.
+/// [`DiskError::Full`], [`DiskError::ReadOnly`] or [`DiskError::Io`]; the file then has its old bytes.
 pub fn replace_file(path: &Path, expected: Option<BlobHash>, bytes: &[u8]) -> Result<ReplaceOutcome, DiskError> {
     match replace(path, expected, FileContent::Bytes(bytes), || ())? {
         SwapOutcome::Done { modified } => Ok(ReplaceOutcome::Done { modified }),
@@ -49,22 +50,22 @@ pub fn replace_file(path: &Path, expected: Option<BlobHash>, bytes: &[u8]) -> Re
     }
 }
 
-/// Result of swapping a file's bytes.
+/// Result of replacing a file without returning another program's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SwapOutcome {
-    /// It has them, durably; its modification time is this.
+    /// The file has the new bytes, durably, with this modification time in nanoseconds since 1970.
     Done { modified: i64 },
-    /// Another program wrote to it, and it has that program's bytes.
+    /// Another program wrote to the file, and its bytes are kept.
     Raced,
-    /// Another program removed it.
+    /// Another program removed the file.
     Gone,
 }
 
-/// Gives the file at `path` the bytes of the file `from`, as [`replace_file`] does, a part of them at a time. Bytes
-/// that are not of this hash never get there.
+/// Replaces the bytes of the file at `path` by those of the file `from`, block by block, like [`replace_file`]. Bytes
+/// with another hash are never stored.
 ///
 /// # Errors
-/// Those of [`replace_file`]; what `from` holds is something else.
+/// Those of [`replace_file`], or `from` has another hash.
 pub(crate) fn replace_by_copy(
     path: &Path,
     expected: Option<BlobHash>,
@@ -74,7 +75,7 @@ pub(crate) fn replace_by_copy(
     replace(path, expected, FileContent::File { from, hash }, || ())
 }
 
-/// What a file is to hold.
+/// The new content of a file.
 #[derive(Clone, Copy)]
 enum FileContent<'a> {
     Bytes(&'a [u8]),
@@ -103,7 +104,7 @@ impl FileContent<'_> {
     }
 }
 
-/// Hashes everything that's read, in parts.
+/// Hashes everything that's read, block by block.
 fn hash_reader(from: &mut File, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<BlobHash> {
     let (mut hasher, mut block) = (BlobHasher::default(), vec![0; READ_BLOCK_BYTES]);
     loop {
@@ -121,7 +122,7 @@ fn hash_file(path: &Path) -> io::Result<BlobHash> {
     hash_reader(&mut open_regular_file(path)?, |_| Ok(()))
 }
 
-/// Opens a plain file for reading: no symlink in its place, and nothing that would have to be waited for.
+/// Opens a plain file for reading. Refuses a symlink at the path and anything that could block.
 pub(crate) fn open_regular_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -142,14 +143,14 @@ pub(crate) fn open_regular_file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// All bytes of a plain file.
+/// Reads all bytes of a plain file.
 pub(crate) fn read_regular_file(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_regular_file(path)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// The same, with something that happens `meanwhile`: after the last look at the file and before it is replaced.
+/// Implements [`replace_file`]. For tests, `meanwhile` runs after the last check of the file and before it's replaced.
 fn replace(
     path: &Path,
     expected: Option<BlobHash>,
@@ -185,7 +186,7 @@ fn replace(
     let ours = content.hash();
     let theirs = hash_file(path).map_err(fail)?;
     if theirs == ours {
-        // Done before, perhaps by us just before a crash: only the name may not be durable yet.
+        // The bytes are there already, perhaps written just before a crash; only the name may not be durable yet.
         sync_folder(folder).map_err(fail)?;
         return Ok(SwapOutcome::Done { modified: modified_nanos(&old) });
     }
@@ -201,25 +202,25 @@ fn replace(
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(SwapOutcome::Gone),
         Err(error) => return Err(fail(error)),
     }
-    // What was at `path` is under the temporary name now. It goes only if it is what we knew.
+    // The old file now has the temporary name. It's removed only if it is the one we knew.
     if hash_file(&temporary.path).ok() == Some(theirs) {
         let modified = temporary.modified;
         temporary.remove().and_then(|()| sync_folder(folder)).map_err(fail)?;
         return Ok(SwapOutcome::Done { modified });
     }
-    // Another program wrote within these microseconds. Its file is restored, so that it exists whatever happens to us.
+    // Another program wrote within these microseconds. Restore its file first, so that it survives a crash here.
     temporary.keep = true;
     exchange_names(&temporary.path, path).map_err(fail)?;
     temporary.keep = hash_file(&temporary.path).ok() != Some(ours);
     if temporary.keep {
-        // They wrote once more, into our file: the newer one stays at `path`, the older one under its odd name.
+        // It wrote once more, into our file: the newer one stays at `path`, the older one under its temporary name.
         exchange_names(&temporary.path, path).map_err(fail)?;
     }
     sync_folder(folder).map_err(fail)?;
     Ok(SwapOutcome::Raced)
 }
 
-/// Where two names cannot be exchanged: a last look, then over it.
+/// Replaces a file where names can't be exchanged: checks it a last time, then renames over it.
 fn overwrite_unchanged(temporary: &TemporaryFile, path: &Path, known: BlobHash) -> io::Result<SwapOutcome> {
     if hash_file(path)? != known {
         return Ok(SwapOutcome::Raced);
@@ -229,11 +230,11 @@ fn overwrite_unchanged(temporary: &TemporaryFile, path: &Path, known: BlobHash) 
     Ok(SwapOutcome::Done { modified: temporary.modified })
 }
 
-/// A temporary file next to the target. It's removed when this is dropped.
+/// A temporary file next to the target. It's removed on drop.
 pub(crate) struct TemporaryFile {
     path: PathBuf,
     pub(crate) modified: i64,
-    /// Whether its bytes are not ours, so that it must stay.
+    /// Whether the file holds another program's bytes and must stay.
     keep: bool,
 }
 
@@ -246,7 +247,7 @@ impl Drop for TemporaryFile {
 }
 
 impl TemporaryFile {
-    /// Writes it, durably, with the mode of the file that it is to replace.
+    /// Writes a temporary file durably, with the mode of the file that it will replace.
     fn write(folder: &Path, content: FileContent<'_>, like: Option<&Metadata>) -> io::Result<TemporaryFile> {
         let (mut temporary, file) = TemporaryFile::create_and_fill(folder, content, like)?;
         file.sync_all()?;
@@ -254,7 +255,7 @@ impl TemporaryFile {
         Ok(temporary)
     }
 
-    /// Writes it; that it is durable is the caller's to see to, before it gets another name.
+    /// Writes a temporary file; the caller must make it durable before renaming it.
     pub(crate) fn write_unsynced(
         folder: &Path,
         bytes: &[u8],
@@ -287,7 +288,7 @@ impl TemporaryFile {
         Ok((temporary, file))
     }
 
-    /// Renames it to `path` unless that exists.
+    /// Renames the file to `path` unless that exists.
     pub(crate) fn persist_noclobber(&self, path: &Path) -> io::Result<()> {
         rename_new(&self.path, path)
     }
@@ -311,7 +312,7 @@ pub(crate) fn rename_new(from: &Path, path: &Path) -> io::Result<()> {
     match std::fs::hard_link(from, path) {
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => Err(error),
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            // Neither way exists on this file system (FAT): the name is taken first, and then replaced.
+            // The file system supports neither way (FAT): reserve the name first, and then replace it.
             OpenOptions::new().write(true).create_new(true).open(path)?;
             std::fs::rename(from, path)
         }
@@ -320,7 +321,7 @@ pub(crate) fn rename_new(from: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Exchanges two names; says whether the file system can.
+/// Exchanges two names; returns whether the file system supports it.
 fn exchange_names(one: &Path, other: &Path) -> io::Result<bool> {
     #[cfg(any(target_os = "linux", target_os = "macos"))]
     {
@@ -345,7 +346,7 @@ fn is_unsupported(error: rustix::io::Errno) -> bool {
     error == Errno::INVAL || error == Errno::NOSYS || error == Errno::OPNOTSUPP || error == Errno::NOTSUP
 }
 
-/// A rename needs only the folder's permission, but a write-protected file must not be replaced.
+/// Checks that a file is writable: a rename needs only the folder's permission, but must not replace a protected file.
 fn check_writable(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     return Ok(rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?);
@@ -359,7 +360,7 @@ fn copy_attributes(file: &File, like: &Metadata) -> io::Result<()> {
         use std::os::unix::fs::MetadataExt;
         let own = file.metadata()?;
         if (own.uid(), own.gid()) != (like.uid(), like.gid()) {
-            // Only root may give a file away; a group is given to one's own groups. Each as far as it goes.
+            // Only root may give a file away; others may only set one of their own groups. Failures are ignored.
             let _ = std::os::unix::fs::fchown(file, None, Some(like.gid()));
             let _ = std::os::unix::fs::fchown(file, Some(like.uid()), None);
         }
@@ -367,7 +368,7 @@ fn copy_attributes(file: &File, like: &Metadata) -> io::Result<()> {
     file.set_permissions(like.permissions())
 }
 
-/// A file's modification time, nanoseconds since 1970.
+/// Returns a file's modification time in nanoseconds since 1970.
 pub fn modified_nanos(file: &Metadata) -> i64 {
     let Ok(time) = file.modified() else { return 0 };
     let nanos = |duration: Duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
@@ -377,16 +378,16 @@ pub fn modified_nanos(file: &Metadata) -> i64 {
     }
 }
 
-/// Whether a file of this name is ours, on its way to another name: scans pass it over.
+/// Returns whether a name is that of one of our temporary files, which scans skip.
 pub fn is_temporary_file(name: &std::ffi::OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.starts_with(b".tracebook-") && name.ends_with(b".tmp")
 }
 
-/// Removes from `folder` (not from those below it) what crashes have left. Gives how many files went.
+/// Removes stale temporary files that crashes left in `folder`, not in its subfolders; returns how many were removed.
 ///
 /// # Errors
-/// The system's, when the folder cannot be listed.
+/// Returns the I/O error if the folder can't be listed.
 pub fn remove_stale_files(folder: &Path, now: SystemTime) -> io::Result<usize> {
     let mut removed = 0;
     for entry in std::fs::read_dir(folder)? {
@@ -482,7 +483,7 @@ mod tests {
         assert_eq!(names(dir.path()), ["from"]);
         assert!(matches!(replace_by_copy(&path, None, &from, right).expect("copied"), SwapOutcome::Done { .. }));
         assert!(fs::read(&path).expect("read") == large);
-        // Once more; over something known; over something that is not.
+        // Again with the same bytes, then over a known file, then over an unknown one.
         let modified = modified_nanos(&fs::metadata(&path).expect("there"));
         assert_eq!(replace_by_copy(&path, hash(b"x"), &from, right).expect("the same"), SwapOutcome::Done { modified });
         fs::write(&path, "old").expect("written");

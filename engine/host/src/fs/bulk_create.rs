@@ -1,6 +1,6 @@
-//! Makes many plain files that do not exist yet, as they come from other devices by the thousand: all are written, the
-//! disk is waited for once, all get their names, and it is waited for once more; one by one it would be waited for
-//! twice for each. What holds for each is what [`replace_file`] holds: all of its bytes or, after any accident, none.
+//! Creates many plain files at once, as thousands may arrive from other devices. All are written, the disk is synced
+//! once, all get their names, and it's synced once more; one by one, each file would need two syncs. As with
+//! [`replace_file`], each file has all of its bytes or, after any crash, none.
 
 use crate::fs::atomic_write::{self, ReplaceOutcome, TemporaryFile, replace_file};
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,19 +9,19 @@ use std::io;
 use std::path::Path;
 use store::disk::{DiskError, sync_folder};
 
-/// Fewer than this are made one by one: to have a file system write all that it holds back is more work than that.
+/// Minimum number of files for a bulk sync. Below it, files are created one by one, because syncing a whole file system
+/// costs more.
 const MIN_BULK_FILES: usize = 4;
 
-/// How far one of them has got.
+/// Progress of one file.
 enum CreateStage {
-    /// Its bytes are in a file of another name.
+    /// The bytes are in a temporary file.
     Made { temporary: TemporaryFile, file: File },
-    /// Nothing more happens to it.
+    /// The file is finished, or failed.
     Done(Result<ReplaceOutcome, DiskError>),
 }
 
-/// Makes these files, each with its bytes. Where there is one already, it is left alone, as [`replace_file`] does where
-/// none is expected.
+/// Creates these files with their bytes. An existing file is left alone, as by [`replace_file`] when none is expected.
 pub(crate) fn create_files(files: &[(&Path, &[u8])]) -> Vec<Result<ReplaceOutcome, DiskError>> {
     match files.len() < MIN_BULK_FILES {
         true => files.iter().map(|(path, bytes)| replace_file(path, None, bytes)).collect(),
@@ -29,7 +29,7 @@ pub(crate) fn create_files(files: &[(&Path, &[u8])]) -> Vec<Result<ReplaceOutcom
     }
 }
 
-/// The same, with something that happens `meanwhile`: before the files get their names.
+/// Implements [`create_files`]. For tests, `meanwhile` runs before the files get their names.
 fn create(
     files: &[(&Path, &[u8])],
     flush: impl Fn(&mut dyn Iterator<Item = &File>) -> bool,
@@ -58,7 +58,7 @@ fn create(
             Err(error) => *stage = CreateStage::Done(Err(DiskError::from_io("writing", path, &error))),
         }
     }
-    // Their names last once their folders do.
+    // The names are durable once their folders are.
     let mut lost: BTreeMap<&Path, io::Error> = BTreeMap::new();
     if folders.len() < MIN_BULK_FILES || !flush(&mut temporary_files(&stages)) {
         lost.extend(folders.into_iter().filter_map(|folder| Some((folder, sync_folder(folder).err()?))));
@@ -98,13 +98,12 @@ fn temporary_files(stages: &[CreateStage]) -> impl Iterator<Item = &File> {
     })
 }
 
-/// Waits until all that was written to the file systems of these files is on their disks. `false`: that cannot be done,
-/// or was not.
+/// Syncs the file systems of these files to disk. `false`: that isn't possible, or it failed.
 #[cfg(target_os = "linux")]
 fn sync_file_systems(files: &mut dyn Iterator<Item = &File>) -> bool {
     use std::os::unix::fs::MetadataExt;
-    /// ext2 to ext4, XFS, Btrfs, F2FS, tmpfs. Of these it is known that they wait for the disk itself; where the files
-    /// are another machine's or another program's, that need not be.
+    /// ext2 to ext4, XFS, Btrfs, F2FS, tmpfs. These are known to wait for the disk itself; network or user-space file
+    /// systems may not.
     const SYNCFS_FILE_SYSTEMS: [u64; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994];
     let mut known = BTreeSet::new();
     for file in files {
@@ -166,7 +165,7 @@ mod tests {
                 flushes.set(flushes.get() + 1);
                 together && super::sync_file_systems(files)
             };
-            // Somebody takes a name while the others wait for theirs.
+            // Another program takes a name while the other files wait for theirs.
             let done = create(&list, flush, || fs::write(&paths[8], "between").expect("written"));
             assert_eq!(done.len(), list.len());
             for (number, done) in done.iter().enumerate() {

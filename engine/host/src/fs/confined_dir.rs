@@ -1,6 +1,6 @@
-//! A folder that file access never leaves: not by `..`, not by an absolute path, not by a symlink, also not by one that
-//! another program puts there meanwhile. Files are reached by descriptors of their folders, never by names from the
-//! top. Symlinks that stay inside are followed.
+//! A folder that file access never leaves: not by `..`, an absolute path or a symlink, even if another program creates
+//! that symlink in the meantime. Files are reached by descriptors of their folders, never by absolute paths. Symlinks
+//! that stay inside are followed.
 
 use anyhow::{anyhow, bail};
 use std::collections::BTreeMap;
@@ -12,16 +12,16 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use store::disk::DiskError;
 
-/// Symlinks that are followed on the way to one file.
+/// Maximum number of symlinks followed on the way to one file.
 #[cfg(unix)]
 const MAX_SYMLINKS: usize = 40;
-/// A file system that changes while a path is resolved is asked so often; then the path is walked part by part.
+/// Maximum number of retries if the file system changes while a path is resolved; then the path is walked part by part.
 #[cfg(target_os = "linux")]
 const MAX_RETRIES: usize = 64;
-/// The longest path inside a folder, in bytes.
+/// Maximum length of a path inside a folder, in bytes.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// Why a file or folder was not opened.
+/// Reason why a file or folder was not opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenRefusal {
     kind: EntryKind,
@@ -44,12 +44,12 @@ impl OpenRefusal {
         OpenRefusal::new(EntryKind::Other, why)
     }
 
-    /// Whether there is nothing of that name.
+    /// Returns whether nothing with this name exists.
     pub fn is_missing(&self) -> bool {
         self.kind == EntryKind::Missing
     }
 
-    /// Whether the way leads out of the folder.
+    /// Returns whether the path leads out of the folder.
     pub fn is_outside(&self) -> bool {
         self.kind == EntryKind::Outside
     }
@@ -69,35 +69,35 @@ impl From<OpenRefusal> for String {
     }
 }
 
-/// A file inside a folder that access to it never leaves: a volume's, or the workspace's for its trash.
+/// Path of a file inside a folder that access never leaves: a volume's, or the workspace's for its trash.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConfinedPath {
     /// The folder that the path stays in.
     pub root: PathBuf,
-    /// The path inside it, `/` between its parts.
+    /// The path inside it, with `/` between its parts.
     pub path: String,
 }
 
 impl ConfinedPath {
-    /// This path inside this folder.
+    /// Creates the path of a file inside this folder.
     pub fn new(root: &Path, path: &str) -> ConfinedPath {
         ConfinedPath { root: root.to_owned(), path: path.to_owned() }
     }
 
-    /// Names the file in messages. Never to be opened by this name.
+    /// Returns the full path for messages. It must never be used to open the file.
     pub fn display(&self) -> String {
         self.root.join(&self.path).display().to_string()
     }
 
-    /// Opens it for reading: an ordinary file, and nothing else.
+    /// Opens the file for reading, if it's an ordinary file.
     ///
     /// # Errors
-    /// [`OpenRefusal`].
+    /// Returns an [`OpenRefusal`] if it isn't, or can't be opened.
     pub fn open(&self) -> Result<(File, Metadata), OpenRefusal> {
         ConfinedFolder::open_root(&self.root)?.open_regular_file(&self.path)
     }
 
-    /// All its bytes, if it is an ordinary file of at most `most` bytes.
+    /// Returns the file's bytes, if it's an ordinary file of at most `most` bytes.
     pub fn read(&self, most: u64) -> Option<Vec<u8>> {
         let (file, meta) = self.open().ok()?;
         let mut bytes = Vec::with_capacity(usize::try_from(meta.len().min(most)).unwrap_or(0));
@@ -105,10 +105,10 @@ impl ConfinedPath {
         (bytes.len() as u64 <= most).then_some(bytes)
     }
 
-    /// Its text, if it is an ordinary file of at most `most` bytes.
+    /// Returns the file's text, if it's an ordinary file of at most `most` bytes.
     ///
     /// # Errors
-    /// A sentence.
+    /// Returns a message if it isn't, or can't be read.
     pub fn read_text(&self, most: u64) -> anyhow::Result<String> {
         let (file, _) = self.open()?;
         let mut text = String::new();
@@ -120,11 +120,11 @@ impl ConfinedPath {
         Ok(text)
     }
 
-    /// Opens the folder that contains it, and returns its name there; `make`: creates missing folders, even the
-    /// volume's own, for example of a joined volume without files.
+    /// Opens the folder that contains the file, and returns the file's name there. `make` creates missing folders, even
+    /// the volume's own, for example of a joined volume without files.
     ///
     /// # Errors
-    /// [`OpenRefusal`].
+    /// Returns an [`OpenRefusal`] if the folder can't be opened.
     pub fn open_parent(&self, make: bool) -> Result<(ConfinedFolder, OsString), OpenRefusal> {
         let is_gone = std::fs::symlink_metadata(&self.root).is_err_and(|error| error.kind() == ErrorKind::NotFound);
         if make && is_gone && !self.root.as_os_str().is_empty() {
@@ -133,16 +133,16 @@ impl ConfinedPath {
         ConfinedFolder::open_root(&self.root)?.open_parent(&self.path, make)
     }
 
-    /// Returns its metadata, without following a symlink.
+    /// Returns the file's metadata, without following a symlink.
     ///
     /// # Errors
-    /// [`OpenRefusal`].
+    /// Returns an [`OpenRefusal`] if the file or its folder can't be read.
     pub fn metadata(&self) -> Result<Metadata, OpenRefusal> {
         let (folder, name) = self.open_parent(false)?;
         folder.metadata(&name).map_err(|error| refused_by(&error, Path::new(&self.path)))
     }
 
-    /// An error at the file by its own name instead of the descriptor's.
+    /// Replaces the descriptor's path in an error by the file's own path.
     pub(crate) fn with_display_path(&self, error: DiskError) -> DiskError {
         let own = || self.root.join(&self.path);
         match error {
@@ -162,26 +162,26 @@ fn refused_by(error: &std::io::Error, path: &Path) -> OpenRefusal {
     }
 }
 
-/// A folder that is held open.
+/// An open folder that file access never leaves.
 #[derive(Debug)]
 pub struct ConfinedFolder {
     #[cfg(unix)]
     held: std::os::fd::OwnedFd,
-    /// Where it was when it was opened.
+    /// The folder's path when it was opened.
     place: PathBuf,
     /// The path that the root was opened with: absolute symlinks may lead through it.
     named: PathBuf,
 }
 
-/// Where roots lay when they were opened first. One that a symlink replaces later is refused.
+/// Locations of roots when they were first opened. A root that a symlink replaces later is refused.
 static KNOWN_ROOTS: Mutex<BTreeMap<PathBuf, PathBuf>> = Mutex::new(BTreeMap::new());
 
-/// Forgets where a root lay: the user has just chosen it, wherever its path leads now.
+/// Forgets a root's location, because the user has just chosen it, wherever its path leads now.
 pub(crate) fn forget_root(root: &Path) {
     KNOWN_ROOTS.lock().unwrap_or_else(PoisonError::into_inner).remove(root);
 }
 
-/// Whether a root is still the folder that it was when first opened.
+/// Returns whether a root is still the folder that it was when first opened.
 fn is_same_root(root: &Path, place: &Path) -> bool {
     let mut roots = KNOWN_ROOTS.lock().unwrap_or_else(PoisonError::into_inner);
     let known = roots.entry(root.to_owned()).or_insert_with(|| place.to_owned());
@@ -191,7 +191,7 @@ fn is_same_root(root: &Path, place: &Path) -> bool {
     known == place
 }
 
-/// The parts of a path inside a root, or why it is none.
+/// Splits a path inside a root into its parts, or refuses it.
 fn path_parts(path: &Path) -> Result<Vec<&OsStr>, OpenRefusal> {
     let refuse = |why: &str| Err(OpenRefusal::new(EntryKind::Outside, format!("{why}: {}", path.display())));
     let bytes = path.as_os_str().as_encoded_bytes();
@@ -219,20 +219,20 @@ fn join_parts(parts: &[&OsStr]) -> PathBuf {
     parts.iter().collect()
 }
 
-/// A path inside a root in its one form: no empty parts, no `.`.
+/// Normalizes a path inside a root: no empty parts, no `.`.
 ///
 /// # Errors
-/// [`OpenRefusal`]: it leads out of the root.
+/// Returns an [`OpenRefusal`] if the path leads out of the root.
 pub fn normalize_path(path: &str) -> Result<String, OpenRefusal> {
     let parts: Vec<&str> = path_parts(Path::new(path))?.into_iter().filter_map(OsStr::to_str).collect();
     Ok(parts.join("/"))
 }
 
 impl ConfinedFolder {
-    /// Opens a volume's folder. It may be a symlink: the user chose it.
+    /// Opens a volume's folder. It may be a symlink, because the user chose it.
     ///
     /// # Errors
-    /// [`OpenRefusal`]; also where a symlink has replaced it since it was opened first.
+    /// Returns an [`OpenRefusal`] if it can't be opened, or if a symlink has replaced it since it was first opened.
     pub fn open_root(root: &Path) -> Result<ConfinedFolder, OpenRefusal> {
         if root.as_os_str().is_empty() {
             return Err(OpenRefusal::other("the file belongs to no open volume"));
@@ -245,16 +245,17 @@ impl ConfinedFolder {
         Ok(folder)
     }
 
-    /// Where it was when it was opened: for words, and for processes that start there behind walls of their own.
+    /// Returns the folder's path when it was opened: for messages, and for processes that start there in a sandbox of
+    /// their own.
     pub fn original_path(&self) -> &Path {
         &self.place
     }
 
-    /// Opens an ordinary file inside it for reading, and nothing else: no folder, pipe, device or socket. Does not wait
-    /// for it, whatever it is.
+    /// Opens an ordinary file inside the folder for reading. Refuses folders, pipes, devices and sockets, and never
+    /// blocks on them.
     ///
     /// # Errors
-    /// [`OpenRefusal`].
+    /// Returns an [`OpenRefusal`] if it isn't an ordinary file, or can't be opened.
     pub fn open_regular_file(&self, path: impl AsRef<Path>) -> Result<(File, Metadata), OpenRefusal> {
         let path = path.as_ref();
         let file = self.open_file(path)?;
@@ -265,13 +266,13 @@ impl ConfinedFolder {
         Ok((file, meta))
     }
 
-    /// The path of this folder for a walk through it: a folder's and no symlink's, whatever the system says of
-    /// descriptors.
+    /// Returns a path of this folder for directory walks: it names a folder, not a symlink, even if the system presents
+    /// descriptors as symlinks.
     pub fn walk_path(&self) -> PathBuf {
         self.stable_path().join(".")
     }
 
-    /// The name of a file of this very folder, for functions that want a path.
+    /// Returns the path of a direct entry, for functions that need a path.
     pub fn join(&self, name: &OsStr) -> PathBuf {
         self.stable_path().join(name)
     }
@@ -279,12 +280,12 @@ impl ConfinedFolder {
     /// Returns the metadata of a direct entry, without following a symlink.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the I/O error if the metadata can't be read.
     pub fn metadata(&self, name: &OsStr) -> std::io::Result<Metadata> {
         std::fs::symlink_metadata(self.join(name))
     }
 
-    /// Whether this very folder has an entry of that name.
+    /// Returns whether the folder has a direct entry with this name.
     pub fn has_entry(&self, name: &OsStr) -> bool {
         self.metadata(name).is_ok()
     }
@@ -292,10 +293,10 @@ impl ConfinedFolder {
 
 #[cfg(unix)]
 impl ConfinedFolder {
-    /// Opens a folder that the user has just named, wherever its path leads.
+    /// Opens a folder that the user has just chosen, wherever its path leads.
     ///
     /// # Errors
-    /// [`OpenRefusal`].
+    /// Returns an [`OpenRefusal`] if it can't be opened.
     pub fn open_chosen(root: &Path) -> Result<ConfinedFolder, OpenRefusal> {
         let fail = |error: &std::io::Error| {
             let kind = if error.kind() == std::io::ErrorKind::NotFound { EntryKind::Missing } else { EntryKind::Other };
@@ -306,10 +307,10 @@ impl ConfinedFolder {
         Ok(ConfinedFolder { held, place, named: root.to_owned() })
     }
 
-    /// Opens a folder inside it; empty: itself once more.
+    /// Opens a folder inside this one; an empty path opens this folder again.
     ///
     /// # Errors
-    /// [`OpenRefusal`].
+    /// Returns an [`OpenRefusal`] if it can't be opened.
     pub fn open_folder(&self, path: impl AsRef<Path>) -> Result<ConfinedFolder, OpenRefusal> {
         let path = path.as_ref();
         let parts = path_parts(path)?;
@@ -321,10 +322,10 @@ impl ConfinedFolder {
         Ok(ConfinedFolder { held, named: place.clone(), place })
     }
 
-    /// Opens a file inside it for reading. Whatever it is, this does not wait for it.
+    /// Opens a file inside the folder for reading. Never blocks, whatever the file is.
     ///
     /// # Errors
-    /// [`OpenRefusal`].
+    /// Returns an [`OpenRefusal`] if it can't be opened.
     pub fn open_file(&self, path: impl AsRef<Path>) -> Result<File, OpenRefusal> {
         let path = path.as_ref();
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -337,7 +338,7 @@ impl ConfinedFolder {
     /// Opens the folder that contains a file, and returns the file's name there; creates missing folders on request.
     ///
     /// # Errors
-    /// [`OpenRefusal`].
+    /// Returns an [`OpenRefusal`] if the folder can't be opened or created.
     pub fn open_parent(&self, path: impl AsRef<Path>, make: bool) -> Result<(ConfinedFolder, OsString), OpenRefusal> {
         let path = path.as_ref();
         let parts = path_parts(path)?;
@@ -354,10 +355,10 @@ impl ConfinedFolder {
         Ok((ConfinedFolder { held, named: place.clone(), place }, OsString::from(name)))
     }
 
-    /// Opens a folder inside it, and makes what is missing of it.
+    /// Opens a folder inside this one, and creates its missing parts.
     ///
     /// # Errors
-    /// [`OpenRefusal`].
+    /// Returns an [`OpenRefusal`] if it can't be opened or created.
     pub fn open_or_create_folder(&self, path: impl AsRef<Path>) -> Result<ConfinedFolder, OpenRefusal> {
         let path = path.as_ref();
         let parts = path_parts(path)?;
@@ -367,7 +368,7 @@ impl ConfinedFolder {
         Ok(ConfinedFolder { held, named: place.clone(), place })
     }
 
-    /// Opens a folder inside it, and makes it and those above it where they are missing.
+    /// Opens a folder inside this one, and creates it and its parents if missing.
     fn create_folders(&self, way: &[&OsStr], path: &Path) -> Result<OwnedFd, OpenRefusal> {
         let mut held =
             self.reach(&[], FOLDER_FLAGS).map_err(|error| refusal_reason(error, "it cannot be opened", path))?;
@@ -388,10 +389,10 @@ impl ConfinedFolder {
         Ok(held)
     }
 
-    /// Removes a file of this very folder.
+    /// Removes a file directly inside this folder.
     ///
     /// # Errors
-    /// A sentence.
+    /// Returns a message if the file can't be removed.
     pub fn remove_file(&self, name: &OsStr) -> anyhow::Result<()> {
         let gone = rustix::fs::unlinkat(&self.held, name, AtFlags::empty());
         gone.map_err(|error| anyhow!("it could not be removed ({error})"))?;
@@ -399,12 +400,12 @@ impl ConfinedFolder {
             .map_err(|error| anyhow!("it could not be removed for good ({error})"))
     }
 
-    /// Removes a folder of this very folder, if it is empty.
+    /// Removes a folder directly inside this one, if it's empty.
     pub fn remove_empty_folder(&self, name: &OsStr) {
         let _ = rustix::fs::unlinkat(&self.held, name, AtFlags::REMOVEDIR); // refused while something is in it
     }
 
-    /// A path of this folder for functions that want one: it leads here wherever the folder is moved, and never
+    /// Returns a path of this folder for functions that need one. It leads here even if the folder is moved, and never
     /// elsewhere.
     pub fn stable_path(&self) -> PathBuf {
         use std::os::fd::AsRawFd;
@@ -423,10 +424,10 @@ impl ConfinedFolder {
             let inside = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
             for _ in 0..MAX_RETRIES {
                 match rustix::fs::openat2(&self.held, &path, flags | OFlags::CLOEXEC, Mode::empty(), inside) {
-                    // Something was renamed on the way: the kernel cannot tell, so once more.
+                    // Something was renamed on the way, and the kernel can't tell whether the path stays inside: retry.
                     Err(Errno::AGAIN) => {}
-                    // Linux before 5.6, or a box that does not know the call; an absolute symlink, which may lead
-                    // inside.
+                    // Linux before 5.6, or a container that doesn't know the call; or an absolute symlink, which may
+                    // lead inside.
                     Err(Errno::NOSYS | Errno::PERM | Errno::XDEV) => break,
                     done => return done,
                 }
@@ -435,7 +436,7 @@ impl ConfinedFolder {
         self.walk(parts, flags)
     }
 
-    /// The same, part by part: no symlink is followed by the system, each is read, and `..` leads back the way that it
+    /// Resolves a path part by part: the system follows no symlink; each is read here, and `..` returns the way it
     /// came.
     fn walk(&self, parts: &[&OsStr], flags: OFlags) -> Result<OwnedFd, Errno> {
         use std::os::unix::ffi::OsStrExt;
@@ -532,19 +533,19 @@ fn refusal_reason(error: Errno, what: &str, path: &Path) -> OpenRefusal {
             format!("a symlink on the way leads in a circle or out of the volume and is not followed: {path}"),
         ),
         Errno::NOTDIR => OpenRefusal::other(format!("a part of the path is no folder: {path}")),
-        // What opening a socket, or a device without a driver, says.
+        // The errors of opening a socket, or a device without a driver.
         Errno::NXIO | Errno::NODEV => OpenRefusal::other(format!("it is not an ordinary file: {path}")),
         error => OpenRefusal::other(format!("{what} ({error}): {path}")),
     }
 }
 
-/// Where descriptors of folders do not exist: the path is looked through for symlinks, and then used.
+/// Fallback for systems without folder descriptors: checks the path for symlinks, and then uses it.
 #[cfg(not(unix))]
 impl ConfinedFolder {
-    /// Opens a folder that the user has just named, wherever its path leads.
+    /// Opens a folder that the user has just chosen, wherever its path leads.
     ///
     /// # Errors
-    /// [`OpenRefusal`].
+    /// Returns an [`OpenRefusal`] if it can't be opened.
     pub fn open_chosen(root: &Path) -> Result<ConfinedFolder, OpenRefusal> {
         let place = root.canonicalize().map_err(|error| {
             let kind = if error.kind() == std::io::ErrorKind::NotFound { EntryKind::Missing } else { EntryKind::Other };
@@ -553,10 +554,10 @@ impl ConfinedFolder {
         Ok(ConfinedFolder { place, named: root.to_owned() })
     }
 
-    /// Opens a folder inside it, and makes what is missing of it.
+    /// Opens a folder inside this one, and creates its missing parts.
     ///
     /// # Errors
-    /// [`OpenRefusal`].
+    /// Returns an [`OpenRefusal`] if it can't be opened or created.
     pub fn open_or_create_folder(&self, path: impl AsRef<Path>) -> Result<ConfinedFolder, OpenRefusal> {
         let path = path.as_ref();
         let made = std::fs::create_dir_all(self.reach(path)?);
@@ -564,10 +565,10 @@ impl ConfinedFolder {
         self.open_folder(path)
     }
 
-    /// Opens a folder inside it; empty: itself once more.
+    /// Opens a folder inside this one; an empty path opens this folder again.
     ///
     /// # Errors
-    /// [`OpenRefusal`].
+    /// Returns an [`OpenRefusal`] if it can't be opened.
     pub fn open_folder(&self, path: impl AsRef<Path>) -> Result<ConfinedFolder, OpenRefusal> {
         let path = path.as_ref();
         let place = self.reach(path)?;
@@ -578,10 +579,10 @@ impl ConfinedFolder {
         }
     }
 
-    /// Opens a file inside it for reading.
+    /// Opens a file inside the folder for reading.
     ///
     /// # Errors
-    /// [`OpenRefusal`].
+    /// Returns an [`OpenRefusal`] if it can't be opened.
     pub fn open_file(&self, path: impl AsRef<Path>) -> Result<File, OpenRefusal> {
         let path = path.as_ref();
         File::open(self.reach(path)?).map_err(|error| match error.kind() {
@@ -593,7 +594,7 @@ impl ConfinedFolder {
     /// Opens the folder that contains a file, and returns the file's name there; creates missing folders on request.
     ///
     /// # Errors
-    /// [`OpenRefusal`].
+    /// Returns an [`OpenRefusal`] if the folder can't be opened or created.
     pub fn open_parent(&self, path: impl AsRef<Path>, make: bool) -> Result<(ConfinedFolder, OsString), OpenRefusal> {
         let path = path.as_ref();
         let parts = path_parts(path)?;
@@ -612,20 +613,20 @@ impl ConfinedFolder {
         Ok((ConfinedFolder { named: place.clone(), place }, OsString::from(name)))
     }
 
-    /// Removes a file of this very folder.
+    /// Removes a file directly inside this folder.
     ///
     /// # Errors
-    /// A sentence.
+    /// Returns a message if the file can't be removed.
     pub fn remove_file(&self, name: &OsStr) -> anyhow::Result<()> {
         std::fs::remove_file(self.place.join(name)).map_err(|error| anyhow!("it could not be removed ({error})"))
     }
 
-    /// Removes a folder of this very folder, if it is empty.
+    /// Removes a folder directly inside this one, if it's empty.
     pub fn remove_empty_folder(&self, name: &OsStr) {
         let _ = std::fs::remove_dir(self.place.join(name)); // refused while something is in it
     }
 
-    /// A path of this folder for functions that want one.
+    /// Returns a path of this folder for functions that need one.
     pub fn stable_path(&self) -> PathBuf {
         self.place.clone()
     }
@@ -738,7 +739,7 @@ mod tests {
         std::fs::rename(at("own"), at("moved")).expect("moved");
         symlink(at("other"), at("own")).expect("linked");
         assert!(text(&at("own")).expect_err("refused").to_string().contains("replaced by a symlink"));
-        // Another folder in its place is what the user did.
+        // A real folder in its place is the user's own change.
         std::fs::remove_file(at("own")).expect("removed");
         std::fs::create_dir(at("own")).expect("made");
         std::fs::write(at("own/n.md"), "new").expect("written");
@@ -749,7 +750,7 @@ mod tests {
         assert_eq!(text(&at("chosen")).expect("read"), "other", "chosen again");
     }
 
-    /// A folder that is a folder and a link in turn, thousands of times a second: no byte from outside, none put there.
+    /// Swaps a folder for a symlink thousands of times a second: nothing is read from or written to the outside.
     #[test]
     fn a_folder_that_is_swapped_for_a_symlink_leads_nowhere() {
         let dir = tempfile::tempdir().expect("a folder");
@@ -766,7 +767,7 @@ mod tests {
             threads.spawn(|| {
                 while !stop.load(std::sync::atomic::Ordering::Relaxed) {
                     let (sub, link) = (at("root/sub"), at("root/link"));
-                    // The next try comes at once.
+                    // A failed exchange is retried at once.
                     let _ = rustix::fs::renameat_with(
                         rustix::fs::CWD,
                         &sub,
@@ -787,7 +788,7 @@ mod tests {
                     None => refused += 1,
                 }
                 if let Ok((folder, _)) = path.open_parent(true) {
-                    // Where it is written, if at all, is checked below.
+                    // The checks below show where the file was written, if at all.
                     let _ = std::fs::write(folder.join(OsStr::new("new.md")), "x");
                 }
             }

@@ -1,4 +1,4 @@
-//! Turns a text file of a volume into UTF-8, on the user's request. The original bytes stay beside it.
+//! Converts a text file of a volume to UTF-8, at the user's request. The original bytes stay next to it.
 
 use crate::fs::atomic_write::{ReplaceOutcome, replace_file};
 use crate::fs::confined_dir::ConfinedPath;
@@ -6,16 +6,16 @@ use anyhow::{Context as _, anyhow, bail};
 use encoding_rs::{Encoding, WINDOWS_1252};
 use store::BlobHash;
 
-/// Larger files are not converted, since no note is so large.
+/// Maximum size of a file to convert, in bytes; no note is larger.
 const MAX_CONVERTED_BYTES: u64 = 16 << 20;
-/// Copies of one file that are kept.
+/// Maximum number of kept copies of one file.
 const MAX_KEPT_COPIES: usize = 1_000;
 
-/// Rewrites a file as UTF-8, from UTF-16 where it says so, else from Windows-1252. Waits for the disk. Returns the name
-/// of the copy that keeps the original bytes.
+/// Rewrites a file as UTF-8: from UTF-16 if it's marked as such, otherwise from Windows-1252. Blocks on the disk.
+/// Returns the name of the copy that keeps the original bytes.
 ///
 /// # Errors
-/// A sentence; the file is as it was.
+/// Returns a message if the file can't be converted; it's unchanged then.
 pub fn convert_to_utf8(file: &ConfinedPath) -> anyhow::Result<String> {
     let shown = file.display();
     let bytes = file

@@ -7,23 +7,23 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// A path as a command was given it, made absolute; links in it are followed where it exists.
+/// Returns the absolute form of a command's path; links are resolved if it exists.
 pub fn absolute_path(folder: &Path, path: &str) -> PathBuf {
     let path = folder.join(path);
     std::fs::canonicalize(&path).unwrap_or(path)
 }
 
-/// Whether there is anything of that name.
+/// Returns whether anything exists at this path.
 pub fn exists(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok()
 }
 
-/// Whether it is a folder.
+/// Returns whether the path is a folder.
 pub fn is_folder(path: &Path) -> bool {
     path.is_dir()
 }
 
-/// Whether nothing is in a folder, or nothing there at all.
+/// Returns whether a folder is empty or doesn't exist.
 pub fn is_empty(path: &Path) -> bool {
     match std::fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_none(),
@@ -31,10 +31,10 @@ pub fn is_empty(path: &Path) -> bool {
     }
 }
 
-/// Makes a folder and those above it.
+/// Creates a folder and its parents.
 ///
 /// # Errors
-/// A sentence.
+/// Returns a message if it can't be created.
 pub fn create_folder(path: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(path).map_err(|error| anyhow!("the folder cannot be made ({error}): {}", path.display()))
 }
@@ -42,7 +42,7 @@ pub fn create_folder(path: &Path) -> anyhow::Result<()> {
 /// Writes a new file at a place that the user chose, durably.
 ///
 /// # Errors
-/// A sentence; also when there is a file of that name.
+/// Returns a message if the file exists or can't be written.
 pub fn write_new(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     if let Some(parent) = path.parent() {
         create_folder(parent)?;
@@ -50,10 +50,10 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     write_at(path, path, bytes)
 }
 
-/// Writes a new file below a folder that the user chose, durably: never through a symlink that leads out of it.
+/// Writes a new file below a folder that the user chose, durably, and never through a symlink that leads out of it.
 ///
 /// # Errors
-/// A sentence; also when there is a file of that name.
+/// Returns a message if the file exists or can't be written.
 pub fn write_new_inside(folder: &Path, path: &str, bytes: &[u8]) -> anyhow::Result<()> {
     create_folder(folder)?;
     let (above, name) = ConfinedFolder::open_chosen(folder)?.open_parent(path, true)?;
@@ -102,30 +102,30 @@ fn open(path: &Path) -> io::Result<(File, Metadata)> {
     if meta.is_file() { Ok((file, meta)) } else { Err(io::Error::other("it is not an ordinary file")) }
 }
 
-/// Message of a stopped copy.
+/// Message when a copy was stopped.
 pub const COPY_STOPPED: &str = "it was stopped; what was written stays";
 
-/// What a copy did.
+/// Result of a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CopyReport {
     /// Files copied, as paths inside the destination.
     pub files: Vec<String>,
-    /// What was left out, and why.
+    /// Files that were skipped, and why.
     pub skipped: Vec<engine::event::SkippedFile>,
 }
 
-/// Returns why this file or folder can't be copied into that folder, if so: its name is taken, and nothing is
-/// overwritten or mixed.
+/// Returns why this file or folder can't be copied into that folder, if so. Its name may be taken: nothing is
+/// overwritten or merged.
 pub fn copy_conflict(source: &Path, folder: &Path) -> Option<String> {
     let target = folder.join(source.file_name()?);
     let there = std::fs::symlink_metadata(&target).is_ok();
     there.then(|| format!("it already exists; choose another name: {}", target.display()))
 }
 
-/// Copies a file, or a folder with all that is in it but hidden folders and links, into a volume's folder.
+/// Copies a file, or a folder with its content except hidden folders and links, into a volume's folder.
 ///
 /// # Errors
-/// A sentence when the source cannot be read at all.
+/// Returns a message if the source can't be read at all.
 pub fn copy_into(source: &Path, root: &Path) -> anyhow::Result<CopyReport> {
     let mut copied = CopyReport::default();
     let Some(name) = source.file_name() else {
@@ -151,7 +151,7 @@ pub fn copy_into(source: &Path, root: &Path) -> anyhow::Result<CopyReport> {
 /// whether to continue.
 ///
 /// # Errors
-/// A sentence when the source cannot be read at all, or when it was stopped.
+/// Returns a message if the source can't be read at all, or if the copy was stopped.
 pub fn copy_tree(
     source: &ConfinedFolder,
     target: &ConfinedFolder,
@@ -198,15 +198,15 @@ pub fn copy_tree(
 /// Copies one file of a volume below a folder that the user chose, to a name that is free.
 ///
 /// # Errors
-/// A sentence.
+/// Returns a message if the file can't be copied.
 pub fn copy_to(source: &ConfinedPath, folder: &Path, path: &str) -> anyhow::Result<()> {
     create_folder(folder)?;
     let opened = source.open().map_err(io::Error::other);
     copy_file(opened, &source.display(), &ConfinedFolder::open_chosen(folder)?, path)
 }
 
-/// Copies files into a folder of a volume in the background, each under its own name or, where that is taken by other
-/// bytes, under one with a number behind. `done` gets the name of each, or a sentence.
+/// Copies files into a folder of a volume in the background. Each keeps its name, or gets a numbered one if different
+/// bytes have that name. `done` gets each file's name, or a message.
 pub fn import_files(
     sources: Vec<PathBuf>,
     folder: ConfinedPath,
@@ -221,8 +221,8 @@ pub fn import_files(
     });
 }
 
-/// Keeps bytes that are made in the background as a new file in a folder of a volume, under a name with a number behind
-/// where that is taken. `done` gets the name, or a sentence.
+/// Saves bytes as a new file in a folder of a volume, in the background; the name gets a number if it's taken. `done`
+/// gets the name, or a message.
 pub fn save_new_file(
     stem: String,
     ending: &'static str,
@@ -266,7 +266,7 @@ fn import_file(source: &Path, folder: &ConfinedFolder) -> anyhow::Result<String>
     ))
 }
 
-/// Whether two files have the same bytes; `None` if the second doesn't exist.
+/// Returns whether two files have the same bytes; `None` if the second doesn't exist.
 fn has_same_bytes(source: &Path, folder: &ConfinedFolder, name: &str) -> Option<bool> {
     let there = folder.metadata(name.as_ref()).ok()?;
     let bytes = |file: File| io::Read::bytes(io::BufReader::new(file)).map(Result::ok);
@@ -278,12 +278,12 @@ fn has_same_bytes(source: &Path, folder: &ConfinedFolder, name: &str) -> Option<
     Some(there.is_file() && equal().unwrap_or(false))
 }
 
-/// Opens an ordinary file of a folder.
+/// Opens an ordinary file in a folder.
 fn open_regular_file(folder: &ConfinedFolder, path: &Path) -> io::Result<(File, Metadata)> {
     folder.open_regular_file(path).map_err(io::Error::other)
 }
 
-/// Copies an open file below a folder, to a name that is free; makes the folders above it.
+/// Copies an open file below a folder, to a name that is free; creates missing parent folders.
 fn copy_file(
     source: io::Result<(File, Metadata)>,
     shown: &dyn std::fmt::Display,
@@ -294,7 +294,7 @@ fn copy_file(
     let (mut from, _) = source.map_err(say)?;
     let (above, name) = folder.open_parent(path, true)?;
     let target = above.join(&name);
-    // `create_new` refuses what is there, also a link.
+    // `create_new` refuses anything that exists, even a link.
     let made = File::options().write(true).create_new(true).open(&target);
     let mut to = match made {
         Ok(to) => to,

@@ -1,5 +1,5 @@
-//! Moves a user's files to other names: all of them or none, never over another file, and whatever was done before a
-//! crash is found done. Decides nothing about what goes where.
+//! Moves a user's files to other names: all of them or none, and never over another file. What was moved before a crash
+//! is recognized as done. This module doesn't decide which file goes where.
 
 use crate::fs::atomic_write::{open_regular_file, rename_new};
 use crate::fs::confined_dir::{ConfinedFolder, ConfinedPath, OpenRefusal};
@@ -9,10 +9,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use store::disk::sync_folder;
 
-/// Moves files, then removes those of the folders `emptied` in which nothing is left.
+/// Moves files, then removes the folders in `emptied` that are empty.
 ///
 /// # Errors
-/// A sentence; all files are where they were then.
+/// Returns a message if a file can't be moved; all files are then at their old places.
 pub(crate) fn move_files(moves: &[(ConfinedPath, ConfinedPath)], emptied: &[ConfinedPath]) -> anyhow::Result<()> {
     for (done, (from, to)) in moves.iter().enumerate() {
         if let Err(why) = move_file(from, to) {
@@ -26,10 +26,10 @@ pub(crate) fn move_files(moves: &[(ConfinedPath, ConfinedPath)], emptied: &[Conf
     Ok(())
 }
 
-/// Removes a file for good, and the folder around it if nothing is left in that.
+/// Deletes a file permanently, and its folder if that is empty then.
 ///
 /// # Errors
-/// A sentence; the file is still there then.
+/// Returns a message if the file can't be deleted; it's still there then.
 pub(crate) fn delete_file(file: &ConfinedPath) -> anyhow::Result<()> {
     let fail = |why: &dyn std::fmt::Display| anyhow!("it cannot be deleted ({why}): {}", file.display());
     match file.open_parent(false) {
@@ -50,7 +50,7 @@ fn remove_empty_folder(folder: &ConfinedPath) {
     }
 }
 
-/// A file's place while it is moved.
+/// An open folder and the name of a file in it, while the file is moved.
 struct RelocatedPath {
     folder: ConfinedFolder,
     name: OsString,
@@ -97,7 +97,7 @@ fn move_file(from: &ConfinedPath, to: &ConfinedPath) -> anyhow::Result<()> {
     };
     let at_to = RelocatedPath::of(to, true).map_err(|refused| say("the folder cannot be made", &refused, to))?;
     let moved = match rename_new(&at_from.path(), &at_to.path()) {
-        // A name in other letters, where small and large ones are the same to the disk.
+        // The new name differs only in case, and the file system ignores case.
         Err(_) if is_same => std::fs::rename(at_from.path(), at_to.path()),
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => move_across_file_systems(&at_from, &at_to),
         moved => moved,
@@ -110,7 +110,7 @@ fn move_file(from: &ConfinedPath, to: &ConfinedPath) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// To another file system: copied whole under another name first, then the old one goes.
+/// Moves a file to another file system: copies it completely under a temporary name, then removes the old one.
 fn move_across_file_systems(from: &RelocatedPath, to: &RelocatedPath) -> io::Result<()> {
     let temporary = to.folder.stable_path().join(format!(".tracebook-{:016x}.tmp", std::process::id()));
     let copy = || {
@@ -123,7 +123,7 @@ fn move_across_file_systems(from: &RelocatedPath, to: &RelocatedPath) -> io::Res
     };
     let copied = copy();
     if copied.is_err() {
-        // The first error is the one to tell; `fsck` removes what stays.
+        // Report the first error; `fsck` removes a leftover file.
         let _ = std::fs::remove_file(&temporary);
         return copied;
     }

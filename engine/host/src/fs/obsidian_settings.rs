@@ -1,17 +1,17 @@
-//! What a vault of Obsidian says about daily notes, templates and attachments, in the files of its `.obsidian` folder:
-//! `daily-notes.json`, `templates.json` and `app.json` (<https://help.obsidian.md/configuration-folder>).
+//! Reads an Obsidian vault's settings for daily notes, templates and attachments, from the files of its `.obsidian`
+//! folder: `daily-notes.json`, `templates.json` and `app.json` (<https://help.obsidian.md/configuration-folder>).
 
 use super::confined_dir::ConfinedPath;
 use engine::Settings;
 use serde_json::Value;
 use std::path::Path;
 
-/// A larger file of settings isn't read.
+/// Maximum size of a settings file in bytes; larger ones aren't read.
 const MAX_SETTINGS_BYTES: u64 = 256 << 10;
-/// A longer value is left out.
+/// Maximum size of a value in bytes; longer ones are ignored.
 const MAX_VALUE_BYTES: usize = 500;
 
-/// Settings of a vault that Tracebook has, too; `None`: the vault doesn't say.
+/// A vault's settings that Tracebook has, too; `None`: the vault doesn't set it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObsidianSettings {
     daily_folder: Option<String>,
@@ -21,8 +21,7 @@ pub struct ObsidianSettings {
     attachment_folder: Option<String>,
 }
 
-/// Reads the settings of a vault; those of a folder without any, or with unreadable ones, are empty. It waits for the
-/// disk.
+/// Reads the settings of a vault; they're empty if it has none, or if they're unreadable. Blocks on the disk.
 pub fn read_obsidian_settings(root: &Path) -> ObsidianSettings {
     let file = |name: &str| -> Value {
         let bytes = ConfinedPath::new(root, &format!(".obsidian/{name}")).read(MAX_SETTINGS_BYTES);
@@ -42,9 +41,9 @@ pub fn read_obsidian_settings(root: &Path) -> ObsidianSettings {
         daily_template: template.map(|name| if name.ends_with(".md") { name } else { format!("{name}.md") }),
         templates: folder(&templates, "folder"),
         attachment_folder: text(&app, "attachmentFolderPath").and_then(|place| match place.strip_prefix("./") {
-            // Beside the note, or in a folder there.
+            // In the note's own folder, or in a subfolder of it.
             Some(beside) => Some(beside.trim_matches('/').to_owned()),
-            // The top of the vault has no setting here: the note's own folder stays.
+            // Tracebook has no setting for the vault's root: the note's own folder stays.
             None if place.trim_matches('/').is_empty() => None,
             None => Some(format!("/{}", place.trim_matches('/'))),
         }),
@@ -52,7 +51,7 @@ pub fn read_obsidian_settings(root: &Path) -> ObsidianSettings {
 }
 
 impl ObsidianSettings {
-    /// Takes over what the vault says.
+    /// Copies the vault's settings into Tracebook's.
     pub fn apply_to(&self, settings: &mut Settings) {
         let pairs = [
             (&self.daily_folder, &mut settings.daily_folder),
@@ -68,7 +67,7 @@ impl ObsidianSettings {
         }
     }
 
-    /// Whether it would change something.
+    /// Returns whether applying them would change something.
     pub fn differs_from(&self, settings: &Settings) -> bool {
         let mut changed = settings.clone();
         self.apply_to(&mut changed);

@@ -1,4 +1,4 @@
-//! Reading a user's plain files: what is text that we can edit, what is not, and why.
+//! Reads a user's plain files, and tells editable text from other bytes, with the reason.
 
 use crate::fs::confined_dir::ConfinedPath;
 use anyhow::anyhow;
@@ -8,22 +8,22 @@ use std::io::Read;
 use std::time::UNIX_EPOCH;
 use store::BlobHash;
 
-/// A Markdown file larger than this is kept as an attachment.
+/// Maximum size of a note in bytes; a larger Markdown file is kept as an attachment.
 pub(crate) const MAX_NOTE_BYTES: u64 = 16 << 20;
-/// Temporary files of our own, next to the files that they will replace.
+/// Name prefix of our own temporary files, next to the files that they will replace.
 pub(crate) const TEMPORARY_PREFIX: &str = ".tracebook-";
 
-/// A file as it was found.
+/// Content found at a file's path.
 pub(crate) enum FoundFile {
     /// A text file.
     Text(FileText),
-    /// Bytes that are not a note's, with the reason.
+    /// Bytes that aren't a note's, with the reason.
     Other { stamp: FileStamp, why: String },
-    /// No file.
+    /// There is no file.
     Missing,
 }
 
-/// Modification time in nanoseconds since 1970.
+/// Returns the modification time in nanoseconds since 1970.
 pub(crate) fn mtime_nanos(meta: &Metadata) -> i64 {
     let Ok(modified) = meta.modified() else { return 0 };
     match modified.duration_since(UNIX_EPOCH) {
@@ -35,7 +35,8 @@ pub(crate) fn mtime_nanos(meta: &Metadata) -> i64 {
 /// Reads a note's file.
 ///
 /// # Errors
-/// A sentence for the user: no permission, not a regular file, a symlink that leads out of the volume, a failing disk.
+/// Returns a message for the user: no permission, not a regular file, a symlink that leads out of the volume, a failing
+/// disk.
 pub(crate) fn read_note_file(path: &ConfinedPath) -> anyhow::Result<FoundFile> {
     let fail = |error: std::io::Error| anyhow!("the file can't be read ({error}): {}", path.display());
     let (file, meta) = match path.open() {

@@ -1,4 +1,4 @@
-//! Looking through a volume's folder: what is new, changed, gone or left out. Reads only; nothing is rewritten.
+//! Scans a volume's folder for new, changed, removed and skipped files. Reads only; nothing is rewritten.
 
 use crate::fs::confined_dir::{ConfinedFolder, ConfinedPath};
 use crate::fs::read::{self, FoundFile, TEMPORARY_PREFIX};
@@ -14,7 +14,7 @@ use store::disk::FileRow;
 use store::{BlobHash, DocId, FileKind};
 use text::markdown;
 
-/// Number of files per event, so that the thread that draws isn't held up.
+/// Number of files per event, so that the UI thread isn't blocked.
 const FILES_PER_EVENT: usize = 16;
 
 /// Scans in a thread of its own, once the folder is watched (`entered`).
@@ -53,10 +53,10 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
         Ok(folder) => folder,
         Err(why) => return inbox.send_event(scan_finished(volume, Vec::new(), Vec::new(), Some(why.to_string()))),
     };
-    // The names are those of the folder that is held open; each file is opened through it.
+    // Names are listed from the open folder, and each file is opened through it.
     let top = folder.walk_path();
     let mut skipped = Vec::new();
-    // What cannot be looked into may still hold what was known there: it is not taken for deleted.
+    // Folders that can't be listed may still hold known files, which don't count as deleted.
     let mut unseen: Vec<PathBuf> = Vec::new();
     let mut found: Vec<(String, FileStamp)> = Vec::new();
     let walk = walkdir::WalkDir::new(&top).follow_links(false).sort_by_file_name().into_iter();
@@ -116,13 +116,13 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
     let present: HashSet<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
     let hidden = |row: &FileRow| unseen.iter().any(|place| top.join(&row.path).starts_with(place));
     let gone = known.values().filter(|row| !present.contains(row.path.as_str()) && !hidden(row));
-    // Nor is one whose file was never made: it is under way, or was when a crash came. By the time that this is told it
-    // may be there and its note closed, and to forget it then would delete it on all devices that share it.
+    // A file that was never created isn't gone either: it's pending, or was when a crash happened. By the time of this
+    // report it may exist with its note closed. Forgetting it then would delete it on all devices that share it.
     let gone = gone.filter(|row| row.size > 0 || row.mtime != 0);
     // A note created during the listing isn't gone: its file exists by now.
     let gone = gone.filter(|row| !is_listed_file(&folder, &row.path));
     let gone: Vec<&FileRow> = gone.collect();
-    // A file that appears with the bytes of one that is gone was renamed.
+    // A new file with the bytes of a removed one was renamed.
     let mut renamed: HashMap<(BlobHash, u64, i64), Vec<&str>> = HashMap::new();
     for row in &gone {
         let key = (row.hash, row.size, if row.kind.is_text() { 0 } else { row.mtime });
@@ -135,7 +135,7 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
     for (path, stamp) in found {
         seen += 1;
         let row = known.get(&path);
-        // Why a note's name is only an attachment is not kept: it is found out again.
+        // The reason why a note's name is only an attachment isn't stored, so it's determined again.
         let demoted = |row: &FileRow| row.kind == FileKind::Attachment && FileKind::from_path(&path).is_text();
         if row.is_none_or(|row| row.size != stamp.size || row.mtime != stamp.mtime || demoted(row)) {
             match inspect_file(&folder, root, &path, stamp) {
@@ -180,7 +180,7 @@ fn open_listable_folder(root: &Path) -> anyhow::Result<ConfinedFolder> {
     Ok(folder)
 }
 
-/// Whether there is a file of that name that a scan lists: no symlink, and none behind one.
+/// Returns whether a scan lists this file: it isn't a symlink, and isn't behind one.
 fn is_listed_file(folder: &ConfinedFolder, path: &str) -> bool {
     let Ok((above, name)) = folder.open_parent(path, false) else { return false };
     above.metadata(&name).is_ok_and(|meta| !meta.is_symlink())
@@ -204,7 +204,7 @@ fn inspect_file(
     };
     let kind = FileKind::from_path(path);
     if !kind.is_text() {
-        // Attachments are not read: size and time tell whether they changed.
+        // Attachments aren't read: size and time show whether they changed.
         return folder
             .open_regular_file(path)
             .map(|_| Some(attachment(stamp, None)))
@@ -221,7 +221,7 @@ fn inspect_file(
                 stamp: text.stamp,
                 blocks: survey.blocks,
                 cells: survey.cells,
-                // Nothing in a collection is a link or a task, however it looks.
+                // A collection contains no links or tasks, even if its text looks like them.
                 survey: (kind == FileKind::Note).then(|| OutlineSurvey::of(text.stamp.hash, &text.text)),
                 was: None,
                 why: None,
@@ -234,7 +234,7 @@ fn is_hidden_folder(entry: &walkdir::DirEntry) -> bool {
     entry.file_type().is_dir() && entry.file_name().to_string_lossy().starts_with('.')
 }
 
-/// The path inside the volume, `/` between its parts; `None` when it is not UTF-8.
+/// Returns the path inside the volume, with `/` between its parts; `None` if it isn't UTF-8.
 pub(crate) fn volume_path(root: &Path, path: &Path) -> Option<String> {
     let parts: Option<Vec<&str>> = path.strip_prefix(root).ok()?.iter().map(|part| part.to_str()).collect();
     parts.map(|parts| parts.join("/"))
@@ -267,7 +267,7 @@ mod tests {
         };
         let rows = [row("arrives.md", 0, 0), row("deleted.md", 7, 5), row("was empty.md", 0, 5)];
         let known = rows.into_iter().map(|row| (row.path.clone(), row)).collect();
-        // A file with the same bytes as a pending one isn't that one renamed.
+        // A file with the same bytes as a pending one isn't a renamed one.
         std::fs::write(dir.path().join("new.md"), "").expect("written");
         let (inbox, letters) = Mailbox::channel();
         scan(volume, dir.path(), &known, &BTreeSet::new(), &inbox);

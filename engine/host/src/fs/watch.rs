@@ -1,4 +1,4 @@
-//! Seeing what other programs do to the files of a volume (crate `notify`).
+//! Watches a volume's files for changes by other programs (crate `notify`).
 
 use crate::fs::confined_dir::ConfinedPath;
 use crate::fs::read::{self, TEMPORARY_PREFIX};
@@ -12,9 +12,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use store::DocId;
 
-/// Events are collected this long, because a save by another program often causes several.
+/// How long events are collected, because a save by another program often causes several.
 const WATCH_DEBOUNCE: Duration = Duration::from_millis(60);
-/// Folders that the system cannot watch are looked through this often.
+/// Interval for polling folders that the system can't watch.
 const FOLDER_POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 enum WatchRequest {
@@ -25,16 +25,16 @@ enum WatchRequest {
     Unwatch {
         volume: DocId,
     },
-    /// Answered once what was asked before is done.
+    /// Answered once earlier requests are done.
     Entered(Sender<()>),
     Seen(Vec<PathBuf>),
-    /// The system had more to tell than room for it.
+    /// The system had more events than room for them.
     Lost,
     Close,
 }
 
-/// How folders are watched. A system has room for some watchers (Linux: `fs.inotify.max_user_instances`, often 128) and
-/// for some watched folders; where there is none left, they are looked through from time to time.
+/// The watchers for folders. A system has a limited number of watchers (Linux: `fs.inotify.max_user_instances`, often
+/// 128) and of watched folders; when none is left, folders are polled.
 struct WatchMode {
     seen: Sender<WatchRequest>,
     system: Option<RecommendedWatcher>,
@@ -71,18 +71,18 @@ impl WatchMode {
 
     fn unwatch(&mut self, root: &Path) {
         use notify::Watcher as _;
-        // Only one of both watches it; the other returns an error.
+        // Only one of the two watches it; the other returns an error.
         let _ = self.system.as_mut().map(|system| system.unwatch(root));
         let _ = self.looking.as_mut().map(|looking| looking.unwatch(root));
     }
 }
 
-/// What a symlink leads to is not watched: it may be the whole disk.
+/// Returns the configuration. Symlinks aren't followed, because they may lead to the whole disk.
 fn watcher_config() -> Config {
     Config::default().with_follow_symlinks(false)
 }
 
-/// Watches folders, in a thread of its own: entering a large tree takes a while.
+/// Watches folders in a thread of its own, because registering a large tree takes a while.
 pub(crate) struct FolderWatcher {
     requests: Sender<WatchRequest>,
 }
@@ -107,7 +107,7 @@ impl FolderWatcher {
                     Ok(WatchRequest::Entered(answer)) => _ = answer.send(()),
                     Ok(WatchRequest::Watch { volume, root }) => {
                         if agent::memory::place::is_private_memory_root(&root) {
-                            // What can't be made is reported by the scan.
+                            // A folder that can't be created is reported by the scan.
                             let _ = std::fs::create_dir_all(&root);
                         }
                         watches.watch(&root);
@@ -131,7 +131,7 @@ impl FolderWatcher {
     }
 
     pub(crate) fn watch(&self, volume: DocId, root: PathBuf) {
-        // Here and below: the receiver ends only with the program or the connection.
+        // Here and below: sending fails only when the program or the connection ends.
         let _ = self.requests.send(WatchRequest::Watch { volume, root });
     }
 

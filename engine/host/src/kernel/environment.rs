@@ -1,5 +1,5 @@
-//! The environment that a note's cells run in: `.venv` beside the note, or in a folder above it up to the volume's. The
-//! kernel itself is crate `python`'s; its cells stand behind the same walls as those of the built-in one.
+//! The environment that a note's cells run in: `.venv` next to the note, or in a parent folder up to the volume's. The
+//! kernel itself is in crate `python`; its cells run in the same sandbox as those of the built-in one.
 
 use super::note_environment::{environments_folder, find_environment};
 use anyhow::{Context, bail};
@@ -7,14 +7,14 @@ use engine::NotePackages;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The environment's folder, as `kernels --setup` makes it.
+/// Name of the environment's folder, as created by `kernels --setup`.
 const ENVIRONMENT_FOLDER: &str = ".venv";
 
-/// Makes `tracebook kernel` run cells in the environment of a note in `folder`, which is below `root`. `packages`: the
-/// name of its file, and the packages that it lists.
+/// Makes `tracebook kernel` run cells in the environment of a note in `folder`, which is below `root`. `packages` has
+/// the name of the note's file, and the packages that it lists.
 ///
 /// # Errors
-/// There's none. A run installs nothing by itself.
+/// Returns an error if there's no environment. A run installs nothing by itself.
 pub(super) fn configure_environment_kernel(
     command: &mut Command,
     (folder, root): (&Path, &Path),
@@ -29,10 +29,11 @@ pub(super) fn configure_environment_kernel(
     Ok(())
 }
 
-/// The Python that runs the cells of a note in `folder`, which is below `root`. `packages`: as above.
+/// Returns the Python that runs the cells of a note in `folder`, which is below `root`. `packages` has the name of the
+/// note's file, and the packages that it lists.
 ///
 /// # Errors
-/// There's none; the error says what makes one.
+/// Returns an error if there's none, with the command that creates one.
 pub fn choose_interpreter(
     (folder, root): (&Path, &Path),
     packages: Option<&(PathBuf, NotePackages)>,
@@ -53,7 +54,7 @@ fn shell_word(path: &Path) -> String {
     super::python_setup::shell_line(&[path.to_string_lossy().into_owned()])
 }
 
-/// The interpreter of the nearest environment. Its path isn't resolved: it says which environment it is.
+/// Returns the interpreter of the nearest environment. Its path isn't resolved, because it identifies the environment.
 fn find_interpreter(folder: &Path, root: &Path) -> Option<PathBuf> {
     let inside = folder.ancestors().take_while(|folder| folder.starts_with(root));
     let mut found = inside.map(|folder| folder.join(ENVIRONMENT_FOLDER)).filter(|environment| {

@@ -12,24 +12,24 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 use store::{BlobRef, CellOutput, DocId, ExecutionId, ExecutionStatus, OutputBody};
 
-/// Of a stream this much goes to the note; the whole becomes a blob.
+/// Maximum bytes of a stream that are stored in the note; a longer stream also becomes a blob.
 const MAX_INLINE_OUTPUT_BYTES: usize = 65_536;
-/// A result larger than this (an image, a long representation) becomes a blob as well.
+/// Maximum size of an inline result in bytes; a larger one (an image, a long representation) becomes a blob as well.
 const MAX_INLINE_RESULT_BYTES: usize = 262_144;
-/// A message from a kernel longer than this is not read.
+/// Maximum size of a kernel's message in bytes; a larger one ends reading.
 const MAX_REPLY_BYTES: u64 = 64 << 20;
-/// Letters of a question to the user.
+/// Maximum length of an input prompt in characters.
 const MAX_PROMPT_CHARS: usize = 1_000;
-/// Outputs that can be changed later.
+/// Maximum number of outputs that can be updated later.
 const MAX_UPDATABLE_OUTPUTS: usize = 1_000;
 
-/// What was sent of an execution so far: which outputs it has, and the whole text of long streams.
+/// Progress of an execution: the number of sent outputs, and the whole text of long streams.
 #[derive(Default)]
 struct ExecutionProgress {
     count: usize,
     stream: Option<(String, String)>,
     whole: Vec<(usize, BlobRef)>,
-    /// All of it goes as soon as there is more.
+    /// Whether all outputs are cleared as soon as there is a new one.
     clears: bool,
     failed: bool,
     interrupted: bool,
@@ -37,7 +37,7 @@ struct ExecutionProgress {
     since: Option<Instant>,
 }
 
-/// Reads a kernel's messages and makes events of them.
+/// Reads a kernel's messages and turns them into events.
 pub(crate) struct KernelReplyReader {
     /// The note that the kernel belongs to, once assigned.
     whose: Arc<OnceLock<DocId>>,
@@ -51,17 +51,17 @@ pub(crate) struct KernelReplyReader {
     kept: PureResultAccess,
 }
 
-/// How a kernel comes by results of pure cells.
+/// A kernel's access to cached results of pure cells.
 pub(crate) struct PureResultAccess {
     pub(crate) cache: PureCache,
-    /// With which grants it was started.
+    /// The grants that the kernel was started with.
     pub(crate) grant: KernelGrant,
-    /// Channel for its requests; gone when the kernel isn't needed.
+    /// Channel for requests to the kernel; gone when the kernel isn't needed.
     pub(crate) requests: Weak<Sender<String>>,
 }
 
 impl PureResultAccess {
-    /// Answers a kernel that asks for a result, or hands one over.
+    /// Answers a kernel that requests a cached result, or delivers one.
     fn answer_pure_request(&self, note: DocId, kind: &str, content: &Value) {
         let key = content["key"].as_str().unwrap_or_default();
         let content = if kind == "pure_find" {
@@ -106,7 +106,7 @@ impl KernelReplyReader {
                 Ok(1..) if line.ends_with(b"\n") => {}
                 Ok(_) | Err(_) => return, // end of output, or a message beyond all measure
             }
-            // What is not a message of ours is not worth the session's time.
+            // Ignore lines that aren't valid messages.
             if let Ok(message) = serde_json::from_slice::<Value>(&line) {
                 self.handle_message(&message);
             }
@@ -120,7 +120,7 @@ impl KernelReplyReader {
             self.answer_inquiry(message);
             return;
         }
-        // A kernel in reserve only answers inquiries, and says that it is ready.
+        // A spare kernel only answers inquiries, and reports that it's ready.
         let Some(note) = self.whose.get() else { return };
         self.note = *note;
         if kind == "kernel_info_reply" {
@@ -207,7 +207,7 @@ impl KernelReplyReader {
         }
     }
 
-    /// Another saved state is the current one, or isn't.
+    /// Reports that the kernel has moved to another saved state, or failed to.
     fn report_state_move(&self, content: &Value) {
         let text = |key: &str| content[key].as_str().map(ToOwned::to_owned);
         let undone = content["undone"].as_array().into_iter().flatten();
@@ -221,7 +221,7 @@ impl KernelReplyReader {
         });
     }
 
-    /// The kernel answers a question of the window.
+    /// Passes the kernel's answer on to the inquiry that requested it.
     fn answer_inquiry(&self, message: &Value) {
         let id = message["parent_header"]["msg_id"].as_str().unwrap_or_default();
         let asked = self.inquiries.lock().ok().and_then(|mut asked| asked.remove(id));
@@ -244,14 +244,14 @@ impl KernelReplyReader {
         self.inbox.send_event(Event::Cleared { note: self.note, execution });
     }
 
-    /// The same, where it was put off until there is something new to show.
+    /// Clears the outputs of an execution if that was delayed until there is a new one.
     fn apply_pending_clear(&mut self, execution: ExecutionId) {
         if self.streams.get(&execution).is_some_and(|sent| sent.clears) {
             self.clear_outputs(execution);
         }
     }
 
-    /// All outputs of a name become something else.
+    /// Replaces all outputs with a display id.
     fn update_named_outputs(&mut self, content: &Value) {
         let Some(name) = content["transient"]["display_id"].as_str() else { return };
         let mut body = json!({"data": content["data"], "metadata": content["metadata"]});
@@ -287,7 +287,7 @@ impl KernelReplyReader {
         }
     }
 
-    /// A stream is over: if the note holds only its beginning, the whole becomes a blob.
+    /// Ends a stream: if the note holds only its beginning, the whole text becomes a blob.
     fn end_stream(&mut self, execution: ExecutionId) {
         let Some(sent) = self.streams.get_mut(&execution) else { return };
         let Some((_, all)) = sent.stream.take() else { return };
@@ -312,7 +312,7 @@ fn not_kept_message(why: &anyhow::Error) -> String {
     format!("[only the beginning of this is kept: {why}]")
 }
 
-/// Takes what is too large for a document out of an output: the note keeps the beginning of a text.
+/// Moves the parts of an output that are too large for a document to a blob; the note keeps the beginning of a text.
 pub(crate) fn offload_large_output(writer: &StoreWriter, mut body: OutputBody) -> CellOutput {
     let (mut whole, mut lost) = (None, None);
     let mut keep = |text: String, mime: &str| {
@@ -340,7 +340,7 @@ pub(crate) fn offload_large_output(writer: &StoreWriter, mut body: OutputBody) -
                 keep(text, &mime);
             }
         }
-        // A kernel's streams come in pieces and are kept whole elsewhere; a notebook's come at once.
+        // A kernel's streams arrive in pieces and are stored as a whole in `end_stream`; a notebook's arrive at once.
         OutputBody::Stream { text, .. } if text.len() > MAX_INLINE_OUTPUT_BYTES => {
             let shown = text[..text.floor_char_boundary(MAX_INLINE_OUTPUT_BYTES)].to_owned();
             keep(std::mem::replace(text, shown), "text/plain");

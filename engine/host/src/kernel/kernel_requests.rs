@@ -1,34 +1,34 @@
-//! What the window asks a kernel while a note is written: completions, descriptions, variables. It changes nothing, so
-//! it does not go through the session; an answer that does not come is none.
+//! Inquiries of the UI to a kernel while a note is edited: completions, descriptions, variables. They change nothing,
+//! so they bypass the session. A missing answer counts as none.
 
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 
-/// Choices that are taken over.
+/// Maximum number of completions that are used.
 const MAX_COMPLETION_CHOICES: usize = 500;
-/// Rows of variables that are taken over.
+/// Maximum number of variables that are used.
 const MAX_VARIABLE_ROWS: usize = 500;
-/// Letters of a name, a type, a value.
+/// Maximum length of a name, a type or a value, in characters.
 const MAX_VARIABLE_TEXT_CHARS: usize = 200;
-/// Letters of a description.
+/// Maximum length of a description, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 10_000;
 
-/// A question. Places are bytes of the code.
+/// An inquiry to a kernel. Positions are byte offsets in the code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KernelInquiry {
-    /// Completions at a position.
+    /// Requests completions at a position.
     Complete {
         /// Code of the cell.
         code: String,
         /// Offset of the caret in the code, in bytes.
         at: usize,
-        /// The import statements of the whole note, a line each. The built-in Python knows the modules of the standard
+        /// The import statements of the whole note, one per line. The built-in Python knows the modules of the standard
         /// library before a cell has imported them.
         imports: String,
     },
-    /// Describes the name at a position.
+    /// Requests a description of the name at a position.
     Describe {
         /// Code of the cell.
         code: String,
@@ -37,7 +37,7 @@ pub enum KernelInquiry {
     },
     /// Lists the kernel's variables.
     Variables,
-    /// The values of some variables.
+    /// Requests the values of some variables.
     Values {
         /// Names of the variables.
         names: Vec<String>,
@@ -62,7 +62,7 @@ pub struct KernelVariable {
     pub kind: String,
     /// Its shape or length as text; empty if it has none.
     pub size: String,
-    /// Its value in short.
+    /// A short form of its value.
     pub value: String,
 }
 
@@ -78,19 +78,19 @@ pub enum InquiryAnswer {
         /// The completions, best first.
         choices: Vec<CompletionChoice>,
     },
-    /// A description; `None`: nothing is known.
+    /// The description; `None` if nothing is known.
     Description(Option<String>),
-    /// The variables; `None`: this kernel cannot tell.
+    /// The variables; `None` if this kernel can't report them.
     Variables(Option<Vec<KernelVariable>>),
-    /// Values by name, those that there are; `None`: this kernel cannot tell.
+    /// The existing values by name; `None` if this kernel can't report them.
     Values(Option<serde_json::Map<String, Value>>),
 }
 
-/// Questions that a kernel has not answered yet, by the id of their request.
+/// Inquiries that a kernel hasn't answered yet, by request id.
 pub(crate) type PendingInquiries = Arc<Mutex<HashMap<String, (KernelInquiry, Sender<InquiryAnswer>)>>>;
 
 impl KernelInquiry {
-    /// The message's type and content.
+    /// Returns the message's type and content.
     pub(crate) fn to_message(&self) -> (&'static str, Value) {
         let place = |code: &str, at: usize| {
             let letters = code.get(..at).unwrap_or(code).chars().count();
@@ -108,7 +108,7 @@ impl KernelInquiry {
         }
     }
 
-    /// Reads the reply's content.
+    /// Parses the content of the reply.
     pub(crate) fn parse_reply(&self, content: &Value) -> InquiryAnswer {
         match self {
             KernelInquiry::Complete { code, at, .. } => parse_choices(content, code, *at),
@@ -170,7 +170,7 @@ mod tests {
         let reply = json!({"matches": ["all"], "cursor_start": 4, "cursor_end": 6});
         let InquiryAnswer::Choices { from, to, choices } = asked.parse_reply(&reply) else { panic!("offers") };
         assert_eq!((from, to, choices[0].text.as_str(), choices[0].kind.as_str()), (5, 7, "all", ""));
-        // What makes no sense is not followed.
+        // Invalid values are ignored.
         let odd = asked.parse_reply(&json!({"matches": [1, null], "cursor_start": 900, "cursor_end": -1}));
         assert_eq!(odd, InquiryAnswer::Choices { from: 7, to: 7, choices: Vec::new() });
         assert_eq!(KernelInquiry::Variables.parse_reply(&json!({})), InquiryAnswer::Variables(None));

@@ -1,4 +1,4 @@
-//! The saved states of a note's kernel, read from the disk, and compared by a process of their own.
+//! The saved states of a note's kernel: lists them from disk, and compares two of them in a separate process.
 
 use crate::kernel::science::{self, states_folder};
 pub use crate::kernel::state_budget::{StateBudget, workspace_state_bytes};
@@ -12,28 +12,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use store::DocId;
 
-/// How long a comparison may take, which includes code of the note that says what its values are.
+/// Time limit for a comparison, which may run the note's own code to compare its values.
 const COMPARE_TIMEOUT: Duration = Duration::from_secs(60);
-/// How often it's looked whether it has ended.
+/// Interval for checking whether the comparison has ended.
 const COMPARE_CHECK_INTERVAL: Duration = Duration::from_millis(10);
-/// The longest answer that is read.
+/// Maximum size of the comparison's answer in bytes.
 const MAX_COMPARISON_BYTES: u64 = 16 << 20;
 
-/// A variable's value in short.
+/// A short form of a variable's value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ComparedValue {
-    /// Name of its type.
+    /// Name of the value's type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its shape or length; empty if it has none.
+    /// The value's shape or length; empty if it has none.
     pub size: String,
-    /// Its text in short.
+    /// The value's text in short form.
     pub value: String,
 }
 
 impl ComparedValue {
-    /// It in a line, which isn't escaped.
+    /// Formats the value as one line, without escaping.
     pub fn describe(&self) -> String {
         let ComparedValue { kind, size, value } = self;
         let size = if size.is_empty() { String::new() } else { format!(" ({size})") };
@@ -41,21 +41,21 @@ impl ComparedValue {
     }
 }
 
-/// A variable that one of two states has.
+/// A variable that only one of two states has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoneVariable {
-    /// Its name.
+    /// Name of the variable.
     pub name: String,
-    /// Its value.
+    /// Value of the variable.
     pub value: ComparedValue,
 }
 
-/// A variable that has another value in each of two states.
+/// A variable whose values differ between two states.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DifferingVariable {
-    /// Its name.
+    /// Name of the variable.
     pub name: String,
     /// Its value in the first state.
     pub a: ComparedValue,
@@ -63,30 +63,31 @@ pub struct DifferingVariable {
     pub b: ComparedValue,
 }
 
-/// How the variables of two states differ.
+/// Differences between the variables of two states.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StateComparison {
-    /// Those of the first state alone.
+    /// Variables that only the first state has.
     pub only_a: Vec<LoneVariable>,
-    /// Those of the second state alone.
+    /// Variables that only the second state has.
     pub only_b: Vec<LoneVariable>,
-    /// Those with other values.
+    /// Variables whose values differ.
     pub differ: Vec<DifferingVariable>,
-    /// Names of those with the same value.
+    /// Names of the variables with equal values.
     pub equal: Vec<String>,
-    /// Names of those whose values can't be compared.
+    /// Names of the variables whose values can't be compared.
     pub unclear: Vec<String>,
-    /// Why it can't be said.
+    /// The reason why the comparison failed, if it did.
     #[serde(skip_serializing)]
     why: Option<String>,
 }
 
 /// Compares the variables of two saved states in a process that is as confined as a kernel, and sees no note. The
-/// note's own kernel isn't disturbed. `program` is started as `PROGRAM kernel`; it's ended once `is_stopped`.
+/// note's own kernel isn't disturbed. `program` is started as `PROGRAM kernel`; it's killed once `is_stopped` is set.
 ///
 /// # Errors
-/// The pack isn't installed, a state is damaged or of another pack, it takes too long, or it was stopped.
+/// Returns an error if the pack isn't installed, a state is damaged or from another pack, it takes too long, or it was
+/// stopped.
 pub fn compare_states(
     program: &Path,
     workspace: &Path,
@@ -128,30 +129,30 @@ pub fn compare_states(
     }
 }
 
-/// A state that can be gone back to.
+/// A saved state that the note can return to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SavedState {
-    /// Its id.
+    /// The state's id.
     pub state: String,
-    /// The state that it came from.
+    /// The id of the state before it.
     pub parent: Option<String>,
-    /// The cell that made it.
+    /// The cell that created it.
     pub cell: String,
     /// Names that the cell defined.
     pub defined: Vec<String>,
     /// Names that existed and that the cell changed.
     pub changed: Vec<String>,
-    /// Bytes that it added to the disk.
+    /// Number of bytes that it added on disk.
     pub bytes: u64,
     /// When it was saved, in milliseconds since 1970.
     pub time: u64,
-    /// The execution that made it.
+    /// The execution that created it.
     pub execution: String,
     /// The code that ran.
     pub code: String,
-    /// Whether it is never thinned.
+    /// Whether the state is pinned, so that it's never thinned.
     pub pinned: bool,
-    /// What it is called, where it is pinned.
+    /// The state's name, if it's pinned.
     pub name: Option<String>,
 }
 
@@ -160,23 +161,23 @@ pub struct SavedState {
 pub struct NoteStates {
     /// The states, oldest first.
     pub states: Vec<SavedState>,
-    /// The current one.
+    /// The current state.
     pub current: Option<String>,
     /// The current branch.
     pub branch: String,
-    /// Each branch's state.
+    /// The state of each branch.
     pub branches: BTreeMap<String, Option<String>>,
-    /// How many can't be read.
+    /// Number of states that can't be read.
     pub damaged: usize,
-    /// How many were thinned: their cells run again when one goes back to them.
+    /// Number of thinned states: returning to one runs its cells again.
     pub thinned: usize,
-    /// Bytes of the note's files.
+    /// Size of the note's state files in bytes.
     pub used_bytes: u64,
-    /// Why there is nothing to say.
+    /// The reason why nothing can be listed, if so.
     pub problem: Option<String>,
 }
 
-/// Lists a note's saved states. Reads a file for each; not for the thread that draws.
+/// Lists a note's saved states. Reads a file for each, so don't call it on the UI thread.
 pub fn list_states(workspace: &Path, note: DocId) -> NoteStates {
     let folder = states_folder(workspace, note);
     let listed = ::kernel_states::list_states(&folder);

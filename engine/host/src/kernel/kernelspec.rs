@@ -1,6 +1,6 @@
-//! Jupyter kernels on this machine: found where Jupyter looks, and in environments next to a note or on the path.
-//! Nothing is started here. For each it's determined what exactly would be started, and whether anyone but the user can
-//! change that: then it isn't started before the user has seen and approved it.
+//! Finds Jupyter kernels on this machine: where Jupyter looks, and in environments next to a note or on the path.
+//! Nothing is started here. For each kernel, this determines what exactly would be started, and whether anyone but the
+//! user can change that. Such a kernel isn't started before the user has seen and approved it.
 
 use engine::KernelSpec;
 use serde_json::{Value, json};
@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use store::BlobHash;
 use store::disk::BlobHasher;
 
-/// A longer `kernel.json` is none.
+/// Maximum size of a `kernel.json` in bytes; larger ones are ignored.
 const MAX_KERNEL_JSON_BYTES: u64 = 1 << 20;
-/// Kernels that are listed.
+/// Maximum number of listed kernels.
 const MAX_LISTED_KERNELS: usize = 200;
 /// Number of parent folders of a note that are searched for an environment.
 const MAX_PARENT_FOLDERS: usize = 8;
@@ -23,29 +23,29 @@ const MAX_ENVIRONMENT_FILES: usize = 200_000;
 /// Maximum size of an examined program in bytes.
 const MAX_PROGRAM_BYTES: u64 = 1 << 30;
 
-/// What the process was started with.
+/// Lookup of the process's environment variables.
 type KernelEnvironment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// A kernel that was found.
 pub(crate) struct FoundKernel {
-    /// What there is to say about it.
+    /// Description of the kernel.
     pub(crate) spec: KernelSpec,
-    /// What may be started, for the bridge.
+    /// The command that may be started, as JSON for the bridge.
     pub(crate) allowed: String,
 }
 
-/// The kernels that a note in this folder may use; of those with one name the first that is found. `shared` are the
-/// folders that cells and agents can write.
+/// Returns the kernels that a note in this folder may use; if several have the same name, the first one found. `shared`
+/// are the folders that cells and agents can write.
 pub(crate) fn find_kernels(folder: &Path, shared: &[PathBuf]) -> Vec<FoundKernel> {
     find_kernels_with(folder, shared, &|name| std::env::var_os(name))
 }
 
-/// The Jupyter kernels of this machine, and those in environments beside a folder, which cells and agents may write.
+/// Returns the Jupyter kernels of this machine and of environments next to a folder that cells and agents may write.
 pub fn find_jupyter_kernels(folder: &Path) -> Vec<KernelSpec> {
     find_kernels(folder, &[folder.to_owned()]).into_iter().map(|found| found.spec).collect()
 }
 
-/// What of these folders cells and agents can write: each also by its true name.
+/// Returns the folders that cells and agents can write, each also by its canonical path.
 fn with_canonical_paths(shared: &[PathBuf]) -> Vec<PathBuf> {
     shared.iter().flat_map(|folder| [Some(folder.clone()), folder.canonicalize().ok()]).flatten().collect()
 }
@@ -66,7 +66,7 @@ fn find_kernels_with(folder: &Path, shared: &[PathBuf], surroundings: KernelEnvi
     found
 }
 
-/// The folders that may hold a folder `kernels`, the nearest first.
+/// Returns the folders that may contain a folder `kernels`, nearest first.
 fn kernel_folders(folder: &Path, surroundings: KernelEnvironment<'_>) -> Vec<PathBuf> {
     let below = |prefix: &Path| prefix.join("share").join("jupyter");
     let beside = folder
@@ -101,7 +101,7 @@ fn kernel_folders(folder: &Path, surroundings: KernelEnvironment<'_>) -> Vec<Pat
     places
 }
 
-/// Context of the search.
+/// Context of a search for kernels.
 struct KernelSearch<'a> {
     /// The note's folder, in which a kernel would start.
     folder: &'a Path,
@@ -153,9 +153,8 @@ impl KernelSearch<'_> {
         })
     }
 
-    /// The program that a word means: a bare name is that of the environment in which the kernel is installed, where
-    /// there is one of it, and else that of a folder of `PATH` that is named from the top. One that is named from the
-    /// note's folder on is none.
+    /// Resolves the program of a kernel's command. A bare name is looked up first in the environment in which the
+    /// kernel is installed, then in the absolute folders of `PATH`. A path relative to the note's folder is refused.
     fn resolve_program(&self, folder: &Path, word: &str) -> Option<PathBuf> {
         if Path::new(word).components().count() != 1 || Path::new(word).is_absolute() {
             return Path::new(word).is_absolute().then(|| PathBuf::from(word));
@@ -174,14 +173,14 @@ impl KernelSearch<'_> {
         inside(path) || path.canonicalize().is_ok_and(|path| inside(&path))
     }
 
-    /// Returns the paths in an argument: all of it, or the part after `=`.
+    /// Returns the existing paths in an argument: the whole argument, and its parts separated by `=`, `:` or `;`.
     fn paths_in_word(&self, word: &str) -> Vec<PathBuf> {
         let parts = word.split(['=', ':', ';']).chain([word]).filter(|part| !part.is_empty() && !part.starts_with('-'));
-        // One that is named from the note's folder on, too.
+        // This includes paths relative to the note's folder.
         parts.map(|part| self.folder.join(part)).filter(|path| path.symlink_metadata().is_ok()).collect()
     }
 
-    /// Returns why it needs approval: others can change what it starts.
+    /// Returns why the kernel needs approval, if others can change what it starts.
     fn approval_reason(
         &self,
         path: &Path,
@@ -203,7 +202,8 @@ impl KernelSearch<'_> {
             .map(|path| format!("another user owns {}", path.display()))
     }
 
-    /// Adds everything to the fingerprint that would run and that others can change. `None` if that's too much.
+    /// Adds everything to the fingerprint that would run and that others can change. `None` if there are too many
+    /// files.
     fn hash_changeable_files(
         &self,
         print: &mut SpecFingerprint,
@@ -216,7 +216,7 @@ impl KernelSearch<'_> {
         for path in [folder.to_owned()].into_iter().chain(named) {
             print.add_tree(&path, &mut room)?;
         }
-        // The environments that contain its packages.
+        // The environments that contain the kernel's packages.
         let prefixes = [program.parent().and_then(Path::parent), folder.ancestors().nth(4)];
         for prefix in prefixes.into_iter().flatten().filter(|prefix| self.is_shared(prefix)) {
             for part in ["pyvenv.cfg", "bin", "lib", "lib64", "Lib", "Scripts", "conda-meta"] {
@@ -231,7 +231,7 @@ fn with_exe(word: &str) -> String {
     format!("{word}.exe")
 }
 
-/// Whether a file is neither the user's nor the system's.
+/// Returns whether a file belongs neither to the user nor to the system.
 fn is_foreign(path: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -294,7 +294,7 @@ impl SpecFingerprint {
     }
 }
 
-/// What changes when a file does. Where the system says when anything about it changed, that cannot be set back.
+/// Returns bytes that change when the file does. On Unix they include the change time, which can't be set back.
 fn metadata_stamp(meta: &Metadata) -> Vec<u8> {
     let mut stamp = format!("{} {}", meta.len(), crate::fs::read::mtime_nanos(meta)).into_bytes();
     #[cfg(unix)]
@@ -305,7 +305,7 @@ fn metadata_stamp(meta: &Metadata) -> Vec<u8> {
     stamp
 }
 
-/// Jupyter's rule for names of kernels: letters, digits, `-`, `.` and `_` of ASCII.
+/// Returns whether a name follows Jupyter's rule for kernels: ASCII letters, digits, `-`, `.` and `_`.
 fn is_kernel_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 200
@@ -388,7 +388,7 @@ mod tests {
         assert_eq!(doubt("far"), None);
         assert!(kernel("near").is_none(), "a program that is named from the note's folder on");
         assert!(!kernel("lost").expect("found").spec.command[0].starts_with(&*volume.to_string_lossy()));
-        // Whatever changes of it, it is another one.
+        // Any change makes it another kernel.
         let mut prints = std::collections::BTreeSet::from([first.print]);
         let mut changed = |what: &str| assert!(prints.insert(kernel("k").expect("found").spec.print), "{what}");
         write("volume/.venv/bin/python", "two");

@@ -1,7 +1,7 @@
-//! The environment of a note whose properties list packages, as PEP 723 lists those of a script: it's resolved by uv or
-//! pip, locked in a file beside the note, and kept in the user's cache under the hash of its lock. Notes with the same
-//! lock share it. Installing needs the network, so that only a command of the user's does it; a run looks whether it's
-//! there.
+//! The environment of a note whose properties list packages, as PEP 723 lists those of a script. It's resolved by uv or
+//! pip, locked in a file next to the note, and stored in the user's cache under the hash of its lock. Notes with the
+//! same lock share it. Installing needs the network, so only a command of the user does it; a run only checks that it
+//! exists.
 
 use super::python_setup::{PythonSetup, RunningSetup, SetupError, SetupPlan, SetupProgress, SetupStop, probe_python};
 use engine::NotePackages;
@@ -12,33 +12,33 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::BlobHash;
 
-/// What is added to the name of a note's file.
+/// Suffix of the lock file, after the name of the note's file.
 const LOCK_ENDING: &str = ".lock";
-/// How an environment is called while it's made, before the number of the process.
+/// Prefix of an environment's name while it's being created, followed by the process id.
 const UNFINISHED_PREFIX: &str = ".new-";
-/// A longer lock file isn't read.
+/// Maximum size of a lock file in bytes; larger ones aren't read.
 const MAX_LOCK_BYTES: u64 = 4 << 20;
-/// Digits of the hash that names an environment.
+/// Number of hash digits that name an environment.
 const HASH_CHARS: usize = 40;
-/// The newest minor version of Python 3 that is looked for by name.
+/// Newest minor version of Python 3 to search for by name.
 const NEWEST_PYTHON_MINOR: u32 = 20;
-/// Packages that a note may list.
+/// Maximum number of packages that a note may list.
 const MAX_DEPENDENCIES: usize = 200;
 
-/// Lines of a lock file that say what it was made of.
+/// Prefixes of the lock file's header lines, which record what it was made from.
 const PYTHON_LINE: &str = "# python = ";
 const REQUIRES_PYTHON_LINE: &str = "# requires-python = ";
 const DEPENDENCIES_LINE: &str = "# dependencies = ";
 
-/// Numbers the unfinished environments of this process.
+/// Counter that names the unfinished environments of this process.
 static UNFINISHED_COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// An environment that can be used.
+/// An environment that is ready for use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadyEnvironment {
-    /// Its folder.
+    /// The environment's folder.
     pub folder: PathBuf,
-    /// Its interpreter.
+    /// Path of its interpreter.
     pub python: PathBuf,
     /// Python's major and minor version, such as `3.12`.
     pub version: String,
@@ -46,16 +46,16 @@ pub struct ReadyEnvironment {
     pub packages: Vec<String>,
 }
 
-/// Why a note's environment can't be used yet: what the user reads about the note.
+/// Reason why a note's environment can't be used yet, as shown to the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MissingEnvironment {
     /// There's no lock file.
     #[error("its packages ({0}) aren't installed")]
     NotLocked(String),
-    /// The lock is of other properties.
+    /// The lock file was made from other properties.
     #[error("its properties list other packages ({0}) than its lock file has")]
     OtherPackages(String),
-    /// The lock is there, the environment isn't.
+    /// The lock file exists, but the environment doesn't.
     #[error("its packages ({0}) aren't installed on this computer")]
     NotInstalled(String),
     /// The lock file can't be used.
@@ -63,22 +63,22 @@ pub enum MissingEnvironment {
     UnusableLock(PathBuf, String),
 }
 
-/// The folder of all notes' environments: beside the science pack's.
+/// Returns the folder of all notes' environments, next to the science pack's.
 pub fn environments_folder() -> PathBuf {
     super::science_pack::PackFolder::of_user().path().with_file_name("environments")
 }
 
-/// The lock file of a note in this file.
+/// Returns the path of a note's lock file.
 pub fn lock_path(note_file: &Path) -> PathBuf {
     let mut name = OsString::from(note_file);
     name.push(LOCK_ENDING);
     name.into()
 }
 
-/// The environment that the note in this file runs in.
+/// Returns the environment that the note in this file runs in.
 ///
 /// # Errors
-/// It isn't there as the properties say.
+/// Returns the reason if the environment that the properties describe doesn't exist.
 pub fn find_environment(
     root: &Path,
     note_file: &Path,
@@ -97,13 +97,13 @@ pub fn find_environment(
     lock.find(root).ok_or(MissingEnvironment::NotInstalled(named))
 }
 
-/// The packages in a few words.
+/// Lists the packages in a short text.
 fn describe(packages: &NotePackages) -> String {
     let python = packages.requires_python.iter().map(|versions| format!("Python {versions}"));
     python.chain(packages.dependencies.iter().cloned()).collect::<Vec<_>>().join(", ")
 }
 
-/// Why a lock file can't be used.
+/// Reason why a lock file can't be used.
 #[derive(Debug, thiserror::Error)]
 enum LockReadError {
     #[error("{0}")]
@@ -116,14 +116,14 @@ enum LockReadError {
     OtherLine(usize),
 }
 
-/// What a lock file holds.
+/// Content of a lock file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct EnvironmentLock {
-    /// The properties that it was made of.
+    /// The properties that it was made from.
     made_of: NotePackages,
     /// Python's major and minor version.
     python: String,
-    /// Its other lines, as pip and uv read them.
+    /// The other lines, as pip and uv read them.
     lines: Vec<String>,
 }
 
@@ -164,13 +164,13 @@ impl EnvironmentLock {
         text
     }
 
-    /// Where its environment lies. It depends on what is installed only: notes share it.
+    /// Returns the environment's folder. It depends only on what is installed, so notes can share it.
     fn folder(&self, root: &Path) -> PathBuf {
         let hash = BlobHash::of(format!("{}\n{}", self.python, self.lines.join("\n")).as_bytes()).to_string();
         root.join(hash.get(..HASH_CHARS).unwrap_or(&hash))
     }
 
-    /// Its environment, if it's there.
+    /// Returns the environment, if it exists.
     fn find(&self, root: &Path) -> Option<ReadyEnvironment> {
         let folder = self.folder(root);
         let python = own_python(&folder);
@@ -184,7 +184,7 @@ impl EnvironmentLock {
     }
 }
 
-/// The lines of a requirements file that has exact versions and nothing else: no options, addresses or other files.
+/// Returns the lines of a requirements file that has only exact versions: no options, addresses or other files.
 fn locked_lines(text: &str) -> Result<Vec<String>, LockReadError> {
     let mut lines = Vec::new();
     for (at, line) in text.lines().enumerate() {
@@ -212,20 +212,20 @@ fn locked_lines(text: &str) -> Result<Vec<String>, LockReadError> {
     Ok(lines)
 }
 
-/// Whether this is the name of a package, perhaps with extras and versions, and neither an option nor an address.
+/// Returns whether a text is a package's name, with optional extras and versions, and not an option or address.
 pub fn is_requirement(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.[],=<>!~*+ ".contains(c))
         && !text.contains(" -")
 }
 
-/// The name of a required package, as the package index compares names.
+/// Returns a required package's name, normalized as the package index compares names.
 pub fn requirement_name(text: &str) -> String {
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).unwrap_or(text.len());
     text[..end].to_lowercase().replace(['_', '.'], "-")
 }
 
-/// The property `requires-python` for what a user types: `3.12` means any 3.12.
+/// Converts a typed Python version to the property `requires-python`: `3.12` means any 3.12.
 pub fn python_versions(typed: &str) -> String {
     let is_version = typed.chars().all(|c| c.is_ascii_digit() || c == '.') && !typed.is_empty();
     match typed.matches('.').count() {
@@ -236,7 +236,7 @@ pub fn python_versions(typed: &str) -> String {
     }
 }
 
-/// Whether a version of Python is one of those of `requires-python`; `None`: that can't be read.
+/// Returns whether a Python version satisfies `requires-python`; `None` if that can't be parsed.
 fn is_version_wanted(wanted: &str, version: &[u32]) -> Option<bool> {
     let mut fits = true;
     for clause in wanted.split(',').map(str::trim).filter(|clause| !clause.is_empty()) {
@@ -271,29 +271,29 @@ fn own_python(environment: &Path) -> PathBuf {
     if cfg!(windows) { environment.join("Scripts").join("python.exe") } else { environment.join("bin").join("python") }
 }
 
-/// What shall be installed for a note.
+/// Settings for installing a note's packages.
 #[derive(Clone, Debug, Default)]
 pub struct EnvironmentSetup {
-    /// The note's file, which gets a lock file beside it.
+    /// The note's file; the lock file is written next to it.
     pub note_file: PathBuf,
-    /// What the note lists.
+    /// The packages that the note lists.
     pub packages: NotePackages,
-    /// Whether exactly what the lock file says is installed, or nothing.
+    /// Whether to install exactly what the lock file says, or nothing.
     pub only_locked: bool,
     /// The folder of all environments.
     pub root: PathBuf,
-    /// Folders that cells and agents can write: no program is taken from there.
+    /// Folders that cells and agents can write: no program is run from there.
     pub shared: Vec<PathBuf>,
     /// Environment variables that replace those of this process.
     pub variables: Vec<(String, OsString)>,
 }
 
-/// A folder that is removed in any case.
+/// A folder that is removed on drop.
 struct UnfinishedFolder(PathBuf);
 
 impl Drop for UnfinishedFolder {
     fn drop(&mut self) {
-        // What is left is removed when the next environment is made.
+        // Leftovers are removed when the next environment is created.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -303,16 +303,16 @@ fn failed(why: impl Into<String>, advice: impl Into<String>) -> SetupError {
 }
 
 impl EnvironmentSetup {
-    /// Installs on a thread of its own. `wake` is called whenever there's progress. Once it has ended well,
-    /// [`find_environment`] finds it.
+    /// Installs on a thread of its own. `wake` is called whenever there's progress. After success, [`find_environment`]
+    /// finds the environment.
     pub fn start(self, wake: impl Fn() + Send + 'static) -> RunningSetup {
         RunningSetup::start_job(move |stop, tell| self.plan()?.run(stop, tell), wake)
     }
 
-    /// Looks what would have to run. Starts interpreters to ask for their version; writes nothing.
+    /// Determines the commands to run. Starts interpreters to get their versions; writes nothing.
     ///
     /// # Errors
-    /// A package's name is none, the lock file can't be used, or there's no Python for it.
+    /// Returns an error if a package's name isn't valid, the lock file can't be used, or there's no matching Python.
     pub fn plan(self) -> Result<EnvironmentPlan, SetupError> {
         self.check_packages()?;
         let path = lock_path(&self.note_file);
@@ -355,7 +355,7 @@ impl EnvironmentSetup {
         }
     }
 
-    /// The interpreter for a new environment: its path, or its version for uv to find or bring.
+    /// Chooses the interpreter for a new environment: its path, or a version for uv to find or download.
     fn choose_python(
         &self,
         programs: &PythonSetup,
@@ -392,15 +392,15 @@ impl EnvironmentSetup {
     }
 }
 
-/// What an installation of a note's packages runs: this and nothing else.
+/// The commands that install a note's packages, and nothing else.
 #[derive(Debug)]
 pub struct EnvironmentPlan {
     setup: EnvironmentSetup,
-    /// The lock of these packages.
+    /// The lock of these packages, if it's current.
     known: Option<EnvironmentLock>,
-    /// Where it's made.
+    /// The folder in which the environment is created.
     folder: PathBuf,
-    /// Lines of the requirements file that the programs get.
+    /// Lines of the requirements file for the programs.
     requirements: Vec<String>,
     commands: Vec<Vec<String>>,
     is_ready: bool,
@@ -408,24 +408,24 @@ pub struct EnvironmentPlan {
 }
 
 impl EnvironmentPlan {
-    /// The programs with their arguments, in this order; none where the environment is there already.
+    /// Returns the commands with their arguments, in order; none if the environment exists already.
     pub fn commands(&self) -> &[Vec<String>] {
         &self.commands
     }
 
-    /// Whether the environment is there already, so that nothing runs.
+    /// Returns whether the environment exists already, so that nothing runs.
     pub fn is_ready(&self) -> bool {
         self.is_ready
     }
 
-    /// What the programs are to install, as the requirements file that they get says it, without hashes.
+    /// Returns the packages to install, as lines of the requirements file without hashes.
     pub fn requirements(&self) -> Vec<&str> {
         let named = self.requirements.iter().filter(|line| !line.starts_with([' ', '\t']));
         named.map(|line| line.trim_end_matches('\\').trim_end()).collect()
     }
 
-    /// Runs it on a thread of its own. `wake` is called whenever there's progress. Once it has ended well,
-    /// [`find_environment`] finds it.
+    /// Runs the plan on a thread of its own. `wake` is called whenever there's progress. After success,
+    /// [`find_environment`] finds the environment.
     pub fn start(self, wake: impl Fn() + Send + 'static) -> RunningSetup {
         RunningSetup::start_job(move |stop, tell| self.run(stop, tell), wake)
     }
@@ -433,7 +433,7 @@ impl EnvironmentPlan {
     fn run(&self, stop: &SetupStop, tell: &dyn Fn(SetupProgress)) -> Result<(), SetupError> {
         let path = lock_path(&self.setup.note_file);
         let folder = path.parent().unwrap_or(Path::new("."));
-        // Before anything is fetched: what can't be locked isn't used.
+        // Check this before downloading: an environment that can't be locked isn't used.
         let mut file = tempfile::Builder::new();
         #[cfg(unix)]
         file.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
@@ -447,7 +447,7 @@ impl EnvironmentPlan {
         let lock = self.install(stop, tell)?;
         let target = lock.folder(root);
         if lock.find(root).is_none() {
-            // What is there can't run any more: its Python is gone.
+            // The existing environment can't run, because its Python is gone.
             let _ = std::fs::remove_dir_all(&target);
             let moved = std::fs::rename(unfinished.0.join("env"), &target);
             if let Some(error) = moved.err().filter(|_| lock.find(root).is_none()) {
@@ -459,7 +459,7 @@ impl EnvironmentPlan {
         file.persist(&path).map(drop).map_err(|error| unwritable(folder, &error.error))
     }
 
-    /// The new folder. Removes those of processes that are no more.
+    /// Creates the new folder, and removes those of processes that no longer run.
     fn make_unfinished_folder(&self) -> Result<UnfinishedFolder, SetupError> {
         let root = &self.setup.root;
         let refused = |error| unwritable(root, &error);
@@ -481,17 +481,17 @@ impl EnvironmentPlan {
         self.folder.join("env")
     }
 
-    /// The file that says what is installed.
+    /// Returns the path of the requirements file.
     fn requirements_file(&self) -> PathBuf {
         self.folder.join("requirements.txt")
     }
 
-    /// The file in which uv locks it.
+    /// Returns the path of the file in which uv locks the versions.
     fn locked_file(&self) -> PathBuf {
         self.folder.join("locked.txt")
     }
 
-    /// Finds the programs that make the environment.
+    /// Chooses the programs that create the environment.
     fn choose_commands(&mut self) -> Result<(), SetupError> {
         let (shared, variables) = (self.setup.shared.clone(), self.setup.variables.clone());
         let programs = PythonSetup { shared, variables, ..Default::default() };
@@ -545,7 +545,7 @@ impl EnvironmentPlan {
         Ok(())
     }
 
-    /// Makes the environment, and gives what is installed in it.
+    /// Creates the environment, and returns the lock of what is installed in it.
     fn install(&self, stop: &SetupStop, tell: &dyn Fn(SetupProgress)) -> Result<EnvironmentLock, SetupError> {
         let environment = self.environment();
         let file = self.requirements_file();

@@ -1,4 +1,4 @@
-//! Changes to the packages that a note lists in its properties. The command line and the window share them.
+//! Changes to the packages that a note lists in its properties, shared by the command line and the window.
 
 use super::note_environment::{is_requirement, requirement_name};
 use engine::{Command, DEPENDENCIES_PROPERTY, NotePackages, REQUIRES_PYTHON_PROPERTY, Session};
@@ -6,24 +6,24 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use store::DocId;
 
-/// A text that names no package.
+/// Error for a text that isn't a package's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("“{0}” isn't the name of a package; type names like pandas or pandas>=2, without addresses or options")]
 pub struct NoPackageName(pub String);
 
-/// Where a note's file lies, and which folders cells and agents can write.
+/// Location of a note's file, and the folders that cells and agents can write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotePlace {
-    /// The folder of its volume.
+    /// The volume's folder.
     pub root: PathBuf,
-    /// Its file.
+    /// The note's file.
     pub file: PathBuf,
-    /// No program is taken from these folders.
+    /// Folders that cells and agents can write: no program is run from there.
     pub shared: Vec<PathBuf>,
 }
 
 impl NotePlace {
-    /// That of a note; `None`: its volume has no folder on this device.
+    /// Returns the location of a note; `None` if its volume has no folder on this device.
     pub fn of(session: &Session, note: DocId, workspace: &Path) -> Option<NotePlace> {
         let (volume, path) = session.locate_file(note)?;
         let root = session.volume(volume)?.root.clone()?;
@@ -33,10 +33,10 @@ impl NotePlace {
     }
 }
 
-/// Lists a package, in the place of the one of that name.
+/// Adds a package, or replaces the one with the same name.
 ///
 /// # Errors
-/// It's no package's name.
+/// Returns an error if the text isn't a package's name.
 pub fn add_package(packages: &mut NotePackages, requirement: &str) -> Result<(), NoPackageName> {
     if !is_requirement(requirement) {
         return Err(NoPackageName(requirement.to_owned()));
@@ -49,25 +49,25 @@ pub fn add_package(packages: &mut NotePackages, requirement: &str) -> Result<(),
     Ok(())
 }
 
-/// Lists a package no more. Whether it was listed.
+/// Removes a package; returns whether it was listed.
 pub fn remove_package(packages: &mut NotePackages, name: &str) -> bool {
     let before = packages.dependencies.len();
     packages.dependencies.retain(|known| requirement_name(known) != requirement_name(name));
     packages.dependencies.len() < before
 }
 
-/// The packages in a few words.
+/// Lists the packages in a short text.
 pub fn describe_packages(packages: &NotePackages) -> String {
     if packages.dependencies.is_empty() { "no packages".to_owned() } else { packages.dependencies.join(", ") }
 }
 
-/// What is installed, in a sentence without its full stop.
+/// Describes the installation in a sentence without a full stop.
 pub fn describe_installation(packages: &NotePackages) -> String {
     let python = packages.requires_python.as_ref().map(|versions| format!(" with Python {versions}"));
     format!("Installing {}{}", describe_packages(packages), python.unwrap_or_default())
 }
 
-/// What writes the difference into the note's properties.
+/// Returns the commands that write the difference to the note's properties.
 pub fn property_commands(note: DocId, old: &NotePackages, new: &NotePackages) -> Vec<Command> {
     let set = |key: &str, value: Option<Value>| Command::SetProperty { note, key: key.to_owned(), value };
     let mut commands = Vec::new();

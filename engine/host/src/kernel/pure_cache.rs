@@ -1,8 +1,8 @@
-//! Results of pure cells, kept over kernels. Only this process reads and writes the folder: kernels hand results over
-//! and ask for them by messages.
+//! Cache for results of pure cells, which outlives kernels. Only this process reads and writes the folder: kernels
+//! deliver and request results by messages.
 //!
-//! An entry belongs to one note with one set of grants, and is sealed for them with a key that no cell can read: one
-//! that was changed, moved, or made for another note opens as nothing. What is in it is data, as JSON.
+//! An entry belongs to one note with one set of grants, and is sealed for them with a key that no cell can read. An
+//! entry that was changed, moved, or made for another note can't be opened. The content is JSON data.
 
 use anyhow::{Context, anyhow, bail};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
@@ -18,19 +18,19 @@ use std::time::SystemTime;
 use store::{BlobHash, DocId};
 use zeroize::Zeroizing;
 
-/// A larger entry is not kept, in bytes.
+/// Maximum size of an entry in bytes; larger ones aren't stored.
 pub(crate) const MAX_ENTRY_BYTES: usize = 24 << 20;
-/// All entries together, in bytes. What was used longest ago goes first.
+/// Maximum size of all entries in bytes. The least recently used ones are removed first.
 const MAX_PURE_CACHE_BYTES: u64 = 256 << 20;
-/// Entries at once: a folder with very many names is slow.
+/// Maximum number of entries, because a folder with very many names is slow.
 const MAX_PURE_CACHE_ENTRIES: usize = 4_096;
-/// Name of the file with the key.
+/// Name of the file with the sealing key.
 const KEY_FILE: &str = "key";
-/// A key of a result: a hash in hexadecimal digits.
+/// Number of hexadecimal digits in a result's key, which is a hash.
 const KEY_DIGITS: usize = 64;
 const NONCE_BYTES: usize = 24;
 
-/// The results of a workspace.
+/// The cached results of a workspace.
 #[derive(Clone)]
 pub(crate) struct PureCache {
     folder: PathBuf,
@@ -38,12 +38,12 @@ pub(crate) struct PureCache {
 }
 
 impl PureCache {
-    /// In this folder, which is made when something is kept.
+    /// Creates a cache in this folder, which is created with the first entry.
     pub(crate) fn new(folder: PathBuf) -> PureCache {
         PureCache { folder, key: Arc::default() }
     }
 
-    /// What was kept under this key by this note with these grants.
+    /// Returns the entry that this note with these grants stored under this key.
     pub(crate) fn find(&self, note: DocId, grant: &KernelGrant, key: &str) -> Option<String> {
         let owner = associated_data(note, grant, key)?;
         let path = self.entry_path(&owner);
@@ -59,10 +59,10 @@ impl PureCache {
         Some(entry)
     }
 
-    /// Keeps a result.
+    /// Stores a result.
     ///
     /// # Errors
-    /// Why not, as a part of a sentence.
+    /// Returns the reason, as part of a sentence, if it isn't stored.
     pub(crate) fn store_result(&self, note: DocId, grant: &KernelGrant, key: &str, entry: &str) -> anyhow::Result<()> {
         let owner = associated_data(note, grant, key).context("its key is not one")?;
         if entry.len() > MAX_ENTRY_BYTES {
@@ -93,7 +93,7 @@ impl PureCache {
         key.as_ref().map(|key| XChaCha20Poly1305::new((&**key).into()))
     }
 
-    /// Deletes what was used longest ago where there is too much, and what an older program left.
+    /// Deletes the least recently used entries beyond the limits, and those of older versions.
     fn evict_entries(&self) {
         let mut entries = Vec::new();
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
@@ -115,7 +115,7 @@ impl PureCache {
     }
 }
 
-/// Whose an entry is, and for what: these bytes are sealed with it and are not in it.
+/// Returns the note, grants and key of an entry as associated data, which is authenticated but not stored.
 fn associated_data(note: DocId, grant: &KernelGrant, key: &str) -> Option<Vec<u8>> {
     let is_key = key.len() == KEY_DIGITS && key.bytes().all(|digit| digit.is_ascii_hexdigit());
     if !is_key {
@@ -125,7 +125,7 @@ fn associated_data(note: DocId, grant: &KernelGrant, key: &str) -> Option<Vec<u8
     serde_json::to_vec(&("pure 2", note, grant, key)).ok()
 }
 
-/// What a kernel is handed later is of this form and no other.
+/// Returns whether an entry has the form that kernels accept.
 fn is_valid_entry(entry: &str) -> bool {
     let whole = serde_json::from_str::<Value>(entry).unwrap_or_default();
     whole["shown"].is_array() && whole["nodes"].is_array() && whole["names"].is_object()
@@ -172,17 +172,17 @@ mod tests {
         assert_eq!(again.find(OTHER, &plain, &key), None, "another note");
         assert_eq!(again.find(NOTE, &network, &key), None, "other grants");
         assert_eq!(again.find(NOTE, &plain, &"cd".repeat(32)), None, "another key");
-        // Put where another note with grants would look for it.
+        // Moved to where another note with grants would look for it.
         let (from, to) = (associated_data(NOTE, &plain, &key), associated_data(OTHER, &network, &key));
         let at = |owner: &Option<Vec<u8>>| again.entry_path(owner.as_deref().expect("an owner"));
         fs::copy(at(&from), at(&to)).expect("copied");
         assert_eq!(again.find(OTHER, &network, &key), None, "moved");
-        // One bit.
+        // Flip one bit.
         let mut bytes = fs::read(at(&from)).expect("read");
         *bytes.last_mut().expect("not empty") ^= 1;
         fs::write(at(&from), &bytes).expect("written");
         assert_eq!(again.find(NOTE, &plain, &key), None, "changed");
-        // Another key: as good as nothing.
+        // With another key, the entry can't be opened.
         cache.store_result(NOTE, &plain, &key, ENTRY).expect("kept");
         fs::write(dir.path().join("pure/key"), [7; 32]).expect("written");
         assert_eq!(PureCache::new(dir.path().join("pure")).find(NOTE, &plain, &key), None);

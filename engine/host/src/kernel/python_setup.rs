@@ -1,6 +1,6 @@
-//! Sets up a full Python beside the notes: finds an interpreter, makes an environment in the volume's folder, and
-//! installs a Jupyter kernel and packages into it. Nothing runs before the user has seen the commands. All of it waits
-//! for disks, programs and the network, so it happens on threads of its own.
+//! Sets up a full Python next to the notes: finds an interpreter, creates an environment in the volume's folder, and
+//! installs a Jupyter kernel and packages into it. The commands run only after the user has seen them. All steps wait
+//! for disks, programs and the network, so they run on threads of their own.
 
 use std::ffi::OsString;
 use std::fmt::{self, Display, Formatter};
@@ -11,24 +11,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Name of the environment's folder, where kernels are looked for.
+/// Name of the environment's folder, which is searched for kernels.
 const ENVIRONMENT_FOLDER: &str = ".venv";
-/// What makes a Python a Jupyter kernel.
+/// Package that provides the Jupyter kernel.
 const KERNEL_PACKAGE: &str = "ipykernel";
-/// The oldest Python, as major and minor version, that current kernels run on.
+/// Oldest Python version, as major and minor, that current kernels support.
 const OLDEST_PYTHON: (u32, u32) = (3, 9);
-/// A longer line of a program's output is cut.
+/// Maximum bytes of a program's output line; longer ones are cut.
 const MAX_SETUP_LINE_BYTES: u64 = 2_000;
-/// The last lines of output, in which the reason of a failure is looked for.
+/// Number of last output lines that are searched for the reason of a failure.
 const MAX_EXAMINED_LINES: usize = 60;
-/// Entries of an environment that are looked at for modules.
+/// Maximum number of entries of an environment that are listed as modules.
 const MAX_LISTED_MODULES: usize = 5_000;
-/// Packages that are installed at once.
+/// Maximum number of packages installed at once.
 const MAX_SETUP_PACKAGES: usize = 50;
-/// Says an interpreter's version, and whether it can make environments.
+/// Python code that prints an interpreter's version, and whether it can create environments.
 const PROBE: &str = "import sys\nprint('%d.%d.%d' % sys.version_info[:3])\ntry:\n    import ensurepip, venv\n    \
                      print('venv')\nexcept ImportError:\n    pass\n";
-/// Modules of the standard library that the built-in Python lacks: no package has to be installed for them.
+/// Modules of the standard library that the built-in Python lacks, and that need no package.
 const STANDARD_MODULES: &[&str] = &[
     "bz2",
     "cProfile",
@@ -54,7 +54,7 @@ const STANDARD_MODULES: &[&str] = &[
     "venv",
     "zipapp",
 ];
-/// Packages that are called differently from their modules.
+/// Packages whose names differ from those of their modules.
 const RENAMED_PACKAGES: &[(&str, &str)] = &[
     ("Crypto", "pycryptodome"),
     ("PIL", "pillow"),
@@ -71,39 +71,39 @@ const RENAMED_PACKAGES: &[(&str, &str)] = &[
     ("yaml", "pyyaml"),
 ];
 
-/// The package that brings a module; `None` if the standard library has it.
+/// Returns the package that contains a module; `None` if it's in the standard library.
 pub fn package_of_module(module: &str) -> Option<&str> {
     let module = module.split('.').next().unwrap_or(module);
     let renamed = RENAMED_PACKAGES.iter().find(|(name, _)| *name == module).map(|(_, package)| *package);
     (!STANDARD_MODULES.contains(&module)).then(|| renamed.unwrap_or(module))
 }
 
-/// What shall be set up, and where.
+/// Settings of a Python setup.
 #[derive(Clone, Debug, Default)]
 pub struct PythonSetup {
-    /// The folder that gets the environment.
+    /// The folder in which the environment is created.
     pub folder: PathBuf,
-    /// Packages besides the kernel, as the package index calls them.
+    /// Packages besides the kernel, by their names in the package index.
     pub packages: Vec<String>,
-    /// Folders that cells and agents can write: no interpreter is taken from there.
+    /// Folders that cells and agents can write: no interpreter is run from there.
     pub shared: Vec<PathBuf>,
     /// Environment variables that replace those of this process.
     pub variables: Vec<(String, OsString)>,
 }
 
-/// What a setup runs, in this order.
+/// The commands of a setup, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetupPlan {
     /// The environment's folder.
     pub environment: PathBuf,
-    /// Whether it's there already, and packages are only added.
+    /// Whether the environment exists already, so that packages are only added.
     pub is_existing: bool,
     /// The programs with their arguments.
     pub commands: Vec<Vec<String>>,
     variables: Vec<(String, OsString)>,
 }
 
-/// Why Python could not be set up.
+/// Error of a Python setup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetupError {
     /// What happened.
@@ -124,22 +124,23 @@ impl Display for SetupError {
     }
 }
 
-/// What a running setup tells.
+/// Progress of a running setup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetupProgress {
-    /// This command begins.
+    /// A command starts.
     Command(String),
     /// A program has printed a line.
     Line(String),
-    /// All is over.
+    /// The setup has ended.
     Ended(Result<(), SetupError>),
 }
 
 impl PythonSetup {
-    /// Looks what would have to run. Starts interpreters to ask for their version.
+    /// Determines the commands to run. Starts interpreters to get their versions.
     ///
     /// # Errors
-    /// There's no Python that can make an environment, a package's name is none, or something is in the way.
+    /// Returns an error if no Python can create an environment, a package's name isn't valid, or something is in the
+    /// way.
     pub fn plan(&self) -> Result<SetupPlan, SetupError> {
         let is_name = |name: &str| {
             name.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -189,7 +190,7 @@ impl PythonSetup {
         own.or_else(|| std::env::var_os(name))
     }
 
-    /// All programs of this name on the path, without those that cells or agents could have put there.
+    /// Returns all programs with this name on the path, except those that cells or agents could have put there.
     pub(super) fn programs<'a>(&'a self, name: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
         let listed = self.variable("PATH").map(|list| std::env::split_paths(&list).collect::<Vec<_>>());
         let name = if cfg!(windows) { format!("{name}.exe") } else { name.to_owned() };
@@ -205,7 +206,7 @@ impl PythonSetup {
         self.programs(name).next()
     }
 
-    /// The first interpreter that is new enough and can make environments; uv makes them by itself.
+    /// Returns the first interpreter that is new enough and can create environments; uv creates them by itself.
     fn find_python(&self, has_uv: bool) -> Result<PathBuf, SetupError> {
         let mut unfit = None;
         for path in self.programs("python3").chain(self.programs("python")) {
@@ -227,7 +228,7 @@ impl PythonSetup {
     }
 }
 
-/// The version of an interpreter, and whether it can make environments. Starts it; `None` if it doesn't.
+/// Runs an interpreter for its version, and whether it can create environments; `None` if it doesn't run.
 pub(super) fn probe_python(path: &Path, variables: &[(String, OsString)]) -> Option<(String, bool)> {
     let mut probe = Command::new(path);
     probe.args(["-I", "-c", PROBE]).stdin(Stdio::null()).stderr(Stdio::null());
@@ -237,7 +238,7 @@ pub(super) fn probe_python(path: &Path, variables: &[(String, OsString)]) -> Opt
     Some((lines.next()?.to_owned(), lines.next() == Some("venv")))
 }
 
-/// How a Python with venv is installed on this system.
+/// Returns how to install a Python with venv on this system.
 fn install_advice() -> String {
     if cfg!(target_os = "macos") {
         return "Install Python from python.org, or with `brew install python`.".to_owned();
@@ -266,16 +267,16 @@ fn install_advice() -> String {
     }
 }
 
-/// Whether an environment has pip; those that uv made have none.
+/// Returns whether an environment has pip; those created by uv have none.
 fn has_pip(environment: &Path) -> bool {
     let libraries = std::fs::read_dir(environment.join("lib")).into_iter().flatten().flatten();
     let mut packages = libraries.map(|folder| folder.path().join("site-packages"));
     packages.any(|folder| folder.join("pip").is_dir()) || environment.join("Lib").join("site-packages/pip").is_dir()
 }
 
-/// The modules at the top of the environment in which a kernel is installed, by name.
+/// Returns the names of the top-level modules in a kernel's environment.
 pub fn environment_modules(kernel_json: &Path) -> Vec<String> {
-    // PREFIX/share/jupyter/kernels/NAME/kernel.json
+    // The path is PREFIX/share/jupyter/kernels/NAME/kernel.json.
     let Some(prefix) = kernel_json.ancestors().nth(5) else { return Vec::new() };
     let libraries = std::fs::read_dir(prefix.join("lib")).into_iter().flatten().flatten();
     let versions = libraries.filter(|folder| folder.file_name().to_string_lossy().starts_with("python3"));
@@ -299,7 +300,7 @@ pub fn environment_modules(kernel_json: &Path) -> Vec<String> {
     found
 }
 
-/// A command as a shell shows it.
+/// Formats a command as a shell line.
 pub fn shell_line(words: &[String]) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./=,:+@".contains(c);
     let quoted = words.iter().map(|word| {
@@ -312,13 +313,13 @@ pub fn shell_line(words: &[String]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// A setup at work. Dropping it stops it.
+/// A running setup. Dropping it stops it.
 pub struct RunningSetup {
     progress: Receiver<SetupProgress>,
     stop: Arc<SetupStop>,
 }
 
-/// Stops the programs of a setup.
+/// Handle that stops the programs of a setup.
 #[derive(Default)]
 pub(super) struct SetupStop {
     is_stopped: AtomicBool,
@@ -326,7 +327,7 @@ pub(super) struct SetupStop {
 }
 
 impl RunningSetup {
-    /// Does something on a thread of its own. `wake` is called whenever there's progress.
+    /// Runs a job on a thread of its own. `wake` is called whenever there's progress.
     pub(super) fn start_job(
         job: impl FnOnce(&SetupStop, &dyn Fn(SetupProgress)) -> Result<(), SetupError> + Send + 'static,
         wake: impl Fn() + Send + 'static,
@@ -345,17 +346,17 @@ impl RunningSetup {
         RunningSetup { progress, stop }
     }
 
-    /// What has happened since this was asked last.
+    /// Returns the next progress event, if there is one, without waiting.
     pub fn next_progress(&self) -> Option<SetupProgress> {
         self.progress.try_recv().ok()
     }
 
-    /// Waits for what happens next; `None` once all is over.
+    /// Waits for the next progress event; `None` once the setup has ended.
     pub fn wait_progress(&self) -> Option<SetupProgress> {
         self.progress.recv().ok()
     }
 
-    /// Ends the running program with all that it started.
+    /// Kills the running program and its children.
     pub fn stop(&self) {
         self.stop.is_stopped.store(true, Ordering::Release);
         if let Some(child) = self.stop.child.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
@@ -371,12 +372,12 @@ impl Drop for RunningSetup {
 }
 
 impl SetupPlan {
-    /// Runs it on a thread of its own. `wake` is called whenever there's progress.
+    /// Runs the plan on a thread of its own. `wake` is called whenever there's progress.
     pub fn start(self, wake: impl Fn() + Send + 'static) -> RunningSetup {
         let job = move |stop: &SetupStop, tell: &dyn Fn(SetupProgress)| {
             let ended = self.run(stop, tell);
             if ended.is_err() && !self.is_existing {
-                // Half an environment would be in the way of the next attempt. It may not be there yet.
+                // A half-created environment would block the next attempt. It may not exist yet.
                 let _ = std::fs::remove_dir_all(&self.environment);
             }
             ended
@@ -384,7 +385,7 @@ impl SetupPlan {
         RunningSetup::start_job(job, wake)
     }
 
-    /// These programs, which make a new environment.
+    /// Returns a plan of these commands, which create a new environment.
     pub(super) fn in_new_folder(
         environment: PathBuf,
         commands: Vec<Vec<String>>,
@@ -433,7 +434,7 @@ impl SetupPlan {
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         // Lines arrive when they're printed.
         command.env("PYTHONUNBUFFERED", "1").env("NO_COLOR", "1");
-        // An activated environment isn't the one that is made here.
+        // An activated environment isn't the one that is created here.
         command.env_remove("VIRTUAL_ENV").env_remove("PYTHONHOME");
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
@@ -452,7 +453,7 @@ impl SetupPlan {
         let mut bytes = Vec::new();
         while output.by_ref().take(MAX_SETUP_LINE_BYTES).read_until(b'\n', &mut bytes).is_ok_and(|count| count > 0) {
             let text = String::from_utf8_lossy(&bytes);
-            // A progress bar draws over its own line.
+            // A progress bar overwrites its own line.
             let text = text.trim_end().rsplit('\r').next().unwrap_or_default();
             let text = text.trim_end();
             if !text.is_empty() {
@@ -465,7 +466,7 @@ impl SetupPlan {
     }
 }
 
-/// What a failed command's output means, and what to do.
+/// Explains the output of a failed command, with advice.
 fn explain_failure(output: &str, words: &[String], status: ExitStatus) -> SetupError {
     let has = |phrases: &[&str]| phrases.iter().any(|phrase| output.contains(phrase));
     let missing = output.lines().rev().find_map(|line| line.split("No matching distribution found for ").nth(1));
@@ -524,7 +525,7 @@ fn explain_failure(output: &str, words: &[String], status: ExitStatus) -> SetupE
     SetupError::new(format!("{program} has failed ({status})."), "Its output above says why. Then try again.")
 }
 
-/// Tells a setup's progress to a listener that may go away.
+/// Forwards a setup's progress to a listener that may go away.
 pub fn follow_setup(
     running: &RunningSetup,
     mut tell: impl FnMut(&str) -> std::io::Result<()>,

@@ -1,24 +1,24 @@
-//! The science kernel as the host sees it: how it is started, and where a note's saved states lie.
+//! Arguments that start the science kernel, and the location of a note's saved states.
 
 use anyhow::bail;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use store::DocId;
 
-/// Folder of the workspace that holds the saved states of notes.
+/// Name of the workspace's folder for saved states of notes.
 pub(crate) const STATES_FOLDER: &str = "states";
 
-/// What a program without the science kernel says.
+/// Message of a program that was built without the science kernel.
 pub const BUILT_WITHOUT_SCIENCE: &str =
     "this tracebook was built without the kernel science; build it with --features science";
 
-/// The folder of a note's saved states, which need not be there.
+/// Returns the folder of a note's saved states, which may not exist.
 pub fn states_folder(workspace: &Path, note: DocId) -> PathBuf {
     workspace.join(STATES_FOLDER).join(note.to_string())
 }
 
-/// Adds to `tracebook kernel` what starts it as the science kernel. `owner`: its note, and whether its variables are
-/// saved.
+/// Adds the arguments that start `tracebook kernel` as the science kernel. `owner`: its note, and whether its variables
+/// are saved.
 pub(crate) fn add_arguments(
     command: &mut Command,
     workspace: &Path,

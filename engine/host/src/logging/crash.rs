@@ -1,4 +1,4 @@
-//! Crash reports: what a panic leaves in the folder of logs.
+//! Crash reports: files that panics leave in the log folder.
 
 use super::log_file::{create_private_folder, open_private_file};
 use std::backtrace::Backtrace;
@@ -9,20 +9,20 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Panics that one process writes down. Panics that hostile notes cause are caught, and must not fill the disk.
+/// Maximum number of reports per process. Panics caused by hostile notes are caught, and must not fill the disk.
 const MAX_CRASH_REPORTS_PER_PROCESS: usize = 5;
-/// Crash reports kept in the folder, the newest.
+/// Maximum number of reports kept in the folder; the newest are kept.
 const MAX_CRASH_REPORTS: usize = 10;
-/// Holds the name of the newest report that the user was told of.
+/// Name of the file with the name of the newest report shown to the user.
 const NOTICE_FILE: &str = "crash-told";
-/// How panics of the standard library begin that quote code, not data.
+/// Prefixes of standard library panics whose quotes contain code, not data.
 const CODE_QUOTES: [&str; 3] = [
     "called `Result::unwrap()` on an `Err` value: ",
     "called `Option::unwrap()` on a `None` value",
     "called `Result::expect_err()` on an `Ok` value: ",
 ];
 
-/// Writes each panic down, after the earlier hook has run.
+/// Installs a hook that writes a report for each panic, after the previous hook has run.
 pub(super) fn install_panic_hook() {
     let before = std::panic::take_hook();
     let reported: Mutex<BTreeSet<String>> = Mutex::default();
@@ -39,7 +39,7 @@ pub(super) fn install_panic_hook() {
         tracing::error!(place, "panic");
         let folder = super::CRASH_FOLDER.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(path) = folder.and_then(|folder| write_report(&folder, number, &place, panic)) {
-            // Not `eprintln`, which panics when nobody reads it.
+            // `eprintln` would panic if standard error is closed.
             let _ = writeln!(std::io::stderr(), "tracebook: a crash report is in {}", path.display());
         }
         super::flush();
@@ -68,7 +68,7 @@ fn millis_since_1970() -> u64 {
     super::millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
-/// A panic's message without what it quotes: that may be a note's text.
+/// Returns a panic's message without its quotes, which may be a note's text.
 fn shown_message(message: &str, whole: bool) -> String {
     if whole {
         return message.to_owned();
@@ -80,7 +80,7 @@ fn shown_message(message: &str, whole: bool) -> String {
     }
 }
 
-/// The reports in a folder, the oldest first.
+/// Returns the names of the reports in a folder, oldest first.
 fn crash_reports(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -93,12 +93,12 @@ fn remove_oldest(folder: &Path) {
     let names = crash_reports(folder);
     let surplus = (names.len() + 1).saturating_sub(MAX_CRASH_REPORTS);
     for name in names.into_iter().take(surplus) {
-        // One that stays is tried again at the next crash.
+        // A file that stays is removed after a later crash.
         let _ = std::fs::remove_file(folder.join(name));
     }
 }
 
-/// The newest crash report of this workspace, once: a second call finds none, nor does a later process.
+/// Returns the newest crash report of this workspace, once. Later calls and later processes get `None`.
 pub fn take_crash_notice(workspace: &Path) -> Option<PathBuf> {
     let folder = workspace.join(super::LOG_FOLDER);
     let newest = crash_reports(&folder).pop()?;
@@ -106,7 +106,7 @@ pub fn take_crash_notice(workspace: &Path) -> Option<PathBuf> {
     if std::fs::read_to_string(&notice).is_ok_and(|told| told >= newest) {
         return None;
     }
-    // If it can't be remembered, the user isn't told at every start.
+    // If this can't be recorded, don't notify the user at every start.
     std::fs::write(notice, &newest).ok()?;
     Some(folder.join(newest))
 }

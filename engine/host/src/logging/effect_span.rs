@@ -1,11 +1,11 @@
-//! Spans of effects: their names at level debug, and a warning for one that holds up the thread of the session.
+//! Tracing spans of effects: their names at level debug, and a warning for an effect that delays the session's thread.
 
 use super::{content_field, millis};
 use engine::Effect;
 use std::time::{Duration, Instant};
 use tracing::span::EnteredSpan;
 
-/// An effect is handed to other threads; one that takes longer is felt in the window.
+/// Maximum time to start an effect. Other threads do the work, so a slower start is noticeable in the window.
 const MAX_EFFECT_TIME: Duration = Duration::from_millis(50);
 
 /// The span of an effect, until dropped.
@@ -34,7 +34,7 @@ impl Drop for EffectSpan {
     }
 }
 
-/// What an effect is made of. Writes to the database are bytes, which nobody can read: of them only the number.
+/// Displays the content of an effect. Database writes are unreadable bytes, so only their number is shown.
 struct EffectContent<'a>(&'a Effect);
 
 impl std::fmt::Display for EffectContent<'_> {

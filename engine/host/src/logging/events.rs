@@ -1,4 +1,4 @@
-//! What the log says of tools, kernels, connections, commands and frames.
+//! Log events of tools, kernels, connections, commands and frames.
 
 use super::{content_field, millis};
 use agent::tool_job::{GitJob, ToolJob, ToolOutcome};
@@ -9,12 +9,12 @@ use store::sync::LinkId;
 use tracing::Span;
 use tracing::span::EnteredSpan;
 
-/// How long a frame may take, at 60 a second.
+/// Maximum duration of a frame at 60 frames per second.
 const MAX_FRAME_TIME: Duration = Duration::from_millis(16);
-/// Slow frames that come closer together stand in the log at level debug alone.
+/// Minimum interval between slow frames logged at level info. Others are logged at level debug.
 const SLOW_FRAME_LOG_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A tool call that is under way: its span until dropped.
+/// The span of a running tool call, until dropped.
 pub(crate) struct ToolCallLog {
     begun: Instant,
     _span: EnteredSpan,
@@ -27,7 +27,7 @@ impl ToolCallLog {
         ToolCallLog { begun: Instant::now(), _span: span }
     }
 
-    /// Logs how it ended, without what it was given and what it answered.
+    /// Logs the outcome and duration, without arguments or results.
     pub(crate) fn end(&self, done: &anyhow::Result<ToolOutcome>) {
         let (outcome, text) = match done {
             Ok(done) if done.success => ("done", Cow::from(&done.text)),
@@ -58,7 +58,7 @@ fn tool_name(job: &ToolJob) -> String {
     name.to_owned()
 }
 
-/// A kernel's process, from its start to its end: its span until dropped.
+/// The span of a kernel's process, from its start until dropped.
 pub(crate) struct KernelLog {
     begun: Instant,
     _span: EnteredSpan,
@@ -71,7 +71,7 @@ impl KernelLog {
         KernelLog { begun: Instant::now(), _span: span }
     }
 
-    /// Logs its end. Its last words may quote a cell, and stand in `why`.
+    /// Logs the kernel's end. `why` may contain its last output, which may quote a cell.
     pub(crate) fn end(&self, has_run: bool, why: &str) {
         let (took_ms, why) = (millis(self.begun.elapsed()), content_field(why));
         match has_run {
@@ -81,14 +81,14 @@ impl KernelLog {
     }
 }
 
-/// The connections for sync that are open, each with its span.
+/// The open sync connections, each with its span.
 #[derive(Default)]
 pub(crate) struct ConnectionLog {
     open: HashMap<LinkId, (Span, Instant)>,
 }
 
 impl ConnectionLog {
-    /// Logs that a connection is open. Its address may hold a token, and names a place.
+    /// Logs that a connection was opened. The address is content, because it may contain a token and a host name.
     pub(crate) fn opened(&mut self, link: LinkId, address: &str) {
         let span = tracing::info_span!(target: "host::sync", parent: None, "sync_connection", link);
         let address = content_field(address);
@@ -96,7 +96,7 @@ impl ConnectionLog {
         self.open.insert(link, (span, Instant::now()));
     }
 
-    /// Logs that a connection was lost or could not be made, and why as far as that is no text of others.
+    /// Logs that a connection was lost or failed. The reason is content; only its kind is always logged.
     pub(crate) fn closed(&mut self, link: LinkId, why: &str) {
         let text = why.to_lowercase();
         let known =
@@ -113,21 +113,21 @@ impl ConnectionLog {
     }
 }
 
-/// A command of the command line that is under way: its span until dropped.
+/// The span of a running command of the command line, until dropped.
 pub struct CommandLog {
     begun: Instant,
     _span: EnteredSpan,
 }
 
 impl CommandLog {
-    /// A command begins. Its arguments may be a prompt or name notes.
+    /// Starts the span of a command. Its arguments are content, because they may contain a prompt or names of notes.
     pub fn begin(name: &str, words: &[String]) -> CommandLog {
         let span = tracing::info_span!(target: "cli", "command", name).entered();
         tracing::debug!(target: "cli", content = content_field(format_args!("{words:?}")), "command begins");
         CommandLog { begun: Instant::now(), _span: span }
     }
 
-    /// Logs its exit code and time.
+    /// Logs the command's exit code and duration.
     pub fn end(&self, code: u8) {
         tracing::info!(target: "cli", code, took_ms = millis(self.begun.elapsed()), "command ended");
     }
@@ -139,7 +139,7 @@ impl std::fmt::Debug for CommandLog {
     }
 }
 
-/// Measures frames of the window.
+/// Measures the window's frames and logs slow ones.
 #[derive(Debug, Default)]
 pub struct FrameLog {
     begun: Option<Instant>,
@@ -147,12 +147,12 @@ pub struct FrameLog {
 }
 
 impl FrameLog {
-    /// A frame begins.
+    /// Starts a frame.
     pub fn begin(&mut self) {
         self.begun = Some(Instant::now());
     }
 
-    /// A frame ends; one that took too long is logged.
+    /// Ends a frame and logs it if it was too slow.
     pub fn end(&mut self) {
         let Some(took) = self.begun.take().map(|begun| begun.elapsed()).filter(|took| *took > MAX_FRAME_TIME) else {
             return;

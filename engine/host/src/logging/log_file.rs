@@ -1,17 +1,17 @@
-//! A log file bounded in size and number, which several processes may write to.
+//! A rotating log file, bounded in size and number of files. Several processes may write to it.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The newest file; older ones are called `tracebook.1.log` and so on.
+/// Name of the newest file. Older ones are called `tracebook.1.log` and so on.
 const LOG_FILE: &str = "tracebook.log";
-/// A file of this size is set aside.
+/// Size in bytes at which a file is rotated.
 const MAX_LOG_FILE_BYTES: u64 = 2 << 20;
-/// Files kept beside the newest one.
+/// Number of older files kept besides the newest one.
 const MAX_OLD_LOG_FILES: u32 = 3;
 
-/// Makes a folder that nobody else may look into.
+/// Creates a folder that only its owner can access.
 pub(super) fn create_private_folder(folder: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -20,7 +20,7 @@ pub(super) fn create_private_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Opens a file to append to, and makes it the owner's alone if it's new. A symlink isn't followed.
+/// Opens a file for appending. A new file is readable only by its owner. A symlink isn't followed.
 pub(super) fn open_private_file(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.append(true).create(true);
@@ -36,7 +36,7 @@ pub(super) fn open_private_file(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Appends whole lines to the newest file, and sets it aside when it's full.
+/// Appends whole lines to the newest file, and rotates it when it's full.
 pub(super) struct RotatingLogFile {
     folder: PathBuf,
     max_bytes: u64,
@@ -48,7 +48,7 @@ impl RotatingLogFile {
         RotatingLogFile { folder: folder.to_owned(), max_bytes: MAX_LOG_FILE_BYTES, open: None }
     }
 
-    /// Appends a line. After an error the file is opened again for the next one.
+    /// Appends a line. After an error, the file is opened again for the next line.
     pub(super) fn append(&mut self, line: &[u8]) -> io::Result<()> {
         let mut file = match self.open.take() {
             Some(file) if self.is_newest(&file) => file,
@@ -71,13 +71,14 @@ impl RotatingLogFile {
         }
     }
 
-    /// Whether this is the file at the path still: another process may have set it aside.
+    /// Returns whether this file is still at the path. Another process may have rotated it.
     fn is_newest(&self, file: &File) -> bool {
         let at_path = std::fs::symlink_metadata(self.path(0));
         matches!((file.metadata(), at_path), (Ok(open), Ok(at_path)) if is_same_file(&open, &at_path))
     }
 
-    /// Renames the full file. Its lock lets one process at a time do so; a second one finds another file there.
+    /// Renames the full file. A lock on it admits one process at a time; the next one finds a different file at the
+    /// path.
     fn set_aside(&self, full: &File) -> io::Result<()> {
         if full.try_lock().is_err() || !self.is_newest(full) {
             return Ok(());

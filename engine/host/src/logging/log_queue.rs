@@ -1,4 +1,4 @@
-//! Lines on their way to the log file: the caller only puts them into memory, and another thread writes them.
+//! Queue of lines for the log file: callers only put them into memory, and another thread writes them.
 
 use super::log_file::RotatingLogFile;
 use std::io::{self, Write};
@@ -6,16 +6,16 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Lines that wait may take up this much; a disk that is slower than that loses lines.
+/// Maximum size of queued lines in bytes. If the disk is too slow, further lines are dropped.
 const MAX_QUEUED_BYTES: usize = 1 << 20;
-/// A line is cut at this length.
+/// Maximum length of a line in bytes; longer ones are truncated.
 const MAX_LINE_BYTES: usize = 64 << 10;
 
 #[derive(Default)]
 struct QueuedLines {
     lines: Vec<Vec<u8>>,
     bytes: usize,
-    /// Lines for which there was no room.
+    /// Number of lines dropped because the queue was full.
     dropped: u64,
     is_writing: bool,
 }
@@ -41,21 +41,21 @@ impl QueuedLines {
     }
 }
 
-/// The way into the log; clones are the same way.
+/// Sends lines to the log. Clones share the queue.
 #[derive(Clone, Default)]
 pub(super) struct LogQueue {
     shared: Arc<(Mutex<QueuedLines>, Condvar)>,
 }
 
 impl LogQueue {
-    /// Starts the thread that writes. `None`: the system has no room for one.
+    /// Starts the writing thread; `None` if the system can't create one.
     pub(super) fn start(mut file: RotatingLogFile) -> Option<LogQueue> {
         let queue = LogQueue::default();
         let source = queue.clone();
         let writer = std::thread::Builder::new().name("log".to_owned()).spawn(move || {
             loop {
                 for line in source.take() {
-                    // A disk that takes no log is no reason to stop, and there is nowhere else to say it.
+                    // If the disk rejects log lines, continue, because the error can't be reported elsewhere.
                     let _ = file.append(&line);
                 }
             }
@@ -63,7 +63,7 @@ impl LogQueue {
         writer.ok().map(|_| queue)
     }
 
-    /// Waits until all lines are written, at most for `limit`.
+    /// Waits up to `limit` until all lines are written.
     pub(super) fn flush(&self, limit: Duration) {
         let waited = self.shared.1.wait_timeout_while(self.lock(), limit, |lines| !lines.is_done());
         drop(waited);
@@ -74,7 +74,7 @@ impl LogQueue {
         self.shared.1.notify_all();
     }
 
-    /// All lines that wait; blocks until there are some.
+    /// Takes all queued lines, and blocks until there are some.
     fn take(&self) -> Vec<Vec<u8>> {
         let mut queued = self.lock();
         queued.is_writing = false;
@@ -95,7 +95,7 @@ impl LogQueue {
     }
 }
 
-/// One event on its way to the file.
+/// Writes one event to the queue.
 pub(super) struct LogLineWriter<'a>(&'a LogQueue);
 
 impl Write for LogLineWriter<'_> {

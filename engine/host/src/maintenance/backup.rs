@@ -1,9 +1,13 @@
-//! Backups: a consistent copy of a workspace and its volumes, made while the program runs, and restoring it. Never
-//! overwrites a file, and rejects unfinished or modified backups.
+//! Backups: consistent copies of a workspace and its volumes, made while the program runs, and their restoration.
 //!
-//! The order makes it consistent: the database first, then the blobs (all blobs that the database refers to exist by
-//! then, since blobs are only added), then the files (a file newer than its row is merged like any outside edit), and
-//! the manifest last.
+//! A backup never overwrites a file, and unfinished or modified backups are rejected.
+//!
+//! The order of copying makes it consistent:
+//!
+//! 1. the database
+//! 2. the blobs; all blobs that the database refers to exist by then, because blobs are only added
+//! 3. the files; a file newer than its row is merged like any outside edit
+//! 4. the manifest
 
 mod restore;
 
@@ -24,9 +28,9 @@ use store::disk::{
     path_form, sync_folder, write_marker,
 };
 
-/// The list of all files of a backup. A folder without it is not one.
+/// Name of the file that lists all files of a backup. A folder without it isn't a complete backup.
 pub const MANIFEST_FILE: &str = "manifest.json";
-/// The folder of the volumes' files inside a backup.
+/// Name of the folder for the volumes' files inside a backup.
 const BACKUP_VOLUMES_FOLDER: &str = "volumes";
 const BACKUP_FORMAT: i64 = 1;
 
@@ -35,16 +39,16 @@ const BACKUP_FORMAT: i64 = 1;
 pub enum BackupError {
     /// An error of the workspace's disk.
     Disk(DiskError),
-    /// It would do harm, or cannot be done.
+    /// The operation would do harm, or isn't possible.
     Refused(String),
-    /// A file that belongs to it cannot be read.
+    /// A file that belongs to the backup can't be read.
     Unreadable {
         /// The message of the operating system.
         why: String,
         /// Path of the file.
         path: PathBuf,
     },
-    /// It was wished for no longer. Nothing of it is left.
+    /// The user canceled. Nothing of the backup is left.
     Cancelled,
 }
 
@@ -67,7 +71,7 @@ impl From<DiskError> for BackupError {
     }
 }
 
-/// How far it is, in bytes.
+/// Progress of a backup or restore, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupProgress {
     /// Bytes copied or checked so far.
@@ -76,14 +80,14 @@ pub struct BackupProgress {
     pub total: u64,
 }
 
-/// What a backup holds.
+/// Summary of a backup.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct BackupSummary {
     /// Number of files.
     pub files: usize,
     /// Total size in bytes.
     pub bytes: u64,
-    /// What could not be copied, or is damaged already.
+    /// Problems: files that couldn't be copied, and damage that existed before.
     pub problems: Vec<String>,
 }
 
@@ -138,7 +142,7 @@ impl BackupJob<'_> {
         Ok(())
     }
 
-    /// Reads a plain file to its end, hands its bytes over and gives their count and hash. `shown` names it in
+    /// Reads a regular file, passes its bytes to `take`, and returns its size and hash. `shown` is its path for
     /// messages.
     fn read_file(
         &mut self,
@@ -164,7 +168,7 @@ impl BackupJob<'_> {
         Ok((size, hasher.finish()))
     }
 
-    /// Copies a file to a name that is free, with its mode and time. It is not durable yet.
+    /// Copies a file to an unused path, with its mode and modification time. The copy isn't durable yet.
     fn copy_file(&mut self, from: &Path, shown: &Path, to: &Path) -> Result<(u64, BlobHash), BackupError> {
         let fail = |error: io::Error| DiskError::from_io("writing", to, &error);
         let like = open_regular_file(from)
@@ -192,7 +196,7 @@ fn unreadable_error(path: &Path, error: &io::Error) -> BackupError {
     BackupError::Unreadable { why: error.to_string(), path: path.to_owned() }
 }
 
-/// Makes all that was written below `folder` durable, at once.
+/// Makes everything written below `folder` durable at once.
 fn sync_all_below(folder: &Path) -> Result<(), DiskError> {
     let sync = || {
         #[cfg(target_os = "linux")]
@@ -202,11 +206,12 @@ fn sync_all_below(folder: &Path) -> Result<(), DiskError> {
     sync().map_err(|error| DiskError::from_io("writing", folder, &error))
 }
 
-/// Copies the workspace in `dir` and its volumes into the new folder `dest`. `now` is milliseconds since 1970. Other
-/// processes may keep using the workspace.
+/// Copies the workspace in `dir` and its volumes into the new folder `dest`.
+///
+/// `now` is milliseconds since 1970. Other processes may keep using the workspace.
 ///
 /// # Errors
-/// [`BackupError`]; what was written is removed then.
+/// Returns a [`BackupError`] if something can't be copied; the copied files are then removed.
 pub fn create_backup(
     dir: &Path,
     dest: &Path,
@@ -225,7 +230,8 @@ pub fn create_backup(
     let mut job = BackupJob { progress, cancel, at: BackupProgress { done: 0, total: 0 } };
     let made = write_backup(dir, dest, now, &reader, &mut job);
     if made.is_err() {
-        // Half a backup is of no use, and the room may be wanted: the folder was made, or empty, just now.
+        // A partial backup is useless and takes up space. The folder was empty or created just now, so removing it is
+        // safe.
         let _ = std::fs::remove_dir_all(dest);
     }
     made
@@ -263,7 +269,7 @@ fn write_backup(
     // Neither the workspace nor the backup counts as part of a volume that contains it.
     let apart: Vec<PathBuf> = [dir, dest].iter().filter_map(|path| std::fs::canonicalize(path).ok()).collect();
     for mount in &mounts {
-        // The volume's folder itself may be a link.
+        // The volume's folder itself may be a symlink.
         match std::fs::canonicalize(&mount.path) {
             Ok(root) if root.is_dir() => {
                 let to = Path::new(BACKUP_VOLUMES_FOLDER).join(mount.id.to_string());
@@ -317,7 +323,7 @@ fn write_manifest(dest: &Path, manifest: &BackupManifest) -> Result<(), DiskErro
     write().map_err(|error| DiskError::from_io("writing", &path, &error))
 }
 
-/// A file to copy: its root folder, and its path in it.
+/// A file to copy, as its root folder and its path inside it.
 struct BackupSource {
     root: PathBuf,
     inside: PathBuf,
@@ -328,13 +334,13 @@ impl BackupSource {
         BackupSource { root: root.to_owned(), inside: PathBuf::from(inside) }
     }
 
-    /// Names it. It is opened through its folder.
+    /// Returns the full path for messages. The file is opened through its root folder.
     fn path(&self) -> PathBuf {
         self.root.join(&self.inside)
     }
 }
 
-/// Lists a folder: what to copy, and to where inside the backup. Links are not followed.
+/// Lists what to copy from a folder, and the paths inside the backup. Symlinks aren't followed.
 fn list_entries(
     from: &Path,
     to: &Path,
@@ -359,7 +365,7 @@ fn list_entries(
     }
 }
 
-/// Copies a file, a folder's name or a link. `None`: it is something else.
+/// Copies a file, creates a folder or records a symlink; `None` if it's anything else.
 fn copy_entry(job: &mut BackupJob<'_>, from: &BackupSource, to: &Path) -> Result<Option<BackupEntryKind>, BackupError> {
     let shown = from.path();
     let fail = |error: io::Error| DiskError::from_io("writing", to, &error);
@@ -379,13 +385,13 @@ fn copy_entry(job: &mut BackupJob<'_>, from: &BackupSource, to: &Path) -> Result
     }
     if what.is_symlink() {
         let target = std::fs::read_link(folder.join(&name)).map_err(|error| unreadable_error(&shown, &error))?;
-        // As a link it could lead out of the backup: only its target is noted.
+        // As a symlink it could lead out of the backup, so only its target is recorded.
         return Ok(Some(BackupEntryKind::Link { to: target }));
     }
     if !what.is_file() {
         return Ok(None);
     }
-    // The database and the marker are in their places already.
+    // The database and the marker are already at their destination.
     let path = folder.join(&name);
     let (size, hash) =
         if shown == to { job.read_file(&path, &shown, |_| Ok(()))? } else { job.copy_file(&path, &shown, to)? };

@@ -1,4 +1,4 @@
-//! `doctor --report`: what a bug report needs, as one `.tar.gz`.
+//! `doctor --report`: the files of a bug report, as one `.tar.gz`.
 
 use super::check::{CheckReport, FindingSeverity};
 use crate::error::OpenError;
@@ -8,29 +8,30 @@ use serde_json::Value;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// How much of a log goes into the report; the newest lines count.
+/// Maximum size of each log in the report in bytes; the newest lines are kept.
 const MAX_LOG_BYTES: usize = 4 << 20;
-/// How many logs and crash reports go into the report; the newest count.
+/// Maximum number of logs and crash reports in the report; the newest are taken.
 const MAX_LOG_FILES: usize = 20;
-/// How much of the configuration is outlined.
+/// Maximum size of the configuration that's outlined, in bytes.
 const MAX_CONFIGURATION_BYTES: usize = 1 << 20;
-/// The unit of a tar archive.
+/// Block size of a tar archive.
 const TAR_BLOCK_BYTES: usize = 512;
-/// What stands for a value that isn't a number, `true` or `false`.
+/// Placeholder for a value that isn't a number, `true` or `false`.
 const HIDDEN_VALUE: &str = "…";
 
-/// A file of the report, and what it is.
+/// A file of the report, with a description.
 #[derive(Debug)]
 pub struct ReportFile {
-    /// Its path in the archive.
+    /// Path in the archive.
     pub name: String,
     bytes: Vec<u8>,
-    /// What it is, in a few words.
+    /// Short description of the file.
     pub about: &'static str,
 }
 
-/// Collects what a report on this workspace holds. `findings` is what `doctor` says, as JSON; `checked` is what `fsck`
-/// finds, or why it could not look.
+/// Collects the files of a report on this workspace.
+///
+/// `findings` is the JSON output of `doctor`. `checked` is the result of `fsck`, or why it couldn't run.
 pub fn collect(workspace: &Path, findings: &str, checked: Result<CheckReport, OpenError>) -> Vec<ReportFile> {
     let file = |name: &str, text: String, about| ReportFile { name: name.to_owned(), bytes: text.into_bytes(), about };
     let program = format!(
@@ -69,7 +70,7 @@ pub fn collect(workspace: &Path, findings: &str, checked: Result<CheckReport, Op
     files
 }
 
-/// Where the report goes if no file is named.
+/// Returns the default path of the report.
 pub fn default_path() -> PathBuf {
     PathBuf::from(format!("tracebook-report-{}.tar.gz", crate::clock::unix_millis_now() / 1000))
 }
@@ -77,7 +78,7 @@ pub fn default_path() -> PathBuf {
 /// Writes the report to a new file.
 ///
 /// # Errors
-/// There is a file already, or the disk refuses.
+/// Returns the I/O error if the file exists or can't be written.
 pub fn write(path: &Path, files: &[ReportFile]) -> io::Result<()> {
     let mut options = std::fs::File::options();
     options.write(true).create_new(true);
@@ -86,7 +87,7 @@ pub fn write(path: &Path, files: &[ReportFile]) -> io::Result<()> {
     let file = options.open(path)?;
     let written = write_archive(GzEncoder::new(file, Compression::default()), files);
     if written.is_err() {
-        // Half a report helps nobody. If it can't be removed, the error below is still the one that matters.
+        // A partial report is useless. If it can't be removed, the error below is still the relevant one.
         let _ = std::fs::remove_file(path);
     }
     written
@@ -103,7 +104,7 @@ fn write_archive(mut out: GzEncoder<std::fs::File>, files: &[ReportFile]) -> io:
     out.finish()?.sync_all()
 }
 
-/// The header of an ordinary file, in the form of POSIX (ustar).
+/// Returns the tar header of a regular file, in POSIX format (ustar).
 fn tar_header(name: &str, length: usize) -> io::Result<[u8; TAR_BLOCK_BYTES]> {
     let mut header = [0; TAR_BLOCK_BYTES];
     let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
@@ -121,7 +122,7 @@ fn tar_header(name: &str, length: usize) -> io::Result<[u8; TAR_BLOCK_BYTES]> {
     Ok(header)
 }
 
-/// Numbers only: findings name notes.
+/// Returns only counts, because findings contain names of notes.
 fn check_summary(report: &CheckReport) -> String {
     let count = |severity| report.findings.iter().filter(|finding| finding.severity == severity).count();
     format!(
@@ -141,7 +142,7 @@ fn system_version() -> String {
     format!("{} {}", name.unwrap_or("unknown").trim_matches('"'), kernel.trim())
 }
 
-/// The name of a home folder is its user's.
+/// Replaces the home folder by `~`, because its name identifies the user.
 fn without_home(text: &str) -> String {
     match std::env::var("HOME") {
         Ok(home) if home.len() > 1 => text.replace(&home, "~"),
@@ -149,7 +150,7 @@ fn without_home(text: &str) -> String {
     }
 }
 
-/// The end of an ordinary file; a symlink isn't followed.
+/// Returns the last `most` bytes of a regular file; `None` if it can't be read. A symlink isn't followed.
 fn read_tail(path: &Path, most: usize) -> Option<Vec<u8>> {
     if !std::fs::symlink_metadata(path).ok()?.is_file() {
         return None;
@@ -174,14 +175,14 @@ fn newest_logs(folder: &Path) -> Vec<String> {
     files.into_iter().take(MAX_LOG_FILES).map(|(_, name)| name).collect()
 }
 
-/// Whether this is a name that the program gave, and not a user's text.
+/// Returns whether a key was named by the program and isn't a user's text.
 fn is_plain_key(key: &str) -> bool {
     !key.is_empty()
         && key.len() < 40
         && key.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-".contains(letter))
 }
 
-/// Settings with numbers, `true` and `false`; texts are hidden, and of lists only the length stays.
+/// Returns settings with their numbers and booleans. Text is hidden, and lists are replaced by their length.
 fn outline_of_json(value: &Value) -> Value {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
@@ -194,11 +195,12 @@ fn outline_of_json(value: &Value) -> Value {
     }
 }
 
-/// The keys of a YAML file; of values only numbers, yes and no. What isn't plainly one of them is left out: a key of a
-/// provider or a prompt may stand anywhere.
+/// Returns the keys of a YAML file, with only those values that are numbers or booleans.
+///
+/// Anything that isn't clearly one of them is left out, because an API key or a prompt may be anywhere.
 fn outline_of_yaml(text: &str) -> String {
     let mut outline = String::new();
-    // What is deeper than a key with a value belongs to the value.
+    // Lines indented deeper than a key with a value belong to that value.
     let mut value_depth: Option<usize> = None;
     for line in text.lines() {
         let depth = line.len() - line.trim_start().len();

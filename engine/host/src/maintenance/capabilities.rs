@@ -1,4 +1,4 @@
-//! Capabilities of this machine for `tracebook doctor`; read-only.
+//! Detects capabilities of this machine for `tracebook doctor`, without changing anything.
 
 use serde::Serialize;
 use std::io::{BufRead, BufReader};
@@ -15,7 +15,7 @@ pub struct MachineCapability {
     pub name: String,
     /// Whether it's available.
     pub there: bool,
-    /// What that means, in a sentence.
+    /// What that means for the user, in a sentence.
     pub note: String,
 }
 
@@ -23,7 +23,7 @@ fn capability(area: &'static str, name: impl Into<String>, there: bool, note: im
     MachineCapability { area, name: name.into(), there, note: note.into() }
 }
 
-/// Examines the machine. `program` starts the built-in kernel.
+/// Detects all capabilities. `program` is the executable that starts the built-in kernel.
 pub fn detect_capabilities(program: &Path) -> Vec<MachineCapability> {
     let mut offers = vec![display_capability()];
     offers.extend(embedded_kernel_capabilities(program));
@@ -33,7 +33,7 @@ pub fn detect_capabilities(program: &Path) -> Vec<MachineCapability> {
     offers
 }
 
-/// Whether a window can be opened here.
+/// Returns whether a window can be opened on this machine.
 pub fn has_display() -> bool {
     display_capability().there
 }
@@ -57,7 +57,8 @@ fn embedded_kernel_capabilities(program: &Path) -> Vec<MachineCapability> {
             .stdout(std::process::Stdio::piped())
             .stderr(std::process::Stdio::null())
             .spawn()?;
-        // Its input stays open until it has spoken: it ends with its input, on a slow machine before it is ready.
+        // Keep standard input open until the kernel has answered: it exits when the input closes, on a slow machine
+        // even before it's ready.
         let input = kernel.stdin.take();
         let mut line = String::new();
         let read = kernel.stdout.take().map(|output| BufReader::new(output).read_line(&mut line));
@@ -82,7 +83,7 @@ fn embedded_kernel_capabilities(program: &Path) -> Vec<MachineCapability> {
     offers
 }
 
-/// Whether what agents run is shut in.
+/// Returns whether the sandbox for agents' tools works.
 fn tool_sandbox_capability(program: &Path) -> MachineCapability {
     let place = crate::tools::ToolWorkspace::new(program.to_owned(), &std::env::temp_dir());
     match crate::tools::ToolRunner::new(place).check_confinement() {
@@ -95,7 +96,7 @@ fn tool_sandbox_capability(program: &Path) -> MachineCapability {
     }
 }
 
-/// What the kernel says it enforces: its name, what that means, what its absence means.
+/// Capabilities of the kernel's sandbox: name, what it means if enforced, and what it means if not.
 const SANDBOX_CAPABILITIES: [(&str, &str, &str); 4] = [
     ("files", "cells reach only the folder of their note", "not enforced here: cells reach all your files"),
     ("network", "cells reach no network", "not enforced here: cells reach the network"),

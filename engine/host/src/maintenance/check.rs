@@ -1,5 +1,6 @@
-//! `tracebook fsck`: looks through a workspace for damage, and mends what can be mended without losing the rest. Never
-//! removes what it cannot read: it is moved into the folder `damaged` or among the rows that were set aside.
+//! `tracebook fsck`: checks a workspace for damage, and repairs what can be repaired without losing the rest.
+//!
+//! It never deletes unreadable data. That's moved into the folder `damaged` or to the quarantined rows.
 
 mod documents;
 
@@ -17,26 +18,26 @@ use store::disk::{
 };
 use store::{ActorId, BlobHash, DocId};
 
-/// How bad it is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingSeverity {
     /// Information that needs no action.
     Note,
-    /// Something is not as it should be, and nothing is lost.
+    /// Something isn't as it should be, but nothing is lost.
     Warning,
-    /// Bytes are not what they were.
+    /// Stored data has changed or is lost.
     Damage,
 }
 
-/// One thing that was found.
+/// A single problem or remark from a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckFinding {
-    /// How bad it is.
+    /// Severity of the finding.
     pub severity: FindingSeverity,
     /// The problem, as a sentence.
     pub what: String,
-    /// With what: a path, a document.
+    /// The path or document concerned.
     pub place: String,
     /// Whether it was repaired.
     pub repaired: bool,
@@ -44,19 +45,19 @@ pub struct CheckFinding {
     pub advice: String,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckReport {
     /// All findings, in the order of the checks.
     pub findings: Vec<CheckFinding>,
-    /// How many documents were read.
+    /// Number of documents read.
     pub documents: usize,
-    /// How many blobs were read.
+    /// Number of blobs read.
     pub blobs: usize,
 }
 
 impl CheckReport {
-    /// Whether there's damage that wasn't repaired.
+    /// Returns whether there's damage that wasn't repaired.
     pub fn has_damage(&self) -> bool {
         self.findings.iter().any(|finding| finding.severity == FindingSeverity::Damage && !finding.repaired)
     }
@@ -67,11 +68,12 @@ impl CheckReport {
     }
 }
 
-/// Checks the workspace in `dir`; with `repair`, also repairs it, which needs exclusive access. `now` is milliseconds
-/// since 1970.
+/// Checks the workspace in `dir`. With `repair` it also repairs it, which needs exclusive access.
+///
+/// `now` is milliseconds since 1970.
 pub fn check_workspace(dir: &Path, repair: bool, now: i64) -> CheckReport {
     let mut actor = [0; 16];
-    // Without randomness the changes of a repair get an actor of the time: it is fresh as well.
+    // Without randomness, the actor id of a repair's changes comes from the time, which is unique too.
     if rand::TryRngCore::try_fill_bytes(&mut rand::rngs::OsRng, &mut actor).is_err() {
         actor[..8].copy_from_slice(&now.to_be_bytes());
     }
@@ -103,16 +105,16 @@ struct WorkspaceCheck<'a> {
     dir: &'a Path,
     repair: bool,
     now: i64,
-    /// Under which a repair's changes are made.
+    /// Actor id of a repair's changes.
     actor: ActorId,
     actor_recorded: bool,
     report: CheckReport,
     /// The database opened for writing, if there's something to repair.
     disk: Option<SqliteDisk>,
     salvaged: Option<SalvageReport>,
-    /// Blobs that outputs name, and the outputs' document.
+    /// Blobs that documents refer to, with the id of the document.
     named: BTreeMap<BlobHash, DocId>,
-    /// Notes whose rows and document were made to say the same.
+    /// Notes whose rows and document differed and were made equal.
     mended: BTreeSet<DocId>,
     /// Notes to read again from their files.
     reread: BTreeSet<DocId>,
@@ -121,7 +123,7 @@ struct WorkspaceCheck<'a> {
 impl WorkspaceCheck<'_> {
     fn run(&mut self) -> Result<(), DiskError> {
         let marker = self.check_marker();
-        // Before it is opened for writing: then the log is another.
+        // Check this before opening the database for writing, because that replaces its log.
         let mut lost = store::disk::detect_loss(self.dir).unwrap_or_default();
         let Some(reader) = self.check_database()? else { return Ok(()) };
         if lost.is_none() {
@@ -166,7 +168,7 @@ impl WorkspaceCheck<'_> {
         }
     }
 
-    /// Reports stored data that's missing.
+    /// Reports stored data that was lost.
     fn report_losses(&mut self, lost: Option<String>) -> Result<(), DiskError> {
         let Some(why) = lost else { return Ok(()) };
         let path = self.dir.join(DATABASE_FILE);
@@ -205,7 +207,7 @@ impl WorkspaceCheck<'_> {
         }
     }
 
-    /// A reader on a database whose pages are sound, if there is one.
+    /// Opens a reader on an undamaged database; `None` if there's none. A repair salvages a damaged database first.
     fn check_database(&mut self) -> Result<Option<SqliteReader>, DiskError> {
         let path = self.dir.join(DATABASE_FILE);
         let looked = SqliteReader::open(self.dir).and_then(|reader| Ok((reader.inspect()?.pages, reader)));
@@ -313,7 +315,7 @@ impl WorkspaceCheck<'_> {
     fn check_metadata(&mut self, reader: &SqliteReader, marker: &[VolumeMount]) -> Result<(), DiskError> {
         let path = self.dir.join(DATABASE_FILE);
         if self.repair {
-            // Damaged ones first: they block new ones, and would look like missing ones.
+            // Damaged values first, because they block new ones and would count as missing.
             let bad: Vec<_> = reader.inspect()?.rows.into_iter().filter(|row| row.table == "meta").collect();
             if let Some(disk) = &mut self.disk {
                 disk.quarantine_rows(&bad, self.now)?;
@@ -351,7 +353,7 @@ impl WorkspaceCheck<'_> {
         Ok(())
     }
 
-    /// The volumes' places. The marker is made to say the same as the database.
+    /// Compares the volumes' folders in the database and the marker. A repair writes the marker from the database.
     fn check_mounts(&mut self, reader: &SqliteReader, marker: Vec<VolumeMount>) -> Result<Vec<VolumeMount>, DiskError> {
         let mounts = reader.mounts();
         let places = |mounts: &[VolumeMount]| -> BTreeSet<(DocId, PathBuf)> {
@@ -420,7 +422,7 @@ impl WorkspaceCheck<'_> {
         Ok(())
     }
 
-    /// A file that a crash has left behind, half written.
+    /// Reports a partial file left behind by a crash, and removes it in a repair.
     fn report_leftover(&mut self, path: &Path) {
         let removed = self.repair && std::fs::remove_file(path).is_ok();
         if removed {
@@ -467,17 +469,18 @@ impl WorkspaceCheck<'_> {
     }
 }
 
-/// Symlinks of a volume that a check names.
+/// Maximum number of a volume's symlinks that a check lists.
 const MAX_LISTED_SYMLINKS: usize = 100;
 
-/// An id that depends on this check's random actor.
+/// Returns an id derived from this check's random actor.
 fn new_id(actor: &[u8]) -> [u8; 16] {
     let mut id = [0; 16];
     id.copy_from_slice(&BlobHash::of(actor).0[..16]);
     id
 }
 
-/// Removes what crashes have left among a volume's files. What cannot be listed is skipped: it is the user's.
+/// Removes what crashes left behind among a volume's files. Folders that can't be listed are the user's, and are
+/// skipped.
 fn remove_leftovers(root: &Path, now: SystemTime) {
     let Ok(root) = ConfinedFolder::open_root(root) else { return };
     let top = root.walk_path();
@@ -485,13 +488,13 @@ fn remove_leftovers(root: &Path, now: SystemTime) {
         if entry.file_type().is_dir()
             && let Some(folder) = scan::volume_path(&top, entry.path()).and_then(|path| root.open_folder(&path).ok())
         {
-            // A temporary file that stays is found by the next check.
+            // The next check finds temporary files that couldn't be removed.
             let _ = remove_stale_files(&folder.stable_path(), now);
         }
     }
 }
 
-/// The symlinks of a volume that lead out of it.
+/// Returns the symlinks of a volume that lead out of it.
 fn outside_symlinks(root: &Path) -> Vec<String> {
     let Ok(root) = ConfinedFolder::open_root(root) else { return Vec::new() };
     let top = root.walk_path();

@@ -1,5 +1,6 @@
-//! Changes to `config.yaml` in the workspace's folder that the program makes for the user. Comments, order and style of
-//! the rest stay, and nothing is written that couldn't be read again.
+//! Edits `config.yaml` in the workspace's folder for the user.
+//!
+//! Comments, order and style of the rest are kept, and nothing is written that couldn't be read again.
 
 use crate::fs::atomic_write::{ReplaceOutcome, replace_file};
 use crate::maintenance::configuration::{self, CONFIG_FILE};
@@ -10,13 +11,14 @@ use std::path::Path;
 use store::BlobHash;
 use text::yaml_edit::{YamlStep, set_value};
 
-/// A value of the configuration, by the names that lead to it; `None`: it's taken out.
+/// A value of the configuration with the keys that lead to it; `None` removes the key.
 pub type ConfigChange = (Vec<String>, Option<Value>);
 
-/// Makes these changes and returns the configuration that holds then. Blocks.
+/// Makes these changes and returns the resulting configuration. Blocks.
 ///
 /// # Errors
-/// A sentence: the file can't be read or written, or its text can't be changed without rewriting it. It's as before.
+/// Returns an error if the file can't be read or written, or can't be edited without rewriting it. The file stays as it
+/// was.
 pub fn change_config(workspace: &Path, changes: &[ConfigChange]) -> anyhow::Result<AgentConfig> {
     let path = workspace.join(CONFIG_FILE);
     let fail = |why: &dyn std::fmt::Display| anyhow!("can't change {}: {why}; edit it by hand", path.display());

@@ -1,16 +1,18 @@
-//! Locates the configuration: `config.yaml` in the workspace's folder, over the user's, over the built-in one. Only
-//! reads files; `agent::config` interprets them.
+//! Locates the configuration: `config.yaml` in the workspace's folder overrides the user's, which overrides the
+//! built-in one.
+//!
+//! It only reads files; `agent::config` interprets them.
 
 use agent::config::{AgentConfig, ConfigError, ConfigLayer, merge};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The file's name, in both folders.
+/// Name of the configuration file, in both folders.
 pub const CONFIG_FILE: &str = "config.yaml";
-/// A longer file is refused, in bytes.
+/// Maximum size of a configuration file in bytes.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
-/// The user's own folder for this program's configuration and secrets: `~/.config/tracebook`.
+/// Returns the user's folder for configuration and secrets, `~/.config/tracebook` by default.
 pub fn user_config_folder() -> Option<PathBuf> {
     let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let windows = || std::env::var_os("APPDATA").map(PathBuf::from);
@@ -18,15 +20,15 @@ pub fn user_config_folder() -> Option<PathBuf> {
     Some(config.or_else(windows).or_else(home)?.join("tracebook"))
 }
 
-/// The files that say something, the strongest last, whether they exist or not.
+/// Returns the paths of the configuration files in rising order of priority, whether they exist or not.
 pub fn config_files(workspace: &Path) -> Vec<PathBuf> {
     user_config_folder().into_iter().chain([workspace.to_owned()]).map(|folder| folder.join(CONFIG_FILE)).collect()
 }
 
-/// The configuration that holds for this workspace.
+/// Loads the effective configuration of this workspace.
 ///
 /// # Errors
-/// A file cannot be read, or says what it may not, with line and column.
+/// Returns an error with line and column if a file can't be read or is invalid.
 pub fn load_config(workspace: &Path) -> Result<AgentConfig, ConfigError> {
     let mut layers = Vec::new();
     for path in config_files(workspace) {
@@ -35,10 +37,10 @@ pub fn load_config(workspace: &Path) -> Result<AgentConfig, ConfigError> {
     merge(&layers)
 }
 
-/// The configuration that would hold if the workspace's file said this.
+/// Returns the effective configuration if the workspace's file had this content.
 ///
 /// # Errors
-/// The user's own file can't be read, or both don't fit together.
+/// Returns an error if the user's file can't be read, or the two can't be combined.
 pub(crate) fn load_config_with(workspace: &Path, layer: ConfigLayer) -> Result<AgentConfig, ConfigError> {
     let mut layers = Vec::new();
     for path in config_files(workspace).iter().filter(|path| path.parent() != Some(workspace)) {
@@ -48,8 +50,9 @@ pub(crate) fn load_config_with(workspace: &Path, layer: ConfigLayer) -> Result<A
     merge(&layers)
 }
 
-/// The workspace that the user's own file names for where none is named. A file that cannot be read names none; the
-/// error is for [`load_config`] to tell.
+/// Returns the default workspace from the user's configuration; `None` if there's none or the file can't be read.
+///
+/// [`load_config`] reports the error of an unreadable file.
 pub(crate) fn configured_workspace() -> Option<PathBuf> {
     let path = user_config_folder()?.join(CONFIG_FILE);
     let layer = read_config_layer(&path).ok()??;

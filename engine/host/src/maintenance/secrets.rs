@@ -1,5 +1,6 @@
-//! Keys of providers and servers: stored in the system's keyring, otherwise in an encrypted file, or given by the
-//! environment. They're in no document, log or error, and are wiped from memory when dropped.
+//! Keys of providers and servers, stored in the system's keyring or in an encrypted file, or given by the environment.
+//!
+//! They're in no document, log or error, and are wiped from memory on drop.
 //!
 //! Names and their stores are in a plain file; values aren't. The encrypted file is opened by a passphrase or, without
 //! one, by a key file next to it. The latter keeps values out of backups and off screens, but anyone who can read the
@@ -19,34 +20,34 @@ use std::time::{Duration, SystemTime};
 use vault::SecretVault;
 use zeroize::Zeroizing;
 
-/// A keyring that answers later does not answer.
+/// How long to wait for the keyring before it counts as unresponsive.
 const KEYRING_TIMEOUT: Duration = Duration::from_secs(2);
-/// How the keyring names this program.
+/// Service name of this program in the keyring.
 const KEYRING_SERVICE: &str = "tracebook";
-/// A longer secret is refused, in bytes.
+/// Maximum length of a secret in bytes.
 pub const MAX_SECRET_BYTES: usize = 16 * 1024;
-/// A longer file is not ours, in bytes.
+/// Maximum size in bytes of each file with secrets or their names.
 const MAX_SECRETS_FILE_BYTES: u64 = 4 << 20;
-/// Which names there are.
+/// Name of the file that lists the secrets' names and stores.
 const SECRET_NAMES_FILE: &str = "secrets.json";
 /// Name of the encrypted file.
 const SEALED_SECRETS_FILE: &str = "secrets.sealed";
 /// Name of the key file, which opens the encrypted file without a passphrase.
 const SECRETS_KEY_FILE: &str = "secrets.key";
-/// One writer at a time.
+/// Name of the lock file that admits one writer at a time.
 const SECRETS_LOCK_FILE: &str = "secrets.lock";
-/// The variable that may hold the passphrase.
+/// Environment variable that may hold the passphrase.
 pub const PASSPHRASE_VARIABLE: &str = "TRACEBOOK_PASSPHRASE";
 
-/// A value that is never printed.
+/// A secret value that's never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretValue(Zeroizing<String>);
 
 impl SecretValue {
-    /// A secret as a user gives it: without the line's end behind it.
+    /// Creates a secret from a user's input, without surrounding whitespace.
     ///
     /// # Errors
-    /// It is empty, too long, or holds letters that no key has.
+    /// Returns an error if the text is empty or too long, or contains control characters.
     pub fn new(text: String) -> Result<SecretValue, SecretError> {
         let text = Zeroizing::new(text);
         let value = text.trim();
@@ -71,11 +72,11 @@ impl std::fmt::Debug for SecretValue {
     }
 }
 
-/// Who keeps a secret.
+/// Where a secret is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SecretStore {
-    /// A variable of the environment.
+    /// An environment variable.
     Environment,
     /// The system's keyring, such as GNOME Keyring.
     Keyring,
@@ -86,7 +87,7 @@ pub enum SecretStore {
 }
 
 impl SecretStore {
-    /// Describes the store for the user.
+    /// Returns a description of the store for the user.
     pub fn description(self) -> &'static str {
         match self {
             SecretStore::Environment => "the environment",
@@ -120,22 +121,24 @@ impl SecretError {
 /// Cached values by name, and the modification time of the file of names.
 type CachedSecrets = (Option<SystemTime>, HashMap<String, (SecretValue, SecretStore)>);
 
-/// All that is kept for this user.
+/// The secrets of this user.
 pub struct UserSecrets {
     folder: PathBuf,
-    /// `None`: the keyring is not used.
+    /// Service name in the keyring; `None` if the keyring isn't used.
     keyring: Option<&'static str>,
     passphrase: Option<Zeroizing<String>>,
-    /// The keyring let us wait in vain; it is not asked again.
+    /// Whether the keyring didn't respond in time. It isn't asked again.
     hung: AtomicBool,
-    /// What was read, as of the file of names.
+    /// Values read so far, valid for the file of names at that time.
     read: Mutex<CachedSecrets>,
     cost: vault::KdfCost,
 }
 
 impl UserSecrets {
-    /// Those in this folder, which is made when something is kept. With the system's keyring unless
-    /// `TRACEBOOK_KEYRING=off`, and with the passphrase in [`PASSPHRASE_VARIABLE`] if there is one.
+    /// Opens the secrets in this folder, which is created at the first write.
+    ///
+    /// The system's keyring is used unless `TRACEBOOK_KEYRING=off`. The passphrase is taken from
+    /// [`PASSPHRASE_VARIABLE`] if set.
     pub fn new(folder: &Path) -> UserSecrets {
         let off = std::env::var_os("TRACEBOOK_KEYRING").is_some_and(|value| value == "off");
         let passphrase = std::env::var(PASSPHRASE_VARIABLE).ok().filter(|phrase| !phrase.is_empty());
@@ -149,24 +152,24 @@ impl UserSecrets {
         }
     }
 
-    /// Keeps values in the encrypted file alone, so that a test leaves the user's keyring alone.
+    /// Keeps values only in the encrypted file, so that a test doesn't touch the user's keyring.
     #[cfg(test)]
     pub(crate) fn without_keyring(mut self) -> UserSecrets {
         self.keyring = None;
         self
     }
 
-    /// Uses a passphrase entered by the user.
+    /// Returns the secrets with a passphrase entered by the user.
     #[must_use]
     pub fn with_passphrase(mut self, passphrase: String) -> UserSecrets {
         self.passphrase = Some(Zeroizing::new(passphrase)).filter(|phrase| !phrase.is_empty());
         self
     }
 
-    /// Keeps a value under a name, and says where.
+    /// Stores a value under a name, and returns where.
     ///
     /// # Errors
-    /// The name is none, or the file cannot be written or opened.
+    /// Returns an error if the name is invalid, or the file can't be opened or written.
     pub fn set(&self, name: &str, value: &SecretValue) -> Result<SecretStore, SecretError> {
         check_name(name)?;
         let _lock = self.lock()?;
@@ -175,10 +178,10 @@ impl UserSecrets {
             Ok(_) => SecretStore::Keyring,
             Err(_) => self.vault().set_value(name, Some(value))?,
         };
-        // What another place kept is old now.
+        // Remove the old value from the previous store.
         match names.get(name) {
             Some(SecretStore::Keyring) if place != SecretStore::Keyring => {
-                // The new place is read first, so an old copy that stays is not used.
+                // If removal fails, the old copy is unused, because the new store is read.
                 let _ = self.query_keyring(name, KeyringRequest::Remove);
             }
             Some(SecretStore::Passphrase | SecretStore::KeyFile) if place == SecretStore::Keyring => {
@@ -191,10 +194,12 @@ impl UserSecrets {
         Ok(place)
     }
 
-    /// The value of a name: of the environment first, so that one run can have another.
+    /// Returns the value of a name and its store; `None` if there's none.
+    ///
+    /// The environment has priority, so that a single run can use a different value.
     ///
     /// # Errors
-    /// It is kept, but cannot be read now; the sentence says what to do.
+    /// Returns an error if the value is stored but can't be read now; the message says what to do.
     pub fn get(&self, name: &str) -> Result<Option<(SecretValue, SecretStore)>, SecretError> {
         check_name(name)?;
         if let Some(value) = std::env::var(name).ok().and_then(|value| SecretValue::new(value).ok()) {
@@ -222,10 +227,10 @@ impl UserSecrets {
         Ok(Some((value, place)))
     }
 
-    /// Forgets a name; says whether there was one.
+    /// Removes a secret, and returns whether it existed.
     ///
     /// # Errors
-    /// It cannot be taken out.
+    /// Returns an error if it can't be removed from its store.
     pub fn remove(&self, name: &str) -> Result<bool, SecretError> {
         check_name(name)?;
         let _lock = self.lock()?;
@@ -247,20 +252,20 @@ impl UserSecrets {
     /// Returns names and stores without reading values.
     ///
     /// # Errors
-    /// The file of names cannot be read.
+    /// Returns an error if the file of names can't be read.
     pub fn list(&self) -> Result<Vec<(String, SecretStore)>, SecretError> {
         Ok(self.read_names()?.into_iter().collect())
     }
 
-    /// What opens the encrypted file now; `None`: there is none.
+    /// Returns what opens the encrypted file now; `None` if there's no such file.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file can't be read.
     pub fn opened_by(&self) -> Result<Option<SecretStore>, SecretError> {
         self.vault().opened_by()
     }
 
-    /// What is to be said where a passphrase is given and the file is opened by its key file all the same.
+    /// Returns a warning if a passphrase is set but the file is still opened by its key file.
     pub fn unused_passphrase_warning(&self) -> Option<String> {
         let unused = self.passphrase.is_some() && self.opened_by().ok().flatten() == Some(SecretStore::KeyFile);
         unused.then(|| {
@@ -271,10 +276,10 @@ impl UserSecrets {
         })
     }
 
-    /// Encrypts the file again, so that only the passphrase opens it; returns the number of secrets in it.
+    /// Encrypts the file again so that only the passphrase opens it. Returns the number of secrets in it.
     ///
     /// # Errors
-    /// There is no passphrase, or the file cannot be opened or written.
+    /// Returns an error if there's no passphrase, or the file can't be opened or written.
     pub fn encrypt_with_passphrase(&self) -> Result<usize, SecretError> {
         if self.passphrase.is_none() {
             return Err(SecretError(format!("there is no passphrase to encrypt with: set {PASSPHRASE_VARIABLE}")));
@@ -327,7 +332,7 @@ impl UserSecrets {
         Ok(file)
     }
 
-    /// Asks the keyring, on a thread of its own: one that is locked may not answer at all.
+    /// Sends a request to the keyring on a separate thread, because a locked keyring may never respond.
     fn query_keyring(&self, name: &str, wish: KeyringRequest) -> Result<Option<SecretValue>, SecretError> {
         let service = self.keyring.ok_or_else(|| SecretError("the system's keyring is switched off".to_owned()))?;
         let silent = || {
@@ -341,7 +346,7 @@ impl UserSecrets {
         let (tell, told) = channel();
         let asked = name.to_owned();
         let spawned = std::thread::Builder::new().name("keyring".to_owned()).spawn(move || {
-            // The receiver may be gone, and then nobody needs this.
+            // If the receiver is gone, nobody needs the result.
             let _ = tell.send(run_keyring_request(service, &asked, wish));
         });
         spawned.map_err(|error| SecretError(format!("the system's keyring cannot be asked: {error}")))?;
@@ -371,7 +376,7 @@ enum KeyringRequest {
 }
 
 fn run_keyring_request(service: &str, name: &str, wish: KeyringRequest) -> Result<Option<SecretValue>, SecretError> {
-    // The keyring's errors may contain parts of values: only their kind is reported.
+    // The keyring's errors may contain parts of values, so only their kind is reported.
     let said = |error: keyring::Error| {
         let why = match error {
             keyring::Error::NoEntry => "there is none",
@@ -400,7 +405,7 @@ fn run_keyring_request(service: &str, name: &str, wish: KeyringRequest) -> Resul
     }
 }
 
-/// Names are those of variables, so that the environment can give each.
+/// Checks a secret's name. It must be valid as an environment variable, so that the environment can provide the value.
 fn check_name(name: &str) -> Result<(), SecretError> {
     let begins = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
     let letters = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
@@ -413,7 +418,7 @@ fn check_name(name: &str) -> Result<(), SecretError> {
     }
 }
 
-/// The bytes of a small file; `None`: there is none.
+/// Reads a small file; `None` if it doesn't exist.
 fn read_small_file(path: &Path) -> Result<Option<Zeroizing<Vec<u8>>>, SecretError> {
     let failed = |error: io::Error| SecretError::io_error("it cannot be read", path, &error);
     let file = match File::open(path) {
@@ -429,14 +434,14 @@ fn read_small_file(path: &Path) -> Result<Option<Zeroizing<Vec<u8>>>, SecretErro
     Ok(Some(bytes))
 }
 
-/// All or nothing, for the user's eyes only.
+/// Writes a file atomically, readable only by the user.
 fn write_private_file(path: &Path, bytes: &[u8]) -> Result<(), SecretError> {
     let failed = |error: io::Error| SecretError::io_error("it cannot be written", path, &error);
     let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     make_private(&mut options);
-    // Mostly there is none; if it stays, the next line says why.
+    // Usually there's none. If it can't be removed, the next line reports why.
     let _ = std::fs::remove_file(&temporary);
     let written = options.open(&temporary).and_then(|mut file| {
         file.write_all(bytes)?;
@@ -445,7 +450,7 @@ fn write_private_file(path: &Path, bytes: &[u8]) -> Result<(), SecretError> {
         path.parent().map_or(Ok(()), store::disk::sync_folder)
     });
     written.map_err(|error| {
-        // The first error is the one to tell.
+        // The first error is the one to report.
         let _ = std::fs::remove_file(&temporary);
         failed(error)
     })

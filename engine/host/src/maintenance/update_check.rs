@@ -1,30 +1,29 @@
-//! Asks the configured address whether there is a newer version. Nothing is downloaded but that small file, and nothing
-//! is installed.
+//! Checks the configured address for a newer version. It downloads only that small file, and installs nothing.
 
 use crate::tools::fetch_text_file;
 use agent::config::UpdateConfig;
 use semver::Version;
 use serde::{Deserialize, Serialize};
 
-/// A longer file is refused, in bytes.
+/// Maximum size of the downloaded file in bytes.
 const MAX_VERSION_FILE_BYTES: usize = 64 << 10;
 /// The version of this program.
 const CURRENT_VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What a check for updates found.
+/// Result of a check for updates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UpdateReport {
     /// The version of this program.
     pub current: String,
-    /// The newest version that was released.
+    /// The newest released version.
     pub latest: String,
-    /// The day of that release, if the file says so.
+    /// Date of that release, if the file has it.
     pub date: Option<String>,
     /// Whether the newest version is newer than this one.
     pub newer: bool,
 }
 
-/// Why there is no answer.
+/// Why a check for updates failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UpdateCheckError {
     /// No address is configured, which is the default.
@@ -38,17 +37,17 @@ pub enum UpdateCheckError {
     Unreadable(String),
 }
 
-/// The file that a release publishes. Later releases may say more.
+/// The version file that a release publishes. Later releases may add fields.
 #[derive(Deserialize)]
 struct VersionFile {
     version: String,
     date: Option<String>,
 }
 
-/// Asks for the newest version.
+/// Fetches the newest version and compares it with this program's.
 ///
 /// # Errors
-/// Nothing is configured, or there is no usable answer.
+/// Returns an error if no address is configured, or the file can't be fetched or parsed.
 pub fn check_for_update(config: &UpdateConfig) -> Result<UpdateReport, UpdateCheckError> {
     if config.url.is_empty() {
         return Err(UpdateCheckError::NotConfigured);
@@ -58,7 +57,7 @@ pub fn check_for_update(config: &UpdateConfig) -> Result<UpdateReport, UpdateChe
     compare_versions(CURRENT_VERSION, &text)
 }
 
-/// Compares a version with that of a release's file.
+/// Compares the current version with the one in a release's version file.
 fn compare_versions(current: &str, file: &str) -> Result<UpdateReport, UpdateCheckError> {
     let file: VersionFile =
         serde_json::from_str(file).map_err(|error| UpdateCheckError::Unreadable(error.to_string()))?;

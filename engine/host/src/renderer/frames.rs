@@ -1,36 +1,36 @@
-//! What goes through the pipes between the program and a worker that draws.
+//! Frames sent through the pipes between the program and a renderer worker.
 
 use super::RenderMessage;
 use std::io::{Error, ErrorKind, Read, Write};
 
-/// A longer head is not read, in bytes: it says what a frame is, and holds texts of a note.
+/// Maximum length of a frame's header in bytes. The header describes the frame and may contain a note's text.
 const MAX_FRAME_HEAD_BYTES: u64 = 512 << 20;
-/// A longer body is not read, in bytes.
+/// Maximum length of a frame's body in bytes.
 const MAX_FRAME_BODY_BYTES: u64 = 2 << 30;
 
-/// What a frame is.
+/// Kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FrameKind {
-    /// To a worker: something to do.
+    /// To a worker: a job.
     Job,
-    /// To a worker: what it asked.
+    /// To a worker: the answer to a question.
     Answer,
-    /// From a worker: it asks.
+    /// From a worker: a question.
     Question,
-    /// From a worker: it is done, and fit for another job or not.
+    /// From a worker: the job is done.
     Done {
-        /// Whether it has not grown too much.
+        /// Whether the worker can be reused, because its memory hasn't grown too much.
         fit: bool,
     },
     /// From a worker: the job panicked.
     Broken,
 }
 
-/// A message on its way.
+/// A frame with its kind, memory limit and message.
 #[derive(Debug)]
 pub(super) struct RenderFrame {
     pub(super) kind: FrameKind,
-    /// To a worker: the memory that it may use beyond what it had before the job, in bytes.
+    /// To a worker: additional memory that it may use during the job, in bytes.
     pub(super) memory: u64,
     pub(super) message: RenderMessage,
 }
@@ -80,7 +80,7 @@ pub(super) fn read(from: &mut impl Read) -> std::io::Result<RenderFrame> {
     Ok(RenderFrame { kind, memory: number(1), message })
 }
 
-/// Reads exactly this many bytes; memory grows as they arrive, not as announced.
+/// Reads exactly this many bytes. Memory grows as they arrive, not as announced.
 fn read_exact_bytes(from: &mut impl Read, length: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(length).read_to_end(&mut bytes)?;

@@ -1,4 +1,4 @@
-//! The inside of a worker that draws: it reads jobs, holds its memory within their budgets, and ends with its input.
+//! The worker process of the renderer: reads jobs, limits its memory to their budgets, and ends when its input closes.
 
 use super::frames::{FrameKind, RenderFrame, read, write};
 use super::{RenderFailure, RenderMessage};
@@ -7,24 +7,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-/// The stack of the thread that works, in bytes: readers of deep texts call themselves.
+/// Stack size of the working thread in bytes. Parsers of deeply nested text are recursive.
 const WORKER_STACK_BYTES: usize = 32 << 20;
-/// A worker that keeps more memory than this after its jobs is not used again, in bytes.
+/// Maximum memory in bytes that a worker may keep after jobs and still be reused.
 const MAX_MEMORY_GROWTH_BYTES: u64 = 96 << 20;
 
-/// The way to who gave the job.
+/// Asks the process that gave the job.
 pub struct JobAsker {
     frames: Receiver<RenderFrame>,
     output: BufWriter<Stdout>,
-    /// The memory of this process when the job began, in bytes.
+    /// Private memory of this process when the job began, in bytes.
     before: Option<u64>,
 }
 
 impl JobAsker {
-    /// Asks, and waits for the answer.
+    /// Sends a question and waits for the answer.
     ///
     /// # Errors
-    /// [`RenderFailure::Stopped`]: nobody answers any more.
+    /// Returns [`RenderFailure::Stopped`] if nobody answers.
     pub fn ask(&mut self, question: &RenderMessage) -> Result<RenderMessage, RenderFailure> {
         write(&mut self.output, FrameKind::Question, question, 0).map_err(|_| RenderFailure::Stopped)?;
         match self.frames.recv() {
@@ -48,13 +48,13 @@ pub fn serve(perform: fn(RenderMessage, &mut JobAsker) -> RenderMessage) -> Exit
                     break;
                 }
             }
-            // Nobody needs the result any longer: stop at once.
+            // Nobody needs the result, so stop at once.
             std::process::exit(0);
         };
         if std::thread::Builder::new().name("input".to_owned()).spawn(listen).is_err() {
             return ExitCode::FAILURE;
         }
-        // The parent process reports the reason in its own words.
+        // The parent process reports the reason itself, so a panic prints nothing.
         std::panic::set_hook(Box::new(|_| ()));
         let output = BufWriter::new(std::io::stdout());
         let first = private_memory_bytes();
@@ -82,7 +82,7 @@ pub fn serve(perform: fn(RenderMessage, &mut JobAsker) -> RenderMessage) -> Exit
     }
 }
 
-/// The memory of this process that is its own, in bytes: what `RLIMIT_DATA` counts.
+/// Returns the private memory of this process in bytes, as counted by `RLIMIT_DATA`.
 #[cfg(target_os = "linux")]
 fn private_memory_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
@@ -90,7 +90,7 @@ fn private_memory_bytes() -> Option<u64> {
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
 }
 
-/// Lets this process have no more than this beyond what it had. An allocation beyond it ends the process.
+/// Limits the additional memory of this process. An allocation beyond the limit ends the process.
 #[cfg(target_os = "linux")]
 fn limit_memory(before: Option<u64>, memory: u64) {
     use rustix::process::{Resource, getrlimit, setrlimit};
@@ -100,7 +100,7 @@ fn limit_memory(before: Option<u64>, memory: u64) {
     let _ = setrlimit(Resource::Data, limit); // without it, time alone is limited
 }
 
-// Elsewhere no limit counts what a process has of its own: time is limited, and each kind of input in size.
+// Other systems have no limit on private memory. There, time and the size of each kind of input are limited.
 #[cfg(not(target_os = "linux"))]
 fn private_memory_bytes() -> Option<u64> {
     None

@@ -1,4 +1,4 @@
-//! Search for programs: queries of agents' search tools, with the source of each answer. Also the interface by which
+//! Search for programs: queries of agents' search tools, with the source of each result. Also the interface by which
 //! documents other than notes are indexed.
 
 use super::{IndexTask, SearchService};
@@ -17,34 +17,34 @@ const MAX_RECALLED: usize = 100;
 /// Documents other than notes to index: sessions, runs, memories. Called on the indexing thread at its start and after
 /// chunks of a document were written, so changes needn't be reported.
 pub trait SearchSource: Send {
-    /// All of them.
+    /// Lists all documents of this source.
     ///
     /// # Errors
-    /// They cannot be read; it is tried again.
+    /// Returns an error if they can't be read; the call is retried.
     fn list_documents(&mut self) -> Result<Vec<DocId>, DiskError>;
-    /// What the state of one is known by; `None`: it is none of these, or not to be found.
+    /// Returns the key of a document's state; `None` if it isn't from this source, or isn't searchable.
     fn document_key(&mut self, doc: DocId) -> Option<u64>;
-    /// One of them as the index takes it, with its key.
+    /// Reads a document for the index, with its key.
     fn read_document(&mut self, doc: DocId) -> Option<NoteText>;
 }
 
 /// Filters besides those in the query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchFilters {
-    /// Passages of one of these kinds; all where it is empty.
+    /// Kinds of passages; empty: all.
     pub kinds: Vec<PassageKind>,
-    /// Notes that have all of these tags.
+    /// Tags that a note must have, all of them.
     pub tags: Vec<String>,
     /// A part of the path.
     pub path: Option<String>,
-    /// Changed before this day, `2026-11-22`.
+    /// Only notes changed before this day, such as `2026-11-22`.
     pub before: Option<String>,
-    /// Changed on this day or later.
+    /// Only notes changed on this day or later.
     pub after: Option<String>,
 }
 
 impl SearchFilters {
-    /// The query with these filters, in the language of queries.
+    /// Adds these filters to a query, in query syntax.
     fn apply_to(&self, query: &str) -> String {
         let quoted = |name: &str, value: &str| format!("{name}:\"{}\" ", value.replace('"', " "));
         let kinds: Vec<String> = self.kinds.iter().map(|kind| format!("in:{}", kind.name())).collect();
@@ -53,7 +53,7 @@ impl SearchFilters {
         text.extend(self.tags.iter().map(|tag| quoted("tag", tag)));
         let others = [("path", &self.path), ("before", &self.before), ("after", &self.after)];
         text.extend(others.iter().filter_map(|(name, value)| Some(quoted(name, value.as_ref()?))));
-        // The first word of a query joins nothing.
+        // The query's first word has no left side for `OR`.
         text.push_str(query.trim_start().trim_start_matches("OR "));
         text.trim().to_owned()
     }
@@ -69,12 +69,12 @@ impl SearchFilters {
     }
 }
 
-/// A passage that fits, and where it comes from.
+/// A matching passage, with its source.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RecalledPassage {
-    /// Where it is, as a link in a note names it: `path#block`, `path#cell/output/2`, `run#step`.
+    /// Address in the form of a link in a note: `path#block`, `path#cell/output/2`, `run#step`.
     pub address: String,
-    /// The volume in which that path is.
+    /// Name of the volume that contains the path.
     pub volume: String,
     /// Document id of the note, session or run.
     pub document: DocId,
@@ -83,17 +83,17 @@ pub struct RecalledPassage {
     /// The headings above the passage.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub heading: String,
-    /// `prose`, `code`, `output`, `run` or `memory`.
+    /// Kind of passage: `prose`, `code`, `output`, `run` or `memory`.
     pub kind: &'static str,
-    /// When it was changed, milliseconds since 1970.
+    /// Modification time in milliseconds since 1970.
     pub modified: i64,
-    /// The passage, or what of it fits best.
+    /// The passage, or its best matching part.
     pub text: String,
-    /// 0 to about 1, to be compared within one answer.
+    /// Relevance from 0 to about 1, comparable within one answer.
     pub score: f32,
     /// Why it was found, as text.
     pub why: String,
-    /// Other passages of the same document that fit.
+    /// Number of other matching passages in the same document.
     pub more: usize,
 }
 
@@ -106,11 +106,11 @@ pub(crate) fn query_of_message(message: &str, max_chars: usize) -> String {
 }
 
 impl SearchService {
-    /// The `k` best passages, at most one of each document; none where nothing fits. Blocks: not for the thread that
-    /// draws.
+    /// Returns the `k` best passages, at most one per document; empty if nothing matches. Blocks, so don't call it on
+    /// the UI thread.
     ///
     /// # Errors
-    /// A sentence: a filter is none, or the index is damaged and being made again.
+    /// Returns a message if a filter isn't valid, or if the index is damaged and being rebuilt.
     pub fn recall(&self, query: &str, filters: &SearchFilters, k: usize) -> anyhow::Result<Vec<RecalledPassage>> {
         filters.check_days()?;
         let answer = self.search_blocking(SearchRequest {
@@ -137,9 +137,9 @@ impl SearchService {
         Ok(recalled.collect())
     }
 
-    /// From now on these documents are found, too.
+    /// Adds a source of documents to index.
     pub fn add_source(&self, further: Box<dyn SearchSource>) {
-        // The receiver ends only with the program or the connection.
+        // Sending fails only when the program or the connection ends.
         let _ = self.tasks.send(IndexTask::AddSource(further));
     }
 }

@@ -1,5 +1,5 @@
-//! Which sentence model is wanted and which answers; when they are loaded, and when they are given back: they are
-//! larger than all else that a window holds.
+//! Embedding models: the chosen one and the one that answers queries, when they are loaded, and when they are unloaded.
+//! They are larger than everything else in a window's memory.
 
 use super::SharedIndex;
 use crate::workers;
@@ -17,29 +17,29 @@ use std::time::{Duration, Instant};
 /// An unused model is unloaded after this time.
 const MODEL_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What the settings say about meaning.
+/// The settings for search by meaning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EmbeddingChoice {
-    /// Whose vectors are made.
+    /// The model whose vectors are computed.
     pub choice: EmbedderChoice,
     /// The ONNX Runtime library, if the user named one.
     pub library: Option<PathBuf>,
-    /// What reads the best hits once more; none where it is empty.
+    /// Name of the reranker for the best hits; empty: none.
     pub reranker: String,
-    /// Whether no vectors are made for now.
+    /// Whether computing vectors is paused.
     pub paused: bool,
     /// Folders whose notes are never searched, as [`engine::Settings::unsearched`] has them.
     pub unsearched: Vec<String>,
 }
 
 impl EmbeddingChoice {
-    /// Whether a note of this path is never searched.
+    /// Returns whether a note with this path is excluded from search.
     pub(super) fn is_excluded(&self, path: &str) -> bool {
         let below = |folder: &String| path.strip_prefix(folder.as_str()).is_some_and(|rest| rest.starts_with('/'));
         self.unsearched.iter().any(below)
     }
 
-    /// What the settings say; what they say wrongly is left out, with why.
+    /// Reads the choice from the settings. An invalid embedder is replaced by the embedded one, with the reason.
     pub fn from_settings(settings: &engine::Settings) -> (EmbeddingChoice, Option<String>) {
         let (choice, wrong) = match settings.embedder.parse::<EmbedderChoice>() {
             Ok(choice) => (choice, None),
@@ -52,13 +52,13 @@ impl EmbeddingChoice {
     }
 }
 
-/// A model, or why there is none; all who want it share either.
+/// A model, or why it isn't available; shared by all users.
 pub(super) type LoadedModel<M> = Result<Arc<M>, Arc<anyhow::Error>>;
 
-/// A loaded model, and when it was used last.
+/// A loaded model, with the time of its last use.
 type ModelSlot = (LoadedModel<dyn SentenceEmbedder>, Instant);
 
-/// The models that are in use, and when that was last.
+/// The loaded models, with the times of their last use.
 #[derive(Default)]
 pub(super) struct EmbeddingModels {
     wanted: Mutex<EmbeddingChoice>,
@@ -77,19 +77,19 @@ impl EmbeddingModels {
         lock(&self.wanted).clone()
     }
 
-    /// Returns what was wanted before.
+    /// Sets the chosen models; returns the previous choice.
     pub(super) fn set_wanted(&self, wanted: EmbeddingChoice) -> EmbeddingChoice {
         let before = std::mem::replace(&mut *lock(&self.wanted), wanted.clone());
         if (&before.choice, &before.reranker, &before.library) != (&wanted.choice, &wanted.reranker, &wanted.library) {
             std::mem::take(&mut *lock(&self.stop)).store(true, Ordering::Relaxed);
-            // What failed before may be there now.
+            // A model that failed before may be available now.
             lock(&self.held).retain(|_, (loaded, _)| loaded.is_ok());
             lock(&self.reranker).take();
         }
         before
     }
 
-    /// How long until a model is to be given back; `None`: there is none.
+    /// Returns the time until a model can be unloaded; `None` if none is loaded.
     pub(super) fn time_until_unload(&self) -> Option<Duration> {
         let held = lock(&self.held).values().map(|(_, used)| *used).min();
         let reranker = lock(&self.reranker).as_ref().map(|(_, _, used)| *used);
@@ -104,7 +104,7 @@ impl EmbeddingModels {
         before != (lock(&self.held).len(), lock(&self.reranker).is_some())
     }
 
-    /// It failed: for a while it is not asked.
+    /// Records a model's failure, so that it isn't used for a while.
     pub(super) fn record_failure(&self, key: &str, why: Arc<anyhow::Error>) {
         lock(&self.held).insert(key.to_owned(), (Err(why), Instant::now()));
     }
@@ -127,7 +127,8 @@ impl SharedIndex {
         }
     }
 
-    /// A model by the key of its vectors, loaded if need be. Nothing is downloaded, nothing is locked meanwhile.
+    /// Returns a model by the key of its vectors, loading it if necessary. Nothing is downloaded, and no lock is held
+    /// during loading.
     pub(super) fn load_if_present(&self, key: &str) -> LoadedModel<dyn SentenceEmbedder> {
         self.load_model(key, false)
     }
@@ -136,7 +137,7 @@ impl SharedIndex {
         if let Some((loaded, used)) = lock(&self.models.held).get_mut(key)
             && (loaded.is_ok() || !download)
         {
-            // What failed is tried again when it is given back.
+            // A failed model keeps its time, so that it's tried again once that has passed.
             if loaded.is_ok() {
                 *used = Instant::now();
             }
@@ -158,7 +159,7 @@ impl SharedIndex {
         loaded
     }
 
-    /// Loads the wanted model, with a download if it must be, in a thread of its own.
+    /// Loads the chosen model on a thread of its own, downloading it if necessary.
     pub(super) fn start_loading(self: &Arc<SharedIndex>, key: &str) -> Receiver<LoadedModel<dyn SentenceEmbedder>> {
         let (answer, wait) = channel();
         let (common, key) = (self.clone(), key.to_owned());
@@ -171,7 +172,7 @@ impl SharedIndex {
         wait
     }
 
-    /// Brings the reranker that is wanted, in a thread of its own.
+    /// Loads the chosen reranker on a thread of its own, downloading it if necessary.
     pub(super) fn start_loading_reranker(self: &Arc<SharedIndex>) {
         let common = self.clone();
         std::thread::spawn(move || {
@@ -183,7 +184,7 @@ impl SharedIndex {
         });
     }
 
-    /// Brings what a reranker needs, without wanting it yet.
+    /// Downloads a reranker's files without choosing it.
     pub(super) fn download_reranker(&self, name: &str) -> anyhow::Result<()> {
         let fetched = Reranker::load(name, &self.load_options(true));
         self.update_freshness(|fresh| fresh.download = None);
@@ -191,7 +192,7 @@ impl SharedIndex {
         Ok(())
     }
 
-    /// The reranker that is wanted; `None`: none is.
+    /// Returns the chosen reranker; `None` if none is chosen.
     pub(super) fn load_reranker(&self, download: bool) -> Result<Option<Arc<Reranker>>, Arc<anyhow::Error>> {
         let name = self.models.wanted_model().reranker;
         if name.is_empty() {
@@ -212,10 +213,10 @@ impl SharedIndex {
     }
 }
 
-/// A model on another machine: the secrets in what it reads are masked.
+/// Wrapper for a remote model that masks secrets in its input.
 struct WithoutSecrets {
     model: Arc<dyn SentenceEmbedder>,
-    /// Masked wherever they stand, whatever they look like.
+    /// Keys that are masked wherever they occur, whatever they look like.
     keys: InstallationKeys,
 }
 

@@ -1,5 +1,5 @@
-//! Words or a pattern, looked for letter by letter in the notes of all volumes: on a thread of its own, in the files
-//! and, where a note is open, in its text as it is now. The index knows words and no signs between them.
+//! Exact search for words or a pattern in the notes of all volumes. It runs on a thread of its own, over the files and,
+//! for open notes, their current text. The index can't do this, because it knows only words and no punctuation.
 
 use crate::fs::confined_dir::ConfinedPath;
 use crate::fs::read::{self, FoundFile};
@@ -13,24 +13,24 @@ use text::find_query::FindQuery;
 
 /// Maximum number of matches in all notes.
 pub const MAX_EXACT_MATCHES: usize = 10_000;
-/// A line is shown to this many characters before a match, and behind it.
+/// Maximum number of characters of a line shown before a match, and after it.
 const MAX_LINE_CONTEXT_CHARS: usize = 200;
 
 /// A match in a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExactMatch {
-    /// Where it is, in bytes of the note.
+    /// Byte range in the note.
     pub range: Range<usize>,
-    /// The lines around it, of long ones a part.
+    /// The lines around the match; long ones are shortened.
     pub line: String,
-    /// Where it is in `line`.
+    /// Byte range of the match in `line`.
     pub in_line: Range<usize>,
-    /// The number of its first line, from 1.
+    /// Number of the match's first line, from 1.
     pub line_number: usize,
 }
 
 impl ExactMatch {
-    /// The text that matched.
+    /// Returns the text that matched.
     pub fn matched(&self) -> &str {
         &self.line[self.in_line.clone()]
     }
@@ -41,21 +41,21 @@ impl ExactMatch {
 pub struct NoteMatches {
     /// The note.
     pub note: DocId,
-    /// They are in the order of the text; there is at least one.
+    /// The matches in text order, at least one.
     pub matches: Vec<ExactMatch>,
 }
 
-/// A search that goes on until it is dropped or has seen all notes.
+/// A running search, until it's dropped or has covered all notes.
 pub struct ExactSearch {
-    /// What is found comes a note at a time; the channel ends with the search.
+    /// Matches, one note at a time; the channel closes when the search ends.
     pub found: Receiver<NoteMatches>,
     _alive: Arc<()>,
 }
 
-/// A note's file, and its text if it is open.
+/// A note's id and file, and its text if it's open.
 type NoteSource = (DocId, ConfinedPath, Option<String>);
 
-/// Looks for `query` in all notes of all volumes, but not in what agents remember.
+/// Searches for `query` in all notes of all volumes, except in agents' memory.
 pub(crate) fn start_exact_search(session: &Session, query: FindQuery, inbox: Mailbox) -> ExactSearch {
     let mut sources: Vec<NoteSource> = Vec::new();
     let mut volumes: Vec<_> = session.volumes().collect();

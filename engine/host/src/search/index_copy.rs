@@ -1,10 +1,10 @@
-//! A copy of the search index in another place, for as long as this program runs: where its own disk is full or cannot
-//! be written to, questions are answered all the same.
+//! A copy of the search index in another place while this program runs. It answers queries even if the workspace's disk
+//! is full or read-only.
 
 use rand::Rng;
 use std::path::{Path, PathBuf};
 
-/// The copy. It is removed when it is dropped.
+/// Folder of the copy, which is removed on drop.
 #[derive(Debug)]
 pub(super) struct IndexCopy(PathBuf);
 
@@ -31,7 +31,7 @@ impl Drop for IndexCopy {
     }
 }
 
-/// Notes are private: only their owner may read them.
+/// Creates a folder that only its owner can read, because notes are private.
 fn make_private(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     #[cfg(unix)]
@@ -39,7 +39,7 @@ fn make_private(folder: &Path) -> std::io::Result<()> {
     builder.create(folder)
 }
 
-/// Copies files and folders; links are left out. All of them, or an error of the place that they are copied to.
+/// Copies files and folders, except links. Fails if the destination can't take all of them.
 fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
     for entry in walkdir::WalkDir::new(from).follow_root_links(true).min_depth(1).into_iter().filter_map(Result::ok) {
         let Ok(relative) = entry.path().strip_prefix(from) else { continue };

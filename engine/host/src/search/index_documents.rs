@@ -1,5 +1,5 @@
-//! A note as the search index takes it: its title and tags, and of its blocks the prose, the code and what cells
-//! printed, each with the address by which it is found again. Reads lines of Markdown, no documents and no files.
+//! Converts a note for the search index: its title, tags, prose, code and cell outputs, each passage with the address
+//! of its block. Reads lines of Markdown, no documents and no files.
 
 use index::{IndexedPassage, NoteText, PassageKind};
 use std::collections::BTreeSet;
@@ -9,10 +9,10 @@ use text::markdown;
 
 /// Maximum length of a cell's indexed output in bytes.
 const MAX_FOUND_OUTPUT_BYTES: usize = 65_536;
-/// Code with a line longer than this was not written by a person; of each line this much is found.
+/// Maximum indexed bytes of a code line; a person doesn't write longer ones.
 const MAX_CODE_LINE_BYTES: usize = 20_000;
 
-/// What is to be found of a note.
+/// Builds the searchable text of a note.
 pub(crate) fn build_note_text(
     volume: &str,
     row: &FileRow,
@@ -39,18 +39,18 @@ pub(crate) fn build_note_text(
     let title = reading.named.or(reading.first).filter(|title| !title.is_empty()).unwrap_or_else(|| name.to_owned());
     let mut passages = reading.passages;
     if agent::memory::is_experience_log(&row.path) {
-        // Its entries are YAML; they are found by what they say.
+        // The log's entries are YAML, so index their content instead.
         let told = experience_passages(&row.path, blocks);
         if !told.is_empty() {
             passages = told;
         }
     }
     if passages.is_empty() {
-        // An empty note is found by its name.
+        // An empty note can be found by its name.
         passages.push(new_passage(String::new(), PassageKind::Prose, "", String::new(), String::new()));
     }
     if agent::memory::is_memory(&row.path) {
-        // Experiences and traces are notes; `in:memory` finds them.
+        // Experiences and traces are notes, but `in:memory` must find them.
         let prose = passages.iter_mut().filter(|passage| passage.kind == PassageKind::Prose);
         prose.for_each(|passage| passage.kind = PassageKind::Memory);
     }
@@ -89,7 +89,7 @@ fn new_passage(place: String, kind: PassageKind, lang: &str, heading: String, te
     IndexedPassage { place, lang, heading, todo, done, links, text, ..IndexedPassage::new(kind) }
 }
 
-/// The names of the notes that a text links to, each once.
+/// Returns the names of the notes that a text links to, each once.
 fn linked_names(text: &str) -> Vec<String> {
     let mut found = BTreeSet::new();
     for (opens, closes, ends) in [("[[", "]]", &['|', '#'][..]), ("](", ")", &['#', ' '][..])] {
@@ -106,7 +106,7 @@ fn linked_names(text: &str) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// Whether a line is a todo, and whether it is done.
+/// Returns whether a todo line is done; `None` if the line isn't a todo.
 fn todo_state(line: &str) -> Option<bool> {
     let rest = line.trim_start_matches(['>', ' ', '\t']);
     let rest = rest.strip_prefix(['-', '*', '+']).or_else(|| {
@@ -126,9 +126,9 @@ fn todo_state(line: &str) -> Option<bool> {
 struct PassageReader {
     passages: Vec<IndexedPassage>,
     tags: BTreeSet<String>,
-    /// Title of the front matter.
+    /// Title from the front matter.
     named: Option<String>,
-    /// First heading of the first level, or the first of all.
+    /// First heading of level 1, or else the first heading.
     first: Option<String>,
     first_level: usize,
     /// The headings above the current line, with their levels.
@@ -150,7 +150,7 @@ impl PassageReader {
             return;
         }
         let mut prose = String::new();
-        // The headings above the first word of the block that is none itself.
+        // The headings above the block's first line that isn't itself a heading.
         let mut above: Option<String> = None;
         let mut fence: Option<(String, String, String)> = None;
         let mut front = !std::mem::replace(&mut self.begun, true) && block.text.starts_with("---");
@@ -201,7 +201,7 @@ impl PassageReader {
         }
     }
 
-    /// A line of the front matter, as far as search knows it.
+    /// Reads a line of the front matter, if search uses its property.
     fn add_property(&mut self, line: &str, list_of_tags: &mut bool) {
         let item = line.trim_start().strip_prefix("- ");
         if let (true, Some(tag)) = (*list_of_tags, item) {
@@ -260,7 +260,7 @@ fn unquote(value: &str) -> &str {
     value.trim().trim_matches(['"', '\''])
 }
 
-/// The mark and the language of a line that opens a code fence.
+/// Returns the marker and the language of a line that opens a code fence.
 fn parse_code_fence(line: &str) -> Option<(String, String)> {
     let body = line.trim_start_matches([' ', '>', '\t']);
     let mark = body.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
@@ -273,7 +273,7 @@ fn parse_code_fence(line: &str) -> Option<(String, String)> {
     Some((mark.to_string().repeat(count), lang.unwrap_or_default().to_lowercase()))
 }
 
-/// The level and the words of a line that is a heading.
+/// Returns the level and the text of a heading line.
 fn parse_heading(line: &str) -> Option<(usize, String)> {
     let level = line.bytes().take_while(|byte| *byte == b'#').count();
     let rest = &line[level..];
@@ -281,7 +281,7 @@ fn parse_heading(line: &str) -> Option<(usize, String)> {
     fits.then(|| (level, rest.trim().trim_end_matches('#').trim().to_owned()))
 }
 
-/// The `#tags` of a line.
+/// Collects the `#tags` of a line.
 fn collect_hashtags(line: &str, tags: &mut BTreeSet<String>) {
     for (at, _) in line.match_indices('#') {
         let before = line[..at].chars().next_back();

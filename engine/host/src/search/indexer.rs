@@ -1,5 +1,5 @@
-//! The thread that owns the writing side of the index: what changed is read from the disk and put in, and in the pauses
-//! texts are embedded.
+//! Indexing thread, which owns the write side of the index: it reads changes from disk and indexes them. When idle, it
+//! embeds texts.
 
 use super::embedding_models::LoadedModel;
 use super::index_copy::IndexCopy;
@@ -21,53 +21,53 @@ use std::time::{Duration, Instant};
 use store::disk::{DiskReader, FileRow};
 use store::{ActorId, DocId, Execution, FileKind, OutputsDoc};
 
-/// The index is opened this long after the start, or on first use: short commands don't need it.
+/// Delay before the index is opened, unless it's used earlier: short commands don't need it.
 const INDEX_OPEN_DELAY: Duration = Duration::from_millis(800);
-/// What changed is put in this long after, so that a burst of keys is one change.
+/// Delay before a change is indexed, so that a burst of keystrokes is one change.
 const INDEX_DEBOUNCE: Duration = Duration::from_millis(500);
 /// Number of notes indexed between two checks of the queue.
 const NOTES_PER_SLICE: usize = 16;
-/// Notes after which there is a commit in the middle of many.
+/// Maximum number of indexed notes between two commits.
 const NOTES_PER_COMMIT: usize = 2_000;
-/// Embedding begins when nothing changed for this long.
+/// Embedding starts when nothing has changed for this long.
 const EMBEDDING_IDLE_DELAY: Duration = Duration::from_millis(1_500);
-/// Vectors are written together up to this many.
+/// Maximum number of vectors written together.
 const MAX_VECTORS_PER_WRITE: usize = 32;
-/// A disk that refused is asked again after this long.
+/// Delay before an index is tried again that its disk refused.
 const INDEX_RETRY_INTERVAL: Duration = Duration::from_secs(5);
-/// An index that is damaged again and again is given up.
+/// Maximum number of automatic rebuilds of a damaged index.
 const MAX_INDEX_REBUILDS: usize = 3;
-/// A new format changes every key.
+/// Format of the passages, which is part of every key: a new one causes all notes to be indexed again.
 const PASSAGES_FORMAT: &[u8] = b"tracebook 2026 passages 4";
-/// A model that failed is asked again after this long.
+/// Delay before a failed model is tried again.
 const MODEL_RETRY_INTERVAL: Duration = Duration::from_secs(60);
 /// Interval of checks while a model is loading.
 const MODEL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) struct Indexer {
     folder: PathBuf,
-    /// A copy of the index, where the disk of the workspace has no room for one that is written to.
+    /// A copy of the index, if the workspace's disk isn't writable or is full.
     index_copy: Option<IndexCopy>,
-    /// Whether to make one at once.
+    /// Whether to make the copy at once.
     needs_copy: bool,
     reader: Box<dyn DiskReader>,
     common: Arc<SharedIndex>,
     index: Option<Arc<FullTextIndex>>,
     volumes: HashMap<DocId, (String, PathBuf)>,
-    /// Whether the rows of the volumes were read.
+    /// Whether the volumes' rows were read.
     listed: bool,
     rows: HashMap<DocId, FileRow>,
     by_path: HashMap<(DocId, String), DocId>,
-    /// Documents of outputs that are on disk, and whose they are.
+    /// Notes by the ids of their outputs' documents.
     outputs: HashMap<DocId, DocId>,
     docs: HashSet<DocId>,
     sources: Vec<Box<dyn SearchSource>>,
     known: HashMap<DocId, u64>,
     dirty_notes: BTreeSet<DocId>,
     dirty_since: Option<Instant>,
-    /// Put in and not committed.
+    /// Number of indexed but uncommitted notes.
     uncommitted: usize,
-    /// What was put in since the last commit, to be put in again if that fails.
+    /// Notes indexed since the last commit, which are indexed again if it fails.
     pending: Vec<DocId>,
     changed: Instant,
     missing: Option<MissingVectors>,
@@ -79,13 +79,13 @@ pub(super) struct Indexer {
     embedding_waiters: Vec<Sender<anyhow::Result<()>>>,
     retry: Option<Instant>,
     rebuilds: usize,
-    /// The model whose vectors are made, once the index knows of it.
+    /// The model whose vectors are being computed, once the index knows it.
     embedded_model: Option<String>,
-    /// The wanted model on its way.
+    /// The chosen model, while it's being loaded.
     loading: Option<Receiver<LoadedModel<dyn SentenceEmbedder>>>,
     /// Whether the settings were received.
     has_settings: bool,
-    /// The model failed: it is asked again then.
+    /// When to try a failed model again.
     embed_at: Option<Instant>,
 }
 
@@ -164,7 +164,7 @@ impl Indexer {
                 match next {
                     Ok(IndexTask::Close(answer)) => {
                         self.finish();
-                        // Here and below: the receiver may be gone, and then nobody needs this.
+                        // Here and below: if the receiver is gone, the answer isn't needed.
                         let _ = answer.send(());
                         return;
                     }
@@ -179,7 +179,7 @@ impl Indexer {
             if any && !open && !asked && begun.elapsed() < INDEX_OPEN_DELAY {
                 continue;
             }
-            // Each commit starts threads and waits for the disk several times: not for each key.
+            // Each commit starts threads and waits for the disk several times, so don't commit after each keystroke.
             if any && open && !asked && self.dirty_since.is_some_and(|since| since.elapsed() < INDEX_DEBOUNCE) {
                 self.publish_freshness();
                 continue;
@@ -293,7 +293,7 @@ impl Indexer {
             }
             IndexedWrite::FileGone { volume, path } => {
                 let Some(note) = self.by_path.get(&(volume, path.clone())).copied() else { return };
-                // A rename comes as the old path gone and the new one there, in this order.
+                // A rename arrives as the removal of the old path and then the new one, in this order.
                 self.by_path.remove(&(volume, path));
                 self.forget_note(note);
             }
@@ -324,7 +324,7 @@ impl Indexer {
         self.dirty_notes.insert(note);
     }
 
-    /// Opens the index, or makes it.
+    /// Opens the index, or creates it.
     fn open_index(&mut self) -> Result<Arc<FullTextIndex>, IndexError> {
         if let Some(index) = &self.index {
             return Ok(index.clone());
@@ -349,7 +349,7 @@ impl Indexer {
             open(self.index_copy.as_ref().map_or(self.folder.as_path(), IndexCopy::folder))
         };
         let (index, known) = match opened {
-            // Questions are answered all the same, by a copy that goes with this program.
+            // Queries are still answered, by a copy that lasts as long as this program.
             Err(error) if error.disk && self.index_copy.is_none() => {
                 let copy = IndexCopy::make_copy(&self.folder).ok_or(error)?;
                 let opened = open(copy.folder())?;
@@ -400,7 +400,7 @@ impl Indexer {
         }
         if self.dirty_notes.is_empty() && self.uncommitted == 0 {
             self.dirty_since = None;
-            // Waiting callers check again.
+            // Waiting callers read the freshness again.
             self.publish_freshness();
             self.index_waiters.drain(..).for_each(|answer| _ = answer.send(Ok(())));
             let due = !self.embedding_waiters.is_empty() || self.changed.elapsed() >= EMBEDDING_IDLE_DELAY;
@@ -411,7 +411,7 @@ impl Indexer {
         Ok(())
     }
 
-    /// Compares what is on disk with what is in the index.
+    /// Compares the notes on disk with those in the index, and marks differences as dirty.
     fn compare_with_disk(&mut self) -> Result<(), IndexError> {
         let say =
             |error: store::disk::DiskError| IndexError { what: "cannot be made", why: error.to_string(), disk: true };
@@ -444,13 +444,13 @@ impl Indexer {
         let there = |doc: &DocId| self.rows.contains_key(doc) || others.contains_key(doc);
         let gone: Vec<DocId> = self.known.keys().filter(|doc| !there(doc)).copied().collect();
         self.dirty_notes.extend(gone);
-        // Keystrokes that have not reached the file: the row does not tell of them.
+        // Keystrokes that aren't in the file yet don't show in its row.
         self.dirty_notes.extend(self.reader.unfinished_notes().map_err(say)?);
         self.listed = true;
         Ok(())
     }
 
-    /// What a note's state is known by.
+    /// Returns the key of a note's state.
     fn note_key(&self, row: &FileRow) -> u64 {
         let volume = self.volumes.get(&row.volume).map_or("", |(name, _)| name.as_str());
         let mut bytes = PASSAGES_FORMAT.to_vec();
@@ -490,7 +490,7 @@ impl Indexer {
             Ok(FoundFile::Missing | FoundFile::Other { .. }) => Ok(None),
             Err(why) => Err(why),
         };
-        // A note that cannot be read now is found by its name, and read again when it changes.
+        // A note that can't be read now is found by its name, and is read again when it changes.
         let content = loader::load_note_content(self.reader.as_ref(), note, row.volume, &row.path, read);
         let blocks = content.map(|content| content.blocks).unwrap_or_default();
         let executions = self.read_executions(note);
@@ -516,7 +516,7 @@ impl Indexer {
         loaded.map(|loaded| loaded.doc.latest_executions()).unwrap_or_default()
     }
 
-    /// Embeds a text or some, or keeps what was embedded.
+    /// Embeds a batch of texts, or stores the computed vectors.
     fn embed_pending(&mut self, index: &Arc<FullTextIndex>) -> Result<(), IndexError> {
         let wanted = self.common.models.wanted_model();
         let key = wanted.choice.key();
@@ -565,7 +565,7 @@ impl Indexer {
                 index.activate_grown_vectors();
                 catch_index_panic(|| index.compact_vectors())?;
                 if std::mem::take(&mut self.kept) {
-                    // More can be found by meaning: open searches ask again.
+                    // More can be found by meaning now, so open searches run again.
                     self.common.update_freshness(|fresh| fresh.revision += 1);
                 }
                 self.publish_freshness();
@@ -583,7 +583,7 @@ impl Indexer {
     fn begin_embedding(&mut self, index: &Arc<FullTextIndex>, wanted: &EmbeddingChoice) -> Result<bool, IndexError> {
         let key = wanted.choice.key();
         let dimensions = if index.answering_model() == key && index.dimensions() > 0 {
-            // Nothing is loaded for what may be whole already.
+            // Don't load a model if its vectors may already be complete.
             index.dimensions()
         } else if wanted.choice == EmbedderChoice::Embedded {
             index::VECTOR_DIMENSIONS
@@ -612,7 +612,7 @@ impl Indexer {
         Ok(true)
     }
 
-    /// Uses only existing vectors for a while.
+    /// Uses only existing vectors until the model is tried again.
     fn pause_embedding(&mut self, why: &anyhow::Error) {
         self.embed_at = Some(Instant::now() + MODEL_RETRY_INTERVAL);
         let sentence = format!("no new passage is found by its meaning for now: {why}");
@@ -620,7 +620,7 @@ impl Indexer {
         self.common.update_freshness(|fresh| fresh.error = Some(sentence));
     }
 
-    /// What is damaged is made again; what the disk refuses is tried again.
+    /// Handles an index error: a damaged index is rebuilt; an operation that the disk refused is retried.
     fn handle_index_error(&mut self, error: &IndexError) {
         let mut sentence = error.to_string();
         let again: Vec<DocId> = std::mem::take(&mut self.pending);
@@ -688,7 +688,7 @@ impl Indexer {
             let why = crate::logging::content_field(error.why);
             tracing::warn!(what = error.what, why, "vectors were not stored; they are computed again");
         }
-        // What was put in is worth more than the milliseconds; what was not is seen at the next start.
+        // Committing is worth the milliseconds; notes not yet indexed are found at the next start.
         if self.uncommitted == 0 || catch_index_panic(|| index.commit()).is_ok() {
             index.mark_clean();
         }
@@ -696,7 +696,7 @@ impl Indexer {
     }
 }
 
-/// Whether files of this kind are indexed.
+/// Returns whether files of this kind are indexed.
 fn is_searchable(kind: FileKind) -> bool {
     match kind {
         FileKind::Note | FileKind::Script => true,

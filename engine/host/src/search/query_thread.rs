@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-/// A first question waits this long for an index that is being opened.
+/// Time limit for opening the index for the first query.
 const INDEX_OPEN_TIMEOUT: Duration = Duration::from_secs(60);
-/// This many hits are read once more.
+/// Maximum number of hits that are reranked.
 const MAX_REREAD_HITS: usize = 20;
 
 pub(super) fn run_query_thread(asked: &Receiver<SearchQuestion>, tasks: &Sender<IndexTask>, common: &Arc<SharedIndex>) {
@@ -28,7 +28,7 @@ pub(super) fn run_query_thread(asked: &Receiver<SearchQuestion>, tasks: &Sender<
 
 fn answer_question(question: &SearchQuestion, tasks: &Sender<IndexTask>, common: &Arc<SharedIndex>) {
     let tell = |result: anyhow::Result<SearchAnswer>| {
-        // Here and below: the receiver is gone only if the program ends or nobody waits.
+        // Here and below: the receiver is gone only if the program ends or the caller no longer waits.
         let _ = question.answer.send(result);
         (question.on_answer)();
     };
@@ -73,7 +73,7 @@ fn answer_question(question: &SearchQuestion, tasks: &Sender<IndexTask>, common:
         && index.vector_count() > 0;
     if by_meaning {
         if ask.typing {
-            // By words at once: the model may have to be loaded first.
+            // Answer by words at once, because the model may have to be loaded first.
             tell(found(&SearchRequest { mode: SearchMode::Words, ..ask.clone() }));
         }
         add_query_vector(common, &index, &sentence, &mut ask);
@@ -91,7 +91,7 @@ fn answer_question(question: &SearchQuestion, tasks: &Sender<IndexTask>, common:
     }
 }
 
-/// The vector of a question; without the model, words serve alone.
+/// Adds the query's vector; without the model, only words are used.
 fn add_query_vector(common: &SharedIndex, index: &FullTextIndex, sentence: &str, ask: &mut SearchRequest) {
     let key = index.answering_model();
     let found = common.load_if_present(&key).and_then(|model| {
@@ -107,7 +107,7 @@ fn add_query_vector(common: &SharedIndex, index: &FullTextIndex, sentence: &str,
     common.update_freshness(|fresh| {
         fresh.words_only_reason = found.as_ref().err().map(|why| format!("search goes by words alone for now: {why}"));
     });
-    // Another model may have taken over meanwhile.
+    // Another model may have become active in the meantime.
     if let Ok((vector, unrelated)) = found
         && index.answering_model() == key
     {
@@ -115,7 +115,7 @@ fn add_query_vector(common: &SharedIndex, index: &FullTextIndex, sentence: &str,
     }
 }
 
-/// Has the best hits read once more, each together with the question, where that is wanted.
+/// Reranks the best hits, each together with the query, if a reranker is chosen.
 fn rerank_hits(common: &SharedIndex, sentence: &str, answer: &mut SearchAnswer) {
     let reranker = match common.load_reranker(false) {
         Ok(Some(reranker)) => reranker,

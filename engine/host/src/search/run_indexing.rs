@@ -1,5 +1,5 @@
-//! Runs and sessions as the search index takes them: each step of a run is a passage, and so is each message of a
-//! session that no run made.
+//! Converts runs and sessions for the search index. Each step of a run is a passage, and so is each message of a
+//! session that isn't part of a run.
 
 use super::{IndexedPassage, NoteText, PassageKind, SearchSource};
 use agent::policy;
@@ -15,10 +15,10 @@ const MAX_STEP_TEXT_BYTES: usize = 8_000;
 const MAX_RUN_PASSAGES: usize = 20_000;
 /// An active run is indexed again after this many steps, and at its end.
 const STEPS_PER_REREAD: usize = 50;
-/// Another form of passages makes every key another one.
+/// Format of the passages, which is part of every key: a new one causes all runs to be indexed again.
 const RUN_PASSAGES_FORMAT: u8 = 1;
 
-/// Reads them from the disk.
+/// Reads runs and sessions from disk.
 pub(crate) struct RunDocumentReader {
     reader: Box<dyn DiskReader>,
 }
@@ -38,7 +38,7 @@ impl RunDocumentReader {
         Some(chunks.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect())
     }
 
-    /// The name of a volume.
+    /// Returns the name of a volume; empty if unknown.
     fn volume_name(&self, volume: Option<DocId>) -> String {
         let name = || -> Option<String> {
             let workspace: DocId = String::from_utf8(self.reader.meta("workspace").ok()??).ok()?.parse().ok()?;
@@ -85,7 +85,7 @@ impl RunDocumentReader {
     fn session_text(&self, doc: DocId, line: &SessionSummary, key: u64) -> Option<NoteText> {
         let session = SessionDoc::load(doc, &self.read_chunks(doc)?, ActorId::from([0_u8; 16])).ok()?.doc;
         let messages = session.messages();
-        // What a run says is found as its steps.
+        // The messages of a run are indexed as its steps.
         let own = messages.iter().filter(|message| message.run.is_none() && !message.content.trim().is_empty());
         let passages: Vec<IndexedPassage> = own
             .take(MAX_RUN_PASSAGES)
@@ -118,7 +118,7 @@ fn truncate_text(text: &str) -> String {
     text[..text.floor_char_boundary(MAX_STEP_TEXT_BYTES)].to_owned()
 }
 
-/// A step as a passage; nothing where it says nothing.
+/// Returns a step as a passage; `None` if it has no text.
 fn step_passage(step: &ExecutionStep, tools: &HashMap<&str, &str>) -> Option<IndexedPassage> {
     let (heading, text) = match &step.kind {
         StepKind::Thinking { content, .. } => ("Thought".to_owned(), content.clone()),
@@ -150,7 +150,7 @@ fn step_passage(step: &ExecutionStep, tools: &HashMap<&str, &str>) -> Option<Ind
     })
 }
 
-/// What a line about a document is known by.
+/// Returns the key of a document's summary.
 fn hash_parts(parts: &[&[u8]]) -> u64 {
     let mut bytes = vec![RUN_PASSAGES_FORMAT];
     for part in parts {

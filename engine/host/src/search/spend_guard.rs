@@ -1,5 +1,5 @@
-//! Budget of paid embedding endpoints: the session is asked before each call whether the month's budget has money left,
-//! and gets the cost afterwards.
+//! Budget check for paid embedding endpoints: before each call, the session is asked whether the month's budget has
+//! money left, and it gets the cost afterwards.
 
 use crate::clock::unix_now;
 use crate::mailbox::{Mailbox, MailboxMessage};
@@ -15,14 +15,14 @@ use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The session answers within a frame; a program that is closing never.
+/// Time limit for the session's answer, which takes a frame; a program that is closing never answers.
 const SPEND_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Asks the session before search spends money.
+/// Asks the session for permission before search spends money.
 pub(super) struct SpendGuard {
     folder: PathBuf,
     inbox: Mailbox,
-    /// Pending calls, and their estimated tokens.
+    /// Number of pending calls, and their estimated tokens.
     under_way: Mutex<(usize, u64)>,
     closing: AtomicBool,
 }
@@ -51,7 +51,7 @@ impl SpendGuard {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stops paying. Returns whether a call is still pending that must be reported to the session.
+    /// Stops paid calls. Returns whether a call is still pending that must be reported to the session.
     pub(super) fn stop_calls(&self) -> bool {
         self.closing.store(true, Ordering::Relaxed);
         self.calls_in_flight().0 > 0
@@ -72,7 +72,7 @@ impl SpendGuard {
         let more = price.map_or(0.0, |price| price.of(tokens, 0));
         let (answer, wait) = channel();
         self.inbox.send(MailboxMessage::Read(Box::new(move |session| {
-            // The receiver may be gone, and then nobody needs this.
+            // If the receiver is gone, the answer isn't needed.
             let _ = answer.send(session.over_search_budget_reason(&config.budget, unix_now(), more));
         })));
         match wait.recv_timeout(SPEND_ANSWER_TIMEOUT).map_err(|_| super::closing_error())? {

@@ -1,4 +1,4 @@
-//! Unlinked mentions of a note's name in other notes: searched in all files of its volume on a separate thread, since
+//! Unlinked mentions of a note's name in other notes. All files of its volume are searched on a separate thread, since
 //! the index may be incomplete.
 
 use crate::fs::confined_dir::ConfinedPath;
@@ -12,15 +12,15 @@ use text::outline::Outline;
 
 /// Maximum number of mentions.
 const MAX_MENTIONS: usize = 200;
-/// A line of context has about this many characters around the mention.
+/// Maximum number of context characters on each side of a mention.
 const MENTION_CONTEXT_CHARS: usize = 60;
 
-/// A mention of a note.
+/// An unlinked mention of a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnlinkedMention {
     /// The note that contains the mention.
     pub note: DocId,
-    /// Where the mention starts, in bytes.
+    /// Offset of the mention in the note, in bytes.
     pub at: usize,
     /// The mention as written.
     pub text: String,
@@ -28,7 +28,7 @@ pub struct UnlinkedMention {
     pub line: String,
 }
 
-/// Looks for a note's names; what is found comes a note at a time, and the channel ends with the search.
+/// Searches for a note's names; results arrive one note at a time, and the channel closes when the search ends.
 pub(crate) fn start_mention_search(session: &Session, note: DocId, inbox: Mailbox) -> Receiver<Vec<UnlinkedMention>> {
     let (found, receiver) = channel();
     let place = session.locate_file(note).and_then(|(volume, path)| Some((session.volume(volume)?, path)));
@@ -96,7 +96,7 @@ fn mentions_in_text(note: DocId, text: &str, names: &[String], most: usize) -> V
     mentions
 }
 
-/// Whether a range is already part of a link, code or front matter.
+/// Returns whether a range is already part of a link, code, a heading or the front matter.
 fn is_inside_markup(text: &str, outline: &Outline, at: usize, end: usize) -> bool {
     let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let stop = text[end..].find('\n').map_or(text.len(), |newline| end + newline);
@@ -107,7 +107,7 @@ fn is_inside_markup(text: &str, outline: &Outline, at: usize, end: usize) -> boo
     let code = before.matches('`').count() % 2 == 1;
     let url = line[..end - start].rsplit(char::is_whitespace).next().is_some_and(|word| word.contains("://"));
     let heading = outline.headings.iter().any(|heading| heading.at >= start && heading.at < stop);
-    // A link made in a piece of code would be none.
+    // Inside a code block, a link would only be text.
     let fenced = text[..start].lines().filter(|line| line.trim_start().starts_with("```")).count() % 2 == 1;
     front || code || url || heading || fenced || open("[", "]") || open("](", ")")
 }

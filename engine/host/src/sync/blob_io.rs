@@ -1,5 +1,7 @@
-//! Reads and writes exchanged bytes: attachments in their volume's folder, large outputs among the workspace's blobs,
-//! incomplete ones next to them. Two threads that decide nothing.
+//! Reads and writes exchanged blobs, on two threads that decide nothing.
+//!
+//! Attachments are in their volume's folder, and large outputs among the workspace's blobs. Incomplete blobs are in a
+//! folder next to those.
 
 use super::SyncTask;
 use crate::fs::atomic_write::{self, SwapOutcome};
@@ -17,41 +19,41 @@ use store::sync::LinkId;
 use store::sync::blobs::{BlobExtent, CheckOutcome, PIECE_BYTES, VolumeBlob};
 use store::{ActorId, BlobHash, DocId, OutputsDoc, RunDoc};
 
-/// Bytes that are hashed at once.
+/// Number of bytes hashed at once.
 const HASH_BLOCK_BYTES: usize = 256 << 10;
-/// Folder of incomplete blobs in the workspace.
+/// Name of the workspace's folder for incomplete blobs.
 const PARTIAL_BLOBS_FOLDER: &str = "coming";
 
-/// What takes its time.
+/// A task that may take long.
 pub(super) enum BlobTask {
-    /// Which blobs these outputs name, or this run.
+    /// Find the blobs that an outputs document or a run refers to.
     Named { doc: DocId, is_run: bool },
-    /// Take the bytes of a file among the blobs.
+    /// Copy a file's bytes to the workspace's blobs.
     Keep { item: VolumeBlob, from: (ConfinedPath, FileStamp) },
-    /// Which bytes a file has.
+    /// Compute a file's hash.
     Hash { file: DocId, path: ConfinedPath },
-    /// Put what has come into a file.
+    /// Write received bytes to a file.
     Place(Box<AttachmentPlacement>),
-    /// The incomplete blob isn't needed.
+    /// Remove a received blob that isn't needed.
     Drop { hash: BlobHash },
 }
 
-/// Bytes for an attachment's file.
+/// Writes a received blob to an attachment's file.
 pub(super) struct AttachmentPlacement {
     pub(super) volume: DocId,
     pub(super) file: DocId,
     pub(super) root: PathBuf,
     pub(super) path: String,
     pub(super) hash: BlobHash,
-    /// Stamp of the current file.
+    /// Stamp of the file to replace; `None` if there must be none.
     pub(super) over: Option<FileStamp>,
-    /// Where that is kept.
+    /// Path where the replaced file is kept.
     pub(super) kept: Option<String>,
-    /// A file that has these bytes, where one is known.
+    /// Another file known to have these bytes.
     pub(super) like: Option<(ConfinedPath, FileStamp)>,
 }
 
-/// What goes along with messages.
+/// Short tasks that accompany messages.
 pub(super) enum BlobPiece {
     Look { item: VolumeBlob },
     Read { link: LinkId, item: VolumeBlob, offset: u64, file: Option<(ConfinedPath, FileStamp)> },
@@ -59,10 +61,10 @@ pub(super) enum BlobPiece {
     Check { item: VolumeBlob, keep: bool },
 }
 
-/// A blob that a document names.
+/// A blob that a document refers to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NamedBlob {
-    /// How many bytes it has, if that is known; if it is here, it is.
+    /// Size in bytes, if known. It's always known if the blob is here.
     pub(super) size: Option<u64>,
     pub(super) here: bool,
 }
@@ -75,7 +77,7 @@ pub(super) enum BlobTaskOutcome {
     },
     Kept {
         item: VolumeBlob,
-        /// How many bytes it has; `None`: the file holds something else by now, or the disk refuses.
+        /// Size in bytes; `None` if the file has changed or the disk fails.
         size: Option<u64>,
     },
     Hashed {
@@ -109,7 +111,7 @@ pub(super) enum BlobTaskOutcome {
     },
 }
 
-/// The ways to both threads.
+/// Senders to the two threads.
 pub(super) struct BlobThreads {
     pub(super) tasks: Sender<BlobTask>,
     pub(super) pieces: Sender<BlobPiece>,
@@ -118,13 +120,13 @@ pub(super) struct BlobThreads {
 #[derive(Clone)]
 struct VolumeFolders {
     blobs: BlobStore,
-    /// What is here whole, on its way to an attachment's file.
+    /// Completely received blobs that will be written to attachments' files.
     received_blobs: BlobStore,
     partial_blobs: PartialBlobs,
 }
 
 impl BlobThreads {
-    /// Starts the threads; they end when this goes.
+    /// Starts both threads. They end when their senders are dropped.
     pub(super) fn start(folder: &Path, reader: Box<dyn DiskReader>, tasks: Sender<SyncTask>) -> BlobThreads {
         let coming = folder.join(PARTIAL_BLOBS_FOLDER);
         let folders = VolumeFolders {
@@ -204,7 +206,7 @@ fn run_blob_pieces(folders: &VolumeFolders, queue: &Receiver<BlobPiece>, tasks: 
     }
 }
 
-/// The blobs that outputs or a run name. What cannot be read names none.
+/// Returns the blobs that an outputs document or a run refers to. An unreadable document has none.
 fn referenced_blobs(
     folders: &VolumeFolders,
     reader: &dyn DiskReader,
@@ -245,7 +247,7 @@ fn copy_to_blobs(folders: &VolumeFolders, hash: BlobHash, (path, stamp): &(Confi
     folders.partial_blobs.finish_blob(hash, &folders.blobs).ok()?.then_some(offset)
 }
 
-/// What a file is now: nothing when it changes while it is read.
+/// Returns a file's size, time and hash; `None` if it changes while it's read.
 fn file_stamp(path: &ConfinedPath) -> Option<FileStamp> {
     let (mut file, before) = path.open().ok()?;
     let (mut hasher, mut block) = (BlobHasher::default(), vec![0; HASH_BLOCK_BYTES]);
@@ -260,7 +262,7 @@ fn file_stamp(path: &ConfinedPath) -> Option<FileStamp> {
     same.then(|| FileStamp { size: after.len(), mtime: read::mtime_nanos(&after), hash: hasher.finish() })
 }
 
-/// Opens a file that is as it was when its hash was found out.
+/// Opens a file if it's unchanged since its stamp was taken.
 fn open_unchanged(path: &ConfinedPath, stamp: &FileStamp) -> Option<File> {
     let (file, meta) = path.open().ok()?;
     (meta.len() == stamp.size && read::mtime_nanos(&meta) == stamp.mtime).then_some(file)
@@ -283,12 +285,12 @@ fn read_blob_piece(
     read_file_piece(&there.blob_path(hash), offset, PIECE_BYTES).ok()
 }
 
-/// Puts what has come into a file of a volume: all of it, and never over what is not known.
+/// Writes a received blob to a volume's file, completely or not at all. An unknown version is never overwritten.
 fn place_attachment(folders: &VolumeFolders, placing: &AttachmentPlacement) -> anyhow::Result<FileStamp> {
     let AttachmentPlacement { root, path, hash, over, kept, like, .. } = placing;
     let target = ConfinedPath::new(root, path);
     let like = like.as_ref().filter(|(path, stamp)| open_unchanged(path, stamp).is_some());
-    // Its folder stays open until its bytes were taken.
+    // The source folder stays open until its bytes are copied.
     let near = like.and_then(|(path, _)| path.open_parent(false).ok());
     let from = match &near {
         Some((folder, name)) => folder.join(name),

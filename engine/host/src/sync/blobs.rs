@@ -1,5 +1,6 @@
-//! Blobs: attachments and large outputs of shared volumes, exchanged with hubs and devices. `store::sync::blobs`
-//! decides what to send and when; `shelf` reads and writes the bytes.
+//! Exchange of blobs (attachments and large outputs of shared volumes) with hubs and devices.
+//!
+//! `store::sync::blobs` decides what to send and when; `blob_io` reads and writes the bytes.
 
 use super::blob_io::{AttachmentPlacement, BlobPiece, BlobTask, BlobTaskOutcome, BlobThreads, NamedBlob};
 use super::{LAN_HUB_ADDRESS, SyncTask, SyncThread};
@@ -19,12 +20,12 @@ use store::{BlobHash, DocId};
 
 /// Minimum interval between two computations of wanted and available blobs.
 const WANTED_REFRESH_INTERVAL: Duration = Duration::from_millis(50);
-/// Polling interval while pieces wait to be sent; and while other transfers are active.
+/// Polling interval while pieces wait to be sent. The next constant applies while other transfers are active.
 const SEND_POLL_INTERVAL: Duration = Duration::from_millis(10);
 const EXCHANGE_TICK_INTERVAL: Duration = Duration::from_secs(1);
 /// Minimum interval between two reads of an active run.
 const RUN_REREAD_INTERVAL: Duration = Duration::from_secs(2);
-/// Pieces wait while more bytes than this wait to be sent.
+/// Maximum number of unsent bytes on a connection at which further pieces are sent.
 const MAX_UNSENT_PIECE_BYTES: usize = 64 << 10;
 
 /// State of all blob exchange.
@@ -32,30 +33,30 @@ pub(super) struct BlobExchange {
     protocol: BlobTransfers,
     blob_threads: BlobThreads,
     volumes: BTreeMap<DocId, VolumeAttachments>,
-    /// What outputs and runs name, as far as they were read.
+    /// Blobs that outputs and runs refer to, as far as those were read.
     named: HashMap<DocId, BTreeMap<BlobHash, NamedBlob>>,
-    /// Runs that have changed, and when they are read again.
+    /// Runs that have changed, and when to read them again.
     changed: BTreeMap<DocId, Instant>,
     /// Paths of attachments that others may fetch.
     files: HashMap<VolumeBlob, (ConfinedPath, FileStamp)>,
-    /// What has come and is on its way into a file.
+    /// Completely received blobs that are being written to files.
     whole: BTreeSet<VolumeBlob>,
-    /// What is being read, hashed, placed.
+    /// Documents being read. The next two are files being hashed and written.
     reading: BTreeSet<DocId>,
     hashing: BTreeSet<DocId>,
     placing: BTreeSet<DocId>,
-    /// What is being copied out of attachments, and what could not be.
+    /// Attachments being copied to the workspace's blobs. `unkept` are those that couldn't be copied.
     keeping: BTreeSet<VolumeBlob>,
     unkept: BTreeSet<VolumeBlob>,
-    /// What could not be placed, as it was to be.
+    /// Files that couldn't be written, with the failed action.
     stuck: BTreeMap<DocId, AttachmentAction>,
     reported_lines: BTreeSet<String>,
-    /// Lines for the log.
+    /// Lines for the sync log.
     lines: Vec<String>,
     stale: bool,
     due: Option<Instant>,
     started_at: Instant,
-    /// Outputs that arrived and weren't reported.
+    /// Number of received outputs that weren't reported yet.
     received_count: u64,
     has_news: bool,
 }
@@ -86,7 +87,7 @@ impl BlobExchange {
         }
     }
 
-    /// Which version of this is spoken.
+    /// Returns the version of the blob protocol.
     pub(super) fn protocol_version() -> Option<u64> {
         Some(BLOBS_VERSION)
     }
@@ -101,7 +102,7 @@ impl BlobExchange {
         }
     }
 
-    /// Returns when something is due without further input.
+    /// Returns when the next action is due without further input; `None` if nothing is due.
     pub(super) fn next(&self) -> Option<Instant> {
         let now = Instant::now();
         let tick = match (self.protocol.has_requests(), self.protocol.is_busy()) {
@@ -114,7 +115,7 @@ impl BlobExchange {
         tick.into_iter().chain(stale).chain(changed).min()
     }
 
-    /// Sets changed attachments and blobs of volumes.
+    /// Sets the attachments and documents with blobs of the shared volumes.
     pub(super) fn set_attachments(&mut self, volumes: BTreeMap<DocId, VolumeAttachments>) {
         self.volumes = volumes;
         self.stale = true;
@@ -135,19 +136,19 @@ impl BlobExchange {
         }
     }
 
-    /// A document has changed on the disk: if these are outputs or a run, they may name others.
+    /// Reads outputs or a run again whose document has changed on disk, because it may refer to other blobs.
     pub(super) fn mark_document_changed(&mut self, doc: DocId) {
         let is_known = self.named.contains_key(&doc) || self.reading.contains(&doc);
         if is_known && self.volumes.values().any(|one| one.runs.contains_key(&doc)) {
-            // each of its steps is a change
+            // Each step of a run is a change, so wait before reading it again.
             self.changed.entry(doc).or_insert_with(|| Instant::now() + RUN_REREAD_INTERVAL);
         } else if self.named.remove(&doc).is_some() && self.reading.insert(doc) || self.reading.contains(&doc) {
-            // It may have been read before.
+            // The document may have been read before its change.
             let _ = self.blob_threads.tasks.send(BlobTask::Named { doc, is_run: false });
         }
     }
 
-    /// Runs that have changed are read again.
+    /// Reads changed runs again.
     fn reread_changed_runs(&mut self) {
         let now = Instant::now();
         let due: Vec<DocId> = self.changed.iter().filter(|(_, at)| **at <= now).map(|(doc, _)| *doc).collect();
@@ -206,7 +207,7 @@ impl BlobExchange {
         }
     }
 
-    /// Computes available and wanted blobs.
+    /// Updates the available and wanted blobs in the protocol.
     fn update_wanted(&mut self, peers: &SyncPeers) {
         let (mut holds, mut wants) = (BTreeMap::new(), BTreeMap::new());
         let (mut needed, mut places) = (BTreeSet::new(), Vec::new());
@@ -248,7 +249,7 @@ impl BlobExchange {
                 }
             }
         }
-        // A run has made files that are attachments: the bytes are here.
+        // A run has created files that are attachments, so their bytes are already here.
         for (item, from) in &self.files {
             if wants.contains_key(item) && !self.unkept.contains(item) {
                 wants.remove(item);
@@ -288,7 +289,7 @@ impl BlobExchange {
         }
     }
 
-    /// Has bytes that are here put into a file.
+    /// Starts writing a blob that's here to an attachment's file.
     fn place_file(&mut self, item: VolumeBlob, file: DocId) {
         let Some(belongings) = self.volumes.get(&item.volume) else { return };
         let Some((path, attached)) = belongings.files.get(&file) else { return };
@@ -309,14 +310,14 @@ impl BlobExchange {
         let _ = self.blob_threads.tasks.send(BlobTask::Place(Box::new(placing)));
     }
 
-    /// Handles an attachment that arrived completely.
+    /// Records a blob that was received completely.
     fn record_received(&mut self, item: VolumeBlob, size: u64) {
         self.record_kept(item, size);
         self.whole.insert(item);
         (self.stale, self.has_news) = (true, true);
     }
 
-    /// It is a blob of the workspace by now, if outputs or runs name it.
+    /// Marks a blob as stored in the workspace, if outputs or runs refer to it.
     fn record_kept(&mut self, item: VolumeBlob, size: u64) {
         let docs: Vec<DocId> = self
             .volumes
@@ -332,13 +333,13 @@ impl BlobExchange {
         self.received_count += u64::from(kept);
     }
 
-    /// Whether outputs or runs name it: then it is a blob of the workspace.
+    /// Returns whether outputs or runs refer to a blob, which makes it a blob of the workspace.
     fn is_referenced(&self, item: VolumeBlob) -> bool {
         let docs = self.volumes.get(&item.volume).into_iter().flat_map(blob_documents);
         docs.filter_map(|(doc, _)| self.named.get(&doc)).any(|blobs| blobs.contains_key(&item.hash))
     }
 
-    /// Returns the state of exchange over these connections.
+    /// Returns the state of blob exchange over these connections.
     pub(super) fn hub_blob_state(&self, volumes: &BTreeSet<DocId>, links: &[LinkId], is_online: bool) -> HubBlobState {
         let knows: Vec<LinkId> = links.iter().copied().filter(|link| self.protocol.has_peer(*link)).collect();
         let (coming, there) = self.protocol.wanted_counts(volumes, &knows);
@@ -358,14 +359,14 @@ impl BlobExchange {
     }
 }
 
-/// The documents of a volume that may name blobs, and which of them are runs.
+/// Returns the documents of a volume that may refer to blobs, and whether each is a run.
 fn blob_documents(belongings: &VolumeAttachments) -> impl Iterator<Item = (DocId, bool)> {
     let outputs = belongings.outputs.keys().map(|doc| (*doc, false));
     outputs.chain(belongings.runs.keys().map(|doc| (*doc, true)))
 }
 
 impl SyncThread {
-    /// Who has greeted may know this.
+    /// Starts blob exchange with a peer after its greeting, if its version supports that.
     pub(super) fn connect_blob_peer(&mut self, link: LinkId, peer: &PeerId, metadata: &PeerMetadata) {
         if metadata.blobs.is_some_and(|version| version >= BLOBS_VERSION) {
             let peers = &self.peers;
@@ -388,7 +389,7 @@ impl SyncThread {
         self.blobs.handle_task_outcome(done, &self.peers, |event| inbox.send_event(event));
     }
 
-    /// Performs due work; returns whether messages must be sent.
+    /// Performs due work, and returns whether there was any.
     pub(super) fn step_blobs(&mut self) -> bool {
         let peers = &self.peers;
         let may = |link: LinkId, doc: DocId| peers.access(link, doc);

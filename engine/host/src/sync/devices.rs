@@ -1,4 +1,4 @@
-//! This machine as a device among others: its key, its name, and the list of those that it knows.
+//! This machine as a device: its key, its name, and the list of devices it knows.
 
 use crate::maintenance::configuration::user_config_folder;
 use crate::maintenance::secrets::{SecretStore, SecretValue, UserSecrets};
@@ -9,54 +9,54 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// The name under which the key is kept.
+/// Name of the secret with the device's key.
 pub const DEVICE_KEY_NAME: &str = "TRACEBOOK_DEVICE_KEY";
-/// The name of a hub's key; with several replicas of one hub each is given the same in the environment.
+/// Name of the secret with a hub's key. All replicas of a hub get the same key in the environment.
 const HUB_KEY_NAME: &str = "TRACEBOOK_HUB_KEY";
 
-/// The folder of this user's key and list.
+/// Returns the folder of this user's device key and list.
 ///
 /// # Errors
-/// There is no home.
+/// Returns an error if there's no home folder.
 pub fn device_folder() -> anyhow::Result<PathBuf> {
     user_config_folder().context("there is no home folder to keep the device's key in; set XDG_CONFIG_HOME")
 }
 
-/// The list of devices of this user.
+/// Opens this user's list of devices.
 ///
 /// # Errors
-/// There is no home, or no chance.
+/// Returns an error if there's no home folder, or the system has no random bytes.
 pub fn open_device_list() -> anyhow::Result<DeviceList> {
     Ok(DeviceList::new(&device_folder()?)?)
 }
 
-/// The key of this device, made when it is first needed, and who keeps it.
+/// Returns the key of this device and where it's stored. Creates it if there's none.
 ///
 /// # Errors
-/// It cannot be kept or read.
+/// Returns an error if the key can't be read or stored.
 pub fn load_or_create_device_key() -> anyhow::Result<(DeviceKey, SecretStore)> {
     let folder = device_folder()?;
     load_or_create_key(&folder, DEVICE_KEY_NAME)
 }
 
-/// The key of this device, if it was needed already.
+/// Returns the key of this device and where it's stored; `None` if it was never needed.
 ///
 /// # Errors
-/// It cannot be read.
+/// Returns an error if the key can't be read.
 pub fn existing_device_key() -> anyhow::Result<Option<(DeviceKey, SecretStore)>> {
     let kept = UserSecrets::new(&device_folder()?).get(DEVICE_KEY_NAME)?;
     kept.map(|(secret, place)| Ok((DeviceKey::from_secret(secret.expose())?, place))).transpose()
 }
 
-/// The key of a hub over this folder.
+/// Returns the key of the hub that serves this folder. Creates it if there's none.
 ///
 /// # Errors
-/// It cannot be kept or read.
+/// Returns an error if the key can't be read or stored.
 pub fn load_or_create_hub_key(folder: &Path) -> anyhow::Result<DeviceKey> {
     if let Some((given, _)) = UserSecrets::new(folder).get(HUB_KEY_NAME)? {
         return Ok(DeviceKey::from_secret(given.expose())?);
     }
-    // The keyring knows names, not folders, and one user may have several hubs.
+    // The keyring knows only names, not folders, and one user may have several hubs.
     let place = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let hash = store::BlobHash::of(place.as_os_str().as_encoded_bytes()).to_string();
     load_or_create_key(folder, &format!("{HUB_KEY_NAME}_{}", &hash[..12])).map(|(key, _)| key)
@@ -71,7 +71,7 @@ fn load_or_create_key(folder: &Path, name: &str) -> anyhow::Result<(DeviceKey, S
     if let Some(known) = read()? {
         return Ok(known);
     }
-    // Two programs that start at once must not make two.
+    // Two programs that start at once must not create two keys.
     let fail = |error: std::io::Error| anyhow!("{error}: {}", folder.display());
     store::disk::create_folder(folder).map_err(fail)?;
     let lock =
@@ -86,10 +86,11 @@ fn load_or_create_key(folder: &Path, name: &str) -> anyhow::Result<(DeviceKey, S
     Ok((key, place))
 }
 
-/// Returns our identity for hubs: the key, if a hub was paired, and the list. Otherwise no keyring is accessed.
+/// Returns this device's identity for hubs: the key, if a hub was paired, and the list. Otherwise no keyring is
+/// accessed.
 ///
 /// # Errors
-/// The list or the key cannot be read.
+/// Returns an error if the list or the key can't be read.
 pub fn hub_caller_identity() -> anyhow::Result<(Option<DeviceKey>, BTreeMap<DeviceId, PairedDevice>)> {
     let Ok(folder) = device_folder() else { return Ok((None, BTreeMap::new())) };
     let list = DeviceList::new(&folder).and_then(|devices| devices.list())?;
@@ -98,20 +99,20 @@ pub fn hub_caller_identity() -> anyhow::Result<(Option<DeviceKey>, BTreeMap<Devi
     Ok((key, list))
 }
 
-/// How this device is called: as its user said, else as the machine is.
+/// Returns this device's name: the user's choice, or else the machine's name.
 ///
 /// # Errors
-/// The list cannot be read.
+/// Returns an error if the list can't be read.
 pub fn own_device_name() -> anyhow::Result<String> {
     let Some((key, _)) = existing_device_key()? else { return Ok(machine_name()) };
     let list = open_device_list()?.list()?;
     Ok(list.get(&key.id()).map_or_else(machine_name, |device| device.name.clone()))
 }
 
-/// Revokes a device and notifies all hubs; returns each hub's name, and why it couldn't be notified.
+/// Revokes a device and notifies all hubs. Returns each hub's name, and why it couldn't be notified.
 ///
 /// # Errors
-/// It is this device, there is none, or the list cannot be written.
+/// Returns an error if it's this device, if it isn't listed, or if the list can't be written.
 pub fn revoke_device(id: DeviceId) -> anyhow::Result<Vec<(String, Option<String>)>> {
     let (own, devices) = (load_or_create_device_key()?.0, open_device_list()?);
     if id == own.id() {
@@ -128,7 +129,7 @@ pub fn revoke_device(id: DeviceId) -> anyhow::Result<Vec<(String, Option<String>
     Ok(told)
 }
 
-/// What this machine is called, until its user says otherwise.
+/// Returns the name of this machine, used until the user chooses another.
 pub fn machine_name() -> String {
     let own = || std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let variable = || ["HOSTNAME", "COMPUTERNAME"].iter().find_map(|name| std::env::var(name).ok());

@@ -1,5 +1,7 @@
-//! Hashes of all documents' heads, stored across restarts, so that two devices find differences without loading
-//! everything. A stored hash is valid while the document's last chunk is unchanged.
+//! Hashes of all documents' heads, stored across restarts.
+//!
+//! With them, two devices find differences without loading everything. A stored hash is valid while the document's last
+//! chunk is unchanged.
 
 use crate::mailbox::{StoreWriter, WriterTask};
 use std::collections::HashMap;
@@ -8,18 +10,18 @@ use store::DocId;
 use store::disk::{DiskReader, RowWrite};
 use store::sync::{HeadsHash, SyncPeers};
 
-/// Under which name the disk keeps it.
+/// Database key of the stored hashes.
 const FINGERPRINTS_KEY: &str = "sync/prints";
-/// It is kept so long after the first change that it does not hold.
+/// Delay between the first change of a hash and storing all of them.
 const FINGERPRINTS_SAVE_DELAY: Duration = Duration::from_secs(20);
-/// Bytes of one document in it: name, number of the last chunk, print.
+/// Bytes per document: id, number of the last chunk, hash.
 const FINGERPRINT_ROW_BYTES: usize = 16 + 8 + 32;
 
 /// Known hashes with the documents' last chunks.
 #[derive(Default)]
 pub(super) struct DocumentFingerprints {
     pub(super) writer: Option<StoreWriter>,
-    /// The number of the last chunk of each document.
+    /// Number of the last chunk of each document.
     last_chunks: HashMap<DocId, i64>,
     is_loaded: bool,
     changed_since: Option<Instant>,
@@ -32,7 +34,7 @@ fn parse_row(row: &[u8]) -> Option<(DocId, i64, HeadsHash)> {
 }
 
 impl DocumentFingerprints {
-    /// Reports all documents on disk before any of them is synced.
+    /// Loads the stored hashes, and sets them for all documents on disk before any document is synced.
     pub(super) fn load_fingerprints(&mut self, reader: &dyn DiskReader, peers: &mut SyncPeers) {
         if std::mem::replace(&mut self.is_loaded, true) {
             return;
@@ -53,7 +55,7 @@ impl DocumentFingerprints {
         }
     }
 
-    /// A chunk is on disk.
+    /// Records that a chunk is on disk.
     pub(super) fn record_chunk(&mut self, doc: DocId, number: i64) {
         match number {
             0 => _ = self.last_chunks.remove(&doc),

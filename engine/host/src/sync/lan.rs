@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 use store::DocId;
 use store::sync::{DocumentAccess, LinkId};
 
-/// What cannot be begun is tried again after this time.
+/// Delay before another attempt to open the local network.
 const LAN_START_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// Status while no device is reachable.
 const NO_DEVICE_STATUS: &str = "no paired device is on this network now";
 
-/// The reachable devices.
+/// The paired devices that are reachable.
 #[derive(Default)]
 pub(super) struct NearbyDevices {
     pub(super) near: Option<LanPeers>,
-    /// Each connection: the device's name, and documents that differ.
+    /// Name and differing documents of the device at each connection.
     pub(super) devices: BTreeMap<LinkId, (String, BTreeSet<DocId>)>,
 }
 
@@ -35,7 +35,10 @@ impl NearbyDevices {
     }
 }
 
-/// Opens the endpoint on the local network, or returns why it can't now.
+/// Opens the endpoint on the local network.
+///
+/// # Errors
+/// Returns an error if no device was paired, `TRACEBOOK_LAN` is invalid, or the endpoint can't be started.
 fn open_lan(tasks: &std::sync::mpsc::Sender<SyncTask>) -> anyhow::Result<LanPeers> {
     let Some((key, _)) = crate::sync::devices::existing_device_key()? else {
         bail!("no device was paired yet: `tracebook pair` does it");
@@ -47,7 +50,7 @@ fn open_lan(tasks: &std::sync::mpsc::Sender<SyncTask>) -> anyhow::Result<LanPeer
 }
 
 impl SyncThread {
-    /// Opens the endpoint if it's time.
+    /// Opens the endpoint on the local network if it's due.
     pub(super) fn open_lan_if_due(&mut self) {
         let now = Instant::now();
         let Some(hub) = self.hubs.get_mut(LAN_HUB_ADDRESS) else { return };
@@ -67,7 +70,7 @@ impl SyncThread {
         }
     }
 
-    /// Something has happened on the local network.
+    /// Handles an event from the local network.
     pub(super) fn handle_lan_event(&mut self, link: LinkId, told: LanPeerEvent) {
         let Some(hub) = self.hubs.get_mut(LAN_HUB_ADDRESS).filter(|_| self.nearby.near.is_some()) else { return };
         hub.has_news = true;
@@ -104,7 +107,7 @@ impl SyncThread {
         }
     }
 
-    /// A device disconnected.
+    /// Removes a device that has disconnected.
     pub(super) fn remove_lan_device(&mut self, link: LinkId, why: &str) {
         self.links.remove(&link);
         let Some((name, _)) = self.nearby.devices.remove(&link) else { return };
@@ -117,7 +120,7 @@ impl SyncThread {
         }
     }
 
-    /// What is shared on the local network has become other.
+    /// Applies a change of what's shared on the local network.
     pub(super) fn update_lan_targets(
         &mut self,
         new: &[DocId],
@@ -134,7 +137,7 @@ impl SyncThread {
                 behind.extend(new);
             }
             if fewer {
-                // A connection's maximum rights are fixed: with other rights, it starts again.
+                // A connection's maximum rights are fixed, so with other rights it must be opened again.
                 self.peers.disconnect(link);
                 if let Some(near) = &self.nearby.near {
                     near.close(link);
@@ -146,7 +149,7 @@ impl SyncThread {
         }
     }
 
-    /// Nothing is shared there now.
+    /// Closes all connections on the local network.
     pub(super) fn leave_lan(&mut self) {
         for link in self.nearby.close() {
             self.links.remove(&link);

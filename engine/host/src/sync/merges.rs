@@ -1,4 +1,4 @@
-//! Reconstructs what other devices' edits did to a note, as two texts from the note's document, on a separate thread.
+//! Reconstructs how other devices' edits changed a note, as two texts from its document, on a separate thread.
 
 use crate::driver::Driver;
 use crate::handle::Handle;
@@ -12,10 +12,10 @@ use std::time::Duration;
 use store::DocId;
 use text::diff::compare;
 
-/// How long a note may take to be read.
+/// How long reading a note may take.
 const MERGE_READ_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A note that is held open, until this goes.
+/// A note that stays open until this is dropped.
 struct HeldNote<'a> {
     handle: &'a Handle,
     note: DocId,
@@ -45,17 +45,18 @@ impl<'a> HeldNote<'a> {
 
 impl Drop for HeldNote<'_> {
     fn drop(&mut self) {
-        // If the session has ended, it holds no note.
+        // If the session has ended, it has no open notes.
         let _ = self.handle.run_command(Command::ReleaseNote { note: self.note });
     }
 }
 
 impl Handle {
-    /// Returns the note before and after a merge; for two files with the same name, both in their current state. `None`
-    /// if no text changed. Waits for documents.
+    /// Returns the note's text before and after a merge; for two files with the same name, the current text of both.
+    ///
+    /// It's `None` if no text changed. Waits for documents.
     ///
     /// # Errors
-    /// A sentence: the note is not here any more, or cannot be read.
+    /// Returns an error if the note no longer exists, can't be read, or its history doesn't reach back to the merge.
     pub fn compare_merge(&self, merge: &MergeRecord) -> anyhow::Result<Option<TextComparison>> {
         let (old, new) = match &merge.what {
             MergeKind::Text { before, after, .. } => {
@@ -82,12 +83,12 @@ impl Handle {
 }
 
 impl Driver {
-    /// The same on a thread of its own, which wakes who draws.
+    /// Runs [`Handle::compare_merge`] on a separate thread, and wakes the session's thread afterwards.
     pub fn start_merge_comparison(&self, merge: MergeRecord) -> Receiver<anyhow::Result<Option<Arc<TextComparison>>>> {
         let (tell, told) = channel();
         let handle = self.handle();
         std::thread::spawn(move || {
-            // The receiver may be gone, and then nobody needs this.
+            // If the receiver is gone, nobody needs the result.
             let _ = tell.send(handle.compare_merge(&merge).map(|compared| compared.map(Arc::new)));
             handle.inbox.send(MailboxMessage::Read(Box::new(|_| ())));
         });

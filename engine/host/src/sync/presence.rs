@@ -1,4 +1,4 @@
-//! Who is where, as the thread of sync keeps it: the store's machine with a clock and with this device's name.
+//! Presence of people in documents, as the sync thread keeps it: the store's state with a clock and this device's name.
 
 use rand::Rng;
 use std::time::{Duration, Instant};
@@ -6,15 +6,15 @@ use store::DocId;
 use store::sync::PeerId;
 use store::sync::presence::{DocumentPresence, PresentPerson};
 
-/// Who else is at a document: what names their program, and what they say.
+/// Other people at a document: the id of their program and their presence.
 type RemotePresence = Vec<(String, PresentPerson)>;
 
 pub(crate) struct PeerPresence {
     presence: DocumentPresence,
     began: Instant,
-    /// Names this run of the program.
+    /// Id of this run of the program.
     pub(crate) session: String,
-    /// How this device is called, and the beginning of its key; read when it is first needed.
+    /// This device's name and the start of its key. They're read when first needed.
     own: Option<(String, String)>,
 }
 
@@ -28,7 +28,7 @@ impl PeerPresence {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Returns when something is due next. `heard`: whether anyone would receive our presence.
+    /// Returns when the next action is due. `heard` says whether anyone would receive our presence.
     pub(crate) fn next_deadline(&self, heard: bool) -> Option<Instant> {
         let due = if heard { self.presence.next_due() } else { self.presence.next_expiry() };
         due.map(|due| self.began + Duration::from_millis(due))
@@ -55,13 +55,13 @@ impl PeerPresence {
         self.presence.take_goodbyes()
     }
 
-    /// Handles a presence message. Returns who is there now, if that has changed.
+    /// Handles a presence message. Returns who is at the document now, if that has changed.
     pub(crate) fn receive(&mut self, doc: DocId, from: &PeerId, data: &[u8]) -> Option<RemotePresence> {
         let now = self.elapsed_millis();
         self.presence.receive(now, doc, from, data).then(|| self.remote_presence(doc))
     }
 
-    /// Expires silent people. Returns affected documents, and who remains.
+    /// Removes people who have been silent for too long. Returns the affected documents with the remaining people.
     pub(crate) fn remove_silent_peers(&mut self) -> Vec<(DocId, RemotePresence)> {
         let changed = self.presence.expire_silent(self.elapsed_millis());
         changed.into_iter().map(|doc| (doc, self.remote_presence(doc))).collect()
@@ -72,7 +72,7 @@ impl PeerPresence {
     }
 }
 
-/// How this device is called, and the beginning of its key, if it has one.
+/// Returns this device's name and the start of its key, which is empty if it has none.
 fn own_identity() -> (String, String) {
     let name = crate::sync::devices::own_device_name().unwrap_or_else(|_| crate::sync::devices::machine_name());
     let key = crate::sync::devices::existing_device_key().ok().flatten();

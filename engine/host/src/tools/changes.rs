@@ -1,5 +1,5 @@
-//! Changes that a program made in a volume: files are compared before and after, so that its changes can be shown and
-//! undone. Anything that Git would run as the user, outside every sandbox, is restored.
+//! Tracks changes that a program makes in a volume: files are compared before and after, so that changes can be shown
+//! and undone. Anything that Git would run as the user, outside every sandbox, is restored.
 
 use super::truncate::store_blob;
 use crate::fs::atomic_write::is_temporary_file;
@@ -15,22 +15,22 @@ use walkdir::WalkDir;
 
 /// Maximum number of files compared; others aren't tracked.
 const MAX_SNAPSHOT_FILES: usize = 20_000;
-/// Maximum size of a file whose content is kept; all of them together are limited by `MAX_SNAPSHOT_BYTES`.
+/// Maximum size of a file whose content is kept; `MAX_SNAPSHOT_BYTES` limits all of them together.
 const MAX_SNAPSHOT_FILE_BYTES: u64 = 1 << 20;
 const MAX_SNAPSHOT_BYTES: u64 = 48 << 20;
-/// Changes that are kept.
+/// Maximum number of changes kept for undo.
 const MAX_KEPT_CHANGES: usize = 100;
-/// Files that are named in a remark.
+/// Maximum number of files named in a remark.
 const MAX_NAMED_FILES: usize = 10;
 /// Maximum depth of compared folders.
 const MAX_SNAPSHOT_DEPTH: usize = 16;
-/// The files of a repository that name programs, below `.git`.
+/// Paths below `.git` that may name programs to run.
 const GIT_PROGRAM_PATHS: [&str; 2] = ["config", "hooks"];
 
-/// A file as it stood.
+/// A file at the time of the snapshot.
 struct SeenFile {
     stamp: ContentStamp,
-    /// `None`: it was too large.
+    /// The file's content; `None` if it was too large.
     bytes: Option<Vec<u8>>,
 }
 
@@ -38,7 +38,7 @@ struct SeenFile {
 struct ContentStamp {
     size: u64,
     modified: i64,
-    /// On Unix also when anything about it changed, and which file it is.
+    /// On Unix: change time in seconds and nanoseconds, and inode; 0 elsewhere.
     own: (i64, i64, u64),
 }
 
@@ -55,12 +55,12 @@ impl ContentStamp {
     }
 }
 
-/// A volume before a program ran in it.
+/// Snapshot of a volume before a program runs in it.
 pub(super) struct VolumeSnapshot {
     files: BTreeMap<String, SeenFile>,
-    /// Whether these are all.
+    /// Whether all files are included.
     whole: bool,
-    /// What git runs, if there is a repository.
+    /// Files with programs that Git runs, by path; `None` without a repository.
     git: Option<BTreeMap<String, Vec<u8>>>,
     apart: PathBuf,
 }
@@ -79,7 +79,7 @@ impl VolumeSnapshot {
         VolumeSnapshot { files: files.collect(), whole, git: read_git_programs(root), apart: apart.to_owned() }
     }
 
-    /// What has changed since, and what there is to say about it.
+    /// Returns the changes since the snapshot, and remarks about them.
     pub(super) fn changes_since(
         &self,
         root: &ConfinedFolder,
@@ -133,7 +133,7 @@ fn count_and_names(paths: &[&str]) -> Option<(usize, String)> {
     (!paths.is_empty()).then_some((paths.len(), names))
 }
 
-/// The ordinary files below a folder, without what is hidden, and whether that is all.
+/// Lists the ordinary, visible files below a folder; false if there are too many.
 fn file_stamps(place: &Path, apart: &Path) -> (BTreeMap<String, ContentStamp>, bool) {
     let mut found = BTreeMap::new();
     let shown = |entry: &walkdir::DirEntry| {
@@ -185,10 +185,10 @@ fn read_git_programs(root: &ConfinedFolder) -> Option<BTreeMap<String, Vec<u8>>>
     Some(found)
 }
 
-/// Puts back what git runs. Gives what there is to say about it, if anything had changed.
+/// Restores the programs that Git runs; returns a remark if any of them had changed.
 fn restore_git_programs(root: &ConfinedFolder, before: &BTreeMap<String, Vec<u8>>) -> anyhow::Result<Option<String>> {
     let fail = |error: std::io::Error| anyhow!("git's own files were changed and could not be put back ({error})");
-    // Where the whole repository is gone there is nothing that git would run.
+    // Without the repository, Git would run nothing.
     let Some(after) = read_git_programs(root) else { return Ok(Some("(the repository .git is gone)".to_owned())) };
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let differs: Vec<&String> = names.into_iter().filter(|name| before.get(*name) != after.get(*name)).collect();

@@ -1,6 +1,6 @@
-//! Fetches web addresses as Markdown or text, and answers web requests of tools' programs. Only allowed hosts are
-//! reached, also by redirects. A name is resolved once, after the user has allowed it, and the connection goes to the
-//! checked address, so that no name leads into the user's own network unasked.
+//! Fetches web addresses as Markdown or text, and serves web requests of tools' programs. Only allowed hosts are
+//! reached, even by redirects. A name is resolved once, after the user has allowed it, and the connection goes to the
+//! checked address. A name therefore can't lead into the user's own network without permission.
 
 use super::ToolWorkspace;
 use super::truncate::{store_blob, truncate_output};
@@ -24,17 +24,17 @@ use ureq::tls::{RootCerts, TlsConfig};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
-/// Bytes that are read.
+/// Maximum number of bytes read from a page.
 const MAX_PAGE_BYTES: u64 = 2 << 20;
-/// For all of it.
+/// Time limit for a fetch, including redirects.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(20);
 const MAX_REDIRECTS: usize = 5;
 /// Deeper HTML is returned as is, because the converter is recursive.
 const MAX_PAGE_DEPTH: usize = 150;
-/// Elements times depth: some HTML makes a reader repeat what is open for each that is not closed.
+/// Maximum product of elements and depth: some HTML makes a parser repeat the open elements for each unclosed one.
 const MAX_PAGE_WORK: usize = 4_000_000;
 
-/// Elements that are dropped.
+/// Elements that are dropped from a page.
 const SKIPPED_ELEMENTS: [&str; 16] = [
     "script", "style", "meta", "link", "noscript", "template", "iframe", "object", "embed", "svg", "canvas", "form",
     "input", "select", "button", "textarea",
@@ -44,7 +44,7 @@ const SKIPPED_ELEMENTS: [&str; 16] = [
 enum FetchError {
     /// The reason, as a sentence.
     Failed(anyhow::Error),
-    /// The user has to be asked first.
+    /// The user must be asked first.
     Asks(AccessRequest),
 }
 
@@ -54,8 +54,8 @@ impl From<anyhow::Error> for FetchError {
     }
 }
 
-/// Fetches an address that was allowed. `hosts`: where redirects may lead without a question; `inside`: the addresses
-/// outside of the public internet that were allowed with it.
+/// Fetches an address that was allowed. `hosts` are those that redirects may lead to without asking; `inside` are the
+/// addresses outside of the public internet that were allowed with it.
 pub(super) fn run(
     place: &ToolWorkspace,
     url: &str,
@@ -103,8 +103,8 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// Fetches a small text file from an address that the user's own configuration names. It leads outside of the public
-/// internet only if the address itself is written there, and unencrypted only on this machine.
+/// Fetches a small text file from an address in the user's own configuration. Addresses outside of the public internet
+/// are reached only if the URL has that IP address, and unencrypted ones only on this machine.
 pub(crate) fn fetch_text_file(url: &str, max_bytes: usize) -> anyhow::Result<String> {
     let first = WebAddress::read(url).map_err(|why| anyhow!("{why}: {url}"))?;
     let gate = |address: &WebAddress| {
@@ -130,13 +130,13 @@ pub(crate) fn fetch_text_file(url: &str, max_bytes: usize) -> anyhow::Result<Str
     String::from_utf8(page.bytes).map_err(|_| anyhow!("the file isn't valid UTF-8: {}", page.url))
 }
 
-/// The address itself, where the list names it as one.
+/// Returns the address's IP if the list of hosts contains that IP itself.
 fn listed_ip(address: &WebAddress, hosts: &[String]) -> Vec<IpAddr> {
     let ip = address.ip.filter(|ip| ip.to_string() == address.site.host && is_listed(&address.site.host, hosts));
     ip.into_iter().collect()
 }
 
-/// What a program of a tool asks of the web, as JSON.
+/// A web request of a tool's program, as JSON.
 #[derive(Deserialize)]
 struct WebRequest {
     url: String,
@@ -144,13 +144,13 @@ struct WebRequest {
     sent: WebRequestBody,
 }
 
-/// The request that's sent.
+/// Method, headers and body of a request.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct WebRequestBody {
     method: String,
     headers: BTreeMap<String, String>,
-    /// The body in Base64.
+    /// The body, encoded in Base64.
     body: Option<String>,
 }
 
@@ -168,7 +168,7 @@ pub(super) fn answer_web_request(request: &str, web: &WebAccess) -> Value {
         let address = WebAddress::read(&request.url)?;
         fetch_page(&address, &request.sent, &gate).map_err(|halt| match halt {
             FetchError::Failed(why) => why,
-            // A program that was allowed as a whole reaches no address that wasn't approved.
+            // Allowing a program as a whole doesn't allow addresses that weren't approved.
             FetchError::Asks(AccessRequest::PrivateAddress { url, ips }) => {
                 let found: Vec<String> = ips.iter().filter_map(|ip| Some(describe_ip(ip.parse().ok()?))).collect();
                 anyhow!(
@@ -190,27 +190,27 @@ pub(super) fn answer_web_request(request: &str, web: &WebAccess) -> Value {
     }
 }
 
-/// The page that was received.
+/// A fetched page.
 struct FetchedPage {
-    /// From where, after redirects.
+    /// The page's URL, after redirects.
     url: String,
     status: u16,
     mime: String,
     headers: Vec<(String, String)>,
     bytes: Vec<u8>,
-    /// Whether there is more.
+    /// Whether the page is longer than what was read.
     cut: bool,
 }
 
-/// Hop-by-hop headers, which describe the transport.
+/// Returns whether a header belongs to the transport, such as a hop-by-hop header.
 fn is_transport_header(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     matches!(name.as_str(), "host" | "content-length" | "transfer-encoding" | "connection" | "upgrade" | "te")
         || name.starts_with("proxy-")
 }
 
-/// Fetches an address. `gate` is asked before each connection: it gives the addresses outside of the public internet
-/// that may be reached there.
+/// Fetches an address, following redirects. `gate` is called before each connection, and returns the addresses outside
+/// of the public internet that may be reached there.
 fn fetch_page(
     first: &WebAddress,
     sent: &WebRequestBody,
@@ -289,7 +289,7 @@ fn timeout_message(host: &str) -> String {
     format!("{host} has not answered within {} s", FETCH_TIMEOUT.as_secs())
 }
 
-/// An error in our words.
+/// Converts a connection error to a message.
 fn error_message(host: &str, error: &ureq::Error) -> String {
     match error {
         ureq::Error::Timeout(_) => timeout_message(host),
@@ -302,14 +302,14 @@ fn is_refused(error: &ureq::Error) -> bool {
     matches!(error, ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::PermissionDenied)
 }
 
-/// Looks names up, and leaves out addresses outside of the public internet that were not allowed. The connection goes
-/// to what is left.
+/// Resolver that drops addresses outside of the public internet unless they were allowed. The connection goes to the
+/// remaining ones.
 #[derive(Debug)]
 struct PublicResolver {
     inner: DefaultResolver,
-    /// Those that were allowed.
+    /// Addresses that were allowed.
     allowed: Vec<IpAddr>,
-    /// Those that were left out.
+    /// Addresses that were dropped.
     found: Arc<Mutex<Vec<IpAddr>>>,
 }
 
@@ -365,7 +365,7 @@ fn html_to_markdown(html: &str) -> String {
 
 /// Returns the maximum nesting of elements, and their number.
 fn measure_html(html: &str) -> (usize, usize) {
-    // They end where the next begins, or at once.
+    // Elements that end where the next one starts, or at once.
     const OPTIONAL_END_ELEMENTS: [&str; 17] = [
         "p", "li", "td", "th", "tr", "dt", "dd", "option", "br", "hr", "img", "meta", "link", "input", "col", "source",
         "wbr",

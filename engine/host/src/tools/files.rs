@@ -1,4 +1,4 @@
-//! Files of a volume: read, list, replace, edit, remove. Content before and after is stored as blobs.
+//! Tools for files of a volume: read, list, replace, edit, remove. Content before and after is stored as blobs.
 
 use super::truncate::{store_blob, truncate_output};
 use super::{StopSignal, ToolWorkspace};
@@ -12,11 +12,11 @@ use std::path::Path;
 use store::BlobHash;
 use text::diff::unified_diff;
 
-/// A larger file is neither read nor written.
+/// Maximum size of a file that tools read or write, in bytes.
 pub(super) const MAX_TOOL_FILE_BYTES: u64 = 10 << 20;
-/// A larger file is not removed, since no copy of it is kept.
+/// Maximum size of a file that tools remove, in bytes, because a copy is kept.
 const MAX_REMOVED_FILE_BYTES: u64 = 100 << 20;
-/// Entries of a listing.
+/// Maximum number of entries in a listing.
 const MAX_LISTED_ENTRIES: usize = 2_000;
 /// Number of retries if another program writes between our read and our write.
 const MAX_WRITE_TRIES: usize = 4;
@@ -29,7 +29,7 @@ pub(super) fn read(
 ) -> anyhow::Result<ToolOutcome> {
     let folder = ConfinedFolder::open_root(root)?;
     let text = decode_utf8(read_bytes(folder.open_file(path)?, MAX_TOOL_FILE_BYTES, path)?, path)?;
-    // Masked before lines are taken: a key that is cut is not known as one.
+    // Mask secrets before selecting lines, because a cut key wouldn't be recognized.
     let text = agent::secrets::mask_known_secrets(&text);
     let part = match lines {
         None => text.as_ref(),
@@ -64,7 +64,7 @@ pub(super) fn list(place: &ToolWorkspace, root: &Path, path: &str, stop: &StopSi
     Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })
 }
 
-/// Lists a folder and, as far as `deep` goes, those in it. Says whether that was all.
+/// Lists a folder, and its subfolders if `deep` is set. Returns whether the listing is complete.
 fn walk(
     folder: &ConfinedFolder,
     before: &str,
@@ -82,7 +82,7 @@ fn walk(
             break;
         }
         stop.check_not_stopped()?;
-        // What is not UTF-8 text cannot be named by a tool.
+        // Tools can't name files whose names aren't UTF-8.
         let Ok(name) = entry.file_name().into_string() else { continue };
         let Ok(meta) = entry.metadata() else { continue }; // gone meanwhile
         // The repository's own files are numerous and irrelevant.
@@ -149,7 +149,7 @@ pub(super) fn edit_text(
     })
 }
 
-/// Makes a file's text of its bytes, if there is one.
+/// Function that makes a file's new text from its bytes; `None` if the file doesn't exist.
 type FileTextMaker<'a> = dyn Fn(Option<&[u8]>) -> anyhow::Result<String> + 'a;
 
 /// Replaces a file's content by a function of its bytes (`None` if it doesn't exist), and returns the diff.
@@ -217,7 +217,7 @@ pub(super) fn remove(place: &ToolWorkspace, root: &Path, path: &str) -> anyhow::
     Ok(ToolOutcome { success: true, text, whole, changed, ..ToolOutcome::default() })
 }
 
-/// Puts back what a file held, where it still holds what is expected.
+/// Restores a file's earlier content if it still has the expected one.
 pub(super) fn restore(
     place: &ToolWorkspace,
     root: &Path,
@@ -246,8 +246,8 @@ pub(super) fn restore(
     Ok(ToolOutcome { success: true, text: format!("{path} is as it was"), changed, ..ToolOutcome::default() })
 }
 
-/// Returns a writable path in normalized form. Files in `.git` run as the user, outside every sandbox, when they next
-/// use Git.
+/// Normalizes a path that a tool may write. Refuses paths in `.git`, because Git would run files there as the user,
+/// outside every sandbox.
 fn check_writable_path(path: &str) -> anyhow::Result<String> {
     let path = normalize_path(path)?;
     if path.split('/').any(is_git_folder_name) {
@@ -256,12 +256,12 @@ fn check_writable_path(path: &str) -> anyhow::Result<String> {
     Ok(path)
 }
 
-/// Whether it is the name of a repository's own folder.
+/// Returns whether this is the name of a repository's own folder.
 fn is_git_folder_name(name: &str) -> bool {
     name.eq_ignore_ascii_case(".git")
 }
 
-/// All of a file, unless it is too much or no ordinary file.
+/// Reads a whole file, unless it's too large or not an ordinary file.
 fn read_bytes(file: File, most: u64, path: &str) -> anyhow::Result<Vec<u8>> {
     let fail = |error: std::io::Error| anyhow!("the file cannot be read ({error}): {path}");
     let meta = file.metadata().map_err(fail)?;

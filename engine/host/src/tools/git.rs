@@ -1,4 +1,4 @@
-//! Git operations as text.
+//! Git operations of tools, with results as text.
 
 use super::ToolWorkspace;
 use super::truncate::truncate_output;
@@ -6,7 +6,7 @@ use agent::tool_job::{GitJob, ToolOutcome};
 use std::path::Path;
 use vcs::{MAX_STATUS_FILES, RepositoryFolder};
 
-/// Commits of a log where nothing is said.
+/// Number of commits in a log by default.
 const DEFAULT_LOG_COMMITS: usize = 20;
 
 pub(super) fn run(place: &ToolWorkspace, root: &Path, what: &GitJob) -> anyhow::Result<ToolOutcome> {
@@ -46,7 +46,7 @@ fn run_git_job(root: &Path, what: &GitJob) -> Result<String, vcs::VcsError> {
     })
 }
 
-/// The day of a point in time, in UTC, as `2026-11-22`: by Howard Hinnant's `civil_from_days`.
+/// Formats a time as a day in UTC, such as `2026-11-22`, by Howard Hinnant's `civil_from_days`.
 fn format_day(seconds: i64) -> String {
     let days = seconds.div_euclid(86_400).clamp(-1_000_000_000, 1_000_000_000) + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));

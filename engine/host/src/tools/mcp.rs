@@ -1,4 +1,4 @@
-//! Tools of MCP servers.
+//! Calls of tools on MCP servers.
 
 use super::truncate::{store_blob, truncate_output};
 use super::{CANCEL_POLL_INTERVAL, StopSignal, ToolWorkspace};
@@ -9,15 +9,15 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 use store::BlobRef;
 
-/// A call is given up after this.
+/// Time limit for a call.
 const MCP_CALL_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// A call of a tool of a server.
+/// A call of an MCP server's tool.
 pub(super) struct McpCall<'a> {
     pub(super) server: &'a str,
     pub(super) tool: &'a str,
     pub(super) arguments: &'a Map<String, Value>,
-    /// What the tool was when it was allowed.
+    /// Hash of the tool's definition when the user allowed it.
     pub(super) definition: &'a str,
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn tool_definition_hash(server: &str, tool: &mcp::McpTool) -> (ToolSo
 pub(super) fn run(place: &ToolWorkspace, call: &McpCall<'_>, stop: &StopSignal) -> anyhow::Result<ToolOutcome> {
     let McpCall { server, tool, arguments, definition: allowed } = *call;
     let servers = place.servers.as_ref().context("no MCP servers are configured")?;
-    // A server may say something else of its tools by now than what the user has allowed.
+    // A server may describe its tools differently by now than when the user allowed them.
     let listing = servers.list_tools(server);
     let listed = loop {
         stop.check_not_stopped()?;

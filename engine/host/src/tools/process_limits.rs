@@ -1,5 +1,5 @@
-//! Counts a tool's processes and memory from outside, since a tool that starts processes faster than they're counted
-//! must be stopped first. Linux only; elsewhere only the other limits apply.
+//! Counts a tool's processes and memory from outside. A tool may start processes faster than they can be counted, so
+//! it's suspended first. Linux only; elsewhere only the other limits apply.
 
 use crate::sandbox::{MAX_MEMORY_BYTES, MAX_PROCESSES, machine_thread_count};
 use std::fs;
@@ -7,7 +7,7 @@ use std::fs;
 /// Number of process counts between two memory checks.
 const LOOKS_PER_MEMORY_CHECK: u32 = 10;
 
-/// Whether a process of a group is still running. Zombies don't count: in a container, nobody may reap them.
+/// Returns whether a process of a group is still running. Zombies don't count: in a container, nothing may reap them.
 pub(super) fn is_group_alive(group: u32) -> bool {
     #[cfg(unix)]
     {
@@ -30,15 +30,15 @@ pub(super) fn is_group_alive(group: u32) -> bool {
     }
 }
 
-/// Counts one process group.
+/// Counts the processes and memory of one process group.
 pub(super) struct ProcessCensus {
     group: u32,
-    /// The threads of the whole machine when the group was last counted.
+    /// Number of threads on the whole machine when the group was last counted.
     known: usize,
     looks: u32,
 }
 
-/// What is too much.
+/// The limit that was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProcessExcess {
     Tasks,
@@ -46,12 +46,12 @@ pub(super) enum ProcessExcess {
 }
 
 impl ProcessCensus {
-    /// To be called before the group has begun anything.
+    /// Creates a census; must be called before the group starts anything.
     pub(super) fn new(group: u32) -> ProcessCensus {
         ProcessCensus { group, known: machine_thread_count().unwrap_or(usize::MAX), looks: 0 }
     }
 
-    /// Looks, mostly by one small read: whether there is too much of anything.
+    /// Checks the limits, usually with one small read; returns the exceeded one.
     pub(super) fn find_excess(&mut self) -> Option<ProcessExcess> {
         self.looks = self.looks.wrapping_add(1);
         let now = machine_thread_count()?;
@@ -60,7 +60,7 @@ impl ProcessCensus {
             return None;
         }
         if grown {
-            // Stopped processes start no others while they're counted.
+            // Suspended processes start no others while they're counted.
             self.set_suspended(true);
         }
         let (tasks, memory) = self.measure_group();
@@ -76,8 +76,8 @@ impl ProcessCensus {
         None
     }
 
-    /// Returns the group's threads, and its memory in bytes. Checks every process of the machine: lists of children
-    /// aren't reliable while they come and go.
+    /// Returns the group's number of threads, and its memory in bytes. Checks every process of the machine, because
+    /// lists of children aren't reliable while processes start and end.
     fn measure_group(&self) -> (usize, u64) {
         let own = self.group.to_string();
         let (mut tasks, mut memory) = (0, 0);
@@ -86,7 +86,7 @@ impl ProcessCensus {
                 continue;
             }
             let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-            // The name, in brackets, may hold anything: what follows counts from its end. See proc_pid_stat(5).
+            // The name, in parentheses, may contain anything, so parse after its last one. See proc_pid_stat(5).
             let mut fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
             if fields.nth(2) == Some(&own) {
                 tasks += fields.nth(14).and_then(|threads| threads.parse().ok()).unwrap_or(1);
@@ -102,7 +102,7 @@ impl ProcessCensus {
         (tasks, memory)
     }
 
-    /// Stops or continues the whole group.
+    /// Suspends or resumes the whole group.
     fn set_suspended(&self, halt: bool) {
         #[cfg(unix)]
         {

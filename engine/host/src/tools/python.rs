@@ -1,4 +1,5 @@
-//! Python: an embedded kernel for one run, with the sandbox of cells. What it prints and returns is the result.
+//! Python tool: an embedded kernel for one run, in the same sandbox as cells. Its output and result values are the
+//! tool's result.
 
 use super::changes::VolumeSnapshot;
 use super::shell::{append_end_note, end_child};
@@ -16,24 +17,24 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use store::BlobRef;
 
-/// A longer message is not read; the kernel holds its own to less.
+/// Maximum size of a kernel's message in bytes; the kernel's own limit is lower.
 const MAX_KERNEL_MESSAGE_BYTES: u64 = 80 << 20;
-/// Printed text and values together.
+/// Maximum bytes of printed text and values together.
 const MAX_PYTHON_OUTPUT_BYTES: usize = 50 << 20;
-/// Pictures of one run.
+/// Maximum number of images in one run.
 const MAX_RUN_IMAGES: usize = 32;
-/// What a value may look like, the best first.
+/// Image types of a value, in order of preference.
 const IMAGE_MIME_TYPES: [&str; 4] =
     ["application/vnd.tracebook.figure+json", "image/png", "image/jpeg", "image/svg+xml"];
-/// How soon a cancel is seen.
+/// Interval for checking whether the run was canceled.
 const PYTHON_POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// A kernel starts within this, or not at all.
+/// Time limit for a kernel to start.
 const KERNEL_START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What the kernel sees of the environment.
+/// Environment variables that are passed to the kernel.
 const PASSED_VARIABLES: [&str; 5] = ["LANG", "LC_ALL", "SystemRoot", "TEMP", "TZ"];
 
-/// Results of the run so far.
+/// Output of the run so far.
 #[derive(Default)]
 struct PythonRunEvents {
     output: Vec<u8>,
@@ -41,12 +42,12 @@ struct PythonRunEvents {
     failed: bool,
 }
 
-/// What is run, and where.
+/// The code to run, with its limits and permissions.
 pub(super) struct PythonRun<'a> {
     pub(super) root: &'a Path,
     pub(super) code: &'a str,
     pub(super) seconds: u64,
-    /// What it may fetch, through this process; it has no network of its own.
+    /// What the code may fetch through this process; it has no network access of its own.
     pub(super) web: Option<&'a WebAccess>,
 }
 
@@ -156,8 +157,8 @@ fn execute_code(
                 heard.start_line();
                 heard.add_text(&traceback);
             }
-            // What it wants of the web is fetched here, under the same policy as `fetch_url`.
-            // One at a time: it waits for the answer.
+            // Web requests are made here, under the same policy as `fetch_url`. There is one at a time, because the
+            // program waits for the answer.
             "web_request" if fetching.is_none() => {
                 let Some(web) = run.web.cloned() else {
                     return Ok(Some("(stopped: it asked for the network, which it may not use)".to_owned()));
@@ -183,14 +184,14 @@ impl PythonRunEvents {
         self.output.extend_from_slice(&text.as_bytes()[..text.floor_char_boundary(room)]);
     }
 
-    /// Starts a new line.
+    /// Starts a new line unless the output is at the start of one.
     fn start_line(&mut self) {
         if !self.output.is_empty() && !self.output.ends_with(b"\n") {
             self.add_text("\n");
         }
     }
 
-    /// Adds a value as text, with its picture as attachment.
+    /// Adds a value as text, with its image as an attachment.
     fn add_value(&mut self, data: &Value) {
         self.start_line();
         for mime in IMAGE_MIME_TYPES {

@@ -1,4 +1,5 @@
-//! Shell: a line for `sh` in a process `tracebook sandbox` of its own, that is ended with all that it started.
+//! Shell tool: runs a command line for `sh` in its own `tracebook sandbox` process, which is killed with everything it
+//! started.
 
 use super::changes::VolumeSnapshot;
 use super::process_limits::{self, ProcessCensus, ProcessExcess};
@@ -16,16 +17,16 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What is printed beyond this ends it.
+/// Maximum bytes of output; a command that prints more is stopped.
 const MAX_SHELL_OUTPUT_BYTES: usize = 50 << 20;
-/// A longer line is not run.
+/// Maximum length of a command line in bytes.
 const MAX_COMMAND_BYTES: usize = 100 << 10;
-/// How soon a cancel is seen, or too much of anything.
+/// Interval for checking whether the command was canceled or has exceeded a limit.
 const SHELL_POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// Output that is still in the pipe when all is over is waited for so long.
+/// Time limit for reading output that is still in the pipe after the command has ended.
 const PIPE_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What is run, and where.
+/// The command to run, with its folder, time limit and network access.
 pub(super) struct ShellRun<'a> {
     pub(super) root: &'a Path,
     pub(super) path: &'a str,
@@ -34,14 +35,14 @@ pub(super) struct ShellRun<'a> {
     pub(super) network: bool,
 }
 
-/// How it ended for us.
+/// How the command ended.
 enum ShellExit {
     Verdict(SandboxVerdict),
     TimedOut,
     Cancelled,
     TooMuchOutput,
     Excess(ProcessExcess),
-    /// The sandbox's own process ended without a word.
+    /// The sandbox's own process ended without a report.
     Silent,
 }
 
@@ -53,7 +54,7 @@ pub(super) fn run(place: &ToolWorkspace, shell: &ShellRun<'_>, stop: &StopSignal
     let root = ConfinedFolder::open_root(shell.root)?;
     let folder = root.open_folder(shell.path)?;
     let private = PrivateFolder::new()?;
-    // A process may compute on all processors for all of the time.
+    // Processor time: a process may use all processors the whole time.
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
     let order = SandboxOrder {
         command: shell.command.to_owned(),
@@ -97,14 +98,14 @@ pub(super) fn run(place: &ToolWorkspace, shell: &ShellRun<'_>, stop: &StopSignal
     Ok(ToolOutcome { success, text, whole, changed, ..ToolOutcome::default() })
 }
 
-/// Runs a line that does nothing, in a folder of its own.
+/// Runs an empty command in a folder of its own, to test the sandbox.
 pub(super) fn probe_sandbox(place: &ToolWorkspace) -> anyhow::Result<ToolOutcome> {
     let private = PrivateFolder::new()?;
     let nothing = ShellRun { root: &private.path, path: "", command: ":", seconds: 30, network: false };
     run(place, &nothing, &StopSignal::default())
 }
 
-/// Output, and what there is to say about its end on a line of its own.
+/// Appends a note about the end to the output, on a line of its own, and truncates both.
 pub(super) fn append_end_note(
     mut output: Vec<u8>,
     note: &str,
@@ -119,17 +120,17 @@ pub(super) fn append_end_note(
     truncate_output(&output, &place.blobs)
 }
 
-/// The process and its pipes.
+/// A running sandbox process, with its pipes.
 struct ShellProcess {
     child: Child,
     processes: ProcessCensus,
-    /// While it is open, we live.
+    /// Open pipe that shows the sandbox that this process is still alive.
     _input: std::process::ChildStdin,
     verdict: Receiver<Option<SandboxReport>>,
-    /// What was not written because other programs would execute it.
+    /// Files that weren't written because other programs would execute them.
     refused: Vec<String>,
     output: Arc<Mutex<Vec<u8>>>,
-    /// Nothing comes; that it is closed says that the output has ended, or is too much.
+    /// Receives nothing; it closes when the output has ended or is too long.
     ended: Receiver<()>,
 }
 
@@ -162,7 +163,7 @@ impl ShellProcess {
         std::thread::spawn(move || {
             let mut words = String::new();
             let read = said.take(1 << 16).read_to_string(&mut words);
-            // The receiver may be gone, and then nobody needs this.
+            // If the receiver is gone, the report isn't needed.
             let _ = tell.send(read.ok().and_then(|_| serde_json::from_str(&words).ok()));
         });
         let output: Arc<Mutex<Vec<u8>>> = Arc::default();
@@ -210,34 +211,34 @@ impl ShellProcess {
         end_child(&mut self.child);
     }
 
-    /// Returns all output; no process is left that could print more.
+    /// Returns all output, after all processes that could print more have ended.
     fn read_output(&self) -> Vec<u8> {
-        // What was printed until the timeout is the output.
+        // Whatever was printed until the timeout is the output.
         let _ = self.ended.recv_timeout(PIPE_DRAIN_TIMEOUT);
         std::mem::take(&mut *self.output.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Ends the sandbox's process and its group, whether or not it has a group by now.
+/// Kills the sandbox's process and its group, whether or not the group exists yet.
 pub(super) fn end_child(child: &mut Child) {
     #[cfg(unix)]
     let group = || {
         let group = rustix::process::Pid::from_child(child);
-        // There is none if all of it has ended already.
+        // Fails only if all processes of the group have ended already.
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     };
     #[cfg(unix)]
     group();
-    // It fails only if the process has ended already.
+    // Fails only if the process has ended already.
     #[cfg(unix)]
     let _ = rustix::process::kill_process(rustix::process::Pid::from_child(child), rustix::process::Signal::KILL);
-    // It may have made its group, and begun something, between these two: from here on it begins nothing.
+    // The process may have created its group and started others between these two calls. It can't start any after this.
     #[cfg(unix)]
     group();
-    // It fails only if the process has ended already; then it is reaped.
+    // Fails only if the process has ended already; then it's reaped below.
     #[cfg(not(unix))]
     let _ = child.kill();
-    // Reaps the process; how it ended was read before, or is of no interest.
+    // Reaps the process; its exit status was read before, or doesn't matter.
     let _ = child.wait();
     // A killed process ends when it's next scheduled; wait, so that the caller finds it ended.
     let begun = Instant::now();
@@ -246,8 +247,8 @@ pub(super) fn end_child(child: &mut Child) {
     }
 }
 
-/// Returns a tool's environment: nothing of the user's except the language. Its home is the private folder, so that `~`
-/// refers to nothing of the user's.
+/// Returns a tool's environment variables: nothing of the user's except the language. Its home is the private folder,
+/// so `~` doesn't lead to the user's files.
 fn tool_environment(private: &Path, readable: &[PathBuf]) -> Vec<(&'static str, std::ffi::OsString)> {
     let known = |folder: &PathBuf| {
         let system = ["/usr", "/bin", "/sbin", "/opt", "/nix/store", "/gnu/store", "/run/current-system", "/snap"];
@@ -266,14 +267,14 @@ fn tool_environment(private: &Path, readable: &[PathBuf]) -> Vec<(&'static str, 
         ("TMPDIR", private.into()),
         ("TERM", "dumb".into()),
     ];
-    // Programs of `rustup` are proxies that look for the real ones.
+    // Programs of `rustup` are proxies that search for the real ones.
     let rustup = readable.iter().find(|folder| folder.ends_with(".rustup"));
     seen.extend(rustup.map(|folder| ("RUSTUP_HOME", folder.clone().into())));
     seen.extend(["LANG", "LC_ALL", "TZ"].into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
     seen
 }
 
-/// A folder for this tool alone. It goes when this goes.
+/// A folder for this tool only, which is removed on drop.
 struct PrivateFolder {
     path: PathBuf,
 }

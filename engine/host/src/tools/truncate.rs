@@ -1,4 +1,5 @@
-//! What of a result is shown: all of it, or its beginning and its end, the whole being a blob then.
+//! Truncates tool results: shows a short result whole, and otherwise its beginning and end, with the whole result as a
+//! blob.
 
 use agent::secrets;
 use agent::tool_job::MAX_TOOL_RESULT_BYTES;
@@ -6,14 +7,14 @@ use std::borrow::Cow;
 use store::disk::BlobStore;
 use store::{BlobHash, BlobRef};
 
-/// Bytes as text of at most [`MAX_TOOL_RESULT_BYTES`] bytes, with the secrets in it masked; the whole as a blob where
-/// something is left out.
+/// Converts bytes to text of at most [`MAX_TOOL_RESULT_BYTES`] bytes, with secrets masked. If something is left out,
+/// the whole text is stored as a blob.
 ///
 /// # Errors
-/// A sentence for the user: the blob could not be stored.
+/// Returns a message for the user if the blob can't be stored.
 pub(super) fn truncate_output(bytes: &[u8], blobs: &BlobStore) -> anyhow::Result<(String, Option<BlobRef>)> {
     let text = String::from_utf8_lossy(bytes);
-    // Masked before it's cut: a key that is cut is not known as one.
+    // Mask secrets before cutting, because a cut key wouldn't be recognized.
     let text = secrets::mask_known_secrets(&text);
     if text.len() <= MAX_TOOL_RESULT_BYTES {
         return Ok((text.into_owned(), None));
@@ -23,7 +24,8 @@ pub(super) fn truncate_output(bytes: &[u8], blobs: &BlobStore) -> anyhow::Result
     Ok((truncate_middle(&text), Some(BlobRef { blob, mime: "text/plain".to_owned(), size: bytes.len() as u64 })))
 }
 
-/// The beginning and the end of a text, whole lines where they are not too long, and how much is left out between them.
+/// Returns the beginning and end of a text, in whole lines unless they're too long, and how much is left out between
+/// them.
 pub(super) fn truncate_middle(text: &str) -> String {
     if text.len() <= MAX_TOOL_RESULT_BYTES {
         return text.to_owned();
@@ -31,7 +33,7 @@ pub(super) fn truncate_middle(text: &str) -> String {
     let room = MAX_TOOL_RESULT_BYTES - 80; // for the line between them
     let mut head = text.floor_char_boundary(room * 2 / 3);
     let mut tail = text.ceil_char_boundary(text.len() - room / 3);
-    // A line that is cut in the middle says less than none, unless it is all there is.
+    // Drop a line that would be cut, unless it's most of what is left.
     head = text[..head].rfind('\n').map_or(head, |at| if at + 1 > head / 2 { at + 1 } else { head });
     tail += text[tail..].find('\n').map_or(0, |at| if at + 1 < (text.len() - tail) / 2 { at + 1 } else { 0 });
     let (start, end) = (&text[..head], &text[tail..]);

@@ -1,5 +1,7 @@
-//! Git: status, diff, log and commit for the part of a repository in one folder. Runs no hook, no filter and no other
-//! program, uses no network, and touches nothing outside the folder except the repository's own store.
+//! Git status, diff, log and commit for one folder of a repository.
+//!
+//! It runs no hook, filter or other program, uses no network, and touches nothing outside the folder except the
+//! repository's own store.
 
 use git2::{
     AttrCheckFlags, Delta, Diff, DiffFormat, DiffOptions, ErrorCode, Index, IndexEntry, IndexTime, Oid, Repository,
@@ -7,27 +9,27 @@ use git2::{
 };
 use std::path::{Component, Path, PathBuf};
 
-/// Files that a status names.
+/// Maximum number of files listed by a status.
 pub const MAX_STATUS_FILES: usize = 2_000;
-/// Bytes of a diff.
+/// Maximum size of a diff in bytes.
 pub const MAX_DIFF_BYTES: usize = 10 << 20;
-/// Commits of a log.
+/// Maximum number of commits in a log.
 pub const MAX_LOG_COMMITS: usize = 200;
-/// The largest file that is committed, in bytes.
+/// Maximum size of a committed file in bytes.
 pub const MAX_COMMIT_FILE_BYTES: u64 = 100 << 20;
-/// The longest message, in bytes.
+/// Maximum length of a commit message in bytes.
 pub const MAX_COMMIT_MESSAGE_BYTES: usize = 64 << 10;
 
-/// Why it was not done.
+/// Why a Git operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum VcsError {
     /// The folder isn't in a repository.
     #[error("there is no git repository here or above; `git init` makes one: {}", .0.display())]
     None(PathBuf),
-    /// Git does not know who commits.
+    /// The user's name and email aren't configured in Git.
     #[error("git does not know who you are; say `git config --global user.name NAME` and `… user.email ADDRESS`")]
     Nobody,
-    /// It would not be right.
+    /// The operation was refused, with the reason.
     #[error("{0}")]
     Refused(String),
     /// An error of libgit2.
@@ -44,30 +46,31 @@ impl From<git2::Error> for VcsError {
 /// A commit as listed in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
-    /// Its name, 40 hexadecimal digits.
+    /// Commit hash, 40 hexadecimal digits.
     pub id: String,
-    /// When, in seconds since 1970.
+    /// Time of the commit in seconds since 1970.
     pub time: i64,
     /// Name of the author.
     pub author: String,
-    /// The first line of its message.
+    /// The first line of the commit message.
     pub summary: String,
 }
 
-/// The part of a repository in one folder.
+/// One folder of a Git repository.
 pub struct RepositoryFolder {
     repository: Repository,
-    /// The folder inside the repository's own, `/` between parts; empty if they are the same.
+    /// Path of the folder relative to the repository's root, with `/` separators; empty if they're the same.
     prefix: String,
     /// Root folder of the repository.
     top: PathBuf,
 }
 
 impl RepositoryFolder {
-    /// Finds the repository that contains a folder.
+    /// Opens the repository that contains a folder.
     ///
     /// # Errors
-    /// [`VcsError::None`]; [`VcsError::Refused`] where it has no files of its own, or they lie elsewhere.
+    /// Returns [`VcsError::None`] if there's none, and [`VcsError::Refused`] if it belongs to another user, is bare, or
+    /// has its files elsewhere.
     pub fn open(folder: &Path) -> Result<RepositoryFolder, VcsError> {
         let folder = folder.canonicalize().map_err(|error| VcsError::Git(format!("{error}: {}", folder.display())))?;
         let repository = Repository::discover(&folder).map_err(|error| match error.code() {
@@ -87,11 +90,12 @@ impl RepositoryFolder {
         Ok(RepositoryFolder { repository, prefix, top })
     }
 
-    /// What has changed since the last commit: a line for each file, marked as `git status --short` does, and whether
-    /// that is all.
+    /// Lists changes since the last commit, one line per file in the format of `git status --short`.
+    ///
+    /// Also returns whether the list is complete.
     ///
     /// # Errors
-    /// What libgit2 says, here and below.
+    /// Returns libgit2's error, here and in the methods below.
     pub fn status(&self) -> Result<(Vec<String>, bool), VcsError> {
         let changed = self.changed_files()?;
         let line =
@@ -99,10 +103,10 @@ impl RepositoryFolder {
         Ok((changed.iter().take(MAX_STATUS_FILES).map(line).collect(), changed.len() <= MAX_STATUS_FILES))
     }
 
-    /// The working tree against the last commit, as a unified diff, and whether that is all.
+    /// Returns the changes in the working tree since the last commit as a unified diff, and whether it's complete.
     ///
     /// # Errors
-    /// [`VcsError::Refused`]: the path leads out of the folder.
+    /// Returns [`VcsError::Refused`] if the path leads out of the folder.
     pub fn diff(&self, path: Option<&str>) -> Result<(String, bool), VcsError> {
         let mut options = DiffOptions::new();
         options.include_untracked(true).recurse_untracked_dirs(true).show_untracked_content(true);
@@ -116,10 +120,12 @@ impl RepositoryFolder {
         format_diff(&diff)
     }
 
-    /// The last commits, newest first: at most `limit`, and at most [`MAX_LOG_COMMITS`].
+    /// Returns the last commits, newest first: at most `limit` and [`MAX_LOG_COMMITS`].
+    ///
+    /// A repository without commits has an empty log.
     ///
     /// # Errors
-    /// What libgit2 says. A repository without a commit has an empty log.
+    /// Returns libgit2's error.
     pub fn log(&self, limit: usize) -> Result<Vec<Commit>, VcsError> {
         if self.head_tree()?.is_none() {
             return Ok(Vec::new());
@@ -141,12 +147,14 @@ impl RepositoryFolder {
             .collect()
     }
 
-    /// Commits files as they are now: those named, or all of the folder that changed. What else is staged stays staged.
-    /// Gives the commit, and the files in it.
+    /// Commits the current content of the named files, or of all changed files in the folder if none are named.
+    ///
+    /// Other staged changes stay staged. Returns the commit and its files.
     ///
     /// # Errors
-    /// [`VcsError::Nobody`]; [`VcsError::Refused`]: nothing has changed, a file is none or outside, a merge is under
-    /// way.
+    /// Returns [`VcsError::Nobody`] if the user isn't configured in Git. Returns [`VcsError::Refused`] in these cases:
+    /// nothing has changed, a file is invalid or outside the folder, the message is empty or too long, or a merge is in
+    /// progress.
     pub fn commit(&self, message: &str, files: &[String]) -> Result<(Commit, Vec<String>), VcsError> {
         let refuse = |why: String| Err(VcsError::Refused(why));
         let message = message.trim();
@@ -178,7 +186,7 @@ impl RepositoryFolder {
             chosen.dedup();
             chosen
         };
-        // A tree of its own: the last commit's, and these files. The user's index may hold what is not ours to commit.
+        // Commit a separate tree: the last commit's tree plus these files. The user's index may contain other changes.
         let head = self.head_tree()?;
         let mut tree = Index::new()?;
         if let Some(head) = &head {
@@ -240,14 +248,14 @@ impl RepositoryFolder {
             let to = std::fs::read_link(&file).map_err(|error| VcsError::Git(error.to_string()))?;
             self.repository.blob(to.as_os_str().as_encoded_bytes())?
         } else {
-            // As git would: line ends as the repository's attributes ask for.
+            // Like Git, this converts line endings as the repository's attributes specify.
             self.repository.blob_path(&file)?
         };
         tree.add(&index_entry(path, id, &meta))?;
         index.add_path(Path::new(path)).map_err(VcsError::from)
     }
 
-    /// Files inside the folder that differ from the last commit, by their path in the repository.
+    /// Returns the files in the folder that differ from the last commit, by their path in the repository.
     fn changed_files(&self) -> Result<Vec<(String, Status)>, VcsError> {
         let mut options = StatusOptions::new();
         options
@@ -260,7 +268,7 @@ impl RepositoryFolder {
         }
         let found = self.repository.statuses(Some(&mut options))?;
         let named = found.iter().filter(|entry| entry.status() != Status::CURRENT);
-        // Names that aren't valid UTF-8 can't be passed to a tool.
+        // File names that aren't valid UTF-8 can't be passed to a tool.
         Ok(named
             .filter_map(|entry| Some((String::from_utf8(entry.path_bytes().to_vec()).ok()?, entry.status())))
             .collect())
@@ -274,7 +282,7 @@ impl RepositoryFolder {
         }
     }
 
-    /// A path of the folder as the repository knows it.
+    /// Converts a path in the folder to a path in the repository.
     fn repository_path(&self, path: &str) -> Result<String, VcsError> {
         let inside = slash_path(Path::new(path)).filter(|inside| !inside.split('/').any(|part| part == ".git"));
         let Some(inside) = inside else {
@@ -287,13 +295,13 @@ impl RepositoryFolder {
         })
     }
 
-    /// A path of the repository as the folder knows it.
+    /// Converts a path in the repository to a path in the folder.
     fn folder_path<'a>(&self, path: &'a str) -> &'a str {
         path.strip_prefix(&self.prefix).map_or(path, |path| path.trim_start_matches('/'))
     }
 }
 
-/// A relative path with `/` between its parts; `None` if it leads anywhere but down.
+/// Returns a relative path with `/` separators; `None` if it contains anything but names below the folder.
 fn slash_path(path: &Path) -> Option<String> {
     let mut parts = Vec::new();
     for part in path.components() {
@@ -335,7 +343,7 @@ fn index_entry(path: &str, id: Oid, meta: &std::fs::Metadata) -> IndexEntry {
     }
 }
 
-/// What has changed in the index, and what in the working tree.
+/// Returns the status letters for the index and for the working tree.
 fn status_letters(status: Status) -> String {
     if status.contains(Status::WT_NEW) {
         return "??".to_owned();
@@ -369,7 +377,7 @@ fn format_diff(diff: &Diff<'_>) -> Result<(String, bool), VcsError> {
             whole = false;
             return false;
         }
-        // A folder that is a repository of its own has no text.
+        // A folder that's a repository itself has no text.
         if delta.status() == Delta::Unreadable {
             return true;
         }

@@ -1,9 +1,9 @@
-//! Real repositories, made by libgit2 in folders of their own.
+//! Tests with real repositories, created by libgit2 in temporary folders.
 
 use super::*;
 use std::fs;
 
-/// A repository with one commit, and a volume in its folder `notes`.
+/// Creates a repository with one commit, and with a volume in its folder `notes`.
 fn repository() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a folder");
     let made = Repository::init(dir.path()).expect("made");
@@ -45,7 +45,7 @@ fn what_changed_is_told_and_committed_and_nothing_else() {
     let (diff, _) = part.diff(Some("sub")).expect("a diff");
     assert!(diff.contains("+new\n") && !diff.contains("two"), "{diff}");
 
-    // A hook would end the commit, were it run.
+    // This hook would prevent the commit if it ran.
     let hook = dir.path().join(".git/hooks/pre-commit");
     fs::create_dir_all(hook.parent().expect("a folder")).expect("made");
     fs::write(&hook, "#!/bin/sh\nexit 1\n").expect("written");
@@ -85,7 +85,7 @@ fn what_is_not_ours_is_refused() {
     assert!(why.contains("filter lfs"), "{why}");
 
     let empty = tempfile::tempdir().expect("a folder");
-    // If the temporary folder is itself in a repository, there is one.
+    // If the temporary folder is itself in a repository, opening it succeeds.
     if let Err(error) = RepositoryFolder::open(empty.path()) {
         assert!(matches!(error, VcsError::None(_)) && error.to_string().contains("git init"), "{error}");
     }

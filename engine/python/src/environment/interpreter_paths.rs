@@ -1,13 +1,13 @@
-//! Which files an interpreter needs, found without starting it: its own, its standard library, its environment's
+//! Finds the files that an interpreter needs without starting it: its own, its standard library, and its environment's
 //! packages.
 
 use std::path::{Path, PathBuf};
 
-/// Beyond this many entries of a library folder none is looked at.
+/// Maximum number of entries of a library folder that are examined.
 const MAX_LIBRARY_ENTRIES: usize = 20_000;
 
-/// What `python` reads to run. Folders that hold more than a Python, such as a home folder, are left shut but for the
-/// library itself. `home` stays shut in any case.
+/// Returns the files and folders that `python` reads to run. Of folders that hold more than a Python, such as a home
+/// folder, only the library itself is opened. `home` stays closed in any case.
 pub(super) fn interpreter_paths(python: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let mut found = vec![python.to_owned()];
     let own = environment_folder(python);
@@ -23,13 +23,13 @@ pub(super) fn interpreter_paths(python: &Path, home: Option<&Path>) -> Vec<PathB
     found
 }
 
-/// The folder of the environment to which an interpreter belongs, if it was made as one.
+/// Returns the folder of the virtual environment that an interpreter belongs to, or `None` outside of one.
 pub(super) fn environment_folder(python: &Path) -> Option<PathBuf> {
     let folder = python.parent()?.parent()?;
     folder.join("pyvenv.cfg").is_file().then(|| folder.to_owned())
 }
 
-/// `is_own`: the folder holds an environment and nothing else.
+/// Adds a prefix or its library folders. `is_own`: the folder holds an environment and nothing else.
 fn add_prefix(prefix: &Path, home: Option<&Path>, is_own: bool, found: &mut Vec<PathBuf>) {
     let holds_home = home.is_some_and(|home| home.starts_with(prefix));
     let holds_more = holds_home
@@ -42,7 +42,7 @@ fn add_prefix(prefix: &Path, home: Option<&Path>, is_own: bool, found: &mut Vec<
     }
 }
 
-/// The standard libraries below a prefix, and what an interpreter there is linked with.
+/// Returns the standard libraries below a prefix, and the libraries that an interpreter there is linked with.
 fn library_entries(prefix: &Path) -> impl Iterator<Item = PathBuf> {
     let folders = ["lib", "lib64"].map(|name| prefix.join(name)).into_iter().filter_map(|lib| lib.read_dir().ok());
     let entries = folders.flat_map(|entries| entries.flatten().take(MAX_LIBRARY_ENTRIES));

@@ -1,4 +1,4 @@
-//! What native code prints: the bytes of two pipes, as text of the cell that runs.
+//! Output of native code: reads the bytes of two pipes as text of the running cell.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 use super::lock;
 use crate::outbox::{KernelOutbox, OutputStream};
 
-/// Bytes that are read at once.
+/// Number of bytes read at once.
 const READ_CHUNK_BYTES: usize = 64 << 10;
-/// Reads of one turn: a process that prints without end must not keep a finished cell from being told.
+/// Maximum reads of one [`NativeOutput::drain`]: endless output must not delay the report that a cell has finished.
 const MAX_DRAIN_READS: usize = 1_000;
 
-/// The reading end of one of Python's descriptors, and the bytes of a letter that is not whole yet.
+/// The reading end of one of Python's descriptors, and the bytes of an incomplete character.
 pub(super) struct NativeOutput {
     pipe: File,
     rest: Mutex<Vec<u8>>,
@@ -22,7 +22,7 @@ pub(super) struct NativeOutput {
 }
 
 impl NativeOutput {
-    /// Reads on a thread of its own until the pipe ends.
+    /// Starts a thread that reads until the pipe ends.
     pub(super) fn start(
         pipe: File,
         stream: OutputStream,
@@ -36,7 +36,7 @@ impl NativeOutput {
         Ok(output)
     }
 
-    /// Prints what is there, without waiting for more. False at the end of the pipe.
+    /// Prints the available output without waiting for more. Returns `false` at the end of the pipe.
     pub(super) fn drain(&self) -> bool {
         let mut rest = lock(&self.rest);
         let mut chunk = vec![0; READ_CHUNK_BYTES];
@@ -61,12 +61,13 @@ impl NativeOutput {
         true
     }
 
-    /// Whether there's something to read, or the end. `timeout` in milliseconds; -1 waits.
+    /// Returns whether there is something to read, or the end of the pipe. `timeout` is in milliseconds; -1 waits
+    /// forever.
     fn wait_readable(&self, timeout: i32) -> bool {
         let mut look = libc::pollfd { fd: self.pipe.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         loop {
             #[allow(unsafe_code, reason = "std has no wrapper for poll")]
-            // SAFETY: the kernel is given one struct, as it is told, and the pipe is open.
+            // SAFETY: the kernel gets one struct, as the count says, and the pipe is open.
             let found = unsafe { libc::poll(&raw mut look, 1, timeout) };
             let interrupted = found < 0 && std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted;
             if !interrupted {
@@ -76,12 +77,12 @@ impl NativeOutput {
     }
 }
 
-/// Up to where no letter is cut. Bytes that are no text count as whole.
+/// Returns the length of the prefix that cuts no UTF-8 character. Invalid bytes count as whole characters.
 fn whole_letters(bytes: &[u8]) -> usize {
     match std::str::from_utf8(&bytes[bytes.len().saturating_sub(4)..]) {
         Ok(_) => bytes.len(),
         Err(_) => {
-            // The first byte of a letter, of which not all have come.
+            // Position, from the end, of the first byte of a character that may be incomplete.
             let cut = (1..=3.min(bytes.len())).find(|back| bytes[bytes.len() - back] >= 0xC0);
             let wants = |first: u8| {
                 if first >= 0xF0 {

@@ -1,4 +1,4 @@
-//! The process of CPython: how it is started behind its walls, asked, signalled and ended.
+//! The CPython process: starts it in its sandbox, sends it requests and signals, and ends it.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -18,28 +18,28 @@ use super::{EnvironmentKernel, PythonGoneError, lock};
 use crate::outbox::{KernelOutbox, OutputStream};
 use crate::sandbox::interpreter_policy;
 
-/// The longest line that Python may write: what a message to the host may have.
+/// Maximum length of a line from Python, which is that of a message to the host.
 const MAX_PYTHON_LINE_BYTES: u64 = 64 << 20;
-/// The largest file that a cell may write.
+/// Maximum size of a file that a cell writes.
 const MAX_WRITTEN_FILE_BYTES: u64 = 4 << 30;
-/// Files that may be open at once.
+/// Maximum number of open files.
 const MAX_OPEN_FILES: u64 = 1_024;
-/// What Python gets of memory where the machine doesn't say how much it has.
+/// Memory limit for Python on a machine that doesn't report its memory.
 const FALLBACK_MEMORY_BYTES: u64 = 8 << 30;
-/// How temporary folders of these kernels are called, before the number of the process.
+/// Prefix of these kernels' temporary folders; the process number follows.
 const TEMPORARY_FOLDER_PREFIX: &str = "tracebook-kernel-";
 
-/// What Python is started with: it reads the harness from the pipe and runs it.
+/// Code that Python is started with: it reads the harness from the pipe and runs it.
 const START_SOURCE: &str = include_str!("../environment_start.py");
 const SERVE_SOURCE: &str = include_str!("../environment.py");
 
-/// What Python says that the thread of cells waits for.
+/// A message from Python that the thread of cells waits for.
 pub(super) enum PythonReply {
-    /// It has started.
+    /// Python has started.
     Ready { version: String },
-    /// What comes next is a request of its own.
+    /// Python is ready for a new request: interrupts from now on apply to it.
     Prepared,
-    /// The content of a reply.
+    /// A request is finished; the content of its reply.
     Done(Value),
 }
 
@@ -66,8 +66,8 @@ pub(super) struct PythonProcess {
 }
 
 impl PythonProcess {
-    /// Starts Python, and a thread that hands what it says to `outbox` and `replies`. `question` gets the number of the
-    /// question that it asks.
+    /// Starts Python, and a thread that passes its messages to `outbox` and `replies`. `question` receives the number
+    /// of Python's latest input request.
     pub(super) fn start(
         kernel: &EnvironmentKernel,
         outbox: &'static KernelOutbox,
@@ -88,11 +88,11 @@ impl PythonProcess {
         command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
         command.env("TMPDIR", &temporary).env("XDG_CACHE_HOME", temporary.join("cache"));
         command.env("MPLCONFIGDIR", temporary.join("matplotlib")).env("PYTHONNOUSERSITE", "1");
-        // joblib would try to make a semaphore for its processes, and warn that the walls don't let it.
+        // joblib would try to create a semaphore for its processes, and warn that the sandbox doesn't allow it.
         command.env("JOBLIB_MULTIPROCESSING", "0");
         let memory = machine_memory_bytes();
         #[allow(unsafe_code, reason = "std has no way to keep a descriptor open in a child, nor for its limits")]
-        // SAFETY: between fork and exec it only makes system calls, and allocates nothing.
+        // SAFETY: between fork and exec, the closure only makes system calls and allocates nothing.
         unsafe {
             command.pre_exec(move || prepare_child(inherited, memory));
         }
@@ -115,12 +115,12 @@ impl PythonProcess {
         let harness = format!("{}\n\n{SERVE_SOURCE}", crate::CPYTHON_HARNESS);
         let start =
             json!({"harness": harness, "advice": kernel.advice, "walls": walls, "backend": crate::MATPLOTLIB_BACKEND});
-        // If it has ended already, its reader finds out.
+        // If Python has ended already, the reading thread detects it.
         let _ = process.request(&start);
         Ok(process)
     }
 
-    /// Sends a request.
+    /// Sends a request, as one line of JSON.
     pub(super) fn request(&self, request: &Value) -> Result<(), PythonGoneError> {
         let mut line = request.to_string();
         line.push('\n');
@@ -135,13 +135,14 @@ impl PythonProcess {
         }
         let Ok(pid) = libc::pid_t::try_from(child.id()) else { return };
         #[allow(unsafe_code, reason = "std has no wrapper for kill")]
-        // SAFETY: the process has not been waited for, since that takes the lock that is held: its number is its own.
+        // SAFETY: waiting for the process takes the lock that is held here, so nobody has waited yet and its number is
+        // still its own.
         let done = unsafe { libc::kill(pid, signal) };
-        // Can only say that it is about to end.
+        // Fails only if the process is about to end.
         let _ = done;
     }
 
-    /// Whether it has ended.
+    /// Returns whether the process has ended.
     pub(super) fn has_ended(&self) -> bool {
         let mut child = lock(&self.child);
         let mut ended = lock(&self.ended);
@@ -151,7 +152,7 @@ impl PythonProcess {
         ended.is_some()
     }
 
-    /// Ends it now, and removes what it kept for itself.
+    /// Kills the process and removes its temporary folder.
     pub(super) fn kill(&self) {
         if !self.has_ended() {
             let mut child = lock(&self.child);
@@ -159,13 +160,13 @@ impl PythonProcess {
             let _ = child.kill();
             *lock(&self.ended) = child.wait().ok();
         }
-        // The next kernel that starts removes what is left.
+        // The next kernel that starts removes any remains.
         let _ = std::fs::remove_dir_all(&self.temporary);
     }
 
-    /// Ends it, and says how it ended by itself, if it did.
+    /// Ends the process, and returns how it ended if it did so by itself.
     pub(super) fn end(&self) -> String {
-        // It has closed its pipe, and is ending or is stuck.
+        // Python has closed its pipe, so it's about to end or it hangs.
         for _ in 0..100 {
             if self.has_ended() {
                 break;
@@ -184,7 +185,7 @@ impl PythonProcess {
         }
     }
 
-    /// Hands on what native code has printed so far.
+    /// Sends the output that native code has printed so far.
     pub(super) fn drain_output(&self) {
         for output in &self.output {
             output.drain();
@@ -192,7 +193,7 @@ impl PythonProcess {
     }
 }
 
-/// Goes behind the walls on a thread of its own, and starts Python from there. Gives what a refused cell is told.
+/// Enters the sandbox on a new thread and starts Python from there. Returns the message for denied access, too.
 fn start_confined(
     kernel: &EnvironmentKernel,
     mut command: Command,
@@ -208,9 +209,9 @@ fn start_confined(
         let started = confined.files.and(confined.calls).map_err(PythonStartError::from);
         let started = started
             .and_then(|()| command.spawn().map_err(|error| PythonStartError::NotStarted { path: path.clone(), error }));
-        // Whoever waits is there: it waits without end.
+        // The receiver waits without a time limit, so it exists.
         let _ = tell.send(started);
-        // Python ends with the thread that started it, and this one with the process.
+        // Python ends with the thread that started it, so this thread lives as long as the process.
         loop {
             std::thread::park();
         }
@@ -219,7 +220,7 @@ fn start_confined(
     Ok((child, walls))
 }
 
-/// In the child, before Python: it keeps two pipes, ends with its parent, and has limits.
+/// Prepares the child process before exec: keeps two pipes open, ends it with its parent, and sets resource limits.
 fn prepare_child(inherited: [i32; 2], memory: u64) -> std::io::Result<()> {
     let limits = [
         (libc::RLIMIT_CORE, 0),
@@ -248,7 +249,7 @@ fn prepare_child(inherited: [i32; 2], memory: u64) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What the machine has of memory, in bytes.
+/// Returns the machine's memory in bytes.
 fn machine_memory_bytes() -> u64 {
     let ask = |what| {
         #[allow(unsafe_code, reason = "std has no wrapper for sysconf")]
@@ -262,7 +263,7 @@ fn machine_memory_bytes() -> u64 {
     }
 }
 
-/// Makes a folder for what packages keep while they run, and removes those of kernels that are no more.
+/// Creates a temporary folder for packages, and removes the folders of kernels that no longer run.
 fn make_temporary_folder() -> std::io::Result<PathBuf> {
     let base = std::env::temp_dir();
     for entry in base.read_dir().into_iter().flatten().flatten() {
@@ -270,7 +271,7 @@ fn make_temporary_folder() -> std::io::Result<PathBuf> {
         let number = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY_FOLDER_PREFIX));
         let number = number.and_then(|number| number.parse::<u32>().ok());
         if number.is_some_and(|number| !Path::new("/proc").join(number.to_string()).exists()) {
-            // Of another user, or just being removed by another kernel.
+            // Fails if it belongs to another user or another kernel is removing it.
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
@@ -280,7 +281,7 @@ fn make_temporary_folder() -> std::io::Result<PathBuf> {
     folder.canonicalize()
 }
 
-/// Reads what Python says until it ends. What makes no sense is passed over.
+/// Reads Python's messages until it ends. Invalid ones are skipped.
 fn read_replies(mut said: impl BufRead, outbox: &KernelOutbox, question: &AtomicU64, replies: &Sender<PythonReply>) {
     let mut line = Vec::new();
     loop {
@@ -315,7 +316,7 @@ fn read_replies(mut said: impl BufRead, outbox: &KernelOutbox, question: &Atomic
     }
 }
 
-/// One message of a cell, within the limits of a cell.
+/// Sends a message of a cell, within the limits of a cell.
 fn send_message(outbox: &KernelOutbox, kind: &str, content: Value) {
     match kind {
         "stream" => {

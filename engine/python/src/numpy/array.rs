@@ -1,6 +1,6 @@
-//! Arrays: numbers in one shared run of memory, seen through a shape and steps, so that a view is the array it views.
+//! Arrays: elements in shared memory with a shape and strides, so that a view shares the memory of its array.
 //!
-//! Four kinds of numbers and no more. This file knows no Python.
+//! Supports exactly four kinds of elements. This file doesn't depend on Python.
 
 use nalgebra::Complex;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// A complex number of two doubles.
 pub(crate) type C64 = Complex<f64>;
 
-/// What an operation refuses: the class of the exception and its words.
+/// Error of an array operation: the variant is the exception's class, its text the message.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ArrayError {
     Value(String),
@@ -21,7 +21,7 @@ pub(crate) fn value_error<T>(words: impl Into<String>) -> Result<T, ArrayError> 
     Err(ArrayError::Value(words.into()))
 }
 
-/// The kinds, in the order in which one becomes the next when they meet.
+/// Kind of an array's elements, in the order of conversion: of two kinds that meet, the later one wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ElementKind {
     Bool,
@@ -51,7 +51,7 @@ impl ElementKind {
     }
 }
 
-/// Numbers of one kind.
+/// Elements of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ArrayData {
     Bool(Vec<bool>),
@@ -80,7 +80,7 @@ impl ArrayData {
     }
 }
 
-/// An array: a window on shared numbers.
+/// An array: a view of shared data.
 #[derive(Clone, Debug)]
 pub(crate) struct NdArray {
     data: Arc<RwLock<ArrayData>>,
@@ -90,7 +90,7 @@ pub(crate) struct NdArray {
     kind: ElementKind,
 }
 
-/// How many numbers a shape holds; refused beyond all memory.
+/// Returns the number of elements of a shape, or an error if they can't fit into memory.
 pub(crate) fn checked_size(shape: &[usize]) -> Result<usize, ArrayError> {
     let size = shape.iter().try_fold(1_usize, |size, side| size.checked_mul(*side));
     size.filter(|size| *size < 1 << 40).map_or_else(|| value_error("the array would not fit into memory"), Ok)
@@ -105,7 +105,7 @@ pub(crate) fn contiguous_strides(shape: &[usize]) -> Vec<isize> {
     strides
 }
 
-/// The shape that both are stretched to.
+/// Returns the shape that both shapes broadcast to.
 pub(crate) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>, ArrayError> {
     let sides = a.len().max(b.len());
     let side = |shape: &[usize], axis: usize| (axis + shape.len()).checked_sub(sides).map_or(1, |at| shape[at]);
@@ -119,14 +119,14 @@ pub(crate) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>, ArrayErr
     joined.map_or_else(|| value_error(words()), Ok)
 }
 
-/// A shape as Python writes a tuple, without blanks.
+/// Formats a shape as a Python tuple without spaces.
 pub(crate) fn format_shape(shape: &[usize]) -> String {
     let sides: Vec<String> = shape.iter().map(ToString::to_string).collect();
     format!("({}{})", sides.join(","), if shape.len() == 1 { "," } else { "" })
 }
 
 impl NdArray {
-    /// A new array of its own.
+    /// Creates an array with its own contiguous data.
     pub(crate) fn new(data: ArrayData, shape: Vec<usize>) -> NdArray {
         let (strides, kind) = (contiguous_strides(&shape), data.kind());
         debug_assert_eq!(data.len(), shape.iter().product::<usize>());
@@ -141,7 +141,7 @@ impl NdArray {
         self.shape.iter().product()
     }
 
-    /// Another window on the same numbers. Refused where it would look outside.
+    /// Returns another view of the same data, or an error if it would exceed the data.
     pub(crate) fn view(&self, offset: usize, shape: Vec<usize>, strides: Vec<isize>) -> Result<NdArray, ArrayError> {
         let (mut low, mut high) = (offset.cast_signed(), offset.cast_signed());
         for (side, stride) in shape.iter().zip(&strides) {
@@ -155,7 +155,7 @@ impl NdArray {
         Ok(NdArray { data: self.data.clone(), shape, strides, offset, kind: self.kind })
     }
 
-    /// The same numbers stretched to a larger shape.
+    /// Returns a view of the same data, broadcast to a larger shape.
     pub(crate) fn broadcast_to(&self, shape: &[usize]) -> Result<NdArray, ArrayError> {
         let more = shape.len().checked_sub(self.shape.len());
         let fits = more.is_some_and(|more| self.shape.iter().zip(&shape[more..]).all(|(a, b)| a == b || *a == 1));
@@ -168,12 +168,12 @@ impl NdArray {
         self.view(self.offset, shape.to_vec(), strides)
     }
 
-    /// Whether both see the same memory.
+    /// Returns whether both arrays share their data.
     pub(crate) fn shares_memory(&self, other: &NdArray) -> bool {
         Arc::ptr_eq(&self.data, &other.data)
     }
 
-    /// Calls `visit` with the place of each number, in order.
+    /// Calls `visit` with the data index of each element, in order.
     fn for_each_index(&self, mut visit: impl FnMut(usize)) {
         if self.len() == 0 {
             return;
@@ -240,7 +240,7 @@ impl NdArray {
         self.map_numbers(|x| C64::from(f64::from(u8::from(x))), |x| C64::from(x as f64), C64::from, |x| x)
     }
 
-    /// The numbers in order, as another kind.
+    /// Returns the elements in order, converted to another kind.
     pub(crate) fn numbers(&self, kind: ElementKind) -> ArrayData {
         match kind {
             ElementKind::Bool => ArrayData::Bool(self.bools()),
@@ -250,12 +250,12 @@ impl NdArray {
         }
     }
 
-    /// A copy of its own.
+    /// Returns a copy with its own data, converted to `kind`.
     pub(crate) fn cast_to(&self, kind: ElementKind) -> NdArray {
         NdArray::new(self.numbers(kind), self.shape.clone())
     }
 
-    /// Writes `values`, stretched to this shape, into the numbers that are seen here.
+    /// Writes `values`, broadcast to this shape, into the array's elements.
     pub(crate) fn assign(&self, values: &NdArray) -> Result<(), ArrayError> {
         let values = values.broadcast_to(&self.shape)?.numbers(self.kind);
         let mut next = 0..;
@@ -270,7 +270,7 @@ impl NdArray {
         Ok(())
     }
 
-    /// The places in memory of the numbers at these positions, counted in order.
+    /// Returns the data indexes of the elements at these positions, counted in order.
     fn memory_positions(&self, positions: &NdArray) -> Result<Vec<usize>, ArrayError> {
         let length = self.len();
         let mut all = Vec::with_capacity(length);
@@ -281,7 +281,7 @@ impl NdArray {
         found.collect()
     }
 
-    /// The numbers at these positions, in the shape of the positions.
+    /// Returns the elements at these positions, in the shape of `positions`.
     pub(crate) fn gather(&self, positions: &NdArray) -> Result<NdArray, ArrayError> {
         let places = self.memory_positions(positions)?;
         let data = match &*self.data.read().unwrap_or_else(PoisonError::into_inner) {
@@ -293,7 +293,7 @@ impl NdArray {
         Ok(NdArray::new(data, positions.shape.clone()))
     }
 
-    /// Writes numbers to these positions.
+    /// Writes `values` to the elements at these positions.
     pub(crate) fn scatter(&self, positions: &NdArray, values: &NdArray) -> Result<(), ArrayError> {
         let places = self.memory_positions(positions)?;
         let values = values.broadcast_to(&positions.shape)?.numbers(self.kind);

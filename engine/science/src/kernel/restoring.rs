@@ -1,4 +1,4 @@
-//! Which saved state a science kernel's variables are: restoring one, moving to another, and beginning anew.
+//! Restores the science kernel's variables from saved states, moves between states, and starts over.
 
 use super::{ScienceKernel, start_machine};
 use crate::ScienceError;
@@ -9,20 +9,20 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 impl ScienceKernel {
-    /// Begins with a fresh instance.
+    /// Starts over with a fresh instance.
     fn start_over(&mut self) -> Result<(), ScienceError> {
         self.restart_machine()?;
         self.forget_saved();
         self.prepare()
     }
 
-    /// Puts an instance that has run nothing in the place of the one that's there.
+    /// Replaces the instance by a new one that has run nothing.
     fn restart_machine(&mut self) -> Result<(), ScienceError> {
         self.machine = start_machine(&self.pack, &self.folders, self.outbox, &self.clock, &self.reply)?;
         Ok(())
     }
 
-    /// What is saved next is compared with a fresh instance.
+    /// Makes a fresh instance the base that the next state is compared with.
     pub(super) fn forget_saved(&mut self) {
         self.saved = SavedMemory::of_fresh(&self.fresh);
         self.count = 0;
@@ -31,7 +31,7 @@ impl ScienceKernel {
         }
     }
 
-    /// Begins with an instance that has the memory of the last saved state.
+    /// Restarts the instance with the memory of the last saved state.
     pub(super) fn return_to_saved(&mut self) -> Result<(), ScienceError> {
         if self.saved.bytes == self.fresh {
             return self.start_over(); // no cell has run
@@ -40,7 +40,7 @@ impl ScienceKernel {
         self.write_saved()
     }
 
-    /// Gives the instance, which has run nothing, the memory of the last saved state.
+    /// Writes the memory of the last saved state into an instance that has run nothing.
     fn write_saved(&mut self) -> Result<(), ScienceError> {
         let memory = self.machine.memory_mut(self.saved.bytes.len())?;
         self.saved.write_over(memory, self.fresh.len());
@@ -48,15 +48,15 @@ impl ScienceKernel {
         Ok(())
     }
 
-    /// Begins with a saved state. One that was thinned is made again, from the one before it that is there.
+    /// Loads a saved state. A thinned state is recreated from the nearest earlier state that is kept.
     fn load_state(&mut self, state: &str) -> Result<(), ScienceError> {
-        // Where it can't be read, the variables of now stay.
+        // If it can't be read, the current variables stay.
         let loaded = self.ask_saver(|reply| SaverTask::Load { state: state.to_owned(), reply })??;
         self.restart_machine()?;
         self.begin_with_loaded(state, loaded)
     }
 
-    /// The same with a state that is still being read.
+    /// Loads a state that is still being read into an instance that has run nothing.
     pub(super) fn begin_with_coming(
         &mut self,
         state: &str,
@@ -66,7 +66,7 @@ impl ScienceKernel {
         self.begin_with_loaded(state, loaded)
     }
 
-    /// Gives the instance, which has run nothing, the memory of a state.
+    /// Writes the memory of a loaded state into an instance that has run nothing, and runs the plan's cells again.
     fn begin_with_loaded(&mut self, state: &str, loaded: LoadedState) -> Result<(), ScienceError> {
         let LoadedState { plan, base } = loaded;
         match base {
@@ -101,7 +101,7 @@ impl ScienceKernel {
         Ok(())
     }
 
-    /// Runs a cell of a thinned state. Gives whether Python is still there.
+    /// Runs the cell of a thinned state again. Returns whether Python survived it.
     fn run_again(&mut self, record: &StateRecord) -> bool {
         let request = json!({"code": record.code, "label": record.cell, "forget": record.forgotten, "silent": true});
         self.clock.begin();
@@ -110,7 +110,7 @@ impl ScienceKernel {
         reply.is_some()
     }
 
-    /// Asks the thread of states and waits for its answer.
+    /// Sends a task to the `states` thread and waits for its answer.
     fn ask_saver<T>(&self, task: impl FnOnce(Sender<T>) -> SaverTask) -> Result<T, ScienceError> {
         let Some(saver) = &self.saver else { return Err(ScienceError::NoStates) };
         let (reply, answer) = channel();
@@ -131,12 +131,12 @@ impl ScienceKernel {
         self.ask_saver(|reply| SaverTask::Lineage { reply }).unwrap_or_default()
     }
 
-    /// Makes the state current in which only these executions have run, if there is one on the current branch.
+    /// Makes the state current in which only these executions have run, if the current branch has one.
     pub(super) fn run_after(&mut self, after: &[String]) -> Result<(), ScienceError> {
         let line = self.lineage();
         let have: Vec<&str> = line.iter().map(|record| record.execution.as_str()).collect();
         let wanted: Vec<&str> = after.iter().map(String::as_str).collect();
-        // Executions that the line doesn't have ran in no state of it: a run elsewhere, or before states were kept.
+        // Ignore executions that aren't in the lineage: they ran elsewhere, or before states were kept.
         let wanted: Vec<&str> = wanted.into_iter().filter(|execution| have.contains(execution)).collect();
         if have == wanted {
             return Ok(());
@@ -146,12 +146,13 @@ impl ScienceKernel {
             return Ok(()); // cells ran in another order than they stand: there is no such state
         }
         let to = match common {
-            // What the first known state came from is gone, and is not to be had by a fresh kernel.
+            // The parent of the first known state is lost, and a fresh kernel can't recreate it.
             0 if line.first().is_some_and(|first| first.parent.is_some()) => return Ok(()),
             0 => StateMove::Fresh,
             count => StateMove::To(line[count - 1].state.clone()),
         };
-        // Not for good yet: if the kernel is killed while the cell runs, the variables of the last whole run come back.
+        // The move isn't lasting yet: if the kernel is killed while the cell runs, the last complete run's variables
+        // come back.
         let moved = self.move_state(to, false)?;
         self.outbox.send("state_reply", moved.to_json(true));
         Ok(())
@@ -175,17 +176,17 @@ impl ScienceKernel {
         Ok(moved)
     }
 
-    /// Takes a move back whose state can't be read.
+    /// Reverts a move to a state that can't be read.
     fn set_heads(&self, heads: StateHeads) {
         if let Some(saver) = &self.saver {
             let _ = saver.send(SaverTask::SetHeads { heads }); // it has reported its end
         }
     }
 
-    /// Begins with nothing, as what was saved can't be read. What is saved from now on has no parent.
+    /// Starts over because the saved state can't be read. The next saved state has no parent.
     pub(super) fn give_up_saved(&mut self, why: &ScienceError) -> Result<(), ScienceError> {
         self.notice = Some(format!("The saved variables could not be restored: {why}. Run the cells again."));
-        // It has reported its end.
+        // Fails only if the thread has ended, which it has reported.
         let _ = self.ask_saver(|reply| SaverTask::Move { to: StateMove::Fresh, is_lasting: true, reply });
         self.start_over()
     }

@@ -1,4 +1,4 @@
-//! The files of a note's states, read as untrusted input and written whole or not at all.
+//! Files of a note's states. They are read as untrusted input and written atomically.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::{Read, Write};
@@ -10,23 +10,23 @@ use zstd::zstd_safe;
 
 use crate::{MAIN_BRANCH, MAX_GUEST_MEMORY_BYTES, PAGE_BYTES, StateError, StateHeads, StateRecord};
 
-/// Bytes of a page's hash.
+/// Length of a page's hash.
 pub(crate) const HASH_BYTES: usize = 16;
-/// How segments begin.
+/// First bytes of a segment.
 const SEGMENT_MAGIC: &[u8; 8] = b"TBpages1";
-/// Bytes before a segment's hashes: how it begins, and how many pages it has.
+/// Length of a segment's header: the magic and the number of pages. Hashes follow.
 const SEGMENT_HEADER_BYTES: usize = 12;
-/// Pages that a segment may have: what the guest's memory can hold.
+/// Maximum number of pages of a segment, as many as the guest's memory can have.
 const MAX_SEGMENT_PAGES: usize = MAX_GUEST_MEMORY_BYTES / PAGE_BYTES;
-/// Pages that are compressed together: a state that needs one of them decompresses no more than 128 kB for it.
+/// Number of pages that are compressed together. A state that needs one of them decompresses at most 128 kB for it.
 const FRAME_PAGES: usize = 32;
-/// What zstd may add to bytes that can't be compressed, at most, for each page.
+/// Maximum number of bytes per page that zstd adds to incompressible data.
 const MAX_PAGE_OVERHEAD_BYTES: usize = 64;
-/// The largest file that describes a state, decompressed.
+/// Maximum size of a state's file, decompressed.
 pub(crate) const MAX_STATE_BYTES: usize = 64 << 20;
-/// What the index may hold, decompressed: the oldest thinned states are forgotten first.
+/// Maximum size of the index, decompressed. The oldest thinned states are dropped first.
 pub(crate) const MAX_INDEX_BYTES: usize = 32 << 20;
-/// zstd's level: memory compresses to a third at any, and level 1 is the fastest.
+/// Compression level of zstd. Memory compresses to a third at any level, and level 1 is the fastest.
 const COMPRESSION_LEVEL: i32 = 1;
 
 pub(crate) type PageHash = [u8; HASH_BYTES];
@@ -37,26 +37,26 @@ pub(crate) fn page_hash(page: &[u8]) -> PageHash {
     hash
 }
 
-/// Whether a file of `states` or `segments` is called so.
+/// Returns whether `name` is a valid file name in `states` or `segments`: 32 hexadecimal digits.
 pub(crate) fn is_name(name: &str) -> bool {
     name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// One state as it is written.
+/// Content of a state's file.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct StateFile {
-    /// The pack by its hash: a state fits no other one.
+    /// Hash of the pack. A state can't be used with another pack.
     pub(crate) pack: String,
-    /// Bytes of memory.
+    /// Size of the memory in bytes.
     pub(crate) memory: usize,
     pub(crate) segments: Vec<String>,
-    /// Runs of pages, ascending: first page, how many, segment (-1: zeros), first page in the segment.
+    /// Runs of pages, ascending: first page, number of pages, segment (-1: zeros), first page in the segment.
     pub(crate) runs: Vec<(u32, u32, i64, u32)>,
     pub(crate) record: StateRecord,
 }
 
 impl StateFile {
-    /// The segments' pages that it needs: name, first page there, how many.
+    /// Returns the pages that the state needs of segments: segment name, first page in it, number of pages.
     pub(crate) fn needed_pages(&self) -> impl Iterator<Item = (&str, u32, u32)> {
         self.runs.iter().filter_map(|(_, count, segment, from)| {
             let name = usize::try_from(*segment).ok().and_then(|at| self.segments.get(at))?;
@@ -65,7 +65,7 @@ impl StateFile {
     }
 }
 
-/// Writes a file whole or not at all.
+/// Writes a file atomically, through a temporary file.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
     let fail = |source| StateError::write(path, source);
     let folder = path.parent().unwrap_or(Path::new("."));
@@ -73,7 +73,7 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
     file.write_all(bytes).map_err(fail)?;
     file.as_file().sync_data().map_err(fail)?;
     file.persist(path).map_err(|error| fail(error.error))?;
-    // The name is on the disk, too. Where folders can't be flushed (Windows), renaming is durable by itself.
+    // Flush the new name, too. Where folders can't be flushed (Windows), renaming is durable by itself.
     if let Ok(folder) = std::fs::File::open(folder) {
         let _ = folder.sync_all(); // the file system may not be able to
     }
@@ -84,7 +84,7 @@ pub(crate) fn damaged(path: &Path) -> StateError {
     StateError::Damaged { path: path.to_owned() }
 }
 
-/// Opens a plain file: no link, no device, no pipe.
+/// Opens a regular file and returns its length. Links, devices and pipes are refused.
 fn open_plain(path: &Path) -> Result<(std::fs::File, u64), StateError> {
     let fail = |source| StateError::read(path, source);
     let about = std::fs::symlink_metadata(path).map_err(fail)?;
@@ -94,7 +94,7 @@ fn open_plain(path: &Path) -> Result<(std::fs::File, u64), StateError> {
     Ok((std::fs::File::open(path).map_err(fail)?, about.len()))
 }
 
-/// Reads a plain file that isn't longer than this.
+/// Reads a regular file of at most `most` bytes.
 pub(crate) fn read_bounded(path: &Path, most: usize) -> Result<Vec<u8>, StateError> {
     let (file, length) = open_plain(path)?;
     let mut bytes = Vec::new();
@@ -118,7 +118,7 @@ fn encode(value: &impl Serialize) -> Result<Vec<u8>, StateError> {
     serde_json::to_vec(value).map_err(|error| StateError::Encode(error.to_string()))
 }
 
-/// Writes JSON, compressed, behind its hash; gives the bytes of the file.
+/// Writes compressed JSON, preceded by its hash. Returns the size of the file in bytes.
 fn write_hashed(path: &Path, value: &impl Serialize) -> Result<u64, StateError> {
     let text = encode(value)?;
     let body =
@@ -128,7 +128,7 @@ fn write_hashed(path: &Path, value: &impl Serialize) -> Result<u64, StateError> 
     Ok(bytes.len() as u64)
 }
 
-/// Reads what `write_hashed` wrote, and checks its hash: the JSON, still compressed.
+/// Reads a file of `write_hashed` and checks its hash. Returns the JSON, still compressed.
 fn read_hashed(path: &Path) -> Result<Vec<u8>, StateError> {
     let mut bytes = read_bounded(path, MAX_STATE_BYTES)?;
     let (hash, body) = bytes.split_at_checked(HASH_BYTES).ok_or_else(|| damaged(path))?;
@@ -139,10 +139,10 @@ fn read_hashed(path: &Path) -> Result<Vec<u8>, StateError> {
     Ok(bytes)
 }
 
-/// Reads which states are current. A folder without states has none.
+/// Reads which states are current. In a folder without states, a fresh kernel is.
 ///
 /// # Errors
-/// The file can't be read or is damaged.
+/// Returns an error if the file can't be read or is damaged.
 pub fn read_heads(folder: &Path) -> Result<StateHeads, StateError> {
     let path = folder.join("heads");
     let fresh = StateHeads {
@@ -160,22 +160,22 @@ pub fn read_heads(folder: &Path) -> Result<StateHeads, StateError> {
 /// Writes which states are current.
 ///
 /// # Errors
-/// The file can't be written.
+/// Returns an error if the file can't be written.
 pub fn write_heads(folder: &Path, heads: &StateHeads) -> Result<(), StateError> {
     write_whole(&folder.join("heads"), &encode(heads)?)
 }
 
-/// The id of a state: what it is by content.
+/// Returns the ID of a state, a hash of its content.
 pub(crate) fn identify(file: &StateFile) -> Result<String, StateError> {
     Ok(blake3::hash(&encode(file)?).to_hex()[..32].to_owned())
 }
 
-/// Writes a state; gives the bytes of its file.
+/// Writes a state and returns the size of its file in bytes.
 pub(crate) fn write_state(folder: &Path, file: &StateFile) -> Result<u64, StateError> {
     write_hashed(&folder.join("states").join(&file.record.state), file)
 }
 
-/// Reads a state. What it says of pages fits its memory and is ascending.
+/// Reads a state and checks that its runs of pages are ascending and within its memory.
 pub(crate) fn read_state(folder: &Path, id: &str) -> Result<StateFile, StateError> {
     let path = folder.join("states").join(id);
     if !is_name(id) {
@@ -199,7 +199,8 @@ pub(crate) fn read_state(folder: &Path, id: &str) -> Result<StateFile, StateErro
     if fits { Ok(state) } else { Err(damaged(&path)) }
 }
 
-/// Reads what states say of themselves. A damaged index is an empty one: what isn't in it is read from the states.
+/// Reads the index of states and its size in bytes. A damaged index counts as empty; missing records are read from the
+/// states.
 pub(crate) fn read_index(folder: &Path) -> (Vec<StateRecord>, u64) {
     let path = folder.join("index");
     let read = read_hashed(&path).and_then(|body| {
@@ -216,8 +217,8 @@ pub(crate) fn write_index(folder: &Path, records: &[&StateRecord]) -> Result<u64
     write_hashed(&folder.join("index"), &records)
 }
 
-/// Names and sizes of the files in a folder of states or segments. Others, such as one that was being written when the
-/// power failed, are left out.
+/// Returns names and sizes of the files in a folder of states or segments. Other files, such as one that was being
+/// written when the power failed, are ignored.
 pub(crate) fn list_files(folder: &Path) -> HashMap<String, u64> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries
@@ -228,7 +229,7 @@ pub(crate) fn list_files(folder: &Path) -> HashMap<String, u64> {
         .collect()
 }
 
-/// Bytes of a folder's states, without what packages cache.
+/// Returns the size in bytes of a folder's states, without the caches of packages.
 #[must_use]
 pub fn folder_bytes(folder: &Path) -> u64 {
     let index = std::fs::symlink_metadata(folder.join("index")).map_or(0, |about| about.len());
@@ -236,20 +237,20 @@ pub fn folder_bytes(folder: &Path) -> u64 {
     index + files.iter().flat_map(HashMap::values).sum::<u64>()
 }
 
-/// The states of a folder.
+/// List of a folder's states.
 #[derive(Clone, Debug, Default)]
 pub struct ListedStates {
-    /// Those that can be gone back to at once, oldest first.
+    /// States that can be restored at once, oldest first.
     pub kept: Vec<StateRecord>,
-    /// How many can't be read.
+    /// Number of states that can't be read.
     pub damaged: usize,
-    /// How many were thinned: their cells run again when one goes back to them.
+    /// Number of thinned states. Restoring one of them runs cells again.
     pub thinned: usize,
-    /// Bytes of all files.
+    /// Size of all files in bytes.
     pub used_bytes: u64,
 }
 
-/// Lists the states of a folder. Checks each file by its hash.
+/// Lists the states of a folder, and checks each file's hash.
 #[must_use]
 pub fn list_states(folder: &Path) -> ListedStates {
     let (index, index_bytes) = read_index(folder);
@@ -278,7 +279,7 @@ pub fn list_states(folder: &Path) -> ListedStates {
     listed
 }
 
-/// Writes pages as a segment; gives its name and the bytes of its file.
+/// Writes pages as a segment. Returns its name and the size of its file in bytes.
 pub(crate) fn write_segment(folder: &Path, pages: &[(PageHash, &[u8])]) -> Result<(String, u64), StateError> {
     let path = folder.join("segments");
     let fail = |source| StateError::write(&path, source);
@@ -300,7 +301,7 @@ pub(crate) fn write_segment(folder: &Path, pages: &[(PageHash, &[u8])]) -> Resul
     Ok((name, bytes.len() as u64))
 }
 
-/// How many pages a segment's header says that it has, and the file behind it.
+/// Opens a segment. Returns the number of pages in its header, the file after the header, and the header.
 fn open_segment(path: &Path) -> Result<(usize, std::fs::File, Vec<u8>), StateError> {
     let (mut file, length) = open_plain(path)?;
     let mut header = vec![0; SEGMENT_HEADER_BYTES];
@@ -314,15 +315,15 @@ fn open_segment(path: &Path) -> Result<(usize, std::fs::File, Vec<u8>), StateErr
     Ok((count, file, header))
 }
 
-/// How many pages a segment has.
+/// Returns the number of pages of a segment.
 pub(crate) fn count_pages(folder: &Path, name: &str) -> Result<usize, StateError> {
     Ok(open_segment(&folder.join("segments").join(name))?.0)
 }
 
-/// A segment as it is read: its hash fits, and its pages are still compressed.
+/// A segment whose hash was checked and whose pages are still compressed.
 pub(crate) struct Segment {
     path: PathBuf,
-    /// The hash of each page.
+    /// Hash of each page.
     pub(crate) hashes: Vec<PageHash>,
     frames: Vec<SegmentFrame>,
     body: Vec<u8>,
@@ -334,16 +335,16 @@ struct SegmentFrame {
     bytes: Range<usize>,
 }
 
-/// Pages of one frame, and where they go.
+/// Task that decompresses pages of one frame into memory.
 pub(crate) struct FrameJob<'a> {
     segment: &'a Segment,
     frame: &'a SegmentFrame,
-    /// The page's place in its frame, and the page of memory.
+    /// Index of each page in the frame, and the page of memory to write.
     wanted: Vec<(usize, &'a mut [u8])>,
 }
 
 impl Segment {
-    /// Finds the frames behind the hashes: they hold this many pages, all told.
+    /// Returns the frames after the hashes, or `None` if they don't have exactly `count` pages in total.
     fn frames(body: &[u8], count: usize) -> Option<Vec<SegmentFrame>> {
         let (mut frames, mut at, mut page) = (Vec::new(), 0, 0);
         while at < body.len() {
@@ -352,7 +353,7 @@ impl Segment {
             let pages = match zstd_safe::get_frame_content_size(rest).ok()? {
                 Some(bytes) if bytes % PAGE_BYTES as u64 == 0 => usize::try_from(bytes).ok()? / PAGE_BYTES,
                 Some(_) => return None,
-                // Segments of the first form have one frame, which doesn't say how long it is.
+                // Segments of the first version have one frame, which doesn't contain its length.
                 None => count - page,
             };
             let end = page.checked_add(pages).filter(|end| *end <= count)?;
@@ -362,7 +363,7 @@ impl Segment {
         (page == count).then_some(frames)
     }
 
-    /// What has to be decompressed for these pages: the page of the segment, and where it goes.
+    /// Returns the tasks that decompress these pages: the page's index in the segment, and the memory to write.
     pub(crate) fn jobs<'a>(&'a self, mut wanted: Vec<(usize, &'a mut [u8])>) -> Result<Vec<FrameJob<'a>>, StateError> {
         wanted.sort_by_key(|(at, _)| *at);
         let mut jobs: Vec<FrameJob<'a>> = Vec::new();
@@ -378,7 +379,7 @@ impl Segment {
         Ok(jobs)
     }
 
-    /// All pages, one after the other.
+    /// Returns all pages, concatenated.
     pub(crate) fn pages(&self) -> Result<Vec<u8>, StateError> {
         let mut pages = vec![0; self.hashes.len() * PAGE_BYTES];
         let jobs = self.jobs(pages.chunks_exact_mut(PAGE_BYTES).enumerate().collect())?;
@@ -388,7 +389,7 @@ impl Segment {
     }
 }
 
-/// What decompresses frames, one after the other.
+/// Decompresses frames one after the other.
 pub(crate) struct FrameDecoder {
     decompressor: zstd::bulk::Decompressor<'static>,
     buffer: Vec<u8>,
@@ -402,14 +403,14 @@ impl FrameDecoder {
 }
 
 impl FrameJob<'_> {
-    /// Decompresses the frame, and copies its pages to where they go.
+    /// Decompresses the frame, and copies its pages into memory.
     pub(crate) fn run(self, decoder: &mut FrameDecoder) -> Result<(), StateError> {
         let FrameDecoder { decompressor, buffer } = decoder;
         let length = self.frame.pages.len() * PAGE_BYTES;
         buffer.resize(length, 0);
         let fail = || damaged(&self.segment.path);
         let compressed = self.segment.body.get(self.frame.bytes.clone()).ok_or_else(fail)?;
-        // It writes no more than `buffer` has room for; what a frame says of its length is not trusted.
+        // Writes at most the length of `buffer`: the length in the frame isn't trusted.
         let read = decompressor.decompress_to_buffer(compressed, buffer.as_mut_slice()).map_err(|_| fail())?;
         if read != length {
             return Err(fail());
@@ -443,7 +444,7 @@ pub(crate) fn read_segment(folder: &Path, name: &str) -> Result<Segment, StateEr
 mod tests {
     use super::*;
 
-    /// More pages than one frame has.
+    /// Number of pages, more than one frame has.
     const PAGES: usize = 2 * FRAME_PAGES + 5;
 
     fn pages() -> Vec<Vec<u8>> {
@@ -463,7 +464,7 @@ mod tests {
         bytes
     }
 
-    /// Writes a segment file under the name that fits it.
+    /// Writes a segment file under the name that matches its content.
     fn write(folder: &Path, bytes: &[u8]) -> String {
         let name = blake3::hash(bytes).to_hex()[..32].to_owned();
         std::fs::write(folder.join("segments").join(&name), bytes).expect("written");
@@ -477,7 +478,7 @@ mod tests {
         let (name, _) = write_segment(folder.path(), &hashed).expect("written");
         let segment = read_segment(folder.path(), &name).expect("read");
         assert_eq!(segment.pages().expect("decompressed"), pages.concat());
-        // In any order, also one page twice.
+        // In any order, with one page twice.
         let wanted = [PAGES - 1, FRAME_PAGES - 1, 0, PAGES - 1];
         let mut places = vec![vec![0; PAGE_BYTES]; wanted.len()];
         let to = wanted.iter().copied().zip(places.iter_mut().map(Vec::as_mut_slice)).collect();
@@ -518,10 +519,10 @@ mod tests {
             let read = read_segment(folder.path(), &name).and_then(|segment| segment.pages());
             assert!(matches!(read, Err(StateError::Damaged { .. })), "forgery {number}");
         }
-        // A frame that holds more than it says, and one that holds less.
+        // A frame with more pages than it claims, and one with fewer.
         for (says, holds) in [(3, 4), (4, 3)] {
             let mut lies = pages(holds);
-            // The length stands behind magic, descriptor and, where there's one, the window: it's looked for.
+            // The length comes after magic, descriptor and an optional window, so search for it.
             let length = u32::try_from(holds * PAGE_BYTES).expect("a length");
             let field = [length - 256, length].iter().find_map(|value| {
                 let width = if *value == length { 4 } else { 2 };

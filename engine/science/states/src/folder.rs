@@ -13,28 +13,28 @@ use crate::{
     ChangedPages, FreshIsLarger, PAGE_BYTES, PagePlace, SavedMemory, StateError, StateHeads, StateRecord, is_zero,
 };
 
-/// How long a kernel waits for another one that is ending.
+/// Time that a kernel waits for another one that is ending.
 const LOCK_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
-/// How often it looks.
+/// Interval between attempts to take the lock.
 const LOCK_CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(5);
-/// Names of variables that a state lists.
+/// Maximum number of variable names that a state lists.
 const MAX_LISTED_NAMES: usize = 1_000;
-/// States that may be missing in the index while cells run.
+/// Maximum number of states that are missing in the index while cells run.
 const MAX_UNINDEXED_STATES: usize = 64;
-/// States that may be missing in it when the kernel ends: each of them is a file to read at the next start.
+/// Maximum number of states missing in the index when the kernel ends. Each is a file to read at the next start.
 const MAX_UNINDEXED_STATES_AT_END: usize = 8;
 
-/// Threads that read a state.
+/// Maximum number of threads that read a state.
 const MAX_READING_THREADS: usize = 4;
-/// How often compaction moves a page while the folder is open, at most.
+/// Maximum number of times that compaction moves a page while the folder is open.
 const MAX_MOVES_OF_A_PAGE: usize = 1_000;
 
-/// How a state is made current: one is loaded, and the cells of those behind it run again.
+/// Plan for making a state current: load a base state, then run the cells of the states after it again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplayPlan {
     /// The state to load; `None`: a fresh kernel.
     pub base: Option<String>,
-    /// What has to run then, in this order. Empty: the state itself is kept.
+    /// States whose cells run again, in this order. Empty if the state itself is kept.
     pub cells: Vec<StateRecord>,
 }
 
@@ -42,37 +42,37 @@ pub struct ReplayPlan {
 pub struct StateFolder {
     pub(crate) folder: PathBuf,
     pack: String,
-    /// Names of the segments that are known by number.
+    /// Names of segments, indexed by their number.
     segments: Vec<String>,
     numbers: HashMap<String, u32>,
     /// Segments whose pages are in `known`.
     learned: HashSet<u32>,
-    /// Where pages lie, by their hash.
+    /// Places of stored pages, by hash.
     known: HashMap<PageHash, PagePlace>,
-    /// Where compaction moved pages to.
+    /// New places of pages that compaction moved, by old place.
     moved: HashMap<PagePlace, PagePlace>,
     heads: StateHeads,
-    /// What states say of themselves, also thinned ones.
+    /// Records of states by ID, including thinned states.
     pub(crate) records: HashMap<String, StateRecord>,
-    /// The states that have a file, and its bytes.
+    /// Size of each kept state's file in bytes, by ID.
     pub(crate) kept: HashMap<String, u64>,
     pub(crate) segment_bytes: HashMap<String, u64>,
     index_bytes: u64,
     unindexed: usize,
-    /// Pages of a cell whose state could not be written. They belong to the next one, too.
+    /// Changed pages of a cell whose state couldn't be written. The next state includes them.
     unsaved: BTreeMap<u32, Vec<u8>>,
-    /// Bytes that the folder may have; `None`: any number.
+    /// Maximum size of the folder in bytes; `None` is unlimited.
     pub(crate) budget_bytes: Option<u64>,
-    /// Thinning begins when there is more than this.
+    /// Size in bytes above which thinning starts.
     pub(crate) tend_above_bytes: u64,
     pub(crate) tending: Option<Tending>,
-    /// Why `heads` was set aside.
+    /// Why `heads` was set aside as damaged, if it was.
     set_aside: Option<StateError>,
-    /// Held while this is open for writing: a kernel that is ending still writes.
+    /// Lock held while the folder is open for writing, because an ending kernel still writes.
     _lock: Option<std::fs::File>,
 }
 
-/// Waits until no other kernel writes in the folder.
+/// Locks the folder, after waiting until no other kernel writes in it.
 fn lock_folder(folder: &Path, timeout: std::time::Duration) -> Result<std::fs::File, StateError> {
     let path = folder.join("lock");
     let open = std::fs::OpenOptions::new().create(true).write(true).truncate(false).open(&path);
@@ -91,10 +91,11 @@ fn lock_folder(folder: &Path, timeout: std::time::Duration) -> Result<std::fs::F
 }
 
 impl StateFolder {
-    /// Opens a note's folder, and makes it if it isn't there. Damaged heads are set aside: the note begins anew.
+    /// Opens a note's folder, and creates it if it doesn't exist. Damaged heads are set aside, and the note starts
+    /// over.
     ///
     /// # Errors
-    /// It can't be made or read.
+    /// Returns an error if the folder can't be created or read, or another kernel uses it.
     pub fn open(folder: &Path, pack: &str) -> Result<StateFolder, StateError> {
         StateFolder::open_within(folder, pack, LOCK_TIMEOUT)
     }
@@ -124,10 +125,10 @@ impl StateFolder {
         Ok(StateFolder { set_aside, _lock: Some(lock), ..StateFolder::read(folder, pack, heads) })
     }
 
-    /// Opens a note's folder to load states, also while a kernel writes there. Nothing may be saved then.
+    /// Opens a note's folder to load states, even while a kernel writes in it. Nothing may be saved through the result.
     ///
     /// # Errors
-    /// It can't be read, or what says which states are current is damaged.
+    /// Returns an error if the file with the current states can't be read or is damaged.
     pub fn open_for_reading(folder: &Path, pack: &str) -> Result<StateFolder, StateError> {
         Ok(StateFolder::read(folder, pack, read_heads(folder)?))
     }
@@ -139,7 +140,7 @@ impl StateFolder {
             index.into_iter().map(|record| (record.state.clone(), record)).collect();
         let mut unindexed = 0;
         for name in kept.keys() {
-            // One that can't be read isn't known; whoever wants it is told why.
+            // An unreadable state gets no record. The error is returned when the state is requested.
             if !records.contains_key(name)
                 && let Ok(state) = read_state(folder, name)
             {
@@ -170,12 +171,12 @@ impl StateFolder {
         }
     }
 
-    /// Why the file that says which states are current was set aside, if it was.
+    /// Returns, once, why the file with the current states was set aside, if it was.
     pub fn take_set_aside(&mut self) -> Option<StateError> {
         self.set_aside.take()
     }
 
-    /// Which states are current.
+    /// Returns which states are current.
     #[must_use]
     pub fn heads(&self) -> &StateHeads {
         &self.heads
@@ -184,14 +185,14 @@ impl StateFolder {
     /// Makes other states current.
     ///
     /// # Errors
-    /// That can't be written; then nothing has changed.
+    /// Returns an error if the heads can't be written. Nothing has changed then.
     pub fn set_heads(&mut self, heads: StateHeads) -> Result<(), StateError> {
         self.tending = None; // what may be thinned is another question now
         self.replace_heads(heads)
     }
 
-    /// Makes other states current until the next [`StateFolder::save`] or [`StateFolder::set_heads`] writes it: if the
-    /// process is killed before, those that were current still are.
+    /// Makes other states current, without writing this until the next [`StateFolder::save`] or
+    /// [`StateFolder::set_heads`]. If the process is killed before that, the previous states are still current.
     pub fn set_heads_until_saved(&mut self, heads: StateHeads) {
         self.tending = None; // as above
         self.heads = heads;
@@ -203,10 +204,10 @@ impl StateFolder {
         Ok(())
     }
 
-    /// What a state says of itself.
+    /// Returns the record of a state.
     ///
     /// # Errors
-    /// It isn't there or is damaged.
+    /// Returns an error if the state doesn't exist or is damaged.
     pub fn record(&self, id: &str) -> Result<StateRecord, StateError> {
         match self.records.get(id) {
             Some(record) => Ok(record.clone()),
@@ -215,7 +216,7 @@ impl StateFolder {
         }
     }
 
-    /// The states that led to this one, itself last.
+    /// Returns the states that led to this one, oldest first and including it.
     #[must_use]
     pub fn lineage(&self, id: Option<&str>) -> Vec<StateRecord> {
         let mut line: Vec<StateRecord> = self.ancestors(id).cloned().collect();
@@ -223,7 +224,7 @@ impl StateFolder {
         line
     }
 
-    /// A state, the one before it, and so on.
+    /// Returns a state and its ancestors, newest first.
     pub(crate) fn ancestors(&self, id: Option<&str>) -> impl Iterator<Item = &StateRecord> {
         let mut seen = HashSet::new();
         let first = id.and_then(|id| self.records.get(id));
@@ -231,10 +232,10 @@ impl StateFolder {
         std::iter::successors(first, next).take_while(move |record| seen.insert(record.state.as_str()))
     }
 
-    /// How a state is made current.
+    /// Returns the plan for making a state current.
     ///
     /// # Errors
-    /// It isn't there, or was thinned and what it was made from is gone.
+    /// Returns an error if the state doesn't exist, or was thinned and its ancestors are lost.
     pub fn replay_plan(&self, id: &str) -> Result<ReplayPlan, StateError> {
         let mut plan = ReplayPlan { base: Some(id.to_owned()), cells: Vec::new() };
         while let Some(state) = &plan.base {
@@ -251,10 +252,12 @@ impl StateFolder {
         Ok(plan)
     }
 
-    /// Keeps what has changed as a state after the current one, which it becomes. `saved` learns where pages lie.
+    /// Saves changes as a new state after the current one, and makes it current. Updates `saved`, the places of all
+    /// pages.
     ///
     /// # Errors
-    /// The disk refuses; then the state before stays current, and the changes belong to the next state.
+    /// Returns an error if a file can't be written. The previous state stays current, and the next state includes the
+    /// changes.
     pub fn save(
         &mut self,
         saved: &mut Vec<PagePlace>,
@@ -283,10 +286,10 @@ impl StateFolder {
         Ok(record)
     }
 
-    /// Keeps a thinned state again, whose variables were made again.
+    /// Stores a thinned state whose variables were recreated.
     ///
     /// # Errors
-    /// It isn't known, or the disk refuses; then it stays thinned.
+    /// Returns an error if the state isn't known, or a file can't be written. It stays thinned then.
     pub fn keep_again(
         &mut self,
         saved: &mut Vec<PagePlace>,
@@ -300,7 +303,7 @@ impl StateFolder {
         Ok(())
     }
 
-    /// Another memory is current: what could not be written belongs to no state any more.
+    /// Drops the pages that couldn't be written, because another memory is current.
     pub fn forget_unsaved(&mut self) {
         self.unsaved.clear();
     }
@@ -316,7 +319,8 @@ impl StateFolder {
         Ok(size)
     }
 
-    /// Writes the pages that are new as a segment, and says where all changed ones lie. Gives the bytes of its file.
+    /// Writes new pages as a segment, and updates the places of all changed pages. Returns the size of its file in
+    /// bytes.
     fn write_pages(&mut self, saved: &mut Vec<PagePlace>, changes: &ChangedPages) -> Result<u64, StateError> {
         let mut changed: BTreeMap<u32, &[u8]> =
             self.unsaved.iter().map(|(number, page)| (*number, page.as_slice())).collect();
@@ -353,7 +357,7 @@ impl StateFolder {
                     self.segment_bytes.insert(name.clone(), size);
                     let number = self.add_segment(&name);
                     self.learned.insert(number);
-                    // The same pages in the same order, as before: then they lie there.
+                    // The same pages in the same order already have a segment: use its number.
                     let lies = |place| match place {
                         PagePlace::Segment(_, at) => PagePlace::Segment(number, at),
                         other => other,
@@ -378,7 +382,7 @@ impl StateFolder {
         Ok(bytes)
     }
 
-    /// The number of a segment.
+    /// Returns the number of a segment, which is added if it's new.
     pub(crate) fn add_segment(&mut self, name: &str) -> u32 {
         if let Some(number) = self.numbers.get(name) {
             return *number;
@@ -389,12 +393,12 @@ impl StateFolder {
         number
     }
 
-    /// The name of a segment.
+    /// Returns the name of a segment.
     pub(crate) fn segment_name(&self, number: u32) -> Option<&str> {
         self.segments.get(number as usize).map(String::as_str)
     }
 
-    /// Says where each page lies, in the form of a file.
+    /// Returns the content of a state's file, with the places of its pages.
     pub(crate) fn describe(&self, places: &[PagePlace], memory: usize, record: StateRecord) -> StateFile {
         let mut used: BTreeMap<u32, i64> = BTreeMap::new();
         let mut file = StateFile { pack: self.pack.clone(), memory, record, ..StateFile::default() };
@@ -422,7 +426,7 @@ impl StateFolder {
         file
     }
 
-    /// The place of each page that a file names, after what compaction has moved.
+    /// Returns the place of each page in a state's file, after moves by compaction.
     pub(crate) fn places_of(&mut self, file: &StateFile) -> Vec<PagePlace> {
         let mut places = vec![PagePlace::Fresh; file.memory / PAGE_BYTES];
         let numbers: Vec<u32> = file.segments.iter().map(|name| self.add_segment(name)).collect();
@@ -446,21 +450,21 @@ impl StateFolder {
         place
     }
 
-    /// Reads a state over a fresh instance's memory.
+    /// Reads a state, with the pages of a fresh instance filled in.
     ///
     /// # Errors
-    /// It isn't there, is damaged, or belongs to another pack.
+    /// Returns an error if the state doesn't exist, is damaged, or belongs to another pack.
     pub fn load(&mut self, id: &str, fresh: &[u8]) -> Result<SavedMemory, StateError> {
         let mut memory = self.load_pages(id)?;
         memory.fill_fresh(fresh).map_err(|FreshIsLarger| damaged(&self.folder.join("states").join(id)))?;
         Ok(memory)
     }
 
-    /// Reads a state's own pages. Those that are as in a fresh instance are zeros until
+    /// Reads a state's own pages. Pages that are the same as in a fresh instance are zeros until
     /// [`SavedMemory::fill_fresh`] is called.
     ///
     /// # Errors
-    /// As for [`StateFolder::load`].
+    /// Returns an error if the state doesn't exist, is damaged, or belongs to another pack.
     pub fn load_pages(&mut self, id: &str) -> Result<SavedMemory, StateError> {
         if !self.kept.contains_key(id) {
             return Err(StateError::NoSuchState);
@@ -493,7 +497,7 @@ impl StateFolder {
         files::read_segment(&self.folder, name)
     }
 
-    /// Learns where pages lie, by their hashes.
+    /// Records the places of a segment's pages by their hashes.
     fn learn(&mut self, number: u32, hashes: &[PageHash]) {
         if self.learned.insert(number) {
             for (at, hash) in (0u32..).zip(hashes) {
@@ -505,24 +509,24 @@ impl StateFolder {
         }
     }
 
-    /// Reads a segment's pages, and learns their hashes.
+    /// Reads a segment's pages, and records their places.
     pub(crate) fn read_segment(&mut self, number: u32) -> Result<Vec<u8>, StateError> {
         let segment = self.open_segment(number)?;
         self.learn(number, &segment.hashes);
         segment.pages()
     }
 
-    /// Bytes of all files.
+    /// Returns the size of all files in bytes.
     #[must_use]
     pub fn used_bytes(&self) -> u64 {
         self.index_bytes + self.kept.values().chain(self.segment_bytes.values()).sum::<u64>()
     }
 
-    /// Writes what states say of themselves, so that the next start reads one file. What no kept state came from is
-    /// forgotten.
+    /// Writes the records of states to the index, so that the next start reads one file. Records that no kept state
+    /// descends from are dropped.
     ///
     /// # Errors
-    /// The disk refuses.
+    /// Returns an error if the file can't be written.
     pub(crate) fn write_index(&mut self) -> Result<(), StateError> {
         let heads = self.heads.branches.values().flatten().chain(self.heads.redo.values().flatten());
         let mut needed: BTreeSet<&str> = BTreeSet::new();
@@ -536,7 +540,7 @@ impl StateFolder {
         let mut records: Vec<&StateRecord> = needed.iter().filter_map(|id| self.records.get(*id)).collect();
         records.sort_by_key(|record| (std::cmp::Reverse(self.kept.contains_key(&record.state)), record.time));
         let mut room = files::MAX_INDEX_BYTES / 2;
-        // Kept states first, which are read again where they aren't in it; then the newest thinned ones.
+        // Kept states come first, since missing ones are read from their files; then the newest thinned ones.
         let first_thinned = records.partition_point(|record| self.kept.contains_key(&record.state));
         records[first_thinned..].reverse();
         let fits = |record: &&&StateRecord| {
@@ -555,15 +559,15 @@ impl StateFolder {
         Ok(())
     }
 
-    /// Writes the index before the kernel ends, if that helps the next start.
+    /// Writes the index before the kernel ends, if that speeds up the next start.
     ///
     /// # Errors
-    /// The disk refuses.
+    /// Returns an error if the file can't be written.
     pub fn close(&mut self) -> Result<(), StateError> {
         if self.unindexed > MAX_UNINDEXED_STATES_AT_END { self.write_index() } else { Ok(()) }
     }
 
-    /// Takes over that pages lie elsewhere now, and that others of these segments are not to be used any more.
+    /// Updates the places of moved pages. Other pages of the old segments aren't used from now on.
     pub(crate) fn replace_segments(
         &mut self,
         old: &BTreeSet<u32>,
@@ -584,7 +588,7 @@ impl StateFolder {
                 *place = *to;
             }
         }
-        // Their other pages are never learned again.
+        // Prevents recording the old segments' other pages again.
         self.learned.extend(old);
         self.moved.extend(moved);
     }
@@ -600,7 +604,7 @@ impl StateFolder {
         Ok(())
     }
 
-    /// Deletes the pages of a state, whose record stays.
+    /// Deletes the file of a state, whose record stays.
     pub(crate) fn thin_state(&mut self, id: &str) -> Result<(), StateError> {
         remove_file(&self.folder.join("states").join(id))?;
         self.kept.remove(id);
@@ -608,7 +612,7 @@ impl StateFolder {
     }
 }
 
-/// Works at all tasks on a few threads, each with a tool of its own; the results are in the tasks' order.
+/// Runs tasks on a few threads, each with its own tool. The results are in the order of the tasks.
 fn run_parallel<T: Send, R: Send, Tool>(
     tasks: Vec<T>,
     new_tool: impl Fn() -> Result<Tool, StateError> + Sync,

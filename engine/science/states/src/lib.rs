@@ -1,15 +1,15 @@
 //! Saved states of a note's kernel: pages of memory by their hash, and one file for each state.
 //!
-//! A folder for each note:
-//! - `segments/HASH`: pages that were new with one state. Header, a hash for each page, then the pages, compressed with
+//! Each note has a folder:
+//! - `segments/HASH`: pages that were new in one state. Header, a hash for each page, then the pages, compressed with
 //!   zstd, a frame for every 32. The name is the hash of the file.
-//! - `states/ID`: one state, compressed JSON behind its own hash: parent, code, names, and where each page lies.
-//! - `heads`: which state is current, on which branch, what can be done again, and what is pinned.
-//! - `index`: what states say of themselves, so that a line of states is read at once. A state of the index without a
-//!   file was thinned: its variables are made again from the state before it, by running its cells.
+//! - `states/ID`: one state, its hash and compressed JSON: parent, code, names, and the place of each page.
+//! - `heads`: the current state and branch, undone states that can be redone, and pinned states.
+//! - `index`: the records of states, so that a lineage is read at once. A state in the index without a file was
+//!   thinned: its variables are recreated from the previous state, by running its cells.
 //!
-//! All files are written beside their name, flushed to the disk and renamed: a crash leaves the state before. Files are
-//! read as untrusted input: bounded, and checked by hash.
+//! All files are written to a temporary file, flushed to the disk and renamed, so that a crash leaves the previous
+//! state. Files are read as untrusted input: bounded, and checked by hash.
 
 mod files;
 mod folder;
@@ -26,22 +26,22 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// What a kernel may use of memory.
+/// Maximum memory of a kernel.
 pub const MAX_GUEST_MEMORY_BYTES: usize = 2 << 30;
-/// Memory is compared and kept in pieces of this size.
+/// Size of the pages in which memory is compared and stored.
 pub const PAGE_BYTES: usize = 4096;
-/// The branch on which a note begins.
+/// Name of a note's first branch.
 pub const MAIN_BRANCH: &str = "main";
-/// Longest name of a branch, in bytes.
+/// Maximum length of a branch's name.
 const MAX_BRANCH_BYTES: usize = 100;
 
-/// Why a state can't be saved, read or made the current one.
+/// Error of saving or reading a state, or making it current.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// A state can't be described.
+    /// A state can't be encoded as JSON.
     #[error("the state can't be described: {0}")]
     Encode(String),
-    /// There is no memory to decompress with.
+    /// The decompressor can't be created, for lack of memory.
     #[error("nothing can be decompressed: {0}")]
     Decompressor(std::io::Error),
     /// A state was saved by another pack.
@@ -50,74 +50,74 @@ pub enum StateError {
     /// A file can't be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The I/O error.
         source: std::io::Error,
     },
     /// A file can't be written.
     #[error("cannot write {path}: {source}")]
     Write {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The I/O error.
         source: std::io::Error,
     },
-    /// A file's content isn't what it was when it was written.
+    /// A file's content has changed since it was written.
     #[error("{path} is damaged")]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// Another kernel writes there.
+    /// Another kernel uses the folder.
     #[error("another program uses {path}; close it and run the cell again")]
     InUse {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
     },
-    /// There is no such state.
+    /// The state doesn't exist.
     #[error("this state is not there; `tracebook kernels states NOTE` lists them")]
     NoSuchState,
-    /// The state was thinned, and what it was made from is gone.
+    /// The state was thinned, and the states it was made from are lost.
     #[error("this state was thinned, and the states before it are gone")]
     LostLineage,
-    /// The name of a pinned state can't be used.
+    /// The name for a pinned state is invalid.
     #[error("{name:?} can't name a state: use up to 100 letters, digits, spaces, dots, - and _")]
     PinName {
-        /// The name.
+        /// The invalid name.
         name: String,
     },
     /// The state isn't pinned.
     #[error("this state isn't pinned; `tracebook kernels states NOTE` lists them")]
     NotPinned,
-    /// No cell has run.
+    /// No cell has run, so there is nothing to undo.
     #[error("there is no run to undo")]
     NothingToUndo,
-    /// No run was undone.
+    /// No run was undone, so there is nothing to redo.
     #[error("there is no undone run to redo")]
     NothingToRedo,
-    /// The name of a branch can't be used.
+    /// The name for a branch is invalid.
     #[error("{name:?} can't name a fork: use up to 100 letters, digits, spaces, dots, - and _")]
     BranchName {
-        /// The name.
+        /// The invalid name.
         name: String,
     },
-    /// A branch has this name already.
+    /// A branch with this name exists already.
     #[error("there is a fork {name:?} already; choose another name")]
     BranchExists {
-        /// The name.
+        /// Name of the branch.
         name: String,
     },
     /// No branch has this name.
     #[error("there is no fork {name:?}; `tracebook kernels states NOTE` lists them")]
     NoSuchBranch {
-        /// The name.
+        /// Name of the branch.
         name: String,
     },
-    /// The current branch can't go.
+    /// The current branch can't be discarded.
     #[error("{name:?} is the current fork; switch to another one first")]
     CurrentBranch {
-        /// The name.
+        /// Name of the branch.
         name: String,
     },
 }
@@ -132,99 +132,99 @@ impl StateError {
     }
 }
 
-/// Where a page of memory lies.
+/// Place where a page of memory is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PagePlace {
-    /// As in an instance that has run nothing.
+    /// The page is as in an instance that has run nothing.
     Fresh,
-    /// All zeros.
+    /// The page is all zeros.
     Zero,
-    /// In a segment: its number in `StateFolder::segments`, and the page's place in it.
+    /// The page is in a segment: its number in `StateFolder::segments`, and the page's index in it.
     Segment(u32, u32),
 }
 
-/// What a state says of itself.
+/// Metadata of a state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateRecord {
-    /// Its id: what it is by content, 32 hexadecimal digits.
+    /// ID of the state, a hash of its content: 32 hexadecimal digits.
     pub state: String,
-    /// The state that it came from; `None`: a fresh kernel.
+    /// The previous state; `None` is a fresh kernel.
     pub parent: Option<String>,
-    /// The cell that made it, as tracebacks call it.
+    /// Label of the cell that made it, as in tracebacks.
     pub cell: String,
-    /// The execution that made it.
+    /// ID of the execution that made it.
     pub execution: String,
     /// Names that the cell defined.
     pub defined: Vec<String>,
-    /// Names that existed and that the cell changed.
+    /// Existing names that the cell changed.
     pub changed: Vec<String>,
-    /// Bytes that it added to the disk.
+    /// Number of bytes that the state added to the disk.
     pub bytes: u64,
-    /// When it was saved, in milliseconds since 1970.
+    /// Time of saving, in milliseconds since 1970.
     pub time: u64,
-    /// The code of the cell.
+    /// Code of the cell.
     pub code: String,
-    /// How many cells had run.
+    /// Number of cells that had run.
     pub count: u64,
-    /// Names that were forgotten before the cell ran.
+    /// Names that were removed before the cell ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forgotten: Vec<String>,
 }
 
-/// Which states are current.
+/// Current branch and states, undone states and pins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateHeads {
     /// The current branch.
     pub branch: String,
     /// Each branch's state; `None` is a fresh kernel.
     pub branches: BTreeMap<String, Option<String>>,
-    /// States that an undo left, the last one last, by branch.
+    /// Undone states by branch, the last undone one last.
     pub redo: BTreeMap<String, Vec<String>>,
     /// States that are never thinned.
     pub pinned: BTreeSet<String>,
-    /// What pinned states are called.
+    /// Names of pinned states, by ID.
     #[serde(default)]
     pub names: BTreeMap<String, String>,
 }
 
 impl StateHeads {
-    /// The current state.
+    /// Returns the current state; `None` is a fresh kernel.
     #[must_use]
     pub fn current(&self) -> Option<&str> {
         self.branches.get(&self.branch)?.as_deref()
     }
 }
 
-/// What memory was when it was saved last.
+/// Memory as of the last saved state.
 #[derive(Clone, Default)]
 pub struct SavedMemory {
-    /// The bytes, in whole pages.
+    /// The bytes, a multiple of the page size.
     pub bytes: Vec<u8>,
-    /// Where each page lies.
+    /// Place of each page.
     pub places: Vec<PagePlace>,
 }
 
-/// Pages that differ from what was saved last.
+/// Pages that differ from the last saved state.
 pub struct ChangedPages {
-    /// Bytes of memory now.
+    /// Current size of the memory in bytes.
     pub memory: usize,
-    /// Their numbers, ascending.
+    /// Numbers of the pages, ascending.
     pub numbers: Vec<u32>,
-    /// Their bytes, one after the other.
+    /// Content of the pages, concatenated.
     pub bytes: Vec<u8>,
 }
 
 impl SavedMemory {
-    /// The memory of an instance that has run nothing.
+    /// Returns the memory of an instance that has run nothing.
     #[must_use]
     pub fn of_fresh(memory: &[u8]) -> SavedMemory {
         SavedMemory { bytes: memory.to_vec(), places: vec![PagePlace::Fresh; memory.len() / PAGE_BYTES] }
     }
 
-    /// Takes over the pages that are as in an instance that has run nothing.
+    /// Fills in the pages that are the same as in an instance that has run nothing.
     ///
     /// # Errors
-    /// A fresh instance has more memory than this.
+    /// Returns an error if a fresh instance has more memory than this.
     pub fn fill_fresh(&mut self, fresh: &[u8]) -> Result<(), FreshIsLarger> {
         if self.bytes.len() < fresh.len() {
             return Err(FreshIsLarger);
@@ -233,18 +233,18 @@ impl SavedMemory {
         for (_, (page, fresh)) in self.places.iter().zip(pages).filter(|(place, _)| **place == PagePlace::Fresh) {
             page.copy_from_slice(fresh);
         }
-        // What a fresh instance doesn't have is zero in one that has grown.
+        // Pages beyond the fresh instance's memory are zero when memory grows.
         for place in self.places.iter_mut().skip(fresh.len() / PAGE_BYTES).filter(|place| **place == PagePlace::Fresh) {
             *place = PagePlace::Zero;
         }
         Ok(())
     }
 
-    /// Writes what was saved over the memory of an instance that has run nothing: only pages that differ are touched.
+    /// Writes the saved memory over that of an instance that has run nothing. Only pages that differ are touched.
     pub fn write_over(&self, memory: &mut [u8], fresh_bytes: usize) {
         let pages = memory.chunks_exact_mut(PAGE_BYTES).zip(self.bytes.chunks_exact(PAGE_BYTES));
         for (number, (page, saved)) in pages.enumerate() {
-            // What memory has grown by is zero, and isn't looked at: that alone would make it real.
+            // Memory that was added by growing is zero. It isn't read, since reading alone would allocate it.
             let is_same = match number * PAGE_BYTES < fresh_bytes {
                 true => *page == *saved,
                 false => is_zero(saved),
@@ -255,13 +255,13 @@ impl SavedMemory {
         }
     }
 
-    /// Compares memory with what was saved, and takes over what differs.
+    /// Compares memory with the saved memory, copies the differing pages into it and returns them.
     #[must_use]
     pub fn take_changes(&mut self, memory: &[u8]) -> ChangedPages {
         let mut changed = ChangedPages { memory: memory.len(), numbers: Vec::new(), bytes: Vec::new() };
         if self.bytes.len() < memory.len() {
             self.bytes.resize(memory.len(), 0);
-            // What memory grows by is zero.
+            // Memory that is added by growing is zero.
             self.places.resize(memory.len() / PAGE_BYTES, PagePlace::Zero);
         }
         changed.numbers = differing_pages(memory, &self.bytes);
@@ -275,7 +275,7 @@ impl SavedMemory {
     }
 }
 
-/// A fresh instance has more memory than a state says that it had.
+/// Error: a fresh instance has more memory than a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a fresh instance has more memory than the state")]
 pub struct FreshIsLarger;
@@ -284,7 +284,7 @@ fn is_zero(page: &[u8]) -> bool {
     page.iter().fold(0, |all, byte| all | byte) == 0
 }
 
-/// The numbers of the pages that differ, ascending. The next cell waits for it, so two threads look.
+/// Returns the numbers of the differing pages, ascending. The next cell waits for this, so two threads compare.
 fn differing_pages(now: &[u8], before: &[u8]) -> Vec<u32> {
     let compare = |now: &[u8], before: &[u8], first: usize| {
         let pages = now.chunks_exact(PAGE_BYTES).zip(before.chunks_exact(PAGE_BYTES));
@@ -305,7 +305,7 @@ fn differing_pages(now: &[u8], before: &[u8]) -> Vec<u32> {
     })
 }
 
-/// Whether a branch may be called so.
+/// Returns whether `name` is a valid name for a branch.
 #[must_use]
 pub fn is_branch_name(name: &str) -> bool {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ');

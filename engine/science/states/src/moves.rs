@@ -2,33 +2,33 @@
 
 use crate::{StateError, StateHeads, StateRecord, is_branch_name};
 
-/// Which state is to be current.
+/// A move that changes the current state, branches or pins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StateMove {
-    /// The one before the current one.
+    /// Moves to the state before the current one.
     Undo,
-    /// The one that the last undo left.
+    /// Moves to the state that the last undo left.
     Redo,
-    /// None: a fresh kernel.
+    /// Moves to no state: a fresh kernel.
     Fresh,
-    /// This one.
+    /// Moves to this state.
     To(String),
-    /// The current one, on a new branch of this name.
+    /// Stays at the current state, on a new branch with this name.
     Fork(String),
-    /// The last one of the branch of this name.
+    /// Moves to the last state of the branch with this name.
     Switch(String),
-    /// The branch of this name goes; not the current one.
+    /// Discards the branch with this name, which can't be the current one.
     Discard(String),
-    /// The current branch goes on from the state of the branch of this name, which goes.
+    /// Continues the current branch from the state of the branch with this name, which is discarded.
     Adopt(String),
-    /// This one is never thinned, and has this name.
+    /// Pins this state, so that it's never thinned, and gives it this name.
     Pin(String, Option<String>),
-    /// This one may be thinned again.
+    /// Unpins this state, so that it may be thinned again.
     Unpin(String),
 }
 
 impl StateMove {
-    /// Reads a move from a message: `{"move": "undo"}`, and `name` or `state` where it needs one.
+    /// Reads a move from a message: `{"move": "undo"}`, and `name` or `state` if the move needs one.
     #[must_use]
     pub fn from_json(content: &serde_json::Value) -> Option<StateMove> {
         let text = |key: &str| content[key].as_str().map(ToOwned::to_owned);
@@ -47,7 +47,7 @@ impl StateMove {
         })
     }
 
-    /// The message that `from_json` reads.
+    /// Returns the message that `from_json` reads.
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
         match self {
@@ -64,16 +64,16 @@ impl StateMove {
         }
     }
 
-    /// Whether variables stay as they are.
+    /// Returns whether the move leaves variables unchanged.
     #[must_use]
     pub fn keeps_variables(&self) -> bool {
         matches!(self, StateMove::Discard(_) | StateMove::Pin(..) | StateMove::Unpin(_))
     }
 
-    /// The heads after the move. `record` reads a state.
+    /// Returns the heads after the move. `record` reads a state.
     ///
     /// # Errors
-    /// There is nothing to undo or to redo, or no such state or branch, or the name can't be used.
+    /// Returns an error if there is nothing to undo or redo, the state or branch doesn't exist, or the name is invalid.
     pub fn apply(
         &self,
         heads: &StateHeads,

@@ -1,11 +1,11 @@
-//! Which states stay when they need more room than they may have, and how the room of the others is given back.
+//! Decides which states to keep when they exceed their budget, and frees the space of the others.
 //!
-//! Heads, pinned states, branch points and the newest ones stay. The others are thinned as backups are: the older, the
-//! wider apart. A thinned state keeps its record, so that its cells can run again. Then segments that hold many pages
-//! of thinned states are written anew without them.
+//! Heads, pinned states, branch points and the newest states are kept. The others are thinned like backups: the older,
+//! the wider apart. A thinned state keeps its record, so that its cells can run again. Then segments with many pages of
+//! thinned states are rewritten without them.
 //!
-//! It's done in short steps between which cells are saved. Each step leaves a whole folder: what replaces a file is
-//! flushed and renamed before anything that it replaces is deleted, and a step that is lost is done again.
+//! This happens in short steps between which cells are saved. Each step leaves a consistent folder: a replacement is
+//! flushed and renamed before anything that it replaces is deleted, and an interrupted step is repeated.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -14,39 +14,39 @@ use std::time::Duration;
 use crate::files::{self, PageHash, StateFile, page_hash};
 use crate::{PAGE_BYTES, PagePlace, StateError, StateFolder};
 
-/// The newest states, which stay whatever they need.
+/// Number of newest states that are kept whatever their size.
 const NEWEST_KEPT_STATES: usize = 8;
-/// How full the folder may be after thinning, in tenths of its budget: the next cells find room.
+/// Target size after thinning, in tenths of the budget, which leaves space for the next cells.
 const TARGET_TENTHS: u64 = 8;
-/// States that are read in one step.
+/// Number of states read in one step.
 const STATES_A_STEP: usize = 4;
-/// States that are chosen in one step.
+/// Number of states chosen in one step.
 const VICTIMS_A_STEP: usize = 16;
-/// Pages that one new segment takes over, at most: 32 MB.
+/// Maximum number of pages of a segment that compaction writes: 32 MB.
 const MAX_COMPACTED_PAGES: usize = 8_192;
-/// A segment is written anew if this part of it is of no use, in hundredths.
+/// Minimum percentage of unneeded pages at which a segment is rewritten.
 const MIN_DEAD_PERCENT: u64 = 20;
-/// How much a state off the way to any head counts when the next one to thin is chosen, in tenths.
+/// Weight, in tenths, of states that aren't ancestors of a head when the next state to thin is chosen.
 const OFF_LINE_TENTHS: u64 = 2;
-/// How long another kernel may take to leave a folder that is thinned from outside.
+/// Time that another kernel has to release a folder that is thinned from outside.
 const THIN_LOCK_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// A state as thinning sees it.
+/// A state that may be thinned.
 #[derive(Clone, Debug, Default)]
 struct Candidate {
     id: String,
-    /// The nearest kept state before it.
+    /// Index of the nearest kept ancestor.
     parent: Option<usize>,
-    /// Kept states whose nearest kept one it is.
+    /// Number of kept states whose nearest kept ancestor this is.
     children: usize,
-    /// A head, pinned, or among the newest.
+    /// Whether it's a head, pinned, or among the newest.
     stays: bool,
-    /// It led to a head.
+    /// Whether it's an ancestor of a head.
     on_line: bool,
     thinned: bool,
 }
 
-/// The next state to thin: the one that stands closest between its neighbors for its age. `states`: oldest first.
+/// Returns the next state to thin: the one closest to its neighbors for its age. `states` are sorted, oldest first.
 fn next_to_thin(states: &[Candidate]) -> Option<usize> {
     let there: Vec<usize> = (0..states.len()).filter(|at| !states[*at].thinned).collect();
     let scored = there.iter().enumerate().filter_map(|(place, at)| {
@@ -63,7 +63,7 @@ fn next_to_thin(states: &[Candidate]) -> Option<usize> {
     scored.min().map(|(_, at)| at)
 }
 
-/// Marks a state as thinned: those after it come after the one before it.
+/// Marks a state as thinned, and gives its children its parent.
 fn thin(states: &mut [Candidate], at: usize) {
     states[at].thinned = true;
     let parent = states[at].parent;
@@ -76,12 +76,12 @@ fn thin(states: &mut [Candidate], at: usize) {
     }
 }
 
-/// Which pages states need.
+/// Pages that states need.
 #[derive(Default)]
 struct PageUse {
-    /// How many runs of states need each page, by segment.
+    /// Number of runs in states that need each page, by segment.
     counts: HashMap<String, Vec<u32>>,
-    /// How many pages of a segment are needed.
+    /// Number of needed pages, by segment.
     live: HashMap<String, u64>,
 }
 
@@ -131,20 +131,20 @@ enum TendingStep {
     Scan,
     /// Chooses states to thin.
     Choose(Vec<Candidate>),
-    /// Thins them.
+    /// Thins the chosen states.
     Thin,
-    /// Deletes segments without any needed page, and writes others anew.
+    /// Deletes segments without any needed page, and rewrites others.
     Compact,
-    /// Lets states name the new segment instead of these.
+    /// Rewrites states so that they refer to the new segment instead of these.
     Rewrite { old: BTreeSet<u32>, states: Vec<String> },
 }
 
-/// Thinning that has begun.
+/// Thinning in progress.
 pub(crate) struct Tending {
     step: TendingStep,
     scanned: HashSet<String>,
     pages: PageUse,
-    /// How many pages each segment has.
+    /// Total number of pages, by segment.
     totals: HashMap<String, u64>,
     chosen: Vec<String>,
     /// Segments that can't be read.
@@ -163,14 +163,14 @@ impl Tending {
         }
     }
 
-    /// A state was saved meanwhile.
+    /// Adds a state that was saved meanwhile.
     pub(crate) fn add_state(&mut self, file: &StateFile) {
         if self.scanned.insert(file.record.state.clone()) {
             self.pages.add(file);
         }
     }
 
-    /// Bytes of a segment that states need.
+    /// Returns how many bytes of a segment states need.
     fn live_bytes(&self, name: &str, bytes: u64) -> u64 {
         let total = self.totals.get(name).copied().unwrap_or(0);
         (bytes * self.pages.live_pages(name).min(total)).checked_div(total).unwrap_or(bytes)
@@ -178,22 +178,23 @@ impl Tending {
 }
 
 impl StateFolder {
-    /// Says how many bytes the folder may have.
+    /// Sets the maximum size of the folder in bytes.
     pub fn set_budget(&mut self, bytes: u64) {
         self.budget_bytes = Some(bytes);
         self.tend_above_bytes = bytes;
     }
 
-    /// Whether there is something to thin or to give back.
+    /// Returns whether there are states to thin or space to free.
     #[must_use]
     pub fn needs_tending(&self) -> bool {
         self.tending.is_some() || self.used_bytes() > self.tend_above_bytes
     }
 
-    /// Does a short step of thinning. `places`: where the pages of memory lie. Gives whether there is more to do.
+    /// Does a short step of thinning. `places` are the places of memory's pages. Returns whether there is more to do.
     ///
     /// # Errors
-    /// The disk refuses; then it's left alone until much more is saved. No state is lost by that.
+    /// Returns an error if a file operation fails. Thinning then pauses until much more is saved. No state is lost by
+    /// that.
     pub fn tend(&mut self, places: &mut [PagePlace]) -> Result<bool, StateError> {
         if !self.needs_tending() {
             return Ok(false);
@@ -215,7 +216,8 @@ impl StateFolder {
         }
     }
 
-    /// What is left over the budget is pinned, a head or needed by them. It isn't looked at after each cell.
+    /// Pauses thinning: what still exceeds the budget is pinned, a head or needed by them, and must not be checked
+    /// again after each cell.
     fn rest_until_more_is_saved(&mut self) {
         let budget = self.budget_bytes.unwrap_or(u64::MAX);
         self.tend_above_bytes = budget.max(self.used_bytes().saturating_add(budget / 16));
@@ -231,7 +233,7 @@ impl StateFolder {
                 let next: Vec<String> =
                     self.kept.keys().filter(|id| !tending.scanned.contains(*id)).take(STATES_A_STEP).cloned().collect();
                 for id in &next {
-                    // One that can't be read needs no pages; its file stays where it is.
+                    // An unreadable state needs no pages, and its file is left alone.
                     if let Ok(file) = files::read_state(&self.folder, id) {
                         tending.pages.add(&file);
                     }
@@ -256,7 +258,7 @@ impl StateFolder {
             }
             TendingStep::Thin => {
                 if !tending.chosen.is_empty() {
-                    // Their records have to be on the disk before their files go.
+                    // The records must be on disk before the files are deleted.
                     self.write_index()?;
                 }
                 for id in std::mem::take(&mut tending.chosen) {
@@ -283,7 +285,7 @@ impl StateFolder {
                 }
                 if states.is_empty() {
                     for name in names {
-                        // Unless the same segment was written again meanwhile.
+                        // The same segment may have been written again meanwhile.
                         if tending.pages.live_pages(&name) == 0 {
                             self.delete_segment(&name)?;
                         }
@@ -295,7 +297,7 @@ impl StateFolder {
         }
     }
 
-    /// The kept states, oldest first.
+    /// Returns the kept states, oldest first.
     fn candidates(&self) -> Vec<Candidate> {
         let heads = self.heads();
         let ends: Vec<&String> =
@@ -304,7 +306,7 @@ impl StateFolder {
         for id in &ends {
             line.extend(self.ancestors(Some(id)).map(|record| record.state.as_str()));
         }
-        // What can't be read isn't touched.
+        // Unreadable states have no record and are left alone.
         let mut there: Vec<_> = self.records.values().filter(|record| self.kept.contains_key(&record.state)).collect();
         there.sort_by_key(|record| (record.time, record.count, record.state.as_str()));
         let places: HashMap<&str, usize> =
@@ -333,7 +335,7 @@ impl StateFolder {
         states
     }
 
-    /// Chooses some states. Gives whether enough are chosen.
+    /// Chooses some states to thin. Returns whether enough are chosen.
     fn choose(&mut self, tending: &mut Tending) -> bool {
         let TendingStep::Choose(mut states) = std::mem::replace(&mut tending.step, TendingStep::Thin) else {
             return true;
@@ -356,9 +358,9 @@ impl StateFolder {
         false
     }
 
-    /// Deletes segments without a needed page, then writes others anew. Gives whether there is more to do.
+    /// Deletes segments without a needed page, then rewrites others. Returns whether there is more to do.
     fn compact(&mut self, tending: &mut Tending, places: &mut [PagePlace]) -> Result<bool, StateError> {
-        // The memory that a kernel has may lie in pages of no state, where one could not be written.
+        // A kernel's memory may use pages of no state, if one couldn't be written.
         for place in places.iter() {
             if let PagePlace::Segment(number, at) = place
                 && let Some(name) = self.segment_name(*number)
@@ -435,10 +437,10 @@ impl StateFolder {
     }
 }
 
-/// Thins a note's folder whose kernel isn't running to this many bytes. Gives the bytes that it has then.
+/// Thins a note's folder, whose kernel isn't running, to this many bytes. Returns the resulting size in bytes.
 ///
 /// # Errors
-/// A kernel uses it, or the disk refuses.
+/// Returns an error if a kernel uses the folder, or a file operation fails.
 pub fn thin_folder(folder: &Path, budget_bytes: u64) -> Result<u64, StateError> {
     let mut states = StateFolder::open_within(folder, "", THIN_LOCK_TIMEOUT)?;
     states.set_budget(budget_bytes);

@@ -1,4 +1,4 @@
-//! Resolves the agents that a message mentions: by name, disabled ones, and unknown names.
+//! Resolves the agents that a message mentions: known, disabled and unknown names.
 
 use crate::session::apply_context::ApplyContext;
 use crate::session::runs::orchestrated_run::is_orchestrated;
@@ -17,20 +17,20 @@ use store::{DocId, ExecutionStep, StepKind};
 const NOTICE_ROUTE: &str = "notice";
 
 impl RunsState {
-    /// Whether the configuration switches an agent of this name off.
+    /// Returns whether the configuration disables the agent with this name.
     pub(in crate::session) fn is_switched_off(&self, agent: &str) -> bool {
         let choices = self.setup().map(|setup| &setup.config.agents.specialists);
         choices.and_then(|all| all.get(agent)?.enabled) == Some(false)
     }
 
-    /// The names of all who can be asked, in this project.
+    /// Returns the names of all available agents, including the project's.
     pub(in crate::session) fn agent_names(&self, crew: &AgentRegistry) -> Vec<String> {
         let mut names: Vec<String> = self.known_agents(crew).into_iter().map(|agent| agent.name).collect();
         names.extend(crew.python.iter().map(|agent| agent.class.clone()).filter(|name| !self.is_switched_off(name)));
         names
     }
 
-    /// Why no agent of this name can be asked: it's switched off, or there's none. `None`: it can be.
+    /// Returns why the agent with this name isn't available (it's disabled or doesn't exist); `None` if it is.
     pub(in crate::session) fn agent_unavailable_reason(&self, crew: &AgentRegistry, name: &str) -> Option<String> {
         if name == agent_definition::BUTTON_AGENT || self.knows_agent(crew, name) {
             return None;
@@ -71,7 +71,7 @@ impl RunsState {
         told
     }
 
-    /// The agent that a message calls with `@`, if there's one of that name that can be asked.
+    /// Returns the first available agent that a message mentions with `@`.
     pub(super) fn mentioned_agent(&self, text: &str) -> Option<String> {
         let own = self.setup().map(|setup| setup.agents.as_slice()).unwrap_or_default();
         let known = agent_definition::built_in();
@@ -79,7 +79,7 @@ impl RunsState {
         model_context::mentions(text).into_iter().find(|name| named(name) && !self.is_switched_off(name))
     }
 
-    /// Makes a step that reports `@names` that match no agent; they're treated as text.
+    /// Creates a step that reports `@names` that match no agent; they're treated as text.
     pub(super) fn unknown_mentions_step(
         &self,
         turn: &mut ApplyContext<'_>,
@@ -105,7 +105,7 @@ impl RunsState {
         Some(made)
     }
 
-    /// Ends a run whose agent isn't available; no other agent replaces it. Returns whether it did.
+    /// Ends a run whose agent isn't available, without replacing the agent. Returns whether it did.
     pub(super) fn end_run_without_agent(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -124,7 +124,7 @@ impl RunsState {
     }
 }
 
-/// Removes code spans and fenced code, where `@` isn't a mention.
+/// Removes inline code and fenced code, where `@` isn't a mention.
 fn strip_code(text: &str) -> String {
     let mut plain = String::new();
     let mut fence: Option<usize> = None;

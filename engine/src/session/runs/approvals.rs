@@ -1,4 +1,4 @@
-//! Approvals: the user's decisions, their consequences, and what happens at the timeout.
+//! Approvals: the user's decisions, their consequences, and timeouts.
 
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
@@ -14,14 +14,14 @@ use store::disk::RowWrite;
 use store::{DecisionMaker, DecisionRecord, DecisionScope, DocId, RunApproval};
 use text::time::UnixMillis;
 
-/// What was known of a call when its question was shown.
+/// Returns the facts about a call that were known when its approval was shown.
 pub(super) fn shown_facts(approval: &RunApproval) -> CallFacts {
     let ips = approval.addresses.iter().filter_map(|ip| ip.parse().ok()).collect();
     CallFacts { code: approval.code.clone(), ips }
 }
 
 impl RunsState {
-    /// A user's decision on something that waits.
+    /// Applies the user's decision to a pending approval.
     pub(in crate::session) fn decide_approval(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -71,7 +71,7 @@ impl RunsState {
         let shown = arguments.is_none() || known.code.is_empty();
         let same = tool.filter(|tool| tool.definition_hash() == known.definition && (shown || !allowed));
         known.decision = Some(DecisionRecord { allowed, scope, by, at: turn.now.0, arguments, comment });
-        // A lasting decision is about what was shown: not about a tool that has changed meanwhile, nor about code that
+        // A lasting decision applies to what was shown: not to a tool that has changed meanwhile, and not to code that
         // other arguments lead to.
         if let Some(rule) =
             same.and_then(|tool| ToolPolicy::rule_from_decision(scope, allowed, tool, &used, &facts, volume, id))
@@ -83,7 +83,7 @@ impl RunsState {
         Ok(())
     }
 
-    /// What follows from a decision.
+    /// Carries out the consequences of a decision.
     pub(super) fn on_approval_decided(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -98,7 +98,7 @@ impl RunsState {
         let Some(decision) = known.decision.clone() else { return };
         let mut record = RunRecord { approvals: vec![approval.to_owned()], ..RunRecord::default() };
         let call = known.call_id().to_owned();
-        // A call with a newer question waits for that one.
+        // A call with a newer approval request waits for that one.
         let waits = |pending: &&mut crate::session::state::agent_run::PendingCall| {
             pending.call.id == call && pending.phase == CallPhase::AwaitingApproval
         };
@@ -146,7 +146,7 @@ impl RunsState {
         turn.append_writes(vec![RowWrite::Meta { key: POLICY_RULES_KEY.to_owned(), value }], None);
     }
 
-    /// Takes back a rule that a decision made.
+    /// Removes a policy rule that a decision created.
     pub(in crate::session) fn forget_rule(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -161,7 +161,7 @@ impl RunsState {
         Ok(())
     }
 
-    /// Approvals whose time is over count as denied.
+    /// Denies approvals whose timeout has passed.
     pub(in crate::session) fn tick_runs(
         &mut self,
         turn: &mut ApplyContext<'_>,

@@ -15,19 +15,19 @@ use store::DocId;
 use text::task::CalendarDay;
 use text::time::UnixMillis;
 
-/// A budget is low when less than this share of it is left.
+/// Remaining share of a budget below which it counts as low.
 const LOW_BUDGET_SHARE: f64 = 0.2;
 
-/// Spent and available money.
+/// Spending and limit of a budget.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BudgetStatus {
     /// Name of the budget: `this month`, or `NAME this month`.
     pub of: String,
-    /// US dollars that may be spent; `None`: no limit.
+    /// Limit in US dollars; `None` for no limit.
     pub limit: Option<f64>,
-    /// US dollars that were.
+    /// Spending in US dollars.
     pub spent: f64,
-    /// Tokens that were read and written.
+    /// Number of input and output tokens.
     pub tokens: u64,
     /// Number of runs and days of search whose price is partly unknown; the known part is counted.
     pub unknown: u64,
@@ -39,7 +39,7 @@ impl BudgetStatus {
         BudgetStatus {
             of,
             limit,
-            // From nothing on: the sum of no numbers is below it, as people read it (-0).
+            // Starts from 0.0, because an empty float sum is -0.0, which is displayed with a minus sign.
             spent: lines.iter().filter_map(|line| line.spent.cost).fold(0.0, |sum, cost| sum + cost),
             tokens: tokens.fold(0, u64::saturating_add),
             unknown: lines.iter().filter(|line| line.spent.cost.is_none()).count() as u64,
@@ -58,7 +58,7 @@ impl BudgetStatus {
         self.limit.map(|limit| (limit - self.spent).max(0.0))
     }
 
-    /// A word where little is left, or nothing: less than a fifth of the limit.
+    /// Returns a warning if nothing or less than a fifth of the limit is left.
     pub fn low_warning(&self) -> Option<String> {
         let (limit, left) = (self.limit?, self.remaining()?);
         let of = &self.of;
@@ -68,13 +68,13 @@ impl BudgetStatus {
         (left < LOW_BUDGET_SHARE * limit).then(|| format!("Low balance: ${left:.4} of ${limit:.2} for {of} are left."))
     }
 
-    /// Why a run may not spend this much more: a sentence. `more`: US dollars.
+    /// Returns why a run may not spend `more` US dollars and what to do, as sentences; `None` if it may.
     pub fn over_limit_advice(&self, more: f64) -> Option<String> {
         let why = self.over_limit_reason(more)?;
         Some(format!("{why} What was done is kept; raise `budget` in the configuration and resume the run."))
     }
 
-    /// That this much more is too much.
+    /// Returns why spending `more` US dollars would exceed the limit; `None` if it wouldn't.
     pub(super) fn over_limit_reason(&self, more: f64) -> Option<String> {
         let limit = self.limit.filter(|limit| self.spent >= *limit || self.spent + more > *limit)?;
         let BudgetStatus { of, spent, .. } = self;
@@ -85,21 +85,21 @@ impl BudgetStatus {
     }
 }
 
-/// By what spends are put together.
+/// Scope by which spending is grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BudgetScope {
-    /// A run with all that it has handed on.
+    /// A run with all runs delegated from it.
     Task,
-    /// A session, with what its runs have handed on.
+    /// A session with all runs delegated from its runs.
     Session,
-    /// The budget of one project.
+    /// One project.
     Project,
     /// A calendar month, UTC.
     Month,
 }
 
 impl BudgetScope {
-    /// The purse of this name.
+    /// Parses the name of a scope.
     pub fn from_name(word: &str) -> Option<BudgetScope> {
         match word {
             "task" => Some(BudgetScope::Task),
@@ -111,34 +111,34 @@ impl BudgetScope {
     }
 }
 
-/// What was spent of a purse.
+/// Spending of one entry in a scope.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ScopeSpending {
-    /// The run, the session, the project; `None`: it is a month, or what search has spent.
+    /// The run, session or project; `None` for a month, or for the spending of search.
     pub doc: Option<DocId>,
     /// Title of the line.
     pub title: String,
-    /// The project to which it belongs; empty: to several, or it is one.
+    /// Name of the project that it belongs to; empty if it belongs to several or is a project itself.
     pub project: String,
-    /// US dollars that may be spent; `None`: nothing was said.
+    /// Limit in US dollars; `None` if none is set.
     pub limit: Option<f64>,
-    /// US dollars that were.
+    /// Spending in US dollars.
     pub spent: f64,
-    /// Tokens that were read and written.
+    /// Number of input and output tokens.
     pub tokens: u64,
     /// Number of runs and days of search whose price is partly unknown; the known part is counted.
     pub unknown: u64,
-    /// When something was begun last, milliseconds since 1970.
+    /// Time of the last start of paid work, milliseconds since 1970.
     pub at: i64,
 }
 
-/// Adds a spend to its purse: US dollars, tokens, whether a price is unknown, when.
+/// Adds spending to its entry: US dollars, tokens, whether a price is unknown, and time.
 fn add_spending(
     all: &mut BTreeMap<(Option<DocId>, String), ScopeSpending>,
     (doc, title, project, limit): (Option<DocId>, String, &str, Option<f64>),
     (spent, tokens, unknown, at): (f64, u64, bool, i64),
 ) {
-    // Only entries without a document are told apart by name.
+    // Only entries without a document are distinguished by title.
     let key = (doc, if doc.is_none() { title.clone() } else { String::new() });
     let project = project.to_owned();
     let new = ScopeSpending { doc, title, project, limit, spent: 0.0, tokens: 0, unknown: 0, at };
@@ -149,14 +149,14 @@ fn add_spending(
     one.at = one.at.max(at);
 }
 
-/// The year and month of a point in time, UTC.
+/// Returns the year and month of a time in milliseconds since 1970, UTC.
 pub(super) fn year_and_month(at: i64) -> (i64, i64) {
     let (year, month, _) = CalendarDay(at.div_euclid(86_400_000)).date();
     (year, month)
 }
 
 impl RunsState {
-    /// What was spent in this month: in all, and by project.
+    /// Returns this month's spending, in total and by project.
     pub(in crate::session) fn budget_statuses(
         &self,
         volumes: &VolumesState,
@@ -172,7 +172,7 @@ impl RunsState {
         all
     }
 
-    /// A word before something is asked in a volume, where little is left of the month's money or of the project's.
+    /// Returns a warning if little is left of the month's budget or of the budget of the volume's project.
     pub(in crate::session) fn low_budget_warning(
         &self,
         volumes: &VolumesState,
@@ -189,12 +189,12 @@ impl RunsState {
         whole.or_else(|| volumes.project_budget_status(volume?, limits, &lines).low_warning())
     }
 
-    /// The runs of this device: what those of others have spent is not its money.
+    /// Returns the runs of this device; the spending of other devices doesn't count for its budget.
     fn own_run_summaries(&self, workspace: &WorkspaceState) -> impl Iterator<Item = &RunSummary> {
         self.run_summaries.values().filter(|line| workspace.is_own_device(line.device.as_ref()))
     }
 
-    /// What was spent of each purse of a kind, the latest first.
+    /// Returns the spending per entry of a scope, latest first.
     pub(in crate::session) fn spending_by_scope(
         &self,
         volumes: &VolumesState,
@@ -255,14 +255,14 @@ impl RunsState {
         all
     }
 
-    /// The runs of this month.
+    /// Returns this device's runs of the current month.
     pub(super) fn month_run_summaries(&self, workspace: &WorkspaceState, now: UnixMillis) -> Vec<&RunSummary> {
         self.own_run_summaries(workspace)
             .filter(|line| year_and_month(line.start_time) == year_and_month(now.0))
             .collect()
     }
 
-    /// What runs and search have spent in this month. `session_summaries`: its runs.
+    /// Returns the spending of runs and search in this month. `lines`: the month's runs.
     pub(super) fn month_budget_status(
         &self,
         now: UnixMillis,
@@ -280,7 +280,7 @@ impl RunsState {
         self.runs.values().filter_map(|run| run.live.as_ref()).map(|live| live.cost).sum()
     }
 
-    /// Why a run may not spend this much more, in US dollars: a sentence.
+    /// Returns why a run may not spend `more` US dollars, as sentences; `None` if it may.
     pub(super) fn over_budget_reason(
         &self,
         volumes: &VolumesState,
@@ -311,7 +311,7 @@ impl VolumesState {
 }
 
 impl RunsState {
-    /// Says once a month that little is left of a budget. `more`: US dollars that the next call costs.
+    /// Notifies the user once a month that a budget is low. `more`: cost of the next call in US dollars.
     pub(super) fn notify_low_budgets(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -333,7 +333,7 @@ impl RunsState {
         both.into_iter().for_each(|balance| self.notify_low_budget(turn, balance, more));
     }
 
-    /// Says once a month that little is left of it. `more`: US dollars that are about to be spent.
+    /// Notifies the user once a month that this budget is low. `more`: US dollars about to be spent.
     pub(super) fn notify_low_budget(&mut self, turn: &mut ApplyContext<'_>, balance: BudgetStatus, more: f64) {
         let (Some(limit), Some(left)) = (balance.limit, balance.remaining()) else { return };
         let low = left - more < limit * LOW_BUDGET_SHARE;

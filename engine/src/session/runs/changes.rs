@@ -1,5 +1,5 @@
-//! What a run changed, taken back and made again: a hunk, a change, or all of a run. To take back is an edit like any
-//! other, so it can be taken back itself, and nothing is destroyed.
+//! Reverts and reapplies what a run changed: a hunk, a change, or the whole run. A revert is an edit like any other, so
+//! it can be reverted itself, and nothing is destroyed.
 
 use crate::effect::Effect;
 use crate::session::apply_context::{ApplyContext, CommandError};
@@ -10,7 +10,7 @@ use crate::session::state::volumes::VolumesState;
 use agent::tool_job::{ToolJob, ToolOutcome};
 use store::{ChangeKind, DocId, RunChange};
 
-/// How many parts of a change can be taken back on their own.
+/// Returns the number of parts of a change that can be reverted separately.
 pub fn revertible_parts(change: &RunChange) -> usize {
     match &change.what {
         ChangeKind::Edited { hunks } => hunks.len(),
@@ -19,7 +19,7 @@ pub fn revertible_parts(change: &RunChange) -> usize {
 }
 
 impl RunsState {
-    /// Takes back (or, with `again`, makes again) what a run changed: all of it, one change, or one hunk of it.
+    /// Reverts (or, with `again`, reapplies) what a run changed: everything, one change, or one of its hunks.
     pub(in crate::session) fn revert_changes(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -46,7 +46,7 @@ impl RunsState {
             let mut parts: Vec<usize> = (0..revertible_parts(change))
                 .filter(|part| fits(part) && change.undone.contains(part) == again)
                 .collect();
-            // From the end, so that the places of those before stay what they are.
+            // Revert from the end, so that the positions of earlier parts stay valid.
             if !again {
                 parts.reverse();
             }
@@ -58,12 +58,12 @@ impl RunsState {
             let words = if again { "nothing of it was taken back" } else { "there is nothing to take back" };
             return Err(CommandError(words.to_owned()));
         }
-        // The last change goes first; forwards, the first.
+        // Revert from the last change, reapply from the first.
         if !again {
             todo.reverse();
         }
         let mut problems = Vec::new();
-        // Files come and go together.
+        // Files are deleted and restored together.
         let (mut gone, mut back) = (Vec::new(), Vec::new());
         for (change, _) in &todo {
             match (&change.what, again, change.file) {
@@ -115,7 +115,7 @@ impl RunsState {
         Ok(())
     }
 
-    /// A revert has finished. If it failed, the change stays as it was.
+    /// Handles the end of a revert. If it failed, the change keeps its earlier state.
     pub(super) fn on_reverted(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -144,7 +144,7 @@ impl RunsState {
 }
 
 impl VolumesState {
-    /// Restores an attachment to its content before a change, or after it.
+    /// Restores an attachment to its content before or after a change.
     fn restore_changed_file(
         &self,
         turn: &mut ApplyContext<'_>,

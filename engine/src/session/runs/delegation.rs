@@ -1,6 +1,6 @@
-//! Work delegated to other agents. Each gets its own run, under the same policy and within the budget of the run that
-//! asked; the question and the answer are steps of that run. Python agents run as one call that the policy checks like
-//! any other code.
+//! Work delegated to other agents. Each delegation is its own run, under the same policy and within the budget of the
+//! run that requested it. The question and the answer are steps of the requesting run. Python agents run as one call
+//! that the policy checks like any other code.
 
 use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError};
@@ -24,12 +24,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use store::{DocId, RunEnding, RunOrigin, StepKind, TodoStatus, ToolCall};
 
-/// Work is handed on by who got it handed on only so often.
+/// Maximum depth of delegation.
 const MAX_DELEGATION_DEPTH: usize = 3;
-/// A run hands work on so often.
+/// Maximum number of delegations per run.
 const MAX_DELEGATIONS_PER_RUN: usize = 60;
 
-/// An agent in Python as a tool: it carries what running Python does.
+/// Returns the tool that runs a Python agent, with the same risk and permissions as running Python.
 pub(super) fn python_agent() -> ToolSpec {
     ToolSpec {
         name: BuiltInTool::RunAgent.to_string(),
@@ -43,12 +43,12 @@ pub(super) fn python_agent() -> ToolSpec {
     }
 }
 
-/// Whether a step is a call of this tool.
+/// Returns whether a step is a call of this tool.
 fn is_call_of(kind: &StepKind, tool: BuiltInTool) -> bool {
     matches!(kind, StepKind::ToolCall { tool_name, .. } if tool.is_named(tool_name))
 }
 
-/// Whether all that a run does is one call, whose result is its answer.
+/// Returns whether the whole work of a run is one call, whose result is its answer.
 pub(super) fn is_one_call(run: &AgentRun) -> bool {
     let python = |kind: &StepKind| is_call_of(kind, BuiltInTool::RunAgent);
     run.about.agent == agent_definition::BUTTON_AGENT || run.steps.iter().any(|step| python(&step.kind))
@@ -62,7 +62,7 @@ fn requesting_run(origin: RunOrigin) -> Option<DocId> {
 }
 
 impl crate::session::state::runs::RunsState {
-    /// The run that a run was handed on from, and that one's, and so on; first the run itself.
+    /// Returns a run and the runs that it was delegated from: first the run itself, then its parent, and so on.
     pub fn ancestors(&self, run: DocId) -> Vec<DocId> {
         let mut all = vec![run];
         let mut at = run;
@@ -76,7 +76,7 @@ impl crate::session::state::runs::RunsState {
         all
     }
 
-    /// A run and all that was handed on from it.
+    /// Returns a run and all runs delegated from it, directly or indirectly.
     pub fn run_family(&self, run: DocId) -> Vec<DocId> {
         let mut all = vec![run];
         let handed: Vec<DocId> = self
@@ -89,7 +89,8 @@ impl crate::session::state::runs::RunsState {
         all
     }
 
-    /// Returns the cost in US dollars of a run with all delegated runs, and that of their pending calls.
+    /// Returns the cost in US dollars of a run with all runs delegated from it, and the expected cost of their pending
+    /// calls.
     pub(super) fn family_cost(&self, run: DocId) -> (f64, f64) {
         let (mut spent, mut coming) = (0.0, 0.0);
         for id in self.run_family(run) {
@@ -101,7 +102,8 @@ impl crate::session::state::runs::RunsState {
 }
 
 impl RunsState {
-    /// Who a run's agent is: the user's own before those of the program, and these before the project's.
+    /// Returns the definition of a run's agent. The user's own agents come before the built-in ones, and those before
+    /// the project's.
     pub(super) fn definition_of(&self, run: &AgentRun) -> AgentDefinition {
         self.known_agents(&run.project_agents).into_iter().find(|agent| agent.name == run.about.agent).unwrap_or_else(
             || {
@@ -111,7 +113,7 @@ impl RunsState {
         )
     }
 
-    /// All agents in Markdown: none of a project's has the name of another.
+    /// Returns all agents defined in Markdown. A project's agent can't replace another one with the same name.
     pub(super) fn known_agents(&self, crew: &AgentRegistry) -> Vec<AgentDefinition> {
         let mut all = self.setup().map(|setup| setup.agents.clone()).unwrap_or_default();
         for agent in agent_definition::built_in().into_iter().chain(crew.definitions.iter().cloned()) {
@@ -119,12 +121,12 @@ impl RunsState {
                 all.push(agent);
             }
         }
-        // Who is switched off in the configuration gets no work.
+        // Agents that are disabled in the configuration get no work.
         all.retain(|agent| !self.is_switched_off(&agent.name));
         all
     }
 
-    /// The agents to which a run may hand work, for the model: their names, and with `whole` what they are good for.
+    /// Lists the agents that a run may delegate to, for the model: their names and, with `whole`, their descriptions.
     pub(super) fn describe_other_agents(&self, run: &AgentRun, whole: bool) -> String {
         let about = |name: String, words: &str| match words.lines().next().filter(|_| whole) {
             Some(words) => {
@@ -145,15 +147,15 @@ impl RunsState {
         all.join(", ")
     }
 
-    /// Whether there is an agent of this name.
+    /// Returns whether an agent with this name exists.
     pub(super) fn knows_agent(&self, crew: &AgentRegistry, name: &str) -> bool {
         crew.find_python_agent(name)
             .is_some_and(|agent| !self.is_switched_off(&agent.class) && !self.is_switched_off(name))
             || self.known_agents(crew).iter().any(|agent| agent.name == name)
     }
 
-    /// The agents of the run's project are loaded: resolve the mentioned ones, unless the run started long ago
-    /// (`again`).
+    /// Sets the agents of a run's project after they were loaded, and resolves the mentioned ones, unless the run
+    /// started long ago (`again`).
     pub(super) fn set_project_agents(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -164,7 +166,7 @@ impl RunsState {
         let Some(run) = self.runs.get(&id) else { return };
         let mut crew = crew;
         if let Some(above) = requesting_run(run.about.origin).and_then(|above| self.runs.get(&above)) {
-            // Agents that were made for this work may be on their way to the disk still.
+            // Agents created for this work may not be on disk yet.
             let new = |agent: &&AgentDefinition| crew.definitions.iter().all(|known| known.name != agent.name);
             let made: Vec<AgentDefinition> = above.project_agents.definitions.iter().filter(new).cloned().collect();
             crew.definitions.extend(made);
@@ -184,7 +186,7 @@ impl RunsState {
         }
     }
 
-    /// Where a run's agent is one in Python: its one call.
+    /// Returns the single call of a run whose agent is a Python agent; `None` for other agents.
     pub(super) fn python_call(&self, id: DocId) -> Option<ToolCall> {
         let run = self.runs.get(&id)?;
         if self.known_agents(&run.project_agents).iter().any(|agent| agent.name == run.about.agent) {
@@ -202,7 +204,7 @@ impl RunsState {
         Some(ToolCall { id: String::new(), name: BuiltInTool::RunAgent.to_string(), arguments })
     }
 
-    /// What an agent in Python is as a job. `None`: its file is not the one that was judged.
+    /// Returns the job that runs a Python agent; `None` if its file isn't the one that was checked.
     pub(super) fn python_job(&self, id: DocId, root: PathBuf, arguments: &Map<String, Value>) -> Option<ToolJob> {
         let agent = self
             .runs
@@ -218,7 +220,7 @@ impl RunsState {
         })
     }
 
-    /// Hands work on: a run of another agent begins, and its answer is the result of the call.
+    /// Delegates work: starts a run of another agent, whose answer becomes the result of the call.
     pub(super) fn delegate(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -241,7 +243,7 @@ impl RunsState {
         if !self.knows_agent(&run.project_agents, name) {
             return Some(failed_outcome(self.agent_unavailable_reason(&run.project_agents, name).unwrap_or_default()));
         }
-        // What the user has allowed this run is allowed the parts of it, and no more.
+        // The delegated run inherits what the user has allowed this run, and no more.
         let leave = |rule: &&PolicyRule| rule.within == Some(id) && rule.word == Permission::Allow;
         let mut bytes = [[0; 16]; 2];
         bytes.iter_mut().for_each(|bytes| turn.rng.fill_bytes(bytes));
@@ -275,7 +277,7 @@ impl RunsState {
         None
     }
 
-    /// A delegated run has ended: report it to the run that asked.
+    /// Reports the end of a delegated run to the run that requested it.
     pub(super) fn on_child_ended(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -314,7 +316,7 @@ impl RunsState {
         );
     }
 
-    /// Updates the status of a task: in the run's todos, in the note of the plan, and as a notice.
+    /// Updates the status of a task in the run's todos and the plan's note, and publishes a notice.
     pub(super) fn update_task_status(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -337,14 +339,14 @@ impl RunsState {
         let note = files.volumes.plan_note(run);
         self.record_run(turn, sync, id, RunRecord { todos: Some(todos), ..RunRecord::default() });
         if let Some(note) = note {
-            // a note that can't be read stays unchanged
+            // A note that can't be read stays unchanged.
             let _ = files.set_task_status(turn, sync, note, task.to_owned(), standing);
         }
         let (task, status) = (task.to_owned(), standing.as_str().to_owned());
         turn.notify(Notice::Task { run: id, task, status });
     }
 
-    /// When a run ends, its delegated runs end too; running tasks of its plan become open again.
+    /// Ends the delegated runs of a run that ended. Running tasks of its plan become open again.
     pub(super) fn stop_children(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -372,8 +374,8 @@ impl RunsState {
         }
     }
 
-    /// Returns why a run may not spend this many more US dollars of its own budget or of a parent run's, as a sentence.
-    /// Pending cost of related runs counts as spent.
+    /// Returns why a run may not spend `more` US dollars of its own or a parent run's budget, as a sentence; `None` if
+    /// it may. The pending cost of related runs counts as spent.
     pub(super) fn over_own_budget(&self, id: DocId, more: f64) -> Option<String> {
         for above in self.ancestors(id) {
             let Some(budget) = self.runs.get(&above).and_then(|run| run.about.budget) else { continue };

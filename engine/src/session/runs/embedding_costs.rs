@@ -1,5 +1,5 @@
-//! Cost outside runs: embeddings that search gets from a paid endpoint. Checked against the month's budget before each
-//! call, and stored by day.
+//! Costs outside of runs: embeddings that search gets from a paid endpoint. Checked against the month's budget before
+//! each call, and stored per day.
 
 use crate::session::apply_context::ApplyContext;
 use crate::session::state::runs::RunsState;
@@ -10,12 +10,13 @@ use store::disk::RowWrite;
 use text::time::UnixMillis;
 
 impl RunsState {
-    /// Returns cost outside runs on this device: a line for each day and purpose, oldest first.
+    /// Returns costs outside of runs on this device: one entry per day and purpose, oldest first.
     pub(in crate::session) fn embedding_costs(&self) -> impl DoubleEndedIterator<Item = &EmbeddingCost> {
         self.embedding_costs.values()
     }
 
-    /// Why search may not spend this much more, in US dollars: a sentence. `limits`: as the configuration has them now.
+    /// Returns why search may not spend `more` US dollars, as a sentence; `None` if it may. `limits`: the current
+    /// configuration.
     pub(in crate::session) fn over_search_budget_reason(
         &self,
         workspace: &WorkspaceState,
@@ -35,7 +36,7 @@ impl RunsState {
             kept.into_iter().map(|outlay| ((outlay.day_number(), outlay.what.clone()), outlay)).collect();
     }
 
-    /// Adds cost outside runs to the day's total.
+    /// Adds a cost outside of runs to the day's total.
     pub(in crate::session) fn record_embedding_cost(
         &mut self,
         turn: &mut ApplyContext<'_>,

@@ -1,4 +1,4 @@
-//! How runs end, are stopped, and are resumed.
+//! Ending, stopping and resuming runs.
 
 use crate::effect::Effect;
 use crate::notice::Notice;
@@ -16,7 +16,7 @@ use store::{
 };
 
 impl RunsState {
-    /// Ends a run and records how.
+    /// Ends a run and records how it ended.
     pub(super) fn end_run(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -33,7 +33,7 @@ impl RunsState {
         run.is_awake = false;
         let origin = run.about.origin;
         (run.live, run.calls) = (None, Vec::new());
-        // Pending approvals are no longer needed.
+        // Close pending approvals, which are no longer needed.
         for approval in run.approvals.iter_mut().filter(|approval| approval.decision.is_none()) {
             approval.decision = Some(DecisionRecord {
                 allowed: false,
@@ -46,7 +46,7 @@ impl RunsState {
             record.approvals.push(approval.id.clone());
         }
         self.drop_tool_note_jobs(turn, files, sync, id);
-        // What was allowed for this run is not kept beyond it.
+        // Permissions for this run end with it.
         let before = self.rules.len();
         self.rules.retain(|rule| rule.within != Some(id));
         if self.rules.len() != before {
@@ -126,7 +126,7 @@ impl RunsState {
         Ok(())
     }
 
-    /// Resumes a run that ended or was interrupted; `more`: number of further iterations.
+    /// Resumes a run that ended or was interrupted. `more`: number of additional iterations.
     pub(in crate::session) fn resume_run(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -178,7 +178,7 @@ impl RunsState {
         Ok(())
     }
 
-    /// What the user has changed in a run's todos.
+    /// Replaces a run's todos with those that the user edited.
     pub(in crate::session) fn set_todos(
         &mut self,
         turn: &mut ApplyContext<'_>,

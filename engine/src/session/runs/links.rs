@@ -1,5 +1,5 @@
-//! Addresses of runs and sessions: what the search gives for a step or a message, and what notes link to, such as
-//! `run-3f2a90c1#5`.
+//! Addresses of runs and sessions, such as `run-3f2a90c1#5`. Search returns them for steps and messages, and notes can
+//! link to them.
 
 use crate::session::state::runs::RunsState;
 use store::{DocId, StepId};
@@ -9,24 +9,24 @@ const SESSION_ADDRESS_PREFIX: &str = "session-";
 /// Number of hexadecimal digits of an id in an address.
 const ADDRESS_ID_DIGITS: usize = 8;
 
-/// The address of a run, without a step.
+/// Returns the address of a run, without a step.
 pub fn run_address(run: DocId) -> String {
     format!("{RUN_ADDRESS_PREFIX}{}", &run.to_string()[..ADDRESS_ID_DIGITS])
 }
 
-/// The address of a step of a run.
+/// Returns the address of a step of a run.
 pub(in crate::session) fn step_address(run: DocId, step: StepId) -> String {
     format!("{}#{step}", run_address(run))
 }
 
-/// The address of a session, without a message.
+/// Returns the address of a session, without a message.
 pub fn session_address(session: DocId) -> String {
     format!("{SESSION_ADDRESS_PREFIX}{}", &session.to_string()[..ADDRESS_ID_DIGITS])
 }
 
 impl RunsState {
-    /// The run or session that an address names; what follows a `#` is left to the caller. A note of that name, where
-    /// there is one, goes first: ask for it before.
+    /// Returns the run or session with this address. The part after `#` is left to the caller. A note with the same
+    /// name takes precedence, so look for one first.
     pub fn find_by_address(&self, address: &str) -> Option<DocId> {
         let name = address.split('#').next().unwrap_or_default().trim();
         let digits = |rest: &str| rest.len() == ADDRESS_ID_DIGITS && rest.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -1,4 +1,5 @@
-//! Tools of MCP servers: each gets a unique name for models, and a user who allowed one is told when it changes.
+//! Tools of MCP servers: each gets a unique name for models, and users are informed when a tool that they allowed
+//! changes.
 
 use crate::session::apply_context::ApplyContext;
 use crate::session::state::runs::RunsState;
@@ -13,9 +14,9 @@ const MAX_TOOL_NAME_CHARS: usize = 64;
 /// Number of characters that distinguish tools with the same name.
 const TOOL_NAME_MARK_CHARS: usize = 8;
 
-/// Assigns each tool of a server the name that models use: `SERVER_TOOL`. If two tools would get the same name, or it
-/// would be cut off, each of them gets a suffix derived from server and tool only. So no name means two tools, and none
-/// changes its meaning when servers come and go in another order.
+/// Assigns each tool of a server the name that models use: `SERVER_TOOL`. If two tools would get the same name, or the
+/// name would be truncated, each of them gets a suffix derived from server and tool only. So no name refers to two
+/// tools, and none changes its meaning when servers come and go in another order.
 pub(super) fn assign_tool_names(servers: &mut [(String, String, ToolSpec)]) {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let wanted = |server: &str, tool: &str| format!("{server}_{tool}").chars().map(plain).collect::<String>();

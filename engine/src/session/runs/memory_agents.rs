@@ -1,5 +1,5 @@
-//! The two agents of memory: their work without a model, by retrieval and counting, and the format of the model's
-//! answer for the one that answers questions.
+//! The two memory agents: their work without a model, by retrieval and counting, and the answer format of the one that
+//! answers questions.
 
 use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError};
@@ -17,25 +17,25 @@ use text::task::CalendarDay;
 
 /// The agent that answers questions about earlier work.
 const MEMORY_ANALYSIS_AGENT: &str = "memory-analysis";
-/// The agent that makes long-term notes of logs.
+/// The agent that consolidates logs into long-term notes.
 const MEMORY_CONSOLIDATION_AGENT: &str = "memory-consolidation";
 
-/// Whether a run can do its work without a model.
+/// Returns whether the agent is a memory agent, whose work doesn't need a model.
 pub(super) fn is_memory_agent(name: &str) -> bool {
     matches!(name, MEMORY_ANALYSIS_AGENT | MEMORY_CONSOLIDATION_AGENT)
 }
 
-/// Whether it is the run of one of them.
+/// Returns whether this is the run of a memory agent.
 pub(super) fn is_memory_agent_run(run: &AgentRun) -> bool {
     is_memory_agent(&run.about.agent)
 }
 
-/// The JSON in a text: from its first brace to its last.
+/// Returns the JSON object in a text, from its first to its last brace.
 fn json_object_slice(text: &str) -> Option<&str> {
     text.get(text.find('{')?..=text.rfind('}')?)
 }
 
-/// What memory is asked: in the JSON of the reference, or in plain words.
+/// Returns the query of a run for memory: the JSON of a [`MemoryQuery`], or plain text.
 fn memory_query(run: &AgentRun) -> MemoryQuery {
     let text = goal_without_mention(run);
     let given = json_object_slice(&text).and_then(|json| serde_json::from_str::<MemoryQuery>(json).ok());
@@ -49,13 +49,13 @@ fn analysis_to_json(said: &MemoryAnalysis) -> String {
 }
 
 impl RunsState {
-    /// Whether a question is for an agent of memory.
+    /// Returns whether a message is addressed to a memory agent.
     pub(in crate::session) fn is_for_memory(&self, text: &str, agent: Option<&str>) -> bool {
         let mentioned = agent.is_none().then(|| self.mentioned_agent(text)).flatten();
         agent.or(mentioned.as_deref()).is_some_and(is_memory_agent)
     }
 
-    /// If no model can be used, an agent of memory does its work without one.
+    /// Does the work of a memory agent without a model, if none can be used.
     pub(super) fn run_memory_agent_without_model(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -93,7 +93,8 @@ impl RunsState {
         self.end_run(turn, files, sync, workspace, id, (RunEnding::Done, record));
     }
 
-    /// What a model has answered, in the form that its agent's answers have; and a word on what was changed for that.
+    /// Converts a model's answer into the format of its agent's answers. Also returns a remark on what was changed for
+    /// that.
     pub(super) fn format_agent_answer(
         &self,
         turn: &ApplyContext<'_>,

@@ -1,4 +1,4 @@
-//! Turns of a run: a model is chosen and called, and its answer becomes steps, messages and tool calls.
+//! Model turns of a run: chooses and calls a model, and turns its answer into steps, messages and tool calls.
 
 use super::watchdog::MODEL_SILENCE_TIMEOUT_MS;
 use super::{delegation, memory_agents};
@@ -25,33 +25,33 @@ use store::{
     AgentState, CallUsage, DocId, MessageId, MessageRole, RunEnding, RunOrigin, SessionMessage, StepKind, ToolCall,
 };
 
-/// After this many turns without progress, the model must answer with what it has.
+/// Number of turns without progress after which the model must answer with what it has.
 const MAX_IDLE_TURNS: usize = 3;
 /// Number of recent steps that are checked for loops.
 const LOOP_CHECK_STEPS: usize = 60;
-/// The prompt for that answer.
+/// The prompt that requests the final answer.
 const FINAL_ANSWER_PROMPT: &str =
     "All steps are done. Answer the user now in one or two sentences: what was done, and what was the result?";
-/// Length up to which a streamed answer is kept for drawing; longer ones are still stored whole.
+/// Maximum length in bytes of a streamed answer that is kept for display; longer answers are still stored whole.
 const MAX_LIVE_ANSWER_BYTES: usize = 4 << 20;
-/// Maximum length of names of projects and notes in prompts.
+/// Maximum length of project and note names in prompts, in characters.
 const MAX_PROMPT_NAME_CHARS: usize = 300;
-/// Maximum length of a todo in prompts.
+/// Maximum length of a todo in prompts, in characters.
 const MAX_PROMPT_TODO_CHARS: usize = 1_000;
 
 impl RunsState {
-    /// The tools that a run may ask for: the built-in ones, the user's own, and those of servers.
+    /// Returns the tools that a run may request: built-in tools, user tools, and tools of servers.
     pub(super) fn available_tools(&self) -> Vec<ToolSpec> {
         let mut tools = tool_catalog::built_in();
         tools.extend(self.approved_tools());
         let setup = self.setup();
         let further = setup.into_iter().flat_map(|setup| setup.servers.iter().map(|(_, _, tool)| tool.clone()));
-        // A name that is taken stays whose it is: those of servers were made different from all others before.
+        // Server tools can't take the name of a user tool. Their names were made different from all others before.
         tools.extend(further.filter(|tool| !self.is_own_tool(&tool.name)));
         tools
     }
 
-    /// Calls the model for the next turn of a run; where the branch has grown too long for it, for a summary first.
+    /// Calls the model for the next turn of a run. If the branch has become too long for it, requests a summary first.
     pub(super) fn call_model(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -87,7 +87,7 @@ impl RunsState {
             if self.setup.is_none() {
                 self.request_setup(turn, workspace);
             }
-            // Why it can't be opened is in `read_errors`, and ends the run later.
+            // If it can't be opened, the reason is in `read_errors` and ends the run later.
             let _ = self.open_session(turn, session);
             return;
         };
@@ -141,7 +141,7 @@ impl RunsState {
             }
             return self.fail_run(turn, files, sync, workspace, id, (words, RunEnding::Budget));
         }
-        // The answer needs room too.
+        // Reserve room for the answer.
         let name = &choice.endpoint.provider;
         let provider = setup.config.llm.providers.get(name);
         let stated = provider.and_then(|provider| provider.context).or_else(|| setup.contexts.get(name).copied());
@@ -196,7 +196,7 @@ impl RunsState {
         self.notify_low_budgets(turn, &files.volumes, workspace, id, more);
     }
 
-    /// What the choice of a model depends on.
+    /// Returns the facts that the choice of a model depends on.
     fn routing_context(&self, run: &AgentRun, setup: &AgentSetup) -> router::RoutingContext {
         let mut known = setup.known.clone();
         for name in setup.config.llm.providers.keys() {
@@ -244,7 +244,7 @@ impl RunsState {
         around
     }
 
-    /// US dollars that all runs of a run's session have cost so far, with all that was handed on from them.
+    /// Returns the cost in US dollars so far of all runs in a run's session, including delegated runs.
     fn session_cost(&self, run: &AgentRun) -> f64 {
         let agents = self;
         let session_of = |id: DocId| {
@@ -290,7 +290,7 @@ impl RunsState {
         let Some(live) = run.live.take_if(|live| live.call == call) else { return }; // cancelled meanwhile
         match result {
             Ok(mut answer) => {
-                // What no price list knows, the user may: the configuration says it.
+                // The configuration may state a price that no price list has.
                 let provider = live.route.split('/').next().unwrap_or_default();
                 let known = self.setup().and_then(|setup| setup.config.llm.providers.get(provider)?.price);
                 if let (None, Some(price)) = (answer.spent.cost, known) {
@@ -310,7 +310,7 @@ impl RunsState {
         }
     }
 
-    /// A summary has arrived. It replaces the messages in the context; they're kept.
+    /// Stores a summary that has arrived. It replaces the messages in the context; the messages themselves are kept.
     fn on_summary(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -324,7 +324,7 @@ impl RunsState {
         let words = if answer.text.trim().is_empty() { "(Nothing was kept of it.)" } else { answer.text.trim() };
         let count = live.summary_of.len();
         let content = format!("Summary of {count} earlier messages.\n\n{words}");
-        // The model also summarized output of files and tools.
+        // The model also summarized output of files and tools, so the summary is quoted.
         let source = format!("a summary of {count} earlier messages, written by a model");
         let told = format!(
             "Summary of {count} earlier messages. {}\n\n{}",
@@ -346,7 +346,7 @@ impl RunsState {
         self.continue_run_after(batch, id);
     }
 
-    /// An answer has come: steps, a message, and the tools that it asks for.
+    /// Handles a model's answer: creates steps, a message, and the requested tool calls.
     fn on_answer(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -357,7 +357,7 @@ impl RunsState {
         (answer, live): (ModelResponse, &LiveModelCall),
     ) {
         let leading = self.runs.get(&id).is_some_and(is_orchestrated);
-        // What an agent was not offered it cannot call either.
+        // Agents can't call tools that they weren't offered.
         let tools = match self.runs.get(&id) {
             Some(run) if leading => RunsState::tools_for_query(run.orchestrator.last_query),
             Some(run) => self.definition_of(run).allowed_tools(self.available_tools()),
@@ -375,7 +375,7 @@ impl RunsState {
             .map(|(name, why)| format!("the call of {name}: {}", truncate_text(why, 300)))
             .collect();
         if asked.is_empty() && unreadable.is_empty() {
-            // Models without native calls write them into their answer.
+            // Models without native tool calls write calls into their answer.
             let fenced = tool_call_parser::find_fenced_calls(&text);
             text = tool_call_parser::strip_fenced_calls(&text, &fenced);
             for call in fenced {
@@ -411,7 +411,7 @@ impl RunsState {
         };
         let mut record = RunRecord::default();
         let mut parents = run.last_step();
-        // Every call of a model is a step, so that what it cost is found there.
+        // Every model call is a step, so that its cost is recorded there.
         let mut thought = new_step(
             turn,
             parents.clone(),
@@ -442,7 +442,7 @@ impl RunsState {
             record.messages.push(message);
         };
         if done && leading {
-            // It was to call the tool: it is asked once more, then rules make the plan.
+            // The model didn't call the tool: it's asked again, then rules make the plan.
             let batch = self.record_run(turn, sync, id, record);
             return self.continue_run_after(batch, id);
         }
@@ -477,7 +477,7 @@ impl RunsState {
             run.about.agent_state = AgentState::Executing;
             record.steps.extend(run.open_tool_calls(turn, asked, &parents, &tools));
         }
-        // The message comes before its results, because they follow from it.
+        // Record the message before its results, because they follow from it.
         self.record_run(turn, sync, id, record);
         let mut record = RunRecord::default();
         self.check_new_calls(turn, files, sync, workspace, id, (&tools, &mut record));
@@ -568,8 +568,7 @@ impl RunsState {
     }
 }
 
-/// Whether a run goes in circles: in its last turns it called nothing that it had not called before, or that did not
-/// fail.
+/// Returns whether a run is looping: in its last turns, every call was a repetition or failed.
 fn is_looping(run: &AgentRun) -> bool {
     let steps = &run.steps[run.steps.len().saturating_sub(LOOP_CHECK_STEPS)..];
     let failed = |call: &str| {
@@ -578,7 +577,7 @@ fn is_looping(run: &AgentRun) -> bool {
         })
     };
     let mut seen: BTreeSet<(&str, String)> = BTreeSet::new();
-    // For each turn that called something, whether any of it was new and came to something.
+    // For each turn with calls, whether any of them was new and successful.
     let mut turns: Vec<bool> = Vec::new();
     let mut parent = None;
     for step in steps {
@@ -594,7 +593,7 @@ fn is_looping(run: &AgentRun) -> bool {
     turns.len() > MAX_IDLE_TURNS && turns.iter().rev().take(MAX_IDLE_TURNS).all(|useful| !useful)
 }
 
-/// Messages as a text, each quoted, so that none can pass for another.
+/// Returns messages as text, each quoted so that none can pass for another.
 fn transcript(messages: &[SessionMessage]) -> String {
     let mut text = String::new();
     for message in messages {
@@ -616,6 +615,6 @@ fn truncate_text(text: &str, bytes: usize) -> &str {
 fn add_spent(sum: &mut CallUsage, more: CallUsage) {
     sum.input_tokens = sum.input_tokens.saturating_add(more.input_tokens);
     sum.output_tokens = sum.output_tokens.saturating_add(more.output_tokens);
-    // What is not known once is not known in the sum.
+    // If one cost is unknown, the sum is unknown.
     sum.cost = sum.cost.zip(more.cost).map(|(sum, more)| sum + more);
 }

@@ -1,4 +1,4 @@
-//! What the steps of an orchestrating run tell: its phases, its plan, its tasks and its project.
+//! State of an orchestrating run derived from its steps: phases, plan, tasks and project.
 
 use crate::session::state::agent_run::AgentRun;
 use agent::memory::PROJECTS_FOLDER;
@@ -9,13 +9,13 @@ use agent::tool_catalog::BuiltInTool;
 use serde_json::{Map, Value};
 use store::{StepKind, TodoStatus};
 
-/// The agent that leads larger work in eight phases.
+/// The agent that orchestrates larger work in eight phases.
 pub(in crate::session) const SYSTEM_AGENT: &str = "system";
 /// The agent that carries out a plan.
 pub(in crate::session) const LEAD_AGENT: &str = "lead";
-/// The agent that makes a plan and keeps it as a note.
+/// The agent that makes a plan and stores it as a note.
 pub(in crate::session) const PLANNER_AGENT: &str = "planner";
-/// The phases, from 1.
+/// Names of the phases, starting with phase 1.
 pub const PHASE_NAMES: [&str; 8] = [
     "Analyse and plan",
     "Create the project",
@@ -27,10 +27,10 @@ pub const PHASE_NAMES: [&str; 8] = [
     "Update memory",
 ];
 
-/// The phase in which tasks are done.
+/// Number of the phase in which tasks are done.
 pub(in crate::session) const WORK_PHASE: u8 = 4;
 
-/// The phases that an agent walks; none: it does not lead.
+/// Returns the phases of an orchestrating agent; empty if the agent doesn't orchestrate.
 pub(in crate::session) fn agent_phases(agent: &str) -> &'static [u8] {
     match agent {
         SYSTEM_AGENT => &[1, 2, 3, 4, 5, 6, 7, 8],
@@ -40,17 +40,17 @@ pub(in crate::session) fn agent_phases(agent: &str) -> &'static [u8] {
     }
 }
 
-/// Whether a run leads.
+/// Returns whether a run is orchestrating.
 pub(in crate::session) fn is_orchestrated(run: &AgentRun) -> bool {
     is_orchestrator(&run.about.agent)
 }
 
-/// Whether an agent leads.
+/// Returns whether an agent orchestrates.
 pub(in crate::session) fn is_orchestrator(agent: &str) -> bool {
     !agent_phases(agent).is_empty()
 }
 
-/// What a phase is called where this agent walks it.
+/// Returns the name of a phase of this agent.
 pub(in crate::session) fn phase_name(agent: &str, phase: u8) -> &'static str {
     match (agent, phase) {
         (PLANNER_AGENT, 2) => "Keep the plan",
@@ -58,7 +58,7 @@ pub(in crate::session) fn phase_name(agent: &str, phase: u8) -> &'static str {
     }
 }
 
-/// What a phase of a run is called, and the words of the step that says that it begins.
+/// Returns the name of a phase of a run, and the text of the step that announces the phase.
 pub(in crate::session) fn phase_title(run: &AgentRun, phase: u8) -> (&'static str, String) {
     let own = agent_phases(&run.about.agent);
     let name = phase_name(&run.about.agent, phase);
@@ -66,13 +66,13 @@ pub(in crate::session) fn phase_title(run: &AgentRun, phase: u8) -> (&'static st
     (name, format!("Phase {place} of {}: {name}.", own.len()))
 }
 
-/// The goal without the name by which the agent was called.
+/// Returns the goal of a run without the mention of its agent.
 pub(in crate::session) fn goal_without_mention(run: &AgentRun) -> String {
     let called = format!("@{}", run.about.agent);
     run.about.prompt.replacen(&called, "", 1).trim().to_owned()
 }
 
-/// Returns the calls of a tool in a run with their results, oldest first; `None` for a pending one.
+/// Returns the calls of a tool in a run with their results, oldest first; `None` as the result of a pending call.
 pub(in crate::session) fn calls_of_tool(
     run: &AgentRun,
     tool: BuiltInTool,
@@ -102,7 +102,7 @@ pub(in crate::session) fn argument_text<'a>(arguments: &'a Map<String, Value>, k
     arguments.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The plan that a run carries out.
+/// Returns the plan of a run; `None` until a plan was accepted.
 pub(in crate::session) fn current_plan(run: &AgentRun) -> Option<TaskPlan> {
     let (arguments, _) =
         calls_of_tool(run, BuiltInTool::Plan).filter(|(_, result)| result.is_some_and(|(good, _)| good)).last()?;
@@ -113,7 +113,7 @@ pub(in crate::session) fn current_plan(run: &AgentRun) -> Option<TaskPlan> {
     Some(plan)
 }
 
-/// Whether the plan that a run carries out came by rules, or from the user: no model thought before it was called.
+/// Returns whether the run's plan was made by rules or given by the user, and not by a model.
 pub(in crate::session) fn is_planned_by_rules(run: &AgentRun) -> bool {
     let called = |step: &&store::ExecutionStep| {
         matches!(&step.kind, StepKind::ToolCall { tool_name,
@@ -137,7 +137,7 @@ pub(in crate::session) fn task_status(run: &AgentRun, task: &TaskBlock) -> TaskS
     }
 }
 
-/// The project that a run leads.
+/// Returns the project that a run leads, if any.
 pub(in crate::session) fn orchestrated_project(run: &AgentRun) -> Option<String> {
     if run.about.agent == SYSTEM_AGENT { current_plan(run).map(|plan| plan.project) } else { None }
 }
@@ -147,13 +147,13 @@ pub(in crate::session) fn into_object(value: Value) -> Map<String, Value> {
 }
 
 impl AgentRun {
-    /// Returns the plan that the run carries out with the status of each task; empty if none.
+    /// Returns the tasks of the run's plan with their status; empty if there's no plan.
     pub fn tasks(&self) -> Vec<TaskBlock> {
         let plan = current_plan(self).unwrap_or_default();
         plan.tasks.into_iter().map(|task| TaskBlock { standing: task_status(self, &task), ..task }).collect()
     }
 
-    /// The folder of the project that it works on, where its agent has made one.
+    /// Returns the folder of the project that the run leads, if any.
     pub(in crate::session) fn project_folder(&self) -> Option<String> {
         orchestrated_project(self).map(|project| format!("{PROJECTS_FOLDER}/{project}"))
     }

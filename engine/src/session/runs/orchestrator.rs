@@ -31,7 +31,7 @@ use store::{
     TodoStatus, ToolCall,
 };
 
-/// Maximum number of times a model is asked for a plan; then rules make it.
+/// Maximum number of requests to a model for a plan before rules make it.
 const MAX_PLAN_ATTEMPTS: u8 = 2;
 
 /// The folders of a project.
@@ -53,7 +53,7 @@ pub(super) enum PhaseOutcome {
 }
 
 impl VolumesState {
-    /// Returns the note with the plan that a run carries out.
+    /// Returns the note that holds the plan of a run.
     pub(in crate::session) fn plan_note(&self, run: &AgentRun) -> Option<DocId> {
         match run.about.agent.as_str() {
             LEAD_AGENT => run.about.note,
@@ -66,14 +66,14 @@ impl VolumesState {
 }
 
 impl RunsState {
-    /// The tools of a run that leads.
+    /// Returns the tools of an orchestrating run.
     pub(super) fn orchestrator_tools(&self) -> Vec<ToolSpec> {
         let mut tools = self.all_tools();
         tools.extend([planner::plan_tool(), planner::assign_tool()]);
         tools
     }
 
-    /// The tools that a model is offered by a run that leads.
+    /// Returns the tools that an orchestrating run offers to a model.
     pub(super) fn tools_for_query(wants: Option<OrchestratorQuery>) -> Vec<ToolSpec> {
         match wants {
             Some(OrchestratorQuery::Assignments) => vec![planner::assign_tool()],
@@ -81,7 +81,7 @@ impl RunsState {
         }
     }
 
-    /// Does what is next in a run that leads.
+    /// Does the next work of an orchestrating run.
     pub(super) fn step_orchestration(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -116,7 +116,7 @@ impl RunsState {
         }
     }
 
-    /// A run that leads begins with its first phase, before memory is consulted.
+    /// Starts the first phase of an orchestrating run, before memory is consulted.
     pub(super) fn begin_orchestration(&mut self, turn: &mut ApplyContext<'_>, id: DocId, record: &mut RunRecord) {
         let Some(run) = self.runs.get_mut(&id).filter(|run| is_orchestrated(run) && run.about.phase == 0) else {
             return;
@@ -129,7 +129,7 @@ impl RunsState {
         turn.notify(Notice::Phase { run: id, phase: 1, name: PHASE_NAMES[0].to_owned() });
     }
 
-    /// A phase begins: a step says so.
+    /// Starts a phase and records it as a step.
     fn enter_phase(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId, phase: u8) {
         let Some(run) = self.runs.get(&id) else { return };
         let (name, content) = phase_title(run, phase);
@@ -137,7 +137,7 @@ impl RunsState {
         turn.notify(Notice::Phase { run: id, phase, name: name.to_owned() });
     }
 
-    /// What the program itself has to say in a run: a step.
+    /// Adds a step with a message from the program itself to a run.
     pub(super) fn add_program_step(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -193,7 +193,8 @@ impl RunsState {
         self.continue_run_after(batch, id);
     }
 
-    /// Without a model, rules make the plan, and the assistant does the tasks that nobody else fits.
+    /// Continues an orchestrating run without a model: rules make the plan, and the assistant does tasks that fit no
+    /// agent.
     pub(super) fn orchestrate_without_model(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -212,7 +213,7 @@ impl RunsState {
         self.add_program_step(turn, sync, id, None, words);
     }
 
-    // ---- 1: the plan ----
+    // ---- Phase 1: plan ----
 
     fn plan_phase(
         &mut self,
@@ -268,13 +269,13 @@ impl RunsState {
         PhaseOutcome::Waiting
     }
 
-    /// The agent to which a task goes by rules, and why.
+    /// Returns the agent that rules assign to a task, and why.
     fn fitting_agent(&self, crew: &agent_registry::AgentRegistry, goal: &str) -> Option<(String, String)> {
         let all = self.known_agents(crew);
         agent_registry::best_matching_agent(goal, all.iter().filter(|agent| agent_phases(&agent.name).is_empty()))
     }
 
-    /// A plan is checked and taken.
+    /// Checks a plan and accepts it if it's valid.
     pub(super) fn accept_plan(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -315,7 +316,7 @@ impl RunsState {
         crate::session::runs::tool_outcomes::successful_outcome(format!("The plan has {} tasks.", plan.tasks.len()))
     }
 
-    // ---- 2 and 3: the project and its agents ----
+    // ---- Phases 2 and 3: project and agents ----
 
     fn tree_phase(
         &mut self,
@@ -400,7 +401,7 @@ impl RunsState {
         PhaseOutcome::Finished
     }
 
-    // ---- 4: the work ----
+    // ---- Phase 4: work ----
 
     fn work_phase(
         &mut self,
@@ -425,7 +426,7 @@ impl RunsState {
         plan.tasks.iter().filter(open).filter(nobody).cloned().collect()
     }
 
-    /// Rules do not say who does some tasks: a model is asked, once. Gives whether it is.
+    /// Asks a model once to assign tasks that rules can't assign. Returns whether it's being asked.
     fn ask_for_assignments(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId) -> bool {
         let Some(run) = self.runs.get(&id) else { return false };
         let Some(plan) = current_plan(run).filter(|_| !run.orchestrator.was_assignment_asked) else { return false };
@@ -443,18 +444,18 @@ impl RunsState {
         !open.is_empty()
     }
 
-    /// What a model is asked that says who does which tasks.
+    /// Returns the prompt that asks a model to assign tasks.
     pub(super) fn assignment_prompt(&self, run: &AgentRun) -> String {
         let tasks = current_plan(run).map(|plan| self.unassigned(run, &plan)).unwrap_or_default();
         planner::assignment_prompt(tasks.iter(), &self.describe_other_agents(run, true))
     }
 
-    /// Whether an agent can get a task: it exists and doesn't orchestrate.
+    /// Returns whether an agent can be assigned a task: it exists and doesn't orchestrate.
     fn can_be_assigned(&self, run: &AgentRun, agent: &str) -> bool {
         agent_phases(agent).is_empty() && self.knows_agent(&run.project_agents, agent)
     }
 
-    /// A model has said who does which tasks: what holds of it is taken.
+    /// Checks a model's assignments and accepts the valid ones.
     pub(super) fn accept_assignments(&self, id: DocId, arguments: &Map<String, Value>) -> ToolOutcome {
         let Some(run) = self.runs.get(&id) else {
             return crate::session::runs::tool_outcomes::failed_outcome("the run was closed");
@@ -484,7 +485,7 @@ impl RunsState {
         }
     }
 
-    /// Who does a task: as the plan says, else as the rules say, else as the model said, else the assistant.
+    /// Returns the agent for a task: from the plan, or else by rules, or else from the model, or else the assistant.
     fn assigned_agent(&self, run: &AgentRun, task: &TaskBlock) -> String {
         let said = || {
             let calls =
@@ -572,7 +573,7 @@ impl RunsState {
         true
     }
 
-    /// Begins a run that carries out a plan.
+    /// Starts a run that carries out a plan.
     pub(in crate::session) fn run_tasks(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -622,7 +623,7 @@ impl RunsState {
         self.request_run(turn, volumes, workspace, question)
     }
 
-    /// Gives a task up: in its note, and in runs that work on it.
+    /// Cancels a task in its note and in the runs that work on its plan.
     pub(in crate::session) fn cancel_task(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -638,7 +639,7 @@ impl RunsState {
         for id in runs {
             self.update_task_status(turn, files, sync, id, &task, TaskStatus::Cancelled);
             let Some(run) = self.runs.get(&id) else { continue };
-            // The task may have been started before; use the pending call.
+            // The task may have been started before; only the pending call counts.
             let own = |pending: &&PendingCall| {
                 pending.phase != CallPhase::Done && argument_text(&pending.call.arguments, "task") == task
             };
@@ -651,7 +652,7 @@ impl RunsState {
         Ok(())
     }
 
-    /// Reopens a canceled task: in its note, and in runs that work on its plan, which start it again.
+    /// Reopens a canceled task in its note and in runs that work on its plan, which start it again.
     pub(in crate::session) fn reopen_task(
         &mut self,
         turn: &mut ApplyContext<'_>,

@@ -1,58 +1,58 @@
-//! The phases of a run that leads, as they are shown: how far each is, and which steps belong to which.
+//! Phases of an orchestrating run for display: the status of each phase, and the steps that belong to it.
 
 use crate::session::runs::orchestrated_run::{agent_phases, phase_name};
 use crate::session::state::agent_run::AgentRun;
 use std::collections::BTreeMap;
 use store::{ExecutionStep, RunEnding, StepId, StepKind};
 
-/// How far a phase is.
+/// Status of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PhaseStatus {
-    /// It comes, or comes again.
+    /// The phase hasn't started, or will be repeated.
     Upcoming,
     /// The phase is running.
     Current,
     /// The phase is completed.
     Finished,
-    /// The run ended in it.
+    /// The run ended in this phase before the phase was completed.
     Stopped,
 }
 
 /// A phase of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunPhase {
-    /// Its number in this run, from 1.
+    /// Number of the phase in this run, from 1.
     pub number: usize,
     /// Name of the phase.
     pub name: &'static str,
-    /// How far it is.
+    /// Status of the phase.
     pub reached: PhaseStatus,
-    /// Its first step, by its place among all.
+    /// Index of the phase's first step in the run's steps; `None` if it has none.
     pub first: Option<usize>,
-    /// How many steps belong to it.
+    /// Number of steps in the phase.
     pub steps: usize,
-    /// How long it took so far, in milliseconds, where it is over or halted.
+    /// Duration in milliseconds; `None` unless the phase is finished or stopped.
     pub took: Option<u64>,
 }
 
-/// Returns the mark of a step that belongs to a phase.
+/// Returns the mark for steps of a phase.
 pub(super) fn phase_mark(phase: u8) -> String {
     format!("phase/{phase}")
 }
 
-/// Returns the phase that a step is marked with.
+/// Returns the phase that a step is marked with, if any.
 fn phase_from_mark(step: &ExecutionStep) -> Option<u8> {
     step.route.as_deref()?.strip_prefix("phase/")?.parse().ok()
 }
 
-/// The phases in which an agent works, by their names; empty: it does not work in phases.
+/// Returns the names of an agent's phases; empty if the agent doesn't work in phases.
 pub fn phases_of(agent: &str) -> Vec<&'static str> {
     agent_phases(agent).iter().map(|phase| phase_name(agent, *phase)).collect()
 }
 
 impl AgentRun {
-    /// The phase of each of its steps, from 1 as [`AgentRun::phases`] counts them; 0: none. Empty where its agent does
-    /// not work in phases. A result belongs where its call does, all else to what was said last.
+    /// Returns the phase of each step, from 1 as in [`AgentRun::phases`], or 0 for none. Empty if the agent doesn't
+    /// work in phases. A result belongs to the phase of its call, any other unmarked step to the last marked phase.
     pub fn step_phases(&self) -> Vec<usize> {
         let own = agent_phases(&self.about.agent);
         if own.is_empty() {
@@ -80,7 +80,7 @@ impl AgentRun {
         all
     }
 
-    /// Its phases in their order; empty where its agent does not work in phases.
+    /// Returns the run's phases in order; empty if its agent doesn't work in phases.
     pub fn phases(&self) -> Vec<RunPhase> {
         let own = agent_phases(&self.about.agent);
         let of = self.step_phases();

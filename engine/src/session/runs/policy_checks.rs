@@ -1,4 +1,4 @@
-//! Policy checks of tool calls: gathering the facts, asking the user, and asking again if a call is no longer what was
+//! Policy checks of tool calls: gathers the facts, asks the user, and asks again if a call is no longer what was
 //! allowed.
 
 use crate::commands::CommandId;
@@ -24,16 +24,16 @@ use store::{
     BlobHash, BlockId, CodePiece, DecisionMaker, DecisionRecord, DecisionScope, DocId, RunApproval, RunOrigin, ToolCall,
 };
 
-/// How long approvals of scheduled runs wait for the user, in milliseconds: a week.
+/// Time that approvals of scheduled runs wait for the user, in milliseconds: a week.
 pub(super) const SCHEDULED_APPROVAL_TIMEOUT_MS: i64 = 7 * 86_400_000;
-/// A call is judged at most so often: redirects and names may lead in circles.
+/// Maximum number of policy checks per call, because redirects and names may form loops.
 const MAX_POLICY_CHECKS_PER_CALL: usize = 12;
 
 /// Facts about a call, or why they're missing.
 enum FactsLookup {
-    /// All that has to be.
+    /// All facts that are required.
     Complete(CallFacts),
-    /// It is about the code of a note that is not open.
+    /// The call would run code of a note that isn't open.
     NeedsNote(DocId),
 }
 
@@ -65,7 +65,7 @@ fn describe_call(tool: &ToolSpec, arguments: &Map<String, Value>) -> String {
     }
 }
 
-/// The cells that a call would run, in their order.
+/// Returns the cells that a call would run, in order.
 fn cells_to_run(note: &Note, tool: &str, arguments: &Map<String, Value>) -> Vec<BlockId> {
     let all: Vec<BlockId> = note.cells().collect();
     if BuiltInTool::NoteCommand.is_named(tool) {
@@ -83,7 +83,7 @@ fn cells_to_run(note: &Note, tool: &str, arguments: &Map<String, Value>) -> Vec<
     cell.map(|cell| note.cells_run_with(cell)).unwrap_or_default()
 }
 
-/// The code of these cells.
+/// Returns the code of these cells.
 fn cell_code_pieces(note: &Note, cells: &[BlockId]) -> Vec<CodePiece> {
     let place = |cell: &BlockId| note.cells().position(|other| other == *cell).map_or(0, |at| at + 1);
     let piece = |cell: &BlockId| {
@@ -93,7 +93,7 @@ fn cell_code_pieces(note: &Note, cells: &[BlockId]) -> Vec<CodePiece> {
 }
 
 impl RunsState {
-    /// What has to be known of a call before it is judged.
+    /// Returns the facts that are required to check a call.
     fn look_up_facts(
         &self,
         files: &FilesState,
@@ -113,7 +113,7 @@ impl RunsState {
                     Some(note) if note.is_settled() => {
                         facts.code = cell_code_pieces(note, &cells_to_run(note, &tool.name, arguments));
                     }
-                    // Nothing of it can run.
+                    // No cell of this note can run.
                     Some(note) if matches!(note.phase, NotePhase::Failed(_)) => {}
                     Some(_) | None => return FactsLookup::NeedsNote(id),
                 }
@@ -133,7 +133,7 @@ impl RunsState {
         FactsLookup::Complete(facts)
     }
 
-    /// Decides of each new call of a turn: it may begin, it waits for the user, or it has failed already.
+    /// Checks each new call of a turn: it's ready, it waits for the user, or it has already failed.
     pub(super) fn check_new_calls(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -144,7 +144,7 @@ impl RunsState {
         (tools, record): (&[ToolSpec], &mut RunRecord),
     ) {
         let Some(run) = self.runs.get(&id) else { return };
-        // If some calls are pending already, only newer ones are decided.
+        // If some calls are already pending, only newer ones are checked.
         let judged: BTreeSet<&str> = run.approvals.iter().map(RunApproval::call_id).collect();
         let new =
             |pending: &&PendingCall| pending.phase == CallPhase::Ready && !judged.contains(pending.call.id.as_str());
@@ -172,7 +172,7 @@ impl RunsState {
         self.tick_runs(turn, files, sync, workspace);
     }
 
-    /// Loads a note whose code a call would run; then the call is checked.
+    /// Loads a note whose code a call would run, so that the call can be checked.
     fn read_note_for_check(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -195,7 +195,7 @@ impl RunsState {
         self.begin_tool_note_job(turn, files, sync, chore)
     }
 
-    /// Checks a call again, because something that it depends on is known now or has changed since it was allowed.
+    /// Checks a call again, because something it depends on has become known or has changed since it was allowed.
     pub(super) fn recheck_call(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -240,7 +240,7 @@ impl RunsState {
         self.continue_run_after(batch, id);
     }
 
-    /// Decides about a call with all facts. `again`: why it's checked again.
+    /// Checks a call with all its facts. `again`: why it's checked again.
     #[allow(clippy::too_many_arguments, reason = "a call, what it is about, and where it is kept")]
     fn check_call(
         &mut self,
@@ -258,7 +258,7 @@ impl RunsState {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let volume = run.about.volume;
         let patience = match run.about.origin {
-            // No user is present: the approval waits until one comes.
+            // No user is present, so the approval waits until one is.
             RunOrigin::Schedule { .. } => SCHEDULED_APPROVAL_TIMEOUT_MS,
             _ if scheduled => SCHEDULED_APPROVAL_TIMEOUT_MS,
             RunOrigin::User | RunOrigin::Agent { .. } => i64::try_from(policy.timeout).unwrap_or(300) * 1_000,
@@ -269,7 +269,7 @@ impl RunsState {
         let arguments = pending.call.arguments.clone();
         let asks = BuiltInTool::AskUser.is_named(&tool.name);
         let verdict = policy.decide(tool, &arguments, &facts, volume, id);
-        // A trace grants nothing: calls that aren't idempotent are approved each time.
+        // A trace grants no permission: calls that aren't idempotent must be approved each time.
         let anew = replayed && !tool.idempotent;
         let word = if (asks || anew) && verdict.word == Permission::Allow { Permission::Ask } else { verdict.word };
         let asked = turn.now.0;
@@ -282,7 +282,7 @@ impl RunsState {
             Some(why) => format!("{why}; {reason}"),
             None => reason,
         };
-        // What was allowed without a question is shown nowhere: its code is not kept.
+        // A call that is allowed without asking isn't shown anywhere, so its code isn't kept.
         let code = if word == Permission::Ask { facts.code.clone() } else { Vec::new() };
         let lasting = !asks && word == Permission::Ask;
         let mut approval = RunApproval {
@@ -301,7 +301,7 @@ impl RunsState {
             decision: None,
         };
         pending.facts = facts;
-        // Every decision is recorded, even without a question to the user.
+        // Every decision is recorded, even if the user wasn't asked.
         let decided = |allowed| DecisionRecord {
             allowed,
             scope: DecisionScope::Once,
@@ -333,7 +333,8 @@ impl RunsState {
         }
     }
 
-    /// Returns why a call is no longer what was allowed: its tool or the code that it runs has changed.
+    /// Returns why a call is no longer what was allowed, because its tool or its code has changed; `None` if it still
+    /// is.
     pub(super) fn changed_since_approval(&self, files: &FilesState, id: DocId, call: &str) -> Option<String> {
         let run = self.runs.get(&id)?;
         let pending = run.calls.iter().find(|pending| pending.call.id == call)?;
@@ -347,12 +348,12 @@ impl RunsState {
             FactsLookup::Complete(facts) if !facts.code_hashes().is_subset(&pending.facts.code_hashes()) => {
                 Some("its code has changed since it was allowed".to_owned())
             }
-            // What it runs is compared once its note is open.
+            // Code of a note that isn't open is compared once the note is open.
             FactsLookup::Complete(_) | FactsLookup::NeedsNote(_) => None,
         }
     }
 
-    /// Binds the cells that a call has queued to the code that was allowed: they do not run with any other.
+    /// Binds the cells that a call has queued to the allowed code; they don't run with any other.
     pub(super) fn bind_cells(&self, notes: &mut NotesState, id: DocId, call: &str, note: DocId) {
         let Some(run) = self.runs.get(&id) else { return };
         let Some(pending) = run.calls.iter().find(|pending| pending.call.id == call) else { return };
@@ -369,7 +370,7 @@ impl RunsState {
         }
     }
 
-    /// A tool could not do it without the user's word on something that was found on the way.
+    /// Asks for approval of something that a tool found on the way and can't do without it.
     pub(super) fn request_more_access(
         &mut self,
         turn: &mut ApplyContext<'_>,

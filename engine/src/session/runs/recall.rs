@@ -23,7 +23,7 @@ const MAX_ANSWER_SUMMARY_BYTES: usize = 400;
 const MAX_RUN_LESSONS: usize = 5;
 
 impl RunsState {
-    /// Shows a run what bears on its goal, but for what the user has dropped: a step, and a message for the model.
+    /// Adds what is relevant to a run's goal as a step and a message for the model, without what the user has excluded.
     pub(super) fn recall_for_run(
         &self,
         turn: &mut ApplyContext<'_>,
@@ -38,7 +38,7 @@ impl RunsState {
         let note = about.note.and_then(|note| volumes.locate_file(note)).map(|(_, path)| path.to_owned());
         let schemas = self.schemas_of(&self.definition_of(run));
         let mut bearing = memory.relevant_items(&about.prompt, note.as_deref(), &about.agent, &schemas, today);
-        // Exclusions that exist.
+        // Separate the exclusions that exist from unknown ones.
         let (without, unknown): (Vec<String>, Vec<String>) =
             run.run_memory.recall.without.iter().cloned().partition(|name| memory.contains_item(name));
         bearing.retain(|one| !without.contains(&one.name));
@@ -65,7 +65,7 @@ impl RunsState {
         }
     }
 
-    /// What a run did becomes an experience and a task in the log, where it did something by a model.
+    /// Stores what a run did as an experience and a task in the log, if a model did something in it.
     pub(super) fn remember_run(
         &self,
         turn: &mut ApplyContext<'_>,
@@ -155,8 +155,8 @@ impl RunsState {
         trace_extraction::with_tool_facts(calls, &self.tool_facts(&self.definition_of(run)))
     }
 
-    /// Returns the outcome of a run that ended like this with these calls, the tools that worked, and the lessons: what
-    /// worked on the first line, then one line per failure.
+    /// Returns the outcome of a run from its ending and its calls, the tools that worked, and the lessons: what worked
+    /// on the first line, then one line per failure.
     fn assess_run(
         &self,
         run: &AgentRun,
@@ -197,7 +197,7 @@ impl RunsState {
 }
 
 impl FilesState {
-    /// Brings something into a note of memory, which is made where there is none.
+    /// Adds an experience or a task to a note of memory, which is created if it doesn't exist.
     pub(in crate::session) fn write_memory_note(
         &mut self,
         turn: &mut ApplyContext<'_>,

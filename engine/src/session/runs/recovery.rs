@@ -15,7 +15,7 @@ use store::{AgentState, DocId, ExecutionStep, RunAbout, RunDoc, RunEnding, StepK
 use text::time::UnixMillis;
 
 impl RunsState {
-    /// Takes over a run that was exported.
+    /// Imports an exported run.
     pub(in crate::session) fn import_run(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -80,7 +80,7 @@ impl RunsState {
         let waits =
             about.ending.is_none() && !self.sessions.contains_key(&session) && !self.read_errors.contains_key(&session);
         if waits && self.open_session(turn, session).is_ok() {
-            // The note about its end belongs into the session too.
+            // The message about its end must be added to the session too.
             self.loading.insert(id);
             self.read_runs.push((id, doc));
             return;
@@ -89,7 +89,7 @@ impl RunsState {
         let mut left = Vec::new();
         if run.about.ending.is_none() && workspace.is_own_device(run.device.as_ref()) {
             left = restore_open_calls(&mut run);
-            // Nobody could decide while the program was closed: the timeout starts again.
+            // Nobody could decide while the program was closed, so the timeout starts again.
             for approval in run.approvals.iter_mut().filter(|approval| approval.decision.is_none()) {
                 let time = approval.expires.saturating_sub(approval.asked);
                 approval.expires = approval.expires.max(turn.now.0.saturating_add(time));
@@ -108,13 +108,13 @@ impl RunsState {
         if let Some(run) = self.runs.get_mut(&id)
             && run.calls.iter().all(|pending| pending.phase == CallPhase::Done)
         {
-            // It doesn't continue automatically: the user resumes it.
+            // The run doesn't continue automatically; the user can resume it.
             run.calls.clear();
         }
         self.tick_runs(turn, files, sync, workspace);
     }
 
-    /// Runs that were read and waited for this session.
+    /// Continues loading the runs that waited for their session.
     pub(super) fn continue_read_runs(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -128,8 +128,8 @@ impl RunsState {
     }
 }
 
-/// Determines which calls of the last turn were open when the program ended. Pending approvals stay pending; calls that
-/// were decided and have no result were running: those are returned.
+/// Restores the calls of the last turn that were open when the program ended. Pending approvals stay pending. Returns
+/// the calls that were decided and have no result, because these were running.
 fn restore_open_calls(run: &mut AgentRun) -> Vec<String> {
     let answered: BTreeSet<&str> = run
         .steps
@@ -150,7 +150,7 @@ fn restore_open_calls(run: &mut AgentRun) -> Vec<String> {
         if answered.contains(tool_call_id.as_str()) {
             continue;
         }
-        // The last one counts: a call may have been asked about again.
+        // The last one counts, because approval for a call may have been requested again.
         let approval = run.approvals.iter().rev().find(|approval| approval.call_id() == tool_call_id);
         let waits = approval.is_some_and(|approval| approval.decision.is_none());
         let arguments = approval.map_or_else(|| params.clone(), |approval| approval.arguments.clone());

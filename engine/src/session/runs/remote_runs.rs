@@ -1,5 +1,6 @@
 //! Sessions and runs of shared volumes: listed in the volume's document, and received from other devices. A run belongs
-//! to one device, which alone continues it; the others see its progress and may stop it, deny its calls and answer it.
+//! to one device, and only that device continues it. The others see its progress and may stop it, deny its calls and
+//! answer its questions.
 
 use crate::effect::Effect;
 use crate::event::DocumentLoadError;
@@ -18,7 +19,7 @@ use store::disk::RowWrite;
 use store::{AgentState, DocId, ListedDocumentKind, MessageTree, RunAbout, RunDevice, RunDoc, SessionAbout};
 
 impl crate::session::state::runs::RunsState {
-    /// The runs of a volume, and which of them are open.
+    /// Returns the runs of a volume, each with whether it's open.
     pub(in crate::session) fn runs_of(&self, volume: DocId) -> impl Iterator<Item = (DocId, bool)> {
         let runs = self.run_summaries.iter().filter(move |(_, line)| line.volume == volume);
         runs.map(|(id, _)| (*id, self.runs.contains_key(id)))
@@ -26,7 +27,7 @@ impl crate::session::state::runs::RunsState {
 }
 
 impl RunsState {
-    /// Whether all sessions, runs and tools that came are in their place, and all that are here are listed.
+    /// Returns whether all received sessions, runs and tools are in place, and all local ones are listed.
     pub(in crate::session) fn is_agent_sync_settled(&self, sync: &SyncState) -> bool {
         let elsewhere = &self.remote_runs;
         let settled =
@@ -34,8 +35,7 @@ impl RunsState {
         settled || sync.shares.hubs.is_empty()
     }
 
-    /// A session or a run is new, or was deleted with these heads: its volume's document is to say so, where it is
-    /// shared.
+    /// Queues an entry for the document of a shared volume: a session or run was created, or deleted with these heads.
     pub(super) fn queue_volume_listing(
         &mut self,
         sync: &mut SyncState,
@@ -50,8 +50,8 @@ impl RunsState {
         }
     }
 
-    /// The document of a shared volume is loaded: list our missing documents, and request those that are listed and
-    /// missing here.
+    /// Compares the list in a shared volume's document after it was loaded: lists missing local documents, and requests
+    /// listed documents that are missing here.
     pub(in crate::session) fn on_volume_list_loaded(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -77,7 +77,7 @@ impl RunsState {
         self.remote_runs.is_tool_sharing_due = true;
     }
 
-    /// A volume's document says this of a session or a run now, since another device did.
+    /// Handles an entry for a session or run in a volume's document that another device changed.
     pub(in crate::session) fn on_volume_list_entry(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -114,7 +114,7 @@ impl RunsState {
         }
     }
 
-    /// Whether a name belongs to something else already: then no volume's list can make it a session or a run.
+    /// Returns whether an id already belongs to something else, so that no volume's list can make it a session or run.
     fn is_id_taken(&self, files: &FilesState, workspace: &WorkspaceState, id: DocId) -> bool {
         id == workspace.id
             || id == workspace.id.registry_id()
@@ -125,7 +125,7 @@ impl RunsState {
             || files.volumes.by_id.keys().any(|volume| volume.tools_id() == id)
     }
 
-    /// Writes what the lists of volumes do not say yet.
+    /// Writes the queued entries to the documents of their volumes.
     pub(in crate::session) fn write_volume_lists(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -160,7 +160,7 @@ impl RunsState {
         }
     }
 
-    /// Changes of a session, a run or a volume's tools have come; `None`: the document is none of these.
+    /// Merges received changes of a session, a run or a volume's tools; `None` if the document is none of these.
     pub(in crate::session) fn on_agent_doc_received(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -198,7 +198,7 @@ impl RunsState {
         Some(Ok(()))
     }
 
-    /// A document was read, for which changes have come meanwhile.
+    /// Merges changes that arrived while a session's document was being read.
     pub(super) fn merge_early_session(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId) {
         for (ticket, bytes) in self.remote_runs.early_changes.remove(&id).unwrap_or_default() {
             if let Err(why) = self.merge_remote_session(turn, id, &bytes) {
@@ -210,7 +210,8 @@ impl RunsState {
         }
     }
 
-    /// The same for a run. Gives the document back, unless it was read for the changes only.
+    /// Merges changes that arrived while a run's document was being read. Returns the document, unless it was read only
+    /// to merge them.
     pub(super) fn merge_early_run(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -248,7 +249,7 @@ impl RunsState {
         (!passing && !bad).then_some(Ok(doc))
     }
 
-    /// Changes of a session that is open.
+    /// Merges received changes of an open session.
     fn merge_remote_session(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -263,7 +264,7 @@ impl RunsState {
             return Err(RemoteChangeError::OtherVolume { what: "session" });
         }
         session.tree = MessageTree::new(session.doc.messages());
-        // If the current branch continues, the head moves along; otherwise it stays.
+        // If the new head continues the current branch, the head moves to it; otherwise it stays.
         let goes_on =
             |session: &AgentSession, head| session.tree.branch_to(head).iter().any(|one| Some(one.id) == ours);
         let follows = theirs.head.is_some_and(|head| ours.is_none() || goes_on(session, head));
@@ -311,7 +312,7 @@ impl RunsState {
         turn.append_writes(vec![RowWrite::Chunk { doc: id, bytes }, line], None);
     }
 
-    /// Changes of a run that is open.
+    /// Merges received changes of an open run.
     fn merge_remote_run(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -336,8 +337,8 @@ impl RunsState {
         run.pending_batches.push_back((turn.journal.next_batch, run.steps.len()));
         let mut decided = Vec::new();
         if device.as_ref().is_none_or(|device| device.id == workspace.device.id) {
-            // Our own run: other devices may stop it, deny calls and answer questions. Only this device can allow what
-            // happens here.
+            // This device's own run: other devices may stop it, deny calls and answer questions. Only this device can
+            // allow calls, because they run here.
             for approval in run.doc.approvals() {
                 let Some(decision) = approval.decision else { continue };
                 let known = run.approvals.iter_mut().find(|known| known.id == approval.id);
@@ -384,7 +385,7 @@ impl RunsState {
     }
 }
 
-/// The error for resuming a run of another device.
+/// Returns the error for resuming a run of another device.
 pub(super) fn other_device_error(device: &RunDevice) -> CommandError {
     CommandError(format!("the run is active on {}; stop it there before you continue it here", device.name))
 }

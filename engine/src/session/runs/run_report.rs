@@ -1,4 +1,4 @@
-//! The last phase of an orchestrating run: logs, lists, summarizes and remembers its results.
+//! The last phases of an orchestrating run: logging, listing, summarizing and remembering its results.
 
 use super::links::step_address;
 use super::orchestrator::PhaseOutcome;
@@ -80,7 +80,7 @@ impl RunsState {
         PhaseOutcome::Finished
     }
 
-    /// The parts of a run's work that came to an answer although what they called failed, a sentence each.
+    /// Returns a sentence for each delegated run that gave an answer although its calls failed.
     fn failed_parts(&self, run: &AgentRun) -> Vec<String> {
         let parts = self.run_family(run.id).into_iter().filter(|id| *id != run.id);
         let failed = parts.filter_map(|id| {
@@ -205,7 +205,8 @@ impl RunsState {
         PhaseOutcome::Finished
     }
 
-    /// All phases are done: the summary is the answer. If a task failed, the run can be resumed.
+    /// Ends an orchestrating run after all phases, with its summary as the answer. If a task failed, the run can be
+    /// resumed.
     pub(super) fn end_orchestrated_run(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -224,7 +225,7 @@ impl RunsState {
             .collect();
         if !left.is_empty() && run.about.agent != PLANNER_AGENT {
             let words = format!("{words}\n\nLeft: {}. Resume the run to try them again.", left.join(", "));
-            // The run continues with the work.
+            // When resumed, the run continues with the work phase.
             if let Some(run) = self.runs.get_mut(&id) {
                 run.about.phase = WORK_PHASE;
             }

@@ -1,5 +1,5 @@
-//! Sessions: trees of messages. Any message can be branched from, branches are compared and brought together, and
-//! what was said is never changed.
+//! Sessions: trees of messages. A branch can start at any message, branches can be compared and merged, and messages
+//! are never changed.
 
 use crate::effect::Effect;
 use crate::event::DocumentLoadError;
@@ -18,7 +18,7 @@ use store::{DocId, ListedDocumentKind, MessageId, MessageRole, MessageTree, Sess
 /// Maximum length of a title in characters.
 const MAX_SESSION_TITLE_CHARS: usize = 80;
 
-/// The beginning of what was asked, as a title.
+/// Returns a title from the beginning of a message.
 fn session_title(text: &str) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
     let mut title: String = line.chars().take(MAX_SESSION_TITLE_CHARS).collect();
@@ -72,7 +72,7 @@ impl RunsState {
         self.resume_stalled_runs(turn, files, sync, workspace);
     }
 
-    /// Returns the session with this id, and creates it if there's none.
+    /// Returns the session with this id, and creates it if it doesn't exist.
     pub(super) fn make_session(
         &mut self,
         workspace: &WorkspaceState,
@@ -98,7 +98,7 @@ impl RunsState {
         Ok(())
     }
 
-    /// Adds messages to a session. If they continue the current branch, the head moves along.
+    /// Adds messages to a session. If they continue the current branch, the head moves to them.
     pub(super) fn append_messages(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -199,7 +199,7 @@ impl RunsState {
         Ok(())
     }
 
-    /// Creates a session with a copy of all messages up to one.
+    /// Creates a session with a copy of all messages up to a given one.
     pub(in crate::session) fn fork_session(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -257,7 +257,7 @@ impl RunsState {
         Ok(())
     }
 
-    /// Brings the result of one branch into another.
+    /// Merges the result of one branch into another.
     pub(in crate::session) fn merge_branch(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -298,7 +298,7 @@ impl RunsState {
         Ok(())
     }
 
-    /// Deletes a session and its runs permanently. `told`: other devices should do the same.
+    /// Permanently deletes a session and its runs. `told`: whether other devices should do the same.
     pub(in crate::session) fn delete_session(
         &mut self,
         turn: &mut ApplyContext<'_>,

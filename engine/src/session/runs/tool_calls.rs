@@ -1,5 +1,5 @@
-//! What tools do. Those that concern notes are done by the session itself, as if the user had done them; others are
-//! jobs for the host. Each call ends with a result, a step and a message.
+//! Execution of tool calls. The session itself carries out calls that concern notes, as if the user had acted; others
+//! are jobs for the host. Each call ends with a result, a step and a message.
 
 use super::{prompt_material, tool_registry};
 use crate::commands::UnknownCommand;
@@ -26,11 +26,11 @@ use store::{
 
 /// Maximum length of a text that a tool writes, in bytes.
 const MAX_WRITTEN_TEXT_BYTES: usize = 4 << 20;
-/// Up to this size an open note is masked as a whole before lines of it are read.
+/// Maximum size in bytes of an open note that is masked as a whole before lines of it are read.
 const MAX_FULLY_MASKED_NOTE_BYTES: usize = 1 << 20;
 
 impl AgentRun {
-    /// Begins tool calls that a model or a phase asks for. Returns their steps, which all follow from `parents`.
+    /// Adds tool calls requested by a model or a phase. Returns their steps, which all follow from `parents`.
     pub(super) fn open_tool_calls(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -57,7 +57,7 @@ impl AgentRun {
 }
 
 impl RunsState {
-    /// Starts the calls that may begin: those that only look at once, those that change something one after the other.
+    /// Starts the calls that are ready: read-only calls at once, calls that change something one after another.
     pub(super) fn start_tools(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -73,7 +73,7 @@ impl RunsState {
         loop {
             let Some(run) = self.runs.get_mut(&id).filter(|run| run.about.ending.is_none()) else { return };
             if run.calls.iter().all(|pending| pending.phase == CallPhase::Done) {
-                // An immediate result is being written to disk; the run continues when it's there.
+                // An immediate result is being written to disk; the run continues once it's there.
                 if self.resume_after.contains_key(&id) {
                     return;
                 }
@@ -97,7 +97,7 @@ impl RunsState {
             }
             let Some(at) = next.filter(|_| busy < parallel) else { return };
             let call = run.calls[at].call.clone();
-            // Only what was allowed runs: if it has changed, the user is asked again.
+            // Only what was allowed may run; if it has changed, the user is asked again.
             if let Some(why) = self.changed_since_approval(files, id, &call.id) {
                 self.recheck_call(turn, files, sync, workspace, (id, &call.id), (&[], Some(why)));
                 return;
@@ -118,7 +118,7 @@ impl RunsState {
         }
     }
 
-    /// Begins what a call asks for. What can be done at once has its outcome at once.
+    /// Starts a call. Returns its outcome if it can be done at once.
     fn begin_tool_call(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -151,11 +151,11 @@ impl RunsState {
                 let lines = number_argument(arguments, "from_line")
                     .or_else(|| number_argument(arguments, "lines").map(|_| 1))
                     .map(|from| (from as usize, number_argument(arguments, "lines").unwrap_or(2_000) as usize));
-                // A note that is open may be ahead of its file.
+                // An open note may be ahead of its file.
                 if let Some(text) =
                     all_files.volumes.find_file(volume, &path).and_then(|note| all_files.notes.open_text(note))
                 {
-                    // Masked before lines are taken: a key that is cut is not known as one.
+                    // Mask before taking lines, because a truncated key isn't recognized.
                     let text = if text.len() <= MAX_FULLY_MASKED_NOTE_BYTES { self.mask_secrets(text) } else { text };
                     return Some(successful_outcome(line_range(&text, lines)));
                 }
@@ -361,7 +361,7 @@ impl RunsState {
         let skipped =
             files.volumes.by_id.get(&volume).and_then(|volume| volume.skipped.iter().find(|one| one.path == place));
         let said = match skipped {
-            // Its file can't replace what is there, such as a symlink.
+            // The file can't replace what is there, such as a symlink.
             Some(crate::event::SkippedFile { why, .. }) => format!(
                 "{place} isn't written to the folder, because that name is taken: {why}. What is there stays as it \
                  is. The text is kept in the workspace only. Tell the user to rename or delete {place} in the folder; \
@@ -372,7 +372,7 @@ impl RunsState {
         successful_outcome(format!("{said}\n{}", text::diff::unified_diff(path, None, Some(text))))
     }
 
-    /// A tool of the model's own: it waits for the user.
+    /// Proposes a tool written by the model; it waits for the user's approval.
     fn create_tool(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -399,7 +399,7 @@ impl RunsState {
         }
     }
 
-    /// A job has ended, or work on a note.
+    /// Handles the end of a job or of work on a note.
     pub(in crate::session) fn on_tool_done(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -441,7 +441,7 @@ impl RunsState {
         self.continue_run_after(batch, id);
     }
 
-    /// A call has its result: a step, and a message for the model.
+    /// Records the result of a call as a step and a message for the model.
     pub(super) fn answer_call(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -450,7 +450,7 @@ impl RunsState {
         outcome: ToolOutcome,
         record: &mut RunRecord,
     ) {
-        // The user answers for what the user has said.
+        // The user's own answers aren't masked: the user decides what to disclose.
         let asked = |pending: &crate::session::state::agent_run::PendingCall| {
             pending.call.id == call && BuiltInTool::AskUser.is_named(&pending.call.name)
         };
@@ -465,7 +465,7 @@ impl RunsState {
         pending.phase = CallPhase::Done;
         let (name, parent) = (pending.call.name.clone(), pending.step);
         let mut text = outcome.text;
-        // Only this much is checked; less is shown.
+        // More is checked for secrets than is shown.
         let cut = text.floor_char_boundary(MAX_TOOL_RESULT_BYTES * 2);
         let longer = cut < text.len();
         text.truncate(cut);
@@ -504,7 +504,7 @@ impl RunsState {
         });
     }
 
-    /// The model's list of todos becomes the run's. What the user has ticked stays ticked.
+    /// Replaces the run's todos with the model's list. Todos that the user has completed stay completed.
     fn write_todos(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -552,7 +552,7 @@ impl RunsState {
     }
 }
 
-/// The addresses outside of the public internet that were allowed with an address.
+/// Returns the addresses outside of the public internet that were allowed for a URL.
 fn allowed_private_addresses(url: &str, facts: &CallFacts) -> Vec<String> {
     let mut all: Vec<String> = facts.ips.iter().map(ToString::to_string).collect();
     if let Ok(address) = WebAddress::read(url) {
@@ -563,7 +563,7 @@ fn allowed_private_addresses(url: &str, facts: &CallFacts) -> Vec<String> {
     all
 }
 
-/// These lines of a text, from 1.
+/// Returns these lines of a text, counted from 1.
 fn line_range(text: &str, lines: Option<(usize, usize)>) -> String {
     match lines {
         None => text.to_owned(),

@@ -1,4 +1,4 @@
-//! Tool work on notes that may be closed: they're opened, changed or run like a user would, and closed.
+//! Tool work on notes that may be closed: the notes are opened, changed or run as by a user, and closed.
 
 use crate::commands::CommandId;
 use crate::effect::Effect;
@@ -16,7 +16,7 @@ use text::text_edit;
 use text::undo::UndoChange as Undoable;
 use text::{ansi, diff};
 
-/// Bytes before a change by which its place is found again.
+/// Number of bytes before a change that are stored to find its place again.
 const HUNK_CONTEXT_BYTES: usize = 40;
 
 impl RunsState {
@@ -34,7 +34,7 @@ impl RunsState {
         None
     }
 
-    /// Cancels a run's work on notes; notes that were only read for it are closed.
+    /// Cancels a run's work on notes, and closes notes that were only opened for it.
     pub(super) fn drop_tool_note_jobs(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -50,7 +50,7 @@ impl RunsState {
         }
     }
 
-    /// Does what can be done by now of the work on notes.
+    /// Continues the work on notes whose notes are ready.
     pub(in crate::session) fn step_tool_note_jobs(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -79,7 +79,8 @@ impl RunsState {
         }
     }
 
-    /// Whether what a call would run is known by now, or is not what was allowed: then it is judged, and this ends.
+    /// Checks a call again if the code that it would run is now known, or is no longer what was allowed. Returns
+    /// whether it did, which ends the job.
     fn recheck_tool_note_job(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -262,7 +263,7 @@ impl RunsState {
         }
     }
 
-    /// A note becomes another text, in the smallest steps; the run remembers them.
+    /// Replaces the text of a note with minimal edits, and records the change in the run.
     fn rewrite_note_for_call(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -277,7 +278,7 @@ impl RunsState {
             return successful_outcome("Nothing had to be changed: the text is there already.");
         }
         let path = files.volumes.locate_file(id).map(|(_, path)| path.to_owned()).unwrap_or_default();
-        // What the user was typing becomes a separate change, so that authors can be told apart.
+        // Text that the user was typing becomes a separate change, so that authors can be distinguished.
         files.notes.end_burst(turn, id);
         files.notes.create_note_document(turn, id);
         let hunks = line_hunks(old, new);
@@ -296,7 +297,7 @@ impl RunsState {
         successful_outcome(format!("Changed {path}.\n{}", diff::unified_diff(&path, Some(old), Some(new))))
     }
 
-    /// Remembers what a call changed.
+    /// Records what a call changed.
     pub(super) fn record_note_change(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -329,7 +330,7 @@ impl RunsState {
         self.record_run(turn, sync, id, RunRecord { changes: vec![change], ..RunRecord::default() });
     }
 
-    /// Stops what a call has begun.
+    /// Stops what a call has started.
     pub(super) fn stop_tool_call(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -355,7 +356,7 @@ impl RunsState {
     }
 }
 
-/// Returns the lines in which two texts differ, so that each hunk reads and is taken back as whole lines.
+/// Returns the differing lines of two texts as hunks of whole lines, which are readable and can be reverted separately.
 fn line_hunks(old: &str, new: &str) -> Vec<TextHunk> {
     let hunk = |hunk: diff::LineHunk| {
         let from = new.floor_char_boundary(hunk.new.start.saturating_sub(HUNK_CONTEXT_BYTES));

@@ -3,7 +3,7 @@
 use agent::tool_job::ToolOutcome;
 use serde_json::{Map, Value};
 
-/// Seconds that a program may run where the model says nothing.
+/// Default time limit of a program in seconds, if the model doesn't specify one.
 pub(in crate::session) const DEFAULT_TOOL_TIMEOUT_SECS: u64 = 60;
 
 pub(in crate::session) fn string_argument<'a>(arguments: &'a Map<String, Value>, key: &str) -> &'a str {

@@ -1,4 +1,4 @@
-//! The user's own tools: proposed by an agent, by hand or by a file, read and approved by the user, then there in every
+//! User tools: proposed by an agent, by hand or by a file, read and approved by the user, then available in every
 //! project.
 
 use crate::effect::Effect;
@@ -16,10 +16,10 @@ use store::{BlobHash, DocId, RegisteredTool, RegistryDoc, RegistryWrite, UserToo
 
 /// Maximum size of a tool's code in bytes.
 const MAX_TOOL_CODE_BYTES: usize = 256 << 10;
-/// Maximum number of tools.
+/// Maximum number of user tools.
 const MAX_USER_TOOLS: usize = 500;
 
-/// How a tool is offered to models.
+/// Returns the description of a tool for models.
 fn user_tool_spec(tool: &UserTool) -> ToolSpec {
     ToolSpec {
         name: tool.name.clone(),
@@ -32,9 +32,9 @@ fn user_tool_spec(tool: &UserTool) -> ToolSpec {
     }
 }
 
-/// The program that runs a tool with these arguments.
+/// Returns the Python program that runs a tool with these arguments.
 pub(super) fn tool_program(tool: &UserTool, arguments: &Map<String, Value>) -> String {
-    // JSON of JSON is a literal that Python reads as JSON wrote it.
+    // Encoded as JSON twice: the result is a string literal that Python reads unchanged.
     let json = Value::String(Value::Object(arguments.clone()).to_string()).to_string();
     // Web requests go through the host and its policy. A `from __future__` import must come first.
     let web = if tool.network { "import _tracebook_web\n_tracebook_web.install()\n" } else { "" };
@@ -70,17 +70,17 @@ fn validate_tool(tool: &UserTool) -> Result<(), CommandError> {
 }
 
 impl RunsState {
-    /// The user's tools; `None`: they are not read yet.
+    /// Returns the user's tools; `None` until they're loaded.
     pub(in crate::session) fn user_tools(&self) -> Option<&[RegisteredTool]> {
         self.registry.as_ref().map(|registry| registry.tools.as_slice())
     }
 
-    /// Those that may be used, as models see them.
+    /// Returns the approved tools, as models see them.
     pub(super) fn approved_tools(&self) -> impl Iterator<Item = ToolSpec> {
         self.user_tools().unwrap_or_default().iter().filter_map(|tool| tool.usable_version().map(user_tool_spec))
     }
 
-    /// Whether a tool of the user's own, approved or not, has this name.
+    /// Returns whether a user tool with this name exists, approved or not.
     pub(super) fn is_own_tool(&self, name: &str) -> bool {
         let known = self.user_tools().unwrap_or_default();
         known.iter().any(|known| known.newest_version().is_some_and(|newest| newest.name == name))
@@ -127,7 +127,7 @@ impl RunsState {
         self.resume_stalled_runs(turn, files, sync, workspace);
     }
 
-    /// Tools in the folder of plugins are proposed, each version once.
+    /// Proposes the tools in the plugin folder, each version once.
     pub(super) fn propose_plugins(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -174,7 +174,7 @@ impl RunsState {
         Ok(())
     }
 
-    /// A new tool, or a new version of one. It is not used before the user has approved it.
+    /// Proposes a new tool or a new version of a tool. It isn't used until the user has approved it.
     pub(in crate::session) fn propose_tool(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -200,7 +200,7 @@ impl RunsState {
         self.write_registry(turn, sync, workspace, &[RegistryWrite::Version(tool)])
     }
 
-    /// Which version of a tool may be used: what the user has read.
+    /// Sets the version of a tool that may be used, after the user has read it.
     pub(in crate::session) fn approve_tool(
         &mut self,
         turn: &mut ApplyContext<'_>,

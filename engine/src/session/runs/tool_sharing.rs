@@ -1,5 +1,5 @@
-//! The user's tools on other devices. Each shared volume has a document that says which tools its devices use; what one
-//! of them uses is proposed on the others. Nothing is used before it was approved on the device itself.
+//! User tools of other devices. Each shared volume has a document that lists the tools that its devices use; a tool
+//! used on one device is proposed on the others. No tool is used before it was approved on the device itself.
 
 use crate::effect::Effect;
 use crate::event::DocumentLoadError;
@@ -26,19 +26,19 @@ fn contains_tool(tools: &[RegisteredTool], tool: &UserTool) -> bool {
 }
 
 impl VolumesState {
-    /// The shared volume whose tools these are.
+    /// Returns the shared volume that this document of tools belongs to.
     fn shared_tools_volume(&self, sync: &SyncState, id: DocId) -> Option<DocId> {
         self.by_id.keys().copied().find(|volume| sync.is_shared(*volume) && volume.tools_id() == id)
     }
 }
 
 impl RunsState {
-    /// The user's tools have become others.
+    /// Requests a comparison with other devices after the user's tools changed.
     pub(super) fn tools_changed(&mut self, sync: &SyncState) {
         self.remote_runs.is_tool_sharing_due |= !sync.shares.hubs.is_empty();
     }
 
-    /// A tool was removed here: it is not proposed once more.
+    /// Records that a tool was removed here, so that it isn't proposed again.
     pub(super) fn refuse_tool(
         &self,
         turn: &mut ApplyContext<'_>,
@@ -55,7 +55,7 @@ impl RunsState {
         sync.save_shares(turn, volumes, self);
     }
 
-    /// Compares the tools of this device with those of others, once all are read.
+    /// Compares the tools of this device with those of others, once all are loaded.
     pub(in crate::session) fn step_tool_sharing(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -135,7 +135,7 @@ impl RunsState {
         }
     }
 
-    /// The tools of a shared volume were read.
+    /// Handles the loaded tools of a shared volume.
     pub(super) fn on_shared_tools_loaded(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -163,7 +163,7 @@ impl RunsState {
         }
     }
 
-    /// Changes of a volume's tools have come; `None`: the document is none of these.
+    /// Merges received changes of a volume's tools; `None` if the document isn't one of these.
     pub(super) fn tools_received(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -187,7 +187,7 @@ impl RunsState {
         if let Err(error) = shelf.doc.merge(id, bytes) {
             return Some(Err(error.into()));
         }
-        // What was received holds the first change too.
+        // The received changes include the document's first change.
         shelf.fresh = false;
         self.remote_runs.is_tool_sharing_due = true;
         turn.append_writes(vec![RowWrite::Chunk { doc: id, bytes: bytes.to_vec() }], None);

@@ -1,5 +1,5 @@
-//! Replays: a run whose calls come from a trace instead of a model. They pass the same policy and the same sandbox;
-//! what is not as good twice as once asks every time. Where a condition does not hold, a model takes over.
+//! Trace replay: runs whose calls come from a trace instead of a model. They pass the same policy and the same sandbox,
+//! and calls that aren't idempotent must be approved each time. If a condition doesn't hold, a model takes over.
 
 use crate::effect::Effect;
 use crate::notice::Notice;
@@ -30,18 +30,18 @@ use store::{
 };
 use text::time::UnixMillis;
 
-/// Why no trace can be made of a run.
+/// Why no trace can be made from a run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunTraceError {
     /// The run isn't in memory.
     #[error("the run is not open")]
     NotOpen,
-    /// It cannot be done again by rule.
+    /// The run can't be replayed by rules.
     #[error(transparent)]
     Learn(#[from] TraceLearnError),
 }
 
-/// Why a replay stops: a clause about a step.
+/// Why a replay stops, as a clause about a step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum ReplayStopError {
     #[error("the run was closed")]
@@ -67,17 +67,17 @@ enum ReplayStopError {
 /// Maximum length of the last result when the trace has no answer of its own, in bytes.
 const MAX_REPLAY_ANSWER_BYTES: usize = 2_000;
 
-/// How the step begins that says that a replay stopped.
+/// Prefix of the step that reports that a replay stopped.
 const REPLAY_STOPPED_PREFIX: &str = "The replay stopped ";
 
-/// The step that says which trace is replayed, by its place, and the trace's path. `None`: none is.
+/// Returns the index of the step that announces a replay, and the path of the trace; `None` if there's no replay.
 fn replayed_trace(steps: &[ExecutionStep]) -> Option<(usize, &str)> {
     let path = |step: &ExecutionStep| step.route.as_deref().is_some_and(|route| route.starts_with("trace/"));
     let at = steps.iter().rposition(path)?;
     Some((at, steps[at].route.as_deref()?.strip_prefix("trace/")?))
 }
 
-/// Whether a step says that a replay stopped.
+/// Returns whether a step reports that a replay stopped.
 fn is_replay_stop(step: &ExecutionStep) -> bool {
     matches!(&step.kind, StepKind::Error { message, .. } if message.starts_with(REPLAY_STOPPED_PREFIX))
 }
@@ -99,7 +99,7 @@ fn call_result(steps: &[ExecutionStep], call: &str) -> Option<(bool, String)> {
 }
 
 impl RunsState {
-    /// By what the tools of an agent are known.
+    /// Returns the schema hash and idempotence of an agent's tools, by tool name.
     pub(super) fn tool_facts(&self, agent: &agent_definition::AgentDefinition) -> BTreeMap<String, ToolFacts> {
         let tools = agent.allowed_tools(self.available_tools());
         let fact = |tool: agent::tool_spec::ToolSpec| {
@@ -110,18 +110,18 @@ impl RunsState {
         tools.into_iter().map(fact).collect()
     }
 
-    /// By what the tools of an agent are known, by name: what a trace's steps name.
+    /// Returns the schema hashes of an agent's tools by tool name, as used in the steps of a trace.
     pub(in crate::session) fn tool_schemas(&self, agent: &str) -> BTreeMap<String, String> {
         let own = self.setup().map(|setup| setup.agents.as_slice()).unwrap_or_default();
         self.schemas_of(&agent_definition::find(agent, own))
     }
 
-    /// The same of the agent of a run.
+    /// Returns the same as [`RunsState::tool_schemas`] for an agent's definition.
     pub(super) fn schemas_of(&self, agent: &agent_definition::AgentDefinition) -> BTreeMap<String, String> {
         self.tool_facts(agent).into_iter().map(|(name, facts)| (name, facts.schema)).collect()
     }
 
-    /// Looks for a trace that a run can replay; the step that says so comes into the record.
+    /// Selects a trace that a run can replay, and adds the step that announces it to the record.
     pub(super) fn choose_replay(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -139,7 +139,7 @@ impl RunsState {
         let note = volumes.note_of(run);
         let about = run.about.clone();
         let mut chosen = None;
-        // A message in the middle of a conversation may mean something that was said before.
+        // A message in the middle of a conversation may refer to earlier messages.
         if begins || recall.mode == ReplayMode::Follower {
             chosen = memory.choose_trace(&about.prompt, note.as_deref(), &about.agent, &schemas, &recall);
         }
@@ -166,8 +166,8 @@ impl RunsState {
         }));
     }
 
-    /// Reads the agents and memory of a run's project if that hasn't been done since the run was loaded. Returns
-    /// whether they're being read; the run continues then.
+    /// Reads the agents and memory of a run's project, unless that was done since the run was loaded. Returns whether
+    /// they're being read; the run continues once they are.
     pub(super) fn read_project(&mut self, turn: &mut ApplyContext<'_>, volumes: &VolumesState, id: DocId) -> bool {
         let Some(run) = self.runs.get(&id) else { return false };
         match run.project_read {
@@ -188,7 +188,7 @@ impl RunsState {
         true
     }
 
-    /// Does what is next in a replay. `false`: there is none, so a model is called.
+    /// Does the next step of a replay. Returns `false` if there's no replay, so that a model is called.
     pub(super) fn replay_next(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -229,7 +229,7 @@ impl RunsState {
         true
     }
 
-    /// What the last step has said is as it must be.
+    /// Checks that the result of the last step meets the trace's expectations.
     fn check_result(&self, volumes: &VolumesState, id: DocId, replay: &mut TraceReplay) -> Result<(), ReplayStopError> {
         let Some(call) = replay.call.take() else { return Ok(()) };
         let run = self.runs.get(&id).ok_or(ReplayStopError::RunClosed)?;
@@ -255,7 +255,7 @@ impl RunsState {
         Ok(())
     }
 
-    /// What the next step is given, once what must hold before it does.
+    /// Returns the next call of a trace, after checking the step's preconditions.
     fn next_call(
         &self,
         volumes: &VolumesState,
@@ -281,7 +281,7 @@ impl RunsState {
         Ok((next.tool.clone(), arguments))
     }
 
-    /// Makes a call as if a model had asked for it.
+    /// Makes a call as if a model had requested it.
     fn issue_call(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -331,7 +331,7 @@ impl RunsState {
         self.continue_run_after(batch, id);
     }
 
-    /// All its steps are done, and all conditions held.
+    /// Ends a replay whose steps are all done and whose conditions all held.
     fn end_replay(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -359,7 +359,7 @@ impl RunsState {
         let made = new_step(turn, run.last_step(), StepKind::FinalAnswer { content: text });
         let took = turn.now.ms_since(replay.since);
         if let Some(run) = self.runs.get_mut(&id) {
-            // What was replayed is not learned again.
+            // A replayed run isn't learned again.
             run.run_memory.recall.mode = ReplayMode::Follower;
         }
         files.count_replay(turn, sync, volume, (&replay.path, &replay.trace), true, Some(took));
@@ -367,7 +367,7 @@ impl RunsState {
         self.end_run(turn, files, sync, workspace, id, (RunEnding::Done, record));
     }
 
-    /// A condition doesn't hold: a model continues and gets the results so far.
+    /// Hands a replay over to a model, with the results so far, because a condition doesn't hold.
     fn hand_over_to_model(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -417,7 +417,8 @@ impl RunsState {
         self.continue_run_after(batch, id);
     }
 
-    /// If the user reverts everything a replay did, it no longer counts as a success; if reapplied, it does again.
+    /// Adjusts the success count of a trace: a replay whose changes the user has all reverted no longer counts, and
+    /// counts again when they're reapplied.
     pub(super) fn count_reverted_replay(
         &self,
         turn: &mut ApplyContext<'_>,
@@ -438,7 +439,7 @@ impl RunsState {
         }
     }
 
-    /// What a run did becomes a trace, or is compared with the one that there is.
+    /// Learns a trace from a run, or compares the run with the existing trace.
     pub(super) fn learn_run(
         &self,
         turn: &mut ApplyContext<'_>,
@@ -482,11 +483,11 @@ impl RunsState {
                 told.as_ref().is_ok_and(|(tool, arguments)| *tool == call.tool && *arguments == call.arguments)
             });
         if same && stopped.is_none() {
-            // A model did what the trace would have done: that is one more proof.
+            // A model did what the trace would have done, which verifies the trace once more.
             return files.count_replay(turn, sync, volume, (&filed.path, &filed.trace), true, None);
         }
         if stopped.as_ref() == Some(&filed.path) || filed.trace.known.verified_count == 0 {
-            // What stopped, or never was right, makes room for what has just been done.
+            // A trace that stopped, or was never verified, is replaced by the new one.
             let new = RunTrace {
                 known: trace::TraceMetadata { usage_count: 0, verified_count: 0, ..learned.known.clone() },
                 ..learned
@@ -502,10 +503,10 @@ impl RunsState {
         files.count_replay(turn, sync, volume, (&filed.path, &filed.trace), false, None);
     }
 
-    /// The trace that a run becomes.
+    /// Returns the trace of a run.
     ///
     /// # Errors
-    /// Why it cannot be done again by rule.
+    /// Returns why the run can't be replayed by rules.
     pub(in crate::session) fn trace_of_run(
         &self,
         volumes: &VolumesState,
@@ -514,7 +515,7 @@ impl RunsState {
         let run = self.runs.get(&id).ok_or(RunTraceError::NotOpen)?;
         let mut there = BTreeSet::new();
         for call in memory::trace_extraction::completed_calls(&run.steps, &run.approvals, &run.changes) {
-            // The watcher reports other files later; only certain facts become conditions.
+            // The watcher reports other files later, so only certain facts become conditions.
             if let Some(path) = call.arguments.get("path").and_then(Value::as_str)
                 && (FileKind::from_path(path).is_text() || !call.created)
                 && volumes.is_there(run.about.volume, path)
@@ -537,10 +538,10 @@ impl RunsState {
 }
 
 impl VolumesState {
-    /// Restores a replay that was running when the program ended, from its steps. `None` if there's none.
+    /// Restores a replay that was running when the program ended, from the run's steps. `None` if there's none.
     ///
     /// # Errors
-    /// Where the trace lies, how far the replay was, and why it can't go on.
+    /// Returns the trace's path, the number of the step where the replay was, and why it can't continue.
     fn interrupted_replay(&self, run: &AgentRun) -> Option<Result<Box<TraceReplay>, (String, usize, String)>> {
         let (begun, path) = replayed_trace(&run.steps)?;
         let since = UnixMillis(run.steps.get(begun)?.timestamp);
@@ -593,7 +594,7 @@ impl VolumesState {
 }
 
 impl FilesState {
-    /// Records the outcome of a replay in its trace's note. `took`: duration in milliseconds of a real replay, which
+    /// Records the outcome of a replay in its trace's note. `took`: duration in milliseconds of an actual replay, which
     /// counts towards the savings.
     fn count_replay(
         &mut self,
@@ -628,7 +629,7 @@ impl FilesState {
         }
     }
 
-    /// A note of the program's own: made, saved, and not shown.
+    /// Creates and saves a note of the program without showing it.
     pub(in crate::session) fn create_own_note(
         &mut self,
         turn: &mut ApplyContext<'_>,

@@ -1,5 +1,5 @@
-//! Generated views: the user's permission to show one, stored with the note, and their buttons. Each press is a run
-//! that asks the policy and calls no model.
+//! Generated views: the user's permission to show a view, stored with the note, and the view's buttons. Each press is a
+//! run that the policy checks and that calls no model.
 
 use crate::note::NotePhase;
 use crate::session::apply_context::{ApplyContext, CommandError};
@@ -17,7 +17,7 @@ use agent::{agent_definition, tool_call_parser, tool_catalog};
 use serde_json::{Map, Value, json};
 use store::{BlobHash, DocId, MessageId, MessageRole, RunEnding, SessionMessage, StepKind, ToolCall};
 
-/// The session of the buttons of a note: the same one on every device.
+/// Returns the id of the session for a note's buttons, which is the same on every device.
 fn button_session_id(note: DocId) -> DocId {
     let hash = BlobHash::of(format!("buttons of {note}").as_bytes());
     let mut id = [0; 16];
@@ -25,7 +25,8 @@ fn button_session_id(note: DocId) -> DocId {
     DocId(id)
 }
 
-/// A command of the window as a tool: it carries what running a cell does.
+/// Returns the tool that runs a command of the window on a note's cells, with the same risk and permissions as running
+/// a cell.
 fn note_command_tool() -> Option<ToolSpec> {
     let cell = tool_catalog::built_in().into_iter().find(|tool| BuiltInTool::RunCell.is_named(&tool.name))?;
     let commands = generated_view::BUTTON_COMMANDS.map(|command| command.id);
@@ -40,7 +41,7 @@ fn note_command_tool() -> Option<ToolSpec> {
 }
 
 impl RunsState {
-    /// Returns all tools that can be called, also by buttons.
+    /// Returns all tools that can be called, including those for buttons.
     pub(super) fn all_tools(&self) -> Vec<ToolSpec> {
         let mut tools = self.available_tools();
         tools.extend(note_command_tool());
@@ -48,7 +49,7 @@ impl RunsState {
         tools
     }
 
-    /// A button of a view that is drawn was pressed: what it asks for is looked up in the note, and becomes a run.
+    /// Handles a button press in a visible view: looks up the button's action in the note, and requests a run for it.
     pub(in crate::session) fn press_button(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -106,7 +107,7 @@ impl RunsState {
         self.request_run(turn, &files.volumes, workspace, question)
     }
 
-    /// What a button asks for is judged as what a model asks for.
+    /// Starts the run of a button press. The policy checks its action like a model's tool call.
     pub(super) fn begin_button_run(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -145,7 +146,7 @@ impl RunsState {
         self.continue_run_after(batch, id);
     }
 
-    /// The end of a press: what the tool said is the answer.
+    /// Ends the run of a button press, with the tool's result as the answer.
     pub(super) fn finish_button_run(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -183,7 +184,7 @@ impl RunsState {
 }
 
 impl NotesState {
-    /// The user's word on the view of this name: whether it is drawn. It is kept with the note.
+    /// Stores the user's decision with the note whether to show the view with this hash.
     pub(in crate::session) fn set_view_shown(
         &mut self,
         turn: &mut ApplyContext<'_>,

@@ -1,16 +1,16 @@
-//! The watchdog: the only place that stops hanging work of a run, and reports it there. Components keep their own
+//! The watchdog: the only place that stops hanging work of a run, and reports it there. Components have their own
 //! limits; these are the last resort in case those fail.
 //!
 //! | what | its own limit | the watchdog's |
 //! |---|---|---|
-//! | a model, silent | 3 min until it begins, 15 on this machine, 5 in the middle | 20 min |
+//! | a silent model | 3 min until it starts, 15 on this machine, 5 in the middle | 20 min |
 //! | a model's whole answer | 1 h | 65 min |
-//! | `shell`, `run_python`, the user's own tools, Python agents | the `seconds` asked for, else 60 | 2 min more |
+//! | `shell`, `run_python`, user tools, Python agents | the requested `seconds`, or 60 | 2 min more |
 //! | tools of MCP servers | none | 10 min |
 //! | `fetch_url` | 20 s | 2 min |
 //! | other tools: files, notes, search, git | none | 2 min |
-//! | cells | 30 s, or what the note says; then interrupted, then killed | none: the note's kernel is watched there |
-//! | work handed to another agent | that of its own run | none |
+//! | cells | 30 s, or the note's limit; then interrupted, then killed | none: watched with the note's kernel |
+//! | work delegated to another agent | that of its own run | none |
 
 use crate::effect::Effect;
 use crate::notice::Notice;
@@ -27,17 +27,17 @@ use agent::tool_job::ToolOutcome;
 use store::{DocId, ToolCall};
 use text::time::UnixMillis;
 
-/// How long a model may be silent.
+/// Maximum time that a model may be silent, in milliseconds.
 pub(super) const MODEL_SILENCE_TIMEOUT_MS: i64 = 20 * 60_000;
-/// How long a complete answer may take.
+/// Maximum duration of a complete answer, in milliseconds.
 const MODEL_ANSWER_TIMEOUT_MS: i64 = 65 * 60_000;
-/// Extra time beyond a component's own limit.
+/// Time allowed beyond a component's own limit, in milliseconds.
 const WATCHDOG_GRACE_MS: i64 = 120_000;
-/// How long a tool of a server may take.
+/// Maximum duration of a call to an MCP server's tool, in milliseconds.
 const MCP_TOOL_TIMEOUT_MS: i64 = 600_000;
 
 impl RunsState {
-    /// For how many milliseconds a call may run; `None`: as long as it takes.
+    /// Returns how long a call may run, in milliseconds; `None` for no limit.
     fn call_timeout_ms(&self, call: &ToolCall) -> Option<i64> {
         let asked =
             call.arguments.get("seconds").and_then(serde_json::Value::as_u64).unwrap_or(DEFAULT_TOOL_TIMEOUT_SECS);
@@ -55,14 +55,14 @@ impl RunsState {
         }
     }
 
-    /// Has the watchdog look at a call once it has had its time.
+    /// Requests a tick of the watchdog for when a call's time limit has passed.
     pub(super) fn watch_call(&self, turn: &mut ApplyContext<'_>, call: &ToolCall) {
         if let Some(patience) = self.call_timeout_ms(call) {
             turn.wake_at(turn.now.plus_ms(patience));
         }
     }
 
-    /// Ends what hangs, and has itself called when the next thing would.
+    /// Stops work that hangs, and requests the next tick for when other work would exceed its limit.
     pub(in crate::session) fn watch_runs(
         &mut self,
         turn: &mut ApplyContext<'_>,

@@ -1,4 +1,4 @@
-//! A run that is loaded: its document, its calls, and what it knows beyond its document.
+//! A loaded run: its document, its calls, and state that isn't in its document.
 
 use crate::records::saving::BatchNumber;
 use crate::session::apply_context::ApplyContext;
@@ -19,41 +19,41 @@ use store::{
 };
 use text::time::UnixMillis;
 
-/// What is drawn of an answer before it is whole.
+/// A model call in progress, with the part of the answer to display.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LiveModelCall {
     /// Id of the call.
     pub call: ModelCallId,
     /// The answer so far.
     pub text: String,
-    /// The thoughts so far.
+    /// The model's thinking so far.
     pub thinking: String,
-    /// When it was called.
+    /// When the call was made.
     pub since: UnixMillis,
-    /// When something was heard of it last.
+    /// When data was last received.
     pub heard: UnixMillis,
-    /// US dollars that it will cost, about.
+    /// Estimated cost in US dollars.
     pub cost: f64,
-    /// Why it is called again, if it is.
+    /// Why the call is a retry, if it is one.
     pub again: Option<String>,
-    /// Which model, chosen why.
+    /// The chosen model and the reason for the choice.
     pub route: String,
-    /// Messages that the answer will be a summary of; empty: it is an answer.
+    /// Messages that the answer will summarize; empty if it isn't a summary.
     pub summary_of: Vec<MessageId>,
 }
 
-/// How far a tool call of the current turn is.
+/// State of a tool call in the current turn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallPhase {
-    /// What it would run is being read, before it is judged.
+    /// The code that the call would run is being read, before the policy check.
     ReadingFacts,
-    /// It waits for a decision.
+    /// The call waits for the user's decision.
     AwaitingApproval,
     /// The call can start.
     Ready,
     /// The tool is running.
     Running {
-        /// When it started.
+        /// When the tool started.
         since: UnixMillis,
     },
     /// The result has arrived.
@@ -63,25 +63,25 @@ pub enum CallPhase {
 /// A tool call of the current turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PendingCall {
-    /// The call, with the arguments that count.
+    /// The call, with the arguments that are used.
     pub call: ToolCall,
     /// The step that shows the call.
     pub step: StepId,
-    /// How far it is.
+    /// State of the call.
     pub phase: CallPhase,
-    /// Whether it changes something: then it waits for those before it, and those behind wait for it.
+    /// Whether the call changes something; then it waits for earlier calls, and later calls wait for it.
     pub changes: bool,
-    /// What was known of it when it was judged.
+    /// Facts about the call at the time of its policy check.
     pub facts: CallFacts,
 }
 
-/// What of a run's project was read: its agents and what it remembers are not in the run's document.
+/// How much of a run's project was read. The project's agents and memory aren't in the run's document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::session) enum ProjectReadState {
     /// Nothing was requested yet.
     #[default]
     Unread,
-    /// It's read for a run that begins.
+    /// Reading for a run that's starting.
     ReadingToStart,
     /// Reading for a run that's resumed.
     ReadingToResume,
@@ -89,7 +89,7 @@ pub(in crate::session) enum ProjectReadState {
     Loaded,
 }
 
-/// A run that is loaded.
+/// A loaded run.
 #[derive(Debug)]
 pub struct AgentRun {
     /// Document id of the run.
@@ -98,19 +98,19 @@ pub struct AgentRun {
     pub about: RunAbout,
     /// The device that owns the run and alone may continue it; `None` for this one.
     pub device: Option<RunDevice>,
-    /// Its steps, oldest first.
+    /// Steps of the run, oldest first.
     pub steps: Vec<ExecutionStep>,
-    /// The todos in their order.
+    /// Todos of the run, in order.
     pub todos: Vec<TodoItem>,
-    /// What waits for the user, and what was decided.
+    /// Approvals that wait for the user or were decided.
     pub approvals: Vec<RunApproval>,
     /// Changes that the run made to files.
     pub changes: Vec<RunChange>,
-    /// The answer on its way.
+    /// The model call in progress, if any.
     pub live: Option<LiveModelCall>,
     /// The tool calls of the current turn.
     pub calls: Vec<PendingCall>,
-    /// Counts what happens to it.
+    /// Counter that increases with each change to the run.
     pub revision: u64,
     /// Batches not yet on disk, and the number of steps each one completes.
     pub(in crate::session) pending_batches: VecDeque<(BatchNumber, usize)>,
@@ -118,23 +118,23 @@ pub struct AgentRun {
     pub(in crate::session) doc: Box<RunDoc>,
     pub(in crate::session) is_unsaved: bool,
     pub(in crate::session) next_call: u64,
-    /// Providers that did not answer in this turn.
+    /// Providers that didn't answer in this turn, with the reasons.
     pub(in crate::session) failed_providers: Vec<(String, String)>,
-    /// Ids of calls that were used.
+    /// Call ids that have been used.
     pub(in crate::session) used_call_ids: BTreeSet<String>,
-    /// What it knows of earlier ones.
+    /// The run's access to memory and traces.
     pub(in crate::session) run_memory: RunMemory,
     /// Whether it continues automatically, because it started here or was resumed.
     pub(in crate::session) is_awake: bool,
-    /// What of its project was read since it was loaded.
+    /// How much of the project was read since the run was loaded.
     pub(in crate::session) project_read: ProjectReadState,
     /// Mentioned files that weren't read, with the text given instead.
     pub(in crate::session) withheld_files: Vec<(String, String)>,
-    /// The agents of its project.
+    /// Agents of the run's project.
     pub(in crate::session) project_agents: Arc<AgentRegistry>,
-    /// The project for which it works, where an agent leads one.
+    /// The project that the run works for, if an orchestrating agent leads one.
     pub(in crate::session) project: Option<String>,
-    /// What it knows where it leads.
+    /// State of an orchestrating run.
     pub(in crate::session) orchestrator: OrchestratorState,
 }
 
@@ -170,33 +170,33 @@ impl AgentRun {
         }
     }
 
-    /// Whether a model, a tool or a decision is pending.
+    /// Returns whether a model, a tool or a decision is pending.
     pub fn is_busy(&self) -> bool {
         self.about.ending.is_none() && (self.live.is_some() || !self.calls.is_empty())
     }
 
-    /// Whether it's active: not ended, and not only read from disk.
+    /// Returns whether the run is active: it hasn't ended and wasn't only read from disk.
     pub fn is_awake(&self) -> bool {
         self.is_awake && self.about.ending.is_none()
     }
 
-    /// How many of its steps are on disk: those before are never lost.
+    /// Returns the number of steps on disk; these are never lost.
     pub fn durable_steps(&self) -> usize {
         self.durable_step_count
     }
 
-    /// Whether all that has happened to it is on disk.
+    /// Returns whether everything that happened in the run is on disk.
     pub fn is_durable(&self) -> bool {
         self.pending_batches.is_empty()
     }
 
-    /// The approvals that wait for a decision.
+    /// Returns the approvals that wait for a decision.
     pub fn pending(&self) -> impl Iterator<Item = &RunApproval> {
         let over = self.about.ending.is_some();
         self.approvals.iter().filter(move |approval| approval.decision.is_none() && !over)
     }
 
-    /// The last step, which the next one follows from.
+    /// Returns the id of the last step, from which the next one follows; empty if there are no steps.
     pub(in crate::session) fn last_step(&self) -> Vec<StepId> {
         self.steps.last().map(|step| step.id).into_iter().collect()
     }
@@ -223,7 +223,7 @@ impl AgentRun {
     }
 }
 
-/// The call that a step is about.
+/// Returns the id of the tool call that a step makes, if any.
 pub(in crate::session) fn step_call(kind: &StepKind) -> Option<&str> {
     match kind {
         StepKind::ToolCall { tool_call_id, .. } => Some(tool_call_id),
@@ -235,7 +235,7 @@ pub(in crate::session) fn step_call(kind: &StepKind) -> Option<&str> {
     }
 }
 
-/// A step that happens now.
+/// Creates a step with the current time.
 pub(in crate::session) fn new_step(turn: &mut ApplyContext<'_>, parents: Vec<StepId>, kind: StepKind) -> ExecutionStep {
     let id = StepId(turn.next_id());
     ExecutionStep { id, timestamp: turn.now.0, duration: None, parents, kind, spent: None, route: None }
@@ -248,54 +248,54 @@ pub(in crate::session) struct TraceReplay {
     pub(in crate::session) path: String,
     pub(in crate::session) trace: RunTrace,
     pub(in crate::session) values: SlotValues,
-    /// The step that comes next.
+    /// Index of the next step.
     pub(in crate::session) at: usize,
-    /// The call whose result is waited for.
+    /// Id of the call whose result is awaited.
     pub(in crate::session) call: Option<String>,
-    /// What its steps have said.
+    /// Results of the steps so far.
     pub(in crate::session) results: Vec<String>,
     pub(in crate::session) since: UnixMillis,
 }
 
-/// What a run knows of memory.
+/// A run's access to memory and traces.
 #[derive(Clone, Debug, Default)]
 pub(in crate::session) struct RunMemory {
-    /// What it may use.
+    /// Which memories and traces the run may use.
     pub(in crate::session) recall: memory::RecallOptions,
-    /// What the project remembers.
+    /// Memory of the project.
     pub(in crate::session) memory: Arc<ProjectMemory>,
-    /// What is being replayed.
+    /// The replay in progress, if any.
     pub(in crate::session) replay: Option<Box<TraceReplay>>,
-    /// The trace whose replay stopped in this run.
+    /// Path of the trace whose replay stopped in this run.
     pub(in crate::session) stopped: Option<String>,
 }
 
-/// What a run that leads knows beyond its document.
+/// State of an orchestrating run that isn't in its document.
 #[derive(Clone, Debug, Default)]
 pub(in crate::session) struct OrchestratorState {
-    /// The plan that it is to carry out.
+    /// The plan to carry out, if the run was given one.
     pub(in crate::session) plan: Option<Vec<TaskBlock>>,
     /// Whether the run was given a plan.
     pub(in crate::session) was_given: bool,
-    /// How often a model was asked for a plan.
+    /// Number of times that a model was asked for a plan.
     pub(in crate::session) plan_attempts: u8,
-    /// What the next call of a model is for.
+    /// Purpose of the next model call.
     pub(in crate::session) next_query: Option<OrchestratorQuery>,
-    /// What the last one was for.
+    /// Purpose of the last model call.
     pub(in crate::session) last_query: Option<OrchestratorQuery>,
     /// Whether a model was asked to assign the tasks that rules can't assign.
     pub(in crate::session) was_assignment_asked: bool,
     /// Tasks started since the run was last resumed.
     pub(in crate::session) started_tasks: BTreeSet<String>,
-    /// Why the budget is used up.
+    /// Why the run must stop because of its budget.
     pub(in crate::session) budget_stop_reason: Option<String>,
 }
 
-/// What a run that leads asks a model for.
+/// What an orchestrating run asks a model for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::session) enum OrchestratorQuery {
     /// A plan for the goal.
     Plan,
-    /// Who does which task.
+    /// The agents for the tasks of a plan.
     Assignments,
 }

@@ -1,17 +1,17 @@
-//! A session of an agent that is loaded.
+//! A loaded session with an agent.
 
 use agent::model_context;
 use agent::run_records::SessionSummary;
 use store::{DocId, MessageId, MessageTree, SessionAbout, SessionDoc, SessionMessage};
 
-/// A session that is loaded.
+/// A loaded session.
 #[derive(Debug)]
 pub struct AgentSession {
     /// Document id of the session.
     pub id: DocId,
-    /// Metadata of the run.
+    /// Metadata of the session.
     pub about: SessionAbout,
-    /// Counts what is said in it.
+    /// Counter that increases with each change to the session.
     pub revision: u64,
     pub(in crate::session) tree: MessageTree,
     pub(in crate::session) doc: Box<SessionDoc>,
@@ -24,12 +24,12 @@ impl AgentSession {
         AgentSession { id, about: doc.about(), revision: 0, tree, doc, fresh }
     }
 
-    /// All that was said.
+    /// Returns all messages of the session as a tree.
     pub fn tree(&self) -> &MessageTree {
         &self.tree
     }
 
-    /// The end of the branch that is looked at.
+    /// Returns the last message of the current branch; `None` if the session has no messages.
     pub fn head(&self) -> Option<MessageId> {
         self.about
             .head
@@ -37,12 +37,12 @@ impl AgentSession {
             .or_else(|| self.tree.branch_ends().first().copied())
     }
 
-    /// The branch that is looked at.
+    /// Returns the messages of the current branch.
     pub fn branch(&self) -> Vec<&SessionMessage> {
         self.head().map(|head| self.tree.branch_to(head)).unwrap_or_default()
     }
 
-    /// The context: what a model reads of the branch that is looked at.
+    /// Returns the context: the messages of the current branch that a model reads.
     pub fn context(&self) -> Vec<SessionMessage> {
         self.head().map(|head| model_context::context_messages(&self.tree, head)).unwrap_or_default()
     }

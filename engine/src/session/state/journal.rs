@@ -1,4 +1,4 @@
-//! What all aggregates write into: batches for the disk, notices, problems, the next wake-up.
+//! The journal, which all aggregates write to: batches for the disk, notices, problems, and the next wake-up.
 
 use crate::notice::RecentNotices;
 use crate::records::saving::{BatchNumber, SaveStatus};
@@ -22,12 +22,12 @@ pub(in crate::session) struct SessionJournal {
     pub(in crate::session) saving: SaveStatus,
     pub(in crate::session) in_flight: VecDeque<PendingBatch>,
     pub(in crate::session) next_batch: BatchNumber,
-    /// Time of the wake-up that was asked for.
+    /// Time of the requested wake-up, if any.
     pub(in crate::session) wake: Option<UnixMillis>,
     pub(in crate::session) notices: RecentNotices,
-    /// Problems, for the user.
+    /// Problems to report to the user.
     pub(in crate::session) problems: Vec<String>,
-    /// How many names of steps and messages were given.
+    /// Number of ids given to steps and messages so far.
     pub(in crate::session) last_issued_id: u64,
 }
 

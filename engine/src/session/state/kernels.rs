@@ -1,4 +1,4 @@
-//! The state of kernels: those that were found, and the spare one.
+//! State of kernels: the available ones, and the spare one.
 
 use crate::note::Note;
 use crate::records::kernels::{KernelKind, KernelSpec};
@@ -7,18 +7,18 @@ use store::BlockId;
 use store::DocId;
 use text::time::UnixMillis;
 
-/// Kernels that belong to no note.
+/// State of kernels that don't belong to a note.
 #[derive(Debug, Default)]
 pub(in crate::session) struct KernelsState {
-    /// Jupyter kernels that were found last.
+    /// Jupyter kernels found by the last search.
     pub(in crate::session) specs: Vec<KernelSpec>,
-    /// Number of searches.
+    /// Number of kernel searches so far.
     pub(in crate::session) searches: u64,
     pub(in crate::session) pool: KernelPool,
 }
 
 impl KernelsState {
-    /// Why the note's kernel cannot run a cell: it is of another language.
+    /// Returns why the note's kernel can't run a cell of another language; `None` if it can.
     pub(in crate::session) fn other_language_reason(&self, note: &Note, cell: BlockId) -> Option<String> {
         let language = note.cell_language(cell)?;
         match note.kernel_name().filter(|name| !KernelKind::of(Some(name)).is_confined()) {
@@ -37,12 +37,12 @@ impl KernelsState {
         }
     }
 
-    /// The Jupyter kernels that were found when that was asked last.
+    /// Returns the Jupyter kernels found by the last search.
     pub(in crate::session) fn kernels(&self) -> &[KernelSpec] {
         &self.specs
     }
 
-    /// Returns how often kernels were searched.
+    /// Returns the number of kernel searches so far.
     pub(in crate::session) fn kernel_searches(&self) -> u64 {
         self.searches
     }
@@ -58,7 +58,8 @@ impl KernelsState {
 pub(in crate::session) struct KernelPool {
     /// The note that was opened last.
     pub(in crate::session) note: Option<DocId>,
-    /// The state for which it was decided: the note, its cells, whether it could use one.
+    /// State for which the last decision was made: the note, the revision of its cells, and whether it could use a
+    /// kernel.
     pub(in crate::session) last_decision: Option<(DocId, u64, bool)>,
     pub(in crate::session) start_at: Option<(UnixMillis, PathBuf)>,
     pub(in crate::session) expires_at: Option<UnixMillis>,

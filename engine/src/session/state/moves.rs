@@ -1,4 +1,4 @@
-//! The state of moves: the one that is under way, those that can be undone, the trash, renames by other programs.
+//! State of moves: the pending one, those that can be undone, the trash, and renames by other programs.
 
 use crate::records::moves::{
     CompletedMove, EXTERNAL_RENAMES_KEY, ExternalRename, FileLocation, FileMove, PendingMove, TrashedFile,
@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::DocId;
 use store::disk::RowWrite;
 
-/// Moves of files.
+/// State of file moves.
 #[derive(Debug, Default)]
 pub(in crate::session) struct MovesState {
     pub(in crate::session) pending: Option<PendingMove>,
     pub(in crate::session) undoable: Vec<CompletedMove>,
     pub(in crate::session) trash: BTreeMap<DocId, TrashedFile>,
-    /// Files of the trash that are being deleted for good.
+    /// Files in the trash that are being deleted permanently.
     pub(in crate::session) deleting: BTreeSet<DocId>,
     pub(in crate::session) external_renames: Vec<ExternalRename>,
     pub(in crate::session) outdated_link_notes: usize,
@@ -27,7 +27,7 @@ impl MovesState {
         RowWrite::Meta { key: EXTERNAL_RENAMES_KEY.to_owned(), value }
     }
 
-    /// How many notes link to files by names that other programs took from them.
+    /// Returns the number of notes with links to files that other programs renamed.
     pub(in crate::session) fn count_outdated_link_notes(&self) -> usize {
         self.outdated_link_notes
     }
@@ -39,20 +39,21 @@ impl MovesState {
         }
     }
 
-    /// Whether a file is being moved at this moment, so that it must be left alone.
+    /// Returns whether a file is being moved right now and must not be touched.
     pub(in crate::session) fn is_moving(&self, file: DocId) -> bool {
         let moving = self.pending.as_ref().filter(|moving| moving.has_started());
         moving.is_some_and(|moving| moving.files.iter().any(|one| one.row.id == file))
     }
 
-    /// Whether what a scan says of this path is old, or will be: a file is on its way from or to it.
+    /// Returns whether a scan's result for this path is or will be outdated, because a file is being moved from or to
+    /// it.
     pub(in crate::session) fn is_in_motion(&self, volume: DocId, path: &str) -> bool {
         let here = |spot: &FileLocation| matches!(spot, FileLocation::Path(at) if at == path);
         let meant = |one: &FileMove| one.row.volume == volume && (here(&one.from) || here(&one.to));
         self.pending.as_ref().is_some_and(|moving| moving.files.iter().any(meant))
     }
 
-    /// Returns the pending move: files first, then links.
+    /// Returns the pending move, which moves files first and then updates links.
     pub(in crate::session) fn pending_move(&self) -> Option<&PendingMove> {
         self.pending.as_ref()
     }
@@ -62,12 +63,12 @@ impl MovesState {
         self.trash.iter().map(|(file, trashed)| (*file, trashed))
     }
 
-    /// Whether a move can be taken back.
+    /// Returns whether a move can be undone.
     pub(in crate::session) fn can_undo_move(&self) -> bool {
         self.pending.is_none() && !self.undoable.is_empty()
     }
 
-    /// Whether files are being deleted for good.
+    /// Returns whether files are being deleted permanently.
     pub(in crate::session) fn is_deleting_trash(&self) -> bool {
         !self.deleting.is_empty()
     }

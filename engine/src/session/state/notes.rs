@@ -1,4 +1,4 @@
-//! The state of open notes, and edits that wait for their note.
+//! State of open notes, and edits that wait for their note.
 
 use crate::effect::Effect;
 use crate::note::{DocPhase, KernelPhase, Note, NotePhase};
@@ -15,13 +15,13 @@ use store::ExecutionId;
 use store::disk::RowWrite;
 use text::task::CalendarDay;
 
-/// Open notes.
+/// State of open notes.
 #[derive(Debug, Default)]
 pub(in crate::session) struct NotesState {
     pub(in crate::session) open: BTreeMap<DocId, Note>,
     /// Notes whose files were behind when the last process ended.
     pub(in crate::session) unfinished: Vec<DocId>,
-    /// Edits that wait until their note can be read.
+    /// Edits that wait until their note has been read.
     pub(in crate::session) jobs: Vec<NoteJob>,
 }
 
@@ -44,7 +44,8 @@ impl NotesState {
         }
     }
 
-    /// The execution that the kernel works on, if it is this one: output of a superseded execution is dropped.
+    /// Returns the execution that the kernel is running if it's this one, so that output of a superseded execution is
+    /// dropped.
     pub(in crate::session) fn current_execution(
         &mut self,
         id: DocId,
@@ -57,8 +58,8 @@ impl NotesState {
         note.executions.values_mut().find(|known| known.id == execution)
     }
 
-    /// Ends a kernel that isn't the one the note names. Returns whether it does; then waiting cells run once it has
-    /// ended.
+    /// Stops the kernel if it isn't the one that the note names. Returns whether it does; queued cells run once the
+    /// kernel has ended.
     pub(in crate::session) fn change_kernel(&mut self, turn: &mut ApplyContext<'_>, id: DocId) -> bool {
         let Some(note) = self.open.get_mut(&id) else { return false };
         let is_other = note.kernel_is.as_deref() != note.kernel_name() || note.kernel_saves != note.saves_states();
@@ -85,7 +86,7 @@ impl NotesState {
         }
     }
 
-    /// The user answers what the running cell asked.
+    /// Sends the user's answer to the running cell.
     pub(in crate::session) fn answer_stdin(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -124,7 +125,8 @@ impl NotesState {
         }
     }
 
-    /// Why a file will not be still: it is to be deleted once all of it is written, and it cannot be written.
+    /// Returns why a file can't become idle: it must be written before it's deleted, and it can't be written. `None` if
+    /// nothing prevents it.
     pub(in crate::session) fn blocked_reason(&self, file: &FileMove) -> Option<String> {
         let note =
             self.open.get(&file.row.id).filter(|note| file.to == FileLocation::Trash && note.is_ahead_of_file())?;
@@ -132,7 +134,7 @@ impl NotesState {
         Some(format!("its last edits cannot be saved, so it was not deleted: {why}"))
     }
 
-    /// Whether nothing happens to a file that is to be moved.
+    /// Returns whether no work is in progress on a file that must be moved.
     pub(in crate::session) fn is_idle(&self, file: &FileMove) -> bool {
         let Some(note) = self.open.get(&file.row.id) else { return true };
         let busy = note.phase == NotePhase::Reading || note.file.reading || note.file.writing.is_some();
@@ -146,12 +148,12 @@ impl NotesState {
         !busy && !unmade && (file.to != FileLocation::Trash || note.file.gone || !unsaved || note.read_only().is_some())
     }
 
-    /// How many edits wait for their notes to be read.
+    /// Returns the number of edits that wait for their notes to be read.
     pub(in crate::session) fn pending_note_jobs(&self) -> usize {
         self.jobs.len()
     }
 
-    /// Has the note's documents loaded (or made) by a worker.
+    /// Requests that a worker loads (or creates) the note's documents.
     pub(in crate::session) fn load_doc(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(note) = self.open.get_mut(&id) else { return };
         if matches!(note.doc, DocPhase::None) {
@@ -171,16 +173,16 @@ impl NotesState {
         }
     }
 
-    /// Cells that were not queued after all are the user's own again.
+    /// Unbinds cells that weren't queued after all, so that the user can run them with any code.
     pub(in crate::session) fn unbind_cells(&mut self, note: DocId) {
         let Some(note) = self.open.get_mut(&note) else { return };
-        // A clean run queues them once the old kernel is gone.
+        // A clean run queues them once the old kernel has ended.
         if !note.is_restarting() {
             note.bound.retain(|cell, _| note.queue.contains(cell));
         }
     }
 
-    /// Whether a note that a call waits for is loaded, or can't be read.
+    /// Returns whether a note that a call waits for is loaded or can't be read.
     pub(in crate::session) fn is_note_read_settled(&self, note: DocId) -> bool {
         self.open.get(&note).is_none_or(|note| note.is_settled() || matches!(note.phase, NotePhase::Failed(_)))
     }
@@ -189,7 +191,7 @@ impl NotesState {
         self.open.get(&note).filter(|note| note.phase == NotePhase::Ready).map(Note::text)
     }
 
-    /// Stores decisions about views once the note's document of outputs is loaded.
+    /// Stores decisions about generated views once the note's outputs document is loaded.
     pub(in crate::session) fn save_view_decisions(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(note) = self.open.get_mut(&id).filter(|note| !note.views.is_empty()) else { return };
         let Some(doc) = &mut note.outputs else { return };
@@ -220,7 +222,7 @@ impl NotesState {
             note.outputs_new = false;
             for execution in outputs.latest_executions() {
                 let known = note.executions.get(&execution.cell);
-                // What runs here, and what is on its way to the disk, is newer.
+                // Local runs, and results that are being written to disk, are newer.
                 let ours = note.unsaved_outputs.contains(&execution.cell)
                     || note.is_running_here(execution.cell)
                     || known.is_some_and(|known| known.started > execution.started);
@@ -237,7 +239,7 @@ impl NotesState {
     }
 }
 
-/// An edit that waits until its note can be read.
+/// An edit that waits until its note has been read.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::session) struct NoteJob {
     pub(in crate::session) note: DocId,
@@ -248,23 +250,23 @@ pub(in crate::session) struct NoteJob {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::session) enum NoteJobKind {
-    /// One piece of text becomes another.
+    /// Replaces one occurrence of a text.
     ReplaceText { old: String, new: String },
-    /// One piece of text becomes another, behind these words if they are still there.
+    /// Replaces one occurrence of a text, preferably the one that follows `before`.
     ApplyHunk { before: String, old: String, new: String },
-    /// The box of a task of these words is clicked.
+    /// Toggles the checkbox of the task with this text.
     ToggleTask { words: String, today: CalendarDay },
-    /// A property gets a value, or with `None` is taken out.
+    /// Sets a property, or removes it if the value is `None`.
     SetProperty { key: String, value: Option<Value> },
-    /// An experience comes through the gate.
+    /// Adds an experience, subject to the checks for new experiences.
     AddExperience(Box<Experience>),
-    /// A task comes into the log.
+    /// Adds a task to the log.
     LogTask(String),
-    /// The whole note becomes this text.
+    /// Replaces the text of the whole note.
     ReplaceNote(String),
-    /// The experiences of these names go.
+    /// Removes the experiences with these names.
     RemoveExperiences(Vec<String>),
-    /// One replay more of a trace was good, or one less.
+    /// Adjusts the count of a trace's verified replays, up by one if `good`, down by one otherwise.
     CountReplay { good: bool },
     /// Sets the status of a task in a plan.
     SetTaskStatus { task: String, standing: TaskStatus },

@@ -1,4 +1,4 @@
-//! The state of runs, sessions and tools.
+//! State of runs, sessions and tools.
 
 use crate::commands::CommandId;
 use crate::records::saving::BatchNumber;
@@ -15,7 +15,7 @@ use store::{
     RunOrigin, SessionMessage, TodoItem, ToolCall,
 };
 
-/// What is to be kept of a run at once.
+/// Changes of a run to store in one batch.
 #[derive(Debug, Default)]
 pub(in crate::session) struct RunRecord {
     pub(in crate::session) steps: Vec<ExecutionStep>,
@@ -25,7 +25,7 @@ pub(in crate::session) struct RunRecord {
     pub(in crate::session) todos: Option<Vec<TodoItem>>,
 }
 
-/// A question that waits for its session to be read.
+/// A request for a run that waits for its session to be loaded.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::session) struct RunRequest {
     pub(in crate::session) run: DocId,
@@ -37,59 +37,59 @@ pub(in crate::session) struct RunRequest {
     pub(in crate::session) agent: Option<String>,
     pub(in crate::session) budget: Option<f64>,
     pub(in crate::session) allow: Vec<PolicyRule>,
-    /// What a button asks for, and the title of its session: no model is called.
+    /// The title of the session and the call of a pressed button, for which no model is called.
     pub(in crate::session) button: Option<(String, ToolCall)>,
     pub(in crate::session) recall: memory::RecallOptions,
     pub(in crate::session) origin: RunOrigin,
-    /// The tasks that it is to carry out.
+    /// The tasks to carry out, if the run gets a plan.
     pub(in crate::session) plan: Option<Vec<TaskBlock>>,
-    /// The project for which it works, where an agent leads one.
+    /// The project that the run works for, if an orchestrating agent leads one.
     pub(in crate::session) project: Option<String>,
 }
 
-/// All that the session knows of agents.
+/// State of agents: sessions, runs, tools and policy rules.
 #[derive(Debug, Default)]
 pub struct RunsState {
-    /// Sessions that are loaded.
+    /// Loaded sessions.
     pub(in crate::session) sessions: BTreeMap<DocId, AgentSession>,
     /// Summaries of all sessions.
     pub(in crate::session) session_summaries: BTreeMap<DocId, SessionSummary>,
-    /// Runs that are loaded.
+    /// Loaded runs.
     pub(in crate::session) runs: BTreeMap<DocId, AgentRun>,
     /// Summaries of all runs.
     pub(in crate::session) run_summaries: BTreeMap<DocId, RunSummary>,
     pub(in crate::session) setup: Option<Arc<AgentSetup>>,
-    /// Rules that the user's decisions have made.
+    /// Policy rules created by the user's decisions.
     pub(in crate::session) rules: Vec<PolicyRule>,
     /// Runs that continue once this batch is on disk.
     pub(in crate::session) resume_after: BTreeMap<DocId, BatchNumber>,
-    /// Runs that were read, and wait for their session.
+    /// Loaded documents of runs that wait for their session.
     pub(in crate::session) read_runs: Vec<(DocId, Box<RunDoc>)>,
     pub(in crate::session) run_requests: Vec<RunRequest>,
-    /// Whether the setup is being read for them.
+    /// Whether the setup is being read for the requested runs.
     pub(in crate::session) is_reading_setup: bool,
     /// Runs that continue once the setup and their session are loaded.
     pub(in crate::session) stalled_runs: BTreeSet<DocId>,
-    /// The user's tools, once they are read.
+    /// The user's tools, once loaded.
     pub(in crate::session) registry: Option<ToolRegistry>,
     pub(in crate::session) tool_note_jobs: Vec<ToolNoteJob>,
-    /// Runs that got work handed on: the run that waits, and the call for which.
+    /// Delegated runs, each with the run that waits for it and the id of its call.
     pub(in crate::session) children: BTreeMap<DocId, (DocId, String)>,
     pub(in crate::session) loading: BTreeSet<DocId>,
-    /// Why documents cannot be read.
+    /// Why documents can't be read, by document.
     pub(in crate::session) read_errors: BTreeMap<DocId, String>,
     pub(in crate::session) latencies: router::ProviderLatencies,
     /// State of other devices' sessions, runs and tools.
     pub(in crate::session) remote_runs: RemoteRuns,
     pub(in crate::session) revision: u64,
-    /// Budgets that were reported as low, and in which month.
+    /// Budgets that were already reported as low, with the month.
     pub(in crate::session) reported_low_budgets: BTreeSet<(String, (i64, i64))>,
-    /// Cost outside runs, by day and purpose.
+    /// Costs outside of runs, by day and purpose.
     pub(in crate::session) embedding_costs: BTreeMap<(i64, String), EmbeddingCost>,
 }
 
 impl RunsState {
-    /// Returns the documents of a volume besides those of its files.
+    /// Returns the documents of a volume that don't belong to its files: sessions, runs and tools.
     pub(in crate::session) fn agent_docs(&self, volume: DocId) -> Vec<DocId> {
         let sessions = self.session_summaries.iter().filter(|(_, line)| line.volume == Some(volume)).map(|(id, _)| *id);
         let runs = self.run_summaries.iter().filter(|(_, line)| line.volume == volume).map(|(id, _)| *id);
@@ -97,27 +97,27 @@ impl RunsState {
         sessions.chain(runs).chain(expected).chain([volume.tools_id()]).collect()
     }
 
-    /// Whether it is a session or a run of this device.
+    /// Returns whether the document is a session or a run on this device.
     pub(in crate::session) fn is_agent_doc(&self, id: DocId) -> bool {
         self.session_summaries.contains_key(&id) || self.run_summaries.contains_key(&id)
     }
 
-    /// What agents have to work with; `None`: it is still being read.
+    /// Returns the configuration of agents; `None` until it's loaded.
     pub fn setup(&self) -> Option<&AgentSetup> {
         self.setup.as_deref()
     }
 
-    /// Whether the setup is being read again.
+    /// Returns whether the setup is being read.
     pub fn is_reading(&self) -> bool {
         self.is_reading_setup
     }
 
-    /// A run that is loaded.
+    /// Returns the run with this id if it's loaded.
     pub fn run(&self, id: DocId) -> Option<&AgentRun> {
         self.runs.get(&id)
     }
 
-    /// The runs that are loaded.
+    /// Returns the loaded runs.
     pub fn open_runs(&self) -> impl Iterator<Item = &AgentRun> {
         self.runs.values()
     }
@@ -127,7 +127,7 @@ impl RunsState {
         self.run_summaries.iter().map(|(id, line)| (*id, line))
     }
 
-    /// A session that is loaded.
+    /// Returns the session with this id if it's loaded.
     pub fn session(&self, id: DocId) -> Option<&AgentSession> {
         self.sessions.get(&id)
     }
@@ -137,32 +137,32 @@ impl RunsState {
         self.session_summaries.iter().map(|(id, line)| (*id, line))
     }
 
-    /// The rules that the user's decisions have made.
+    /// Returns the policy rules created by the user's decisions.
     pub fn rules(&self) -> &[PolicyRule] {
         &self.rules
     }
 
-    /// Why a session or a run cannot be read.
+    /// Returns why a session or a run can't be read; `None` if there was no error.
     pub fn read_error(&self, id: DocId) -> Option<&str> {
         self.read_errors.get(&id).map(String::as_str)
     }
 
-    /// Counts what happens to sessions and runs.
+    /// Returns a counter that increases with changes to sessions and runs.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Whether any question waits to become a run.
+    /// Returns whether any request waits to become a run.
     pub fn has_run_requests(&self) -> bool {
         !self.run_requests.is_empty()
     }
 
-    /// Whether a question waits for its session to be read.
+    /// Returns whether the request for this run waits for its session to be loaded.
     pub fn is_request_pending(&self, run: DocId) -> bool {
         self.run_requests.iter().any(|question| question.run == run)
     }
 
-    /// Returns the current policy.
+    /// Returns the current policy, with the rules from the user's decisions.
     pub(in crate::session) fn policy(&self) -> ToolPolicy {
         let setup = self.setup.as_deref();
         let mut policy = setup.map(|setup| ToolPolicy::from_config(&setup.config)).unwrap_or_default();
@@ -172,7 +172,7 @@ impl RunsState {
     }
 }
 
-/// The tools of a workspace, once they are read.
+/// The user tools of a workspace, once loaded.
 #[derive(Debug)]
 pub(in crate::session) struct ToolRegistry {
     pub(in crate::session) doc: Box<RegistryDoc>,
@@ -180,7 +180,7 @@ pub(in crate::session) struct ToolRegistry {
     pub(in crate::session) fresh: bool,
 }
 
-/// Work on a note that need not be open.
+/// Work of a tool call on a note that may be closed.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::session) struct ToolNoteJob {
     pub(in crate::session) run: DocId,
@@ -192,19 +192,19 @@ pub(in crate::session) struct ToolNoteJob {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::session) enum ToolNoteJobKind {
-    /// Its cells are read, and the call is judged by them; `again`: why it is judged once more.
+    /// Reads the note's cells, which the policy check of the call needs. `again`: why it's checked again.
     ReadForCheck { again: Option<String> },
-    /// The note becomes this text.
+    /// Replaces the text of the note.
     Write(String),
     /// Appends this text.
     Append(String),
-    /// One passage becomes another.
+    /// Replaces a passage.
     Edit { old: String, new: String },
-    /// A cell runs; once it has begun, which execution is waited for.
+    /// Runs a cell. `execution`: the awaited execution, once it has started.
     RunCell { number: usize, execution: Option<ExecutionId> },
-    /// A command of the window on its cells.
+    /// Runs a command of the window on the note's cells.
     RunCommand(CommandId),
-    /// The file goes into the trash.
+    /// Moves the file to the trash.
     Delete,
 }
 
@@ -214,34 +214,34 @@ pub(in crate::session) type VolumeListEntry = (ListedDocumentKind, DocId, Option
 /// Received changes, each with its ticket.
 pub(in crate::session) type EarlyChanges = Vec<(u64, Vec<u8>)>;
 
-/// State of other devices' sessions, runs and tools.
+/// State of sessions, runs and tools of other devices.
 #[derive(Debug, Default)]
 pub(in crate::session) struct RemoteRuns {
-    /// What the lists of volumes do not say yet.
+    /// Entries that aren't in the volumes' documents yet.
     pub(in crate::session) unlisted: Vec<(DocId, VolumeListEntry)>,
-    /// Listed documents that haven't arrived: volume and kind.
+    /// Listed documents that haven't arrived, with volume and kind.
     pub(in crate::session) expected: BTreeMap<DocId, (DocId, ListedDocumentKind)>,
-    /// Changes of documents that are being read.
+    /// Received changes of documents that are being read.
     pub(in crate::session) early_changes: BTreeMap<DocId, EarlyChanges>,
-    /// Documents loaded only for such changes, and closed afterwards.
+    /// Documents that were loaded only for such changes and are closed afterwards.
     pub(in crate::session) temporary_docs: BTreeSet<DocId>,
-    /// The tools that go along with shared volumes, by volume.
+    /// Tools shared with volumes, by volume.
     pub(in crate::session) shared_tools: BTreeMap<DocId, SharedTools>,
-    /// Whether tools are to be compared.
+    /// Whether tools must be compared with those of other devices.
     pub(in crate::session) is_tool_sharing_due: bool,
 }
 
 impl RemoteRuns {
-    /// Keeps a document loaded that may have been loaded only for a merge.
+    /// Keeps a document loaded that was possibly loaded only for a merge.
     pub(in crate::session) fn keep_loaded(&mut self, id: DocId) {
         self.temporary_docs.remove(&id);
     }
 }
 
-/// The tools that go along with a volume.
+/// The tools shared with a volume.
 #[derive(Debug)]
 pub(in crate::session) struct SharedTools {
     pub(in crate::session) doc: Box<RegistryDoc>,
-    /// Nothing of it is on disk.
+    /// Whether nothing of the document is on disk.
     pub(in crate::session) fresh: bool,
 }

@@ -1,4 +1,4 @@
-//! The state of schedules, and of memory maintenance that they or the user began.
+//! State of schedules, and of memory maintenance started by them or by the user.
 
 use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError};
@@ -12,34 +12,34 @@ use store::disk::RowWrite;
 use text::time::UnixMillis;
 use text::time_zone::ZoneClock;
 
-/// The beginning of the names under which the disk keeps schedules.
+/// Prefix of the keys under which the disk stores schedules.
 pub const SCHEDULE_KEY_PREFIX: &str = "schedules/";
 
-/// What the session knows of schedules.
+/// State of schedules.
 #[derive(Debug, Default)]
 pub(in crate::session) struct SchedulesState {
     pub(in crate::session) by_id: BTreeMap<DocId, Schedule>,
-    /// Whether what is due begins: this process stays.
+    /// Whether due work is started, because this process stays open.
     pub(in crate::session) is_active: bool,
-    /// Whether something is due and waits for its volume to be read.
+    /// Whether due work is waiting for its volume to be read.
     pub(in crate::session) waiting: bool,
-    /// When was last looked.
+    /// Time of the last check for due work.
     pub(in crate::session) last_checked: UnixMillis,
-    /// Clocks, as they are known today.
+    /// Current rules of time zones.
     pub(in crate::session) zones: Vec<ZoneClock>,
-    /// What is to be made of memory, once that is read.
+    /// Maintenance to perform once the memory has been read.
     pub(in crate::session) pending_maintenance: Vec<PendingMaintenance>,
-    /// Volumes whose memory is being read for that.
+    /// Volumes whose memory is being read for maintenance.
     pub(in crate::session) reading_memory: BTreeSet<DocId>,
 }
 
 impl SchedulesState {
-    /// Whether memory is being read to be worked over.
+    /// Returns whether memory is being read for maintenance.
     pub(in crate::session) fn is_maintaining_memory(&self) -> bool {
         !self.pending_maintenance.is_empty()
     }
 
-    /// The schedules of this device.
+    /// Returns the schedules of this device.
     pub(in crate::session) fn schedules(&self) -> impl Iterator<Item = (DocId, &Schedule)> {
         self.by_id.iter().map(|(id, schedule)| (*id, schedule))
     }
@@ -59,7 +59,7 @@ impl SchedulesState {
         Ok(())
     }
 
-    /// The stored schedules were read.
+    /// Sets the stored schedules at startup.
     pub(in crate::session) fn schedules_started(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -69,7 +69,7 @@ impl SchedulesState {
         self.refresh_zones(turn);
     }
 
-    /// Rules of time zones change now and then; schedules use the rules known today.
+    /// Applies the current rules of time zones to the schedules, because these rules change now and then.
     pub(in crate::session) fn refresh_zones(&mut self, turn: &mut ApplyContext<'_>) {
         let known = |one: &Schedule| {
             let own = one.zone.as_ref()?;
@@ -79,7 +79,7 @@ impl SchedulesState {
             self.by_id.iter().filter_map(|(id, one)| Some((*id, known(one)?))).collect();
         for (id, zone) in changed {
             let Some(one) = self.by_id.get_mut(&id) else { continue };
-            // What was due already stays due: it is made up for, or left out.
+            // An occurrence that was already due stays due: it's made up for or skipped.
             let due = one.next.filter(|next| *next <= turn.now);
             one.zone = Some(zone);
             one.next = due.or_else(|| one.next_upcoming(turn.now).ok());
@@ -87,7 +87,7 @@ impl SchedulesState {
         }
     }
 
-    /// The clock was set back: what is due next may come sooner than was thought.
+    /// Recomputes the next occurrence after the clock was set back, because it may come sooner than expected.
     pub(in crate::session) fn replan_schedule(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(one) = self.by_id.get_mut(&id) else { return };
         let Ok(upcoming) = one.next_upcoming(turn.now) else { return };
@@ -120,7 +120,7 @@ impl SchedulesState {
         }
     }
 
-    /// What a schedule has begun is over.
+    /// Records how the work started by a schedule has ended.
     pub(in crate::session) fn finish_schedule(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -139,11 +139,11 @@ impl SchedulesState {
     }
 }
 
-/// Maintenance to perform once the memory of a volume is read.
+/// Maintenance to perform once the memory of a volume has been read.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::session) struct PendingMaintenance {
     pub(in crate::session) volume: DocId,
     pub(in crate::session) what: MemoryMaintenance,
-    /// The schedule that wants it.
+    /// The schedule that requested it; `None` if the user did.
     pub(in crate::session) schedule: Option<DocId>,
 }

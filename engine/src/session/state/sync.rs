@@ -1,4 +1,4 @@
-//! The state of sync: shares, hubs, presence, attachments, and changes that wait.
+//! State of sync: shares, hubs, presence, attachments, and pending changes.
 
 use crate::effect::Effect;
 use crate::records::files::FileStamp;
@@ -17,64 +17,65 @@ use store::sync::presence::{CaretMark, PresentPerson};
 use store::{BlobHash, BlockId, ChangeParcel, DocId, FileBytes, FileEntry};
 use text::time::UnixMillis;
 
-/// Lines of the log that are kept.
+/// Maximum number of log lines.
 pub(in crate::session) const MAX_SYNC_LOG_LINES: usize = 200;
-/// The log is kept on disk this often at most, in milliseconds.
+/// Minimum interval between writes of the log to disk, in milliseconds.
 pub(in crate::session) const SYNC_LOG_SAVE_INTERVAL_MS: i64 = 2_000;
 
-/// All that the session knows of sync.
+/// State of sync.
 #[derive(Debug, Default)]
 pub struct SyncState {
-    /// What is shared where.
+    /// The hubs and the volumes shared over each.
     pub shares: SyncShares,
     /// State of each hub, by address.
     pub states: BTreeMap<String, HubState>,
-    /// What happened, oldest first.
+    /// The sync log, oldest line first.
     pub log: VecDeque<(UnixMillis, String)>,
-    /// What other devices' edits did to notes here, oldest first.
+    /// Effects of other devices' edits on notes here, oldest first.
     pub merges: VecDeque<MergeRecord>,
-    /// Counts changes of all this.
+    /// Counter that increases with each change to the state of sync.
     pub revision: u64,
-    /// When changes of other devices came last: of notes, volumes.
+    /// When changes from other devices last arrived, by note or volume.
     pub(in crate::session) last_received: BTreeMap<DocId, UnixMillis>,
-    /// When documents and volumes were the same everywhere last.
+    /// When documents and volumes were last the same everywhere.
     pub(in crate::session) last_synced: BTreeMap<DocId, UnixMillis>,
-    /// Who else is where.
+    /// Presence of other people and devices.
     pub(in crate::session) presence: PresenceState,
     pub(in crate::session) attachments: AttachmentsState,
-    /// What hubs have not been sent, and when a shared document changed here last.
+    /// Changes not yet sent to each hub. `changed` is when a shared document last changed here.
     pub(in crate::session) outboxes: HubOutboxes,
-    /// When it is to be kept on disk, if there is much of it.
+    /// When to write the outboxes to disk, if many changes are pending.
     pub(in crate::session) outbox_due: Option<UnixMillis>,
     pub(in crate::session) changed: Option<UnixMillis>,
-    /// When the log is to be kept on disk, if it has new lines.
+    /// When to write the log to disk, if it has new lines.
     pub(in crate::session) log_due: Option<UnixMillis>,
     /// Whether the host needs new targets.
     pub(in crate::session) is_stale: bool,
-    /// When the host last got targets, and for how many documents.
+    /// When the host last got targets, and the number of documents in them.
     pub(in crate::session) last_reported: Option<(UnixMillis, usize)>,
-    /// Of how many for each hub.
+    /// Number of documents requested for each hub.
     pub(in crate::session) requested_counts: BTreeMap<String, usize>,
-    /// The outputs document of each shared note with cells, and back.
+    /// Outputs document of each shared note with cells; `notes` is the reverse map.
     pub(in crate::session) outputs: HashMap<DocId, DocId>,
     pub(in crate::session) notes: HashMap<DocId, DocId>,
     /// Notes of shared volumes that have no document yet.
     pub(in crate::session) undocumented_notes: BTreeSet<DocId>,
-    /// Changes of a volume's document that came before it was loaded.
+    /// Changes of volume documents that arrived before the document was loaded.
     pub(in crate::session) early_volume_changes: Vec<(DocId, u64, ChangeParcel)>,
     /// New notes of other devices whose text hasn't arrived yet, by volume.
     pub(in crate::session) expected_notes: BTreeMap<DocId, (DocId, FileEntry)>,
-    /// Text of such notes that waits for its place to be free.
+    /// Text of such notes that waits for its path to become free.
     pub(in crate::session) arrived_notes: Vec<(DocId, u64, ChangeParcel)>,
     /// Received changes that wait for capacity, with their tickets.
     pub(in crate::session) waiting_changes: VecDeque<(DocId, u64, ChangeParcel)>,
-    /// Changes to files by other devices that must be repeated here.
+    /// Files whose renames by other devices must be repeated here; `deleted` and `restored` hold those for other
+    /// changes.
     pub(in crate::session) renames: BTreeSet<DocId>,
     pub(in crate::session) deleted: BTreeSet<DocId>,
     pub(in crate::session) restored: BTreeSet<DocId>,
-    /// Notes that were deleted elsewhere and may have been edited here, each with whether it is held open for it.
+    /// Notes that were deleted elsewhere and may have been edited here, each with whether it's held open for the check.
     pub(in crate::session) remote_deletions: BTreeMap<DocId, bool>,
-    /// What could not be done is tried again then, and so often it was tried.
+    /// When failed file changes are retried; `retry_counts` holds the number of attempts per file.
     pub(in crate::session) retry_at: Option<UnixMillis>,
     pub(in crate::session) retry_counts: BTreeMap<DocId, u32>,
 }
@@ -98,7 +99,7 @@ impl SyncState {
         &mut hubs[at]
     }
 
-    /// A volume was closed: forget other devices' files in it.
+    /// Forgets other devices' files of a volume that was closed.
     pub(in crate::session) fn attachments_closed(&mut self, volume: DocId) {
         for file in self.attachments.remote_files.remove(&volume).unwrap_or_default().into_keys() {
             self.attachments.reading.remove(&file);
@@ -108,14 +109,14 @@ impl SyncState {
         self.mark_stale();
     }
 
-    /// A file was removed from its volume or from the trash.
+    /// Marks sync as stale after a file was removed from its volume or from the trash, if bytes were agreed for it.
     pub(in crate::session) fn attachment_gone(&mut self, file: DocId) {
         if self.attachments.agreed_bytes.contains_key(&file) {
             self.mark_stale();
         }
     }
 
-    /// Whether an attachment of another device may have this name here.
+    /// Returns whether an attachment from another device may have this path here.
     pub(in crate::session) fn is_valid_attachment_path(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -134,7 +135,7 @@ impl SyncState {
         sound
     }
 
-    /// The file has these bytes, here and for others.
+    /// Records that the file has the same bytes here and on other devices.
     pub(in crate::session) fn record_agreement(&mut self, turn: &mut ApplyContext<'_>, file: DocId, stamp: FileStamp) {
         let agreed = AgreedBytes { hash: stamp.hash, size: stamp.size, mtime: stamp.mtime };
         if self.attachments.agreed_bytes.insert(file, agreed) != Some(agreed) {
@@ -144,7 +145,7 @@ impl SyncState {
         self.attachments.read.remove(&file);
     }
 
-    /// Whether changes of a note may still arrive, including those that the deleting device knew.
+    /// Returns whether changes of a note may still arrive, including those that the deleting device knew.
     pub(in crate::session) fn may_receive_more(&self, volume: DocId, file: DocId) -> bool {
         let hubs = self.shares.hubs.iter().filter(|hub| hub.volumes.contains(&volume));
         let states: Vec<_> = hubs.filter_map(|hub| self.states.get(&hub.url)).collect();
@@ -159,18 +160,18 @@ impl SyncState {
         turn.append_writes(vec![write], None);
     }
 
-    /// Who else is at a note.
+    /// Returns the other people in a note.
     pub fn peers_at(&self, note: DocId) -> &[RemotePeer] {
         self.presence.peers.get(&note).map_or(&[], Vec::as_slice)
     }
 
-    /// Who runs a cell on another device.
+    /// Returns the name of the device that is running a cell remotely, if any.
     pub fn remote_runner(&self, note: DocId, cell: BlockId) -> Option<&str> {
         let runs = |one: &&RemotePeer| one.running.contains(&cell);
         self.peers_at(note).iter().find(runs).map(|one| one.name.as_str())
     }
 
-    /// Devices that were seen, each with whether it is here now; those first, then the one that was seen last.
+    /// Returns known devices, each with whether it's connected: connected ones first, then the most recently seen.
     pub fn devices(&self) -> Vec<(&SeenDevice, bool)> {
         let here = |key: &String| self.presence.devices.values().any(|devices| devices.contains(key));
         let mut all: Vec<(&SeenDevice, bool)> =
@@ -187,7 +188,7 @@ impl SyncState {
         self.presence.seen = seen;
     }
 
-    /// Why a cell cannot be run here: another device does.
+    /// Checks that no other device is running these cells; the error names the device.
     pub(in crate::session) fn ensure_not_running_remotely(
         &self,
         note: DocId,
@@ -212,18 +213,18 @@ impl SyncState {
         self.revision += 1;
     }
 
-    /// Whether the volume was requested and hasn't arrived: nothing may be written into its document.
+    /// Returns whether a volume was requested and hasn't arrived, so that nothing may be written to its document.
     pub(in crate::session) fn is_coming(&self, volume: DocId) -> bool {
         self.shares.hubs.iter().any(|hub| hub.coming.contains(&volume))
     }
 
-    /// Whether a volume was requested and hasn't arrived.
+    /// Returns whether a volume was requested and hasn't arrived.
     pub fn is_awaited(&self, volume: DocId) -> bool {
         self.is_coming(volume)
     }
 
-    /// Whether all that came is in its place, and all that is to be sent can be. Notes whose text no hub has yet are
-    /// not waited for.
+    /// Returns whether all received changes are applied and all local changes can be sent. Doesn't wait for notes whose
+    /// text no hub has yet.
     pub fn is_settled(&self) -> bool {
         !self.is_stale
             && self.arrived_notes.is_empty()
@@ -237,8 +238,8 @@ impl SyncState {
             && (self.shares.hubs.is_empty() || self.attachments_settled())
     }
 
-    /// Whether the host has reported the hubs' states since it got the current targets. Before that, "in sync" may only
-    /// mean that nobody has checked.
+    /// Returns whether the host has reported the hubs' states since it got the current targets. Before that, "in sync"
+    /// may only mean that nothing was checked yet.
     pub fn has_current_hub_states(&self) -> bool {
         self.shares.hubs.iter().all(|hub| {
             let state = self.states.get(&hub.url);
@@ -246,13 +247,13 @@ impl SyncState {
         })
     }
 
-    /// Whether others may be looking: a hub that shares the volume is connected.
+    /// Returns whether others may have the volume open, because a hub that shares it is connected.
     pub(in crate::session) fn is_hub_online(&self, volume: DocId) -> bool {
         let there = |url: &str| self.states.get(url).is_some_and(|state| state.reach == HubConnection::Online);
         self.shares.hubs.iter().any(|hub| hub.volumes.contains(&volume) && there(&hub.url))
     }
 
-    /// Whether a volume is shared at all.
+    /// Returns whether a volume is shared over any hub.
     pub fn is_shared(&self, volume: DocId) -> bool {
         self.shares.hubs.iter().any(|hub| hub.volumes.contains(&volume))
     }
@@ -265,73 +266,73 @@ impl SyncState {
     }
 }
 
-/// That of each hub, by address.
+/// Outbox of each hub, by address.
 pub(in crate::session) type HubOutboxes = BTreeMap<String, HubOutbox>;
 
-/// Another person at a document.
+/// Another person in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemotePeer {
-    /// What names this run of their program.
+    /// Id of the person's running program.
     pub peer: String,
-    /// How their device is called.
+    /// Name of the person's device.
     pub name: String,
-    /// Their carets in bytes of the note, each with the other end of its selection.
+    /// The person's carets as byte offsets in the note, each with the other end of its selection.
     pub carets: Vec<(usize, usize)>,
-    /// The note's revision for which these bytes are right.
+    /// The note's revision that these offsets refer to.
     pub revision: u64,
-    /// The cells that they run.
+    /// The cells that the person is running.
     pub running: Vec<BlockId>,
-    /// Counts what was heard of them: their carets have moved when it grows.
+    /// Counter that increases when the person's carets move.
     pub moves: u64,
     pub(in crate::session) marks: Vec<CaretMark>,
 }
 
-/// What the session knows of presence.
+/// State of presence.
 #[derive(Debug, Default)]
 pub(in crate::session) struct PresenceState {
-    /// Who is at which document.
+    /// People in each document.
     pub(in crate::session) peers: BTreeMap<DocId, Vec<RemotePeer>>,
-    /// Devices by the beginning of their key, or by name.
+    /// Known devices, by the beginning of their key or by name.
     pub(in crate::session) seen: BTreeMap<String, SeenDevice>,
-    /// Those of them that are here, by where they are.
+    /// Keys of the devices that are connected now, by document.
     pub(in crate::session) devices: BTreeMap<DocId, BTreeSet<String>>,
-    /// Where the user's carets are.
+    /// The user's note and carets.
     pub(in crate::session) own_carets: Option<(DocId, Vec<CaretMark>)>,
-    /// The presence that the host announces now.
+    /// Presence that the host currently announces.
     pub(in crate::session) last_sent: BTreeMap<DocId, PresentPerson>,
     pub(in crate::session) moves: u64,
 }
 
-/// An attachment that others have.
+/// An attachment on other devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::session) struct RemoteFile {
     pub(in crate::session) path: String,
     pub(in crate::session) bytes: Option<FileBytes>,
-    /// What was said of it at the same time, and does not stand.
+    /// Hashes that were set concurrently and lost the conflict.
     pub(in crate::session) rivals: Vec<BlobHash>,
 }
 
 /// State of attachments.
 #[derive(Debug, Default)]
 pub(in crate::session) struct AttachmentsState {
-    /// As the volumes' documents have them.
+    /// Attachments in the volumes' documents, by volume and file.
     pub(in crate::session) remote_files: BTreeMap<DocId, BTreeMap<DocId, RemoteFile>>,
-    /// The same by their paths.
+    /// The same attachments by volume and path.
     pub(in crate::session) paths: HashMap<(DocId, String), DocId>,
     pub(in crate::session) agreed_bytes: BTreeMap<DocId, AgreedBytes>,
-    /// What was read here since.
+    /// Stamps of local files that were read since the last agreement.
     pub(in crate::session) read: BTreeMap<DocId, FileStamp>,
-    /// What could not be read, as it was: size and time.
+    /// Size and modification time of files that couldn't be read.
     pub(in crate::session) unreadable: BTreeMap<DocId, (u64, i64)>,
-    /// What is being read.
+    /// Files that are being read.
     pub(in crate::session) reading: BTreeSet<DocId>,
-    /// Names that are refused.
+    /// Files whose paths were rejected.
     pub(in crate::session) refused_names: BTreeSet<DocId>,
-    /// What is to come, by volume: path and bytes.
+    /// Files that will arrive, by volume: path and size in bytes.
     pub(in crate::session) incoming: BTreeMap<DocId, Vec<(String, u64)>>,
     pub(in crate::session) is_stale: bool,
     pub(in crate::session) last_reported: Option<(UnixMillis, usize)>,
-    /// Rises when attachments arrive or are announced.
+    /// Counter that increases when attachments arrive or are announced.
     pub(in crate::session) arrival_count: u64,
 }
 
@@ -349,7 +350,7 @@ impl AttachmentsState {
         }
     }
 
-    /// Which bytes a file has here, if that is known.
+    /// Returns the stamp of a file on this device, if its bytes are known.
     pub(in crate::session) fn local_stamp(&self, row: &FileRow) -> Option<FileStamp> {
         let agreed = self.agreed_bytes.get(&row.id).map(|agreed| FileStamp {
             size: agreed.size,

@@ -1,4 +1,4 @@
-//! The state of volumes: each folder of files, and where each file lies.
+//! State of volumes: their folders and files, and the location of each file.
 
 use crate::effect::Effect;
 use crate::event::{KnownLinks, SkippedFile};
@@ -20,20 +20,20 @@ use text::links::VolumeLinks;
 #[derive(Debug, Default)]
 pub(in crate::session) struct VolumesState {
     pub(in crate::session) by_id: BTreeMap<DocId, Volume>,
-    /// Their folders on this device.
+    /// Folders of the volumes on this device.
     pub(in crate::session) mounts: BTreeMap<DocId, PathBuf>,
-    /// Folders of volumes that were closed, with id and name, so that they can be opened again as they were.
+    /// Folders of closed volumes with id and name, so that they can be reopened as they were.
     pub(in crate::session) closed: BTreeMap<PathBuf, (DocId, String)>,
-    /// The volume and the path of each file.
+    /// Volume and path of each file.
     pub(in crate::session) locations: HashMap<DocId, (DocId, String)>,
     /// The workspace's folder, which holds private memory.
     pub(in crate::session) workspace_folder: PathBuf,
-    /// Where new memory is kept; `None`: where the volume has it already.
+    /// Where new memory is kept; `None` to keep it where the volume already has its memory.
     pub(in crate::session) memory_place: Option<MemoryPlace>,
 }
 
 impl VolumesState {
-    /// The volumes, by id, without those of private memory.
+    /// Returns the volumes by id, without private memory volumes.
     pub(in crate::session) fn volumes(&self) -> impl Iterator<Item = &Volume> {
         self.by_id.values().filter(|volume| volume.memory_of.is_none())
     }
@@ -55,7 +55,7 @@ impl VolumesState {
         Ok(())
     }
 
-    /// A move did not come about: the links are as they were.
+    /// Restores the links after a move that wasn't made.
     pub(in crate::session) fn cancel_move(&mut self, files: &[FileMove], relinks: &BTreeMap<DocId, Vec<LinkRewrite>>) {
         let Some(volume) = files.first().and_then(|file| self.by_id.get_mut(&file.row.volume)) else { return };
         for file in files {
@@ -87,7 +87,7 @@ impl VolumesState {
         Some(self.by_id.get(&volume)?.root.as_ref()?.join(path))
     }
 
-    /// Whether this is a note at all.
+    /// Checks that a file is a note that can be opened; the error says why it isn't.
     pub(in crate::session) fn note_row(&self, id: DocId) -> Result<(), CommandError> {
         let Some((volume, path)) = self.locate_file(id) else {
             return Err(CommandError(format!("there is no note {id}")));
@@ -104,7 +104,7 @@ impl VolumesState {
         Ok(())
     }
 
-    /// The note of this path.
+    /// Returns the note with this path.
     pub(in crate::session) fn find_note(&self, volume: DocId, path: &str) -> Option<DocId> {
         self.find_file(volume, path).filter(|note| self.is_note(*note))
     }
@@ -127,7 +127,7 @@ impl VolumesState {
         })
     }
 
-    /// Returns the path of the note that was open when the user asked.
+    /// Returns the path of the note that was open when the user sent the message, if any.
     pub(in crate::session) fn note_of(&self, run: &AgentRun) -> Option<String> {
         run.about.note.and_then(|note| self.locate_file(note)).map(|(_, path)| path.to_owned())
     }
@@ -136,11 +136,12 @@ impl VolumesState {
         self.find_file(volume, path.trim_start_matches("./")).is_some()
     }
 
-    /// What the volume's document says of a file now, and where it is here.
+    /// Returns a file's volume, its path on this device, and its entry in the volume's document. `None` if the document
+    /// isn't loaded or a local change is pending.
     pub(in crate::session) fn remote_entry(&self, file: DocId) -> Option<(DocId, String, Option<FileEntry>)> {
         let (volume, path) = self.locate_file(file)?;
         let known = self.by_id.get(&volume)?;
-        // What is still to be said here is newer.
+        // A local change that isn't recorded yet is newer.
         let ours = known.doc_pending.iter().any(|(pending, _)| *pending == file);
         let entry = known.doc.as_ref().filter(|_| !ours)?.file_entry(file);
         Some((volume, path.to_owned(), entry))
@@ -187,7 +188,7 @@ impl VolumesState {
         let early = std::mem::replace(&mut volume.links, known.links);
         let unindexed = std::mem::replace(&mut volume.unindexed, known.unindexed);
         volume.unindexed.extend(unindexed);
-        // What happened between the two readings is newer.
+        // Changes between the two reads are newer.
         for (file, path, outline) in early.files() {
             volume.links.set_path(file, path);
             if let Some(outline) = outline {
@@ -208,16 +209,16 @@ impl VolumesState {
     }
 }
 
-/// How a scan goes.
+/// State of a volume's scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScanState {
-    /// Not yet, or over.
+    /// No scan is running.
     Idle,
-    /// A scan is running. `again`: something changed meanwhile, so another scan follows.
+    /// A scan is running.
     Running {
-        /// Number of files looked at so far.
+        /// Number of files checked so far.
         seen: u64,
-        /// Scan once more afterwards.
+        /// Whether another scan follows, because something has changed meanwhile.
         again: bool,
     },
 }
@@ -229,36 +230,36 @@ pub struct Volume {
     pub id: DocId,
     /// Name of the volume as the user sees it.
     pub name: String,
-    /// Its folder on this device; `None` if it's on other devices only.
+    /// Folder of the volume on this device; `None` if the volume is on other devices only.
     pub root: Option<PathBuf>,
-    /// The volume whose private memory it is. Such a volume isn't listed with the others.
+    /// The volume that this private memory belongs to, if it is one. Such a volume isn't listed with the others.
     pub memory_of: Option<DocId>,
-    /// Its files by path.
+    /// Files of the volume, by path.
     pub files: BTreeMap<String, FileRow>,
-    /// Whether its files are known yet.
+    /// Whether the volume's files are known yet.
     pub known: bool,
-    /// How the scan goes.
+    /// State of the scan.
     pub scanning: ScanState,
-    /// How often a scan has ended.
+    /// Number of scans that have ended.
     pub scans: u64,
-    /// What the last scan left out.
+    /// Files that the last scan skipped.
     pub skipped: Vec<SkippedFile>,
-    /// Notes that are kept as attachments, and why.
+    /// Notes that are kept as attachments, with the reasons.
     pub demoted: Vec<SkippedFile>,
-    /// What is wrong with it, for the user.
+    /// What is wrong with the volume, for the user.
     pub trouble: Option<String>,
-    /// Counts changes of `note_files`.
+    /// Counter that increases with changes to the volume's files.
     pub revision: u64,
-    /// What its notes hold, and which links where.
+    /// Outlines of the volume's notes, and the links between its files.
     pub links: VolumeLinks,
     /// Notes that aren't indexed yet.
     pub(in crate::session) unindexed: BTreeSet<DocId>,
-    /// Files that went away while the links of the last time are still being read; `None` once these are here.
+    /// Files removed while the last known links are still being read; `None` once these are loaded.
     pub(in crate::session) linking: Option<Vec<DocId>>,
     pub(in crate::session) doc: Option<Box<VolumeDoc>>,
     pub(in crate::session) doc_new: bool,
     pub(in crate::session) doc_pending: VecDeque<(DocId, Option<FileEntry>)>,
-    /// What deleted notes held, to be said before it is said that they are gone.
+    /// Heads of deleted notes, which must be recorded before their deletion.
     pub(in crate::session) doc_heads: Vec<(DocId, String)>,
     /// Old and new paths of files moved since the running scan began; its results for them may be outdated.
     pub(in crate::session) moved: BTreeSet<String>,
@@ -290,18 +291,18 @@ impl Volume {
         }
     }
 
-    /// Whether it is known of all its notes what they hold that others refer to.
+    /// Returns whether the links, headings and tasks of all notes are known.
     pub fn is_indexed(&self) -> bool {
         self.known && self.is_linked() && self.unindexed.is_empty()
     }
 
-    /// Whether the links that were known when it was closed are here again.
+    /// Returns whether the last known links are loaded.
     pub(in crate::session) fn is_linked(&self) -> bool {
         self.linking.is_none()
     }
 
-    /// Whether everything on disk about the volume is loaded. Before that, a scan would take known files for new, and
-    /// changes couldn't be recorded in its document.
+    /// Returns whether everything on disk about the volume is loaded. Before that, a scan would take known files for
+    /// new, and changes couldn't be recorded in its document.
     pub(in crate::session) fn is_read(&self) -> bool {
         self.known && self.is_linked() && (self.doc.is_some() || self.trouble.is_some())
     }
@@ -314,7 +315,7 @@ impl Volume {
         }
     }
 
-    /// How many notes and attachments it has.
+    /// Returns the number of notes and the number of other files in the volume.
     pub fn counts(&self) -> (u64, u64) {
         let notes = self.files.values().filter(|row| row.kind == FileKind::Note).count() as u64;
         (notes, self.files.len() as u64 - notes)

@@ -1,4 +1,4 @@
-//! The state of the workspace as a whole: its id, folder, document, writer, and settings.
+//! State of the workspace as a whole: id, folder, document, actor and settings.
 
 use crate::note::Note;
 use crate::records::kernels::{KernelGrant, KernelKind};
@@ -8,16 +8,16 @@ use std::path::PathBuf;
 use store::disk::RowWrite;
 use store::{ActorId, DocId, RunDevice, WorkspaceDoc};
 
-/// The workspace.
+/// State of the workspace.
 #[derive(Debug)]
 pub(in crate::session) struct WorkspaceState {
     pub(in crate::session) id: DocId,
     pub(in crate::session) folder: PathBuf,
-    /// Its document; `None`: it is not open yet.
+    /// Document of the workspace; `None` until it's open.
     pub(in crate::session) doc: Option<Box<WorkspaceDoc>>,
     pub(in crate::session) is_new: bool,
     pub(in crate::session) actor: ActorId,
-    /// This device, as the one that runs belong to.
+    /// This device, as the owner of runs.
     pub(in crate::session) device: RunDevice,
     pub(in crate::session) settings: Settings,
 }
@@ -32,7 +32,7 @@ impl WorkspaceState {
         }
     }
 
-    /// Whether the workspace is open.
+    /// Returns whether the workspace is open.
     pub(in crate::session) fn is_open(&self) -> bool {
         self.doc.is_some()
     }
@@ -42,13 +42,13 @@ impl WorkspaceState {
         &self.settings
     }
 
-    /// Returns what the cells of a note may reach beyond its folder.
+    /// Returns what the cells of a note may access beyond its folder.
     pub(in crate::session) fn kernel_grant(&self, note: DocId) -> KernelGrant {
         let kept = self.settings.grants.iter().find(|(of, _)| *of == note);
         kept.map(|(_, grant)| grant.clone()).unwrap_or_default()
     }
 
-    /// Whether the user has allowed that this note's cells run in the kernel that it names.
+    /// Returns whether the user has allowed the kernel that this note names to run its cells.
     pub(in crate::session) fn allows_kernel(&self, note: &Note) -> bool {
         let Some(name) = note.kernel_name().filter(|name| !KernelKind::of(Some(name)).is_confined()) else {
             return true;
@@ -57,8 +57,8 @@ impl WorkspaceState {
         note.kernel_once.is_some() || kept.iter().any(|(id, allowed)| *id == note.id && allowed == name)
     }
 
-    /// Which kernel the user has allowed to run a note's cells, by its print. `None`: by its name alone, as it was kept
-    /// before there were prints; that holds for no kernel that others can change.
+    /// Returns the fingerprint of the kernel that the user has allowed to run a note's cells. `None` if it was allowed
+    /// by name only, as before fingerprints existed; that doesn't apply to kernels that others can change.
     pub(in crate::session) fn allowed_kernel(&self, note: &Note) -> Option<String> {
         if note.kernel_once.is_some() {
             return note.kernel_print.clone();
@@ -66,17 +66,17 @@ impl WorkspaceState {
         self.settings.kernel_prints.iter().find(|(id, _)| *id == note.id).map(|(_, print)| print.clone())
     }
 
-    /// Whether the device is this one.
+    /// Returns whether the device is this one.
     pub(in crate::session) fn is_own_device(&self, device: Option<&RunDevice>) -> bool {
         device.is_none_or(|device| device.id == self.device.id)
     }
 
-    /// The registry of this workspace.
+    /// Returns the document id of this workspace's tool registry.
     pub(in crate::session) fn registry_id(&self) -> DocId {
         self.id.registry_id()
     }
 
-    /// Writes that enter (or remove) a volume in the workspace's document.
+    /// Returns the writes that add a volume to the workspace's document, or remove it if `name` is `None`.
     pub(in crate::session) fn workspace_writes(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -86,7 +86,7 @@ impl WorkspaceState {
         let Some(doc) = &mut self.doc else { return Ok(Vec::new()) };
         let bytes =
             doc.set_volume(volume, name, turn.now.as_seconds()).map_err(|error| CommandError(error.to_string()))?;
-        // The first chunk of a document must hold its first change too.
+        // The first chunk of a document must include its first change.
         let bytes = if std::mem::take(&mut self.is_new) { doc.save() } else { bytes };
         Ok(vec![RowWrite::Chunk { doc: self.id, bytes }])
     }

@@ -1,4 +1,4 @@
-//! Changes of other devices, each taken by what it concerns: a volume, a note, outputs.
+//! Applies changes from other devices, by the kind of document: a volume, a note, or outputs.
 
 use super::MAX_ARRIVING_NOTES;
 use crate::effect::Effect;
@@ -12,8 +12,8 @@ use store::disk::RowWrite;
 use store::{ChangeParcel, DocId};
 
 impl SyncState {
-    /// Changes of a document have come. They are said to be taken once they are on disk (the host sees to that), or
-    /// refused here.
+    /// Handles received changes of a document. The host acknowledges them once they're on disk; this function may also
+    /// reject them.
     pub(in crate::session) fn on_received(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -25,7 +25,7 @@ impl SyncState {
         let is_note = files.volumes.locations.contains_key(&doc) || self.expected_notes.contains_key(&doc);
         let waits = !files.notes.open.contains_key(&doc)
             && (!self.waiting_changes.is_empty() || self.arrival_capacity(files) == 0);
-        // A document on its way to the trash would lose the changes, and nobody would answer.
+        // A document that is being moved to the trash would lose the changes, and they would never be acknowledged.
         if is_note && (waits || files.moves.is_moving(doc)) {
             self.waiting_changes.push_back((doc, ticket, parcel));
             return;
@@ -33,8 +33,8 @@ impl SyncState {
         self.apply_received(turn, files, runs, workspace, (doc, ticket, parcel));
     }
 
-    /// Returns how many more notes may be created or changed for other devices. Only those count that finish by
-    /// themselves, not notes that the user looks at or that can't be written.
+    /// Returns how many more notes may be created or changed for other devices. Only notes that finish by themselves
+    /// count, not those that the user has open or that can't be written.
     fn arrival_capacity(&self, files: &FilesState) -> usize {
         let counts = |note: &&Note| {
             let is_written = files.volumes.by_id.get(&note.volume).is_some_and(|volume| volume.root.is_some());
@@ -44,7 +44,7 @@ impl SyncState {
         MAX_ARRIVING_NOTES.saturating_sub(files.notes.open.values().filter(counts).count() + self.arrived_notes.len())
     }
 
-    /// Takes what has come and waited, as far as there is room.
+    /// Applies waiting changes as far as capacity allows.
     pub(in crate::session) fn apply_waiting_changes(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -149,7 +149,7 @@ impl SyncState {
         Ok(())
     }
 
-    /// A volume's document is loaded: apply earlier changes, and request what it lists and is missing here.
+    /// Handles a volume's loaded document: applies earlier changes, and requests what it lists and is missing here.
     pub(in crate::session) fn sync_volume_loaded(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -194,7 +194,7 @@ impl SyncState {
             return Err(RemoteChangeError::ReadOnly { why: why.to_string(), path });
         }
         if is_new && files.notes.open.get(&id).is_none_or(|note| matches!(note.phase, NotePhase::Failed(_))) {
-            // Its name came before the program ended, its text did not.
+            // Its name arrived before the program ended, but not its text.
             files.begin_arrived(turn, workspace, id, volume, None);
         }
         files.apply_remote_changes(turn, self, id, parcel);

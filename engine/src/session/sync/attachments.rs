@@ -1,5 +1,6 @@
-//! Attachments of shared volumes: which bytes each has on this device and on others, and what follows from that. A file
-//! that differs here from what others have is never written over: both are kept. Bytes move by the host.
+//! Attachments of shared volumes: which bytes each file has on this device and on others, and what to do about
+//! differences. A file that differs here from the others' version is never overwritten: both are kept. The host
+//! transfers the bytes.
 
 use crate::effect::Effect;
 use crate::records::files::FileStamp;
@@ -20,12 +21,12 @@ use store::{BlobHash, DocId, FileBytes, FileEntry, FileKind, is_hidden};
 const MAX_REPORTED_FILES_PER_MS: usize = 100;
 
 impl crate::session::state::sync::SyncState {
-    /// Whether all that is known of attachments was said.
+    /// Returns whether the host has been sent everything that is known of attachments.
     pub(in crate::session) fn attachments_settled(&self) -> bool {
         !self.attachments.is_stale && self.attachments.reading.is_empty()
     }
 
-    /// Marks attachments for a check.
+    /// Marks attachments to be checked again.
     pub(in crate::session) fn mark_attachments_stale(&mut self) {
         self.attachments.is_stale = true;
     }
@@ -35,12 +36,12 @@ impl crate::session::state::sync::SyncState {
         self.attachments.is_stale = true;
     }
 
-    /// The file of others that belongs at this path and is not here, if there is one.
+    /// Returns the attachment of other devices that belongs at this path, if any.
     pub(in crate::session) fn attachment_at(&self, volume: DocId, path: &str) -> Option<DocId> {
         self.attachments.paths.get(&(volume, path.to_owned())).copied()
     }
 
-    /// A file of this volume that is still to come, by the name with which a note shows it; and its bytes.
+    /// Returns the path and size in bytes of a file that is yet to arrive in this volume, by its name in a note.
     pub fn awaited_file(&self, volume: DocId, name: &str) -> Option<(&str, u64)> {
         let decoded = name.replace("%20", " ");
         let last = |path: &str| path.rsplit('/').next().unwrap_or(path).to_lowercase();
@@ -50,14 +51,15 @@ impl crate::session::state::sync::SyncState {
         whole.or_else(named).map(|(path, size)| (path.as_str(), *size))
     }
 
-    /// A number that rises when files arrive from other devices or are announced, so that views look again.
+    /// Returns a counter that increases when files arrive from other devices or are announced, so that views check
+    /// again.
     pub fn arrival_count(&self) -> u64 {
         self.attachments.arrival_count
     }
 }
 
 impl SyncState {
-    /// The volume's document says these files to be so.
+    /// Handles entries of attachments in the volume's document.
     pub(in crate::session) fn on_remote_attachments<'a>(
         &mut self,
         volumes: &VolumesState,
@@ -84,7 +86,7 @@ impl SyncState {
         }
     }
 
-    /// Determines the next actions and sends them to the host, at a rate limited by the number of files.
+    /// Determines the next actions and sends them to the host, less often the more files there are.
     pub(super) fn step_attachments(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -119,9 +121,9 @@ impl SyncState {
         turn.effects.push(Effect::SyncFiles(Box::new(all)));
     }
 
-    /// What was agreed on of files that are in no volume and not in the trash goes.
+    /// Forgets the agreed bytes of files that are neither in a volume nor in the trash.
     fn forget_agreed(&mut self, turn: &mut ApplyContext<'_>, files: &FilesState, workspace: &WorkspaceState) {
-        // Volumes that are still being read may have them.
+        // Volumes that are still being read may contain the files.
         if workspace.doc.is_none() || files.volumes.by_id.values().any(|volume| !volume.known) {
             return;
         }
@@ -167,7 +169,7 @@ impl SyncState {
                 |bytes, over, kept, path: &str| AttachmentAction::Fetch { bytes, over, kept, urgent: urgent(path) };
             match here {
                 Some((of, _)) if of != id => {}
-                // Keys and settings of programs: neither they nor their hashes are sent to anyone.
+                // Hidden files hold keys and settings of programs: neither they nor their hashes are sent to anyone.
                 Some((_, at)) if is_hidden(&at) => {}
                 Some((_, at)) => {
                     let Some(row) = all_files.volumes.by_id.get(&id).and_then(|volume| volume.files.get(&at)) else {
@@ -186,7 +188,7 @@ impl SyncState {
                             self.record_agreement(turn, file, local);
                             AttachmentAction::Offer(local)
                         }
-                        // What this device said at the same time as another is not something old.
+                        // Bytes that this device set concurrently with another one aren't outdated.
                         Some(theirs) if base == Some(local.hash) && !rivals.contains(&local.hash) => {
                             fetch(theirs, Some(local), None, &at)
                         }
@@ -194,7 +196,7 @@ impl SyncState {
                             let mark: String = local.hash.to_string().chars().take(8).collect();
                             fetch(theirs, Some(local), Some(name_with_mark(&at, &mark)), &at)
                         }
-                        // Changed on this device only, or not announced yet.
+                        // The file was changed on this device only, or hasn't been announced yet.
                         Some(_) | None => {
                             says.push((file, FileBytes { hash: local.hash, size: local.size }));
                             continue;
@@ -212,9 +214,9 @@ impl SyncState {
                         None => path,
                         Some(other) => match self.attachments.local_stamp(&other) {
                             Some(same) if same.hash == bytes.hash => continue,
-                            // Compute its hash first.
+                            // Compute the other file's hash first.
                             None if other.kind == FileKind::Attachment => continue,
-                            // The lower name keeps its path, on all devices alike.
+                            // The file with the lower id keeps its path, the same on all devices.
                             Some(_) | None if other.id < file => sibling_name(&path, file),
                             Some(_) | None => {
                                 aside = Some((other.id, sibling_name(&path, other.id)));
@@ -236,7 +238,7 @@ impl SyncState {
         }
         if let Some((other, to)) = aside.filter(|_| all_files.moves.ensure_no_pending_move().is_ok()) {
             self.log_line(turn.now, format!("two devices made a file of one name; ours is {to} now"));
-            // A refused move leaves both files where they are; the next scan tries again.
+            // If the move is rejected, both files stay in place; the next scan tries again.
             let _ = all_files.move_files(turn, self, &[(other, to)]);
             self.mark_attachments_stale();
         }
@@ -281,7 +283,7 @@ impl SyncState {
         }
     }
 
-    /// An attachment was read; `None`: it cannot be.
+    /// Handles the stamp of an attachment that was read; `None` if it can't be read.
     pub(in crate::session) fn attachment_read(
         &mut self,
         volumes: &VolumesState,
@@ -301,11 +303,11 @@ impl SyncState {
                 self.attachments.unreadable.extend(was.map(|was| (file, was)));
             }
         }
-        // Where it has changed since, the next scan says so.
+        // If the file has changed since, the next scan notices it.
         self.mark_attachments_stale();
     }
 
-    /// Another device's bytes were written to an attachment's file.
+    /// Records an attachment whose file was written with another device's bytes.
     pub(in crate::session) fn attachment_placed(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -348,7 +350,7 @@ impl SyncState {
         volumes.write_volume_doc(turn, self, volume_id);
     }
 
-    /// Blobs of outputs have come: what shows them looks again.
+    /// Handles blobs of outputs that arrived, so that views of them are refreshed.
     pub(in crate::session) fn on_blobs_received(&mut self, notes: &mut NotesState, count: u64) {
         self.attachments.arrival_count += count;
         self.revision += 1;
@@ -359,7 +361,7 @@ impl SyncState {
 }
 
 impl FilesState {
-    /// The last parts of all names that open notes of a volume link to.
+    /// Returns the last path segments of all links in a volume's open notes.
     fn shown_names(&self, volume: DocId) -> BTreeSet<String> {
         let Some(known) = self.volumes.by_id.get(&volume) else { return BTreeSet::new() };
         let open = self.notes.open.values().filter(|note| note.volume == volume);

@@ -1,6 +1,6 @@
-//! Notes deleted by another device. A note that was edited here since stays, and is restored there; one that wasn't, or
-//! whose text never arrived, goes to the trash here too. The document decides: a deletion records the heads that the
-//! deleting device knew.
+//! Notes deleted by another device. A note that was edited here since is kept and restored there. A note that wasn't
+//! edited, or whose text never arrived, is moved to the trash here too. The document decides: a deletion records the
+//! heads that the deleting device knew.
 
 use crate::note::{DocPhase, NotePhase};
 use crate::records::sync::MergeKind;
@@ -13,11 +13,11 @@ use store::{DocId, FileEntry};
 
 /// What to do about a deletion.
 enum DeletionDecision {
-    /// It is done here, too.
+    /// Delete the note here, too.
     Delete,
-    /// The note was edited here.
+    /// Keep the note, because it was edited here.
     Keep,
-    /// That is not known yet.
+    /// Not known yet.
     Undecided,
     /// The deletion was canceled.
     Cancelled,
@@ -35,7 +35,7 @@ impl SyncState {
         }
     }
 
-    /// A file exists on other devices after all.
+    /// Cancels the deletion of a file that exists on other devices after all.
     pub(super) fn cancel_remote_deletion(&mut self, turn: &mut ApplyContext<'_>, files: &mut FilesState, file: DocId) {
         self.deleted.remove(&file);
         self.finish_deletion_check(turn, files, file);
@@ -47,7 +47,7 @@ impl SyncState {
         }
     }
 
-    /// Finds out which of the notes that others deleted were edited here.
+    /// Decides about notes deleted by others, depending on whether they were edited here.
     pub(super) fn decide_deletions(&mut self, turn: &mut ApplyContext<'_>, files: &mut FilesState) {
         let doubted: Vec<DocId> = self.remote_deletions.keys().copied().collect();
         for file in doubted {
@@ -85,10 +85,10 @@ impl SyncState {
         }
         let last = doc.last_heads(file);
         let is_last = |heads: &[[u8; 32]]| last.as_ref().is_none_or(|last| *last == format_heads(heads));
-        // Its text has never come.
+        // The note's text has never arrived.
         let bare = row.size == 0 && row.heads.is_empty();
         let Some(note) = files.notes.open.get(&file) else {
-            // Or it is as it was there.
+            // Or the note is as it was on the deleting device.
             return if bare || !row.kind.is_text() || is_last(&row.heads) {
                 DeletionDecision::Delete
             } else {
@@ -98,7 +98,7 @@ impl SyncState {
         let busy = note.is_document_loading() || note.file.unmerged.is_some() || !note.remote.is_empty();
         match (&note.phase, &note.doc) {
             (NotePhase::Reading, _) => DeletionDecision::Undecided,
-            // Its content is unknown.
+            // The note's content is unknown.
             (NotePhase::Failed(_), _) | (_, DocPhase::Failed(_)) => {
                 if (bare && !note.adopted) || is_last(&row.heads) {
                     DeletionDecision::Delete
@@ -131,7 +131,7 @@ impl SyncState {
         }
     }
 
-    /// Edited since the other device saw it: it stays, and comes back there.
+    /// Keeps a note that was edited since the other device saw it, and restores it there.
     fn keep_edited_note(&mut self, turn: &mut ApplyContext<'_>, volumes: &mut VolumesState, file: DocId) {
         let Some((volume, path)) = volumes.locate_file(file).map(|(volume, path)| (volume, path.to_owned())) else {
             return;

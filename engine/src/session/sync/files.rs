@@ -1,5 +1,5 @@
-//! What other devices did to files: new ones, renames, deletions. Two files of one path are both kept; a note that was
-//! edited here and deleted there comes back; a path that leads out of the volume is refused.
+//! Other devices' changes to files: new files, renames, deletions. Two files with one path are both kept. A note that
+//! was edited here and deleted there is restored. A path that leads out of the volume is rejected.
 
 use crate::effect::Effect;
 use crate::note::{DocPhase, Note, NotePhase};
@@ -16,12 +16,12 @@ use std::sync::Arc;
 use store::disk::{FileRow, RowWrite};
 use store::{BlobHash, ChangeParcel, DocId, FileEntry, FileKind, NoteDoc, OutputsDoc};
 
-/// What could not be done to a file is tried again after this many milliseconds, so often.
+/// Milliseconds before a failed file change is retried; [`MAX_FILE_ATTEMPTS`] limits the number of attempts.
 const FILE_RETRY_INTERVAL_MS: i64 = 2_000;
 const MAX_FILE_ATTEMPTS: u32 = 5;
 
 impl SyncState {
-    /// The volume's document says this of a file now, since another device did.
+    /// Handles a file's entry in the volume's document that another device changed.
     pub(in crate::session) fn on_remote_file(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -63,7 +63,7 @@ impl SyncState {
         self.mark_stale();
     }
 
-    /// Does to the files here what others did to theirs, one move at a time.
+    /// Repeats other devices' changes to files here, one move at a time.
     pub(super) fn apply_remote_file_changes(&mut self, turn: &mut ApplyContext<'_>, files: &mut FilesState) {
         let idle = self.restored.is_empty() && self.deleted.is_empty() && self.renames.is_empty();
         if idle || files.moves.ensure_no_pending_move().is_err() {
@@ -94,7 +94,7 @@ impl SyncState {
         }
     }
 
-    /// What could not be done is done a little later; whether it is worth it.
+    /// Schedules a retry of a failed change. Returns whether the change should be tried again.
     fn schedule_retry(&mut self, turn: &mut ApplyContext<'_>, file: DocId) -> bool {
         let tries = self.retry_counts.entry(file).or_default();
         *tries += 1;
@@ -108,7 +108,7 @@ impl SyncState {
         goes_on
     }
 
-    /// Compares the rows of files with the volume's document: a crash or a failed move may have separated them.
+    /// Compares the rows of files with the volume's document, because a crash or a failed move may have separated them.
     /// `doc_pending`: changes still to be recorded.
     pub(in crate::session) fn reconcile_files(
         &mut self,
@@ -140,7 +140,7 @@ impl SyncState {
         files.volumes.write_volume_doc(turn, self, id);
     }
 
-    /// A move failed that others had made: what is here is held against what they say, a little later.
+    /// Handles a failed move that another device had made: compares local files with the document again a little later.
     pub(in crate::session) fn retry_remote_changes(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -163,7 +163,7 @@ impl SyncState {
         }
     }
 
-    /// What others did was done here: meanwhile they may have done something else.
+    /// Checks a file again after another device's change was applied, because the device may have changed it further.
     pub(in crate::session) fn recheck_remote_state(&mut self, files: &FilesState, volume: DocId, file: DocId) {
         let Some(doc) = files.volumes.by_id.get(&volume).and_then(|volume| volume.doc.as_ref()) else { return };
         let here = files.volumes.locate_file(file).map(|(_, path)| path.to_owned());
@@ -205,14 +205,14 @@ impl SyncState {
         let (moved, to, echo) = match taken {
             Some(other) if other != file && other < file => (file, files.free_sibling_name(volume, &to, file), false),
             Some(other) if other != file => {
-                // The other one makes room first.
+                // The other file makes room first.
                 self.renames.insert(file);
                 (other, files.free_sibling_name(volume, &to, other), false)
             }
             _ => (file, to, true),
         };
         if moved == file && to == from {
-            // It has its own name next to the other file already, which only this device knows.
+            // The file already has its own name next to the other one, but only this device knows it.
             if let Some(known) = files.volumes.by_id.get_mut(&volume) {
                 known.doc_pending.push_back((file, Some(FileEntry { kind: FileKind::from_path(&to), path: to })));
             }
@@ -237,8 +237,9 @@ impl SyncState {
         }
     }
 
-    /// Of a note of another device there may be only the name, until its text has come. A file that another program has
-    /// made there meanwhile is another note: the two are like notes that two devices made.
+    /// Makes room for a file that another program created at the path of an expected note. Until its text arrives, a
+    /// note from another device may be only a name. The two are treated like notes created by two devices. Returns
+    /// whether it did.
     pub(in crate::session) fn make_room_for_file(&mut self, files: &mut FilesState, row: &FileRow) -> bool {
         let bare = row.kind.is_text() && row.heads.is_empty() && row.size == 0 && row.mtime == 0;
         if !bare || files.notes.open.contains_key(&row.id) || !self.is_shared(row.volume) {
@@ -255,7 +256,7 @@ impl SyncState {
         true
     }
 
-    /// Notes whose text has come are made, where their place is free or can be made so.
+    /// Creates the notes whose text has arrived, if their path is free or can be freed.
     pub(super) fn place_arrived_notes(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -275,7 +276,7 @@ impl SyncState {
             let Some((volume, entry, known)) =
                 place.and_then(|(volume, entry)| Some((volume, entry, files.volumes.by_id.get(&volume)?)))
             else {
-                // Deleted while it waited.
+                // The note was deleted while it waited.
                 let why = "it no longer exists".to_owned();
                 turn.effects.push(Effect::RefuseReceived { ticket, why });
                 continue;
@@ -289,7 +290,7 @@ impl SyncState {
                     self.enter_arrived_note(turn, files, workspace, volume, (file, entry, false), &parcel);
                     files.apply_remote_changes(turn, self, file, parcel);
                 }
-                // Both are kept: the lower name keeps its path, on all devices alike.
+                // Both are kept: the note with the lower id keeps its path, the same on all devices.
                 Some(other) if other < file => {
                     let path = files.free_sibling_name(volume, &entry.path, file);
                     self.log_line(turn.now, format!("{}: two devices made it; the other is {path}", entry.path));
@@ -314,7 +315,7 @@ impl SyncState {
                         let path = files.free_sibling_name(volume, &entry.path, other);
                         self.log_line(turn.now, format!("{}: two devices made it; ours is {path} now", entry.path));
                         self.add_file_merge(turn, file, &entry.path, MergeKind::Twins { other, called: path.clone() });
-                        // A refused move is tried again with the parcel that waits.
+                        // A rejected move is retried with the waiting parcel.
                         let _ = files.move_for_remote(turn, self, other, &path, false);
                     }
                     waits.push((file, ticket, parcel));
@@ -327,8 +328,8 @@ impl SyncState {
         }
     }
 
-    /// Enters a note of another device, which is about to take in the parcel. `renamed`: under another path than the
-    /// volume's document has.
+    /// Adds a note from another device, which the parcel is then merged into. `renamed`: whether its path differs from
+    /// that in the volume's document.
     fn enter_arrived_note(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -368,7 +369,7 @@ impl SyncState {
     }
 }
 
-/// Whether an id belongs to something that isn't a file; no volume may use it for one.
+/// Returns whether an id belongs to something that isn't a file; no volume may use it for a file.
 fn is_non_file_id(volumes: &VolumesState, runs: &RunsState, workspace: &WorkspaceState, id: DocId) -> bool {
     id == workspace.id || id == workspace.id.registry_id() || volumes.by_id.contains_key(&id) || runs.is_agent_doc(id)
 }
@@ -385,8 +386,8 @@ impl FilesState {
         names.into_iter().find(|name| !taken(name)).unwrap_or_else(|| name_with_mark(path, &id))
     }
 
-    /// Creates an empty note that another device's text is merged into. `whole`: what is merged first, if nothing of
-    /// the note is on this disk; if that's everything, nothing needs to be loaded.
+    /// Creates an empty note for another device's text to be merged into. `whole`: the changes to merge first, if
+    /// nothing of the note is on this disk. If they are complete, nothing needs to be loaded.
     pub(super) fn begin_arrived(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -399,7 +400,8 @@ impl FilesState {
         let mut note = Note::new(file, volume, kind);
         note.phase = NotePhase::Ready;
         note.file.base = Some(Arc::from(""));
-        // Its file is made with its text: that it is ahead is not said before, or a crash would leave an empty file.
+        // The file is created together with its text. The note isn't recorded as ahead before that, because a crash
+        // would then leave an empty file.
         note.adopted = true;
         let begun = whole.and_then(|parcel| NoteDoc::empty_before_merge(file, parcel, workspace.actor.clone()).ok()?);
         let outputs = || OutputsDoc::load(file.outputs_id(), &[], workspace.actor.clone()).ok();

@@ -1,8 +1,8 @@
-//! Heads of documents as text.
+//! Text format of document heads.
 
 use store::ChangeHash;
 
-/// Heads as the volume's document keeps them.
+/// Formats heads as the volume's document stores them.
 pub(in crate::session) fn format_heads(heads: &[[u8; 32]]) -> String {
     let hex = |head: &[u8; 32]| head.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let mut heads: Vec<String> = heads.iter().map(hex).collect();

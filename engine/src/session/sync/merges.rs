@@ -1,5 +1,6 @@
-//! What other devices' edits did to notes, as a report: each note before and after, two files of one name, what was
-//! deleted on one device and edited on another. No text is kept twice: heads of the note's document tell both.
+//! Merge report: effects of other devices' edits on notes. It lists each note before and after, two files with one
+//! name, and notes deleted on one device and edited on another. No text is stored twice: heads of the note's document
+//! identify both versions.
 
 use crate::records::sync::{MergeKind, MergeRecord};
 use crate::session::apply_context::ApplyContext;
@@ -8,13 +9,13 @@ use crate::session::sync::heads::heads_to_text;
 use store::{ChangeHash, DocId};
 use text::time::UnixMillis;
 
-/// Entries that are kept.
+/// Maximum number of entries in the merge report.
 const MAX_MERGE_RECORDS: usize = 200;
-/// Changes of a note that come at most this many milliseconds apart are one entry.
+/// Maximum time between changes of a note that become one entry, in milliseconds.
 const MERGE_WINDOW_MS: i64 = 5 * 60_000;
 
 impl SyncState {
-    /// Enters something into the report.
+    /// Adds an entry to the merge report, or extends the note's recent entry.
     pub(in crate::session) fn add_merge_record(&mut self, now: UnixMillis, note: DocId, path: String, what: MergeKind) {
         let mut entry = MergeRecord { from: now, to: now, note, path, what };
         let recent = |one: &MergeRecord| one.note == note && now.ms_since(one.to) <= MERGE_WINDOW_MS;
@@ -24,7 +25,7 @@ impl SyncState {
                 from, what: MergeKind::Text { before: first, after: last, met: already }, ..
             }) = self.merges.get(at)
         {
-            // What was written here between two changes from there is part of the story.
+            // Local edits between two remote changes count as part of the merge.
             let met = *met || *already || last != before;
             entry.from = *from;
             entry.what = MergeKind::Text { before: first.clone(), after: after.clone(), met };
@@ -38,7 +39,7 @@ impl SyncState {
         self.revision += 1;
     }
 
-    /// A note's text was changed elsewhere: its document's heads before and after.
+    /// Adds a remote change of a note's text to the report, with the document's heads before and after.
     pub(in crate::session) fn add_text_merge(
         &mut self,
         now: UnixMillis,
@@ -52,7 +53,7 @@ impl SyncState {
 }
 
 impl SyncState {
-    /// The same for what happened to a file.
+    /// Adds a remote change of a file to the report.
     pub(in crate::session) fn add_file_merge(
         &mut self,
         turn: &ApplyContext<'_>,
@@ -78,7 +79,7 @@ mod tests {
         sync.add_text_merge(UnixMillis(1_000), note.clone(), &head(2), &head(3));
         let MergeKind::Text { before, after, met } = &sync.merges[0].what else { panic!("a text") };
         assert_eq!((parse_heads(before), parse_heads(after), *met), (head(1), head(3), false));
-        // Something was written here between.
+        // Local text was written in between.
         sync.add_text_merge(UnixMillis(2_000), note.clone(), &head(4), &head(5));
         assert!(matches!(sync.merges[0].what, MergeKind::Text { met: true, .. }) && sync.merges.len() == 1);
         sync.add_text_merge(UnixMillis(2_000 + MERGE_WINDOW_MS + 1), note.clone(), &head(5), &head(6));

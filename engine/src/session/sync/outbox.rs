@@ -1,4 +1,4 @@
-//! Changes that wait for an unreachable hub. A connected hub reports what differs; once everything was the same, later
+//! Changes that wait for an unreachable hub. A connected hub reports what differs. Once everything was in sync, later
 //! changes are recorded here and on disk, so that they're known however long the hub is away.
 
 use crate::effect::Effect;
@@ -12,14 +12,15 @@ use store::DocId;
 use store::disk::RowWrite;
 use text::time::UnixMillis;
 
-/// All was the same for so long, in milliseconds: nothing is on its way between two threads.
+/// Time in milliseconds without local changes after which a hub counts as in sync: nothing is in transit between
+/// threads.
 const OUTBOX_QUIET_MS: i64 = 500;
-/// Up to this many new documents are written to disk one by one; more are written together.
+/// Maximum number of waiting documents for which the outbox is written to disk at once; with more, writes are combined.
 const MAX_IMMEDIATE_OUTBOX_WRITES: usize = 100;
-/// … this often at most, in milliseconds.
+/// Minimum interval between combined writes of the outbox, in milliseconds.
 const OUTBOX_SAVE_INTERVAL_MS: i64 = 2_000;
 
-/// Whether a hub is connected and has all changes.
+/// Returns whether a hub is connected and has all changes.
 fn is_in_sync(state: Option<&HubState>, asked: Option<&usize>) -> bool {
     state.is_some_and(|state| {
         let files = state.blobs.going + state.blobs.busy;
@@ -28,7 +29,7 @@ fn is_in_sync(state: Option<&HubState>, asked: Option<&usize>) -> bool {
 }
 
 impl SyncState {
-    /// Records which of the writes since the last call wait for hubs.
+    /// Records which writes since the last call are waiting for hubs.
     pub(in crate::session) fn track_outbox(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -42,8 +43,7 @@ impl SyncState {
         }
     }
 
-    /// Records that these writes wait for the hubs until those have them. Returns the record to store in the same
-    /// commit.
+    /// Records that these writes are waiting for hubs. Returns the record to store in the same commit.
     fn track_outbox_writes(
         &mut self,
         volumes: &VolumesState,
@@ -82,7 +82,7 @@ impl SyncState {
         new.then(|| self.outbox_write())
     }
 
-    /// The volume to which a document belongs.
+    /// Returns the volume that a document belongs to.
     fn volume_of_document(&self, all_volumes: &VolumesState, runs: &RunsState, doc: DocId) -> Option<DocId> {
         let note = self.notes.get(&doc).copied().unwrap_or(doc);
         if let Some((volume, _)) = all_volumes.locate_file(note) {
@@ -92,7 +92,7 @@ impl SyncState {
         volumes.find(|volume| *volume == doc || self.is_shared(*volume) && runs.agent_docs(*volume).contains(&doc))
     }
 
-    /// Counts how many of these documents belong to a volume, or may: while it's being read, not all are known.
+    /// Counts the documents that belong to a volume, or may belong to it: while it's being read, not all are known.
     pub(super) fn count_waiting<'a>(
         &self,
         volumes: &VolumesState,
@@ -103,7 +103,7 @@ impl SyncState {
         waits.filter(|doc| self.volume_of_document(volumes, runs, **doc).is_none_or(|of| of == volume)).count()
     }
 
-    /// Where all has been the same for a while, nothing waits.
+    /// Empties the outboxes of hubs that have been in sync for a while.
     pub(super) fn step_outbox(&mut self, turn: &mut ApplyContext<'_>, all_volumes: &VolumesState, runs: &RunsState) {
         self.track_outbox(turn, all_volumes, runs);
         if let Some(due) = self.outbox_due {
@@ -135,7 +135,7 @@ impl SyncState {
         }
     }
 
-    /// A hub that was there may be so no longer, as it has gone (`url`) or the program ends: this was the last time.
+    /// Records when hubs were last connected, because one has disconnected (`url`) or the program ends.
     pub(in crate::session) fn on_hub_left(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -163,7 +163,7 @@ impl crate::session::state::sync::SyncState {
         RowWrite::Meta { key: OUTBOX_KEY.to_owned(), value: serde_json::to_vec(&self.outboxes).ok() }
     }
 
-    /// The shared volumes changed: forget documents that are no longer shared.
+    /// Removes volumes and hubs that are no longer shared.
     pub(super) fn prune_outboxes(&mut self) {
         let hubs = &self.shares.hubs;
         self.outboxes.retain(|url, outbox| {

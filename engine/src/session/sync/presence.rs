@@ -1,4 +1,4 @@
-//! Presence: who else is at a note, where their carets are and which cells they run, and when devices were last seen.
+//! Presence: who else is in a note, where their carets are and which cells they run, and when devices were last seen.
 //! The session decides what to announce; the host decides how often and to whom (`store::sync::presence`).
 
 use crate::effect::Effect;
@@ -12,13 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::sync::presence::{CaretMark, PresentPerson};
 use store::{BlockId, DocId};
 
-/// Devices that are kept in mind.
+/// Maximum number of devices that are remembered.
 const MAX_SEEN_DEVICES: usize = 100;
-/// Carets of one device that are said and shown.
+/// Maximum number of carets of a device that are announced and shown.
 const MAX_SHARED_CARETS: usize = 32;
 
 impl SyncState {
-    /// Sets the user's carets: bytes of the note, each with the other end of its selection.
+    /// Sets the user's carets as byte offsets in the note, each with the other end of its selection.
     pub(in crate::session) fn set_carets(
         &mut self,
         files: &FilesState,
@@ -36,7 +36,7 @@ impl SyncState {
         self.presence.own_carets = own;
     }
 
-    /// Others are at a document, or no longer. `here`: what names their program, and what they say.
+    /// Updates the people in a document. `here`: id of each one's program, and what it announces.
     pub(in crate::session) fn on_presence(
         &mut self,
         turn: &ApplyContext<'_>,
@@ -77,7 +77,7 @@ impl SyncState {
             }
             people.push(one);
         }
-        // Who has just gone was here until now.
+        // Devices that just left were seen until now.
         for key in presence.devices.remove(&doc).unwrap_or_default().difference(&devices) {
             presence.seen.entry(key.clone()).and_modify(|seen| seen.at = turn.now);
         }
@@ -97,7 +97,7 @@ impl SyncState {
         self.revision += 1;
     }
 
-    /// A note can be read now: carets of others have a place in it.
+    /// Places the carets of others in a note whose text is now available.
     pub(in crate::session) fn place_remote_carets(&mut self, notes: &NotesState, note: DocId) {
         let Some(read) = notes.open.get(&note) else { return };
         for one in self.presence.peers.get_mut(&note).into_iter().flatten() {
@@ -143,7 +143,7 @@ impl SyncState {
 }
 
 impl RemotePeer {
-    /// Maps their carets to the current text of the note.
+    /// Maps the person's carets to the current text of the note.
     fn place_carets(&mut self, note: &Note) {
         let at = |(block, at): (BlockId, usize)| {
             let (start, text) = (note.block_start(block)?, &note.blocks.iter().find(|known| known.id == block)?.text);
@@ -158,7 +158,7 @@ impl RemotePeer {
     }
 }
 
-/// Returns the block at a byte of the note, and the offset in it.
+/// Returns the block at a byte offset of the note, and the offset in the block.
 fn block_position(note: &Note, at: usize) -> Option<(BlockId, usize)> {
     let mut start = 0;
     let mut last = None;
@@ -172,7 +172,7 @@ fn block_position(note: &Note, at: usize) -> Option<(BlockId, usize)> {
     last.filter(|_| at == start)
 }
 
-/// The cells that run or wait here.
+/// Returns the cells that are running or queued on this device.
 fn running_cells(note: &Note) -> Vec<BlockId> {
     let now = match note.kernel {
         KernelPhase::Busy(execution) => note.executions.values().find(|run| run.id == execution).map(|run| run.cell),
@@ -182,7 +182,7 @@ fn running_cells(note: &Note) -> Vec<BlockId> {
 }
 
 impl Note {
-    /// Whether a cell runs or waits on this device.
+    /// Returns whether a cell is running or queued on this device.
     pub fn is_running_here(&self, cell: BlockId) -> bool {
         let now = self.executions.get(&cell).is_some_and(|run| self.kernel == KernelPhase::Busy(run.id));
         now || self.queue.contains(&cell)

@@ -1,4 +1,4 @@
-//! Progress of sync as shown to the user: overall, of a volume, of a note.
+//! Sync status and progress as shown to the user: overall, of a volume, of a note.
 
 use crate::records::sync::{DeliveryState, HubConnection, HubState};
 use crate::session::state::FilesState;
@@ -14,17 +14,17 @@ use text::time::UnixMillis;
 pub enum SyncStatus {
     /// No volume is shared.
     NotShared,
-    /// The user has paused it.
+    /// The user has paused sync.
     Paused,
     /// No hub is reachable. This isn't an error: changes are saved here and sent later.
     Offline,
-    /// Hubs are being called.
+    /// Connecting to hubs.
     Connecting,
     /// Number of documents that are being sent or received.
     Syncing(usize),
-    /// All reachable hubs have everything; how many aren't reachable.
+    /// All reachable hubs have all changes.
     Synced {
-        /// Hubs that are away.
+        /// Number of unreachable hubs.
         away: usize,
     },
 }
@@ -45,7 +45,7 @@ impl SyncStatus {
         }
     }
 
-    /// What that means, in a sentence.
+    /// Explains the status in a sentence.
     pub fn explanation(&self) -> &'static str {
         match self {
             SyncStatus::NotShared => "Notes are only on this device.",
@@ -61,29 +61,29 @@ impl SyncStatus {
     }
 }
 
-/// How far a volume or a note has got.
+/// Sync progress of a volume or a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyncProgress {
-    /// How far the changes got.
+    /// How far the changes have been delivered.
     pub delivery: DeliveryState,
-    /// Documents that are shared: of a volume its own, those of its notes and of their outputs.
+    /// Number of shared documents: for a volume its own, its notes and their outputs.
     pub documents: usize,
-    /// Those of them that are not the same everywhere yet.
+    /// Number of those documents that aren't the same everywhere yet.
     pub behind: usize,
-    /// Notes whose names have come and whose text has not.
+    /// Number of notes whose names have arrived but not their text.
     pub coming: usize,
-    /// When changes of another device came last, since the program began.
+    /// When changes from another device last arrived since the program started.
     pub last_received: Option<UnixMillis>,
-    /// When all of it was the same everywhere last, since the program began.
+    /// When everything was last the same everywhere since the program started.
     pub last_synced: Option<UnixMillis>,
-    /// When a hub that is away was there last, if all was sent to it.
+    /// When an unreachable hub was last connected, if everything was sent to it.
     pub hub_last_seen: Option<UnixMillis>,
     /// Whether it's the local network instead of a hub.
     pub lan: bool,
 }
 
 impl SyncProgress {
-    /// Who is away and has all of it, in a word, and when they were there last.
+    /// Returns who is away and has everything, as one word, and when they were last connected.
     pub fn last_seen(&self) -> Option<(&'static str, UnixMillis)> {
         Some((if self.lan { "others" } else { "hub" }, self.hub_last_seen?))
     }
@@ -129,7 +129,7 @@ impl SyncState {
         }
     }
 
-    /// How far a volume, or a note of it, has got.
+    /// Returns the sync progress of a volume, or of a note in it.
     pub(in crate::session) fn sync_progress(&self, files: &FilesState, runs: &RunsState, doc: DocId) -> SyncProgress {
         let volume = files.volumes.locate_file(doc).map_or(doc, |(volume, _)| volume);
         let whole = volume == doc;
@@ -148,10 +148,10 @@ impl SyncState {
         if !self.is_shared(volume) {
             return spread;
         }
-        // Whether it's known what each hub lacks: it's connected, or it had everything until it left.
+        // `known`: whether it's known what each hub lacks, because it's connected or had everything until it left.
         let (mut known, mut behind, mut waits) = (true, BTreeSet::new(), BTreeSet::new());
         let mut seen = None;
-        // Of a note nothing else counts, and there may be very many others.
+        // For a note, only its own document counts, and there may be very many others.
         let among = |docs: &BTreeSet<DocId>| match whole {
             true => docs.clone(),
             false => docs.get(&doc).copied().into_iter().collect(),
@@ -180,7 +180,7 @@ impl SyncState {
                 |one: &&DocId| **one == volume || files.volumes.locate_file(**one).is_some_and(|(of, _)| of == volume);
             spread.behind = placed.iter().filter(of).count();
             if !others.is_empty() {
-                // The id of outputs doesn't tell their note; the note's id gives the id of its outputs.
+                // The id of outputs doesn't identify their note, but the note's id gives the id of its outputs.
                 let outputs = texts().filter(|row| row.cells > 0).map(|row| row.id.outputs_id());
                 spread.behind += outputs.filter(|outputs| others.binary_search(outputs).is_ok()).count();
             }

@@ -1,36 +1,36 @@
-//! What notes say beyond Markdown: links in double brackets, tags, highlights, comments, formulas, callouts, names of
-//! blocks. One reading for the window and for exports; it knows no fonts and no HTML.
+//! Note syntax beyond Markdown: wikilinks, tags, highlights, comments, formulas, callouts, block IDs. The window and
+//! exports share this parser; it knows no fonts and no HTML.
 
 use super::limits::parse;
 use pulldown_cmark::{CowStr, Event, LinkType, Options, Tag, TagEnd};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// A piece of a note as it is read.
+/// A token of a note's text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DialectToken<'a> {
-    /// What Markdown itself knows.
+    /// An event of the Markdown parser.
     Mark(Event<'a>),
-    /// A highlight begins (`true`) or ends.
+    /// Start (`true`) or end of a highlight.
     Highlight(bool),
     /// A tag, without its `#`.
     Label(&'a str),
-    /// The name of the block that ends here, without its `^`.
+    /// ID of the block that ends here, without its `^`.
     Anchor(&'a str),
-    /// The box of a task in a state of its own: neither open nor done.
+    /// Box of a task in a custom state, neither open nor done.
     State(char),
-    /// A callout, at the start of its quote. The next paragraph is its title, which may be empty.
+    /// A callout, at the start of its block quote. The next paragraph is its title, which may be empty.
     Callout(CalloutHead<'a>),
 }
 
-/// The head of a callout.
+/// First line of a callout, without its title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CalloutHead<'a> {
-    /// Which of the kinds it is shown as.
+    /// Kind that determines how the callout is shown.
     pub kind: CalloutKind,
-    /// The word in its brackets.
+    /// The word in the brackets.
     pub word: &'a str,
-    /// Whether it can be folded, and whether it begins folded.
+    /// Whether the callout is initially folded; `None` if it can't be folded.
     pub folded: Option<bool>,
 }
 
@@ -54,7 +54,7 @@ pub enum CalloutKind {
 }
 
 impl CalloutKind {
-    /// Returns the kind of a name; unknown names are notes.
+    /// Returns the kind for a name or alias. Unknown names are notes.
     pub fn of(word: &str) -> CalloutKind {
         match word.to_ascii_lowercase().as_str() {
             "abstract" | "summary" | "tldr" => CalloutKind::Abstract,
@@ -73,7 +73,7 @@ impl CalloutKind {
         }
     }
 
-    /// Its name in small letters.
+    /// Returns the kind's name in lower case.
     pub fn name(self) -> &'static str {
         match self {
             CalloutKind::Note => "note",
@@ -94,7 +94,7 @@ impl CalloutKind {
 }
 
 impl CalloutHead<'_> {
-    /// The title of a callout that was given none: its word, with a capital.
+    /// Returns the title of a callout that has none: its word, capitalized.
     pub fn default_title(&self) -> String {
         let words = self.word.replace('-', " ");
         let mut letters = words.chars();
@@ -102,7 +102,7 @@ impl CalloutHead<'_> {
     }
 }
 
-/// The target of a link in double brackets: the note, and behind `#` the heading or `^block` in it.
+/// Splits the target of a wikilink into the note, and the heading or `^block` after `#`.
 pub fn split_wiki_target(target: &str) -> (&str, Option<&str>) {
     match target.split_once('#') {
         Some((note, part)) => (note.trim(), Some(part.trim())),
@@ -110,15 +110,15 @@ pub fn split_wiki_target(target: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Maximum length of a link without brackets.
+/// Maximum length of a bare link.
 const MAX_BARE_LINK_BYTES: usize = 8_192;
 
-/// The options under which notes are read: those of the cut, and what shows inside a line.
+/// Returns the options for parsing notes: those for splitting into blocks, plus wikilinks and math.
 pub fn dialect_options() -> Options {
     super::parser_options() | Options::ENABLE_WIKILINKS | Options::ENABLE_MATH
 }
 
-/// Reads a text. `options` is [`options`], or less of it. Ranges are bytes of `push_text`.
+/// Tokenizes a text. `options` is [`dialect_options`] or a subset of it. Ranges are bytes of `text`.
 pub fn tokenize(text: &str, options: Options) -> Vec<(DialectToken<'_>, Range<usize>)> {
     let marks = parse_events(text, options);
     let found = comment_ranges(text, &marks);
@@ -144,7 +144,7 @@ pub fn tokenize_without<'a>(
     tokenize_events(text, parse_events(text, options), hidden)
 }
 
-/// A line of a note as plain words: without the marks of Markdown, links by what they are called.
+/// Returns a line of a note as plain text: without Markdown syntax, links as their text.
 pub fn plain_text(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let options = dialect_options() - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
@@ -185,13 +185,13 @@ fn tokenize_events<'a>(
     reading.out
 }
 
-/// The ranges between `%%` and `%%`, these included, outside code and formulas.
+/// Returns the ranges of comments from `%%` through `%%`, outside code and formulas.
 fn comment_ranges(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<Range<usize>> {
     let found = percent_marks(text, marks);
     found.chunks_exact(2).map(|pair| pair[0]..pair[1] + 2).collect()
 }
 
-/// Where a text has `%%`, outside code and formulas: what begins a comment or ends one, by turns. `options`: as for
+/// Returns the offsets of `%%` outside code and formulas, which alternately begin and end a comment. `options`: as for
 /// [`tokenize`].
 pub fn comment_marks(text: &str, options: Options) -> Vec<usize> {
     percent_marks(text, &parse_events(text, options))
@@ -213,7 +213,7 @@ fn percent_marks(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<usize> 
             opaque.push(range);
         }
     }
-    // They're in order and don't overlap.
+    // The ranges are in order and don't overlap.
     let is_opaque = |at: &usize| {
         let before = opaque.partition_point(|range| range.start <= *at);
         before.checked_sub(1).is_some_and(|index| opaque[index].contains(at))
@@ -221,7 +221,7 @@ fn percent_marks(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<usize> 
     text.match_indices("%%").map(|(at, _)| at).filter(|at| !is_opaque(at)).collect()
 }
 
-/// Drops the hidden ranges.
+/// Removes hidden ranges from the events.
 fn without_hidden<'a>(
     text: &'a str,
     marks: Vec<(Event<'a>, Range<usize>)>,
@@ -232,7 +232,7 @@ fn without_hidden<'a>(
     }
     let mut hidden = hidden.to_vec();
     hidden.sort_by_key(|range| range.start);
-    // The ones in the ordered list that a range may overlap.
+    // The hidden ranges that a range may overlap; they're sorted.
     let near = |range: &Range<usize>| {
         let from = hidden.partition_point(|hidden| hidden.end < range.start);
         let to = hidden.partition_point(|hidden| hidden.start <= range.end);
@@ -247,7 +247,7 @@ fn without_hidden<'a>(
     let mut kept = Vec::with_capacity(marks.len());
     for (event, range) in marks {
         let is_source = matches!(&event, Event::Text(words) if text.get(range.clone()) == Some(&**words));
-        // The spaces around a comment stay.
+        // Spaces around a comment stay.
         if !is_source && inside(&range) {
             continue;
         }
@@ -272,13 +272,13 @@ fn without_hidden<'a>(
     kept
 }
 
-/// Joins adjacent text that's in the source as parsed; a dollar sign that only looked like a formula becomes text
-/// again.
+/// Joins adjacent text events whose text is in the source unchanged. A dollar sign that only looked like a formula
+/// becomes text again.
 fn join_text_events<'a>(text: &'a str, marks: Vec<(Event<'a>, Range<usize>)>) -> Vec<(Event<'a>, Range<usize>)> {
     let mut out: Vec<(Event<'a>, Range<usize>)> = Vec::with_capacity(marks.len());
     for (event, range) in marks {
         let event = match event {
-            // "$5-$10" is money.
+            // "$5-$10" is an amount of money.
             Event::InlineMath(_) if text[range.end..].starts_with(|next: char| next.is_ascii_digit()) => {
                 Event::Text(CowStr::from(&text[range.clone()]))
             }
@@ -306,7 +306,7 @@ fn highlight_marks(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<(usiz
         return Vec::new();
     }
     let mut found = Vec::new();
-    // For each open element: the place of a `==` that may begin a highlight.
+    // For each open element: the position of a `==` that may begin a highlight.
     let mut open: Vec<Option<usize>> = vec![None];
     for (event, range) in marks {
         match event {
@@ -347,14 +347,14 @@ fn highlight_marks(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<(usiz
 struct DialectReader<'a> {
     text: &'a str,
     out: Vec<(DialectToken<'a>, Range<usize>)>,
-    /// Number of open links: there are no tags inside one.
+    /// Number of open links. Tags and bare links aren't recognized inside one.
     links: usize,
-    /// Callouts whose title is being read: where its line ends, and how many elements are open inside it.
+    /// Callouts whose title is being read: the end of its line, and the number of elements open inside it.
     titles: VecDeque<CalloutHeading>,
 }
 
 struct CalloutHeading {
-    /// Where the words of the title begin.
+    /// Where the title's text begins.
     from: usize,
     end: usize,
     depth: usize,
@@ -432,7 +432,7 @@ impl<'a> DialectReader<'a> {
         }
     }
 
-    /// Inline text that's in the source as parsed.
+    /// Reads inline text that is in the source unchanged.
     fn read_running_text(&mut self, range: Range<usize>, next: Option<&Event<'_>>, lit: &[(usize, bool)]) {
         let mut end = range.end;
         let anchor = block_anchor(self.text, range.clone(), next);
@@ -442,7 +442,7 @@ impl<'a> DialectReader<'a> {
         let (mut from, mut at) = (range.start, range.start);
         let bytes = self.text.as_bytes();
         while at < end {
-            // Nothing begins inside a word.
+            // No syntax begins inside a word.
             if bytes[at].is_ascii_alphanumeric() && at > 0 && bytes[at - 1].is_ascii_alphanumeric() {
                 at += 1;
                 continue;
@@ -506,17 +506,17 @@ impl<'a> DialectReader<'a> {
     }
 }
 
-/// Whether something at this place can be raised or lowered: it stands right behind a word, a number or a bracket.
+/// Returns whether a superscript or subscript may begin here: right after a word, a number or a closing bracket.
 fn follows_word(text: &str, at: usize) -> bool {
     text[..at].chars().next_back().is_some_and(|before| before.is_alphanumeric() || matches!(before, ')' | ']'))
 }
 
-/// Whether what GitHub's Markdown reads as struck out is a subscript.
+/// Returns whether text that GitHub's Markdown parses as strikethrough is a subscript.
 fn is_subscript(text: &str, range: &Range<usize>) -> bool {
     script_length(text, range.start, range.end).is_some_and(|length| length + 2 == range.len())
 }
 
-/// The length of a superscript or subscript whose first mark is at `at`, without its marks: `x^2^`, `H~2~O`.
+/// Returns the length of the superscript or subscript whose first mark is at `at`, without its marks: `x^2^`, `H~2~O`.
 fn script_length(text: &str, at: usize, end: usize) -> Option<usize> {
     let mark = char::from(text.as_bytes()[at]);
     let inner = &text[at + 1..end];
@@ -525,14 +525,14 @@ fn script_length(text: &str, at: usize, end: usize) -> Option<usize> {
     (length > 0 && closes && follows_word(text, at)).then_some(length)
 }
 
-/// The state of a task, `[/] `, with which an item begins, and how many bytes it takes.
+/// Returns the state of a task at the start of an item, `[/] `, and its length in bytes.
 fn task_state(words: &str) -> Option<(char, usize)> {
     let rest = words.strip_prefix('[')?;
     let state = rest.chars().next().filter(|state| matches!(state, '/' | '-' | '>' | '<' | '!' | '?' | '*'))?;
     rest[1..].starts_with("] ").then_some((state, 4))
 }
 
-/// Parses a link without brackets as GitHub does: its length and target.
+/// Parses a bare link as GitHub does. Returns its length and target.
 fn bare_link_at(text: &str, at: usize, end: usize) -> Option<(usize, String)> {
     let first = text.as_bytes()[at].to_ascii_lowercase();
     let before = text[..at].chars().next_back();
@@ -559,7 +559,7 @@ fn bare_link_at(text: &str, at: usize, end: usize) -> Option<(usize, String)> {
     if !part(text.as_bytes()[at]) || before.is_some_and(joined) {
         return None;
     }
-    // An address. Most words have no `@` behind them.
+    // Possibly an email address. Most words aren't followed by `@`.
     let bytes = &text.as_bytes()[at..end];
     let name = bytes.iter().take_while(|byte| part(**byte)).count();
     if bytes.get(name) != Some(&b'@') {
@@ -573,10 +573,10 @@ fn bare_link_at(text: &str, at: usize, end: usize) -> Option<(usize, String)> {
     good.then(|| (length, format!("mailto:{}", &text[at..at + length])))
 }
 
-/// How much of a link is left without the punctuation that belongs to the sentence around it.
+/// Returns the length of a link without trailing punctuation that belongs to the sentence around it.
 fn trimmed_link_length(link: &str) -> usize {
     let mut link = link;
-    // Closing brackets without an opening one.
+    // Number of closing brackets without an opening one.
     let mut spare = link.matches(')').count().saturating_sub(link.matches('(').count());
     loop {
         let shorter = link.trim_end_matches(['?', '!', '.', ',', ':', '*', '_', '~', '\'', '"']);
@@ -609,18 +609,18 @@ pub fn tag_length(text: &str, at: usize) -> Option<usize> {
     let rest = &text[at + 1..];
     let length = rest.find(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-' | '/')).unwrap_or(rest.len());
     let name = rest[..length].trim_end_matches(['/', '-']);
-    // "#1" is a number.
+    // "#1" is a number, not a tag.
     (!name.starts_with('/') && name.chars().any(|c| !c.is_ascii_digit() && c != '/')).then_some(name.len())
 }
 
-/// The name of a block at the very end of it: ` ^name`.
+/// Returns the range of the block ID (` ^name`) at the very end of a block, without its `^`.
 fn block_anchor(text: &str, range: Range<usize>, next: Option<&Event<'_>>) -> Option<Range<usize>> {
     let ends = match next {
         None => true,
         Some(Event::End(
             TagEnd::Paragraph | TagEnd::Item | TagEnd::Heading(_) | TagEnd::BlockQuote(_) | TagEnd::TableCell,
         )) => true,
-        // An item with a list in it, without a paragraph around its words.
+        // An item that contains a list, without a paragraph around its text.
         Some(Event::Start(Tag::List(_))) => true,
         Some(_) => false,
     };
@@ -634,8 +634,8 @@ fn block_anchor(text: &str, range: Range<usize>, next: Option<&Event<'_>>) -> Op
     (spaced && good).then(|| range.start + mark + 1..range.start + words.len())
 }
 
-/// Parses the head of a callout whose first line starts at `at`: its kind, where its title starts, and where its line
-/// ends.
+/// Parses the head of a callout whose first line starts at `at`. Returns the head, where its title starts, and where
+/// its line ends.
 pub fn parse_callout(text: &str, at: usize) -> Option<(CalloutHead<'_>, usize, usize)> {
     let line = text[at..].lines().next().unwrap_or("");
     let rest = line.strip_prefix("[!")?;
@@ -659,7 +659,7 @@ pub fn parse_callout(text: &str, at: usize) -> Option<(CalloutHead<'_>, usize, u
 mod tests {
     use super::*;
 
-    /// What a text is read as, in short.
+    /// Formats the tokens of a text in short form.
     fn show(text: &str) -> String {
         let mut out = String::new();
         let mut last = 0;

@@ -1,19 +1,19 @@
-//! The one way in which Markdown is parsed: how deep quotes and lists nest is limited before, and a parser that panics
-//! fails on this text alone.
+//! The only entry point for parsing Markdown: limits how deep quotes and lists nest, and contains a parser's panic to
+//! this text.
 
 use pulldown_cmark::{Options, Parser};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Quotes and lists nest at most so deep. Each line of a note costs as many steps as there are of them around it.
+/// Maximum nesting depth of quotes and lists. The cost of each line grows with the number of them around it.
 const MAX_CONTAINER_DEPTH: usize = 100;
 
-/// Why a text is shown as plain text: a clause for a sentence that names what it is.
+/// Reason why a text is shown as plain text: a clause for a sentence that names the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MarkdownLimitError {
-    /// Its quotes and lists nest too deep.
+    /// Quotes and lists nest too deep.
     #[error("its quotes and lists nest more than {MAX_CONTAINER_DEPTH} levels deep, line {line}")]
     NestedTooDeep {
-        /// The line, from 1, on which they do.
+        /// Line, from 1, on which the limit is exceeded.
         line: usize,
     },
     /// The parser panicked.
@@ -21,10 +21,10 @@ pub enum MarkdownLimitError {
     ReaderPanicked,
 }
 
-/// Parses a text within the limits and calls `read` with the events.
+/// Parses a text within the limits and calls `read` with the parser.
 ///
 /// # Errors
-/// Why it is shown as plain text.
+/// Returns an error if quotes and lists nest too deep, or the parser panics. The text is then shown as plain text.
 pub fn parse<'a, R>(
     text: &'a str,
     options: Options,
@@ -38,18 +38,18 @@ pub fn parse<'a, R>(
         .map_err(|_| MarkdownLimitError::ReaderPanicked)
 }
 
-/// Whether a text is within the limits. Only marks at the starts of lines are checked, and levels are never
-/// undercounted: marks in code count, too.
+/// Checks whether a text is within the limits. Only markers at the starts of lines are checked, and levels are never
+/// undercounted: markers in code count, too.
 ///
 /// # Errors
-/// As [`parse`].
+/// Returns an error if quotes and lists nest too deep.
 pub fn check(text: &str) -> Result<(), MarkdownLimitError> {
     check_from(text, 0)
 }
 
-/// The same from a byte on, which begins a line.
+/// Checks a text from a byte on, which must begin a line.
 fn check_from(text: &str, from: usize) -> Result<(), MarkdownLimitError> {
-    // The columns of the marks that may be open.
+    // Columns of the markers that may be open.
     let mut open: Vec<usize> = Vec::new();
     let before = text[..from].matches('\n').count();
     let lines = text[from..].split('\n').zip(before + 1..);
@@ -75,7 +75,7 @@ fn check_from(text: &str, from: usize) -> Result<(), MarkdownLimitError> {
     Ok(())
 }
 
-/// How long the mark of a quote, an item or a footnote is with which a text begins.
+/// Returns the length of the quote, item or footnote marker at the start of a text.
 fn marker_length(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let ends = |at: usize| bytes.get(at).is_none_or(|next| matches!(next, b' ' | b'\t'));
@@ -107,7 +107,7 @@ mod tests {
             check(&list(MAX_CONTAINER_DEPTH + 1)).map_err(|why| why.to_string()),
             Err("its quotes and lists nest more than 100 levels deep, line 101".to_owned())
         );
-        // The same column isn't a further level.
+        // The same column isn't another level.
         assert!(check(&"- a\n  - b\n".repeat(10_000)).is_ok());
         assert!(check(&"> a\n".repeat(10_000)).is_ok());
         for rule in ["- - - -", "* * *", "---", "-a", "1.a", "1234567890. a", "[^a]"] {

@@ -1,11 +1,11 @@
-//! Markdown as it reads without its marks, for snippets of search hits and related notes.
+//! Markdown without its markup, for snippets of search results and related notes.
 
 use super::{parse, parser_options};
 use pulldown_cmark::{Event, Options, Tag, TagEnd};
 
-/// The words of a piece of Markdown, a line for each paragraph, heading, item and row of a table. Front matter, HTML
-/// tags and marks of callouts and blocks are left out; a link shows its text. What can't be parsed within the limits
-/// stays as it is.
+/// Returns the plain text of a piece of Markdown, with a line for each paragraph, heading, item and table row. Front
+/// matter, HTML tags and markers of callouts and blocks are left out; a link shows its text. Text that can't be parsed
+/// within the limits is returned unchanged.
 pub fn plain_text(source: &str) -> String {
     let read = parse(source, parser_options() | Options::ENABLE_WIKILINKS, |parser| {
         let (mut text, mut is_metadata) = (String::new(), false);
@@ -34,7 +34,7 @@ pub fn plain_text(source: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A line without a callout's kind (`[!note]`) at its start and a block's name (`^name`) at its end.
+/// Returns a line without a callout's kind (`[!note]`) at its start and a block ID (`^name`) at its end.
 fn strip_line_marks(line: &str) -> &str {
     let line = line.trim();
     let line = match line.strip_prefix("[!").and_then(|rest| rest.split_once(']')) {

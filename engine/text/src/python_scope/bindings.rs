@@ -1,10 +1,10 @@
-//! What a function binds in its own scope.
+//! Finds the names that a function binds in its own scope.
 
 use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{self as ast, Expr, ExprContext, Stmt};
 use std::collections::BTreeSet;
 
-/// The name that a pattern itself binds.
+/// Returns the name that a pattern itself binds.
 pub(super) fn captured_name(pattern: &ast::Pattern) -> Option<&str> {
     match pattern {
         ast::Pattern::MatchStar(star) => star.name.as_deref(),
@@ -14,14 +14,14 @@ pub(super) fn captured_name(pattern: &ast::Pattern) -> Option<&str> {
     }
 }
 
-/// The names that the body of a function binds in its own scope.
+/// Names that the body of a function binds in its own scope.
 #[derive(Default)]
 pub(super) struct LocalBindings {
     pub(super) names: BTreeSet<String>,
     pub(super) globals: BTreeSet<String>,
     /// Names declared `nonlocal`.
     pub(super) elsewhere: BTreeSet<String>,
-    /// Inside a comprehension only `:=` binds.
+    /// Number of comprehensions around the code. Inside one, only `:=` binds a name.
     pub(super) comprehended: usize,
 }
 

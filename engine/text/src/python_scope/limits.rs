@@ -1,23 +1,23 @@
-//! Whether code nests within limits, counted on its tokens before anything is built of it.
+//! Checks that code doesn't nest too deep, by counting its tokens before a syntax tree is built.
 
 use ruff_python_ast::token::TokenKind;
 use ruff_python_parser::{Mode, lexer};
 
-/// Brackets, f-strings and indented blocks nest at most so deep, as in CPython.
+/// Maximum nesting of brackets, f-strings and indented blocks, as in CPython.
 const MAX_BLOCK_NESTING: usize = 200;
-/// Expressions nest at most so deep, signs and chains such as `a.b.c` or `1 + 2 + 3` counted.
+/// Maximum nesting of expressions, counting operators and chains such as `a.b.c` or `1 + 2 + 3`.
 const MAX_EXPRESSION_NESTING: usize = 1_000;
 
-/// A bracket that is open, or the statement around all of them.
+/// An open bracket, or the statement around all brackets.
 #[derive(Clone, Copy, Default)]
 struct NestingLevel {
-    /// What may stand inside one another since the last comma.
+    /// Number of tokens since the last comma that may nest expressions.
     chained: usize,
-    /// Of these, functions without a name: a comma does not end them.
+    /// Number of lambdas among them, which a comma doesn't end.
     lambdas: usize,
 }
 
-/// Whether no tree of the code can be deeper than the limits. Counts more than there is rather than less.
+/// Returns whether the code's syntax tree is surely within the limits. Depth is overcounted rather than undercounted.
 pub fn is_shallow(code: &str) -> bool {
     std::panic::catch_unwind(|| is_shallow_on_tokens(code)).unwrap_or(false)
 }
@@ -36,7 +36,7 @@ fn is_shallow_on_tokens(code: &str) -> bool {
             | TokenKind::Lbrace
             | TokenKind::FStringStart
             | TokenKind::TStringStart => {
-                // Called, or asked for an item: that is a link of a chain, too.
+                // A bracket may be a call or a subscript, which extends a chain, too.
                 chained += 1;
                 if let Some(level) = levels.last_mut() {
                     level.chained += 1;
@@ -81,7 +81,7 @@ fn is_shallow_on_tokens(code: &str) -> bool {
     }
 }
 
-/// Whether a token puts what is beside it one level deeper.
+/// Returns whether a token nests its operands one level deeper.
 fn is_nesting_token(kind: TokenKind) -> bool {
     kind.is_operator() && !matches!(kind, TokenKind::Colon | TokenKind::Equal | TokenKind::Rarrow)
         || matches!(

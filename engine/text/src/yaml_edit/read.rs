@@ -1,4 +1,5 @@
-//! The one way in which YAML is read: depth, size, values and aliases are limited before anything is built of it.
+//! The only entry point for parsing YAML: depth, size, number of values and aliases are limited before values are
+//! built.
 
 use saphyr::{LoadableYamlNode, MarkedYaml, Scalar, Yaml};
 use saphyr_parser::{Event, Parser, ScanError, Span};
@@ -7,47 +8,47 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Lists and mappings stand at most so deep inside one another.
+/// Maximum nesting depth of lists and mappings.
 pub const MAX_YAML_DEPTH: usize = 64;
-/// Longer YAML is not read.
+/// Maximum size of YAML. Longer YAML is refused.
 pub const MAX_YAML_BYTES: usize = 8 << 20;
-/// YAML holds at most so many values, lists and mappings.
+/// Maximum number of values, lists and mappings.
 const MAX_YAML_VALUES: usize = 250_000;
-/// Aliases (`*name`) stand for at most so many values in all.
+/// Maximum total number of values that aliases (`*name`) stand for.
 const MAX_ALIASED_VALUES: usize = 20_000;
-/// Aliases stand for at most so many bytes of text in all.
+/// Maximum total size of text that aliases stand for.
 const MAX_ALIASED_BYTES: usize = 4 << 20;
-/// A name of a mapping that is itself a list or a mapping has at most so many values: `{{title}}` of a template is one.
+/// Maximum number of values in a mapping's key that is itself a list or mapping, such as `{{title}}` of a template.
 const MAX_KEY_VALUES: usize = 8;
 
-/// Why YAML can't be read: a clause for a sentence that names what it is.
+/// Reason why YAML can't be read: a clause for a sentence that names the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum YamlReadError {
-    /// It is not YAML.
+    /// The text isn't valid YAML.
     #[error(transparent)]
     Syntax(#[from] ScanError),
-    /// It exceeds the limit of size.
+    /// The text exceeds the size limit.
     #[error("it is longer than {} MB", MAX_YAML_BYTES >> 20)]
     TooLong,
-    /// It exceeds the limit of values.
+    /// The text has too many values.
     #[error("it holds more than {MAX_YAML_VALUES} values")]
     TooManyValues,
-    /// Its lists and mappings nest too deep.
+    /// Lists and mappings nest too deep.
     #[error("it nests more than {MAX_YAML_DEPTH} levels deep, line {line}")]
     NestedTooDeep {
-        /// The line on which they do.
+        /// The line on which the limit is exceeded.
         line: usize,
     },
-    /// Its aliases stand for more than is read.
+    /// Aliases stand for too many values or too much text.
     #[error("its aliases (*name) stand for too many values, line {line}")]
     AliasesTooLarge {
-        /// The line of the alias that's too much.
+        /// The line of the alias that exceeds the limit.
         line: usize,
     },
-    /// A name of a mapping is a list or a mapping.
+    /// A key of a mapping is a complex list or mapping.
     #[error("a name on line {line} is itself a list or a mapping; put it in quotes")]
     ComplexKey {
-        /// The line of the name.
+        /// The line of the key.
         line: usize,
     },
     /// The parser panicked.
@@ -55,35 +56,35 @@ pub enum YamlReadError {
     ReaderPanicked,
 }
 
-/// The first document of a text as JSON; `null` where there is none.
+/// Parses the first document of a text as JSON; `null` if there is none.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// Returns an error if the text isn't valid YAML or exceeds a limit.
 pub fn parse_value(text: &str) -> Result<Value, YamlReadError> {
     let documents: Vec<Yaml<'_>> = load_documents(text)?;
     Ok(documents.first().map_or(Value::Null, to_json))
 }
 
-/// The documents of a text with the places of their values.
+/// Parses the documents of a text with the positions of their values.
 ///
 /// # Errors
-/// As [`parse_value`].
+/// Returns an error under the same conditions as [`parse_value`].
 pub(crate) fn parse_marked(text: &str) -> Result<Vec<MarkedYaml<'_>>, YamlReadError> {
     load_documents(text)
 }
 
-/// The first document of a text as a type.
+/// Deserializes the first document of a text.
 ///
 /// # Errors
-/// What does not fit the type, or a limit that the text exceeds.
+/// Returns an error if the document doesn't fit the type, or the text exceeds a limit.
 pub fn parse_typed<T: DeserializeOwned>(text: &str) -> Result<T, serde_saphyr::Error> {
     parse_typed_with(text, serde_saphyr::Options::default())
 }
 
-/// The same, read by these rules.
+/// Deserializes the first document of a text with these options.
 ///
 /// # Errors
-/// As [`parse_typed`].
+/// Returns an error under the same conditions as [`parse_typed`].
 pub fn parse_typed_with<T: DeserializeOwned>(
     text: &str,
     options: serde_saphyr::Options,
@@ -97,13 +98,13 @@ fn load_documents<'a, Node: LoadableYamlNode<'a>>(text: &'a str) -> Result<Vec<N
     Ok(catch_panic(|| Node::load_from_str(text))??)
 }
 
-/// A parser that panics fails on this text alone.
+/// Calls a parser and turns its panic into an error, so that it only affects this text.
 fn catch_panic<R>(read: impl FnOnce() -> R) -> Result<R, YamlReadError> {
     catch_unwind(AssertUnwindSafe(read)).map_err(|_| YamlReadError::ReaderPanicked)
 }
 
-/// Whether a text keeps to the limits. Looks at it event by event and builds nothing. What is no YAML passes: whoever
-/// builds it says so.
+/// Checks that a text is within the limits, event by event, without building values. Invalid YAML passes, since
+/// building the values reports it.
 fn check_limits(text: &str) -> Result<(), YamlReadError> {
     if text.len() > MAX_YAML_BYTES {
         return Err(YamlReadError::TooLong);
@@ -118,17 +119,17 @@ fn check_limits(text: &str) -> Result<(), YamlReadError> {
     })?
 }
 
-/// A list or mapping that is open.
+/// An open list or mapping.
 struct OpenNode {
     anchor: usize,
-    /// Whether its next value is a name.
+    /// Whether the next value is a key; `None` in a list.
     key_next: Option<bool>,
-    /// Whether it is a name itself, or part of one.
+    /// Whether this node is a key, or part of one.
     in_key: bool,
     size: ValueSize,
 }
 
-/// How much a value holds, itself included.
+/// Size of a value, including the value itself.
 #[derive(Clone, Copy, Default)]
 struct ValueSize {
     values: usize,
@@ -153,7 +154,7 @@ impl YamlLimits {
                 self.close_value(*anchor, ValueSize { values: 1, bytes: text.len(), depth: 0 }, line)?;
             }
             Event::Alias(id) => {
-                // One that stands inside its own anchor means nothing.
+                // An alias inside its own anchor has no value yet.
                 let size = self.anchors.get(id).copied().unwrap_or(ValueSize { values: 1, bytes: 0, depth: 0 });
                 self.values += 1;
                 self.aliased.values += size.values;
@@ -198,7 +199,7 @@ impl YamlLimits {
         Ok(())
     }
 
-    /// A value is whole: it belongs to what is open around it.
+    /// Adds a complete value to the node around it, and checks the limits.
     fn close_value(&mut self, anchor: usize, size: ValueSize, line: usize) -> Result<(), YamlReadError> {
         if anchor > 0 {
             self.anchors.insert(anchor, size);
@@ -245,14 +246,14 @@ mod tests {
     use serde_json::json;
     use std::time::{Duration, Instant};
 
-    /// Reads a text through each door; all agree on whether a limit refuses it.
+    /// Reads a text through each entry point, and checks that all agree on whether a limit refuses it.
     #[track_caller]
     fn read(text: &str) -> Result<Value, String> {
         let begun = Instant::now();
         let read = parse_value(text).map_err(|why| why.to_string());
         let marked = parse_marked(text).map(drop).map_err(|why| why.to_string());
         let typed = parse_typed::<Value>(text).map(drop).map_err(|error| error.to_string());
-        // What it guards against takes minutes or for ever; a loaded machine takes seconds.
+        // Without limits, this would take minutes or forever. On a loaded machine it may take seconds.
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}: {:.60}", begun.elapsed(), text);
         if let Err(why) = check_limits(text).map_err(|why| why.to_string()) {
             assert_eq!((read.clone().map(drop), marked), (Err(why.clone()), Err(why.clone())));
@@ -264,7 +265,7 @@ mod tests {
     #[test]
     fn depth_is_limited() {
         for open in ["? ", "- ", "[", "{a: ", "- ? ", "? - ", "[{a: ", "!t [", "&a [", "- - ? "] {
-            // As deep as the limit allows, or beyond it: in time either way.
+            // Below or above the depth limit: the time is bounded either way.
             let _ = read(&format!("{}x\n", open.repeat(28)));
             for times in [100, 2_000, 100_000] {
                 let text = format!("{}x\n", open.repeat(times));
@@ -285,7 +286,7 @@ mod tests {
             assert!(read(text).is_err_and(|why| why.contains("put it in quotes")), "{text}");
         }
         assert!(read(&format!("x: &a [{}]\n*a : b\n", "1,".repeat(20))).is_err());
-        // What a template writes.
+        // As in the front matter of a template.
         assert_eq!(read("title: {{title}}\ntags: [a]\n").expect("read")["tags"], json!(["a"]));
     }
 
@@ -297,7 +298,7 @@ mod tests {
             laughs.push_str(&format!("a{level}: &a{level} [{refs}]\n"));
         }
         assert!(read(&laughs).is_err_and(|why| why.contains("aliases")));
-        // Each alias one level deeper.
+        // Each alias nests one level deeper.
         let mut deep = "a0: &a0 [x]\n".to_owned();
         for level in 1..100 {
             deep.push_str(&format!("a{level}: &a{level} [*a{}]\n", level - 1));

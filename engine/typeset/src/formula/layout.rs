@@ -1,4 +1,4 @@
-//! Formulas set in two dimensions, in the letters of KaTeX: measured, and drawn as SVG.
+//! Typesets formulas in KaTeX's fonts, measures them, and draws them as SVG.
 
 use super::MAX_FORMULA_BYTES;
 use crate::drawing::VectorDrawing;
@@ -12,32 +12,32 @@ use ratex_types::display_item::{DisplayItem, DisplayList};
 use ratex_types::math_style::MathStyle;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Around a drawn formula, in em: letters lean out of their boxes.
+/// Padding around a drawn formula in em, because glyphs extend beyond their boxes.
 pub const FORMULA_PADDING_EM: f32 = 0.15;
-/// Units of the SVG to an em: fine enough that its numbers lose nothing.
+/// SVG units per em, fine enough for exact coordinates.
 const SVG_UNITS_PER_EM: f64 = 100.0;
-/// No formula is wider or higher, in em.
+/// Maximum width and height of a formula in em.
 const MAX_FORMULA_EM: f64 = 400.0;
 
-/// A formula that was set. Lengths in em, the size of the letters around it.
+/// A typeset formula. Lengths are in em, the size of the surrounding text.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct SetFormula {
     list: DisplayList,
-    /// It as a line of letters and signs, where that can be.
+    /// The formula as a line of plain text, if possible.
     pub words: Option<String>,
     /// Width in em.
     pub width: f32,
-    /// How far above the line on which letters stand.
+    /// Height above the baseline in em.
     pub height: f32,
-    /// How far below it.
+    /// Depth below the baseline in em.
     pub depth: f32,
 }
 
 impl SetFormula {
-    /// Sets a formula, on a line or (`display`) on its own.
+    /// Typesets a formula inline, or as a block with `display`.
     ///
     /// # Errors
-    /// What was not understood, as a sentence.
+    /// Returns an error if the formula can't be parsed, is empty, too long or too large.
     #[allow(clippy::cast_possible_truncation, reason = "em, below some hundred")]
     pub fn new(source: &str, display: bool) -> Result<SetFormula, DrawFailure> {
         if source.len() > MAX_FORMULA_BYTES {
@@ -67,8 +67,9 @@ impl SetFormula {
         Ok(SetFormula { list, words: super::to_plain_line(source), width, height, depth })
     }
 
-    /// It as SVG in a colour; what the formula itself colours stays so. The picture is [`FORMULA_PADDING_EM`] larger at
-    /// each side.
+    /// Returns the formula as SVG in a color; colors set by the formula are kept.
+    ///
+    /// The image has an additional [`FORMULA_PADDING_EM`] on each side.
     pub fn to_svg(&self, ink: Rgb) -> String {
         let [r, g, b] = ink.map(|part| f32::from(part) / 255.0);
         let ink = Color::rgb(r, g, b);
@@ -92,10 +93,10 @@ impl SetFormula {
         render_to_svg_with_color_syntax(&list, &options, SvgColorSyntax::Rgb)
     }
 
-    /// It as a drawing in a colour, [`FORMULA_PADDING_EM`] larger at each side; `em` points are an em in it.
+    /// Returns the formula as a drawing in a color, with an additional [`FORMULA_PADDING_EM`] on each side.
     ///
     /// # Errors
-    /// Where it cannot be drawn.
+    /// Returns an error if the SVG can't be drawn.
     pub fn to_drawing(&self, ink: Rgb, fonts: &FontSet) -> Result<VectorDrawing, DrawFailure> {
         let draw = || VectorDrawing::from_svg(&self.to_svg(ink), fonts);
         match catch_unwind(AssertUnwindSafe(draw)) {
@@ -192,7 +193,7 @@ mod tests {
         }
     }
 
-    /// The formulas of real notes, where they are at hand.
+    /// Typesets the formulas of real notes, if these are available.
     #[test]
     fn formulas_of_real_notes_are_set() {
         let vaults = Path::new("/work/shared/data/vaults");

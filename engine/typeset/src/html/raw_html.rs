@@ -1,25 +1,25 @@
-//! HTML that stands in a note. A few elements without attributes mean what they say; all else is shown as text.
+//! Sanitizes raw HTML in notes: a few elements without attributes are kept, and everything else is shown as text.
 
 use super::escape_html;
 
-/// Elements that change how words look and nothing else.
+/// Elements that only change how text looks.
 const ALLOWED_ELEMENTS: &[&str] = &[
     "abbr", "b", "br", "cite", "code", "del", "em", "i", "ins", "kbd", "mark", "q", "s", "samp", "small", "strong",
     "sub", "sup", "u", "var", "wbr",
 ];
-/// Those that have no end.
+/// Allowed elements without an end tag.
 const VOID_ELEMENTS: &[&str] = &["br", "wbr"];
 
-/// Elements of raw HTML that are open.
+/// The open elements of raw HTML.
 #[derive(Default)]
 pub(super) struct RawHtml {
     open: Vec<&'static str>,
-    /// How many of each are.
+    /// Number of open elements by name.
     counts: std::collections::HashMap<&'static str, usize>,
 }
 
 impl RawHtml {
-    /// A piece of HTML as it may be written.
+    /// Sanitizes a piece of HTML.
     pub(super) fn sanitize(&mut self, html: &str) -> String {
         let mut out = String::new();
         let mut rest = html;
@@ -53,8 +53,8 @@ impl RawHtml {
             *self.counts.entry(known).or_insert(0) += 1;
             return Some(format!("<{known}>"));
         }
-        // An end closes what was opened inside it, too; one that closes nothing is nothing.
-        // Whether there is such a one is known without a search: ends that close nothing may be many.
+        // An end tag also closes the elements opened inside; one without a start tag is dropped. The count avoids a
+        // search, because there may be many such end tags.
         self.counts.get(known).filter(|count| **count > 0)?;
         let at = self.open.iter().rposition(|open| open == known)?;
         for open in &self.open[at..] {
@@ -63,14 +63,14 @@ impl RawHtml {
         Some(self.open.drain(at..).rev().map(|open| format!("</{open}>")).collect())
     }
 
-    /// Whether something is open.
+    /// Closes all open elements and returns their end tags.
     pub(super) fn close_all(&mut self) -> String {
         self.counts.clear();
         self.open.drain(..).rev().map(|open| format!("</{open}>")).collect()
     }
 }
 
-/// Text of HTML: its entities are those of the note, but no element may come of it.
+/// Escapes text so that it can't form elements; entities stay as they are.
 fn escape_text(text: &str) -> String {
     text.replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

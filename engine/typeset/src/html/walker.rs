@@ -1,4 +1,4 @@
-//! The walk through a note: each token as HTML.
+//! Walks through a note's tokens and renders them as HTML.
 
 use super::raw_html::RawHtml;
 use super::{
@@ -15,7 +15,7 @@ use store::Execution;
 use text::markdown::dialect::{self, DialectToken};
 use text::properties::{Property, PropertyKind};
 
-/// Writes a text. `depth` counts the notes around an embedded one.
+/// Renders a text as HTML. `depth` is the number of notes around an embedded one.
 pub(super) fn write_note(
     text: &str,
     runs: &[Option<Execution>],
@@ -33,20 +33,20 @@ pub(super) fn write_note(
     walk.finish()
 }
 
-/// What the paragraph is that comes next.
+/// The role of the next paragraph.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ParagraphHead {
-    /// A paragraph without a mark in front.
+    /// An ordinary paragraph.
     None,
-    /// The title of a callout, which folds or not.
+    /// The title of a callout; `folds` tells whether it can be collapsed.
     Title { folds: bool },
 }
 
-/// A code block that's being read.
+/// A code block being read.
 struct OpenCode {
     text: String,
     language: String,
-    /// Which cell it is, if it is one.
+    /// Index of the code cell; `None` if the block isn't one.
     cell: Option<usize>,
 }
 
@@ -56,28 +56,29 @@ struct HtmlWalker<'a> {
     runs: &'a [Option<Execution>],
     cells: Vec<Range<usize>>,
     depth: u8,
-    /// What is written, and below it what waits: a footnote is written apart.
+    /// The output, and below it the suspended outputs: footnotes are rendered separately.
     output_stack: Vec<String>,
     raw: RawHtml,
-    /// What each open quote ends with.
+    /// The end tag of each open quote.
     quotes: Vec<&'static str>,
     head: ParagraphHead,
-    /// Whether a paragraph is open.
+    /// Whether a `<p>` element is open.
     paragraph: bool,
-    /// The title of a callout that was given none.
+    /// Default title of a callout without a title.
     title: String,
     code: Option<OpenCode>,
     meta: Option<String>,
     table: (Vec<Alignment>, usize, bool),
-    /// Where the words of the open picture's text begin in what is written.
+    /// Offset in the output at which the open image's alternative text starts, its target, and whether it's a wiki
+    /// link.
     image: Option<(usize, String, bool)>,
-    /// What each open link ends with.
+    /// The end tag of each open link.
     links: Vec<&'static str>,
     heading: Option<usize>,
     slugs: HashMap<String, usize>,
-    /// The footnotes in the order in which they are referred to, and how often.
+    /// Footnotes in order of their first reference, with the number of references.
     order: Vec<(String, usize)>,
-    /// Where each of them stands among those.
+    /// Index of each footnote in `order`.
     places: HashMap<String, usize>,
     notes: HashMap<String, String>,
     note: Option<String>,
@@ -366,7 +367,7 @@ impl<'a> HtmlWalker<'a> {
         }
     }
 
-    /// Where a link to a note of the volume leads.
+    /// Returns the target of a link to a note of the volume.
     fn resolve_note_link(&self, target: &str) -> Option<String> {
         let (note, part) = dialect::split_wiki_target(target);
         let part = part.map(|part| if part.starts_with('^') { part.to_owned() } else { heading_slug(part) });
@@ -393,7 +394,7 @@ impl<'a> HtmlWalker<'a> {
             }
             TagEnd::BlockQuote(_) => {
                 if let ParagraphHead::Title { .. } = self.head {
-                    // A callout with nothing in it.
+                    // The callout has no content.
                     self.start_tag(Tag::Paragraph, &(0..0));
                     self.end_paragraph();
                 }
@@ -480,7 +481,7 @@ impl<'a> HtmlWalker<'a> {
         let Some((at, target, wiki)) = self.image.take() else { return };
         let out = self.output();
         let words = strip_tags(&out.split_off(at.min(out.len())));
-        // `![[picture.png|300]]` says how wide, which a page decides for itself.
+        // `![[picture.png|300]]` gives a width, but the page uses its own.
         let sized = wiki && words.split('x').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
         let alt = if sized || (wiki && words == target) { "" } else { words.as_str() };
         if let Some(image) = self.around.read_picture(&target).and_then(|bytes| picture_html(&bytes, alt)) {
@@ -504,7 +505,7 @@ impl<'a> HtmlWalker<'a> {
                 self.push_html(&why);
             }
             if let Some(Ok(html)) = embedded {
-                // A paragraph cannot hold what is embedded.
+                // A paragraph can't contain the embedded note's blocks.
                 let paragraph = self.paragraph;
                 if paragraph {
                     self.end_paragraph();
@@ -519,7 +520,7 @@ impl<'a> HtmlWalker<'a> {
         let words = if words.is_empty() { target.clone() } else { words };
         let remote = target.starts_with("http://") || target.starts_with("https://");
         let href = if remote { Some(target.clone()) } else { self.resolve_note_link(&target) };
-        // Pictures of the network are named, not fetched.
+        // Remote images are linked, not loaded.
         let _ = match href {
             Some(href) => {
                 write!(self.output(), "<a class=\"image\" href=\"{}\">{}</a>", escape_html(&href), escape_html(&words))
@@ -574,7 +575,7 @@ impl<'a> HtmlWalker<'a> {
     }
 }
 
-/// Code as HTML, with what stands out in elements of one letter.
+/// Renders code as HTML, with colored ranges in `span` elements with one-letter classes.
 fn highlighted_html(code: &str, language: &str) -> String {
     let Some(hues) = highlight::highlight_code(code, language) else { return escape_html(code) };
     let mut out = String::with_capacity(code.len() * 2);
@@ -595,7 +596,7 @@ fn highlighted_html(code: &str, language: &str) -> String {
     out
 }
 
-/// The words of a piece of HTML that was made here.
+/// Returns the text of HTML that was rendered here.
 fn strip_tags(html: &str) -> String {
     let mut out = String::new();
     let mut rest = html;

@@ -1,4 +1,4 @@
-//! The walk through a note: what stands on its pages, not yet where.
+//! Walks through a note's tokens and collects the blocks for its pages, before layout.
 
 mod code;
 
@@ -16,12 +16,12 @@ use store::Execution;
 use text::markdown::dialect::{self, CalloutKind, DialectToken};
 use text::properties::PropertyKind;
 
-/// Embeds inside embeds are followed this far.
+/// Maximum depth of embeds inside embeds.
 const MAX_PDF_EMBED_DEPTH: u8 = 3;
-/// Lists, quotes and the like inside each other: what is deeper stands where this depth stands.
+/// Maximum nesting depth of lists, quotes and similar; deeper blocks are shown at this depth.
 const MAX_BLOCK_NESTING: usize = 12;
 
-/// What stands in front of an item of a list.
+/// The marker of a list item.
 pub(super) enum ListBullet {
     Dot,
     Number(u64),
@@ -37,7 +37,7 @@ pub(super) enum PdfBlock {
         place: String,
     },
     Text(Vec<ParagraphItem>),
-    /// Code: its lines. `ground`: it stands on one.
+    /// Lines of code; `ground` tells whether they have a background.
     Code {
         lines: Vec<Vec<ParagraphItem>>,
         ground: bool,
@@ -58,32 +58,32 @@ pub(super) enum PdfBlock {
         title: Vec<ParagraphItem>,
         body: Vec<PdfBlock>,
     },
-    /// Another note inside this one.
+    /// An embedded note.
     Card(Vec<PdfBlock>),
-    /// The footnotes: their numbers and what they say.
+    /// The footnotes: their numbers and contents.
     Notes(Vec<(usize, Vec<PdfBlock>)>),
-    /// A place that links lead to.
+    /// An anchor for links.
     Place(String),
 }
 
-/// Where a link leads.
+/// The target of a link.
 pub(super) enum LinkTarget {
     Url(String),
     Place(String),
 }
 
-/// What is gathered while the notes of a document are read.
+/// State collected while the notes of a document are read.
 pub(super) struct BlockReader<'a> {
     pub(super) tints: &'a ThemeTints,
     pub(super) asked: &'a PdfRequest<'a>,
     pub(super) links: Vec<LinkTarget>,
-    /// Which footnotes were seen, over all notes.
+    /// Number of footnotes so far in all notes.
     pub(super) notes: usize,
-    /// What the note shows of others.
+    /// The notes that the current note embeds.
     pub(super) embeds: EmbedStack,
 }
 
-/// A note as its source, with the reason in front; cut where it is longer than `most`.
+/// Returns a note's source as blocks, with the reason first. It's truncated to `most` bytes.
 pub(super) fn source_blocks(reading: &BlockReader<'_>, text: &str, why: &str, most: usize) -> Vec<PdfBlock> {
     let tints = reading.tints;
     let shown = &text[..text.floor_char_boundary(most)];
@@ -102,7 +102,7 @@ pub(super) fn source_blocks(reading: &BlockReader<'_>, text: &str, why: &str, mo
     vec![reason, PdfBlock::Code { lines, ground: true }]
 }
 
-/// Reads a note. `note_path` is what its places begin with.
+/// Reads a note into blocks. `own` is the prefix of its anchors.
 pub(super) fn read_note(
     reading: &mut BlockReader<'_>,
     text: &str,
@@ -134,7 +134,7 @@ pub(super) fn read_note(
             .collect();
         if !rows.is_empty() {
             let columns = vec![Alignment::None; 2];
-            // A table without a head: its first row is empty.
+            // The table has no header, so its first row is empty.
             let rows = std::iter::once(Vec::new()).chain(rows).collect();
             walk.push_block(PdfBlock::Table { columns, rows });
         }
@@ -145,7 +145,7 @@ pub(super) fn read_note(
     walk.finish()
 }
 
-/// What is open around what is read.
+/// The blocks that are open at the current position.
 enum BlockFrame {
     List {
         items: Vec<(ListBullet, Vec<PdfBlock>)>,
@@ -159,7 +159,7 @@ enum BlockFrame {
         default: String,
     },
     Note(String),
-    /// Too deep to be shown as what it is.
+    /// Nested too deeply to be shown in its own form.
     Flat,
 }
 
@@ -170,7 +170,7 @@ struct PdfWalker<'a, 'b> {
     note_path: &'a str,
     depth: u8,
     cells: Vec<Range<usize>>,
-    /// What is written, and below it what waits.
+    /// The blocks read so far, and below them the suspended ones.
     block_stack: Vec<Vec<PdfBlock>>,
     frames: Vec<BlockFrame>,
     items: Vec<ParagraphItem>,
@@ -179,7 +179,7 @@ struct PdfWalker<'a, 'b> {
     strike: u32,
     is_highlighted: bool,
     heading: Option<u8>,
-    /// Whether the paragraph that comes next is the title of a callout.
+    /// Whether the next paragraph is the title of a callout.
     title: bool,
     link: Vec<Option<usize>>,
     code: Option<(String, String, Option<usize>)>,
@@ -189,7 +189,7 @@ struct PdfWalker<'a, 'b> {
     image: Option<(String, bool, String)>,
     slugs: HashMap<String, usize>,
     order: Vec<String>,
-    /// Where each of them stands among those.
+    /// Index of each footnote in `order`.
     places: HashMap<String, usize>,
     notes: HashMap<String, Vec<PdfBlock>>,
     first_note: usize,
@@ -255,7 +255,7 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
             (false, false) => 400,
         };
         let italic = self.emphasis > 0;
-        // There is no italic between regular and bold.
+        // There's no italic between regular and bold.
         let weight = if italic && weight == 600 { 700 } else { weight };
         let link = self.link.last().copied().flatten();
         let colour = match (link, self.heading) {
@@ -285,7 +285,7 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
         self.items.push(ParagraphItem::Text(text.to_owned(), style));
     }
 
-    /// Ends the words under way: they become a paragraph.
+    /// Ends the current text and adds it as a paragraph.
     fn end_paragraph(&mut self) {
         let items = std::mem::take(&mut self.items);
         if items.is_empty() {
@@ -385,7 +385,7 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
                 let style = self.current_style(true);
                 self.items.push(ParagraphItem::Text(code.into_string(), style));
             }
-            // What it would do on a page of the web it does not do here; what stands between it is shown.
+            // Inline HTML has no effect in a PDF; only the text between the tags is shown.
             Event::InlineHtml(html) => {
                 if html.trim_start_matches('<').starts_with("br") {
                     self.items.push(ParagraphItem::Break);
@@ -446,7 +446,7 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
         }
     }
 
-    /// Why something is not drawn, where the page must say it.
+    /// Adds the reason why something isn't drawn, if the page must show it.
     fn push_failure(&mut self, failure: &DrawFailure) {
         if let Some(why) = failure.limit_message() {
             let style = WordStyle { colour: self.reading.tints.warn, ..metrics::small_style() };
@@ -564,7 +564,7 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
         }
     }
 
-    /// Where a link to a note of the volume leads.
+    /// Returns the target of a link to a note of the volume.
     fn resolve_note_link(&self, target: &str) -> Option<LinkTarget> {
         let (note, part) = dialect::split_wiki_target(target);
         let part = part.map(|part| if part.starts_with('^') { part.to_owned() } else { heading_slug(part) });
@@ -638,7 +638,7 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
         }
         if let Ok(Some(mut object)) = shown {
             object.alt = if words.is_empty() { target } else { words };
-            // Files count in pixels of a screen, of which four thirds are a point.
+            // Image sizes are in screen pixels, of which four make three points.
             let scale = width.map_or(0.75, |width| width.clamp(8.0, 4_000.0) * 0.75 / object.width.max(1.0));
             (object.width, object.height) = (object.width * scale, object.height * scale);
             self.end_paragraph();
@@ -696,7 +696,7 @@ impl<'a, 'b> PdfWalker<'a, 'b> {
     }
 }
 
-/// A piece of a line in words.
+/// Returns the text of a paragraph item.
 fn item_text(item: &ParagraphItem) -> String {
     match item {
         ParagraphItem::Text(text, _) => text.clone(),
@@ -705,7 +705,7 @@ fn item_text(item: &ParagraphItem) -> String {
     }
 }
 
-/// A picture of a file, at one point for each of its own.
+/// Decodes an image file, with one point per pixel.
 #[allow(clippy::cast_precision_loss, reason = "a picture's side is small")]
 fn decode_picture(bytes: Vec<u8>, around: &dyn PageContext) -> Result<Option<InlinePicture>, DrawFailure> {
     let (shape, width, height) = if bytes.starts_with(b"<") || bytes.starts_with(b"\xef\xbb\xbf<") {

@@ -2,23 +2,23 @@
 
 use super::text_layout::WordStyle;
 
-/// The margins: left and right, above, below.
+/// Page margins: left and right, top, bottom.
 pub(super) const SIDE_MARGIN_PT: f32 = 74.0;
 pub(super) const TOP_MARGIN_PT: f32 = 72.0;
 pub(super) const BOTTOM_MARGIN_PT: f32 = 76.0;
-/// The height of a line of text, of small text, of code.
+/// Line heights of text, small text and code.
 pub(super) const LINE_HEIGHT_PT: f32 = 15.2;
 pub(super) const SMALL_LINE_HEIGHT_PT: f32 = 12.8;
 pub(super) const CODE_LINE_HEIGHT_PT: f32 = 12.4;
 /// Space between two paragraphs.
 pub(super) const PARAGRAPH_GAP_PT: f32 = 7.5;
-/// How far items of lists stand in.
+/// Indent of list items.
 pub(super) const LIST_INDENT_PT: f32 = 17.0;
-/// Around what stands on a ground.
+/// Padding inside a background.
 pub(super) const GROUND_PAD_PT: f32 = 9.0;
 /// Size of inline code relative to text.
 pub(super) const CODE_SIZE_RATIO: f32 = 0.9;
-/// Letters of formulas beside text.
+/// Font size of formulas relative to text.
 pub(super) const FORMULA_SIZE_RATIO: f32 = 1.15;
 
 const BODY_STYLE: WordStyle = WordStyle {
@@ -45,7 +45,7 @@ pub(super) fn code_style() -> WordStyle {
     WordStyle { code: true, size: 8.6, ..BODY_STYLE }
 }
 
-/// A heading's style, the height of its lines, and the room above it.
+/// Returns a heading's style, its line height and the space above it.
 pub(super) fn heading_style(level: u8) -> (WordStyle, f32, f32) {
     let style = WordStyle { weight: 600, ..BODY_STYLE };
     match level {

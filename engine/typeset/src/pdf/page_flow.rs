@@ -1,4 +1,4 @@
-//! Where everything stands: blocks become strips that are never cut, and strips are put on pages.
+//! Page layout: turns blocks into strips that are never split, and places the strips on pages.
 
 use super::blocks::{ListBullet, PdfBlock};
 use super::text_layout::{DocumentFonts, InlinePicture, LinePiece, ParagraphItem, TextLine, WordStyle};
@@ -8,7 +8,7 @@ use crate::tints::{Rgb, ThemeTints, mix_colors};
 use pulldown_cmark::Alignment;
 use std::rc::Rc;
 
-/// Something on a strip, at a place from the strip's left top.
+/// An element of a strip, positioned from the strip's top left corner.
 pub(super) enum StripMark {
     Fill {
         x: f32,
@@ -17,7 +17,7 @@ pub(super) enum StripMark {
         height: f32,
         colour: Rgb,
     },
-    /// Words: `y` is the line on which they stand.
+    /// Text; `y` is its baseline.
     Piece {
         x: f32,
         y: f32,
@@ -39,46 +39,46 @@ pub(super) enum StripMark {
     },
 }
 
-/// What a strip stands on.
+/// The background of a strip.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct StripGround {
-    /// Strips with the same number stand on one ground.
+    /// Adjacent strips with the same number share one background.
     id: usize,
     pub(super) x: f32,
     pub(super) width: f32,
     pub(super) colour: Rgb,
 }
 
-/// What is never cut.
+/// A strip of content that's never split between pages.
 #[derive(Default)]
 pub(super) struct PageStrip {
-    /// Room above it, except at the top of a page.
+    /// Space above the strip, except at the top of a page.
     above: f32,
     pub(super) height: f32,
     pub(super) marks: Vec<StripMark>,
     pub(super) grounds: Vec<StripGround>,
-    /// It is on the page of the next one.
+    /// Whether it must be on the same page as the next strip.
     keep_with_next: bool,
-    /// It begins a page.
+    /// Whether it starts a new page.
     starts_page: bool,
-    /// What comes again above it where it begins a page: the head of its table.
+    /// The table header, repeated above the strip at the top of a page.
     head: Option<Rc<PageStrip>>,
-    /// Places that links lead to.
+    /// Anchors for links.
     pub(super) places: Vec<String>,
     pub(super) outline: Option<(u8, String)>,
 }
 
-/// A strip on a page.
+/// A strip placed on a page.
 pub(super) struct PlacedStrip {
     pub(super) y: f32,
-    /// Where its grounds begin: higher, where they go on from the strip before.
+    /// Top of each background; a background shared with the strip before starts at that strip's end.
     pub(super) ground: Vec<f32>,
     pub(super) strip: Rc<PageStrip>,
-    /// Whether it is there only once more, as the head of a table.
+    /// Whether it's a repeated table header.
     pub(super) is_repeated: bool,
 }
 
-/// What a part of the text is, for those who listen.
+/// Role of a part of the text, for screen readers.
 pub(super) enum TextRole {
     Root,
     Heading(u8, String),
@@ -99,13 +99,13 @@ pub(super) enum TextRole {
     Formula(String),
 }
 
-/// A node of the structure.
+/// A node of the document structure.
 pub(super) struct StructureNode {
     pub(super) role: TextRole,
     pub(super) parts: Vec<usize>,
 }
 
-/// Everything that was laid out.
+/// The finished layout.
 pub(super) struct LaidPages<'a> {
     pub(super) pages: Vec<(Vec<PlacedStrip>, String)>,
     pub(super) nodes: Vec<StructureNode>,
@@ -128,9 +128,9 @@ pub(super) struct PageFlow<'a> {
     open: Vec<usize>,
     places: Vec<String>,
     starts_page: bool,
-    /// The style in which paragraphs are set again, for notes below the text.
+    /// Whether paragraphs use the small style, for footnotes.
     small: bool,
-    /// The next block stands close to the one before.
+    /// Whether the next block follows without a gap.
     tight: bool,
 }
 
@@ -157,14 +157,14 @@ impl<'a> PageFlow<'a> {
         }
     }
 
-    /// Lays a note out, on a new page.
+    /// Lays out a note on a new page.
     pub(super) fn lay_out_note(&mut self, title: &str, place: &str, blocks: Vec<PdfBlock>) {
         self.starts_page = true;
         self.gap = 0.0;
         self.titles.push((self.strips.len(), title.to_owned()));
         self.places.push(place.to_owned());
         let mut blocks = blocks;
-        // The title stands above the properties.
+        // The title goes above the properties.
         let titled = |block: Option<&PdfBlock>| matches!(block, Some(PdfBlock::Heading { level: 1, .. }));
         if titled(blocks.get(1)) && matches!(blocks.first(), Some(PdfBlock::Table { .. })) {
             blocks.swap(0, 1);
@@ -189,7 +189,7 @@ impl<'a> PageFlow<'a> {
         }
     }
 
-    /// Opens a part of the structure around what comes.
+    /// Runs `what` with a new structure node open, so that content is added to it.
     fn within_node(&mut self, is: TextRole, what: impl FnOnce(&mut Self)) {
         let node = self.add_node(is);
         self.open.push(node);
@@ -227,7 +227,9 @@ impl<'a> PageFlow<'a> {
         self.gap = self.gap.max(gap);
     }
 
-    /// Lines of text; the first two stay together, and so do the last two. `keep_with_next`: with what follows, too.
+    /// Lays out lines of text. The first two lines stay together, and so do the last two.
+    ///
+    /// `keep` also keeps them with what follows.
     fn lay_out_lines(&mut self, lines: Vec<TextLine>, x: f32, tag: usize, keep: bool) {
         let count = lines.len();
         for (index, line) in lines.into_iter().enumerate() {
@@ -335,7 +337,7 @@ impl<'a> PageFlow<'a> {
         }
     }
 
-    /// Something that stands further in, on grounds of its own, with room above and below in them.
+    /// Lays out indented content with its own backgrounds and padding at the top and bottom.
     fn lay_out_indented(&mut self, by: f32, pad: f32, grounds: Vec<StripGround>, what: impl FnOnce(&mut Self)) {
         let own = grounds.len();
         let narrow = self.width - by - pad < 60.0;
@@ -368,7 +370,7 @@ impl<'a> PageFlow<'a> {
     }
 
     fn lay_out_list(&mut self, items: Vec<(ListBullet, Vec<PdfBlock>)>, numbered: bool) {
-        // A list in an item stands as close as the items do.
+        // A nested list is as close as the items are.
         if self.open.last().is_some_and(|open| matches!(self.nodes[*open].role, TextRole::Body)) {
             self.gap = 3.0;
         }
@@ -415,7 +417,7 @@ impl<'a> PageFlow<'a> {
         }
         let line = self.letters.break_lines(&bullet, f32::INFINITY, leading).into_iter().next();
         if let Some(strip) = self.strips.get_mut(first) {
-            // An item that begins with a paragraph stands closer than a paragraph would.
+            // A paragraph at the start of an item has the gap of the item, not that of a paragraph.
             strip.above = gap;
             if let Some(line) = line.filter(|_| task.is_none()) {
                 let at = if line.width > metrics::LIST_INDENT_PT - 5.0 { x } else { x + by - 6.0 - line.width };
@@ -446,7 +448,7 @@ impl<'a> PageFlow<'a> {
             let tag = flow.add_node(TextRole::Code);
             let count = lines.len();
             for (index, line) in lines.into_iter().enumerate() {
-                // A blank line is as high as any other.
+                // Empty lines have the same height as others.
                 let line = if line.is_empty() {
                     vec![ParagraphItem::Text(" ".to_owned(), metrics::code_style())]
                 } else {
@@ -527,7 +529,7 @@ impl<'a> PageFlow<'a> {
                 x += widths[column];
             }
             self.open.pop();
-            // A row that is higher than much of a page is cut between its lines.
+            // A row that's too high for a page is split between its lines.
             loop {
                 let (mut marks_here, mut height) = (Vec::new(), 0.0_f32);
                 for (column, (x, align, tag, lines)) in cells.iter_mut().enumerate() {
@@ -559,7 +561,7 @@ impl<'a> PageFlow<'a> {
                     let fill = StripMark::Fill { x: left, y: height - thick, width: total, height: thick, colour };
                     marks_here.push(fill);
                 }
-                // The head stays with the first row, and the last row is not left alone.
+                // The header stays with the first row, and the last row isn't left alone on a page.
                 self.push_strip(height, marks_here, is_head || index + 2 == last + 1 && index > 0 && last > 2);
                 if let Some(strip) = self.strips.last_mut() {
                     strip.head.clone_from(&head);
@@ -576,7 +578,7 @@ impl<'a> PageFlow<'a> {
         self.gap = metrics::PARAGRAPH_GAP_PT + 3.0;
     }
 
-    /// Puts the strips on pages.
+    /// Places the strips on pages.
     pub(super) fn into_pages(mut self) -> LaidPages<'a> {
         let bottom = self.size.1 - metrics::BOTTOM_MARGIN_PT;
         let room = bottom - metrics::TOP_MARGIN_PT;
@@ -586,11 +588,11 @@ impl<'a> PageFlow<'a> {
         let strips: Vec<Rc<PageStrip>> = std::mem::take(&mut self.strips).into_iter().map(Rc::new).collect();
         let mut titles = std::mem::take(&mut self.titles).into_iter().peekable();
         while at < strips.len() {
-            // What stays together: up to the first that need not stay with the next.
+            // Find the group that stays together: it ends at the first strip that needn't stay with the next.
             let mut end = at;
             let high = |strip: &Rc<PageStrip>| strip.above + strip.height;
             let mut own: f32 = high(&strips[at]);
-            // More than a page cannot stay together: no need to look further.
+            // A group longer than a page can't stay together, so the search ends there.
             while strips[end].keep_with_next && end + 1 < strips.len() && !strips[end + 1].starts_page {
                 end += 1;
                 own += high(&strips[end]);
@@ -651,7 +653,7 @@ fn line_marks(pieces: Vec<LinePiece>, x: f32, y: f32, tag: usize) -> Vec<StripMa
     pieces.into_iter().map(|piece| StripMark::Piece { x: x + piece.x, y, piece, tag }).collect()
 }
 
-/// A strip once more, with the marks that come again.
+/// Copies a strip's content, to repeat it on another page.
 fn repeat_strip(strip: &PageStrip) -> PageStrip {
     let marks = strip.marks.iter().map(|mark| match mark {
         StripMark::Fill { x, y, width, height, colour } => {
@@ -677,8 +679,10 @@ fn with_small_style(items: Vec<ParagraphItem>) -> Vec<ParagraphItem> {
     items.into_iter().map(smaller).collect()
 }
 
-/// Widths of columns: as they would like; where there is less room, what they need at least, and the rest shared by
-/// what they would like beyond it.
+/// Returns column widths: the natural ones if they fit.
+///
+/// Otherwise each column gets its minimum, and the remaining space is shared in proportion to what it would like beyond
+/// that.
 fn column_widths(natural: &[f32], least: &[f32], room: f32) -> Vec<f32> {
     let (wish, need): (f32, f32) = (natural.iter().sum(), least.iter().sum());
     if wish <= room {

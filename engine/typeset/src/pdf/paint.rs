@@ -1,4 +1,4 @@
-//! Pages as a PDF: words, strokes and pictures, and beside them the structure, the links and the outline.
+//! Writes the laid out pages as PDF: text, strokes and images, with structure tags, links and the outline.
 
 use super::blocks::LinkTarget;
 use super::page_flow::{LaidPages, PlacedStrip, StripMark, StructureNode, TextRole};
@@ -24,7 +24,7 @@ use krilla_svg::{SurfaceExt, SvgSettings};
 use std::collections::HashMap;
 use std::num::NonZeroU16;
 
-/// What belongs to a node of the structure, in order.
+/// Content of a structure node, in order.
 enum StructureLeaf {
     Words(Identifier),
     Link(Identifier, Option<Identifier>),
@@ -32,7 +32,7 @@ enum StructureLeaf {
     Picture(Identifier, String),
 }
 
-/// A link on a page: where, where to, and the leaf that it belongs to.
+/// A link on a page: its area, target, text, and structure leaf.
 struct PageLink {
     rect: Rect,
     goal: Goal,
@@ -81,7 +81,7 @@ pub(super) fn paint_pages(
     Ok(PdfDocument { bytes, pages: count, missing: pages.letters.missing.iter().copied().collect() })
 }
 
-/// Where the places are that links lead to: the page and how far down.
+/// Returns the page and vertical position of each anchor.
 fn link_places(pages: &LaidPages<'_>) -> HashMap<String, (usize, f32)> {
     let mut places = HashMap::new();
     for (page, (laid, _)) in pages.pages.iter().enumerate() {
@@ -127,7 +127,7 @@ impl PdfBrush<'_, '_, '_> {
         self.paint_grounds(laid);
         let aside = ContentTag::Artifact(Artifact::with_kind(ArtifactType::Layout));
         if laid.is_repeated {
-            // The head of a table was heard where it stood first.
+            // A repeated table header is an artifact: screen readers have already read it.
             self.surface.start_tagged(aside);
         }
         for mark in &laid.strip.marks {
@@ -196,12 +196,12 @@ impl PdfBrush<'_, '_, '_> {
         self.paint_strikes(laid);
     }
 
-    /// What stands behind the words.
+    /// Paints the backgrounds behind the text.
     fn paint_grounds(&mut self, laid: &PlacedStrip) {
         let mut fills: Vec<(f32, f32, f32, f32, Rgb)> = Vec::new();
         let bottom = laid.y + laid.strip.height;
         for (ground, top) in laid.strip.grounds.iter().zip(&laid.ground) {
-            // A hair more, so that no seam shows between two strips.
+            // Slightly larger, so that no seam shows between two strips.
             fills.push((
                 metrics::SIDE_MARGIN_PT + ground.x,
                 *top - 0.15,
@@ -229,7 +229,7 @@ impl PdfBrush<'_, '_, '_> {
         self.paint_artifacts(fills);
     }
 
-    /// What goes through words.
+    /// Paints the lines through struck text.
     fn paint_strikes(&mut self, laid: &PlacedStrip) {
         let strikes = laid.strip.marks.iter().filter_map(|mark| match mark {
             StripMark::Piece { x, y, piece: LinePiece { width, what: PieceKind::Run { style, .. }, .. }, .. }
@@ -267,7 +267,7 @@ impl PdfBrush<'_, '_, '_> {
         }
     }
 
-    /// A picture, with the left top of what it is without its margin at a place.
+    /// Paints an image; `x` and `y` are its top left corner without the padding.
     fn paint_picture(&mut self, x: f32, y: f32, object: &InlinePicture) {
         let pad = object.pad;
         let (width, height) = (object.width + 2.0 * pad, object.height + object.depth + 2.0 * pad);
@@ -328,7 +328,7 @@ fn link_goal(target: &LinkTarget, places: &HashMap<String, (usize, f32)>) -> Opt
     match target {
         LinkTarget::Url(url) => Some(Goal::Action(Action::Link(LinkAction::new(url.clone())))),
         LinkTarget::Place(place) => {
-            // A heading that is gone: the note is there.
+            // If the heading no longer exists, the link leads to its note.
             let note = || places.get(place.split('#').next()?);
             let (page, y) = places.get(place).or_else(note)?;
             let at = XyzDestination::new(*page, to_point(0.0, (y - 12.0).max(0.0)));
@@ -376,7 +376,7 @@ fn paint_footer(
     surface.end_tagged();
 }
 
-/// The outline that a reader shows beside the pages.
+/// Builds the outline that a PDF viewer shows beside the pages.
 fn build_outline(pages: &[(Vec<PlacedStrip>, String)]) -> Outline {
     let mut outline = Outline::new();
     let mut open: Vec<(u8, OutlineNode)> = Vec::new();

@@ -1,4 +1,4 @@
-//! Words on a page: which font has which letter, shaped, broken into lines, in the order in which they are read.
+//! Text layout: chooses fonts by glyph, shapes text, breaks it into lines and orders it for display.
 
 use crate::drawing::VectorDrawing;
 use crate::fonts::{CODE_FONT_FAMILY, FontSet, TEXT_FONT_FAMILY};
@@ -15,9 +15,9 @@ use unicode_bidi::{BidiInfo, Level};
 use unicode_segmentation::UnicodeSegmentation;
 use yoke::{Yoke, Yokeable};
 
-/// Glyphs of words that are kept, since words come again.
+/// Maximum number of glyphs in the cache of shaped words.
 const MAX_KEPT_GLYPHS: usize = 400_000;
-/// A longer word is shaped in pieces of so many letters.
+/// Longer words are shaped in pieces of this many grapheme clusters.
 const MAX_WORD_CLUSTERS: usize = 200;
 
 /// Style of a word: font, size and color.
@@ -31,48 +31,48 @@ pub(super) struct WordStyle {
     pub(super) colour: Rgb,
     pub(super) ground: Option<Rgb>,
     pub(super) strike: bool,
-    /// How far above the line, in points.
+    /// Offset above the baseline in points.
     pub(super) rise: f32,
-    /// Which link of the document they are.
+    /// Index of the link in the document; `None` if the word isn't linked.
     pub(super) link: Option<usize>,
 }
 
-/// A picture of any kind.
+/// A vector drawing or a raster image.
 #[allow(clippy::large_enum_variant, reason = "it stands behind a pointer")]
 pub(super) enum PictureShape {
     Drawing(VectorDrawing),
     Image(Image),
 }
 
-/// A picture among words. Lengths in points.
+/// An inline image. Lengths are in points.
 #[derive(Clone)]
 pub(super) struct InlinePicture {
     pub(super) shape: Rc<PictureShape>,
     pub(super) width: f32,
     pub(super) height: f32,
     pub(super) depth: f32,
-    /// How much its drawing is larger at each side.
+    /// Padding of the drawing on each side.
     pub(super) pad: f32,
     pub(super) alt: String,
     pub(super) formula: bool,
 }
 
-/// A piece of a paragraph.
+/// An item of a paragraph.
 #[derive(Clone)]
 pub(super) enum ParagraphItem {
     Text(String, WordStyle),
     Object(InlinePicture),
-    /// The line ends here.
+    /// A line break.
     Break,
 }
 
-/// Letters shaped in one face: per em, and how wide in em.
+/// Glyphs shaped in one face; advances and width are in em.
 pub(super) struct ShapedLetters {
     pub(super) glyphs: Vec<KrillaGlyph>,
     pub(super) width: f32,
 }
 
-/// The tables of a face, read once: reading them for each word takes longer than shaping it.
+/// The parsed tables of a face, kept because parsing them takes longer than shaping a word.
 #[derive(Yokeable)]
 struct ShapingTables<'a>(rustybuzz::Face<'a>);
 
@@ -80,14 +80,14 @@ struct ShapingTables<'a>(rustybuzz::Face<'a>);
 pub(super) struct FontFace {
     pub(super) font: Font,
     tables: Yoke<ShapingTables<'static>, Arc<Vec<u8>>>,
-    /// How text of each direction and script is shaped. It depends on nothing else, since all features are the default.
+    /// Shaping plans by direction and script. They depend on nothing else, because all features are the default ones.
     plans: RefCell<HashMap<(Direction, Script), Rc<ShapePlan>>>,
     pub(super) ascent: f32,
     pub(super) descent: f32,
 }
 
 impl FontFace {
-    /// Returns the plan for text of this direction and script, which is made once.
+    /// Returns the shaping plan for the direction and script of a text.
     fn shape_plan(&self, buffer: &UnicodeBuffer) -> Rc<ShapePlan> {
         let (direction, script) = (buffer.direction(), buffer.script());
         let make = || {
@@ -112,7 +112,7 @@ pub(super) enum PieceKind {
     Object(InlinePicture),
 }
 
-/// A line; `base` is how far letters stand below its top.
+/// A line; `base` is the distance from its top to the baseline.
 pub(super) struct TextLine {
     pub(super) height: f32,
     pub(super) base: f32,
@@ -120,7 +120,7 @@ pub(super) struct TextLine {
     pub(super) pieces: Vec<LinePiece>,
 }
 
-/// The fonts of a document, and what they lack.
+/// The fonts of a document, with caches.
 pub(super) struct DocumentFonts<'a> {
     fonts: &'a FontSet,
     pub(super) faces: Vec<FontFace>,
@@ -128,14 +128,14 @@ pub(super) struct DocumentFonts<'a> {
     cuts: HashMap<(bool, u16, bool), Option<usize>>,
     letters_by_face: HashMap<(usize, char), bool>,
     fallback_faces: HashMap<(char, bool), Option<usize>>,
-    /// The plain faces of the system.
+    /// The regular system faces in fallback order.
     fallback_order: Option<Rc<[ID]>>,
-    /// The letters that faces have, in order.
+    /// The code points that each face covers, sorted.
     coverage: HashMap<ID, Vec<u32>>,
     shaped: HashMap<(usize, bool, String), Rc<ShapedLetters>>,
-    /// How many glyphs these are.
+    /// Number of glyphs in `shaped`.
     kept_glyphs: usize,
-    /// Letters that no font has.
+    /// Characters that no font has.
     pub(super) missing: BTreeSet<char>,
 }
 
@@ -180,7 +180,7 @@ impl<'a> DocumentFonts<'a> {
         place
     }
 
-    /// The face of a style; `None` only where our own fonts cannot be read.
+    /// Returns the face of a style; `None` only if the bundled fonts can't be read.
     pub(super) fn style_face(&mut self, style: &WordStyle) -> Option<usize> {
         let key = (style.code, style.weight, style.italic);
         if let Some(known) = self.cuts.get(&key) {
@@ -205,7 +205,7 @@ impl<'a> DocumentFonts<'a> {
         found
     }
 
-    /// The face that has a letter; the style's own where none has it.
+    /// Returns a face that has a character, or the style's own face if none does.
     fn face_for_letter(&mut self, letter: char, own: usize, style: &WordStyle) -> usize {
         if letter.is_ascii() || is_invisible(letter) || self.has_letter(own, letter) {
             return own;
@@ -214,7 +214,8 @@ impl<'a> DocumentFonts<'a> {
             return known.unwrap_or(own);
         }
         let mut found = None;
-        // Ours first, each in its plain cut; then the system's in the order of their names, which is always the same.
+        // Bundled fonts first, each in its regular face; then system fonts ordered by name, so that the result is
+        // stable.
         let plain = WordStyle { weight: 400, italic: false, ..*style };
         for code in [style.code, !style.code] {
             found = found.or_else(|| {
@@ -233,7 +234,7 @@ impl<'a> DocumentFonts<'a> {
         found.unwrap_or(own)
     }
 
-    /// The plain faces of the system, Noto's first, in the order of their names.
+    /// Returns the regular system faces, Noto's first, ordered by name.
     fn fallbacks_in_order(&mut self) -> Rc<[ID]> {
         if let Some(ids) = &self.fallback_order {
             return ids.clone();
@@ -251,7 +252,7 @@ impl<'a> DocumentFonts<'a> {
         ids
     }
 
-    /// Whether a face has a letter. What it has is read off once: a text may lack very many letters.
+    /// Returns whether a face covers a character. Coverage is cached, because a text may lack very many characters.
     fn face_covers(&mut self, id: ID, letter: char) -> bool {
         let fonts = self.fonts;
         let letters = self.coverage.entry(id).or_insert_with(|| {
@@ -291,12 +292,12 @@ impl<'a> DocumentFonts<'a> {
         shaped
     }
 
-    /// How wide words are on one line, in points.
+    /// Returns the width of the items on one line, in points.
     pub(super) fn measure_items(&mut self, items: &[ParagraphItem]) -> f32 {
         self.break_lines(items, f32::INFINITY, 10.0).iter().map(|line| line.width).fold(0.0, f32::max)
     }
 
-    /// How wide the widest part is that no line ends in, in points.
+    /// Returns the width of the widest unbreakable part, in points.
     pub(super) fn widest_word(&mut self, items: &[ParagraphItem]) -> f32 {
         let (mut widest, mut here) = (0.0_f32, 0.0);
         for atom in self.split_into_atoms(items).0 {
@@ -306,7 +307,7 @@ impl<'a> DocumentFonts<'a> {
         widest
     }
 
-    /// Breaks a paragraph into lines no wider than `measure_items`, as far as that can be; `leading` from line to line.
+    /// Breaks a paragraph into lines no wider than `width`, if possible. `leading` is the line height.
     pub(super) fn break_lines(&mut self, items: &[ParagraphItem], width: f32, leading: f32) -> Vec<TextLine> {
         let mut lines = Vec::new();
         for part in items.split(|item| matches!(item, ParagraphItem::Break)) {
@@ -320,13 +321,13 @@ impl<'a> DocumentFonts<'a> {
                     row.push(atom);
                     continue;
                 }
-                // The line ends behind the last place where it may.
+                // The line ends after its last break opportunity.
                 match row.iter().rposition(|atom| atom.breaks) {
                     Some(last) => {
                         queue.push_front(atom);
                         row.drain(last + 1..).rev().for_each(|atom| queue.push_front(atom));
                     }
-                    // A word that is too long is cut where it must be.
+                    // A word that's too long is split.
                     None => match self.split_atom(&atom, width - used, row.is_empty()) {
                         Some((head, tail)) => {
                             row.push(head);
@@ -344,13 +345,12 @@ impl<'a> DocumentFonts<'a> {
         lines
     }
 
-    /// Cuts an atom so that its head is no wider than `room`; at least one letter stays where it must (`force`).
+    /// Splits an atom so that its head is no wider than `room`. With `force`, the head has at least one character.
     fn split_atom(&mut self, atom: &ParagraphAtom, room: f32, force: bool) -> Option<(ParagraphAtom, ParagraphAtom)> {
         let LineContent::Text { text, face, style } = &atom.content else { return None };
         let (right, ends) = (atom.level.is_rtl(), text.grapheme_indices(true).map(|(at, cluster)| at + cluster.len()));
         let ends: Vec<usize> = ends.collect();
-        // Where it would end by the widths that its letters have together, and from there to where it does: letters
-        // may be narrower beside others.
+        // Starts from the summed widths of the shaped glyphs, then adjusts: characters may be narrower next to others.
         let shaped = self.shape_cached(*face, text, right);
         let fits = |end: usize| {
             let inside = shaped.glyphs.iter().filter(|glyph| glyph.text_range.end <= end);
@@ -390,8 +390,9 @@ impl<'a> DocumentFonts<'a> {
         ParagraphAtom { width, tail, breaks, level, content: LineContent::Text { text, face, style } }
     }
 
-    /// The parts of a paragraph between which lines, fonts, styles or directions may change; and whether it is read
-    /// from the right.
+    /// Splits a paragraph at every change of font, style or direction and at every break opportunity.
+    ///
+    /// Also returns whether the paragraph is read from right to left.
     fn split_into_atoms(&mut self, items: &[ParagraphItem]) -> (Vec<ParagraphAtom>, bool) {
         let mut whole = String::new();
         for item in items {
@@ -435,7 +436,8 @@ impl<'a> DocumentFonts<'a> {
                             atoms.push(self.make_atom(text, known, *style, was, false));
                             clusters = 0;
                         }
-                        // A word without end is shaped piece by piece: cutting it would take its square otherwise.
+                        // A very long word is shaped piece by piece, because splitting it would take quadratic time
+                        // otherwise.
                         clusters += 1;
                         if clusters > MAX_WORD_CLUSTERS
                             && let Some((text, face, level)) = open.take()
@@ -472,7 +474,7 @@ impl<'a> DocumentFonts<'a> {
         });
         let face = style.and_then(|style| self.style_face(&style));
         let (ascent, descent) = face.and_then(|face| self.faces.get(face)).map_or((0.97, 0.24), |face| {
-            // A line of code is as high as one of text.
+            // A line of code has the same height as a line of text.
             (face.ascent.min(1.0), face.descent.min(0.3))
         });
         let size = style.map_or(10.0, |style| style.size);
@@ -522,12 +524,12 @@ impl<'a> DocumentFonts<'a> {
     }
 }
 
-/// A part of a paragraph inside which nothing changes.
+/// A part of a paragraph without changes of font, style or direction.
 struct ParagraphAtom {
     width: f32,
-    /// How much of it is space at its end.
+    /// Width of the trailing space.
     tail: f32,
-    /// Whether a line may end behind it.
+    /// Whether a line may end after it.
     breaks: bool,
     level: Level,
     content: LineContent,
@@ -572,7 +574,7 @@ fn shape_text(face: &FontFace, text: &str, backwards: bool) -> ShapedLetters {
     ShapedLetters { glyphs, width }
 }
 
-/// Puts the parts of a line into the order in which they stand from left to right.
+/// Reorders the atoms of a line from left to right for display.
 fn reorder_atoms(atoms: &mut [ParagraphAtom]) {
     let levels: Vec<u8> = atoms.iter().map(|atom| atom.level.number()).collect();
     let (Some(most), Some(odd)) = (levels.iter().max(), levels.iter().filter(|level| *level % 2 == 1).min()) else {
@@ -590,7 +592,7 @@ fn reorder_atoms(atoms: &mut [ParagraphAtom]) {
     }
 }
 
-/// Letters that have no shape of their own, or change that of their neighbour.
+/// Returns whether a character has no glyph of its own, or only modifies its neighbor.
 fn is_invisible(letter: char) -> bool {
     letter.is_control()
         || letter.is_whitespace()
@@ -603,7 +605,7 @@ fn is_wide(letter: char) -> bool {
         || matches!(letter, '\u{ff00}'..='\u{ff60}' | '\u{20000}'..='\u{3fffd}')
 }
 
-/// Whether a line may end behind a letter.
+/// Returns whether a line may end after a grapheme cluster.
 fn can_break_after(cluster: &str, next: Option<char>) -> bool {
     let (Some(letter), Some(next)) = (cluster.chars().next_back(), next) else { return true };
     match letter {

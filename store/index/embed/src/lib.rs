@@ -1,5 +1,5 @@
-//! Sentence embeddings behind one trait, and the model that comes with the program: MiniLM-L6 (Apache-2.0), run by
-//! `rten`. Nothing is downloaded or installed. It knows texts and vectors, no notes and no files.
+//! Sentence embeddings behind one trait, and the bundled model: MiniLM-L6 (Apache-2.0), run by `rten`. Nothing is
+//! downloaded or installed. The crate knows texts and vectors, but not notes or files.
 
 mod wordpiece;
 
@@ -11,10 +11,10 @@ use wordpiece::WordPiece;
 /// Why the bundled model can't be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum MiniLmLoadError {
-    /// The embedded bytes are no network.
+    /// The embedded bytes aren't a valid network.
     #[error("the embedded sentence model cannot be loaded ({0})")]
     Network(#[from] rten::LoadError),
-    /// The network has an input that isn't known.
+    /// The network has an input with an unknown name.
     #[error("the embedded sentence model cannot be loaded (it wants {0})")]
     UnknownInput(String),
     /// The network has no output.
@@ -25,40 +25,40 @@ pub enum MiniLmLoadError {
     Vocabulary,
 }
 
-/// Why a text has no vector.
+/// Why a text could not be embedded.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddingError {
     /// The bundled model's network failed.
     #[error("the sentence model failed ({0})")]
     Network(#[from] rten::RunError),
-    /// The bundled model's network gave something else than numbers.
+    /// The bundled model's network returned something other than a tensor of numbers.
     #[error("the sentence model failed (not a tensor of numbers)")]
     NotNumbers,
-    /// The bundled model's numbers aren't in one piece.
+    /// The bundled model's output isn't contiguous in memory.
     #[error("the sentence model failed (its output is not in one piece)")]
     NotContiguous,
-    /// What a model of another crate says.
+    /// The error of a model from another crate.
     #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl EmbeddingError {
-    /// The error of a model of another crate.
+    /// Wraps the error of a model from another crate.
     pub fn other(error: impl std::error::Error + Send + Sync + 'static) -> EmbeddingError {
         EmbeddingError::Other(Box::new(error))
     }
 }
 
-/// Turns a text into a vector of length 1, so that the product of two of them says how near their meanings are.
+/// Turns a text into a vector of length 1. The dot product of two vectors is the similarity of their meanings.
 pub trait SentenceEmbedder: Send + Sync {
-    /// Its name; vectors of different models cannot be compared.
+    /// Returns the model's name. Vectors of different models can't be compared.
     fn name(&self) -> &str;
-    /// How long its vectors are.
+    /// Returns the number of dimensions of the model's vectors.
     fn dimensions(&self) -> usize;
-    /// The vector of a text; what is longer than the model reads is left out.
+    /// Returns the vector of a text. Text beyond the model's input limit is ignored.
     ///
     /// # Errors
-    /// The model failed.
+    /// Returns an error if the model fails.
     fn embed(&self, text: &str) -> Result<Vec<f32>, EmbeddingError>;
 
     /// Embeds a query, if the model distinguishes queries from texts.
@@ -69,18 +69,17 @@ pub trait SentenceEmbedder: Send + Sync {
         self.embed(text)
     }
 
-    /// The cosine that it has for texts that have nothing to do with each other, 0 to 1: some models find all texts
-    /// near.
+    /// Returns the model's mean cosine for unrelated texts, 0 to 1. Some models give all texts a high cosine.
     fn unrelated_cosine(&self) -> f32 {
         0.0
     }
 
-    /// How many texts are best given to it together; at least 1.
+    /// Returns the preferred number of texts per call of [`SentenceEmbedder::embed_all`], at least 1.
     fn batch_size(&self) -> usize {
         1
     }
 
-    /// The vectors of texts, in their order.
+    /// Returns the vectors of several texts, in the same order.
     ///
     /// # Errors
     /// As for [`SentenceEmbedder::embed`].
@@ -89,7 +88,7 @@ pub trait SentenceEmbedder: Send + Sync {
     }
 }
 
-/// Sentences that have nothing to do with each other.
+/// Sentences that are unrelated to each other.
 const UNRELATED_TEXTS: [&str; 6] = [
     "The bakery on the corner sells rye bread and poppy seed rolls.",
     "Boundary layer transition was measured on a heated flat plate.",
@@ -99,7 +98,7 @@ const UNRELATED_TEXTS: [&str; 6] = [
     "Water the tomatoes before the sun is high.",
 ];
 
-/// The mean cosine that a model has for texts that have nothing to do with each other, 0 to 1.
+/// Measures the mean cosine that a model gives to unrelated texts, 0 to 1.
 ///
 /// # Errors
 /// As for [`SentenceEmbedder::embed`].
@@ -111,7 +110,7 @@ pub fn measure_unrelated_cosine(model: &dyn SentenceEmbedder) -> Result<f32, Emb
     Ok((sum / f32::from(count.max(1))).clamp(0.0, 0.99))
 }
 
-/// Brings a vector to the length 1.
+/// Scales a vector to length 1.
 pub fn normalize(vector: &mut [f32]) {
     let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
     vector.iter_mut().for_each(|value| *value /= length);
@@ -125,12 +124,12 @@ pub fn vocabulary_words() -> Vec<&'static str> {
     MINILM_VOCABULARY.lines().filter(whole).collect()
 }
 
-/// The length of its vectors.
+/// Number of dimensions of the bundled model's vectors.
 pub const VECTOR_DIMENSIONS: usize = 384;
-/// The model reads this many pieces of words.
+/// Maximum number of word pieces that the model reads.
 const MAX_INPUT_TOKENS: usize = 256;
 
-/// An input of the network.
+/// An input of the network, identified by its name.
 #[derive(Clone, Copy)]
 enum NetworkInput {
     Ids,
@@ -144,17 +143,18 @@ pub struct MiniLm {
     inputs: Vec<(NodeId, NetworkInput)>,
     output: NodeId,
     words: WordPiece,
-    /// One thread: typing needs the other cores. It is as patient as the thread that first has a text embedded.
+    /// The thread pool for texts. It has one thread, because typing needs the other cores. The thread takes the
+    /// priority of the thread that first embeds a text.
     texts: OnceLock<Arc<ThreadPool>>,
-    /// A separate pool for queries, since users wait for them.
+    /// A separate thread pool for queries, because users wait for them.
     questions: OnceLock<Arc<ThreadPool>>,
 }
 
 impl MiniLm {
-    /// Loads it, which takes some hundred milliseconds.
+    /// Loads the bundled model, which takes a few hundred milliseconds.
     ///
     /// # Errors
-    /// The embedded bytes are not the model.
+    /// Returns an error if the embedded bytes aren't the model.
     pub fn load() -> Result<MiniLm, MiniLmLoadError> {
         let mut options = ModelOptions::with_all_ops();
         options.prepack_weights(true);
@@ -175,7 +175,7 @@ impl MiniLm {
     }
 
     fn run_model(&self, text: &str, thread: &OnceLock<Arc<ThreadPool>>) -> Result<Vec<f32>, EmbeddingError> {
-        // One text at a time: its quantisation depends on what else is in the batch.
+        // One text at a time: quantization depends on what else is in the batch.
         let ids = self.words.encode(text, MAX_INPUT_TOKENS);
         let length = ids.len();
         let ids = NdTensor::from_data([1, length], ids);
@@ -273,7 +273,7 @@ mod tests {
             stop.store(true, Ordering::SeqCst);
             (QUESTIONS, meanwhile)
         });
-        // Behind the texts, on their thread, each question would wait for one of them.
+        // If questions shared the texts' thread, each question would wait for one of the texts.
         assert!(meanwhile * 2 < asked, "{meanwhile} texts were done before {asked} questions were answered");
     }
 }

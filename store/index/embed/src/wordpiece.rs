@@ -1,11 +1,11 @@
-//! WordPiece as BERT's uncased models read it: cleaned, CJK set apart, lower case, accents off, punctuation apart, and
-//! of each word the longest known piece first.
+//! WordPiece tokenization as in BERT's uncased models: text is cleaned, CJK characters are separated, case and accents
+//! are removed, and punctuation is separated. Each word is then split greedily into the longest known pieces.
 
 use std::collections::HashMap;
 use unicode_general_category::{GeneralCategory as Category, get_general_category as category};
 use unicode_normalization::UnicodeNormalization;
 
-/// A word longer than this is unknown.
+/// Longer words are treated as unknown.
 const MAX_WORDPIECE_CHARS: usize = 100;
 
 pub(crate) struct WordPiece {
@@ -52,7 +52,7 @@ impl WordPiece {
         Some(WordPiece { vocabulary, start, end, unknown })
     }
 
-    /// The numbers of a text's pieces, at most `longest` with the marks at both ends.
+    /// Returns the token ids of a text, at most `longest` including the start and end tokens.
     pub(crate) fn encode(&self, text: &str, longest: usize) -> Vec<i32> {
         let mut ids = vec![self.start];
         let plain = text.chars().flat_map(|c| {

@@ -27,11 +27,11 @@ impl BlobRefusal {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum BlobMessage<'a> {
-    /// The sender has these of a volume, and gives them.
+    /// The sender has these blobs of a volume (hash and size), and shares them.
     Have(DocId, Vec<(BlobHash, u64)>),
-    /// It wants a piece.
+    /// The sender requests the piece at an offset.
     Want(VolumeBlob, u64),
-    /// A piece: where, how large the whole is.
+    /// A piece: its offset, the size of the whole blob, and the bytes.
     Piece(VolumeBlob, u64, u64, &'a [u8]),
     /// The sender doesn't have the blob, or doesn't share it.
     Lack(VolumeBlob),

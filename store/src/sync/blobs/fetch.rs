@@ -1,4 +1,4 @@
-//! Fetching blobs: which peer is asked for which pieces, and what happens with their answers.
+//! Fetches blobs: decides which pieces are requested from which peer, and handles the answers.
 
 use super::codec::{BlobMessage, BlobRefusal};
 use super::{
@@ -11,8 +11,8 @@ use crate::sync::wire::PeerId;
 use std::collections::BTreeSet;
 
 impl BlobTransfers {
-    /// Requests a blob from any peer that has it. `size`: its size in bytes, if known. `urgent`: the user is looking at
-    /// its place.
+    /// Requests a blob from any peer that has it. `size` is its size in bytes, if known. `urgent` means that the user
+    /// is looking at the place where it's shown.
     pub fn want(&mut self, item: VolumeBlob, size: Option<u64>, urgent: bool, may: PeerRights<'_>) {
         if size.is_some_and(|size| size > self.limits.max_blob_bytes) || self.wanted.len() >= self.limits.max_blobs {
             return;
@@ -41,7 +41,7 @@ impl BlobTransfers {
         }
     }
 
-    /// How many are wanted of these volumes, and how many of them a peer of these connections may still give.
+    /// Returns how many blobs of these volumes are wanted, and how many of them may still come over these connections.
     pub fn wanted_counts(&self, volumes: &BTreeSet<DocId>, links: &[LinkId]) -> (usize, usize) {
         let wanted = || self.wanted.keys().filter(|item| volumes.contains(&item.volume));
         let sides = || links.iter().filter_map(|link| self.links.get(link)).filter(|side| !side.is_banned);
@@ -55,7 +55,7 @@ impl BlobTransfers {
         self.bad_sources.get(peer).is_some_and(|bad| bad.contains(item))
     }
 
-    /// A peer has these.
+    /// Handles a peer's offer of blobs.
     pub(super) fn on_offer(&mut self, link: LinkId, volume: DocId, blobs: &[(BlobHash, u64)], may: PeerRights<'_>) {
         let access = may(link, volume);
         if access == DocumentAccess::None {
@@ -81,7 +81,7 @@ impl BlobTransfers {
         }
     }
 
-    /// A piece has come.
+    /// Handles a received piece.
     pub(super) fn on_piece(
         &mut self,
         link: LinkId,
@@ -125,7 +125,7 @@ impl BlobTransfers {
         }
     }
 
-    /// The answer to [`BlobCommand::Probe`].
+    /// Handles the result of [`BlobCommand::Probe`].
     pub fn on_probed(&mut self, item: VolumeBlob, found: BlobExtent, may: PeerRights<'_>) {
         for (link, size) in self.offers.remove(&item).unwrap_or_default() {
             self.answer_offer(link, item, size, found, may);
@@ -140,7 +140,8 @@ impl BlobTransfers {
                 self.finish_blob(item, may);
             }
             BlobExtent::Part(bytes) => {
-                // Where a piece begins; the last one comes again, as what is whole was checked.
+                // Continue at the start of a piece. The last piece is fetched again even if it's there, because a
+                // complete blob would have been checked.
                 let most = wish.size.unwrap_or(bytes).saturating_sub(1);
                 let bytes = bytes.min(most) / PIECE_BYTES * PIECE_BYTES;
                 (wish.received, wish.requested, wish.phase) = (bytes, bytes, TransferPhase::Open);
@@ -149,7 +150,7 @@ impl BlobTransfers {
         }
     }
 
-    /// What becomes of an offer, now that it is known what is here.
+    /// Accepts or refuses an offered blob, now that it's known how much of it is here.
     pub(super) fn answer_offer(
         &mut self,
         link: LinkId,
@@ -192,13 +193,13 @@ impl BlobTransfers {
         self.request_from(link, item);
     }
 
-    /// [`BlobCommand::Write`], [`BlobCommand::Probe`] or, where it is here all the same, [`BlobCommand::Read`] failed:
-    /// tried again later.
+    /// Handles a failed [`BlobCommand::Write`], [`BlobCommand::Probe`], or [`BlobCommand::Read`] of an existing blob:
+    /// it's retried later.
     pub fn on_failed(&mut self, item: VolumeBlob, now: i64, may: PeerRights<'_>) {
         self.pause_blob(item, now, may);
     }
 
-    /// The answer to [`BlobCommand::Check`].
+    /// Handles the result of [`BlobCommand::Check`].
     pub fn on_checked(&mut self, item: VolumeBlob, checked: &CheckOutcome, now: i64, may: PeerRights<'_>) {
         let Some(wish) = self.wanted.get_mut(&item).filter(|wish| wish.phase == TransferPhase::Checking) else {
             return;
@@ -255,7 +256,7 @@ impl BlobTransfers {
                         && match wish.size {
                             Some(0) => wish.requested == 0,
                             Some(size) => wish.requested < size,
-                            // The first piece says how many more there are.
+                            // The size is unknown until the first piece arrives.
                             None => wish.requested == wish.received,
                         }
                 })
@@ -287,7 +288,7 @@ impl BlobTransfers {
         }
     }
 
-    /// It is here by now, whole and checked, though not by way of this: another program over the same store took it.
+    /// Handles a complete, checked blob that was stored by another program with access to the same store.
     pub fn on_stored_elsewhere(&mut self, item: VolumeBlob, size: u64, may: PeerRights<'_>) {
         if self.wanted.contains_key(&item) {
             self.finish_blob(item, may);
@@ -295,7 +296,7 @@ impl BlobTransfers {
         self.announce_to_waiting(item, size);
     }
 
-    /// It is here and was checked.
+    /// Handles a blob that is now here and checked.
     pub(super) fn finish_blob(&mut self, item: VolumeBlob, may: PeerRights<'_>) {
         let Some(wish) = self.wanted.remove(&item) else { return };
         for side in self.links.values_mut() {
@@ -306,7 +307,7 @@ impl BlobTransfers {
         self.commands.push_back(BlobCommand::Arrived { item, size });
         if !self.is_keeper {
             self.add_held(item, size, may);
-            // The peer that sent it has it.
+            // The peer that sent it already has it.
             if let Some(side) = wish.source.and_then(|link| self.links.get_mut(&link)) {
                 side.to_offer.remove(&item);
             }
@@ -323,7 +324,7 @@ impl BlobTransfers {
         self.announce_to_waiting(item, size);
     }
 
-    /// Not from this peer: others are asked, if there are any.
+    /// Stops fetching a blob from this peer, and requests it from others if there are any.
     pub(super) fn drop_source(&mut self, item: VolumeBlob, link: LinkId, may: PeerRights<'_>) {
         if let Some(side) = self.links.get_mut(&link) {
             side.active.remove(&item);
@@ -350,7 +351,7 @@ impl BlobTransfers {
         self.request_from_all(item, may);
     }
 
-    /// This peer sent wrong bytes: it isn't asked for this blob again.
+    /// Records that this peer sent wrong bytes for a blob. It isn't asked for this blob again.
     pub(super) fn mark_bad_source(&mut self, link: LinkId, item: VolumeBlob, may: PeerRights<'_>) {
         if let Some(side) = self.links.get_mut(&link) {
             if self.bad_sources.len() >= self.limits.max_blobs {
@@ -376,13 +377,14 @@ impl BlobTransfers {
         }
     }
 
-    /// Whether peers offered it without an answer, or were told that it isn't here.
+    /// Whether a peer waits for a blob: it offered the blob without an answer yet, or requested it while it wasn't
+    /// here.
     fn is_awaited(&self, item: VolumeBlob) -> bool {
         self.offers.get(&item).is_some_and(|links| !links.is_empty())
             || self.links.values().any(|side| side.unmet_requests.contains(&item))
     }
 
-    /// What was paused is tried again.
+    /// Retries blobs whose disk operation failed.
     pub(super) fn resume_paused(&mut self, now: i64, may: PeerRights<'_>) {
         let due: Vec<VolumeBlob> = self.paused.iter().filter(|(_, at)| **at <= now).map(|(item, _)| *item).collect();
         for item in due {
@@ -406,7 +408,7 @@ impl BlobTransfers {
         }
     }
 
-    /// Whether this peer may be asked for it.
+    /// Queues a request for a blob to this peer, if the peer may have it.
     pub(super) fn request_from(&mut self, link: LinkId, item: VolumeBlob) {
         let Some(side) = self.links.get_mut(&link) else { return };
         let gives = !self.is_keeper || side.offers.contains(&item);

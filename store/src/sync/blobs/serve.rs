@@ -1,11 +1,11 @@
-//! What is here, for others: offered to those that keep it, and given piece by piece to those that ask.
+//! Serves blobs: offers them to peers that store blobs, and sends the pieces that peers request.
 
 use super::codec::{BlobMessage, MAX_NAMED_BLOBS};
 use super::{BlobCommand, BlobTransfers, PeerRights, VolumeBlob};
 use crate::sync::peers::{DocumentAccess, LinkId};
 
 impl BlobTransfers {
-    /// This is here, and goes along with its volume.
+    /// Adds a blob that's here and belongs to its volume.
     pub fn add_held(&mut self, item: VolumeBlob, size: u64, may: PeerRights<'_>) {
         if self.held.insert(item, size).is_some() {
             return;
@@ -28,17 +28,17 @@ impl BlobTransfers {
         }
     }
 
-    /// How many this peer is still to be brought, and how many it has refused.
+    /// Returns how many blobs are still to be offered or sent to this peer, and how many it has refused.
     pub fn offer_counts(&self, link: LinkId) -> (usize, usize) {
         self.links.get(&link).map_or((0, 0), |side| (side.to_offer.len() + side.offered.len(), side.refused))
     }
 
-    /// Whether peers wait for pieces.
+    /// Whether peers are waiting for pieces.
     pub fn has_requests(&self) -> bool {
         self.links.values().any(|side| !side.requests.is_empty() && !side.is_reading)
     }
 
-    /// A peer wants a piece. Whether it gets it is found out when it is its turn.
+    /// Queues a peer's request for a piece. Access is checked when the request is answered.
     pub(super) fn on_request(&mut self, link: LinkId, item: VolumeBlob, offset: u64, may: PeerRights<'_>) {
         if may(link, item.volume) == DocumentAccess::None {
             self.log_once(link, "it asks for a picture that is not shared with it");
@@ -50,7 +50,7 @@ impl BlobTransfers {
         side.requests.push_back((item, offset));
     }
 
-    /// The answer to [`BlobCommand::Read`]: how large the blob is and the piece; `None`: it is not here.
+    /// Handles the result of [`BlobCommand::Read`]: the blob's size and the piece, or `None` if it isn't here.
     pub fn on_read(&mut self, link: LinkId, item: VolumeBlob, offset: u64, found: Option<(u64, Vec<u8>)>) {
         let Some(side) = self.links.get_mut(&link) else { return };
         side.is_reading = false;
@@ -64,7 +64,7 @@ impl BlobTransfers {
         }
     }
 
-    /// Answers one piece at a time.
+    /// Answers a peer's requests, one piece at a time.
     pub(super) fn serve_requests(&mut self, link: LinkId, may: PeerRights<'_>, is_idle: bool) {
         while let Some(side) = self.links.get_mut(&link).filter(|side| is_idle && !side.is_reading) {
             let Some((item, offset)) = side.requests.pop_front() else { return };
@@ -84,7 +84,8 @@ impl BlobTransfers {
         links.into_iter().for_each(|link| self.send_message(link, &BlobMessage::Lack(item)));
     }
 
-    /// Handles a peer's lack of a blob. A peer that stores blobs gets it, since it may have had it before.
+    /// Handles a peer's message that it lacks a blob. If the peer stores blobs, the blob is offered to it, since the
+    /// peer may have had it before.
     pub(super) fn on_lack(&mut self, link: LinkId, item: VolumeBlob, may: PeerRights<'_>) {
         let Some(side) = self.links.get_mut(&link) else { return };
         let goes = side.keeper && self.held.contains_key(&item) && may(link, item.volume) != DocumentAccess::None;
@@ -95,7 +96,7 @@ impl BlobTransfers {
 
     pub(super) fn send_lack(&mut self, link: LinkId, item: VolumeBlob) {
         if let Some(side) = self.links.get_mut(&link) {
-            // It waits for no piece of it from now on: one that came all the same would be one too many.
+            // After this message the peer expects no more pieces of this blob, and would treat one as a violation.
             side.requests.retain(|(of, _)| *of != item);
             if side.unmet_requests.len() < self.limits.max_blobs {
                 side.unmet_requests.insert(item);
@@ -104,7 +105,7 @@ impl BlobTransfers {
         self.send_message(link, &BlobMessage::Lack(item));
     }
 
-    /// Names what is here to a peer that keeps it, a part at a time.
+    /// Offers blobs to a peer that stores them, a limited number at a time.
     pub(super) fn send_offers(&mut self, link: LinkId) {
         while let Some(side) = self.links.get_mut(&link).filter(|side| side.offered.len() < MAX_NAMED_BLOBS) {
             let Some(first) = side.to_offer.first().copied() else { return };
@@ -125,7 +126,7 @@ impl BlobTransfers {
         }
     }
 
-    /// Tells the peers that requested it while it wasn't here.
+    /// Offers a blob to the peers that requested it while it wasn't here.
     pub(super) fn announce_to_waiting(&mut self, item: VolumeBlob, size: u64) {
         let waits: Vec<LinkId> =
             self.links.iter().filter(|(_, side)| side.unmet_requests.contains(&item)).map(|(at, _)| *at).collect();

@@ -1,4 +1,4 @@
-//! Blobs between peers without sockets: whole, cut in the middle, wrong, not allowed, too much.
+//! Blob transfers between peers without sockets: complete, interrupted, wrong, forbidden and oversized ones.
 
 use super::*;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ fn writes(_: LinkId, _: DocId) -> DocumentAccess {
     DocumentAccess::Write
 }
 
-/// Unique bytes.
+/// Generates bytes that depend on `seed`.
 fn bytes(seed: u8, size: usize) -> Vec<u8> {
     let mut bytes = vec![0; size];
     blake3::Hasher::new().update(&[seed]).finalize_xof().fill(&mut bytes);
@@ -22,16 +22,16 @@ fn item(bytes: &[u8]) -> VolumeBlob {
     VolumeBlob { volume: V, hash: BlobHash::of(bytes) }
 }
 
-/// A peer with a disk.
+/// A peer with a simulated disk.
 struct Peer {
     blobs: BlobTransfers,
     whole: HashMap<VolumeBlob, Vec<u8>>,
     parts: HashMap<VolumeBlob, Vec<u8>>,
     said: Vec<&'static str>,
     came: Vec<VolumeBlob>,
-    /// Bytes of pieces that it has sent.
+    /// Number of bytes sent in pieces.
     sent: usize,
-    /// Sends something else than it has.
+    /// Whether it sends wrong bytes.
     lies: bool,
     may: DocumentAccess,
     full: bool,
@@ -181,7 +181,7 @@ fn whoever_keeps_is_brought_what_it_lacks_and_says_so() {
     talk(&mut device, &mut hub, ALL);
     assert_eq!(hub.whole.get(&item(&new)), Some(&new));
     assert_eq!((device.sent, device.blobs.offer_counts(LINE)), (new.len(), (0, 0)));
-    // Another device fetches it there, and is told when a missing one arrives.
+    // Another device fetches the blobs from the hub, and gets a message when a missing one arrives.
     let later = bytes(3, 70_000);
     let mut other = Peer::new(false);
     [&known, &new, &later].into_iter().for_each(|bytes| other.want(bytes));
@@ -222,7 +222,7 @@ fn a_cut_and_a_restart_go_on_where_they_were() {
     two.blobs.disconnect(LINE, &writes);
     connect(&mut one, &mut two, 2);
     talk(&mut one, &mut two, 20);
-    // The program ends: what is on disk is what it knows.
+    // Simulate a restart: the peer knows only what is on disk.
     let had = one.parts[&item(&large)].len();
     let mut again = Peer { parts: one.parts, ..Peer::new(false) };
     again.want(&large);
@@ -245,7 +245,7 @@ fn wrong_bytes_are_refused_and_their_sender_is_not_asked_again() {
     assert!(one.whole.is_empty() && one.parts.is_empty());
     assert_eq!(one.said, ["it sent something else under the name of a picture; it is not asked again"]);
     assert_eq!((liar.sent, one.blobs.wanted_counts(&BTreeSet::from([V]), &[LINE])), (right.len(), (1, 0)));
-    // Not even when it reconnects, or says that it has it.
+    // The liar isn't asked again, even after it reconnects or offers the blob.
     one.blobs.disconnect(LINE, &writes);
     liar.blobs.disconnect(LINE, &writes);
     connect(&mut one, &mut liar, 2);
@@ -289,7 +289,7 @@ fn readers_bring_nothing_and_strangers_get_nothing() {
     talk(&mut stranger, &mut hub, ALL);
     assert!(stranger.whole.is_empty());
     assert_eq!(hub.said, ["it asks for a picture that is not shared with it"]);
-    // Between devices only what the documents of a volume name is given.
+    // Between devices, only blobs that a volume's documents refer to are shared.
     let (mut one, mut two) = (Peer::new(false), Peer::new(false));
     two.whole.insert(item(&theirs), theirs.clone());
     one.want(&theirs);
@@ -308,7 +308,7 @@ fn without_room_nothing_is_taken() {
     assert!(hub.whole.contains_key(&item(&small)) && !hub.whole.contains_key(&item(&large)));
     assert_eq!(hub.said, ["it brings a picture for which no room is left: it is not taken"]);
     assert_eq!(device.said, ["pictures and large outputs of this device are not taken: no room is left"]);
-    // What is larger than all measure is not even wanted.
+    // A blob over the size limit isn't even requested.
     device.blobs.want(VolumeBlob { volume: V, hash: BlobHash([9; 32]) }, Some(u64::MAX), true, &writes);
     assert_eq!(device.blobs.held_and_wanted().1.count(), 0);
 }
@@ -404,7 +404,7 @@ fn what_is_wanted_by_its_hash_alone_comes_too() {
     all.iter().for_each(|bytes| one.blobs.want(item(bytes), None, false, &writes));
     connect(&mut one, &mut two, LINE);
     talk(&mut one, &mut two, 40);
-    // In the middle of it the line is cut.
+    // The connection is lost during the transfer.
     one.blobs.disconnect(LINE, &writes);
     two.blobs.disconnect(LINE, &writes);
     connect(&mut one, &mut two, 2);
@@ -435,7 +435,7 @@ fn what_another_program_over_the_same_store_took_is_told_of() {
     hub.blobs.on_stored_elsewhere(item(&all), size, &writes);
     talk(&mut device, &mut hub, usize::MAX);
     assert_eq!(device.came, [item(&all)]);
-    // A device that's sending it learns that it's there, and stops.
+    // A device that's sending a blob learns that it already exists, and stops.
     let (mut device, mut hub) = (Peer::with(false, &[&all]), Peer::new(true));
     connect(&mut device, &mut hub, LINE);
     talk(&mut device, &mut hub, 5);
@@ -460,7 +460,7 @@ fn what_a_keeper_has_lost_is_brought_again_by_whoever_is_there_and_has_it() {
     hub.blobs.announce_loss(item(&all), &writes);
     talk(&mut device, &mut hub, ALL);
     assert_eq!((hub.whole.get(&item(&all)), device.sent), (Some(&all), 2 * all.len()));
-    // A peer learns nothing of unshared blobs; a peer that stores none gets none.
+    // A peer gets no information about unshared blobs. A peer that stores no blobs gets no offers.
     for (access, keeps) in [(DocumentAccess::None, true), (DocumentAccess::Write, false)] {
         let mut device = Peer::with(false, &[&all]);
         device.may = access;
@@ -508,7 +508,8 @@ fn a_piece_far_beyond_the_end_is_empty_and_others_still_get_the_picture() {
 }
 
 proptest! {
-    /// Whatever comes as a message of this kind, nothing but this is lost, and others get what they want.
+    /// Whatever a peer sends as blob messages, only its own blob transfers are affected; other peers get what they
+    /// request.
     #[test]
     fn hostile_words_do_no_harm(
         words in proptest::collection::vec((0..7_u8, any::<bool>(), any::<[u8; 8]>(),

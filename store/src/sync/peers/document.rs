@@ -11,12 +11,12 @@ use automerge::sync::{self, Capability, ChunkList, Have, MessageFlags, MessageVe
 use automerge::{Automerge, ChangeHash, LoadOptions, ReadDoc};
 use std::collections::VecDeque;
 
-/// How a document is in memory.
+/// The form of a document in memory.
 enum DocumentForm {
-    /// The document as it is on disk, or will be once pending writes are done: one chunk with all of it, and its heads.
-    /// New peers get these bytes, since loading and saving a document is nearly all of the cost of a first sync.
+    /// The saved document as it is on disk, or will be once pending writes are done: one chunk with all of it, and its
+    /// heads. New peers get these bytes, since loading and saving a document is nearly all of the cost of a first sync.
     Whole(Vec<u8>, Vec<ChangeHash>),
-    /// The document is in memory.
+    /// The document loaded by automerge.
     Loaded(Box<Automerge>),
 }
 
@@ -25,16 +25,16 @@ fn load_automerge(bytes: &[u8]) -> Result<Automerge, SyncBytesError> {
     Ok(catch_panic(|| Automerge::load_with_options(bytes, options))??)
 }
 
-/// A document in memory. It is never written to here.
+/// A document in memory. It is never edited here.
 pub(super) struct SyncDocument {
     form: DocumentForm,
-    /// Whether it is still being read.
+    /// Whether it's still being read from disk.
     loading: bool,
-    /// What of it is on its way to the disk.
+    /// The pending write of its changes, if any.
     ticket: Option<DiskTicket>,
     /// Queued messages: sender, message, size in bytes.
     pub(super) queue: VecDeque<(LinkId, sync::Message, usize)>,
-    /// Changes that became durable while it was being read.
+    /// Changes that became durable while it was being read from disk.
     late_changes: Vec<Vec<u8>>,
     last_touch: u64,
 }
@@ -51,7 +51,7 @@ impl SyncDocument {
         }
     }
 
-    /// Whether all of it is on disk.
+    /// Whether all of its changes are on disk.
     pub(super) fn is_durable(&self) -> bool {
         !self.loading && self.ticket.is_none()
     }
@@ -60,12 +60,12 @@ impl SyncDocument {
         self.is_durable() && self.queue.is_empty()
     }
 
-    /// Whether it rests as it was on disk.
+    /// Whether it's idle and in the form in which it was on disk.
     pub(super) fn is_idle_whole(&self) -> bool {
         self.is_whole() && self.is_idle()
     }
 
-    /// Whether it holds changes that wait for others: of these neither the disk nor the heads know.
+    /// Whether it contains changes that wait for their predecessors. These are neither on disk nor part of the heads.
     fn has_early_changes(&self) -> bool {
         matches!(&self.form, DocumentForm::Loaded(doc) if !doc.get_missing_deps(&[]).is_empty())
     }
@@ -87,10 +87,10 @@ impl SyncDocument {
         }
     }
 
-    /// Takes a message in. Who has nothing, and brings nothing, is understood without the document.
+    /// Applies a sync message. A message from a peer that has nothing and sends nothing needs no loaded document.
     ///
     /// # Errors
-    /// The outer one: the document cannot be read; the inner ones: what came cannot be.
+    /// The outer error means that the document can't be read; the inner one, that the message can't be applied.
     fn apply_message(
         &mut self,
         state: &mut sync::State,
@@ -110,10 +110,10 @@ impl SyncDocument {
         matches!(self.form, DocumentForm::Whole(..))
     }
 
-    /// What is to be said to a peer, if anything is.
+    /// Returns the next message for a peer, or `None` if there's nothing to send.
     ///
     /// # Errors
-    /// The document cannot be read, or not written.
+    /// Returns an error if the document can't be loaded, or if automerge fails to build the message.
     pub(super) fn next_message(&mut self, state: &mut sync::State) -> Result<Option<sync::Message>, SyncBytesError> {
         if let DocumentForm::Whole(bytes, heads) = &self.form {
             let has = |known: &[ChangeHash]| state.their_heads.as_deref() == Some(known);
@@ -124,10 +124,10 @@ impl SyncDocument {
             let plain = !state.read_only && !state.peer_read_only && !state.needs_reset;
             let new = state.their_capabilities.as_ref().is_some_and(|all| all.contains(&Capability::MessageV2));
             if has(&[]) && !wants && plain && new && state.last_sent_heads.is_empty() {
-                // The same message that automerge would make for a loaded document.
+                // The same message as automerge would generate for a loaded document.
                 return Ok(Some(message_with_changes(state, heads, ChunkList::from(bytes.clone()))));
             }
-            // A peer that sent all of it is told that it arrived, as automerge does.
+            // A peer that sent the whole document gets a confirmation, as from automerge.
             let sent_it = matches!(state.their_have.as_deref(), Some([have]) if have.last_sync == *heads);
             if has(heads) && sent_it && state.shared_heads == *heads && !wants && plain && new {
                 return Ok(Some(message_with_changes(state, heads, ChunkList::empty())));
@@ -138,7 +138,8 @@ impl SyncDocument {
     }
 }
 
-/// Makes the message for a peer that will have these heads after the changes, and announces what it has beyond them.
+/// Builds the message for a peer that will have these heads after applying `changes`, and updates the sync state. The
+/// message's `have` announces what this side has beyond these heads.
 fn message_with_changes(state: &mut sync::State, heads: &[ChangeHash], changes: ChunkList) -> sync::Message {
     (state.have_responded, state.in_flight) = (true, true);
     state.last_sent_heads = heads.to_vec();
@@ -154,7 +155,7 @@ fn message_with_changes(state: &mut sync::State, heads: &[ChangeHash], changes: 
     }
 }
 
-/// Why a message was not taken.
+/// Why a message was rejected.
 #[derive(Debug, thiserror::Error)]
 enum MessageRefusal {
     /// automerge can't apply the message.
@@ -165,7 +166,7 @@ enum MessageRefusal {
     Broken(SyncBytesError),
 }
 
-/// One chunk with all of a document.
+/// A chunk that contains a whole document.
 struct WholeDocument {
     /// The connection that sent it.
     from: LinkId,
@@ -173,7 +174,7 @@ struct WholeDocument {
     heads: Vec<ChangeHash>,
 }
 
-/// What a message brings, if that is a whole document.
+/// Returns the whole document that a message contains, if it consists of exactly that.
 fn whole_document(from: LinkId, message: &sync::Message) -> Option<WholeDocument> {
     let mut chunks = message.changes.iter();
     let (chunk, None) = (chunks.next()?, chunks.next()) else { return None };
@@ -181,7 +182,7 @@ fn whole_document(from: LinkId, message: &sync::Message) -> Option<WholeDocument
 }
 
 impl SyncPeers {
-    /// The document, which is read if it is not here.
+    /// Returns the document, and starts to load it if it isn't in memory.
     pub(super) fn ensure_document(&mut self, doc: DocId) -> &mut SyncDocument {
         self.touch_counter += 1;
         let touched = self.touch_counter;
@@ -194,15 +195,15 @@ impl SyncPeers {
         document
     }
 
-    /// Something is to be said about this document, as soon as that can be.
+    /// Sends updates about this document now, if all of it is on disk, or as soon as that's the case.
     pub(super) fn send_when_durable(&mut self, doc: DocId) {
         if self.ensure_document(doc).is_durable() {
             self.send_updates(doc);
         }
     }
 
-    /// The answer to [`PeersOutput::Load`]: the document's chunks, empty if it doesn't exist, or why it can't be read;
-    /// then it isn't synced until a peer reconnects.
+    /// Handles the result of [`PeersOutput::Load`]: the document's chunks, empty if it doesn't exist, or why it can't
+    /// be read. In the latter case it isn't synced until a peer reconnects.
     pub fn on_loaded(&mut self, doc: DocId, chunks: Result<Vec<Vec<u8>>, ChunksReadError>) {
         let Some(document) = self.docs.get_mut(&doc).filter(|document| document.loading) else { return };
         let late = std::mem::take(&mut document.late_changes);
@@ -231,8 +232,8 @@ impl SyncPeers {
         }
     }
 
-    /// Reports changes on disk, ours or received in another way. All durable changes must be reported, in any order;
-    /// repeated ones are harmless.
+    /// Reports changes on disk that were made locally or received in another way. All durable changes must be reported,
+    /// in any order. Repeated ones are harmless.
     pub fn on_changed(&mut self, doc: DocId, bytes: &[u8]) {
         let is_followed_anew = self.follow_changed(doc);
         let Some(document) = self.docs.get_mut(&doc) else {
@@ -252,9 +253,9 @@ impl SyncPeers {
         };
         let before = read.get_heads();
         match catch_panic(|| read.load_incremental(bytes)) {
-            // It says how many operations came, and what only deletes adds none.
-            // To compare a volume, the change may have been read from disk before this call. Peers that follow the
-            // document only from this call on have not been sent it yet.
+            // Heads are compared, because the returned value is the number of operations, and a change that only
+            // deletes adds none. To compare a volume, the change may have been read from disk before this call. Peers
+            // that follow the document only from this call on have not been sent it yet.
             Ok(Ok(_)) if read.get_heads() == before && !is_followed_anew => {}
             Ok(Ok(_)) => {
                 self.update_heads_hash(doc);
@@ -278,8 +279,8 @@ impl SyncPeers {
         true
     }
 
-    /// Nobody syncs the document any longer. Its pending writes may never reach the disk, since it isn't shared; if
-    /// it's shared again, it's loaded.
+    /// Drops a document that no peer syncs, if it has a pending write. That write may never reach the disk, because the
+    /// document isn't shared. If it's shared again, it's loaded again.
     pub(super) fn release_document(&mut self, doc: DocId) {
         if !self.followers.contains_key(&doc)
             && let Some(ticket) = self.docs.get(&doc).and_then(|document| document.ticket)
@@ -297,7 +298,7 @@ impl SyncPeers {
         }
     }
 
-    /// The document was deleted permanently. Peers that want it follow it again.
+    /// Removes a document that was deleted permanently. Peers that want it must follow it again.
     pub fn forget_document(&mut self, doc: DocId) {
         if let Some(ticket) = self.docs.remove(&doc).and_then(|document| document.ticket) {
             self.tickets.remove(&ticket);
@@ -321,7 +322,7 @@ impl SyncPeers {
         }
     }
 
-    /// Reads the document again: what is in memory is not to be trusted.
+    /// Loads the document from disk again, because its state in memory can't be trusted.
     fn reload_document(&mut self, doc: DocId) {
         let Some(old) = self.docs.remove(&doc) else { return };
         if let Some(ticket) = old.ticket {
@@ -332,7 +333,7 @@ impl SyncPeers {
         self.ensure_document(doc).queue = old.queue;
     }
 
-    /// Received changes that weren't on disk are lost: reset the sync states, so that peers send them again.
+    /// Resets the sync states, because received changes that weren't on disk are lost. Peers then send them again.
     fn reset_sync_states(&mut self, doc: DocId) {
         for link in self.followers.get(&doc).into_iter().flatten() {
             let between = self.links.get_mut(link).and_then(|peer| peer.docs.get_mut(&doc));
@@ -362,9 +363,9 @@ impl SyncPeers {
                 Ok(received) => received,
                 Err(why) => return self.stop_syncing(doc, &why.to_string()),
             };
-            // A message behind one that brought changes, with our heads and nothing new, makes automerge take those
-            // heads for said. They are not, before they are on disk; unsaid, the peer would never hear that we have
-            // what it sent.
+            // A message with our heads and nothing new may follow one that brought changes. It makes automerge treat
+            // those heads as already sent, but they can't be sent before they're on disk. Without this correction, the
+            // peer would never learn that its changes arrived.
             let heads = document.heads();
             if heads != before && between.state.last_sent_heads == heads {
                 between.state.last_sent_heads = sent;
@@ -385,9 +386,10 @@ impl SyncPeers {
         self.store_received(doc, &before, taken.last().copied(), whole);
     }
 
-    /// Writes changes received since `before` to disk; if there are none, an answer may be due.
-    /// `whole_document_heads`: bytes that are all of it if they have its heads. They are kept as they came, and what
-    /// was read of them goes along.
+    /// Writes changes received since `before` to disk. If there are none, an answer may be due.
+    ///
+    /// `whole` is a received whole document. If it has the document's heads, its bytes are stored as received, and the
+    /// loaded document is passed along.
     fn store_received(
         &mut self,
         doc: DocId,
@@ -400,12 +402,13 @@ impl SyncPeers {
         let (Some(link), false) = (last, heads == before) else {
             return self.send_updates(doc);
         };
-        // Changes received early and pending in the loaded document are nowhere else.
+        // Changes that wait for their predecessors in the loaded document are stored nowhere else.
         let written = match whole.filter(|whole| whole.heads == heads && !document.has_early_changes()) {
             Some(whole) => {
                 let between = self.links.get_mut(&whole.from).and_then(|peer| peer.docs.get_mut(&doc));
                 if let Some(between) = between.filter(|between| between.state.their_heads.as_ref() == Some(&heads)) {
-                    // The peer that sent it has it, whatever the message said: answering needs no loaded document.
+                    // The peer that sent the document has it, whatever its message said, so the answer needs no loaded
+                    // document.
                     between.state.their_have = Some(vec![Have { last_sync: heads.clone(), ..Have::default() }]);
                 }
                 let form = std::mem::replace(&mut document.form, DocumentForm::Whole(whole.bytes.clone(), heads));

@@ -5,12 +5,12 @@ use crate::id::DocId;
 use crate::sync::wire::{PeerId, WireMessage};
 use std::collections::BTreeMap;
 
-/// Sessions whose last number is remembered.
+/// Maximum number of sessions whose last message number is remembered.
 const MAX_HEARD_SESSIONS: usize = 10_000;
-/// A message of this kind has at most this many bytes.
+/// Maximum size of an ephemeral message in bytes.
 const MAX_EPHEMERAL_BYTES: usize = 64 << 10;
 
-/// Which messages were heard already: several ways may lead from one peer to another.
+/// The messages already received, because the same message may arrive over several paths.
 #[derive(Default)]
 pub(super) struct HeardMessages {
     heard: BTreeMap<(PeerId, String), u64>,
@@ -18,7 +18,7 @@ pub(super) struct HeardMessages {
 }
 
 impl HeardMessages {
-    /// Whether this is new.
+    /// Returns whether a message is new, and remembers it.
     fn is_new(&mut self, sender: &PeerId, session: &str, count: u64) -> bool {
         if self.heard.len() >= MAX_HEARD_SESSIONS {
             self.heard.clear(); // at worst something is heard twice
@@ -31,19 +31,20 @@ impl HeardMessages {
 }
 
 impl SyncPeers {
-    /// Says something to all who sync this document. `session` names this run of the program; `data` is CBOR.
+    /// Sends an ephemeral message to all peers that sync this document. `session` identifies this run of the program;
+    /// `data` is CBOR.
     pub fn broadcast(&mut self, doc: DocId, session: &str, data: &[u8]) {
         self.heard_messages.count += 1;
         let (sender, count) = (self.me.clone(), self.heard_messages.count);
         self.forward(doc, &(sender, session.to_owned(), count), data, None);
     }
 
-    /// What a peer may do with a document.
+    /// Returns a peer's access to a document.
     pub fn access(&self, link: LinkId, doc: DocId) -> DocumentAccess {
         self.links.get(&link).map_or(DocumentAccess::None, |peer| (peer.share)(doc))
     }
 
-    /// Whether any greeted peer would receive them.
+    /// Whether any peer that completed the handshake would receive ephemeral messages.
     pub fn has_listeners(&self) -> bool {
         self.links.values().any(|peer| peer.id.is_some())
     }

@@ -1,4 +1,4 @@
-//! The first words between two peers: who they are, and which version they speak.
+//! The handshake between two peers: their ids and the protocol version.
 
 use super::{LinkId, PeersOutput, SyncPeers};
 use crate::sync::wire::{self, PeerId, PeerMetadata, WireMessage};
@@ -51,7 +51,7 @@ impl SyncPeers {
     }
 
     fn accept_peer(&mut self, link: LinkId, id: PeerId, metadata: PeerMetadata) {
-        // Who connects again has lost the old connection, whether or not that is seen here yet.
+        // A peer that connects again has lost its old connection, even if that isn't detected here yet.
         let old: Vec<LinkId> =
             self.links.iter().filter(|(_, peer)| peer.id.as_ref() == Some(&id)).map(|(link, _)| *link).collect();
         for old in old {

@@ -1,26 +1,29 @@
-//! Documents that were made just now, between two Tracebooks: instead of asking what the other has of such a document,
-//! and saying all of it when the answer is nothing, all of it is said at once, compressed, in the first message. It is
-//! a message of automerge's sync protocol like any other: where the other does have something of it, that is merged as
-//! ever. Of very many new notes a third of the messages is left.
+//! Sends newly created documents between two Tracebooks. Normally a side asks what the other has of a document, and
+//! sends everything if the answer is nothing. For a new document, everything is sent at once, compressed, in the first
+//! message.
+//!
+//! It's an ordinary message of automerge's sync protocol: if the other side does have part of the document, it's merged
+//! as usual. With very many new notes, only a third of the messages is needed.
 
 use super::{DocumentSyncState, LinkId, SyncPeers};
 use crate::id::DocId;
 use automerge::sync::{Capability, Have};
 
-/// Whether a peer is taken to have nothing of a document.
+/// Whether a peer is assumed to have no part of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PeerLack {
     /// No message about it yet.
     Unknown,
-    /// It's new, or the peer was asked and doesn't have it.
+    /// The document is new, or the peer was asked and doesn't have it.
     Yes,
-    /// It has spoken of it, or was sent all of it. That is done once: who refuses a document is not sent it again
-    /// whenever it changes.
+    /// The peer sent a message about it, or was sent all of it. Everything is sent only once: a peer that refuses a
+    /// document isn't sent it again with every change.
     No,
 }
 
 impl PeerLack {
-    /// The peer doesn't have it. `asked`: whether it was asked; otherwise it may only not want it.
+    /// Records that the peer says it doesn't have the document. `asked` says whether it was asked; otherwise it may
+    /// just not want the document.
     pub(super) fn note_unavailable(&mut self, asked: bool) {
         if *self == PeerLack::Unknown && asked {
             *self = PeerLack::Yes;
@@ -29,14 +32,14 @@ impl PeerLack {
 }
 
 impl DocumentSyncState {
-    /// Has the next message say all of the document, if the peer is taken to have nothing of it. Whether that is so;
-    /// then [`DocumentSyncState::finish_full_send`] follows.
+    /// Makes the next message contain the whole document, if the peer is assumed to have no part of it. Returns whether
+    /// that's the case; then [`DocumentSyncState::finish_full_send`] must follow.
     pub(super) fn prepare_full_send(&mut self) -> bool {
         let state = &mut self.state;
         if std::mem::replace(&mut self.lacks, PeerLack::No) != PeerLack::Yes || state.their_heads.is_some() {
             return false;
         }
-        // As if it had said so. Every Tracebook reads whole documents.
+        // As if the peer had said that it has nothing. Every Tracebook can read whole documents.
         state.their_heads = Some(Vec::new());
         state.their_have = Some(vec![Have::default()]);
         state.their_need = Some(Vec::new());
@@ -44,8 +47,8 @@ impl DocumentSyncState {
         true
     }
 
-    /// Everything was sent. The peer hasn't confirmed it yet: otherwise everything would be sent again with every
-    /// change until it answers.
+    /// Resets the assumptions about the peer after sending everything. The peer hasn't confirmed it yet: otherwise
+    /// everything would be sent again with every change until it answers.
     pub(super) fn finish_full_send(&mut self) {
         let state = &mut self.state;
         (state.their_heads, state.their_have, state.their_need) = (None, None, None);
@@ -53,8 +56,7 @@ impl DocumentSyncState {
 }
 
 impl SyncPeers {
-    /// Syncs a document with a peer as [`SyncPeers::follow`] does. It was made just now, so the peer most likely has
-    /// nothing of it.
+    /// Syncs a newly created document with a peer, like [`SyncPeers::follow`]. The peer most likely has no part of it.
     pub fn offer_document(&mut self, link: LinkId, doc: DocId) {
         let greeted = self.links.get(&link).filter(|peer| peer.id.is_some());
         let is_new = greeted.is_some_and(|peer| !peer.docs.contains_key(&doc));
@@ -100,7 +102,7 @@ mod tests {
         talk_and_read(one, two, disks).0
     }
 
-    /// The same, and how often each has read the document.
+    /// Delivers messages like [`talk`], and also returns how often each side loaded the document.
     fn talk_and_read(
         one: &mut SyncPeers,
         two: &mut SyncPeers,
@@ -149,7 +151,7 @@ mod tests {
         note.blocks().into_iter().map(|block| block.text).collect()
     }
 
-    /// A text of words, as people write them.
+    /// Generates a text of words, as people write them.
     fn words() -> String {
         let word = |number: u32| usize::from(blake3::hash(&number.to_le_bytes()).as_bytes()[0] % 4);
         (0..400).map(|number| ["river ", "stone ", "light ", "because "][word(number)]).collect()
@@ -185,7 +187,7 @@ mod tests {
                 assert!(side.docs.get(&DOC).is_some_and(|document| document.is_idle_whole()), "nothing of it is read");
             }
             assert_eq!((one.is_in_sync(1, DOC), two.is_in_sync(1, DOC)), (Some(true), Some(true)));
-            // What either changes behind it arrives.
+            // Later changes on either side arrive.
             let at = usize::from(later);
             let mut note = NoteDoc::load(DOC, &disks[at], ActorId::from([5; 16])).expect("it loads").doc;
             let op = NoteOp::Insert { block: BlockId(50), pos: "z".to_owned(), text: "more ".to_owned() };
@@ -279,7 +281,7 @@ mod tests {
             let (_, reads) = talk_and_read(&mut one, &mut two, &mut disks);
             assert_eq!((reads[0], one.docs.len()), (1, 0), "{offers}");
             assert_eq!((one.is_in_sync(1, DOC), two.is_in_sync(1, DOC)), (Some(true), Some(true)));
-            // What is changed later, on either side, arrives.
+            // Later changes on either side arrive.
             for at in [0, 1] {
                 let mut note = NoteDoc::load(DOC, &disks[at], ActorId::from([5 + at as u8; 16])).expect("it loads").doc;
                 let op =
@@ -315,7 +317,7 @@ mod tests {
             PeersOutput::Store { ticket, .. } => Some(ticket),
             _ => None,
         });
-        // It never reaches the disk, since nothing there belongs to it.
+        // The write never reaches the disk, since the document isn't shared.
         let ticket = store.expect("it is to be kept");
         two.set_share(1, Box::new(|_| DocumentAccess::None));
         two.set_share(1, Box::new(|_| DocumentAccess::Write));
@@ -445,14 +447,14 @@ mod tests {
         let (mut one, mut two) = (peers("one", true), peers("two", true));
         talk(&mut one, &mut two, &mut [Vec::new(), Vec::new()]);
         two.limits.max_resting_documents = 0;
-        // A peer that has said the last change first, as its filter had the one before it for known.
+        // A peer that sent the last change first, because its filter treated the one before it as known.
         let mut whole = note(1, "");
         let mut edit = |number: u32| {
             let (block, pos) = (BlockId(50 + u64::from(number)), format!("z{number:02}"));
             let bytes = whole.commit(&[NoteOp::Insert { block, pos, text: format!("{number} ") }], 2, None);
             (bytes.expect("an edit"), whole.save())
         };
-        // With so many changes behind, not everything is sent again.
+        // With this many earlier changes, automerge doesn't send everything again.
         let known = (0..10).map(|number| edit(number).1).last();
         edit(10);
         let (last, whole) = edit(11);

@@ -19,36 +19,36 @@ use std::sync::Arc;
 /// Hash of a document's heads: equal on two devices exactly if they have the same changes.
 pub type HeadsHash = [u8; 32];
 
-/// What the messages are about, on the wire.
+/// Topic of these messages on the wire.
 pub(super) const RECONCILE_TOPIC: &str = "reconcile";
-/// A message of this kind is about as long, in bytes, and one of twice the length is refused.
+/// Target size of a message in bytes. A message of more than twice this size is rejected.
 const TARGET_MESSAGE_BYTES: usize = 60_000;
 /// Maximum number of messages for one volume; more are rejected.
 const MAX_ROUNDS_PER_VOLUME: u32 = 2_000;
-/// One connection may begin so often.
+/// Maximum number of comparisons that may be started over one connection.
 const MAX_COMPARISONS_PER_LINK: u32 = 10_000;
-/// Documents that are read at the same time to find out their heads.
+/// Maximum number of documents that are read at the same time to determine their heads.
 const MAX_CONCURRENT_READS: usize = 64;
-/// With fewer documents, each is requested; so is a volume without any state here. A device that has none of very many
-/// compares them too, and doesn't request outputs of cells that never ran.
+/// With fewer documents, each is requested individually. So is a volume's document if nothing is known of it here. A
+/// device that has none of very many documents also compares them, and doesn't request outputs of cells that never ran.
 const SMALL_DIFFERENCE: usize = 4;
 
-/// The first byte of a message.
+/// The first byte of a message, its type.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReconcileOpcode {
     /// First message, from the side that dialed.
     Begin = 0,
-    /// Any later message.
+    /// Any later message of the comparison, from the side that dialed.
     Next = 1,
-    /// The answer to either.
+    /// The answer to `Begin` or `Next`.
     Answer = 2,
-    /// The other side does not do this, for this volume.
+    /// The other side doesn't compare this volume.
     NotShared = 3,
-    /// Who dialed knows all.
+    /// The side that dialed has all it needs to know.
     Done = 4,
-    /// And before that asks which documents these are that it has not, or not like that.
+    /// Sent before `Done`: asks for the ids of documents that the dialing side lacks or that differ there.
     QueryIds = 5,
-    /// The answer to that.
+    /// The answer to `QueryIds`.
     ReplyIds = 6,
 }
 
@@ -70,11 +70,11 @@ impl ReconcileOpcode {
 /// All documents of a volume.
 pub type VolumeDocs = Arc<BTreeSet<DocId>>;
 
-/// What one side knows of a volume, at one moment.
+/// One side's snapshot of a volume.
 #[derive(Debug)]
 struct VolumeTable {
     storage: NegentropyStorageVector,
-    /// Which documents these are.
+    /// The documents by the hashes of their heads.
     docs: HashMap<[u8; 32], DocId>,
 }
 
@@ -84,18 +84,20 @@ pub(super) struct VolumeComparison {
     /// Documents whose heads aren't known yet.
     missing: Vec<DocId>,
     table: Option<VolumeTable>,
-    /// What the other side began with, until the table is made.
+    /// The other side's first message, until the table is built.
     first_frame: Option<Vec<u8>>,
-    /// What was found to differ so far; on the side that began.
+    /// Documents found to differ so far; only on the side that dialed.
     differing: BTreeSet<DocId>,
-    /// What the other side has and this one not, or not like that; on the side that began.
+    /// Hashes that the other side has and this side doesn't: documents that are missing here or differ. Only on the
+    /// side that dialed.
     missing_ids: Vec<Id>,
     /// Number of unanswered queries for document ids.
     open_queries: usize,
-    /// The named documents; on the listening side, those that it was asked for.
+    /// Documents whose ids were sent: on the dialing side, the received ones; on the listening side, the requested
+    /// ones.
     named_docs: BTreeSet<DocId>,
     rounds: u32,
-    /// Number of the comparison on this connection: answers to an earlier one are too late.
+    /// Number of the comparison on this connection, used to ignore answers to an earlier one.
     number: [u8; 4],
 }
 
@@ -116,23 +118,23 @@ impl VolumeComparison {
     }
 }
 
-/// The volumes of a connection.
+/// The volumes of a connection and their comparisons.
 #[derive(Default)]
 pub(super) struct PeerVolumes {
     /// Documents that are followed as soon as they change, by volume.
     quiet: BTreeMap<DocId, VolumeDocs>,
     comparisons: BTreeMap<DocId, VolumeComparison>,
     comparisons_begun: u32,
-    /// Volumes that are to be compared once the peer has greeted.
+    /// Volumes to compare after the handshake.
     pub(super) pending: Vec<(DocId, VolumeDocs)>,
 }
 
 /// Known hashes of the heads of documents on disk.
 #[derive(Default)]
 pub(super) struct HeadsHashes {
-    /// `None`: it is there, and nobody has looked.
+    /// The hash by document. `None` if the document exists, but its heads are unknown.
     by_doc: HashMap<DocId, Option<HeadsHash>>,
-    /// Documents that are being read for it.
+    /// Documents being read to determine their heads.
     reading: BTreeSet<DocId>,
 }
 
@@ -158,8 +160,8 @@ impl HeadsHashes {
 }
 
 impl SyncPeers {
-    /// Sets the hash of a document on disk, if the caller knows it. For all documents before the first connection;
-    /// later the state updates itself.
+    /// Sets the hash of a document on disk, or `None` if the caller doesn't know it. Call it for all documents before
+    /// the first connection; later the state updates itself.
     pub fn set_heads_hash(&mut self, doc: DocId, print: Option<HeadsHash>) {
         self.prints.by_doc.insert(doc, print);
     }
@@ -169,7 +171,7 @@ impl SyncPeers {
         self.prints.by_doc.iter().filter_map(|(doc, print)| Some((*doc, (*print)?)))
     }
 
-    /// Updates the hash of a document that's on disk as it is in memory.
+    /// Updates the hash of a document whose state in memory is on disk.
     pub(super) fn update_heads_hash(&mut self, doc: DocId) {
         let Some(document) = self.docs.get(&doc).filter(|document| document.is_durable()) else { return };
         match hash_heads(doc, &document.heads()) {
@@ -179,7 +181,7 @@ impl SyncPeers {
         self.on_heads_read(doc);
     }
 
-    /// The document on disk is another than was known.
+    /// Marks the hash of a document as unknown, because the document on disk has changed.
     pub(super) fn invalidate_heads_hash(&mut self, doc: DocId) {
         self.prints.by_doc.insert(doc, None);
         self.on_heads_read(doc);
@@ -191,15 +193,15 @@ impl SyncPeers {
         self.on_heads_read(doc);
     }
 
-    /// Whether both ends of a connection do this.
+    /// Whether both ends of a connection support comparisons.
     fn can_compare(&self, link: LinkId) -> bool {
         let ours = self.metadata.tracebook.is_some_and(|version| version >= wire::EXTENSIONS_VERSION);
         let theirs = self.links.get(&link).and_then(|peer| peer.metadata.tracebook);
         ours && theirs.is_some_and(|version| version >= wire::EXTENSIONS_VERSION)
     }
 
-    /// Syncs all these documents with a peer: all documents of this volume, and its own. May be called again when
-    /// there are others.
+    /// Syncs a volume's documents with a peer, including the volume's own document. Can be called again when the set of
+    /// documents changes.
     pub fn follow_volume(&mut self, link: LinkId, scope: DocId, docs: VolumeDocs) {
         let Some(peer) = self.links.get_mut(&link) else { return };
         if peer.id.is_none() {
@@ -212,8 +214,8 @@ impl SyncPeers {
             docs.iter().for_each(|doc| self.follow(link, *doc));
             return;
         }
-        // With very many files, the list alone takes a second to load on both sides. If its hash is known, it's
-        // compared like all others, and loaded if it differs.
+        // With very many files, the volume's own document alone takes a second to load on both sides. If its hash is
+        // known, it's compared like all others, and only loaded if it differs.
         let is_known = docs.contains(&scope) && matches!(self.prints.by_doc.get(&scope), Some(Some(_)));
         if !is_known {
             self.follow(link, scope);
@@ -278,7 +280,7 @@ impl SyncPeers {
         }
     }
 
-    /// A document that may have been loaded for its heads is loaded, or can't be read.
+    /// Handles a document that may have been loaded to determine its heads: it's loaded now, or can't be read.
     pub(super) fn on_heads_read(&mut self, doc: DocId) {
         if !self.prints.reading.remove(&doc) {
             return;
@@ -334,7 +336,7 @@ impl SyncPeers {
         self.send_extension(link, RECONCILE_TOPIC, data);
     }
 
-    /// A message of this kind has come.
+    /// Handles a received message of [`RECONCILE_TOPIC`].
     pub(super) fn on_comparison(&mut self, link: LinkId, data: &[u8]) {
         if !self.can_compare(link) || data.len() > 2 * TARGET_MESSAGE_BYTES {
             return self.fail_link(link, "it compares what nobody asked it to compare");
@@ -381,7 +383,7 @@ impl SyncPeers {
         }
     }
 
-    /// The answer to [`PeersOutput::NeedVolumeDocs`]: the documents of the volume as they are here; none when it is not
+    /// Handles the result of [`PeersOutput::NeedVolumeDocs`]: the volume's documents on this device. Empty if it isn't
     /// shared.
     pub fn on_volume_docs(&mut self, link: LinkId, scope: DocId, docs: VolumeDocs) {
         let Some(peer) = self.links.get_mut(&link) else { return };
@@ -446,7 +448,7 @@ impl SyncPeers {
         }
     }
 
-    /// Asks which documents those are that only the other side has, or has otherwise.
+    /// Requests the ids of documents that only the other side has, or that differ there.
     fn send_id_queries(&mut self, link: LinkId, scope: DocId) {
         let talk = self.links.get_mut(&link).and_then(|peer| peer.scopes.comparisons.get_mut(&scope));
         let Some(talk) = talk else { return };
@@ -477,8 +479,8 @@ impl SyncPeers {
         self.send_comparison(link, scope, ReconcileOpcode::ReplyIds, number, &these);
     }
 
-    /// The dialing side has requested everything that only this side has, or has differently: all other documents are
-    /// the same.
+    /// Handles the end of a comparison. The dialing side has requested everything that only this side has or that
+    /// differs here, so all other documents are the same.
     fn on_done(&mut self, link: LinkId, scope: DocId) {
         let Some(peer) = self.links.get_mut(&link) else { return };
         let Some(VolumeComparison { table: Some(table), named_docs: named, .. }) =
@@ -505,7 +507,7 @@ impl SyncPeers {
         }
     }
 
-    /// Who dialed knows all.
+    /// Ends the comparison on the dialing side.
     fn send_done(&mut self, link: LinkId, scope: DocId) {
         let talk = self.links.get(&link).and_then(|peer| peer.scopes.comparisons.get(&scope));
         let Some(number) = talk.map(|talk| talk.number) else { return };
@@ -513,7 +515,8 @@ impl SyncPeers {
         self.follow_differences(link, scope, true);
     }
 
-    /// What differs is known (or, not `on_comparison`, that nothing is known): it is followed, the rest is not.
+    /// Follows the documents that differ, but not those that are the same. Without a comparison (`compared` is false),
+    /// all documents may differ.
     fn follow_differences(&mut self, link: LinkId, scope: DocId, compared: bool) {
         let Some(peer) = self.links.get_mut(&link) else { return };
         let Some(talk) = peer.scopes.comparisons.remove(&scope) else { return };
@@ -522,7 +525,7 @@ impl SyncPeers {
         let is_same = |doc: &DocId| compared && compared_docs.contains(doc) && !talk.differing.contains(doc);
         let (mut same, other): (Vec<DocId>, Vec<DocId>) =
             talk.docs.iter().copied().filter(|doc| !peer.docs.contains_key(doc)).partition(is_same);
-        // Both know the note, so either side announces its outputs when they exist.
+        // Both sides know the note, so either side announces its outputs when they exist.
         let outputs: HashSet<DocId> = same.iter().map(|note| note.outputs_id()).collect();
         let is_nowhere =
             |doc: &DocId| outputs.contains(doc) && !compared_docs.contains(doc) && !talk.named_docs.contains(doc);
@@ -532,8 +535,8 @@ impl SyncPeers {
         other.into_iter().for_each(|doc| self.follow(link, doc));
     }
 
-    /// A document has changed: those who compared it, and do not follow it yet, follow it from now on. Returns
-    /// whether there are any.
+    /// Makes peers that compared a changed document, but don't follow it yet, follow it from now on. Returns whether
+    /// there are any.
     pub(super) fn follow_changed(&mut self, doc: DocId) -> bool {
         let mut any = false;
         for link in self.quiet_links(doc) {
@@ -545,7 +548,8 @@ impl SyncPeers {
         any
     }
 
-    /// Those who compared a document and do not follow it: nothing is said of it to them but what all hear.
+    /// Returns the connections whose peers compared a document, but don't follow it. They only get messages about it
+    /// that go to everyone.
     pub(super) fn quiet_links(&self, doc: DocId) -> Vec<LinkId> {
         let quiet = |peer: &super::SyncPeer| {
             peer.id.is_some()
@@ -588,7 +592,7 @@ mod tests {
         (bytes_said, read, same.len())
     }
 
-    /// The same, with what each takes for the same.
+    /// Delivers messages like [`talk`], and returns the documents that each side considers equal.
     fn talk_both(
         one: &mut SyncPeers,
         two: &mut SyncPeers,
@@ -646,7 +650,8 @@ mod tests {
         );
     }
 
-    /// A change is on disk before it's reported: it's loaded while two compare, and reported before they finish.
+    /// A change is on disk before it's reported: here the document is loaded for a comparison in between, and the
+    /// change is reported before or after the end of the comparison.
     #[test]
     fn a_change_that_was_read_to_compare_is_said() {
         for before_the_end in [true, false] {
@@ -701,7 +706,7 @@ mod tests {
     fn who_listens_learns_what_is_the_same_too() {
         let (mut one, mut two) = (peers("one"), peers("two"));
         for number in 0..100 {
-            // One has changed, some are only here, some only there.
+            // One document differs, some exist only on the first device, one only on the second.
             if number != 50 && number != 51 {
                 one.set_heads_hash(doc(number), Some(print(number, u8::from(number == 5))));
             }
@@ -750,7 +755,7 @@ mod tests {
     fn outputs_that_nobody_has_are_not_asked_for() {
         let (mut one, mut two) = (peers("one"), peers("two"));
         for number in 0..100 {
-            // One note has changed, one is only there, and of one other the outputs.
+            // One note differs, one exists only on the second device, and for another one only its outputs do.
             one.set_heads_hash(doc(number), Some(print(number, u8::from(number == 5))));
             two.set_heads_hash(doc(number), Some(print(number, 0)));
         }
@@ -790,7 +795,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes as a message of this kind, its sender's connection may end, and nothing else happens.
+        /// Whatever a peer sends as comparison messages, at most its own connection is closed.
         #[test]
         fn hostile_words_end_their_peer(
             words in proptest::collection::vec((0..9_u8, any::<[u8; 4]>(), any::<bool>(),
@@ -812,7 +817,7 @@ mod tests {
                 let mut data = vec![word];
                 data.extend(number);
                 data.extend(if ours { VOLUME.0 } else { [1; 16] });
-                // Some begin as what they claim to be.
+                // Some begin like valid messages.
                 data.extend(if number[0] % 2 == 0 { vec![0x61] } else { Vec::new() });
                 data.extend(tail);
                 let message = WireMessage::Extension {

@@ -1,7 +1,9 @@
-//! What the thread that draws waits for between a key and the triangles, while all else is busy: the disk with writes
-//! of others, the index with a new folder, the kernel with a cell that prints. Each time that the thread gives up its
-//! core of its own accord (a read, a lock, a channel) the system counts it. What is left are locks that are held for
-//! microseconds: that of the toolkit's context, when another thread asks for a frame, and those of the allocator.
+//! Benchmark of what the UI thread waits for between a keystroke and the triangles, while everything else is busy.
+//!
+//! The disk is busy with other writes, the index with a new folder, and the kernel with a cell that prints. The system
+//! counts each time that the thread yields its core voluntarily (a read, a lock, a channel). Only locks held for
+//! microseconds remain: that of the toolkit's context, when another thread requests a frame, and those of the
+//! allocator.
 
 use super::super::report::{BenchReport, FigureGoal};
 use super::super::{open_note_window, text_fixtures, to_ms};
@@ -10,15 +12,15 @@ use engine::{Command, Session};
 use std::time::Duration;
 use support::measure::{self, DiskLoad, ScratchFolder};
 
-/// Keystrokes that are looked at.
+/// Number of keystrokes measured.
 const BUSY_KEYSTROKES: usize = 1_000;
-/// Notes that are being put into the index meanwhile.
+/// Number of notes indexed meanwhile.
 const INDEXING_NOTES: usize = 3_000;
-/// The longest cell: it prints for minutes unless it is stopped.
+/// A long cell that prints for minutes unless it's stopped.
 const LONG_RUNNING_CELL: &str =
     "```python\nimport time\nfor n in range(100000):\n    print(n, 'x' * 60)\n    time.sleep(0.01)\n```\n";
 
-/// The waits of 1,000 keystroke frames.
+/// Measures the waits in the frames of 1,000 keystrokes.
 pub(super) fn measure(report: &mut BenchReport) -> Result<(), String> {
     if measure::thread_voluntary_switches().is_none() {
         report.leave_out("waits of the drawing thread", "this system does not count them");
@@ -54,7 +56,7 @@ pub(super) fn measure(report: &mut BenchReport) -> Result<(), String> {
         waits += drawn.gave_way;
         transfers += drawn.transfers;
         waited += u64::from(drawn.gave_way > 0);
-        // What is neither work nor waiting for a core that others are on.
+        // Time that's neither work nor waiting for a busy core.
         off.push(to_ms(drawn.wall.saturating_sub(drawn.cpu + drawn.waited)));
         cpu.push(to_ms(drawn.cpu));
         stage.draw_for(Duration::from_millis(8));

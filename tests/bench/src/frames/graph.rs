@@ -1,4 +1,4 @@
-//! The graph of very many notes: what its frames cost while it is being laid out, moved and zoomed.
+//! Benchmark of the graph of very many notes: the cost of frames during layout, panning and zooming.
 
 use super::super::report::{BenchReport, FigureGoal};
 use super::super::{open_headless_window, text_fixtures, to_ms};
@@ -8,12 +8,12 @@ use engine::commands::CommandId;
 use std::time::{Duration, Instant};
 use support::measure::ScratchFolder;
 
-/// What one frame may cost.
+/// Goal for the CPU time of a frame, in milliseconds.
 const GRAPH_FRAME_GOAL: FigureGoal = FigureGoal::Under(8.0);
-/// The layout is looked at for so long at most.
+/// Maximum time to wait for the layout.
 const GRAPH_LAYOUT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Frames of the graph of so many notes.
+/// Measures frames of the graph of `count` notes.
 pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), String> {
     let scratch = ScratchFolder::new("graph")?;
     for number in 0..count {
@@ -37,7 +37,7 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     let mut pan: Vec<f64> = Vec::with_capacity(NOTE_FRAMES);
     stage.press_pointer(true);
     for step in 0..NOTE_FRAMES {
-        // There and back.
+        // Pan forward and back.
         let by = if step % 100 < 50 { vec2(3.0, 2.0) } else { vec2(-3.0, -2.0) };
         pan.push(to_ms(stage.drag_pointer(by).cpu));
     }

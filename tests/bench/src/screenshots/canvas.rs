@@ -1,22 +1,23 @@
-//! Paints the window's triangles into a picture, on the processor: what a graphics card would do with them. Knows
-//! triangles, textures and pixels, nothing of the window.
+//! Rasterizes the window's triangles on the CPU, as a graphics card would.
+//!
+//! It handles triangles, textures and pixels, and knows nothing of the window.
 
 use eframe::egui;
 use egui::epaint::{ClippedPrimitive, ImageData, Primitive, Vertex};
 use egui::{Color32, ColorImage, Rect, TextureId, TexturesDelta};
 use std::collections::HashMap;
 
-/// Corners are kept to this part of a pixel, so that two triangles that share an edge share no pixel.
+/// Fixed-point precision of vertices, so that two triangles with a common edge share no pixel.
 const SUBPIXELS_PER_PIXEL: f32 = 256.0;
 
-/// The textures that the window gave so far.
+/// A software renderer with the textures that the window has uploaded.
 #[derive(Default)]
 pub(crate) struct SoftwareCanvas {
     textures: HashMap<TextureId, ColorImage>,
 }
 
 impl SoftwareCanvas {
-    /// Takes over new textures and parts of old ones.
+    /// Applies new textures and partial updates.
     pub(crate) fn update_textures(&mut self, delta: &TexturesDelta) {
         for (id, change) in delta.set.iter().flat_map(|(id, changes)| changes.iter().map(move |change| (id, change))) {
             let ImageData::Color(image) = &change.image;
@@ -37,7 +38,7 @@ impl SoftwareCanvas {
         }
     }
 
-    /// Paints triangles onto a ground of one colour. `scale` is pixels a point.
+    /// Paints triangles onto a background color. `scale` is pixels per point.
     pub(crate) fn paint(
         &self,
         size: [usize; 2],
@@ -61,7 +62,7 @@ impl SoftwareCanvas {
     }
 }
 
-/// Pixels that may be painted.
+/// The range of pixels that may be painted.
 struct ClipRect {
     left: i64,
     top: i64,
@@ -82,12 +83,13 @@ impl ClipRect {
     }
 }
 
-/// One side of a triangle: positive on its inner side, and counted where a pixel lies on it.
+/// Edge function of a triangle's side: positive on the inner side.
 struct TriangleEdge {
     value: i64,
     by_x: i64,
     by_y: i64,
-    /// Pixels on a left or upper side belong to the triangle, on others to its neighbour.
+    /// Minimum value that counts as inside: pixels on a left or top edge belong to the triangle, others to its
+    /// neighbor.
     least: i64,
 }
 
@@ -138,7 +140,7 @@ fn fill_triangle(
         return;
     }
     let centre = (left * parts + parts / 2, top * parts + parts / 2);
-    // Each side is opposite to the corner whose share it measures.
+    // Each edge is opposite the vertex whose weight it measures.
     let mut sides = [TriangleEdge::of(b, c, centre), TriangleEdge::of(c, a, centre), TriangleEdge::of(a, b, centre)];
     let whole = 1.0 / area as f32;
     let plain = corners.iter().all(|corner| corner.uv == corners[0].uv && corner.color == corners[0].color);
@@ -159,7 +161,7 @@ fn fill_triangle(
     }
 }
 
-/// The colour at a place in a triangle, given by the share of each corner.
+/// Returns the color at a position in a triangle, given by its barycentric weights.
 fn interpolate_color(texture: &ColorImage, corners: &[Vertex; 3], shares: [f32; 3]) -> [f32; 4] {
     let mix =
         |of: fn(&Vertex) -> f32| corners.iter().zip(shares).map(|(corner, share)| of(corner) * share).sum::<f32>();
@@ -173,7 +175,7 @@ fn interpolate_color(texture: &ColorImage, corners: &[Vertex; 3], shares: [f32; 
     std::array::from_fn(|channel| own[channel] * texel[channel] / 255.0)
 }
 
-/// A texture's colour, between its pixels.
+/// Samples a texture with bilinear filtering.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
@@ -196,7 +198,7 @@ fn sample_texture(texture: &ColorImage, u: f32, v: f32) -> [f32; 4] {
     })
 }
 
-/// A colour over another; both are multiplied by their opacity already.
+/// Blends a color over another; both have premultiplied alpha.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a channel of a colour")]
 fn blend_over(colour: [f32; 4], ground: Color32) -> Color32 {
     let rest = 1.0 - colour[3] / 255.0;
@@ -207,7 +209,7 @@ fn blend_over(colour: [f32; 4], ground: Color32) -> Color32 {
     Color32::from_rgba_premultiplied(r, g, b, a)
 }
 
-/// A picture at a whole fraction of its size, each pixel the mean of those that it stands for.
+/// Scales an image down by an integer factor, averaging pixels.
 #[allow(clippy::cast_possible_truncation, reason = "a mean of bytes is a byte")]
 pub(crate) fn downscale(picture: &ColorImage, by: usize) -> ColorImage {
     let size = [picture.size[0] / by, picture.size[1] / by];
@@ -228,7 +230,7 @@ pub(crate) fn downscale(picture: &ColorImage, by: usize) -> ColorImage {
     small
 }
 
-/// Puts a picture into another.
+/// Copies an image into another.
 pub(crate) fn paste(small: &ColorImage, into: &mut ColorImage, [left, top]: [usize; 2]) {
     for (row, line) in small.pixels.chunks(small.size[0]).enumerate() {
         let at = (top + row) * into.size[0] + left;
@@ -238,10 +240,10 @@ pub(crate) fn paste(small: &ColorImage, into: &mut ColorImage, [left, top]: [usi
     }
 }
 
-/// The picture as a PNG file's bytes.
+/// Encodes an image as PNG.
 ///
 /// # Errors
-/// A sentence.
+/// Returns a sentence if the image can't be encoded.
 pub(crate) fn encode_png(picture: &ColorImage) -> Result<Vec<u8>, String> {
     let fail = |error: png::EncodingError| format!("the picture cannot be packed ({error})");
     let side = |at: usize| u32::try_from(picture.size[at]).unwrap_or(u32::MAX);
@@ -276,7 +278,7 @@ mod tests {
         let picture = canvas.paint([8, 8], Color32::WHITE, 1.0, &painted);
         let dark: Vec<usize> = (0..64).filter(|at| picture.pixels[*at] != Color32::WHITE).collect();
         let wanted: Vec<usize> = (1..7).flat_map(|y| (1..6).map(move |x| y * 8 + x)).collect();
-        // The right side runs through the middle of its pixels: they are the neighbour's.
+        // The right edge runs through the middle of its pixels, so they belong to the neighbor.
         assert_eq!(dark, wanted);
         assert!(dark.iter().all(|at| picture.pixels[*at] == Color32::from_rgb(127, 127, 127)), "once each");
     }

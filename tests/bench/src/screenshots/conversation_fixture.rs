@@ -1,5 +1,4 @@
-//! What was said to an agent and what it did, for the pictures: a session and its run, as they are imported. Words
-//! only, nothing of the window.
+//! A conversation with an agent and its run for the screenshots, as commands that import them. It only contains data.
 
 use engine::Command;
 use serde_json::{Map, Value, json};
@@ -24,7 +23,7 @@ fn json_object(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
-/// What the agent called: the turn, the tool, what it was given, what it answered, how long it took.
+/// Returns the agent's tool calls: turn, tool, arguments, result, and duration.
 fn fixture_calls() -> Vec<(u64, &'static str, Value, &'static str, u64)> {
     let edit = json!({"path": "Garden/Plan.md",
         "old_content": "First two rows of beans, then peas along the wall.",
@@ -38,7 +37,7 @@ fn fixture_calls() -> Vec<(u64, &'static str, Value, &'static str, u64)> {
     ]
 }
 
-/// The session and its run, which begin at a time (milliseconds since 1970).
+/// Returns commands that import the session and its run, starting at a time in milliseconds since 1970.
 pub(super) fn import_commands(volume: DocId, start: i64) -> [Command; 2] {
     let mut messages = vec![SessionMessage {
         run: Some(FIXTURE_RUN),

@@ -1,4 +1,4 @@
-//! What a project remembers, for the pictures: experiences and traces of a garden.
+//! A project's memory for the screenshots: experiences and traces of a garden.
 
 use agent::memory::experience::{EXPERIENCE_LOG_FILE, EXPERIENCE_LOG_HEADING, Experience, MemoryTier, RunOutcome};
 use agent::memory::goal::SlotKind;
@@ -6,7 +6,7 @@ use agent::memory::trace::{RunTrace, TRACES_FOLDER, TraceMetadata, TraceSlot, Tr
 use agent::memory::{MEMORY_FOLDER, trace};
 use serde_json::{Value, json};
 
-/// The notes of it: path and text.
+/// Returns the memory's notes: path and text.
 pub(super) fn memory_notes() -> Vec<(String, String)> {
     let one = |id: &str, goal: &str, outcome, tier, lesson: &str, count| Experience {
         experience_id: format!("exp_{id}"),

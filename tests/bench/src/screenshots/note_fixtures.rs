@@ -1,7 +1,9 @@
-//! Notes that the pictures need beside the sample: a garden, its people, its crops and collections of them. Words only,
-//! nothing of the window.
+//! Additional notes for the screenshots: a garden, its people, its crops and collections of them. It only contains
+//! data.
 
-/// Notes that the pictures need beside the sample. Days stand for those around the day on which they are made.
+/// Notes that the screenshots need in addition to the sample: path and text.
+///
+/// A number of days in braces is replaced with the date that many days from today.
 pub(super) const FIXTURE_NOTES: &[(&str, &str)] = &[
     (
         "Garden/Plan.md",

@@ -1,5 +1,6 @@
-//! The page on devices: which were paired, one more by a code or a QR code, one less. All that waits (disk, keyring,
-//! network) is done by threads; the page shows what they say.
+//! The devices page: lists paired devices, pairs one by a code or QR code, and revokes one.
+//!
+//! Blocking work (disk, keyring, network) runs on threads, and the page shows the results.
 
 use anyhow::anyhow;
 use eframe::egui;
@@ -21,25 +22,25 @@ use ui::setting_rows::{SettingsRows, text};
 use ui::theme::{self, ThemeColors, space};
 use ui::widgets::{set_accessible_name, text_button};
 
-/// A field of the QR code, in points.
+/// Size of a module of the QR code, in points.
 const QR_MODULE_SIZE: f32 = 4.0;
 
 #[derive(Clone, Default)]
 struct KnownDevices {
-    /// This device, once it has a key: who it is, and who keeps the key.
+    /// This device's ID and where its key is stored, once it has a key.
     own: Option<(DeviceId, &'static str)>,
     name: String,
     others: Vec<(DeviceId, PairedDevice)>,
 }
 
-/// A code that is shown.
+/// A pairing code that is shown.
 struct PairingCode {
     code: String,
     until: i64,
     square: Option<qr::QrMatrix>,
 }
 
-/// A code is offered.
+/// A running offer to pair, with its code.
 struct PairingOffer {
     shown: Receiver<PairingCode>,
     now: Option<PairingCode>,
@@ -54,7 +55,7 @@ impl Drop for PairingOffer {
     }
 }
 
-/// What the page knows beyond the session.
+/// State of the devices page beyond the session.
 #[derive(Default)]
 pub(super) struct DeviceSettings {
     known: Option<anyhow::Result<KnownDevices>>,
@@ -62,15 +63,15 @@ pub(super) struct DeviceSettings {
     offered: Option<PairingOffer>,
     /// A running operation, and its final message.
     busy: Option<Receiver<anyhow::Result<String>>>,
-    /// What the last one said.
+    /// The result of the last operation.
     said: Option<anyhow::Result<String>>,
-    /// What was written to join.
+    /// The address or code typed to join.
     pub(crate) at: String,
     /// The device that is about to be revoked.
     doomed: Option<DeviceId>,
 }
 
-/// Does it on a thread of its own, and wakes the window.
+/// Runs a function on its own thread, then wakes the window.
 fn work<T: Send + 'static>(ctx: &egui::Context, work: impl FnOnce() -> T + Send + 'static) -> Receiver<T> {
     let (tell, told) = channel();
     let wake = ctx.clone();
@@ -126,7 +127,7 @@ impl DeviceSettings {
         }
     }
 
-    /// Takes in what threads have to say.
+    /// Processes results from threads.
     fn hear(&mut self, ctx: &egui::Context) {
         if self.known.is_none() && self.reading.is_none() {
             self.reading = Some(work(ctx, read));
@@ -153,7 +154,7 @@ impl DeviceSettings {
         }
     }
 
-    /// A code for another device on this network.
+    /// Draws the offer of a pairing code for another device on this network.
     fn offer(&mut self, lines: &mut SettingsRows<'_>) {
         let Some(offered) = &mut self.offered else {
             let about = "Shows a code for another device on this network; no server is needed.";
@@ -187,12 +188,12 @@ impl DeviceSettings {
         if cancel {
             self.offered = None;
         } else {
-            // The minutes that are left.
+            // Updates the minutes that are left.
             lines.ui.ctx().request_repaint_after(Duration::from_secs(15));
         }
     }
 
-    /// A hub, or a device that shows a code.
+    /// Draws the field for joining a hub, or a device that shows a code.
     fn join(&mut self, lines: &mut SettingsRows<'_>) {
         let promised = self.at.parse::<Invitation>().ok().and_then(|invited| invited.rights);
         let about = match promised {
@@ -277,7 +278,7 @@ fn start_offer(ctx: &egui::Context) -> PairingOffer {
         let (own, devices) = (load_or_create_device_key()?.0, open_device_list()?);
         let show = |invitation: &Invitation, offer: &host::peers::pairing::OneTimeCode| {
             let square = qr::QrMatrix::new(&invitation.to_string()).ok();
-            // The receiver may be gone, and then nobody needs this.
+            // If the receiver is gone, the code is no longer needed.
             let _ = tell.send(PairingCode { code: offer.code(), until: offer.expires_at(), square });
             wake.request_repaint();
         };
@@ -310,7 +311,7 @@ fn join(at: &str) -> anyhow::Result<String> {
     Ok(format!("Paired with {} ({}).{may}", met.name, met.device.short_id()))
 }
 
-/// The QR code, dark on light whatever the theme: cameras want it so.
+/// Draws the QR code, dark on light in every theme since cameras need that.
 fn draw(ui: &mut Ui, square: &qr::QrMatrix) {
     let side = square.modules_per_side as f32 * QR_MODULE_SIZE + 4.0 * QR_MODULE_SIZE * 2.0;
     ui.add_space(space::M);

@@ -1,4 +1,4 @@
-//! The page on search: which model finds by meaning, how far it is, and the searches that are kept.
+//! The search page: the embedding model, indexing progress, and saved searches.
 
 use super::SettingsChange;
 use eframe::egui;
@@ -14,16 +14,16 @@ use ui::text::format_thousands;
 use ui::theme::{self, ThemeColors};
 use ui::widgets::{icon_button, paint_clipped_text, text_button};
 
-/// Models that are named in the line below the field.
+/// Maximum number of models named below the field.
 const MAX_LISTED_MODELS: usize = 3;
 
-/// What the page knows beyond the settings.
+/// State of the search page beyond the settings.
 pub(super) struct EmbeddingSettings {
     search: SearchService,
     /// Status of the library for this setting, checked on a separate thread.
     runtime: Option<(String, String)>,
     looks: Option<(String, Receiver<String>)>,
-    /// Some models, and all rerankers, by name.
+    /// Names of some models, and of all rerankers.
     models: Vec<String>,
     rerankers: Vec<String>,
     /// Invalid input.
@@ -120,7 +120,7 @@ impl EmbeddingSettings {
         kept(lines, settings, changes);
     }
 
-    /// Where the library is, or what brings one.
+    /// Returns where the ONNX runtime was found, or how to get one.
     fn runtime(&mut self, ctx: &egui::Context, named: &str) -> String {
         if let Some((_, said)) = self.runtime.as_ref().filter(|(of, _)| of == named) {
             return said.clone();
@@ -153,12 +153,12 @@ fn look(named: &str, ctx: &egui::Context) -> Receiver<String> {
     answer
 }
 
-/// A model, as a sentence names it.
+/// Returns a model's name for use in a sentence.
 fn called(choice: &EmbedderChoice) -> String {
     if *choice == EmbedderChoice::Embedded { "the embedded model".to_owned() } else { choice.to_string() }
 }
 
-/// Describes the progress of indexing by meaning.
+/// Describes the progress of embedding the notes.
 fn state(fresh: &IndexFreshness) -> String {
     if let Some(file) = &fresh.download {
         return format!("Downloading {}: {} of {} MB", file.file, file.received_bytes >> 20, file.total_bytes >> 20);
@@ -185,7 +185,7 @@ fn state(fresh: &IndexFreshness) -> String {
     }
 }
 
-/// The searches that are kept, each with what forgets it.
+/// Draws the saved searches, each with a button that removes it.
 fn kept(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
     let count = match settings.searches.len() {
         0 => "None yet: Ctrl+D in the search keeps what is asked there.".to_owned(),

@@ -24,7 +24,7 @@ use ui::setting_rows::{SettingsRows, segmented_control};
 use ui::theme::{self, ThemeColors, size};
 use ui::widgets::{icon_button, paint_clipped_text, text_button};
 
-/// The file in the workspace's folder.
+/// Name of the configuration file in the workspace's folder.
 const CONFIG_FILE_NAME: &str = "config.yaml";
 
 /// A running test, or its result.
@@ -33,15 +33,15 @@ enum ProviderTest {
     Said(anyhow::Result<String>),
 }
 
-/// What the page knows beyond the session.
+/// State of the agents page beyond the session.
 pub(super) struct ProviderSettings {
     folder: PathBuf,
     tests: BTreeMap<String, ProviderTest>,
     /// Whether the configuration was requested since the page was opened.
     asked: bool,
-    /// A change of the configuration on its way.
+    /// Receives the result of a running configuration change.
     change: Option<Receiver<anyhow::Result<()>>>,
-    /// Why the last one wasn't made.
+    /// Why the last change failed.
     trouble: Option<String>,
     connection: ModelConnection,
 }
@@ -101,7 +101,7 @@ impl ProviderSettings {
         rules(lines, agents, wishes);
     }
 
-    /// Connects a model without an editor.
+    /// Draws the fields that connect a model without editing the file.
     fn connect(&mut self, lines: &mut SettingsRows<'_>, wishes: &mut Vec<Command>) {
         let about = "One on this machine, one that takes an API key, or one at another address.";
         lines.show_matching_row("Connect a model", about, |ui| {
@@ -119,7 +119,7 @@ impl ProviderSettings {
         }
     }
 
-    /// Where agents keep what they learn.
+    /// Draws the settings for where agents store what they learn.
     fn memory(&mut self, lines: &mut SettingsRows<'_>, memory: &MemoryConfig) {
         const PLACES: [&str; 3] = ["Off", "Private to this device", "In this folder"];
         let about = match (&self.trouble, memory.learn, memory.place) {
@@ -151,12 +151,12 @@ impl ProviderSettings {
         self.change_config(lines.ui.ctx(), changes);
     }
 
-    /// Changes `config.yaml` on a thread of its own.
+    /// Changes `config.yaml` on a separate thread.
     fn change_config(&mut self, ctx: &egui::Context, changes: Vec<ConfigChange>) {
         let (tell, told) = channel();
         let (wake, folder) = (ctx.clone(), self.folder.clone());
         std::thread::spawn(move || {
-            // Nobody waits where the settings were closed.
+            // If the settings were closed, the result is no longer needed.
             let _ = tell.send(change_config(&folder, &changes).map(drop));
             wake.request_repaint();
         });
@@ -236,7 +236,7 @@ fn ask(endpoint: &ModelEndpoint, default: &str) -> anyhow::Result<String> {
     Ok(format!("{lead}{} answers after {} ms {model}", tested.host, tested.milliseconds))
 }
 
-/// What the user has allowed or denied for good, each with what takes it back.
+/// Draws what the user has allowed or denied permanently, each with a button that revokes it.
 fn rules(lines: &mut SettingsRows<'_>, agents: &RunsState, wishes: &mut Vec<Command>) {
     let lasting: Vec<_> = agents.rules().iter().enumerate().collect();
     let about = match lasting.len() {

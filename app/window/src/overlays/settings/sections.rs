@@ -1,4 +1,4 @@
-//! The pages of the settings but for the keys: each setting with its control.
+//! All pages of the settings except the shortcuts: each setting with its control.
 
 use super::SettingsChange;
 use eframe::egui;

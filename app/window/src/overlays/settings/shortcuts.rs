@@ -1,4 +1,4 @@
-//! The keys of every command: which they are, how another is given, and which command has lost one.
+//! The keys page: the shortcuts of every command, how to change them, and which commands lost a shortcut.
 
 use super::super::command_palette::keys as caps;
 use super::{SECTION_ROW_HEIGHT, SettingsChange, SettingsPage, ShortcutCapture};
@@ -80,7 +80,7 @@ impl SettingsPage {
         }
     }
 
-    /// A command, its keys, and what changes them.
+    /// Draws a command with its keys and the buttons that change them.
     fn command(
         &mut self,
         ui: &mut Ui,
@@ -161,7 +161,7 @@ impl SettingsPage {
     }
 }
 
-/// That keys were taken away, above the list.
+/// Draws the notice above the list that some commands lost their keys.
 fn conflicts(ui: &mut Ui, words: &str) {
     let colours = ThemeColors::of(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 28.0), Sense::hover());

@@ -1,5 +1,4 @@
-//! Who wrote what: the note as it was at a version, each line with who wrote in it last and when, each passage on a
-//! ground of its writer's colour.
+//! The authors view: a version's text, each line with its last author and time, and passages with their author's color.
 
 use super::side_by_side::fences;
 use super::version_list::short_date_label;
@@ -19,37 +18,37 @@ use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::time::when;
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
-/// Who and when, left of the text.
+/// Width of the margin with author and time, in points.
 const AUTHOR_MARGIN_WIDTH: f32 = 176.0;
-/// Of a longer line only its beginning is drawn.
+/// Maximum bytes of a line that are drawn.
 const MAX_AUTHORED_LINE_BYTES: usize = 8_000;
-/// A frame may spend this much on finding out how high lines are.
+/// Time per frame spent on measuring the heights of lines.
 const AUTHORED_MEASURE_BUDGET: Duration = Duration::from_millis(4);
 
-/// A line of the text.
+/// A line of the text with its authors.
 struct AuthoredRow {
     range: Range<usize>,
-    /// Range of its passages.
+    /// Indices of the line's spans.
     written: Range<usize>,
-    /// The newest of them.
+    /// Index of the newest of these spans.
     newest: Option<usize>,
     code: bool,
     height: Option<f32>,
 }
 
-/// The text and its writers, as rows.
+/// The text and its authors, as rows.
 #[derive(Default)]
 pub(super) struct AuthorsView {
     authored: Option<Arc<AuthoredText>>,
     rows: Vec<AuthoredRow>,
-    /// Of each stretch its version.
+    /// The version of each span.
     versions: Vec<Option<usize>>,
     width: f32,
     top: bool,
 }
 
 impl AuthorsView {
-    /// Takes over who wrote what.
+    /// Sets the text and its authors, and rebuilds the rows.
     pub(super) fn set_authors(&mut self, authored: Arc<AuthoredText>, story: Option<&NoteHistory>) {
         let version = |written: &AuthoredSpan| {
             let change = written.change?;
@@ -78,7 +77,7 @@ impl AuthorsView {
         self.top = true;
     }
 
-    /// Draws the text; returns the version that was clicked.
+    /// Draws the text. Returns the clicked version.
     pub(super) fn show(&mut self, ui: &mut Ui) -> Option<usize> {
         let authored = self.authored.clone()?;
         let width =
@@ -156,7 +155,7 @@ impl AuthorsView {
         ui.fonts_mut(|fonts| fonts.layout_job(job))
     }
 
-    /// Draws a line; returns whether its version was clicked.
+    /// Draws a line. Returns whether its version was clicked.
     fn row(&self, ui: &Ui, rect: Rect, row: &AuthoredRow, authored: &AuthoredText, speaks: bool) -> bool {
         let colours = ThemeColors::of(ui);
         let response = ui.interact(rect, ui.scope_id().with(("written", row.range.start)), Sense::CLICK);

@@ -17,57 +17,57 @@ use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_focus_ring, set_accessible_name};
 
-/// Lines around a change that are shown.
+/// Number of unchanged lines shown around a change.
 const DIFF_CONTEXT_LINES: usize = 3;
-/// With less room, the sides go one below the other.
+/// Minimum width for two columns. Below it, the sides are stacked.
 const MIN_SIDE_BY_SIDE_WIDTH: f32 = 640.0;
-/// Between the sides, where a part is brought back.
+/// Width of the gutter between the sides, with the buttons that restore a part.
 const RESTORE_GUTTER_WIDTH: f32 = 44.0;
-/// Width of the sign of an unpaired line.
+/// Width of the column with the sign of a line in the stacked view.
 const DIFF_SIGN_WIDTH: f32 = 24.0;
-/// Above and below the text of a row.
+/// Padding above and below the text of a row, in points.
 const DIFF_ROW_PADDING: f32 = 3.0;
-/// Of a longer line only its beginning is drawn.
+/// Maximum bytes of a line that are drawn.
 const MAX_DIFF_LINE_BYTES: usize = 8_000;
-/// A frame may spend this much on finding out how high lines are.
+/// Time per frame spent on measuring the heights of rows.
 const DIFF_MEASURE_BUDGET: Duration = Duration::from_millis(4);
 
 /// Content of a row.
 #[derive(Clone, Debug)]
 enum SideRow {
-    /// Folded common lines: index of the part, and their number.
+    /// Folded common lines: index of the part, and the number of lines.
     Fold(usize, usize),
-    /// A line that both have: of the old and of the new text.
+    /// A common line: its range in the old and in the new text.
     Same(Range<usize>, Range<usize>),
-    /// A row of a change: its part, and its place in it.
+    /// A row of a change with both sides: index of the part, and of the row in it.
     Both(usize, usize),
-    /// The same, with the old side alone, or the new one.
+    /// A row with the old side only; `New` has the new side only.
     Old(usize, usize),
     New(usize, usize),
 }
 
-/// What is compared, as rows.
+/// A comparison as a list of rows.
 #[derive(Default)]
 pub(crate) struct SideBySide {
     compared: Option<Arc<TextComparison>>,
     items: Vec<SideRow>,
-    /// How high each row is, as far as that is known for this width.
+    /// The height of each row for the current width, if it's measured.
     heights: Vec<Option<f32>>,
-    /// For which width, and whether side by side.
+    /// The current width, and whether there are two columns.
     width: f32,
     wide: bool,
     unfolded: BTreeSet<usize>,
-    /// Which lines are code, of both texts.
+    /// Ranges of fenced code in the old and in the new text.
     code: [Vec<Range<usize>>; 2],
-    /// The change that was gone to last.
+    /// The part of the change that was last navigated to.
     pub(crate) at: Option<usize>,
-    /// The row to be scrolled to.
+    /// The row to scroll to.
     aim: Option<usize>,
     made: bool,
 }
 
 impl SideBySide {
-    /// Takes over what was compared.
+    /// Sets the comparison to show.
     pub(crate) fn set_comparison(&mut self, compared: Arc<TextComparison>) {
         self.code = [fences(&compared.old), fences(&compared.new)];
         self.unfolded.clear();
@@ -80,12 +80,12 @@ impl SideBySide {
         self.compared.clone()
     }
 
-    /// How many changes there are.
+    /// Returns the number of changes.
     pub(crate) fn changes(&self) -> usize {
         self.compared.as_ref().map_or(0, |compared| compared.comparison.change_count())
     }
 
-    /// Goes to the next change, or to the one before.
+    /// Moves to the next or previous change.
     pub(crate) fn go_to_change(&mut self, back: bool) {
         let Some(compared) = &self.compared else { return };
         let parts = compared.comparison.parts.iter().enumerate();
@@ -139,7 +139,7 @@ impl SideBySide {
         self.made = true;
     }
 
-    /// How wide the text of a row is.
+    /// Returns the width of a row's text, in points.
     fn column(&self) -> f32 {
         let all = if self.wide {
             (self.width - RESTORE_GUTTER_WIDTH) / 2.0 - 2.0 * space::M
@@ -149,7 +149,7 @@ impl SideBySide {
         all.max(40.0)
     }
 
-    /// Draws it; gives the part that shall be brought back.
+    /// Draws the comparison. Returns the part that the user restores.
     pub(crate) fn show(&mut self, ui: &mut Ui, can: bool) -> Option<usize> {
         let compared = self.compared.clone()?;
         if self.changes() == 0 {
@@ -220,7 +220,7 @@ impl SideBySide {
         picked
     }
 
-    /// Finds out how high rows are, from the top, for as long as a frame may take.
+    /// Measures the heights of rows, from the top, within the frame's time budget.
     fn measure(&mut self, ui: &Ui, compared: &TextComparison) {
         let begun = Instant::now();
         for row in 0..self.items.len() {
@@ -247,7 +247,7 @@ impl SideBySide {
         }
     }
 
-    /// The lines of a row of a change.
+    /// Returns the old and new line of a row in a change.
     fn sides_of<'a>(
         &self,
         item: &SideRow,
@@ -310,7 +310,7 @@ impl SideBySide {
         Some(ui.fonts_mut(|fonts| fonts.layout_job(job)))
     }
 
-    /// Draws a row; whether its part shall be brought back.
+    /// Draws a row. Returns whether the user restores its part.
     fn row(
         &self,
         ui: &mut Ui,
@@ -408,7 +408,7 @@ fn plain(range: &Range<usize>) -> DiffLine {
     DiffLine { range: range.clone(), marks: Vec::new() }
 }
 
-/// Lines that both have, folded; whether they shall be shown.
+/// Draws a row of folded common lines. Returns whether to unfold them.
 fn fold(ui: &Ui, rect: Rect, part: usize, count: usize) -> bool {
     let colours = ThemeColors::of(ui);
     let rect = rect.shrink2(vec2(0.0, space::XS));

@@ -1,4 +1,4 @@
-//! The versions of a note, newest first: days, sittings, and the versions of a sitting that is unfolded.
+//! The versions of a note, newest first, grouped by day and editing session; a session can be unfolded.
 
 use super::{glyph, hue};
 use eframe::egui;
@@ -15,25 +15,25 @@ const VERSION_ROW_HEIGHT: f32 = 48.0;
 
 enum VersionRow {
     Day(String),
-    /// A sitting of several versions, by its place.
+    /// An editing session with several versions: its index.
     Sitting(usize),
-    /// A version; whether it's shown below its sitting.
+    /// A version, and whether it's shown inside an unfolded session.
     Version(usize, bool),
 }
 
-/// The list as it was made last.
+/// The version list, with its rows.
 #[derive(Default)]
 pub(super) struct VersionList {
     sittings: Vec<EditSitting>,
     lines: Vec<VersionRow>,
-    /// Sittings that are unfolded, by their first version.
+    /// Unfolded editing sessions, by their first version.
     open: BTreeSet<usize>,
     reveal: Option<usize>,
-    /// Whether the chosen version shall have the keyboard.
+    /// Whether the selected version should get the keyboard focus.
     focus: bool,
 }
 
-/// The same in few letters: the time of today, the day of another.
+/// Returns a short label for a time: the time of day if it's today, and otherwise the date.
 pub(crate) fn short_date_label(seconds: i64) -> String {
     ui::time::zoned(seconds).map_or_else(String::new, |time| {
         let (date, today) = (time.date(), Zoned::now().date());
@@ -41,7 +41,7 @@ pub(crate) fn short_date_label(seconds: i64) -> String {
     })
 }
 
-/// From when to when, on one day.
+/// Returns the label of a time range on one day.
 fn span(from: i64, to: i64) -> String {
     let time = |seconds| ui::time::zoned(seconds).map(|time| time.strftime("%H:%M").to_string());
     match (time(from), time(to)) {
@@ -61,7 +61,7 @@ fn characters(count: u64) -> String {
 }
 
 impl VersionList {
-    /// Takes over the versions of a note; the chosen one is to be seen.
+    /// Sets the versions of a note, and scrolls to the selected one.
     pub(super) fn set_history(&mut self, story: &NoteHistory, chosen: usize) {
         self.focus |= self.sittings.is_empty();
         let day = |seconds: i64| {
@@ -72,7 +72,7 @@ impl VersionList {
         self.reveal(chosen);
     }
 
-    /// Unfolds what is around a version, and scrolls to it.
+    /// Unfolds the session with a version, and scrolls to it.
     pub(super) fn reveal(&mut self, version: usize) {
         let around = self.sittings.iter().find(|sitting| sitting.versions.contains(&version));
         if let Some(sitting) = around.filter(|sitting| sitting.versions.len() > 1) {
@@ -103,7 +103,7 @@ impl VersionList {
         }
     }
 
-    /// Draws it; gives the version that was chosen.
+    /// Draws the list. Returns the newly selected version.
     pub(super) fn show(&mut self, ui: &mut Ui, story: &NoteHistory, chosen: usize) -> Option<usize> {
         let (mut picked, mut toggled, mut stepped) = (None, None, None);
         let reveal = self.reveal.take();
@@ -122,7 +122,7 @@ impl VersionList {
                 }
                 let seen = rect.bottom() - page.top() >= viewport.top() && rect.top() - page.top() <= viewport.bottom();
                 let is_chosen = matches!(line, VersionRow::Version(version, _) if *version == chosen);
-                // What has the keyboard is drawn also out of sight, or it would lose it.
+                // The selected row is drawn even when it's out of view, so that it keeps the keyboard focus.
                 if !seen && !is_chosen {
                     continue;
                 }
@@ -167,7 +167,7 @@ impl VersionList {
         picked
     }
 
-    /// The version above (newer) or below (older) one of them; what is folded is unfolded.
+    /// Returns the next newer or older version, and unfolds its session.
     fn beside(&mut self, version: usize, newer: bool) -> Option<usize> {
         let next = if newer { version + 1 } else { version.checked_sub(1)? };
         let around = self.sittings.iter().find(|sitting| sitting.versions.contains(&next))?;
@@ -190,7 +190,7 @@ fn day(ui: &Ui, rect: Rect, index: usize, words: &str) {
     ui.painter().text(at, Align2::LEFT_BOTTOM, words, font, ThemeColors::of(ui).muted);
 }
 
-/// A sitting; whether it was clicked.
+/// Draws an editing session. Returns whether it was clicked.
 fn sat(ui: &Ui, rect: Rect, story: &NoteHistory, sitting: &EditSitting, open: bool) -> bool {
     let colours = ThemeColors::of(ui);
     let rect = rect.shrink2(vec2(space::S, 1.0));
@@ -222,7 +222,7 @@ fn sat(ui: &Ui, rect: Rect, story: &NoteHistory, sitting: &EditSitting, open: bo
     response.clicked()
 }
 
-/// A version: whether it was clicked, and whether a key asks for the one above it (`true`) or below.
+/// Draws a version. Returns whether it was clicked, and whether a key moves to the one above (`true`) or below.
 fn one(
     ui: &Ui,
     rect: Rect,
@@ -233,7 +233,7 @@ fn one(
 ) -> (bool, Option<bool>) {
     let colours = ThemeColors::of(ui);
     let rect = rect.shrink2(vec2(space::S, 1.0));
-    // One of them is on the way of Tab; arrows go from one to the next.
+    // Only the selected row is in the Tab order. Arrow keys move between rows.
     let sense = if chosen { Sense::click() } else { Sense::CLICK };
     let response = ui.interact(rect, id(at), sense);
     let who = text::untrusted_text::escape_line(&version.who.describe()).into_owned();

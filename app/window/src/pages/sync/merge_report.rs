@@ -1,5 +1,6 @@
-//! What other devices changed: entries of the report at the left, newest first; at the right the chosen note before
-//! and after. Texts are made elsewhere.
+//! Changes from other devices: entries on the left, newest first, and on the right the selected note before and after.
+//!
+//! The texts are computed elsewhere.
 
 use super::super::history::SideBySide;
 use eframe::egui;
@@ -20,11 +21,11 @@ use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::time::when;
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
 
-/// The list is this wide; on a narrower page it goes above the texts.
+/// Width of the list, in points. On a narrower page, it's above the texts.
 const MERGE_LIST_WIDTH: f32 = 264.0;
 const MIN_TWO_COLUMN_MERGES_WIDTH: f32 = 620.0;
 const MERGE_ROW_HEIGHT: f32 = 48.0;
-/// How high the head of the texts is.
+/// Height of the header above the texts, in points.
 const MERGE_HEADER_HEIGHT: f32 = 44.0;
 
 type MergeTexts = anyhow::Result<Option<Arc<TextComparison>>>;
@@ -42,7 +43,7 @@ pub(crate) struct MergesReport {
 }
 
 impl MergesReport {
-    /// Takes over what the session has to report, newest first. What was chosen stays.
+    /// Updates the entries from the session's report, newest first. The selection is kept.
     pub(super) fn refresh<'a>(&mut self, entries: impl Iterator<Item = &'a MergeRecord>) {
         let before = self.entries.get(self.chosen).map(|entry| (entry.note, entry.from));
         self.entries = entries.cloned().collect();
@@ -100,7 +101,7 @@ impl MergesReport {
         self.texts(&mut ui, session, actions);
     }
 
-    /// Keys: from one entry to the next, from one change to the next.
+    /// Handles the keys that move between changes.
     fn keys(&mut self, ui: &Ui) {
         let pressed = |modifiers, key| ui.input_mut(|input| input.consume_key(modifiers, key));
         if pressed(egui::Modifiers::ALT, Key::ArrowDown) {
@@ -191,7 +192,7 @@ impl MergesReport {
     }
 }
 
-/// What the two sides are.
+/// Draws the titles of the two sides.
 fn sides_head(ui: &mut Ui, entry: &MergeRecord) {
     let names = match &entry.what {
         MergeKind::Twins { called, .. } => (shown_name(&entry.path).to_owned(), shown_name(called).to_owned()),
@@ -228,10 +229,10 @@ fn id(place: usize) -> egui::Id {
     egui::Id::unique(("merge", place))
 }
 
-/// An entry; gives the place of the one that was gone to.
+/// Draws an entry. Returns the index of the entry that becomes selected.
 fn row(ui: &mut Ui, place: usize, entry: &MergeRecord, chosen: bool) -> Option<usize> {
     let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), MERGE_ROW_HEIGHT), Sense::hover());
-    // One of them is on the way of Tab; arrows go from one to the next.
+    // Only the selected row is in the Tab order. Arrow keys move between rows.
     let sense = if chosen { Sense::click() } else { Sense::CLICK };
     let rect = rect.shrink2(vec2(space::S, 1.0));
     let response = ui.interact(rect, id(place), sense);

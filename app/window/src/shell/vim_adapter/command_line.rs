@@ -1,4 +1,4 @@
-//! What is typed behind Vim's colon and slash, done in the note.
+//! Runs Vim command lines and searches in the note.
 
 use super::super::commands;
 use crate::app_window::AppWindow;
@@ -12,17 +12,17 @@ use eframe::egui;
 use std::ops::Range;
 use text::text_edit::{TextEdit, apply_edits};
 
-/// Words are put in place of others at most so often at once.
+/// Maximum number of substitutions by one command.
 const MAX_SUBSTITUTIONS: usize = 100_000;
 
 /// Result of a substitution.
 struct SubstituteResult {
     edits: Vec<TextEdit>,
-    /// The last line that changes.
+    /// Start of the last line that changes.
     last: usize,
 }
 
-/// What becomes of a line.
+/// The change of a line.
 enum LineEdit {
     Stays,
     Goes,
@@ -30,7 +30,7 @@ enum LineEdit {
 }
 
 impl AppWindow {
-    /// Opens the line behind a colon: the palette, which knows such lines too.
+    /// Opens the command line: the palette, which also accepts Vim command lines.
     pub(super) fn vim_line(&mut self, ctx: &egui::Context, visual: bool) {
         let begin = if visual { "'<,'>" } else { "" };
         if let Some(line) = self.input.next_macro_line() {
@@ -40,7 +40,7 @@ impl AppWindow {
         self.overlay = WindowOverlay::Palette(CommandPalette::lines(&self.input.recent, begin, &self.input.shortcuts));
     }
 
-    /// Looks for something, by the bar, or by what is played.
+    /// Searches with the find bar, or for the pattern from a running macro.
     pub(super) fn vim_find(&mut self, ctx: &egui::Context, back: bool) {
         match self.input.next_macro_line() {
             Some(words) => {
@@ -51,7 +51,7 @@ impl AppWindow {
         }
     }
 
-    /// Does what a line says that was typed behind a colon.
+    /// Runs a Vim command line.
     pub(crate) fn run_line(&mut self, ctx: &egui::Context, line: &str) {
         let Some(read) = ex::read(line) else { return };
         line.clone_into(&mut self.input.vim.line);
@@ -103,7 +103,7 @@ impl AppWindow {
         self.input.remember_search(pattern, true);
     }
 
-    /// Replaces or deletes lines. The caret goes to the last one.
+    /// Replaces or deletes lines. The caret moves to the last one.
     fn in_lines(
         &mut self,
         ctx: &egui::Context,
@@ -115,7 +115,7 @@ impl AppWindow {
             let line = |place: LineAddress| line_of(place, ground, caret.at, &|mark| vim.places.get(mark));
             let Some((from, to)) = line(from).zip(line(to)) else { return Vec::new() };
             let (mut found, mut at): (Vec<TextEdit>, _) = (Vec::new(), Some(from.min(to)));
-            // Neighbours go together.
+            // Adjacent lines are deleted together.
             let mut going: Option<Range<usize>> = None;
             let goes = |going: Option<Range<usize>>, found: &mut Vec<TextEdit>| {
                 let gone = going.map(|lines| line_extent(&lines, ground).0);
@@ -184,7 +184,7 @@ impl AppWindow {
             return;
         }
         self.input.remember_search(pattern, wish.case);
-        // The caret goes to the last line that has changed.
+        // The caret moves to the last changed line.
         let before = edits.iter().filter(|splice| splice.at < last);
         let (come, gone) =
             before.fold((0, 0), |(come, gone), splice| (come + splice.insert.len(), gone + splice.delete));
@@ -207,7 +207,7 @@ impl AppWindow {
     }
 }
 
-/// The first byte of a line of the note.
+/// Returns the first byte of an addressed line, or `None` if its mark isn't set.
 fn line_of(
     place: LineAddress,
     ground: &BufferView<'_>,
@@ -239,7 +239,7 @@ fn all(
     for found in regex.captures_iter(text) {
         let Some(whole) = found.get(0) else { continue };
         let line = range.start + motion::line_around(text, whole.start()).start;
-        // Only the first match of a line, unless all are requested.
+        // Only the first match in a line, unless all are requested.
         if !wish.all && line == last {
             continue;
         }

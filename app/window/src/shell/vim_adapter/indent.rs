@@ -1,4 +1,4 @@
-//! Lines of code, moved in or out as the ones above them ask for.
+//! Vim's `=` operator: indents lines of code to match the lines above.
 
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
@@ -7,11 +7,11 @@ use editor::note_editor::NoteEdit;
 use eframe::egui;
 use std::ops::Range;
 
-/// What one step in is.
+/// Number of spaces per indentation level.
 const INDENT_SPACES: usize = 4;
 
 impl PaneState {
-    /// `=`: indents lines of code anew. Prose keeps its place.
+    /// Reindents lines of code, as Vim's `=` does. Prose stays unchanged.
     pub(super) fn vim_indent(
         &mut self,
         host: &mut HostLink,
@@ -44,7 +44,7 @@ impl PaneState {
     }
 }
 
-/// Returns for each line of a range of code: start, current indentation and correct indentation.
+/// Returns the start, current indentation and correct indentation of each line in a range of code.
 fn indents(code: &str, from: usize, to: usize) -> Vec<(usize, usize, usize)> {
     let (mut at, mut before, mut lines) = (0, None, Vec::new());
     for line in code.split('\n') {
@@ -55,7 +55,7 @@ fn indents(code: &str, from: usize, to: usize) -> Vec<(usize, usize, usize)> {
             if let Some((above, opens)) = before {
                 let closes = words.starts_with([')', ']', '}']);
                 let wanted = above + if opens { INDENT_SPACES } else { 0 };
-                // A line with less indentation than the one above ends a block, which only the author can know.
+                // A line with less indentation ends a block, and only the author knows where that is, so it's kept.
                 width = match (opens, closes) {
                     (true, true) => above,
                     (true, false) => wanted,

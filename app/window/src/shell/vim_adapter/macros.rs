@@ -1,5 +1,6 @@
-//! Playback of recorded keys: as if pressed one after another, a limited number per frame, until one of them fails.
-//! Escape stops it.
+//! Plays macros: recorded keys, as if pressed one after another.
+//!
+//! A limited number of keys is played per frame, until one of them fails. Escape stops the playback.
 
 use crate::app_window::AppWindow;
 use crate::shell::input_state::InputState;
@@ -9,15 +10,15 @@ use eframe::egui;
 use egui::{Event, Key};
 use std::time::{Duration, Instant};
 
-/// Maximum number of keys of a macro that runs itself.
+/// Maximum number of played keys, which stops a macro that runs itself.
 const MAX_MACRO_KEYS: usize = 100_000;
 /// Maximum nesting of macros.
 const MAX_MACRO_DEPTH: usize = 100;
-/// What may be played in one frame.
+/// Time per frame spent on playing keys.
 const MACRO_FRAME_BUDGET: Duration = Duration::from_millis(20);
 
 impl InputState {
-    /// Keys shall be played as often.
+    /// Starts playing keys a number of times.
     pub(super) fn start_macro(&mut self, keys: Vec<VimStroke>, times: usize) {
         let playing = &mut self.vim.playing;
         playing.pop_finished_macros();
@@ -32,7 +33,7 @@ impl InputState {
         self.vim.playing = MacroPlayback::default();
     }
 
-    /// The words that were played into a line to type in, up to Enter; `None`: nothing is played.
+    /// Returns the text that the macro types into an input line, up to Enter; `None` if no macro is playing.
     pub(super) fn next_macro_line(&mut self) -> Option<String> {
         if !self.vim.vim.plays {
             return None;
@@ -48,7 +49,7 @@ impl InputState {
         Some(line)
     }
 
-    /// Records what was typed into such a line.
+    /// Records the text typed into an input line.
     pub(crate) fn record_line(&mut self, line: &str) {
         line.chars().for_each(|letter| self.vim.vim.record(VimStroke::Text(letter.to_string())));
         self.vim.vim.record(VimStroke::Key(Key::Enter, egui::Modifiers::NONE));
@@ -56,7 +57,7 @@ impl InputState {
 }
 
 impl AppWindow {
-    /// Plays what is to be played, as much as one frame bears.
+    /// Plays the pending keys, as many as fit in one frame.
     pub(super) fn continue_macro(&mut self, ctx: &egui::Context) {
         let begun = Instant::now();
         if !self.input.vim.playing.is_playing() || self.input.vim.vim.plays {

@@ -42,7 +42,7 @@ impl InputState {
         self.vim.overwritten.extend(held);
     }
 
-    /// Puts back what was overwritten last. Whether letters are being overwritten.
+    /// Restores the last overwritten character. Returns whether replace mode is active.
     pub(super) fn restore_overwritten_char(
         &mut self,
         host: &mut HostLink,

@@ -1,4 +1,4 @@
-//! What Vim remembers in this window: the machine, marks, undo steps, and keys that are played.
+//! Vim state of this window: the state machine, marks, undo steps, and playing macros.
 
 use editor::vim::{VimMachine, VimMarks, VimStroke};
 use std::collections::HashMap;
@@ -6,27 +6,27 @@ use std::ops::Range;
 use std::rc::Rc;
 use store::DocId;
 
-/// Vim in this window.
+/// Vim state of this window.
 #[derive(Default)]
 pub(crate) struct VimAdapter {
     pub(crate) vim: VimMachine,
-    /// Number of undo steps when the current command began.
+    /// The note and its number of undo steps when the current command began.
     pub(crate) from: Option<(DocId, usize)>,
-    /// Commands whose edits are taken back together: the steps before and after.
+    /// Commands whose edits are undone together, as ranges of undo steps.
     pub(crate) whole: Vec<(DocId, Range<usize>)>,
     /// The marks of each note.
     pub(crate) places: HashMap<DocId, VimMarks>,
-    /// Keys of registers that are being played.
+    /// The macros that are playing.
     pub(crate) playing: MacroPlayback,
-    /// What was overwritten, letter by letter; `None`: there was none, the line ended.
+    /// The overwritten characters; `None` where the line had ended.
     pub(crate) overwritten: Vec<Option<String>>,
-    /// The last line behind a colon.
+    /// The last command line.
     pub(crate) line: String,
-    /// What waits for the clipboard: behind the caret or in front of it, how often, and since when.
+    /// A put that waits for the clipboard: whether after the caret, how often, and since when.
     pub(crate) fetching: Option<(bool, usize, f64)>,
 }
 
-/// What is being played: the register begun last comes first.
+/// The playing macros as a stack. The one started last is on top and plays first.
 #[derive(Default)]
 pub(crate) struct MacroPlayback {
     pub(crate) stack: Vec<MacroFrame>,
@@ -36,12 +36,12 @@ pub(crate) struct MacroPlayback {
 pub(crate) struct MacroFrame {
     pub(crate) keys: Rc<[VimStroke]>,
     pub(crate) next: usize,
-    /// How often all of them come once more.
+    /// How many more times the keys are played.
     pub(crate) left: usize,
 }
 
 impl MacroPlayback {
-    /// Whether something is being played.
+    /// Returns whether a macro is playing.
     pub(crate) fn is_playing(&self) -> bool {
         !self.stack.is_empty()
     }

@@ -1,8 +1,9 @@
-//! Blobs over NATS. The pieces of a file are messages of one subject, and each names its predecessor, so that the
-//! servers reject pieces out of order: any replica can continue where another one stopped. Once all pieces are there,
-//! their hash is checked over what the servers return, and a message of another subject marks the file as complete,
-//! with the places of its pieces; it never changes after that. If the servers lose part of it anyway, a reader notices,
-//! and a third subject tells all replicas that the file is no longer complete.
+//! Blob storage over NATS. The pieces of a file are messages of one subject, and each names its predecessor, so the
+//! servers reject pieces out of order. Any replica can therefore continue where another one stopped.
+//!
+//! Once all pieces are there, their hash is checked over what the servers return. A message of another subject then
+//! marks the file as complete, with the sequences of its pieces; it never changes after that. If the servers lose part
+//! of it anyway, a reader notices, and a third subject tells all replicas that the file is no longer complete.
 
 use super::{
     FROM_HEADER, NATS_RETRY_INTERVAL, NATS_TRY_TIMEOUT, NatsState, ReplicaListener, StreamEvent, follow_stream, from,
@@ -25,28 +26,28 @@ use tokio::sync::watch;
 
 /// Name of the stream of files.
 const FILES_STREAM: &str = "TRACEBOOK-FILES";
-/// Subjects of pieces, with the volume and the hash behind.
+/// Prefix of pieces' subjects, followed by the volume and the hash.
 const PIECE_SUBJECT_PREFIX: &str = "tracebook.file.";
 /// Prefix of subjects for complete files.
 const WHOLE_SUBJECT_PREFIX: &str = "tracebook.whole.";
 /// Prefix of the hash in subjects for lost files, which are sent to all replicas.
 const LOST_HASH_PREFIX: &str = "lost-";
-/// Which piece of its file it is.
+/// Header for the number of a piece within its file.
 const PIECE_NUMBER_HEADER: &str = "Tracebook-Piece";
-/// How large a whole file is.
+/// Header for the size of a whole file.
 const FILE_SIZE_HEADER: &str = "Tracebook-Size";
-/// What the servers do not do within this time is tried again later; a device waits a minute for a piece.
+/// Time limit for an operation, which is retried later; a device waits a minute for a piece.
 const PIECE_TIMEOUT: Duration = Duration::from_secs(40);
-/// To read all of a file once.
+/// Time limit for reading a whole file once.
 const FILE_CHECK_TIMEOUT: Duration = Duration::from_secs(300);
-/// Pieces that are in memory at once when a file is checked.
+/// Maximum number of pieces in memory while a file is checked.
 const MAX_PIECES_PER_CHECK: usize = 64;
-/// Number of incomplete files whose state is cached.
+/// Maximum number of incomplete files whose state is cached.
 const MAX_KNOWN_ENDS: usize = 10_000;
-/// Number of complete files whose pieces' places are cached, at most 64 KiB each.
+/// Maximum number of complete files whose piece sequences are cached, at most 64 KiB each.
 const MAX_CACHED_PLACES: usize = 128;
 
-/// Files whose pieces NATS keeps.
+/// Blob store whose pieces are messages in NATS.
 pub(super) struct NatsFiles {
     pub(super) pieces: PieceStream,
     runtime: Handle,
@@ -58,7 +59,7 @@ pub(super) struct NatsFiles {
 /// Cached state of complete files.
 #[derive(Default)]
 pub(super) struct KnownFile {
-    /// All of them, and how large they are.
+    /// Sizes of all complete files.
     whole: HashMap<VolumeBlob, u64>,
     pub(super) places: HashMap<VolumeBlob, Arc<PiecePlaces>>,
 }
@@ -77,15 +78,15 @@ struct NatsFileState {
     broken: HashSet<VolumeBlob>,
 }
 
-/// How far a file has come.
+/// Progress of an incomplete file.
 #[derive(Clone, Copy, Default)]
 struct FileEnd {
     pieces: u64,
-    /// The sequence of the last one; 0: there is none.
+    /// The sequence of the last piece; 0 if there is none.
     last: u64,
 }
 
-/// Places of a complete file's pieces.
+/// Message sequences of a complete file's pieces.
 pub(super) struct PiecePlaces {
     size: u64,
     pub(super) sequences: Vec<u64>,
@@ -105,13 +106,13 @@ impl PiecePlaces {
     }
 }
 
-/// What the servers have of a file, seen piece by piece.
+/// State of a file on the servers, collected piece by piece.
 struct SeenPieces {
     hasher: BlobHasher,
     places: PiecePlaces,
-    /// Whether nothing is missing and nothing too much.
+    /// Whether no piece is missing or surplus.
     sound: bool,
-    /// Whether this replica has put all of it there.
+    /// Whether this replica has written all pieces.
     own: bool,
     last: u64,
 }
@@ -161,7 +162,7 @@ fn nats_error(error: impl std::fmt::Display) -> HubFilesError {
     HubFilesError::Nats(error.to_string())
 }
 
-/// Tries until it is done: a cluster that chooses a leader answers a little later.
+/// Retries until success or the time limit: a cluster that elects a leader answers a little later.
 async fn retry_until<T, F>(within: Duration, mut once: impl FnMut() -> F) -> Result<T, HubFilesError>
 where
     F: Future<Output = Result<T, HubFilesError>>,
@@ -204,10 +205,10 @@ impl PieceStream {
         .await
     }
 
-    /// Returns the piece at this place; `None` if it's gone.
+    /// Returns the piece with this sequence; `None` if it's gone.
     async fn fetch_piece(&self, subject: &str, sequence: u64) -> Result<Option<Vec<u8>>, HubFilesError> {
         let stream = self.stream().await?;
-        // Any of the servers, which may not have all of it yet; then the one that leads.
+        // First any of the servers, which may not have all messages yet; then the leader.
         if let Ok(Ok(message)) = tokio::time::timeout(NATS_TRY_TIMEOUT, stream.direct_get(sequence)).await
             && message.subject.as_str() == subject
         {
@@ -223,7 +224,7 @@ impl PieceStream {
         .await
     }
 
-    /// Removes all of a subject up to this message; what was put behind it meanwhile stays.
+    /// Removes all messages of a subject up to this one; later ones stay.
     async fn purge(&self, subject: &str, upto: u64) -> Result<(), HubFilesError> {
         let stream = self.stream().await?;
         retry_until(NATS_TRY_TIMEOUT, || async {
@@ -240,8 +241,8 @@ impl PieceStream {
             .and_then(PiecePlaces::from_message))
     }
 
-    /// A piece is gone: the file is no longer complete, the rest is deleted, and all replicas are notified. Not if
-    /// another replica has noticed it before, or if the file was sent again since.
+    /// Marks a file as lost after a piece has disappeared: the rest is deleted, and all replicas are notified. Returns
+    /// false if another replica has noticed it before, or if the file was sent again since.
     async fn mark_lost(&self, item: VolumeBlob, piece: u64) -> Result<bool, HubFilesError> {
         let (whole, lost) = (blob_subject(WHOLE_SUBJECT_PREFIX, item), lost_subject(item));
         let Some(said) = self.last_message(&whole).await? else { return Ok(false) };
@@ -261,7 +262,7 @@ impl PieceStream {
         Ok(true)
     }
 
-    /// How far a file has come, and how many bytes that are.
+    /// Returns the progress of a file, and its number of bytes so far.
     async fn file_end(&self, subject: &str) -> Result<(FileEnd, u64), HubFilesError> {
         let Some(last) = self.last_message(subject).await? else { return Ok((FileEnd::default(), 0)) };
         let number = piece_number(&last.headers).ok_or(HubFilesError::NotPiece)?;
@@ -270,8 +271,7 @@ impl PieceStream {
     }
 
     /// Publishes a message if `last` is still the last one of its subject; returns its sequence once the servers have
-    /// it.
-    /// `None`: another message stands there.
+    /// it. `None`: another message has taken its place.
     async fn publish(
         &self,
         subject: &str,
@@ -289,7 +289,7 @@ impl PieceStream {
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => "no answer".to_owned(),
             };
-            // It may have been taken all the same; or another replica was quicker.
+            // The servers may have stored it all the same, or another replica was quicker.
             match self.last_message(subject).await? {
                 Some(there) if there.sequence == last => {}
                 None if last == 0 => {}
@@ -311,7 +311,7 @@ impl PieceStream {
         headers
     }
 
-    /// Appends a piece. Returns the file's new length.
+    /// Appends a piece; returns the file's new end.
     async fn publish_piece(
         &self,
         item: VolumeBlob,
@@ -325,7 +325,7 @@ impl PieceStream {
             None => self.file_end(&subject).await?.0,
         };
         if at < end.pieces {
-            // It may have got further meanwhile, at another replica.
+            // Another replica may have continued the file in the meantime.
             end = self.file_end(&subject).await?.0;
         }
         if at + 1 < end.pieces {
@@ -357,7 +357,8 @@ impl PieceStream {
         Ok(FileEnd { pieces: at + 1, last })
     }
 
-    /// Checks what the servers have of a file, and says that it is whole; `None`: it is something else, and gone.
+    /// Checks a file's pieces on the servers, and marks it as complete; `None`: the hash is wrong, and the pieces are
+    /// removed.
     async fn verify_file(&self, item: VolumeBlob) -> Result<Option<PiecePlaces>, HubFilesError> {
         let (stream, pieces) = (self.stream().await?, blob_subject(PIECE_SUBJECT_PREFIX, item));
         let seen = retry_until(FILE_CHECK_TIMEOUT, || async {
@@ -374,7 +375,7 @@ impl PieceStream {
         if !seen.sound || seen.places.sequences.is_empty() || seen.hasher.finish() != item.hash {
             self.purge(&pieces, seen.last).await?;
             if !seen.own {
-                // It's unknown whose bytes were wrong: start again.
+                // It's unknown which replica's bytes were wrong: start again.
                 return Err(HubFilesError::MixedPieces);
             }
             return Ok(None);
@@ -388,7 +389,7 @@ impl PieceStream {
         }
     }
 
-    /// Removes incomplete files without new data since then, in seconds since 1970.
+    /// Removes incomplete files without new data since this time, in seconds since 1970.
     async fn remove_stale_subjects(&self, since: i64) -> Result<(), HubFilesError> {
         let stream = self.stream().await?;
         let mut open = BTreeSet::new();
@@ -417,7 +418,7 @@ impl PieceStream {
 }
 
 impl NatsFiles {
-    /// Makes the stream if there is none, and begins to hear what other replicas take.
+    /// Creates the stream if it's missing, and starts to follow the files that other replicas store.
     pub(super) async fn open(inside: Arc<NatsState>, heard: ReplicaListener) -> Result<NatsFiles, HubStartError> {
         let subjects = vec![format!("{PIECE_SUBJECT_PREFIX}*.*"), format!("{WHOLE_SUBJECT_PREFIX}*.*")];
         let made = make_stream(&inside.stream, FILES_STREAM, subjects, &inside.log).await?;
@@ -457,7 +458,7 @@ impl NatsFiles {
         Ok(NatsFiles { pieces, runtime, known, state: Mutex::default(), closed })
     }
 
-    /// Waits for what the servers say, or for the hub's end.
+    /// Runs a request to the servers until it ends or the hub closes.
     fn wait_for_servers<T>(&self, work: impl Future<Output = Result<T, HubFilesError>>) -> Result<T, HubFilesError> {
         let mut closed = self.closed.subscribe();
         self.runtime.block_on(async {
@@ -519,7 +520,7 @@ impl HubFiles for NatsFiles {
         if self.wait_for_servers(self.pieces.mark_lost(item, *sequence))? {
             return Err(HubFilesError::PieceLost);
         }
-        // It was moved, or others have noticed it already.
+        // The file was stored again elsewhere, or others have noticed the loss already.
         self.read_piece(item, offset)
     }
 

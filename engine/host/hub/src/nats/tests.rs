@@ -1,4 +1,4 @@
-//! Files of two replicas over one real NATS server, piece by piece and in any order.
+//! Tests of blob storage with two replicas over one real NATS server, piece by piece and in any order.
 
 use super::files::{NatsFiles, lock};
 use super::{NatsReplicas, ReplicaListener};
@@ -16,7 +16,7 @@ use store::{BlobHash, DocId};
 use support::hub_load::{free_port, is_listening};
 use tokio::runtime::Runtime;
 
-/// A server that is killed when it is dropped.
+/// NATS server process that is killed on drop.
 struct Server {
     process: Child,
     at: String,
@@ -24,7 +24,7 @@ struct Server {
 }
 
 impl Server {
-    /// `None` where there is no `nats-server` on this machine.
+    /// Starts a server; `None` if this machine has no `nats-server`.
     fn start() -> Option<Server> {
         let folder = tempfile::tempdir().expect("a folder");
         let port = free_port().expect("a port");
@@ -58,7 +58,7 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A replica, as far as files are concerned.
+/// The part of a replica that stores files.
 struct Replica {
     files: Arc<NatsFiles>,
     news: Arc<Mutex<Vec<ReplicaNews>>>,
@@ -86,7 +86,7 @@ impl Replica {
         taken.is_ok()
     }
 
-    /// All of it, from where others got to.
+    /// Sends a whole file, starting where other replicas stopped.
     fn bring(&self, item: VolumeBlob, bytes: &[u8]) {
         let mut at = self.begin(item).expect("it is not here");
         while at < bytes.len() as u64 {
@@ -95,7 +95,7 @@ impl Replica {
         assert!(self.files.finish_blob(item).expect("checked"));
     }
 
-    /// Returns where to continue, as the protocol does: the last piece is sent again. `None` if it's complete.
+    /// Returns the offset to continue at, as the protocol does: the last piece is sent again. `None` if it's complete.
     fn begin(&self, item: VolumeBlob) -> Option<u64> {
         match self.files.blob_extent(item).expect("looked") {
             BlobExtent::Whole(_) => None,
@@ -103,7 +103,7 @@ impl Replica {
         }
     }
 
-    /// Returns what a client gets that requests all of it.
+    /// Returns what a client gets that requests the whole file.
     fn read(&self, item: VolumeBlob) -> Result<Option<Vec<u8>>, String> {
         let mut all = Vec::new();
         loop {
@@ -116,7 +116,7 @@ impl Replica {
         }
     }
 
-    /// Messages of the stream, with these words in their subject.
+    /// Returns the sequences of the stream's messages with these words in their subject.
     fn messages(&self, runtime: &Runtime, words: &str) -> Vec<u64> {
         let all = async {
             let stream = self.files.pieces.stream().await.expect("there");
@@ -153,7 +153,7 @@ fn a_replica_has_caught_up_once_it_heard_what_others_acknowledged_before() {
     let (one, two) = (open(Arc::new(move |news| told.lock().expect("lock").push(news))), open(Arc::new(|_| ())));
     let doc = DocId([7; 16]);
     let (done, stored) = channel();
-    // The first one hears slowly.
+    // The first replica receives slowly.
     let slow = news.lock().expect("lock");
     two.append(doc, SharedBytes::new(b"a change".to_vec()), Box::new(move |result| drop(done.send(result))));
     stored.recv_timeout(Duration::from_secs(20)).expect("answered").expect("acknowledged");
@@ -165,7 +165,7 @@ fn a_replica_has_caught_up_once_it_heard_what_others_acknowledged_before() {
     assert!(
         matches!(news.lock().expect("lock").as_slice(), [ReplicaNews::Changed { doc: changed, .. }] if *changed == doc)
     );
-    // With nothing to be heard it is at once.
+    // With no pending changes it calls back at once.
     let (done, caught_up) = channel();
     two.notify_when_caught_up(Box::new(move || _ = done.send(())));
     caught_up.recv_timeout(Duration::from_secs(20)).expect("its own change is known to it");
@@ -194,7 +194,7 @@ fn what_nobody_finished_is_served_to_nobody_and_goes_at_some_time() {
         assert_eq!(replica.read(cut), Ok(None));
         assert_eq!(replica.files.blob_extent(cut).expect("looked"), BlobExtent::Part(2 * PIECE_BYTES));
     }
-    // It is not old: it stays.
+    // The file isn't old, so it stays.
     let pieces = |item: VolumeBlob| one.messages(&runtime, &item.hash.to_string()).len();
     two.files.remove_stale_blobs(Duration::from_secs(3_600));
     std::thread::sleep(Duration::from_millis(2_100));
@@ -203,7 +203,7 @@ fn what_nobody_finished_is_served_to_nobody_and_goes_at_some_time() {
     until("what is old goes", || pieces(cut) == 0);
     assert_eq!(pieces(done), 3 + 1, "what is whole stays");
     assert_eq!(two.read(done), Ok(Some(whole)));
-    // A client that continues after a loss is told, and starts again.
+    // A client that continues after a loss gets an error, and starts again.
     assert!(!one.take(cut, &half, &mut at));
     one.bring(cut, &half);
     assert_eq!(two.read(cut), Ok(Some(half)));
@@ -225,7 +225,7 @@ fn what_is_lost_of_a_file_is_missed_whoever_knew_where_it_lay() {
         one.lose(&runtime, pieces[gone]);
         let why = two.read(item).expect_err("there is a hole");
         assert!(why.contains("NATS lost part of a file"), "{why}");
-        // All hear of it, also whoever has read of it; it can be brought anew.
+        // Both replicas are notified, even the one that has read the file; it can be sent again.
         until("both heard of it", || one.lost() == round + 1 && two.lost() == round + 1);
         for replica in [&one, &two] {
             assert_eq!(replica.files.blob_extent(item).expect("looked"), BlobExtent::Part(0));
@@ -233,7 +233,7 @@ fn what_is_lost_of_a_file_is_missed_whoever_knew_where_it_lay() {
         }
         one.bring(item, &bytes);
     }
-    // Who starts later knows of none of it.
+    // A replica that starts later isn't notified of earlier losses.
     let late = Replica::open(&runtime, &server);
     let whole = BlobExtent::Whole(bytes.len() as u64);
     until("it knows what is whole", || late.files.blob_extent(item).is_ok_and(|extent| extent == whole));
@@ -255,7 +255,7 @@ fn who_reads_where_a_file_lay_before_takes_nothing_from_the_one_that_has_come_si
     until("the other has heard of it", || {
         matches!(two.news.lock().expect("lock").last(), Some(ReplicaNews::BlobAdded { .. }))
     });
-    // As if it had not.
+    // Simulate that the replica has missed it.
     two.files.cache_places(item, &old);
     assert_eq!(two.read(item).as_ref(), Ok(&Some(bytes.clone())));
     assert_eq!((one.read(item), one.lost(), two.lost()), (Ok(Some(bytes)), 1, 1));
@@ -269,7 +269,7 @@ fn two_replicas_take_the_same_file_in_any_order_and_one_whole_file_is_there() {
     for seed in 0..60 {
         let mut chance = StdRng::seed_from_u64(seed);
         let (item, bytes) = file(1_000 + seed, 1 + chance.random_range(0..6));
-        // Where each is: `None` before it has looked, and after the servers have refused something.
+        // Offset of each replica: `None` before it has looked, and after the servers have refused something.
         let (mut at, mut done) = ([None, None], [false, false]);
         let mut steps = 0;
         while done != [true, true] {

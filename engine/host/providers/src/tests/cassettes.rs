@@ -1,11 +1,11 @@
-//! Answers of a real model (llama.cpp with Qwen2.5-Coder-0.5B), recorded byte for byte as they came over the wire,
-//! played again by the server on loopback: in one piece, and in packets that cut frames, lines and letters.
+//! Recorded answers of a real model (llama.cpp with Qwen2.5-Coder-0.5B), byte for byte as they came over the wire. The
+//! server on loopback replays them in one piece, and in packets that split frames, lines and letters.
 
 use super::server::Reply;
 use super::*;
 use std::io::Write;
 
-/// A recorded answer in packets of this many bytes.
+/// Replays a recorded answer in packets of this many bytes.
 fn plays(name: &str, packet: usize) -> Reply {
     let path = format!("{}/../../../tests/data/cassettes/{name}.http", env!("CARGO_MANIFEST_DIR"));
     let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{error}: {path}"));
@@ -62,7 +62,7 @@ fn what_a_real_model_asks_for_is_heard() {
     }
 }
 
-/// What llama.cpp sends when it cannot make sense of its own model: a good status, and an error inside the stream.
+/// llama.cpp fails to parse its own model's output: it sends a success status, and an error inside the stream.
 #[test]
 fn what_a_real_server_could_not_finish_is_tried_again() {
     let server = Server::new(vec![plays("openai-error", 1 << 20), plays("openai-text", 1 << 20)]);

@@ -1,4 +1,4 @@
-//! Every way in which a call may fail.
+//! Tests of every way in which a call may fail.
 
 use super::server::{Reply, bytes, later, stalls, stream, torn};
 use super::*;
@@ -51,7 +51,7 @@ fn who_asks_for_patience_is_heard() {
         again(&updates)[0].contains("too many requests (429") && again(&updates)[0].contains("1.0 s"),
         "{updates:?}"
     );
-    // Longer than anybody waits.
+    // Longer than any caller waits.
     let server =
         Server::new(vec![status(429, "Retry-After: 60\r\n", r#"{"error": {"message": "Slow down."}}"#), good()]);
     let updates = call(ask(WireProtocol::OpenAi, &server.address));
@@ -176,11 +176,11 @@ fn answers_without_end_are_bounded() {
         assert!(why.why.contains(words), "{what}: {}", why.why);
         assert!(why.partial.len() < 16 << 20 && began.elapsed() < Duration::from_secs(120), "{what}");
     }
-    // A call that claims to be the four thousand millionth is one call.
+    // A call with an index of about four billion counts as one call.
     let body = tools(piece(4_294_967_295, "{}")) + &spoken(WireProtocol::OpenAi, &[], true);
     let server = Server::new(vec![events(&body)]);
     assert_eq!(answer(&call(ask(WireProtocol::OpenAi, &server.address))).calls.len(), 1);
-    // Numbers of tokens that do not fit.
+    // Token counts out of range.
     let end = json!({"message": {"content": "So."}, "done": true, "done_reason": "stop",
         "prompt_eval_count": 2_147_483_647,
         "eval_count": 2_147_483_647});
@@ -215,7 +215,7 @@ fn a_call_is_stopped_at_once() {
             (ModelErrorKind::Cancelled, partial),
             "{what}"
         );
-        // The next call does not wait for it.
+        // The next call doesn't wait for it.
         let good = Server::new(vec![events(&spoken(WireProtocol::OpenAi, &["Next."], true))]);
         assert_eq!(answer(&all(&start(&providers, ask(WireProtocol::OpenAi, &good.address)))).text, "Next.");
         providers.cancel(id(1));
@@ -234,7 +234,7 @@ fn calls_run_at_the_same_time() {
         let _ = tell.send(update);
     });
     assert_eq!(answer(&all(&heard)).text, "Quick.");
-    // The same id again ends the one before.
+    // A call with the same id ends the previous one.
     let next = start(&providers, ask(WireProtocol::OpenAi, &good.address));
     assert_eq!(failure(&all(&waits)).kind, ModelErrorKind::Cancelled);
     assert_eq!(answer(&all(&next)).text, "Quick.");
@@ -256,7 +256,7 @@ fn silence_has_an_end() {
     let stuck = Server::new(vec![stalls(&spoken(WireProtocol::OpenAi, &["I think"], false), Duration::from_secs(20))]);
     let updates = all(&start(&providers, ask(WireProtocol::OpenAi, &stuck.address)));
     assert_eq!((failure(&updates).kind, failure(&updates).partial.as_str()), (ModelErrorKind::Cut, "I think"));
-    // Bytes that never make a frame.
+    // Bytes that never form a frame.
     let drip: Reply = Box::new(|stream| {
         use std::io::Write;
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n");

@@ -1,9 +1,9 @@
-//! Requests and parsed tool calls for each API.
+//! Tests of requests and parsed tool calls for each API.
 
 use super::*;
 
-/// A conversation with everything: tool calls and results, a call without a result, a result without its call, system
-/// messages in between.
+/// Returns a conversation with every case: tool calls and results, a call without a result, a result without its call,
+/// system messages in between.
 fn conversation() -> Vec<SessionMessage> {
     let asks = |id: &str, name: &str| ToolCall {
         id: id.to_owned(),
@@ -144,7 +144,7 @@ fn addresses_mean_what_users_write() {
     }
 }
 
-/// A stream that asks for `read_file` with these arguments, in each wire form.
+/// Returns a stream that calls `read_file` with these arguments, in each wire format.
 fn calling(wire: WireProtocol, ids: &[&str], arguments: &str) -> String {
     let object = || serde_json::from_str::<Value>(arguments).unwrap_or_else(|_| json!(arguments));
     let data = |value: Value| format!("data: {value}\n\n");

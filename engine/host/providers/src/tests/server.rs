@@ -12,7 +12,7 @@ pub(super) type Reply = Box<dyn Fn(&mut TcpStream) + Send + Sync>;
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) line: String,
-    /// Names in lower case.
+    /// The headers, with names in lower case.
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: String,
     pub(super) at: Instant,
@@ -30,7 +30,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Answers the first request with the first reply and so on, and all further ones with the last.
+    /// Starts a server that answers requests with these replies in order, and all further ones with the last reply.
     pub(super) fn new(replies: Vec<Reply>) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("bound"));
@@ -77,7 +77,7 @@ fn read(stream: &TcpStream) -> Option<Asked> {
     Some(Asked { line: line.trim().to_owned(), headers, body, at: Instant::now() })
 }
 
-/// Bytes, and the end of the connection.
+/// Replies with these bytes, and closes the connection.
 pub(super) fn bytes(bytes: impl Into<Vec<u8>>) -> Reply {
     let bytes = bytes.into();
     Box::new(move |stream| {
@@ -85,12 +85,12 @@ pub(super) fn bytes(bytes: impl Into<Vec<u8>>) -> Reply {
     })
 }
 
-/// A whole answer with a status.
+/// Replies with a complete response with this status.
 pub(super) fn status(status: u16, headers: &str, body: &str) -> Reply {
     bytes(format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n{headers}\r\n{body}", body.len()))
 }
 
-/// A stream of events as its body, that ends with the connection.
+/// Replies with a stream of events that ends with the connection.
 pub(super) fn events(body: &str) -> Reply {
     stream(body.as_bytes())
 }
@@ -101,7 +101,7 @@ pub(super) fn stream(body: &[u8]) -> Reply {
     bytes(whole)
 }
 
-/// A stream that says something and is then silent for so long.
+/// Replies with a stream that sends something and then stays silent for this time.
 pub(super) fn stalls(body: &str, silence: Duration) -> Reply {
     let body = body.to_owned();
     Box::new(move |stream| {
@@ -112,13 +112,13 @@ pub(super) fn stalls(body: &str, silence: Duration) -> Reply {
     })
 }
 
-/// A chunked stream whose last chunk is cut off.
+/// Replies with a chunked stream whose last chunk is cut off.
 pub(super) fn torn(body: &str) -> Reply {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
     bytes(format!("{head}{:x}\r\n{body}\r\n3e8\r\ndata: {{\"cho", body.len()))
 }
 
-/// A stream that says something, and something else a moment later.
+/// Replies with a stream that sends one part, and another one a moment later.
 pub(super) fn later(first: &str, second: &[u8]) -> Reply {
     let (first, second) = (first.to_owned(), second.to_vec());
     Box::new(move |stream| {

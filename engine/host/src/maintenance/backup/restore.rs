@@ -1,5 +1,6 @@
-//! The way back from a backup. Every byte is checked before the first is written; an interrupted restore is taken up
-//! again where it was.
+//! Restores a backup.
+//!
+//! All bytes are verified before the first is written, and an interrupted restore can be resumed.
 
 use super::{
     BACKUP_FORMAT, BACKUP_VOLUMES_FOLDER, BackupEntryKind, BackupError, BackupJob, BackupManifest, BackupProgress,
@@ -20,26 +21,26 @@ use store::disk::{
     create_folder, sync_folder, write_marker,
 };
 
-/// Folder of an unfinished restore.
+/// Name of the folder of an unfinished restore.
 const RESTORE_STATE_FILE: &str = "restore.part";
 
-/// The name of a configuration that was put aside.
+/// Name under which another person's configuration is set aside.
 const SET_ASIDE_CONFIG_FILE: &str = "config.yaml.from-backup";
-/// Where the settings are kept.
+/// Database key of the settings.
 const SETTINGS_KEY: &str = "settings";
 
-/// Counts of what was restored.
+/// Summary of a restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestoreSummary {
     /// The volumes and their new folders.
     pub volumes: Vec<VolumeMount>,
-    /// How many files were written.
+    /// Number of files written.
     pub files: usize,
-    /// What the backup did not hold in the first place.
+    /// Problems: parts that were missing from the backup already, and symlinks that were left out or lead outside.
     pub problems: Vec<String>,
 }
 
-/// Whose a backup is.
+/// Whose backup is restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackupTrust {
     /// The user's own backup. Volumes are restored to their old folders if those are free, and approvals stay valid.
@@ -48,11 +49,13 @@ pub enum BackupTrust {
     Foreign,
 }
 
-/// Creates a workspace in `dir`, which must not contain one, from the backup in `src`. Files of volumes go into the
-/// workspace's folder `volumes`; for the user's own backup to their old folders, if those are free.
+/// Creates a workspace in `dir`, which must not contain one, from the backup in `src`.
+///
+/// Volumes' files go into the workspace's folder `volumes`, or for the user's own backup to their old folders if those
+/// are free.
 ///
 /// # Errors
-/// [`BackupError`]. What was written by then is used when it is done again.
+/// Returns a [`BackupError`]. The files written until then are used when the restore is repeated.
 pub fn restore_backup(
     src: &Path,
     dir: &Path,
@@ -82,7 +85,7 @@ pub fn restore_backup(
         let Some((root, inside)) = restore_target(&entry.path, &dir, &places, trust) else { continue };
         let to = root.join(&inside);
         create_folder(&root).map_err(|error| DiskError::from_io("writing", &root, &error))?;
-        // Whatever the backup has put there before, such as a link: nothing leads out of it.
+        // The folder is confined, so nothing leads out of it, such as a symlink that the backup placed there before.
         let held = ConfinedFolder::open_chosen(&root).map_err(refusal_error)?;
         match &entry.kind {
             BackupEntryKind::Folder => held.open_or_create_folder(&inside).map(drop).map_err(refusal_error)?,
@@ -92,7 +95,7 @@ pub fn restore_backup(
                 restore_file(&mut job, &from.join(&name), (&folder, &own), &to, *hash)?;
                 files += 1;
             }
-            // What the workspace keeps for itself are files.
+            // The workspace's own data consists only of files.
             BackupEntryKind::Link { .. } if root == dir => {
                 problems.push(format!("a symlink among the workspace's own files was left out: {}", to.display()));
             }
@@ -115,7 +118,7 @@ pub fn restore_backup(
     let placed = |mount: &VolumeMount| match (places.get(&mount.id), trust) {
         (Some(place), _) => Some(VolumeMount { path: place.clone(), ..mount.clone() }),
         (None, BackupTrust::Own) => Some(mount.clone()),
-        // Its files aren't in the backup, and its recorded folder could be anyone's.
+        // Its files aren't in the backup, and its recorded folder could belong to anyone.
         (None, BackupTrust::Foreign) => None,
     };
     let volumes: Vec<VolumeMount> = manifest.mounts.iter().filter_map(placed).collect();
@@ -128,7 +131,7 @@ pub fn restore_backup(
     let moved = std::fs::rename(part.join(DATABASE_FILE), &database).and_then(|()| sync_folder(&dir));
     moved.map_err(|error| DiskError::from_io("writing", &database, &error))?;
     write_marker(&dir, &volumes)?;
-    // The restore is complete; remains of this folder are harmless.
+    // The restore is complete, so remains of this folder are harmless.
     let _ = std::fs::remove_dir_all(&part);
     Ok(RestoreSummary { volumes, files, problems })
 }
@@ -171,7 +174,7 @@ fn verify_backup(
     let mut wrong = Vec::new();
     for entry in &manifest.files {
         let BackupEntryKind::File { size, hash } = &entry.kind else { continue };
-        // A link in its place, or on the way, could lead anywhere.
+        // A symlink at the path or on the way could lead anywhere.
         let read = match source.open_parent(&entry.path, false) {
             Ok((folder, name)) => job.read_file(&folder.join(&name), &entry.path, |_| Ok(())),
             Err(why) => Err(refusal_error(why)),
@@ -193,7 +196,7 @@ fn verify_backup(
     }
 }
 
-/// Decides the folder of each volume in the backup. Decided once, so that a resumed restore continues there.
+/// Chooses the folder of each volume in the backup. The choice is stored, so that a resumed restore continues there.
 fn choose_volume_folders(
     manifest: &BackupManifest,
     dir: &Path,
@@ -245,8 +248,9 @@ fn choose_volume_folders(
     Ok(mounts.into_iter().map(|mount| (mount.id, mount.path)).collect())
 }
 
-/// Where a file of the backup goes, if it is a blob's, a volume's, the configuration, or lay in the trash: the folder
-/// that it never leaves, and the path inside it.
+/// Returns where a file of the backup goes: the folder it's confined to, and the path inside it.
+///
+/// It's `None` unless the file is a blob, a volume's file, the configuration, or in the trash.
 fn restore_target(
     path: &Path,
     dir: &Path,
@@ -265,7 +269,8 @@ fn restore_target(
     Some((places.get(&id)?.clone(), inside.components().skip(1).collect()))
 }
 
-/// Puts a file in its place, which must be free, or hold the same bytes from an earlier attempt. `to` names it.
+/// Restores a file to its path, which must be free or hold the same bytes from an earlier attempt. `to` is for
+/// messages.
 fn restore_file(
     job: &mut BackupJob<'_>,
     from: &Path,
@@ -281,7 +286,7 @@ fn restore_file(
             _ => Err(BackupError::Refused(format!("there is another file already: {}", to.display()))),
         };
     }
-    // Half a file never has its name.
+    // The temporary name ensures that a partial file never has the final name.
     let half = folder.join(OsStr::new(".tracebook-restore.tmp"));
     let _ = std::fs::remove_file(&half); // of an earlier attempt
     let copied = job.copy_file(from, to, &half).and_then(|(_, copied)| {
@@ -308,7 +313,7 @@ fn restore_symlink(target: &Path, to: &Path) -> io::Result<()> {
     Ok(()) // links need a right there that most users do not have
 }
 
-/// Copies the database next to its final place and sets the volumes' folders, before anyone can open it.
+/// Copies the database next to its final path and sets the volumes' folders, before any process can open it.
 fn restore_database(
     source: &ConfinedFolder,
     manifest: &BackupManifest,
@@ -331,7 +336,7 @@ fn restore_database(
     let fail = |error: io::Error| DiskError::from_io("writing", &path, &error);
     let mut mode = std::fs::metadata(&path).map_err(fail)?.permissions();
     if mode.readonly() {
-        // A backup may be kept write-protected.
+        // The backup may be write-protected.
         #[cfg(unix)]
         std::os::unix::fs::PermissionsExt::set_mode(&mut mode, 0o600);
         #[cfg(not(unix))]
@@ -353,7 +358,7 @@ fn restore_database(
     Ok(())
 }
 
-/// Returns writes that revoke everything the workspace grants: rules of agents, schedules, kernels, access of cells.
+/// Returns writes that revoke all permissions the workspace grants: agents' rules, schedules, kernels, cells' access.
 fn revoked_permissions(disk: &SqliteDisk) -> Result<Vec<RowWrite>, DiskError> {
     let reader = disk.open_reader()?;
     let mut writes = vec![RowWrite::Meta { key: POLICY_RULES_KEY.to_owned(), value: None }];

@@ -1,5 +1,6 @@
-//! The part of a check that reads documents: whether each can be loaded, and whether its rows say the same. A repair
-//! never takes text away: of two versions both stay in the history, and what cannot be read is set aside.
+//! Checks documents: whether each can be loaded, and whether its rows agree with it.
+//!
+//! A repair never removes text: if there are two versions, both stay in the history. Unreadable data is quarantined.
 
 use super::{FindingSeverity, WorkspaceCheck};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,10 +23,10 @@ enum CheckedDocument {
     Workspace,
 }
 
-/// A document's chunks, as they could be read.
+/// A document loaded from its readable chunks.
 struct ReadChunks {
     document: Result<CheckedDocument, StoreError>,
-    /// Numbers of the chunks that could not.
+    /// Sequence numbers of the unreadable chunks.
     bad: Vec<i64>,
     all: Vec<i64>,
 }
@@ -75,7 +76,7 @@ fn read_chunks(reader: &dyn DiskReader, id: DocId, actor: &ActorId) -> Result<Re
     Ok(ReadChunks { document, bad, all })
 }
 
-/// The documents that say that they are a workspace's.
+/// Returns the ids of documents that declare themselves a workspace's.
 pub(super) fn workspace_documents(reader: &dyn DiskReader) -> Result<Vec<DocId>, DiskError> {
     let actor = ActorId::from([0; 16]);
     let mut found = Vec::new();
@@ -87,11 +88,11 @@ pub(super) fn workspace_documents(reader: &dyn DiskReader) -> Result<Vec<DocId>,
     Ok(found)
 }
 
-/// What the rest of the workspace says about documents, before any repair.
+/// What the rest of the workspace knows about documents, before any repair.
 struct KnownDocuments {
-    /// Rows of files by the document that they are of.
+    /// File rows by the id of their document.
     files: BTreeMap<DocId, FileRow>,
-    /// Notes whose text is ahead of their file, or may be.
+    /// Notes whose text is newer than their file, or may be.
     ahead: BTreeSet<DocId>,
     /// Documents that are partly unreadable.
     holes: BTreeSet<DocId>,
@@ -128,7 +129,7 @@ impl WorkspaceCheck<'_> {
             files.extend(reader.file_rows(*volume)?.into_iter().map(|file| (file.id, file)));
         }
         if let Some(disk) = &mut self.disk {
-            // They give way to what the documents say; their bytes are kept.
+            // Damaged rows are replaced by what the documents say. Their bytes are quarantined.
             let blocks: Vec<_> = inspected.rows.iter().filter(|row| row.table == "blocks").cloned().collect();
             disk.quarantine_rows(&blocks, self.now)?;
         }
@@ -163,8 +164,7 @@ impl WorkspaceCheck<'_> {
         }
     }
 
-    /// Mends one document. Gives the blocks that the journal is to be replayed on; nothing for a document that is to
-    /// be left alone.
+    /// Repairs one document. Returns the blocks on which to replay the journal; `None` for a document to leave alone.
     fn repair_document(
         &mut self,
         id: DocId,
@@ -243,8 +243,8 @@ impl WorkspaceCheck<'_> {
         Ok(Some(blocks))
     }
 
-    /// Repairs a note of which only rows are readable. Complete rows are used; otherwise the file is, unless the rows
-    /// were ahead of it.
+    /// Repairs a note of which only rows are readable. Complete rows are used, otherwise the file, unless the rows are
+    /// newer than the file.
     fn repair_from_rows(
         &mut self,
         id: DocId,
@@ -267,7 +267,7 @@ impl WorkspaceCheck<'_> {
                         "set aside; the note is read again from its file",
                     );
                 }
-                // Without heads and rows it is a note that was never opened.
+                // Without heads and rows, the note counts as never opened, so it's read from its file.
                 self.reread.insert(id);
                 writes.push(RowWrite::File(FileRow { heads: Vec::new(), ..file.clone() }));
                 let gone =
@@ -278,7 +278,7 @@ impl WorkspaceCheck<'_> {
             Some(_) | None => {
                 self.report_lost_blocks(place, &rows.bad);
                 if !writes.is_empty() && !blocks.is_empty() {
-                    // The history starts again.
+                    // The history starts over.
                     let made = NoteDoc::import(id, &blocks, self.actor.clone());
                     writes.extend(made.map(|doc| RowWrite::Chunk { doc: id, bytes: doc.save() }).ok());
                 }
@@ -288,13 +288,14 @@ impl WorkspaceCheck<'_> {
         Ok(blocks)
     }
 
-    /// Whether a salvage may have lost rows without a trace.
+    /// Returns whether a salvage may have lost rows without a trace.
     fn is_lossy(&self) -> bool {
         self.salvaged.as_ref().is_some_and(SalvageReport::is_lossy)
     }
 
-    /// If part of a note was lost, its text may be older than its file. Unless it's ahead of the file, the file is
-    /// marked to be read and merged.
+    /// Marks files to be read and merged if their note lost data, because its text may now be older than the file.
+    ///
+    /// Files that are older than their note aren't marked.
     fn mark_files_for_merge(&mut self, known: &KnownDocuments) -> Result<(), DiskError> {
         let all = self.is_lossy();
         let files = known.files.values().filter(|file| !file.heads.is_empty() && !known.ahead.contains(&file.id));
@@ -306,7 +307,7 @@ impl WorkspaceCheck<'_> {
         self.commit(&writes)
     }
 
-    /// What a note's blocks are to be, and what makes rows and document say so.
+    /// Returns the blocks that a note should have, and the writes that make its rows and document equal to them.
     fn repair_note(
         &mut self,
         mut note: NoteDoc,
@@ -317,7 +318,7 @@ impl WorkspaceCheck<'_> {
         let (id, known) = (note.id(), note.blocks());
         let complete = rows.bad.is_empty() && !self.is_lossy() && !rows.blocks.is_empty();
         let mut target = rows.blocks.clone();
-        // Where the history has holes, a block that is in it may be one that was removed: complete rows know better.
+        // If the history has holes, a block in it may have been removed later. Complete rows are then more reliable.
         if !(bad && complete) {
             let there: BTreeSet<_> = target.iter().map(|block| block.id).collect();
             target.extend(known.iter().filter(|block| !there.contains(&block.id)).cloned());
@@ -403,7 +404,7 @@ impl WorkspaceCheck<'_> {
         Ok(())
     }
 
-    /// Enters files, under the ids that they had, in the documents of volumes that have lost some.
+    /// Adds missing files to the documents of volumes that have lost some, with their old ids.
     fn repair_volume_documents(
         &mut self,
         reader: &SqliteReader,
@@ -415,7 +416,7 @@ impl WorkspaceCheck<'_> {
             if !chunks.is_empty() && !known.holes.contains(id) {
                 continue;
             }
-            // An unreadable one was already reported, and quarantined on request.
+            // An unreadable document was already reported, and quarantined in a repair.
             let Ok(LoadedDocument { mut doc, .. }) = VolumeDoc::load(*id, &chunks, self.actor.clone()) else {
                 continue;
             };
@@ -429,7 +430,7 @@ impl WorkspaceCheck<'_> {
             if missing.is_empty() && !chunks.is_empty() {
                 continue;
             }
-            // Without its first change, later changes would lack their dependencies.
+            // The whole document is saved, because later changes depend on its first one.
             let what = match missing.len() {
                 0 => "the volume's document is missing".to_owned(),
                 count => format!("{count} files are missing in the volume's document"),
@@ -442,7 +443,7 @@ impl WorkspaceCheck<'_> {
         Ok(())
     }
 
-    /// Enters the mounted volumes in the workspace's document, if that has lost some.
+    /// Adds missing mounted volumes to the workspace's document.
     fn repair_workspace_document(&mut self, reader: &SqliteReader, id: DocId) -> Result<(), DiskError> {
         let mut names: BTreeMap<DocId, String> =
             reader.mounts().into_iter().map(|mount| (mount.id, mount.name)).collect();
@@ -478,7 +479,7 @@ fn set_aside(doc: DocId, chunks: &[i64], why: &str, at: i64) -> Vec<RowWrite> {
     chunks.iter().map(|seq| RowWrite::QuarantineChunk { doc, seq: *seq, why: why.to_owned(), at }).collect()
 }
 
-/// Those of a document's chunks that are as they were written.
+/// Returns a document's intact chunks.
 fn intact_chunks(reader: &dyn DiskReader, id: DocId) -> Result<Vec<Vec<u8>>, DiskError> {
     Ok(reader.chunks(id)?.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect())
 }

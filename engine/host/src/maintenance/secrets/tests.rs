@@ -1,10 +1,10 @@
-//! Secrets in real files. The keyring of the user who runs the tests isn't used.
+//! Tests of secrets in real files, without the keyring of the user who runs them.
 
 use super::*;
 
 const VALUE: &str = "sk-planted-5c0ffee";
 
-/// Without a keyring, and cheap to open.
+/// Opens secrets without a keyring and with a cheap key derivation.
 fn secrets(folder: &Path) -> UserSecrets {
     UserSecrets {
         folder: folder.to_owned(),
@@ -41,7 +41,7 @@ fn what_is_kept_comes_back_and_stands_nowhere() {
         assert_eq!(place, if passphrase.is_some() { SecretStore::Passphrase } else { SecretStore::KeyFile });
         assert_eq!(kept.get("TB_TEST_KEY").expect("read"), Some((secret(VALUE), place)));
         kept.set("TB_TEST_OTHER", &secret("second")).expect("kept");
-        // Another process.
+        // Stands for another process.
         let other = open();
         assert_eq!(other.get("TB_TEST_KEY").expect("read"), Some((secret(VALUE), place)));
         assert_eq!(
@@ -59,7 +59,7 @@ fn what_is_kept_comes_back_and_stands_nowhere() {
                 assert_eq!(mode & 0o777, 0o600, "{}", path.display());
             }
         }
-        // What the other process changes is seen, also by who has read it before.
+        // A change by the other process is visible even to readers that have cached the value.
         std::thread::sleep(Duration::from_millis(20));
         other.set("TB_TEST_KEY", &secret("newer")).expect("kept");
         assert_eq!(kept.get("TB_TEST_KEY").expect("read"), Some((secret("newer"), place)));
@@ -99,7 +99,7 @@ fn another_passphrase_and_damage_are_said_and_destroy_nothing() {
     assert!(none.get("TB_TEST_KEY").expect_err("closed").to_string().contains(PASSPHRASE_VARIABLE));
     let path = folder.path().join(SEALED_SECRETS_FILE);
     let good = std::fs::read(&path).expect("there");
-    // Each byte belongs to it, and no number in it makes it eat the machine.
+    // Every byte is authenticated, and no number in the header can use excessive memory or time.
     for at in 0..good.len() {
         let mut bad = good.clone();
         bad[at] ^= 0x55;
@@ -130,7 +130,7 @@ fn a_key_file_that_is_gone_is_said() {
 #[test]
 fn the_environment_goes_first() {
     let folder = tempfile::tempdir().expect("a folder");
-    // A variable that every process has.
+    // `PATH` is a variable that every process has.
     let (value, place) = secrets(folder.path()).get("PATH").expect("read").expect("there");
     assert_eq!(place, SecretStore::Environment);
     assert!(!value.expose().is_empty());
@@ -159,7 +159,7 @@ fn many_at_once_lose_nothing() {
 #[test]
 fn a_keyring_that_does_not_answer_costs_little_time() {
     let folder = tempfile::tempdir().expect("a folder");
-    // Works with any keyring of this machine: none, or a locked one. The name is unused, and is removed again.
+    // Works with any keyring of this machine, even none or a locked one. The name is unused, and is removed again.
     let kept = UserSecrets { keyring: Some("tracebook-tests"), ..secrets(folder.path()) };
     let began = std::time::Instant::now();
     let place = kept.set("TB_TEST_RING", &secret(VALUE)).expect("kept somewhere");

@@ -1,5 +1,7 @@
-//! The encrypted file: a map of names and values under XChaCha20-Poly1305, with a key derived by argon2id from a
-//! passphrase or a key file. Its header describes the derivation and is authenticated too.
+//! The encrypted file of secrets: a map of names and values under XChaCha20-Poly1305.
+//!
+//! Its key is derived by argon2id from a passphrase or a key file. The header describes the derivation and is
+//! authenticated too.
 
 use super::{SecretError, SecretStore, SecretValue, read_small_file, write_private_file};
 use argon2::{Algorithm, Argon2, Params, Version};
@@ -11,23 +13,23 @@ use std::path::PathBuf;
 use zeroize::Zeroizing;
 
 const VAULT_MAGIC: &[u8; 8] = b"TBSEAL1\n";
-/// Magic, who opens it, three numbers, salt, nonce.
+/// Length of the header in bytes: magic, kind of key, three cost parameters, salt, nonce.
 const VAULT_HEAD_BYTES: usize = 8 + 1 + 12 + 16 + 24;
-/// Numbers beyond these in a file would only eat memory and time: KiB, rounds, lanes.
+/// Maximum cost parameters accepted from a file, to bound memory and time: KiB, rounds, lanes.
 const MAX_KDF_COST: [u32; 3] = [1 << 20, 16, 16];
 
-/// What it costs to make the key: KiB of memory, rounds, lanes.
+/// Cost of deriving the key: KiB of memory, rounds, lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KdfCost(pub(super) [u32; 3]);
 
 impl KdfCost {
-    /// Of a passphrase that people remember (RFC 9106's second choice, on one lane).
+    /// For a passphrase that people remember (RFC 9106's second choice, on one lane).
     pub(super) const PASSPHRASE_KDF_COST: KdfCost = KdfCost([64 * 1024, 3, 1]);
     /// For 32 random bytes, which can't be guessed.
     const KEY_FILE_KDF_COST: KdfCost = KdfCost([64, 1, 1]);
 }
 
-/// The file and what opens it.
+/// The encrypted file and what opens it.
 pub(super) struct SecretVault<'a> {
     pub(super) path: PathBuf,
     pub(super) key: PathBuf,
@@ -43,7 +45,7 @@ impl SecretVault<'_> {
         values.remove(name).map(|value| SecretValue::new(value.to_string())).transpose()
     }
 
-    /// Puts a value in, or with `None` takes it out; says what opens the file now.
+    /// Sets a value, or removes it if `None`. Returns what opens the file now.
     pub(super) fn set_value(&self, name: &str, value: Option<&SecretValue>) -> Result<SecretStore, SecretError> {
         let (mut values, place) = match self.open_values()? {
             Some((values, place)) => (values, place),
@@ -68,7 +70,7 @@ impl SecretVault<'_> {
         })
     }
 
-    /// Seals what is in the file with the passphrase. The key file is removed once that is on disk.
+    /// Encrypts the file's values with the passphrase. The key file is removed once that's on disk.
     pub(super) fn encrypt_with_passphrase(&self) -> Result<(), SecretError> {
         if let Some((values, _)) = self.open_values()? {
             self.write_sealed(&values, SecretStore::Passphrase)?;
@@ -138,7 +140,7 @@ impl SecretVault<'_> {
         write_private_file(&self.path, &whole)
     }
 
-    /// The key: from the passphrase, or from the key file, which is made where there is none.
+    /// Derives the key from the passphrase or from the key file, which is created if there's no vault yet.
     fn derive_key(&self, place: SecretStore, cost: KdfCost, salt: &[u8]) -> Result<Zeroizing<[u8; 32]>, SecretError> {
         let from: Zeroizing<Vec<u8>> = match (place, self.passphrase) {
             (SecretStore::Passphrase, Some(phrase)) => Zeroizing::new(phrase.as_bytes().to_vec()),

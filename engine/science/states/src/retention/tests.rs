@@ -1,4 +1,4 @@
-//! Thinning, compaction and hostile files, with a memory that no Python fills.
+//! Tests thinning, compaction and hostile files, with memory that no Python fills.
 
 use super::*;
 use crate::{ChangedPages, SavedMemory, StateMove, StateRecord, list_states};
@@ -6,11 +6,11 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
 
-/// Pages of the memory that these tests save.
+/// Number of pages of the memory that these tests save.
 const PAGES: usize = 24;
 const PACK: &str = "a pack";
 
-/// A kernel without Python: memory that changes, and what each state held.
+/// A kernel without Python: memory that changes, and the expected content of each state.
 struct FakeKernel {
     folder: StateFolder,
     fresh: Vec<u8>,
@@ -37,7 +37,7 @@ impl FakeKernel {
         }
     }
 
-    /// A cell changes some pages.
+    /// Simulates a cell that changes some pages.
     fn change(&mut self) -> (ChangedPages, StateRecord) {
         for _ in 0..self.rng.random_range(1..6) {
             let page = self.rng.random_range(0..PAGES);
@@ -90,7 +90,7 @@ impl FakeKernel {
         assert!(self.saved.bytes == self.memory, "the state {id} holds something else");
     }
 
-    /// Each kept state still holds what it held.
+    /// Checks that each kept state still has its content.
     fn check(&mut self) {
         let kept: Vec<String> = self.folder.kept.keys().cloned().collect();
         for id in kept {
@@ -99,7 +99,7 @@ impl FakeKernel {
         }
     }
 
-    /// The process is killed: what is on the disk is all there is.
+    /// Simulates a killed process: only the files remain.
     fn reopen(self, path: &Path, seed: u64) -> FakeKernel {
         let FakeKernel { folder, model, count, fresh, .. } = self;
         drop(folder);
@@ -133,7 +133,7 @@ fn what_is_needed_stays_and_old_states_stand_further_apart() {
     }
     let there = |range: std::ops::Range<usize>| states[range].iter().filter(|state| !state.thinned).count();
     assert!(there(150..200) > 2 * there(0..50), "{} {}", there(0..50), there(150..200));
-    // A branch point without a second branch is one no more.
+    // Without a second branch, a state is no longer a branch point.
     let leaf = states.len();
     states.push(Candidate { id: "leaf".into(), parent: Some(40), ..Candidate::default() });
     thin(&mut states, leaf);
@@ -185,7 +185,7 @@ fn thinning_keeps_a_folder_in_its_budget_and_loses_nothing_that_stays() {
         kernel.check();
         let listed = list_states(path);
         assert_eq!((listed.kept.len(), listed.damaged, listed.used_bytes), (kept, 0, used), "seed {seed}");
-        // A thinned state is there again after its cells ran again.
+        // A thinned state is kept again after its cells ran again.
         let others = kernel.folder.records.keys().filter(|id| !kernel.folder.kept.contains_key(*id));
         let thinned = others.min().expect("a thinned state").clone();
         kernel.go(&StateMove::To(thinned.clone()));
@@ -221,7 +221,7 @@ fn a_thinning_that_fails_loses_no_state() {
     for _ in 0..60 {
         kernel.run();
     }
-    // The index can't be replaced: a folder is in its place.
+    // The index can't be replaced, because a folder has its name.
     std::fs::remove_file(dir.path().join("index")).ok();
     std::fs::create_dir_all(dir.path().join("index/x")).expect("made");
     kernel.folder.set_budget(1);
@@ -257,7 +257,7 @@ fn a_folder_in_use_is_left_alone() {
     assert_eq!(list_states(dir.path()).kept.len(), NEWEST_KEPT_STATES);
 }
 
-/// All files of a folder of states.
+/// Returns all files of a folder of states.
 fn files_of(path: &Path) -> Vec<std::path::PathBuf> {
     let parts = [path.to_owned(), path.join("states"), path.join("segments")];
     let mut found: Vec<_> = parts
@@ -322,7 +322,7 @@ fn damage_is_reported_and_never_taken_for_a_state() {
         }
         folder.set_budget(1);
         while folder.tend(&mut []).unwrap_or(false) {}
-        // A cell runs anew, whatever is broken.
+        // A cell can run and be saved whatever is damaged.
         let mut saved = SavedMemory::of_fresh(&fresh);
         let mut memory = fresh.clone();
         memory[..100].fill(9);
@@ -337,7 +337,7 @@ fn damage_is_reported_and_never_taken_for_a_state() {
     }
 }
 
-/// A state's file with these words, whose hash is right.
+/// Writes a state's file with this content and a correct hash.
 fn write_forged(folder: &Path, file: &StateFile) -> String {
     let mut file = file.clone();
     file.record.state = "0123456789abcdef0123456789abcdef".to_owned();
@@ -345,7 +345,7 @@ fn write_forged(folder: &Path, file: &StateFile) -> String {
     file.record.state
 }
 
-/// Changes a state as no kernel writes it.
+/// Changes a state in a way that no kernel writes.
 type Forgery = Box<dyn Fn(&mut StateFile)>;
 
 #[test]
@@ -381,7 +381,7 @@ fn forged_files_with_right_hashes_are_refused_in_no_time() {
         assert!(folder.load(&id, &fresh).is_ok(), "forgery {number}");
         assert!(began.elapsed() < Duration::from_secs(20), "forgery {number}");
     }
-    // Bombs: 4 GB of zeros in a few bytes, as a state, as the index, and as a segment of one page.
+    // Decompression bombs: 4 GB of zeros in a few bytes, as a state, as the index, and as a segment of one page.
     let mut bomb = zstd::Encoder::new(Vec::new(), 1).expect("an encoder");
     for _ in 0..1_000 {
         std::io::Write::write_all(&mut bomb, &vec![0; 1 << 20]).expect("written");
@@ -401,7 +401,7 @@ fn forged_files_with_right_hashes_are_refused_in_no_time() {
     assert!(matches!(folder.load(name, &fresh), Err(StateError::Damaged { .. })));
     assert!(matches!(folder.load(&forged, &fresh), Err(StateError::Damaged { .. })));
     assert!(folder.load(&id, &fresh).is_ok());
-    // A segment that is huge by its length, and one that is huge by its word.
+    // A segment whose file is huge, and one whose header claims to be.
     let huge = std::fs::File::create(dir.path().join("segments").join(name)).expect("made");
     huge.set_len(1 << 40).expect("sparse");
     (file.segments, file.runs) = (vec![name.to_owned()], vec![(0, 1, 0, 0)]);

@@ -1,4 +1,4 @@
-//! Code on a page: coloured, what its cell printed and returned below it.
+//! Code blocks with syntax highlighting, followed by the output of their cell.
 
 use super::super::metrics;
 use super::super::text_layout::{InlinePicture, ParagraphItem, PictureShape, WordStyle};
@@ -52,7 +52,7 @@ impl PdfWalker<'_, '_> {
         }
     }
 
-    /// What a cell printed and returned.
+    /// Adds what a cell printed and returned.
     fn push_outputs(&mut self, run: &Execution) {
         let (ink, bad) = (self.reading.tints.ink, self.reading.tints.bad);
         for output in &run.outputs {
@@ -113,7 +113,7 @@ impl PdfWalker<'_, '_> {
     }
 }
 
-/// The lines of code, with what stands out in its colour.
+/// Returns the lines of code with syntax highlighting.
 fn highlighted_lines(code: &str, language: &str, tints: &ThemeTints) -> Vec<Vec<ParagraphItem>> {
     let base = WordStyle { colour: tints.ink, ..metrics::code_style() };
     let mut items: Vec<(Range<usize>, WordStyle)> = Vec::new();
