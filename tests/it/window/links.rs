@@ -409,8 +409,9 @@ fn a_link_to_nowhere_makes_its_note_beside_the_linking_one() {
 #[test]
 fn a_click_chooses_the_note_that_a_link_leads_to() {
     let bench = Bench::new(&[("Home.md", "# Home\n\nSee \n"), ("Places/Shore.md", "# Shore\n")]);
-    let mut window = bench.opened();
-    open(&mut window, "Home");
+    let mut window = indexed(&bench);
+    let home = session(&window).volumes().next().expect("one").files["Home.md"].id;
+    window.state_mut().show(home);
     until(&mut window, "the note is shown", |window| text(window).is_some_and(|text| text.starts_with("# Home")));
     window.state_mut().place_caret("# Home\n\nSee ".len());
     window.run();
