@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A command that takes longer counts as hanging: its workers' limits in an unoptimized build, doubled for a slow machine.
+/// A command that takes longer counts as hanging: twice the limits of its workers in an unoptimized build.
 const MAX_COMMAND_TIME: Duration = Duration::from_secs(600);
 /// The most memory that any process of the program may hold, in bytes: a note's budget, the program's own use, and the
 /// note's text.

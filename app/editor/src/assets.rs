@@ -336,7 +336,7 @@ pub(crate) fn code_hues(ctx: &Context, code: &str, language: &str) -> Option<Cod
         }
         let (code, language) = (code.to_owned(), language.to_owned());
         let job = move || AssetResult::Code(hash, render_jobs::highlight_code(&code, &language).map(Arc::from));
-        // Here and below, a failed send is ignored: the receiver ends only with the program or the connection.
+        // Here and below: a failed send is ignored, since the receiver ends only with the program or the connection.
         let _ = sights.way(ctx).send(Box::new(job));
         None
     })?

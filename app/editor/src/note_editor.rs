@@ -280,16 +280,6 @@ pub struct Editor {
 }
 
 impl Editor {
-    /// Returns the caret's rectangle for a list below it, whose area has this id. There's one while the editor has the
-    /// keyboard, or the pointer is over the list: pressing the button there takes the keyboard from the editor.
-    pub fn list_anchor(&self, ctx: &egui::Context, list: egui::Id) -> Option<egui::Rect> {
-        let over_list = || {
-            let pointer = ctx.input(|input| input.pointer.latest_pos())?;
-            ctx.layer_id_at(pointer).filter(|layer| layer.id == list)
-        };
-        self.stands.or_else(|| over_list().and(self.seen))
-    }
-
     /// Moves the caret to a byte of the note.
     pub fn place_caret(&mut self, at: usize) {
         self.caret = Some(Caret::at(at));

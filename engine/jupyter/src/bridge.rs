@@ -115,7 +115,7 @@ async fn serve_kernel(spec: JupyterKernel, room: ConnectionFolder) -> Result<(),
             }
         };
         let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-        // Here and below, the receiver may be closed. Then the event isn't needed.
+        // Here and below: the receiver may be closed. Then the event isn't needed.
         let _ = end.send(BridgeEvent::Ended(how));
     });
     let connected = connect(&room, &happens);

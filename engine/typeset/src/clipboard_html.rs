@@ -199,9 +199,9 @@ fn cell_spans(tag: &str) -> [usize; 2] {
     })
 }
 
-/// Gives each table row one cell per column, all of one kind. The converter reads either `<td>` or `<th>` from a row and
-/// ignores spans, so columns would shift. A row with both kinds, such as one of a data frame, gets `<td>` for `<th>`.
-/// Empty cells fill what a cell spans.
+/// Gives each table row one cell per column, all of one kind. The converter reads either `<td>` or `<th>` from a row
+/// and ignores spans, so columns would shift. A row with both kinds, such as one of a data frame, gets `<td>` for
+/// `<th>`. Empty cells fill what a cell spans.
 fn regular_tables(html: &str) -> Cow<'_, str> {
     let (mut headers, mut gaps) = (Vec::new(), Vec::new());
     // The stack of open tables, because a cell may contain a table.

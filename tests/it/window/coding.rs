@@ -46,6 +46,17 @@ fn a_click_chooses_a_name() {
     assert!(text(&window).is_some_and(|text| text.ends_with("```python\nharbour\n```\n")), "{:?}", text(&window));
     type_text(&mut window, "2");
     assert!(text(&window).is_some_and(|text| text.contains("harbour2")), "it still has the keyboard");
+    // The same in the menu that a slash opens.
+    window.state_mut().place_caret(5);
+    press(&mut window, NONE, Key::Enter);
+    type_text(&mut window, "/tas");
+    let pos = window.get_by_label("Task").rect().center();
+    for pressed in [None, Some(true), Some(false)] {
+        selecting::pointer(&mut window, pos, pressed, NONE);
+    }
+    window.run();
+    type_text(&mut window, "water");
+    assert!(text(&window).is_some_and(|text| text.contains("- [ ] water\n")), "{:?}", text(&window));
 }
 
 fn on() -> (Bench, Driven) {

@@ -2,7 +2,7 @@
 
 use crate::overlays::code_completion::{
     CodeContext, CodePosition, CompletionList, EnvironmentModules, HoverCard, MIN_COMPLETION_CHARS, begins_number,
-    code_list, import_statements, known_names, show_card,
+    import_statements, known_names, show_card,
 };
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::shell::host_link::HostLink;
@@ -40,7 +40,7 @@ impl InputState {
         if !matches!(overlay, WindowOverlay::None) || panes.view.is_some() {
             (self.code_completion.list, self.code_completion.card) = (None, None);
         }
-        let caret = panes.active.editor.list_anchor(ctx, code_list());
+        let caret = panes.active.editor.stands;
         if let (Some(list), Some(caret)) = (&self.code_completion.list, caret) {
             if let Some(chosen) = list.show(ctx, caret.left_bottom()) {
                 self.take_code(host, panes, notices, chosen);

@@ -1,6 +1,6 @@
 //! Completes the link at the caret.
 
-use crate::overlays::link_completion::{MAX_LINK_QUERY_BYTES, link_list, offers};
+use crate::overlays::link_completion::{MAX_LINK_QUERY_BYTES, offers};
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::shell::host_link::HostLink;
 use crate::shell::input_state::InputState;
@@ -43,7 +43,7 @@ impl InputState {
             self.link_completion.open = None;
             return;
         }
-        let Some(caret) = panes.active.editor.list_anchor(ctx, link_list()) else { return };
+        let Some(caret) = panes.active.editor.stands else { return };
         if let Some(chosen) = self.link_completion.show(ctx, caret) {
             self.link_completion.chosen = chosen;
             self.accept(host, panes, notices);

@@ -1,7 +1,8 @@
 //! Opens the slash menu and inserts the chosen entry.
 
 use crate::overlays::slash_menu::{
-    MAX_VISIBLE_SLASH_ROWS, SLASH_MENU_WIDTH, SLASH_ROW_HEIGHT, SlashMenu, filter, line, line_start, written,
+    MAX_VISIBLE_SLASH_ROWS, SLASH_MENU_WIDTH, SLASH_ROW_HEIGHT, SlashMenu, filter, line, line_start, slash_list,
+    written,
 };
 use crate::shell::host_link::HostLink;
 use crate::shell::input_state::InputState;
@@ -114,7 +115,7 @@ impl PaneState {
         let top = if below + height > ctx.content_rect().bottom() { caret.top() - height - space::XS } else { below };
         let first = (slash.chosen + 1).saturating_sub(MAX_VISIBLE_SLASH_ROWS);
         let mut clicked = None;
-        Area::new(Id::unique("slash")).order(Order::Foreground).fixed_pos(pos2(caret.left(), top)).show(ctx, |ui| {
+        Area::new(slash_list()).order(Order::Foreground).fixed_pos(pos2(caret.left(), top)).show(ctx, |ui| {
             floating_frame(colours, dark).inner_margin(egui::Margin::same(4)).show(ui, |ui| {
                 ui.set_width(SLASH_MENU_WIDTH);
                 ui.spacing_mut().item_spacing.y = 0.0;

@@ -58,6 +58,11 @@ pub(crate) struct SlashMenu {
     pub(crate) filter: String,
 }
 
+/// Id of the list's area.
+pub(crate) fn slash_list() -> egui::Id {
+    egui::Id::unique("slash")
+}
+
 impl SlashMenu {
     /// Returns the entries that match the text after the slash, best match first.
     pub(crate) fn entries(&self) -> Vec<&'static SlashEntry> {

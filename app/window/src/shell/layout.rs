@@ -122,7 +122,8 @@ impl AppWindow {
 
     fn middle(&mut self, ui: &mut Ui, actions: &mut Vec<PageAction>) {
         let is_searching = self.input.find.is_some() || self.dock.search.has_keyboard();
-        let hold = !matches!(self.overlay, WindowOverlay::None) || is_searching;
+        let hold =
+            !matches!(self.overlay, WindowOverlay::None) || is_searching || self.input.is_pointer_on_list(ui.ctx());
         let waits = self.panes.pending_note.is_some() && !self.panes.has_chosen_note;
         let PaneState { active: here, layout, .. } = &mut self.panes;
         let mut stage = TabsContext {
