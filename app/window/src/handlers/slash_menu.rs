@@ -11,7 +11,7 @@ use crate::shell::pane_state::PaneState;
 use editor::editor_keys::KeyOutcome;
 use eframe::egui;
 use egui::accesskit::Role;
-use egui::{Area, Id, Key, Modifiers, Order, Sense, pos2, vec2};
+use egui::{Area, Key, Modifiers, Order, Sense, pos2, vec2};
 use ui::theme::{CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{floating_frame, set_accessible_name};
 
