@@ -56,7 +56,7 @@ impl EmbeddedSearch {
                 SearchRequest { text: text.to_owned(), limit: MAX_EMBEDDED_RESULTS + 1, ..SearchRequest::default() };
             self.wait = Some(search.ask(ask, move || wake.request_repaint()));
             if self.answer.hits.is_empty() {
-                self.said = "Looking…".to_owned();
+                self.said = "Searching…".to_owned();
             }
         }
         let Some(wait) = &self.wait else { return };

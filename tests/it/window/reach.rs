@@ -215,6 +215,17 @@ fn f6_leads_from_one_part_of_the_window_to_the_next() {
 }
 
 #[test]
+fn f6_gives_the_note_the_keyboard_when_nothing_has_it() {
+    let (_bench, mut window) = opened();
+    assert!(focused(&window).is_none(), "{:?}", focused(&window));
+    press(&mut window, NONE, Key::F6);
+    press(&mut window, CTRL, Key::End);
+    type_text(&mut window, "last words");
+    let now = text(&window).unwrap_or_default();
+    assert!(now.ends_with("last words"), "{now}");
+}
+
+#[test]
 fn tab_stays_in_what_floats() {
     let (_bench, mut window) = opened();
     for screen in [CommandId::AppSettings, CommandId::NoteNewIn, CommandId::ExportHtml, CommandId::NoteRename] {

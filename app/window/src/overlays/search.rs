@@ -280,7 +280,7 @@ impl SearchOverlay {
                 (None, false) if self.query.trim().is_empty() && self.filter == 0 => {
                     "Finds notes, code and outputs by their words and by what they mean.".to_owned()
                 }
-                (None, false) => "Looking…".to_owned(),
+                (None, false) => "Searching…".to_owned(),
             };
             let (rect, response) =
                 ui.allocate_exact_size(vec2(ui.available_width(), SEARCH_ROW_HEIGHT), Sense::hover());

@@ -131,7 +131,7 @@ impl BacklinksPanel {
         if self.related.found.is_empty() {
             let words = match (&self.related.trouble, self.related.is_asking()) {
                 (Some(why), _) => why.as_str(),
-                (None, true) => "Looking…",
+                (None, true) => "Searching…",
                 (None, false) => "No other note is near to this one.",
             };
             self.lines.push(BacklinkRow::Words(words.to_owned()));

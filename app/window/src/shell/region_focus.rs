@@ -60,14 +60,23 @@ impl RegionFocus {
         }
     }
 
-    /// Moves the keyboard focus to the next or previous region that has something to focus.
+    /// Moves the keyboard focus to the next or previous region that has something to focus. If nothing has the focus, the
+    /// note is the first to get it.
     pub(crate) fn go_to_region(&mut self, panes: &mut PaneState, ctx: &Context, back: bool) {
         let focused = ctx.memory(|memory| memory.focused());
         let center =
             focused.and_then(|id| ctx.viewport(|view| view.prev_pass.widgets.get(id).map(|it| it.rect.center())));
         let has = |place: &RegionPlace| place.rect.zip(center).is_some_and(|(rect, center)| rect.contains(center));
-        let here = Self::ORDER.iter().position(|region| has(self.place(*region))).unwrap_or(1);
-        self.place(Self::ORDER[here]).last = focused;
+        let note = Self::ORDER.iter().position(|region| *region == WindowRegion::Note).unwrap_or_default();
+        let outside = match (focused, back) {
+            (Some(_), _) => note,
+            (None, false) => note - 1,
+            (None, true) => note + 1,
+        };
+        let here = Self::ORDER.iter().position(|region| has(self.place(*region))).unwrap_or(outside);
+        if focused.is_some() {
+            self.place(Self::ORDER[here]).last = focused;
+        }
         if Self::ORDER[here] == WindowRegion::Note {
             panes.active.page.keep_caret(&panes.active.editor);
         }
