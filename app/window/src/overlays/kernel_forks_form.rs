@@ -21,8 +21,10 @@ use ui::widgets::{set_accessible_name, text_button};
 /// Height of the list, in points, beyond which it scrolls.
 const LIST_HEIGHT: f32 = 260.0;
 
-/// Interval at which the states are read again.
+/// The shortest interval at which the states are read again.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
+/// The interval is at least this many times as long as the last read, which takes longer in large folders.
+const READ_PAUSE_FACTOR: u32 = 20;
 
 /// Whether a note's variables are saved, which forks require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +48,9 @@ pub(crate) struct KernelForksForm {
     is_reading: bool,
     /// When the states were last read.
     read_at: Option<Instant>,
-    read: (Sender<NoteStates>, Receiver<NoteStates>),
+    read_interval: Duration,
+    /// The states, and how long it took to read them.
+    read: (Sender<(NoteStates, Duration)>, Receiver<(NoteStates, Duration)>),
     /// The name typed for a new fork.
     name: String,
     /// The number of earlier moves, and the move that the kernel is making.
@@ -69,6 +73,7 @@ impl KernelForksForm {
             states: None,
             is_reading: false,
             read_at: None,
+            read_interval: READ_INTERVAL,
             read: channel(),
             name: String::new(),
             awaited: None,
@@ -139,21 +144,24 @@ impl KernelForksForm {
 
     /// Reads the states on a thread, if they are missing or old.
     fn read_states(&mut self, ctx: &egui::Context) {
-        while let Ok(states) = self.read.1.try_recv() {
+        while let Ok((states, took)) = self.read.1.try_recv() {
             self.is_reading = false;
+            self.read_interval = READ_INTERVAL.max(took * READ_PAUSE_FACTOR);
             if let Some(problem) = &states.problem {
                 self.trouble = Some(ui::text::sentence(problem));
             }
             self.states = Some(states);
         }
         // A state is saved after its cell's output arrives, so the list may be older than the last state.
-        let is_old = self.read_at.is_none_or(|at| at.elapsed() >= READ_INTERVAL);
-        ctx.request_repaint_after(READ_INTERVAL);
+        let is_old = self.read_at.is_none_or(|at| at.elapsed() >= self.read_interval);
+        ctx.request_repaint_after(self.read_interval);
         if (self.states.is_none() || is_old) && !self.is_reading {
             (self.is_reading, self.read_at) = (true, Some(Instant::now()));
             let (workspace, note, tell, wake) = (self.workspace.clone(), self.note, self.read.0.clone(), ctx.clone());
             std::thread::spawn(move || {
-                let _ = tell.send(list_states(&workspace, note)); // the dialog may be closed
+                let begun = Instant::now();
+                let states = list_states(&workspace, note);
+                let _ = tell.send((states, begun.elapsed())); // the dialog may be closed
                 wake.request_repaint();
             });
         }
