@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Weather between network namespaces, made in user space where the kernel has no `netem`.
+"""Simulates network conditions between namespaces in user space, where the kernel has no `netem`.
 
     weather.py carry DEVICE@NAMESPACE:DEVICE@NAMESPACE …
     weather.py ping ADDRESS COUNT
 
-`carry` makes each link, two TUN devices in two namespaces, and hands on what either end sends, as `netem` would: after
-a delay that each packet draws for itself (so packets overtake one another), and some are lost. It answers each line on
-its input with one on its output: "DELAY JITTER LOSS" (ms, ms, %) sets the weather both ways of each link and says how
-many packets were carried and lost since the last one. It ends with its input.
+`carry` creates each link, two TUN devices in two namespaces, and forwards what either end sends, as `netem` would. Each
+packet gets a random delay of its own, so packets overtake one another, and some are lost. For each line on its input,
+it writes one to its output: "DELAY JITTER LOSS" (ms, ms, %) sets the conditions in both directions of every link, and
+the reply says how many packets were carried and lost since the last one. It ends when its input ends.
 
-`ping` says what a link is like: how many echoes were sent and lost, and how long the others took (the median, in ms).
+`ping` measures a link: how many echo requests were sent and lost, and the median time of the others in ms.
 """
 
 import collections
@@ -28,18 +28,18 @@ import time
 TUNSETIFF = 0x400454CA
 IFF_TUN, IFF_NO_PI = 1, 0x1000
 CLONE_NEWNET = 0x40000000
-# As `netem` has it: packets that wait on one way of a link; what comes beyond is lost.
+# Maximum packets queued in one direction of a link, as in `netem`. Packets beyond it are lost.
 ROOM = 1000
 
 
 def tun(end):
-    """The device DEVICE@NAMESPACE, made there."""
+    """Creates the device DEVICE@NAMESPACE in that namespace and returns its descriptor."""
     device, namespace = end.split("@")
     libc = ctypes.CDLL(None, use_errno=True)
     with open(f"/run/netns/{namespace}") as there:
         if libc.setns(there.fileno(), CLONE_NEWNET) != 0:
             raise OSError(ctypes.get_errno(), f"cannot enter the network {namespace}")
-    # It belongs to the namespace in which it is opened, and goes on doing so when we are in another one.
+    # The device belongs to the namespace in which it's opened, and stays there when this process enters another one.
     fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
     fcntl.ioctl(fd, TUNSETIFF, struct.pack("16sH22x", device.encode(), IFF_TUN | IFF_NO_PI))
     return fd
@@ -51,7 +51,7 @@ def carry(links):
         one, two = map(tun, link.split(":"))
         other[one], other[two] = two, one
     delay = jitter = loss = 0.0
-    under_way = []  # (when due, a number that keeps order, to whom, packet)
+    under_way = []  # (time due, a number that keeps order, destination, packet)
     waiting = collections.Counter()
     carried = lost = number = 0
     poll = select.poll()
@@ -60,7 +60,8 @@ def carry(links):
     print("ready", flush=True)
     while True:
         wait = max(0.0, under_way[0][0] - time.monotonic()) * 1000 if under_way else None
-        # Rounded up by `poll` itself: what is due in less than a millisecond is not waited for in a circle.
+        # `poll` rounds the timeout up, so waiting for a packet due in less than a millisecond doesn't become a busy
+        # loop.
         for fd, _ in poll.poll(wait):
             if fd == 0:
                 line = sys.stdin.readline()
@@ -75,7 +76,7 @@ def carry(links):
             while True:
                 try:
                     packet = os.read(fd, 65536)
-                except OSError:  # nothing more is there
+                except OSError:  # nothing more to read
                     break
                 if random.random() * 100 < loss or waiting[to] >= ROOM:
                     lost += 1

@@ -1,11 +1,11 @@
-"""Compares how Tracebook reads the names of cells with how marimo does, on every Python cell of the given notebooks and notes.
+"""Compares how Tracebook and marimo read the names of cells, on every Python cell of the given notebooks and notes.
 
     pip install marimo
     python tests/agreement.py PROGRAM NOTEBOOK|NOTE...
 
 PROGRAM is `tracebook`. Both sides see each cell alone: what it defines, and what it uses of other cells. Names that
 begin with an underscore are local to a cell in marimo and are left out. Prints each difference and a count; exits with
-1 where fewer than 99 of 100 cells agree.
+1 if fewer than 99 of 100 cells agree.
 """
 
 import builtins
@@ -20,11 +20,11 @@ from marimo._ast.compiler import compile_cell
 
 
 def cells(paths):
-    """The sources of all Python cells, each once."""
+    """Returns the sources of all Python cells, without duplicates."""
     seen = []
     for path in paths:
         if Path(path).suffix == ".md":
-            # A note: what stands between its fences.
+            # A note: the text between its fences.
             found = re.findall(r"^```python[^\n]*\n(.*?)^```$", Path(path).read_text(encoding="utf-8"), re.M | re.S)
             seen += [source for source in found if source.strip() and source not in seen]
             continue
@@ -39,7 +39,7 @@ def cells(paths):
 
 
 def theirs(source):
-    """What marimo reads; None where it refuses the cell."""
+    """Returns the names that marimo reads, or None if it refuses the cell."""
     try:
         cell = compile_cell(source, cell_id="0")
     except (SyntaxError, ValueError, TypeError):

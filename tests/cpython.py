@@ -2,9 +2,9 @@
 
     python tests/cpython.py PROGRAM [--tests FOLDER] [--write docs/conformance.md] [--only MODULE...]
 
-PROGRAM is `tracebook`; FOLDER is CPython's `Lib/test`, that of the Python that runs this where it is left out. Each module
-is run by `tracebook run` in a note of its own, with a limit of time; a test in which the kernel ends is counted as failed,
-and the rest goes on without it. Prints a line for each module; `--write` makes the table in the docs.
+PROGRAM is `tracebook`. FOLDER is CPython's `Lib/test`, by default that of the Python that runs this script. Each module
+is run by `tracebook run` in a note of its own, with a time limit. A test in which the kernel ends counts as failed, and
+the others continue without it. Prints a line for each module; `--write` writes the table in the docs.
 """
 
 import argparse
@@ -61,7 +61,7 @@ print('. ' + str(len(result.skipped)))
 
 
 def run(program, folder, module):
-    """Tests in all, passed, failed, skipped; and what went wrong as a whole."""
+    """Returns the counts of all, passed, failed and skipped tests, and the reason if the module as a whole failed."""
     skip, done, total, skipped, why = [], {}, 0, 0, ""
     for _ in range(AGAIN):
         note = folder / "notes" / f"{module}.md"
@@ -91,7 +91,7 @@ def run(program, folder, module):
         why = lines[-1][:160] if lines else "nothing was printed"
         if begun is None:
             break
-        # The kernel ended, or had no more time, in this one.
+        # The kernel ended, or ran out of time, in this test.
         skip.append(begun)
     passed = sum(state == "ok" for state in done.values()) - skipped
     failed = sum(state == "bad" for state in done.values()) + len(skip)
@@ -142,7 +142,7 @@ def main():
         folder = pathlib.Path(place)
         ignore = shutil.ignore_patterns("__pycache__", "cjkencodings", "test_asyncio", "test_capi", "test_tkinter")
         shutil.copytree(asked.tests, folder / "notes" / "test", ignore=ignore)
-        # Markdown among the tests' data is no note of ours.
+        # Markdown among the tests' data isn't one of our notes.
         for note in (folder / "notes").rglob("*.md"):
             note.unlink()
         for module in MODULES:

@@ -1,4 +1,4 @@
-"""Draws matplotlib's gallery with Tracebook's backend beside Agg, and measures the difference.
+"""Draws matplotlib's gallery with Tracebook's backend and with Agg, and measures the difference.
 
 Run it with a Python that has matplotlib, on the folder `galleries` of matplotlib's source archive:
 
@@ -6,10 +6,10 @@ Run it with a Python that has matplotlib, on the folder `galleries` of matplotli
     cargo build --release -p plot --example render_figures
     python tests/matplotlib/gallery.py GALLERIES OUT --render target/release/examples/render_figures
 
-Each example runs in a process of its own, with a time limit. The figures that it shows are written as display lists
-and as Agg's PNG of the same canvas; then `render_figures` draws the lists. `OUT/sheet-N.png` shows both beside each
-other, and the counts are printed: figures, differences (mean absolute difference of 0 to 255, and a score of blocks:
-1 is equal), those without a display list.
+Each example runs in a process of its own, with a time limit. Its figures are written as display lists and as Agg's PNG
+of the same canvas; then `render_figures` draws the lists. `OUT/sheet-N.png` shows both side by side. It prints the
+counts of figures and of those without a display list, and the differences: the mean absolute difference from 0 to 255,
+and a block score, where 1 is equal.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 BACKEND = HERE.parent.parent / "engine/python/src/matplotlib_backend.py"
 EXAMPLE_SECONDS = 60
-# Figures of one example that are compared.
+# Maximum figures of one example that are compared.
 MAX_FIGURES = 2
 # Examples that need a window, the network or other programs.
 SKIPPED = ("user_interfaces", "event_handling", "animation", "usetex", "widgets", "embedding", "mplcvd", "web_app",
@@ -30,7 +30,7 @@ SKIPPED = ("user_interfaces", "event_handling", "animation", "usetex", "widgets"
 
 
 def draw_example(script, stem):
-    """In a process of its own: runs a script, and writes what it shows."""
+    """Runs a script in a process of its own, and writes the figures that it shows."""
     import importlib.util
 
     spec = importlib.util.spec_from_file_location("tracebook_backend", BACKEND)
@@ -49,14 +49,14 @@ def draw_example(script, stem):
     from time import perf_counter
 
     os.chdir(Path(script).parent)
-    # Examples show their figures themselves: they are kept until the end.
+    # Examples show their figures themselves; keep them open until the end.
     plt.show = lambda *args, **options: None
     code = compile(Path(script).read_text(encoding="utf-8"), script, "exec")
     exec(code, {"__name__": "__main__", "__file__": script})
     facts = []
     for number in plt.get_fignums()[:MAX_FIGURES]:
         figure = plt.figure(number)
-        # Some layouts settle with the first drawing.
+        # Some layouts settle only after the first drawing.
         figure.canvas.draw()
         begun = perf_counter()
         text = backend.display_list(figure, tight=False)
@@ -74,7 +74,7 @@ def draw_example(script, stem):
 
 
 def compare(ours, theirs):
-    """Mean absolute difference of 0 to 255, and the mean score of blocks: how alike they are in light and structure."""
+    """Returns the mean absolute difference (0 to 255) and the mean block score: similarity of light and structure."""
     import numpy as np
 
     rows, columns = min(ours.shape[0], theirs.shape[0]), min(ours.shape[1], theirs.shape[1])
@@ -93,13 +93,13 @@ def compare(ours, theirs):
     c1, c2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
     score = (2 * mean_a * mean_b + c1) * (2 * both + c2)
     score /= (mean_a**2 + mean_b**2 + c1) * (a.var(axis=1) + b.var(axis=1) + c2)
-    # Empty paper says nothing.
+    # Blocks of empty paper aren't compared.
     seen = (a.std(axis=1) > 1) | (b.std(axis=1) > 1)
     return difference, float(score[seen].mean()) if seen.any() else 1.0
 
 
 def sheets(pairs, out, per_sheet=40, wide=300):
-    """Pictures of pairs: ours at the left, Agg's at the right, with their scores."""
+    """Writes images of pairs: ours at the left, Agg's at the right, with their scores."""
     from PIL import Image, ImageDraw
 
     for sheet in range(0, len(pairs), per_sheet):

@@ -1,7 +1,7 @@
-"""Makes tests/data/matplotlib: display lists as the backend writes them, each with Agg's PNG of the same canvas.
+"""Creates tests/data/matplotlib: display lists as the backend writes them, each with Agg's PNG of the same canvas.
 
-`python tests/matplotlib/kept_figures.py GALLERIES` with matplotlib's folder `galleries` (see gallery.py). The test
-`display_lists::` draws the lists and compares them with the pictures.
+Run `python tests/matplotlib/kept_figures.py GALLERIES` with matplotlib's folder `galleries` (see gallery.py). The test
+`display_lists::` draws the lists and compares them with the images.
 """
 
 import sys

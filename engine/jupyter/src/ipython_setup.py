@@ -1,15 +1,16 @@
-# Makes figures and data frames native in a Jupyter kernel of Python. The bridge runs it unseen right after the kernel's
-# start, in a namespace of its own, joined with `engine/python/src/frames.py`; `BACKEND_SOURCE` is the text of
-# `matplotlib_backend.py` there. It imports neither matplotlib nor pandas, and changes nothing that other programs of
-# the user see: no file, no variable of the environment.
+# Shows figures and data frames natively in a Jupyter kernel of Python. The bridge runs it silently right after the
+# kernel starts, in a namespace of its own, joined with `engine/python/src/frames.py`. `BACKEND_SOURCE` is the text of
+# `matplotlib_backend.py` in that folder. It imports neither matplotlib nor pandas, and changes nothing that other
+# programs of the user see: no file, no environment variable.
 
 import importlib.machinery
 import sys
 
 _BACKEND = "tracebook_backend"
-# What ipykernel chooses for those who choose nothing.
+# Backends that ipykernel selects for users who select none.
 _DEFAULT_BACKENDS = ("inline", "module://matplotlib_inline.backend_inline")
-# With an older one, figures stay as IPython shows them; the second one is the oldest that knows IPython 9.
+# Oldest matplotlib versions for this backend; with older ones, figures stay as IPython shows them. The second is the
+# oldest that supports IPython 9.
 _OLDEST_MATPLOTLIB = (3, 7)
 _OLDEST_MATPLOTLIB_FOR_IPYTHON_9 = (3, 9)
 
@@ -26,7 +27,7 @@ class _Finder:
         return self._observed(name, path, target) if name == "matplotlib" else None
 
     def _observed(self, name, path, target):
-        """The specification of matplotlib, whose loader tells once it's there."""
+        """Returns the spec of matplotlib with a loader that calls `_choose_backend` after the import."""
         spec = None
         for finder in list(sys.meta_path):
             find = getattr(finder, "find_spec", None)
@@ -40,7 +41,7 @@ class _Finder:
                 _choose_backend(module)
 
             spec.loader.exec_module = exec_module
-        except Exception:  # there is no matplotlib, or none that can be observed
+        except Exception:  # there is no matplotlib, or its loader can't be wrapped
             pass
         return spec
 
@@ -56,7 +57,7 @@ class _Finder:
 
 
 def _choose_backend(matplotlib):
-    """Makes this the backend unless the user has chosen one. Their later choice counts, as always."""
+    """Selects this backend unless the user has selected one. A later choice of theirs applies as usual."""
     try:
         chosen = dict.__getitem__(matplotlib.rcParams, "backend")
         is_new_ipython = sys.modules["IPython"].version_info[0] >= 9
@@ -68,7 +69,7 @@ def _choose_backend(matplotlib):
 
 
 def _become_default(module, shell):
-    """Makes a module that can't be the backend work like IPython's."""
+    """Makes the module of a backend that can't be used work like IPython's."""
     import matplotlib
     from matplotlib_inline import backend_inline
 
@@ -79,13 +80,13 @@ def _become_default(module, shell):
 
 
 def _frame_bundle(value, **options):
-    """A data frame as a table of the window, beside the forms that IPython finds."""
+    """Returns a data frame as a table for the window, in addition to the representations that IPython finds."""
     own = getattr(type(value), "_repr_mimebundle_", None)
     if own is not None:
         return own(value, **options)
     try:
         table = _frame_table(value)
-    except Exception:  # it has its other forms
+    except Exception:  # its other representations remain
         table = None
     if table is None:
         return None
@@ -96,7 +97,7 @@ def _frame_bundle(value, **options):
 def _set_up(shell):
     sys.meta_path.insert(0, _Finder(shell))
     loaded = sys.modules.get("matplotlib")
-    # Imported by what the user starts kernels with; if it has no backend yet, it would take the default.
+    # The user's kernel startup code may have imported matplotlib. Without a backend yet, it would take the default one.
     if loaded is not None and "matplotlib_inline.backend_inline" not in sys.modules:
         _choose_backend(loaded)
     bundles = shell.display_formatter.mimebundle_formatter

@@ -1,8 +1,8 @@
-"""What a cell finds around it: streams, display, input; and how values and errors are shown.
+"""Environment of cells in the built-in kernel: streams, display, input, and how values and errors are shown.
 
-Frozen into the kernel as the module `_tracebook` and imported once at its start. `interpreter.rs` calls `register`,
-`bundle` and `explain`. Imports that only some cells need stand inside the functions that need them: each one at the
-top is paid for at every start.
+Frozen into the kernel as the module `_tracebook` and imported once when the kernel starts. `interpreter.rs` calls
+`register`, `bundle` and `explain`. Imports that only some cells need are inside the functions that need them, because
+every start pays for each import at the top.
 """
 
 import builtins
@@ -12,19 +12,19 @@ import sys
 
 import _tracebook_kernel as kernel
 
-# Frames of this file are not the user's and are never shown.
+# Frames of this file aren't the user's and are never shown.
 _OWN = (lambda: 0).__code__.co_filename
 
-# Nor are those of the modules that stand in for large ones.
+# Nor are frames of the modules that replace large libraries.
 _OURS = ("numpy", "matplotlib", "matplotlib.pyplot", "_tracebook_axes", "_tracebook_axes_base", "_tracebook_drawing")
 
-# A repr or a line of a traceback beyond this is cut: nobody reads it, and every window would have to lay it out.
+# Longer reprs and traceback lines are cut: nobody reads them, and every window would have to lay them out.
 _TEXT_LIMIT = 1 << 20
 _LINE_LIMIT = 2_000
 _WORDS_LIMIT = 10_000
 _TRACEBACK_LIMIT = 200
 
-# What an import is told that this Python lacks.
+# Advice added to the error when a cell imports a module that this Python doesn't have.
 _OTHERS = (
     "the built-in Python doesn't have it; make an environment that does with `tracebook kernels env NOTE --add {name}`, "
     "or choose a Jupyter kernel with `tracebook kernels NOTE --use KERNEL`"
@@ -34,7 +34,7 @@ _IN_SCIENCE = (
     "(`tracebook kernels install science` brings it), or make an environment with "
     "`tracebook kernels env NOTE --add {name}`"
 )
-# What the package index calls modules of another name.
+# Package names in the package index, where they differ from the module's name.
 _PACKAGES = {
     "PIL": "pillow",
     "bs4": "beautifulsoup4",
@@ -44,7 +44,7 @@ _PACKAGES = {
     "sklearn": "scikit-learn",
     "yaml": "pyyaml",
 }
-# The modules of the science pack, as in engine/science/pack/src/modules.rs; a test there compares them.
+# The modules of the science pack, as in engine/science/pack/src/modules.rs, where a test compares them.
 _SCIENCE = frozenset(
     """
     PIL attr attrs bs4 charset_normalizer cloudpickle contourpy cycler dateutil defusedxml et_xmlfile fontTools
@@ -55,12 +55,12 @@ _SCIENCE = frozenset(
     """.split()
 )
 
-# The sources of so many runs are kept for tracebacks.
+# Maximum number of runs whose sources are kept for tracebacks.
 _SOURCES_LIMIT = 1000
 
 
 class _Output(io.TextIOBase):
-    """`sys.stdout` or `sys.stderr`. Writing is a native function: no frame of ours, and fast."""
+    """`sys.stdout` or `sys.stderr`. Writing is a native function, so it's fast and adds no frame of ours."""
 
     encoding = "utf-8"
     errors = "replace"
@@ -81,7 +81,7 @@ class _Output(io.TextIOBase):
         raise io.UnsupportedOperation("fileno")
 
     def reconfigure(self, **options):
-        """Accepted for programs that ask for UTF-8; there is nothing else here."""
+        """Does nothing: programs call it to ask for UTF-8, which is the only encoding here."""
 
 
 class _Input(io.TextIOBase):
@@ -184,7 +184,7 @@ def awaited(coroutine):
         raise
 
 
-# Method, MIME type. All that an object answers to are sent; the window picks the richest that it can draw.
+# Method and MIME type. Every representation that an object has is sent; the window picks the richest that it can draw.
 _HOOKS = (
     ("_repr_html_", "text/html"),
     ("_repr_markdown_", "text/markdown"),
@@ -205,7 +205,7 @@ def bundle(value):
 def _forms(value):
     data, about = {}, {}
     kind = type(value)
-    # Looked up on the type: an object that answers to every name (a mock, a proxy) has no form of its own.
+    # Look methods up on the type: an object that answers to every name (a mock, a proxy) has none of its own.
     for name, mime in (("_repr_mimebundle_", None), *_HOOKS):
         hook = getattr(kind, name, None)
         if hook is None or mime in data:
@@ -215,7 +215,7 @@ def _forms(value):
         except NotImplementedError:
             continue
         except Exception as error:
-            # One broken form does not hide the others, nor the reason.
+            # Report the error, and keep the object's other representations.
             kernel.write_stderr("\n".join(explain(error)[2]) + "\n")
             continue
         if form is None:
@@ -263,12 +263,12 @@ def _json(value):
 
 
 def finish(value):
-    """Shows the figures that a cell drew; says whether its value is nothing else to show."""
+    """Shows the figures that a cell drew. Returns whether its value needs no display of its own."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     return pyplot is not None and pyplot._after_cell(value)
 
 
-# File name of a run to (label of the cell, the lines linecache has for it); label to its newest file name.
+# `_runs` maps the file name of a run to the label of its cell; `_newest` maps a label to its newest file name.
 _runs = {}
 _newest = {}
 
@@ -294,7 +294,10 @@ def _shown(name):
 
 
 def _lacks(name):
-    """Whether this Python has no module of that name, nor the note's folder: not one that lacks a part of its own."""
+    """Returns whether neither this Python nor the note's folder has the top-level module of `name`.
+
+    False if the module exists but lacks a part of its own.
+    """
     top = (name or "").partition(".")[0]
     if not top or top in sys.modules:
         return False
@@ -307,7 +310,7 @@ def _lacks(name):
 
 
 def explain(error):
-    """An exception as (name of its class, its words, the lines of its traceback)."""
+    """Returns an exception as (name of its class, message, lines of its traceback)."""
     import traceback
 
     hidden = {_OWN}
@@ -318,13 +321,13 @@ def explain(error):
     parts = [report]
     while parts:
         part = parts.pop()
-        # What leads to the cell (the loop of one that awaits) is not the user's either.
+        # Frames that lead to the cell (the event loop of a cell that awaits) aren't the user's either.
         first = next((at for at, frame in enumerate(part.stack) if frame.filename in _runs), 0)
         part.stack[:] = [frame for frame in part.stack[first:] if frame.filename not in hidden]
         for frame in part.stack:
             frame.filename = _shown(frame.filename)
         if part._is_syntax_error:
-            # What only compiling finds (a `return` outside a function) comes without its line.
+            # Errors that only compiling finds (a `return` outside a function) come without their source line.
             if part.text is None and part.lineno is not None:
                 part.text = linecache.getline(part.filename, int(part.lineno))
             part.filename = _shown(part.filename)
@@ -340,7 +343,7 @@ def explain(error):
         head, tail = _TRACEBACK_LIMIT // 4, _TRACEBACK_LIMIT // 2
         lines[head:-tail] = [f"  ... {len(lines) - head - tail} lines left out ..."]
     lines = [line if len(line) <= _LINE_LIMIT else line[:_LINE_LIMIT] + "..." for line in lines]
-    # Not str(error): the report has called it already, and a cell's own `__str__` may take its time.
+    # Don't call `str(error)`: the report has called it already, and a cell's own `__str__` may be slow.
     words = report._str
     if report._is_syntax_error and error.filename in _runs:
         words = words.replace(error.filename, _shown(error.filename))
@@ -351,7 +354,7 @@ sys.stdout = sys.__stdout__ = _Output("<stdout>", kernel.write_stdout)
 sys.stderr = sys.__stderr__ = _Output("<stderr>", kernel.write_stderr)
 sys.stdin = sys.__stdin__ = _Input()
 sys.argv = [""]
-# No program that could be started as Python: `sys.executable` would be the notebook itself.
+# No program can be started as Python: `sys.executable` would be the notebook program itself.
 sys.executable = sys._base_executable = ""
 
 for _name in (display, exit, help, input, progress, table):

@@ -1,4 +1,4 @@
-"""The marks of a pair of axes: what `Axes.plot` and its like write down. Part of `pyplot.py`."""
+"""Marks of a pair of axes: the recording side of `Axes.plot` and similar methods. Part of `pyplot.py`."""
 
 import builtins as _b
 import math as _math
@@ -14,7 +14,7 @@ def __getattr__(name):
 
 
 def _pick(*values, default=None):
-    """The first that was given: matplotlib has two names for many options."""
+    """Returns the first value that was given. matplotlib has two names for many options."""
     return next((one for one in values if one is not None), default)
 
 
@@ -648,7 +648,7 @@ class Axes(_around.Around):
                                           label=str(names[at] or "") if at < len(names) else ""), self))
         return made
 
-    # Rules, bands, lines.
+    # Reference lines, bands, line collections.
 
     def _rule(self, name, at, vertical, own, width, dash, alpha, label, zorder, options):
         refuse(name, options, ("xmin", "xmax", "ymin", "ymax"))
@@ -738,7 +738,7 @@ class Axes(_around.Around):
             wide = len(plain(plain(args[0])[0])) if is_nested(args[0]) else len(u)
             x, y = [float(at % wide) for at in range(len(u))], [float(at // wide) for at in range(len(u))]
         if scale is None or scale_units != "xy":
-            # As long as the distance between two of them, for one of the usual length.
+            # Scale arrows so that one of average length is as long as the distance between two of them.
             sizes = [(a * a + b * b) ** 0.5 for a, b in zip(u, v)]
             usual = _b.sum(sizes) / _b.max(len(sizes), 1) or 1.0
             room = _b.max(_b.max(x) - _b.min(x), _b.max(y) - _b.min(y)) or 1.0
@@ -847,7 +847,7 @@ class Axes(_around.Around):
         levels = list(numbers(levels))
         scale = shades(z, cmap, levels[0] if vmin is None else vmin, levels[-1] if vmax is None else vmax, norm)
         if filled and vmin is None and len(levels) > 2:
-            # Bands have the colour of their middle: the first and the last are the ends of the scale.
+            # Bands have the color of their middle, so the color scale ends at the middles of the first and last bands.
             scale["low"], scale["high"] = (levels[0] + levels[1]) / 2, (levels[-1] + levels[-2]) / 2
         single = "" if own is None else _color(own if is_color(own) else plain(own)[0])
         return self._shaded(Handle(self._mark("contour", x=column(x), y=column(y), shades=scale, levels=levels,
@@ -865,7 +865,7 @@ class Axes(_around.Around):
         CS._mark["labels"] = True
         return []
 
-    # Words.
+    # Text.
 
     def text(self, x, y, s, color=None, c=None, fontsize=None, size=None, ha=None, horizontalalignment=None, va=None,
              verticalalignment=None, rotation=0, bbox=None, transform=None, zorder=None, **options):
@@ -916,7 +916,7 @@ class Axes(_around.Around):
     add_artist = add_patch
 
 
-# Parameters of methods hide the function.
+# An alias, because method parameters named `color` shadow the function.
 _color = color
 
 
@@ -926,7 +926,7 @@ def plain_list(value):
 
 
 def _seconds(width):
-    """A width that may be a span of time."""
+    """Returns a width as a number; a time span is converted to seconds."""
     return width.total_seconds() if hasattr(width, "total_seconds") else width
 
 
@@ -956,7 +956,7 @@ def _stairs(x, y, where):
 
 
 def _image(X, lower):
-    """Rows, columns, and either numbers or colours as bytes, from the top."""
+    """Returns rows, columns, and either numbers or colors as bytes, from the top."""
     core = getattr(X, "_core", None)
     if core is not None and len(core.shape) == 2:
         shown = X[::-1] if lower else X

@@ -1,4 +1,4 @@
-"""What stands around the marks of a pair of axes: limits, scales, ticks, words, legend. Part of `pyplot.py`."""
+"""Parts of a pair of axes around its marks: limits, scales, ticks, text, legend. Part of `pyplot.py`."""
 
 import builtins as _b
 import math as _math
@@ -13,7 +13,7 @@ def __getattr__(name):
 
 
 class _Settings(dict):
-    """Settings of looks. What has no meaning here is kept, and said once."""
+    """`rcParams`: appearance settings. Unsupported ones are stored, and reported once."""
 
     _said = set()
     _known = {"figure.figsize": (6.4, 4.0), "figure.dpi": 100, "savefig.dpi": 200, "font.size": 11,
@@ -44,12 +44,12 @@ class _Settings(dict):
 rcParams = _Settings()
 rcParams.reset()
 
-# What a style set: the ground of figures and of axes, whether words are light.
+# Set by styles: the background of axes and of figures, and whether text is light.
 look = {"ground": "", "figure": "", "dark": False}
 
 
 class Inside:
-    """What `ax.transAxes` is: places as shares of the axes."""
+    """Type of `ax.transAxes`: positions are fractions of the axes."""
 
     _inside = True
 
@@ -63,7 +63,7 @@ class _Spine:
         self._axes._said["open"] = "".join(sorted(kept if visible else kept | set(self._sides)))
 
     def _looks(self, *values, **options):
-        """Accepted: the frame looks as in the note's other figures."""
+        """Does nothing: the frame looks as in the note's other figures."""
 
     set_color = set_linewidth = set_edgecolor = set_linestyle = set_alpha = _looks
 
@@ -95,7 +95,7 @@ _LETTERS = {"left": "l", "right": "r", "top": "t", "bottom": "b"}
 
 
 class _Axis:
-    """`ax.xaxis`: its ticks and their words."""
+    """`ax.xaxis` or `ax.yaxis`: its ticks and their labels."""
 
     def __init__(self, axes, name):
         self._axes, self._name = axes, name
@@ -116,7 +116,7 @@ class _Axis:
         self._axes._locators[self._name] = locator
 
     def set_minor_locator(self, locator):
-        """Accepted: small ticks stand where there is room on a logarithmic scale."""
+        """Does nothing: minor ticks appear where there is room on a logarithmic scale."""
 
     set_minor_formatter = set_minor_locator
 
@@ -140,7 +140,7 @@ class _Axis:
         getattr(self._axes, f"invert_{self._name}axis")()
 
     def _accepted(self, *args, **options):
-        """Accepted: ticks of x are below, those of y at the left."""
+        """Does nothing: x ticks are below the axes and y ticks at the left."""
 
     set_ticks_position = set_label_position = tick_bottom = tick_left = set_tick_params = label = _accepted
 
@@ -155,7 +155,7 @@ class _Axis:
 
 
 class Around:
-    """What `Axes` has besides its marks."""
+    """Base class of `Axes`: everything but its marks."""
 
     transAxes = Inside()
     transData = None
@@ -163,7 +163,7 @@ class Around:
     def __init__(self, figure, place, exact=False):
         self.figure = figure
         self._place, self._exact = place, exact
-        # The axes over which these lie.
+        # The axes below these, if these lie over others.
         self._base = None
         self._shared = {}
         self.cla()
@@ -196,7 +196,7 @@ class Around:
         return self._said["sides"]["xy".index(axis)]
 
     def _along(self, axis, values):
-        """Numbers of an axis; words become places in the order in which they come, dates seconds."""
+        """Converts values to numbers on an axis. Strings become indices in order of appearance, dates seconds."""
         if hasattr(values, "_core"):
             return numbers(values)
         values = plain(values)
@@ -224,7 +224,7 @@ class Around:
             return [seconds(one) for one in values]
         return numbers(values)
 
-    # Words.
+    # Text.
 
     def set_title(self, label, fontdict=None, loc=None, pad=None, y=None, **options):
         self._said["title"] = str(label)
@@ -325,7 +325,7 @@ class Around:
                 self._side(one)["margin"] = 0.0
 
     def relim(self):
-        """Limits follow the marks of themselves."""
+        """Does nothing: limits follow the marks automatically."""
 
     autoscale_view = relim
 
@@ -460,7 +460,7 @@ class Around:
                 self._side(one)["form"] = "{x}"
 
     def minorticks_on(self):
-        """Accepted: small ticks stand where there is room on a logarithmic scale."""
+        """Does nothing: minor ticks appear where there is room on a logarithmic scale."""
 
     minorticks_off = minorticks_on
 
@@ -474,7 +474,7 @@ class Around:
             self._side(one)["grid"] = True if visible is None else _b.bool(visible)
 
     def set_axisbelow(self, below):
-        """Accepted: the grid lies below the marks."""
+        """Does nothing: the grid is always below the marks."""
 
     # Legend.
 
@@ -497,7 +497,7 @@ class Around:
                     mark["label"] = ""
             for one in handles:
                 for mark in _marks_of(one):
-                    # What was only made for the legend is drawn nowhere else.
+                    # Marks made only for the legend aren't drawn anywhere else.
                     if not _b.any(mark is other for other in marks):
                         marks.append(mark)
         if labels is not None:
@@ -532,7 +532,7 @@ class Around:
     def get_legend(self):
         return _Legend(self._said["legend"]) if "legend" in self._said else None
 
-    # Others over and in these.
+    # Twin and inset axes.
 
     def _over(self, side):
         made = type(self)(self.figure, self._place, self._exact)
@@ -588,7 +588,7 @@ class Around:
         self.figure.axes.remove(self)
 
     def _json(self, all_axes):
-        """What is said of these axes, as the figure holds it."""
+        """Returns the description of these axes for the figure's JSON."""
         said = dict(self._said)
         for axis, locator in self._locators.items():
             said["sides"] = [dict(side) for side in said["sides"]]
@@ -646,7 +646,7 @@ class _TickLabel:
         self._axes._turn(self._axis, rotation)
 
     def _looks(self, *args, **options):
-        """Accepted: ticks look as in the note's other figures."""
+        """Does nothing: ticks look as in the note's other figures."""
 
     set_ha = set_fontsize = set_color = set_horizontalalignment = set_size = set_fontweight = _looks
     set_rotation_mode = set_va = set_visible = _looks

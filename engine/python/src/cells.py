@@ -1,10 +1,10 @@
 """Runs a note's cells in CPython: in a process of its own, or inside WebAssembly.
 
-Not for the built-in kernel, which has `_tracebook.py`. `lib.rs` joins this file with those that both share (`introspection.py`,
-`displays.py`, `variables.py`, `getpass.py`) and with `frames.py` as `CPYTHON_HARNESS`. Whoever runs it makes one
-`Cells(send, ask)` and hands it requests; what cells print and show goes out through `send`. Works from Python 3.9 on,
-and without threads, signals, sockets and processes. Imports that only some cells need stand inside functions:
-WebAssembly pays for each at its start.
+The built-in kernel doesn't use it, but `_tracebook.py`. `lib.rs` joins this file with those that both share
+(`introspection.py`, `displays.py`, `variables.py`, `getpass.py`) and with `frames.py` as `CPYTHON_HARNESS`. The program
+that embeds it creates one `Cells(send, ask)` and passes requests to it; what cells print and show is sent through
+`send`. It works from Python 3.9 on, and without threads, signals, sockets or processes. Imports that only some cells
+need are inside functions, because WebAssembly pays for each import at its start.
 """
 
 import builtins
@@ -20,7 +20,7 @@ try:
 except ImportError:
 
     class _Lock:
-        """Where there are no threads, nothing has to be locked."""
+        """Does nothing: without threads, no lock is needed."""
 
         def __enter__(self):
             return self
@@ -29,28 +29,29 @@ except ImportError:
             return None
 
 
-# Frames of this file are not the user's and are never shown.
+# Frames of this file aren't the user's and are never shown.
 _OWN = (lambda: 0).__code__.co_filename
 
-# A repr or a line of a traceback beyond this is cut: nobody reads it, and every window would have to lay it out.
+# Longer reprs and traceback lines are cut: nobody reads them, and every window would have to lay them out.
 _TEXT_LIMIT = 1 << 20
 _LINE_LIMIT = 2_000
 _WORDS_LIMIT = 10_000
 _TRACEBACK_LIMIT = 200
-# A form of a value beyond this (letters) is not sent: no message of a kernel may be longer than 64 MiB.
+# Longer representations of a value (in characters) aren't sent: a kernel's messages are limited to 64 MiB.
 _FORM_LIMIT = 32 << 20
 # Containers with more items than this are cut before they become text.
 _ITEMS_LIMIT = 20_000
 _ITEMS_SHOWN = 1_000
-# The sources of so many runs are kept for tracebacks.
+# Maximum number of runs whose sources are kept for tracebacks.
 _SOURCES_LIMIT = 1_000
-# Printed text: letters that leave at once, seconds that others may wait, and lines that need not wait in this time.
+# Printed text: the number of characters sent at once, the seconds that less may wait, and the number of lines in this
+# time that are sent without waiting.
 _CHUNK = 4 << 10
 _WAIT = 0.05
 _LINES_AT_ONCE = 16
-# One message of printed text holds at most this.
+# Maximum length of one message of printed text.
 _STREAM_LIMIT = 1 << 20
-# Names of a namespace that are compared before and after a cell.
+# Maximum number of names in a namespace that are compared before and after a cell.
 _NAMES_LIMIT = 10_000
 
 _CO_COROUTINE = 0x80
@@ -58,7 +59,7 @@ _AWAIT = 0x2000  # ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _ONLY_AST = 0x400  # ast.PyCF_ONLY_AST
 _FUTURES = 0x1FF0000  # every flag of __future__ in compiled code
 
-# Packages that are called differently from their modules.
+# Package names in the package index, where they differ from the module's name.
 _PACKAGES = {
     "Crypto": "pycryptodome",
     "PIL": "pillow",
@@ -75,13 +76,13 @@ _PACKAGES = {
     "yaml": "pyyaml",
 }
 
-# Libraries whose values know their shape without running code of the cells.
+# Libraries whose values know their shape without running the cells' code.
 _SHAPED = ("numpy", "pandas", "polars", "pyarrow", "scipy", "torch", "tensorflow", "jax", "jaxlib", "cupy", "xarray")
 
 _BUILT_IN = (list, dict, set, frozenset, tuple, bytearray)
 _SMALL = (bool, int, float, complex, type(None), types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
 
-# Method, MIME type. All that an object answers to are sent; the window picks the richest that it can draw.
+# Method and MIME type. Every representation that an object has is sent; the window picks the richest that it can draw.
 _HOOKS = (
     ("_repr_html_", "text/html"),
     ("_repr_markdown_", "text/markdown"),
@@ -98,7 +99,7 @@ _MISSING = object()
 
 
 def _clean(text):
-    """Text that every reader of JSON takes: without halves of surrogate pairs."""
+    """Replaces halves of surrogate pairs, so that every JSON reader accepts the text."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -107,7 +108,7 @@ def _is_json(mime):
 
 
 def _as_json(value):
-    """A value as JSON has it, or as text where JSON has no such thing."""
+    """Returns a value as plain JSON, or as text if JSON can't represent it."""
     import json
 
     try:
@@ -136,7 +137,7 @@ def _form(mime, form):
 
 
 def _plain_text(value):
-    """The repr of a value, cut where nobody would read on. Containers are cut before they are written out."""
+    """Returns the repr of a value, cut if too long to read. Large containers are cut before they are converted."""
     kind = type(value)
     if kind in (str, bytes, bytearray) and len(value) > _TEXT_LIMIT:
         return f"{value[:_TEXT_LIMIT]!r}\n... {len(value) - _TEXT_LIMIT} more"
@@ -186,7 +187,7 @@ class _Output(io.TextIOBase):
         self._cells.flush()
 
     def close(self):
-        """A cell that closes its output would leave the next one without."""
+        """Does nothing: closing the output would leave the next cell without one."""
 
     def writable(self):
         return True
@@ -198,11 +199,11 @@ class _Output(io.TextIOBase):
         raise io.UnsupportedOperation("fileno")
 
     def reconfigure(self, **options):
-        """Accepted for programs that ask for UTF-8; there is nothing else here."""
+        """Does nothing: programs call it to ask for UTF-8, which is the only encoding here."""
 
 
 class _Bytes(io.BufferedIOBase):
-    """The bytes below an output: what a cell writes there is read as UTF-8."""
+    """`sys.stdout.buffer` or `sys.stderr.buffer`: bytes that a cell writes are decoded as UTF-8."""
 
     def __init__(self, text):
         self._text = text
@@ -220,7 +221,7 @@ class _Bytes(io.BufferedIOBase):
         self._text.flush()
 
     def close(self):
-        """As above."""
+        """Does nothing, like `_Output.close`."""
 
 
 class _Input(io.TextIOBase):
@@ -252,7 +253,7 @@ class _Input(io.TextIOBase):
 
 
 class _Finder:
-    """Finds the modules that stand in for others: the notebook's own, `getpass`, and `IPython` where there is none."""
+    """Finds replacement modules: the notebook's own, `getpass`, and `IPython` where it isn't installed."""
 
     def __init__(self, cells):
         self._cells = cells
@@ -291,7 +292,7 @@ class _Finder:
         return None
 
     def _patched(self, name, path):
-        """IPython's own module, whose functions would only print without a shell of IPython's."""
+        """Returns the spec of IPython's own module, patched: without its shell, its functions would only print."""
         spec = self._elsewhere(name, path)
         if spec is None or spec.loader is None:
             return spec
@@ -336,14 +337,14 @@ def _run_shown(cells, module):
 
 def _run_look(cells, module):
     _run_source(module, _LOOK_SOURCE)
-    # There, modules are frozen into the program; here they are files.
+    # In the built-in kernel, modules are frozen into the program; here they are files.
     module._standard = _standard
     module._modules = _modules
     module._names = cells.namespace
 
 
 def _standard(name):
-    """A module that was imported already, or one of the standard library; `_MISSING` of introspection.py if it is none."""
+    """Returns a module that is imported already or is in the standard library, else introspection.py's `_MISSING`."""
     if name in sys.modules:
         return sys.modules[name]
     look = sys.modules["_tracebook_introspection"]
@@ -357,7 +358,7 @@ def _standard(name):
 
     try:
         spec = importlib.util.find_spec(top)
-        # A file beside the note that has the name of one is the cells' own, and is not run.
+        # A file beside the note with the name of a standard module belongs to the cells, so it isn't run.
         own = spec is None or (spec.origin or "").startswith(os.getcwd() + os.sep)
         return look._MISSING if own else importlib.import_module(name)
     except Exception:
@@ -368,7 +369,7 @@ _module_names = []
 
 
 def _modules():
-    """The modules that can be imported by their name, as far as they are found without running them."""
+    """Returns the names of importable modules, as far as they are found without running them."""
     if not _module_names:
         import pkgutil
 
@@ -396,7 +397,7 @@ def _run_ipython_display(cells, module):
 
 
 class _DisplayHandle:
-    """What was shown under a name, and can become something else."""
+    """Handle of a named display, which can be updated."""
 
     def __init__(self, cells, display_id):
         self._cells = cells
@@ -413,40 +414,41 @@ class _DisplayHandle:
 
 
 class Cells:
-    """A namespace, and what runs cells in it and looks at it.
+    """Runs cells in a namespace, and inspects it.
 
-    send(kind, content): hands out one message of the running request.
-    ask(prompt, password): asks the user and waits; "\\x04" is the end of all input. Neither may come back here.
+    send(kind, content): sends one message of the running request.
+    ask(prompt, password): asks the user and waits; "\\x04" is the end of all input. Neither may call this object again.
 
-    Make one of them, before any cell: it takes the place of `sys.stdout`, `sys.stdin`, `__main__` and more.
+    Create one before any cell runs: it replaces `sys.stdout`, `sys.stdin`, `__main__` and more.
     """
 
     def __init__(self, send, ask):
         self._send = send
         self._ask = ask
         self._lock = _Lock()
-        # Printed text that waits: its stream, its pieces and their letters; when the last one was sent, and how many
-        # lines have left without waiting since.
+        # Printed text that waits: its stream, its pieces, and their length in characters; when the last text was sent,
+        # and how many lines have been sent without waiting since.
         self._stream, self._pieces, self._letters = "stdout", [], 0
         self._sent, self._hurried = 0.0, 0
-        # File name of a run to the label of its cell; label to its newest file name.
+        # `_files` maps the file name of a run to the label of its cell; `_newest` maps a label to its newest file name.
         self._files, self._newest = {}, {}
         self._runs = self._count = self._displays = 0
         self._loop = None
         self._before = {}
         self._changes = {"defined": [], "changed": []}
-        # What a cell is told that was refused access; nothing if nothing is refused.
+        # Added to the error of a cell that was refused access; empty if nothing is refused.
         self.walls = ""
-        # What a cell is told whose import failed; `{package}` is the name of the package.
+        # Added to the error of a cell whose import failed; `{package}` is the package's name.
         self.advice = "this Python doesn't have the package {package}"
-        # Called where code of ours ends: raises KeyboardInterrupt for an interrupt that came meanwhile.
+        # Called where our own code ends: raises KeyboardInterrupt for an interrupt that arrived meanwhile.
         self.check = lambda: None
-        # Called with the cell's value, or None after an error, before it is shown. If one returns true, it isn't shown.
+        # Called with the cell's value (None after an error) before it's shown. If one returns true, the value isn't
+        # shown.
         self.after_cell = [self._show_figures]
         main = types.ModuleType("__main__")
         main.__builtins__ = builtins
         self.namespace = main.__dict__
-        # Whoever made us may be the old `__main__`, whose functions need their globals.
+        # Our caller may be the old `__main__`, whose functions need their globals.
         self._old_main, sys.modules["__main__"] = sys.modules.get("__main__"), main
         self._install(main)
 
@@ -507,7 +509,7 @@ class Cells:
         builtins.quit = exit
         builtins.display = self.display
 
-    # What cells print and ask.
+    # Cell output and input.
 
     def _print(self, stream, text):
         text = _clean(text)
@@ -518,7 +520,7 @@ class Cells:
             self._pieces.append(text)
             self._letters += len(text)
             now = time.monotonic()
-            # A process that was saved and continued elsewhere may find an earlier time.
+            # A process that was saved and resumed elsewhere may see an earlier time.
             if not 0 <= now - self._sent < _WAIT:
                 self._hurried = 0
                 self._flush()
@@ -559,13 +561,13 @@ class Cells:
         self._print("stdout", f"{prompt}{shown}\n")
         return answer
 
-    # What cells show.
+    # Display of values.
 
     def _forms(self, value):
-        """The forms of a value as ({MIME type: form}, metadata)."""
+        """Returns the representations of a value as ({MIME type: representation}, metadata)."""
         data, about = {}, {}
         kind = type(value)
-        # Looked up on the type: an object that answers to every name (a mock, a proxy) has no form of its own.
+        # Look methods up on the type: an object that answers to every name (a mock, a proxy) has none of its own.
         for name, mime in (("_repr_mimebundle_", None), *_HOOKS):
             hook = getattr(kind, name, None)
             if hook is None or mime in data or isinstance(value, type):
@@ -575,7 +577,7 @@ class Cells:
             except NotImplementedError:
                 continue
             except Exception as error:
-                # One broken form does not hide the others, nor the reason.
+                # Report the error, and keep the object's other representations.
                 self._print("stderr", "\n".join(self._explain(error)[2]) + "\n")
                 continue
             if form is None:
@@ -593,7 +595,7 @@ class Cells:
         if "text/csv" not in data:
             try:
                 table = _frame_table(value)
-            except Exception:  # it has its other forms
+            except Exception:  # its other representations remain
                 table = None
             if table is not None:
                 data["text/csv"], shown, rows = table
@@ -615,7 +617,7 @@ class Cells:
         return {"data": sent, "metadata": _as_json(about) if about else {}}
 
     def _display_forms(self, data, metadata, name=None, again=False):
-        """What `displays.py` shows."""
+        """Shows what `displays.py` displays."""
         content = self._content(data, {})
         if name is not None:
             content["transient"] = {"display_id": name}
@@ -655,17 +657,17 @@ class Cells:
         self.display(value, display_id=display_id, update=True, **options)
 
     def clear_output(self, wait=False):
-        """Remove what the cell has shown. wait: only once there is something new."""
+        """Remove what the cell has shown. wait: only when there is new output."""
         self._tell("clear_output", {"wait": bool(wait)})
         self.check()
 
     def publish(self, data, metadata=None, *, transient=None, update=False, **options):
-        """Show forms by their MIME types."""
+        """Show representations by their MIME types."""
         self.display(data, raw=True, metadata=metadata, transient=transient, update=update,
                      display_id=(transient or {}).get("display_id"))
 
     def _show_figures(self, value):
-        """Shows the figures that pyplot holds, as PNG, where its backend shows none by itself."""
+        """Shows pyplot's open figures as PNG if its backend doesn't show them itself."""
         pyplot = sys.modules.get("matplotlib.pyplot")
         if pyplot is None or not hasattr(pyplot, "get_fignums"):
             return False
@@ -689,7 +691,7 @@ class Cells:
     # Running.
 
     def execute(self, code, label="cell", forget=(), silent=False):
-        """Runs a cell. Sends what it prints, shows and ends in, or its error; returns the reply's content."""
+        """Runs a cell. Sends its output and its value or error; returns the content of the reply."""
         self._runs += 1
         self._count += not silent
         self._sent, self._hurried = 0.0, 0
@@ -699,11 +701,11 @@ class Cells:
                 self.namespace.pop(name, None)
             self._before = _seen(self.namespace)
             self._run(code, label, silent)
-        except BaseException as error:  # of the cell, which ends nothing but itself
+        except BaseException as error:  # of the cell: it ends only the cell
             status = "error"
             try:
                 self._fail(error)
-            except BaseException:  # another interrupt; the cell is over
+            except BaseException:  # another interrupt; the cell has ended
                 self._tell("error", {"ename": type(error).__name__, "evalue": "", "traceback": []})
             del error
         self.flush()
@@ -715,7 +717,7 @@ class Cells:
         return {"status": status, "execution_count": self._count, "cached": False}
 
     def defined_and_changed(self):
-        """The names that the last cell bound, and those that it bound anew or visibly changed, sorted."""
+        """Returns the sorted names that the last cell defined, and those that it rebound or visibly changed."""
         return self._changes
 
     def _run(self, code, label, silent):
@@ -726,7 +728,7 @@ class Cells:
             self._evaluate(body)
             value = None if last is None else self._evaluate(last)
         except BaseException:
-            # Figures drawn so far show what it did; the error says why there are no more.
+            # Show the figures drawn so far; the error explains why there are no more.
             for hook in list(self.after_cell):
                 hook(None)
             raise
@@ -742,7 +744,7 @@ class Cells:
         self._tell("execute_result", content)
 
     def _compile(self, source, file):
-        """The code of a cell, and that of the expression in which it ends. All is compiled before any of it runs."""
+        """Compiles a cell and the expression that it ends with. Everything is compiled before anything runs."""
         flags = _AWAIT
         tree = compile(source, file, "exec", flags | _ONLY_AST, dont_inherit=True)
         import ast
@@ -760,7 +762,7 @@ class Cells:
         return self._awaited(value) if code.co_flags & _CO_COROUTINE else value
 
     def _awaited(self, coroutine):
-        """Runs a cell that awaits something, in the loop in which all such cells run."""
+        """Runs a cell that awaits something, in the event loop that all such cells share."""
         import asyncio
 
         if self._loop is None or self._loop.is_closed():
@@ -780,7 +782,7 @@ class Cells:
     # Errors.
 
     def _register(self, label, source):
-        """Give a run of a cell a file name of its own: there, tracebacks find the lines that ran, not newer ones."""
+        """Gives a run of a cell a file name of its own, so that tracebacks show the lines that ran, not newer ones."""
         name = f"{label} [{self._runs}]"
         linecache.cache[name] = len(source), None, source.splitlines(True), name
         self._files[name] = label
@@ -802,13 +804,13 @@ class Cells:
             name, words, lines = self._explain(error)
         except KeyboardInterrupt:
             name, words, lines = type(error).__name__, "", [type(error).__name__]
-        except BaseException:  # of the error's own __str__; its class alone must do
+        except BaseException:  # of the error's own __str__: only its class is shown
             name, words, lines = type(error).__name__, "", [type(error).__name__]
         content = {"ename": _clean(name), "evalue": _clean(words), "traceback": [_clean(line) for line in lines]}
         self._tell("error", content)
 
     def _explain(self, error):
-        """An exception as (name of its class, its words, the lines of its traceback)."""
+        """Returns an exception as (name of its class, message, lines of its traceback)."""
         import traceback
 
         options = {"compact": True} if sys.version_info >= (3, 10) else {}
@@ -816,16 +818,16 @@ class Cells:
         parts = [report]
         while parts:
             part = parts.pop()
-            # What leads to the cell (the loop of one that awaits) is not the user's either.
+            # Frames that lead to the cell (the event loop of a cell that awaits) aren't the user's either.
             first = next((at for at, frame in enumerate(part.stack) if frame.filename in self._files), 0)
             part.stack[:] = [frame for frame in part.stack[first:] if frame.filename != _OWN]
             for frame in part.stack:
                 frame.filename = self._shown(frame.filename)
             if isinstance(getattr(part, "_str", None), str):
-                # CPython's hint about a start without `site` is no help here.
+                # CPython's hint about a start without `site` doesn't help here.
                 part._str = part._str.partition(". Site initialization is disabled")[0]
             if hasattr(part, "msg") and hasattr(part, "text"):
-                # What only compiling finds (a `return` outside a function) comes without its line.
+                # Errors that only compiling finds (a `return` outside a function) come without their source line.
                 if part.text is None and part.lineno is not None and part.filename:
                     part.text = linecache.getline(part.filename, int(part.lineno)) or None
                 part.filename = self._shown(part.filename)
@@ -846,22 +848,22 @@ class Cells:
             words = words.replace(error.filename, self._shown(error.filename))
         return type(error).__name__, words[:_WORDS_LIMIT], lines
 
-    # What is known while code is written.
+    # Information for editing code.
 
     def complete(self, code, at, imports=""):
-        """The completions at a place (in characters). `imports`: the import statements of the note, a line each."""
+        """Returns the completions at a position in characters. `imports`: the note's imports, one per line."""
         return self._look(lambda look: look.complete(code, at, imports))
 
     def inspect(self, code, at):
-        """What is known of the name at a place (in characters)."""
+        """Returns what is known of the name at a position in characters."""
         return self._look(lambda look: look.inspect_at(code, at))
 
     def variables(self):
-        """The variables of the cells as rows: name, type, size, value in short."""
+        """Returns the cells' variables as rows: name, type, size, abbreviated value."""
         return self._look(lambda look: look.variables())
 
     def values(self, names):
-        """Some variables as what JSON has, within bounds."""
+        """Returns the values of some variables as JSON data of limited size."""
         return self._look(lambda look: look.values("\n".join(names)))
 
     def _look(self, question):
@@ -869,14 +871,17 @@ class Cells:
             import _tracebook_introspection
 
             return _as_json(question(_tracebook_introspection))
-        except BaseException:  # code of the cells (a `__repr__`) has failed, or was interrupted
+        except BaseException:  # code of the cells (a `__repr__`) failed or was interrupted
             return {"status": "error"}
         finally:
             self.flush()
 
 
 def _lacks(name):
-    """Whether this Python has no module of that name, nor the note's folder: not one that lacks a part of its own."""
+    """Returns whether neither this Python nor the note's folder has the top-level module of `name`.
+
+    False if the module exists but lacks a part of its own.
+    """
     top = (name or "").partition(".")[0]
     if not top or top in sys.modules:
         return False
@@ -889,14 +894,14 @@ def _lacks(name):
 
 
 def _ends_with_semicolon(source, last):
-    """Whether `;` follows the last expression: then its value isn't wanted."""
+    """Returns whether `;` follows the last expression, which means that its value isn't shown."""
     lines = source.split("\n")
     rest = lines[last.end_lineno - 1].encode("utf-8")[last.end_col_offset :]
     return rest.lstrip().startswith(b";")
 
 
 def _new_loop():
-    """An event loop. Without sockets (in WebAssembly) it waits only for time to pass."""
+    """Returns a new event loop. Without sockets (in WebAssembly), it can wait only for time to pass."""
     import asyncio
 
     try:
@@ -927,7 +932,7 @@ def _new_loop():
 
 
 def _seen(namespace):
-    """What is seen of the values of a namespace from outside, by name. Keeps no large value alive."""
+    """Returns the marks of a namespace's values by name, to detect changes. Keeps no large value alive."""
     import itertools
 
     names = itertools.islice(list(namespace.items()), _NAMES_LIMIT)
@@ -939,7 +944,10 @@ def _counts(name):
 
 
 def _mark(value):
-    """(what keeps the identity, its type, its size). The identity of what is gone may be given to something else."""
+    """Returns (identity, type, size) of a value, to detect changes.
+
+    The identity is a weak reference where possible, because the `id` of an object that's gone may be reused.
+    """
     kind = type(value)
     if kind in _SMALL or (kind in (str, bytes) and len(value) < 1_000):
         return value, kind, None

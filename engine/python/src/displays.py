@@ -1,4 +1,4 @@
-"""What cells can show beside values: tables and progress.
+"""Displays for cells beyond plain values: tables and progress bars.
 
 Frozen into the kernel as `_tracebook_displays` and imported when a cell first uses it.
 """
@@ -11,7 +11,7 @@ import _tracebook_kernel as kernel
 _PROGRESS = "application/vnd.tracebook.progress+json"
 _TABLE = "text/csv"
 
-# Rows and letters of a table in its plain text.
+# Maximum rows, and characters of a cell, in a table's plain text.
 _ROWS = 20
 _LETTERS = 40
 
@@ -55,13 +55,13 @@ def _word(cell):
 
 
 def _columns(rows, columns):
-    """The names of the columns, and the rows as sequences of equal length."""
+    """Returns the names of the columns, and the rows as sequences of equal length."""
     named = columns is not None
     if hasattr(rows, "description") and not named and rows.description:
-        # A cursor of a database.
+        # A database cursor.
         columns, named = [column[0] for column in rows.description], True
     if isinstance(rows, dict):
-        # Columns by their names.
+        # A dictionary of columns.
         names = list(rows) if columns is None else list(columns)
         lists = [list(rows[name]) for name in names]
         if len({len(values) for values in lists}) > 1:
@@ -84,7 +84,7 @@ def _columns(rows, columns):
 
 
 class Progress:
-    """How far something is: iterate over it, or call `update` as it goes on."""
+    """A progress bar: iterate over it, or call `update` as the work advances."""
 
     _PAUSE = 0.1
 
@@ -116,13 +116,13 @@ class Progress:
         self.close()
 
     def update(self, by=1):
-        """Goes on by so much."""
+        """Advance by this many steps."""
         self.done += by
         if time.monotonic() - self._shown >= self._PAUSE or self.done == self.total:
             self._show(True)
 
     def close(self):
-        """Shows where it ended."""
+        """Finish, and show the final state."""
         if self.total is None:
             self.total = self.done
         self._show(True)

@@ -1,4 +1,4 @@
-"""What drawing calls are made of: colours, numbers as columns, format strings. Part of `pyplot.py`."""
+"""Building blocks of drawing calls: colors, numbers as columns, format strings. Part of `pyplot.py`."""
 
 import builtins as _b
 import math as _math
@@ -48,11 +48,11 @@ COLORS["tab:grey"] = COLORS["tab:gray"]
 MARKERS = set(".,ov^<>sDdphH8*x+|_PX1234") | {"None", "none", "", " "}
 DASHES = {"-": "-", "--": "--", ":": ":", "-.": "-.", "solid": "-", "dashed": "--", "dotted": ":", "dashdot": "-.",
           "none": "none", "None": "none", "": "none", " ": "none"}
-# What changes only how something looks on paper, and is left as it is here.
+# Options that only change how a figure looks on paper; accepted and ignored.
 IGNORED = ("clip_on", "rasterized", "antialiased", "snap", "gid", "picker", "animated", "in_layout", "figure",
            "solid_capstyle", "dash_capstyle", "solid_joinstyle", "dash_joinstyle", "path_effects", "url", "visible")
 
-# The colours that are gone through; none: those of the note's own look.
+# The color cycle; empty for the note's own colors.
 cycle = []
 
 
@@ -61,7 +61,7 @@ def next_color(number):
 
 
 def color(value):
-    """A colour as the figure holds it."""
+    """Returns a color as the figure stores it."""
     if value is None or isinstance(value, str) and value in ("none", "None"):
         return None if value is None else "none"
     if isinstance(value, str):
@@ -86,7 +86,7 @@ def color(value):
 
 
 def is_color(value):
-    """Whether this is one colour and not several."""
+    """Returns whether this is one color and not several."""
     if isinstance(value, str):
         return True
     value = plain(value)
@@ -95,7 +95,7 @@ def is_color(value):
 
 
 def colors(value, count):
-    """One colour for all, or one for each."""
+    """Returns one color for all, or one for each."""
     if value is None:
         return None
     if is_color(value):
@@ -108,7 +108,7 @@ def alpha_of(value):
 
 
 def plain(value):
-    """Numbers as a list, words as they are."""
+    """Returns numbers as a list, and strings as they are."""
     if isinstance(value, Packed):
         return list(value)
     if hasattr(value, "tolist"):
@@ -121,7 +121,7 @@ def plain(value):
 
 
 class Packed:
-    """Many numbers, as the figure holds them; gone through only where somebody does it."""
+    """Many numbers as the figure stores them. They are iterated over only on demand."""
 
     def __init__(self, source):
         self._source = source
@@ -144,7 +144,7 @@ _MANY = 256
 
 
 def numbers(value):
-    """A list of numbers in one row; many of them packed."""
+    """Returns a flat list of numbers; many numbers are packed."""
     if isinstance(value, Packed):
         return value
     core = getattr(value, "_core", None)
@@ -168,7 +168,7 @@ def numbers(value):
 
 
 def column(values):
-    """A column as the figure holds it: short ones as they are, long ones packed."""
+    """Returns a column as the figure stores it: short columns as lists, long ones packed."""
     if isinstance(values, Packed):
         return values
     if len(values) > _MANY:
@@ -182,12 +182,12 @@ def spread(value, count):
 
 
 def listed(values):
-    """A column back as numbers."""
+    """Converts a column back to numbers."""
     return [_math.nan if one is None else one for one in values]
 
 
 def span(values):
-    """The lowest and the highest of a column, if it has any."""
+    """Returns the lowest and the highest value of a column, or an empty list if it has none."""
     if isinstance(values, Packed):
         return [values.low, values.high] if values.low <= values.high else []
     seen = [one for one in values if one is not None and one == one]
@@ -195,7 +195,7 @@ def span(values):
 
 
 def rows_of(value):
-    """A table of numbers as rows."""
+    """Returns a table of numbers as rows."""
     rows = [list(plain(row)) for row in plain(value)]
     if not rows or not isinstance(rows[0], list) or not rows[0]:
         raise TypeError("this wants a table of numbers: rows of the same length")
@@ -228,7 +228,7 @@ def dash_of(value):
 
 
 def form(words):
-    """A format string such as "ro--" as (color, marker, dash)."""
+    """Parses a format string such as "ro--" as (color, marker, dash)."""
     found = point = dash = None
     at = 0
     if words in COLORS and len(words) > 1:
@@ -257,7 +257,7 @@ def marker_of(value):
     return value
 
 
-# The scale of colours where none is asked for.
+# The default colormap.
 usual_map = ["viridis"]
 
 
@@ -270,7 +270,7 @@ def map_name(cmap):
 
 
 def shades(values, cmap, low, high, norm=None):
-    """Numbers that a scale turns into colours."""
+    """Describes numbers that a colormap turns into colors."""
     if norm is not None:
         log = getattr(norm, "_log", None)
         if log is None:
@@ -284,7 +284,7 @@ def shades(values, cmap, low, high, norm=None):
 
 
 def nice_levels(low, high, count):
-    """About so many round levels from below the lowest to above the highest."""
+    """Returns about `count` round levels, from below the lowest to above the highest value."""
     if not high > low:
         return [low - 0.5, low + 0.5]
     rough = (high - low) / count
@@ -296,7 +296,7 @@ def nice_levels(low, high, count):
 
 
 class Handle:
-    """What a drawing call gives back: enough to name it in a legend and to change its looks."""
+    """Result of a drawing call: enough to name it in a legend and to change its appearance."""
 
     def __init__(self, mark, axes=None, others=()):
         self._mark, self._axes, self._others = mark, axes, list(others)

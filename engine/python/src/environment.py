@@ -1,9 +1,9 @@
-# The process of CPython that `environment.rs` starts: reads requests from one pipe and writes replies to another, a JSON
-# object a line. Joined with `cells.py`, whose names it uses; the prints of native code go to descriptors 1 and 2.
+# The CPython process that `environment.rs` starts. It reads requests from one pipe and writes replies to another, one
+# JSON object per line. Joined with `cells.py`, whose names it uses. Output of native code goes to descriptors 1 and 2.
 
 
 class _Pipes:
-    """Requests in, replies out. Only the main thread reads; every thread of a cell may write."""
+    """Reads requests and writes replies. Only the main thread reads; every thread of a cell may write."""
 
     def __init__(self, incoming, outgoing):
         self._incoming, self._outgoing = incoming, outgoing
@@ -11,7 +11,7 @@ class _Pipes:
         self._lock = _Lock()
 
     def read(self):
-        """The next request, or None at the end."""
+        """Returns the next request, or None at the end."""
         import json
         import os
 
@@ -24,7 +24,7 @@ class _Pipes:
         return json.loads(line)
 
     def wait(self, seconds):
-        """Waits for a request; an interrupt ends it without anything being lost."""
+        """Waits for a request. An interrupt ends the wait without losing data."""
         import select
 
         return b"\n" in self._rest or bool(select.select([self._incoming], [], [], seconds)[0])
@@ -40,7 +40,7 @@ class _Pipes:
 
 
 def serve(incoming, outgoing, start):
-    """Runs cells until the pipe ends. `start` holds what errors say: `advice` and `walls`."""
+    """Runs cells until the pipe ends. `start` holds the texts that errors add: `advice` and `walls`."""
     import os
     import signal
     from _thread import get_ident
@@ -54,7 +54,7 @@ def serve(incoming, outgoing, start):
             raise KeyboardInterrupt
 
     def interrupted(number, frame):
-        # Code of ours isn't torn apart: it calls `check` when it's done.
+        # Our own code isn't interrupted midway: it calls `check` when it's done.
         own = frame is None or frame.f_code.co_filename == _OWN or state["sending"]
         if state["running"] and not own:
             raise KeyboardInterrupt
@@ -83,7 +83,7 @@ def serve(incoming, outgoing, start):
             answer = pipes.read()
             if answer is None:
                 return "\x04"
-            # One to an earlier question, which was interrupted, is passed over.
+            # Skip the answer to an earlier question that was interrupted.
             if answer.get("do") == "answer" and answer.get("number") == number:
                 return answer["text"]
 
@@ -98,9 +98,9 @@ def serve(incoming, outgoing, start):
         import faulthandler
 
         faulthandler.enable(file=2)
-    except Exception:  # a Python without it says less when it crashes
+    except Exception:  # a Python without it reports less when it crashes
         pass
-    signal.signal(signal.SIGURG, lambda number, frame: None)  # only wakes a call that waits
+    signal.signal(signal.SIGURG, lambda number, frame: None)  # only wakes a blocked call
     pipes.write({"ready": {"version": sys.version.split()[0], "prefix": sys.prefix}})
 
     def answer(request):
@@ -122,11 +122,12 @@ def serve(incoming, outgoing, start):
         if request is None or request["do"] == "shutdown":
             break
         if request["do"] == "prepare":
-            # What was pending came too late for the cell before.
+            # A pending interrupt came too late for the previous cell.
             state["pending"] = False
             pipes.write({"prepared": True})
         elif request["do"] != "answer":
-            # A cell may have installed another. Before it runs: this is no code of ours, and could be interrupted.
+            # A cell may have installed another handler. Restore ours before the next cell runs: this call runs code
+            # that isn't ours and could be interrupted.
             signal.signal(signal.SIGINT, interrupted)
             state["running"] = True
             reply = answer(request)
@@ -137,7 +138,7 @@ def serve(incoming, outgoing, start):
 
 
 def _draw_figures(cells, source):
-    """Figures of matplotlib cross as data: `source` is the text of its backend."""
+    """Sends matplotlib figures as data. `source` is the text of the backend."""
     backend = types.ModuleType("tracebook_backend")
     exec(compile(source, _OWN, "exec"), backend.__dict__)
     backend.install(lambda data, metadata: cells._tell("display_data", {"data": data, "metadata": metadata}), backend)
@@ -145,7 +146,7 @@ def _draw_figures(cells, source):
 
 
 def _native_flush():
-    """What sends on what native code has printed: C keeps it where its output is no terminal."""
+    """Returns a function that flushes native code's output, which C buffers if it isn't a terminal."""
     try:
         import ctypes
 

@@ -1,15 +1,18 @@
-# Data frames as tables of the window. Joined with `cells.py`, and with the setup of Jupyter kernels.
+# Shows data frames as tables of the window. Joined with `cells.py`, and with the setup of Jupyter kernels.
 
-# A data frame is handed over with so many values and columns: more take seconds to write, and are no reading matter.
+# Maximum values and columns of a data frame that are sent: more take seconds to write, and nobody reads them.
 _TABLE_VALUES = 100_000
 _TABLE_COLUMNS = 1_000
 _TABLE_SAMPLE = 1_000
-# A longer table (letters) isn't sent: no message of a kernel may be longer than 64 MiB.
+# A longer table (in characters) isn't sent: a kernel's messages are limited to 64 MiB.
 _TABLE_LIMIT = 32 << 20
 
 
 def _frame_table(value):
-    """The rows of a data frame as CSV for the table of the window, how many these are, and how many it has; or None."""
+    """Returns a data frame's rows as CSV, their number, and the number of all its rows; None if it can't be a table.
+
+    The CSV is shown in the window's table, and may hold only the first rows.
+    """
     kind = type(value)
     library = kind.__module__.partition(".")[0]
     if kind.__name__ != "DataFrame" or library not in ("pandas", "polars"):

@@ -17,7 +17,7 @@ def getpass(prompt="Password: ", stream=None, *, echo_char=None):
 
 
 def getuser():
-    """The user's name, from the surroundings."""
+    """The user's name, from the environment."""
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         if user := os.environ.get(name):
             return user

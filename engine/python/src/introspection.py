@@ -1,8 +1,8 @@
-"""What is known of code while it is written: completions at a place, the description of a name.
+"""Code intelligence while a cell is written: completions at a position, the description of a name.
 
-Frozen into the kernel as `_tracebook_introspection` and imported when it is first asked. It looks at what the cells have made and
-runs none of it: where finding a value would run code (a property, a call), nothing is known. Names that no cell has bound
-yet are those of the standard library's modules that the note imports.
+Frozen into the kernel as `_tracebook_introspection` and imported at the first request. It inspects what the cells have
+made and runs none of their code: where finding a value would run code (a property, a call), nothing is known. Names
+that no cell has bound yet are looked up in the standard library's modules that the note imports.
 """
 
 import builtins
@@ -18,12 +18,12 @@ from _tracebook_variables import values as plain, variables as rows
 _MOST = 500
 _DOC_LIMIT = 5_000
 
-# What cells have: the namespace of `__main__`.
+# The cells' variables: the namespace of `__main__`.
 _names = sys.modules["__main__"].__dict__
 
 _MISSING = object()
 
-# Modules that do something when they are imported.
+# Modules with side effects when they are imported.
 _SURPRISING = ("__main__", "antigravity", "idlelib", "this", "tkinter", "turtle", "turtledemo")
 
 
@@ -38,7 +38,7 @@ def _begin(code, at):
 
 
 def _dotted(code, end):
-    """The dotted name that ends here."""
+    """Returns the dotted name that ends at this position."""
     at = _begin(code, end)
     while at > 1 and code[at - 1] == "." and _is_part(code[at - 2]):
         at = _begin(code, at - 1)
@@ -46,7 +46,7 @@ def _dotted(code, end):
 
 
 def _in_text(line):
-    """The quote of the string in which a line ends, `#` in a comment, else nothing."""
+    """Returns the quote of the string that a line ends in, `#` in a comment, else an empty string."""
     quote, at = "", 0
     while at < len(line):
         c = line[at]
@@ -64,7 +64,7 @@ def _in_text(line):
 
 
 def _standard(name):
-    """A module of the program's own standard library, `_MISSING` if it is none. A file beside the note never is."""
+    """Returns a module of the program's own standard library, else `_MISSING`. A file beside the note never counts."""
     if name in sys.modules:
         return sys.modules[name]
     top = name.partition(".")[0]
@@ -78,7 +78,7 @@ def _standard(name):
 
 
 def _imported(name, imports):
-    """What the import statements of a note bind to a name, as far as that is of the standard library."""
+    """Returns what a note's import statements bind to a name, if it's from the standard library; else `_MISSING`."""
     for line in reversed(imports.split("\n")):
         words = line.replace(",", " , ").split()
         if words[:1] == ["from"] and "import" in words[2:]:
@@ -101,7 +101,7 @@ def _imported(name, imports):
 
 
 def _value(dotted, imports=""):
-    """The value of a dotted name, if it can be had without running code of the cells."""
+    """Returns the value of a dotted name if no code of the cells has to run, else `_MISSING`."""
     first, *rest = dotted.split(".")
     value = _names.get(first, getattr(builtins, first, _MISSING))
     if value is _MISSING:
@@ -132,7 +132,7 @@ def _kind(value):
 
 
 def _call(code, at):
-    """The dotted name of the function in whose brackets this place is."""
+    """Returns the dotted name of the function whose parentheses enclose this position."""
     depth = 0
     while at > 0:
         at -= 1
@@ -177,7 +177,7 @@ def _matches(code, at, begin, word, imports):
     line = code[code.rfind("\n", 0, begin) + 1 : begin]
     quote = _in_text(line)
     if quote:
-        # The keys of a dictionary: `name['`.
+        # Keys of a dictionary: `name['`.
         owner = line[: -len(quote) - 1] if line.endswith(f"[{quote}") else ""
         value = _value(_dotted(owner, len(owner)) or " ") if owner else None
         keys = value if type(value) is dict else ()

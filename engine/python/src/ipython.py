@@ -1,11 +1,11 @@
-"""`IPython.display` for cells whose Python has no IPython: `display` and what it shows as it is.
+"""`IPython.display` for cells whose Python has no IPython: `display` and the classes of objects to show.
 
 Run by `cells.py` when a cell imports it, with `_cells` and `_handle` in its namespace.
 """
 
 
 class DisplayObject:
-    """Text or bytes that are shown as what they are: given as such, by the name of a file, or by an address."""
+    """Text or bytes to show in their own format, from data, a file name or a URL."""
 
     _mime = "text/plain"
     _read = "r"
@@ -50,7 +50,7 @@ class Pretty(DisplayObject):
 
 
 class Math(DisplayObject):
-    """A formula, in the language of LaTeX."""
+    """A formula in LaTeX."""
 
     _mime = "text/latex"
 
@@ -59,7 +59,7 @@ class Math(DisplayObject):
 
 
 class JSON(DisplayObject):
-    """What JSON can hold, shown as a tree."""
+    """JSON data, shown as a tree."""
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         return {"application/json": self.data, "text/plain": repr(self)}, {}

@@ -1,4 +1,4 @@
-"""matplotlib for cells: `import matplotlib.pyplot` is `pyplot.py` beside this file; what is not here says so by name."""
+"""matplotlib for cells. `matplotlib.pyplot` is `pyplot.py` beside this file. Errors name what isn't supported."""
 
 import math as _math
 import sys as _sys
@@ -36,7 +36,7 @@ def _module(name, **members):
     return made
 
 
-# Scales of colours.
+# Colormaps and norms.
 
 
 class Normalize:
@@ -114,7 +114,7 @@ pyplot.colormaps = colormaps
 pyplot.Normalize = Normalize
 
 
-# Ticks.
+# Formatters and locators of ticks.
 
 
 class _Form:
@@ -133,7 +133,7 @@ class PercentFormatter(_Form):
 
 
 class FuncFormatter:
-    """Not here: ticks are made where the figure is looked at, and no Python is there."""
+    """Not supported: ticks are formatted where the figure is viewed, and there is no Python there."""
 
     def __init__(self, function):
         raise TypeError(f"matplotlib.ticker.FuncFormatter {pyplot._ELSEWHERE}; a form such as '{{x:.1f}}' is")
@@ -155,7 +155,7 @@ class MultipleLocator:
 
 
 class MaxNLocator:
-    """About so many ticks; whole numbers where asked for."""
+    """About this many ticks; whole numbers if requested."""
 
     def __init__(self, nbins=None, integer=False, **options):
         self._count, self._whole = nbins if isinstance(nbins, int) else 8, integer
@@ -188,7 +188,7 @@ class NullLocator:
 
 
 class AutoLocator:
-    """Ticks as they are anyway."""
+    """The default ticks."""
 
     def _locate(self, low, high):
         return None
@@ -204,7 +204,7 @@ gridspec = _module("gridspec", GridSpec=pyplot.GridSpec)
 pyplot.MaxNLocator, pyplot.MultipleLocator = MaxNLocator, MultipleLocator
 
 
-# Patches and lines that somebody adds, or only shows in a legend.
+# Patches and lines that are added to axes, or only shown in a legend.
 
 
 class _Patch(pyplot._Handle):

@@ -1,13 +1,14 @@
 """matplotlib's backend in Tracebook: figures as display lists, drawn by Tracebook's own plot code.
 
-A figure crosses as JSON of the media type `application/vnd.tracebook.figure+json`: its canvas as a list of drawing
-operations, with a PNG (from Agg) beside it for programs that know only pictures. `engine/plot/src/display_list.rs`
-reads it, and docs/decisions/0037 says why it is made so.
+A figure is sent as JSON of the media type `application/vnd.tracebook.figure+json`: its canvas as a list of drawing
+operations, with a PNG (from Agg) beside it for programs that can only show images. `engine/plot/src/display_list.rs`
+reads it, and docs/decisions/0037 explains the design.
 
 The module works with matplotlib 3.7 and newer, in every CPython: the science kernel, environments, Jupyter kernels.
-`install()` costs nothing where matplotlib isn't used: it registers this module as `tracebook_backend` and names it in
-the environment; matplotlib imports it when `pyplot` makes its first figure. In a Jupyter kernel, where a cell may start
-other programs that have no such module, `ipython_setup.py` of `engine/jupyter` calls `install_in_shell()` then.
+`install()` costs nothing where matplotlib isn't used: it registers this module as `tracebook_backend` and sets it in
+the environment; matplotlib imports it when `pyplot` creates its first figure. In a Jupyter kernel, a cell may start
+other programs that have no such module. There, `ipython_setup.py` of `engine/jupyter` calls `install_in_shell()` when
+matplotlib imports this module.
 """
 
 import base64
@@ -19,33 +20,33 @@ import sys
 MODULE_NAME = "tracebook_backend"
 FIGURE_MIME = "application/vnd.tracebook.figure+json"
 
-# What the reader accepts: `MAX_OPERATIONS` and `MAX_NUMBERS` in engine/plot/src/display_list.rs.
+# Limits of the reader: `MAX_OPERATIONS` and `MAX_NUMBERS` in engine/plot/src/display_list.rs.
 _MAX_OPERATIONS = 50_000
 _MAX_NUMBERS = 4_000_000
-# A figure whose JSON is longer crosses as PNG alone.
+# A figure with longer JSON is sent as PNG alone.
 _MAX_JSON_BYTES = 16_000_000
-# A mesh with more cells, or with as many triangles, is drawn by Agg.
+# A mesh with more cells or triangles than this is drawn by Agg.
 _MAX_MESH_CELLS = 40_000
-# A picture whose PNG is longer is halved: twice the canvas' pixels are wanted for sharpness only.
+# An image with a longer PNG is reduced to half its size: it has twice the canvas' pixels only for sharpness.
 _MAX_SHARP_PNG_BYTES = 400_000
-# Pixels of a resampled picture to a pixel of the canvas.
+# Pixels of a resampled image per pixel of the canvas.
 _IMAGE_MAGNIFICATION = 2.0
-# Numbers in a list; more are packed.
+# Maximum numbers in a list; more are packed.
 _MAX_LISTED_NUMBERS = 24
-# Figures that can be drawn again with other limits after their cell has ended.
+# Maximum figures that can be drawn again with other limits after their cell has ended.
 _MAX_LIVE_FIGURES = 20
 
 _display = None
-# IPython's shell in a Jupyter kernel.
+# IPython's shell in a Jupyter kernel, else None.
 _shell = None
 _live_figures = {}
 _figure_numbers = itertools.count(1)
 
 
 def install(display, module=None):
-    """Makes this the backend of matplotlib. `display(data, metadata)` shows a bundle.
+    """Makes this module matplotlib's backend. `display(data, metadata)` shows a bundle.
 
-    Call it before cells run. It imports nothing of matplotlib. `module`: the module object, where it isn't in
+    Call it before cells run. It imports nothing of matplotlib. `module` is the module object, if it isn't in
     `sys.modules` yet.
     """
     global _display
@@ -73,7 +74,7 @@ def install_in_shell(shell):
 
 
 def _is_chosen():
-    """Whether figures are this backend's business: a Jupyter kernel's user may change to another at any time."""
+    """Returns whether this backend shows figures: a Jupyter kernel's user may select another at any time."""
     if _shell is None:
         return True
     return dict.__getitem__(sys.modules["matplotlib"].rcParams, "backend") == "module://" + MODULE_NAME
@@ -88,12 +89,12 @@ def flush_figures():
     except Exception:
         if _shell is None:
             raise
-        # IPython calls an error of its callbacks one of its own.
+        # IPython would report an error in its callbacks as one of its own.
         _shell.showtraceback()
 
 
 def __getattr__(name):
-    # What follows needs matplotlib, which is imported only when matplotlib itself asks for its backend.
+    # The rest needs matplotlib, which is imported only when matplotlib itself asks for its backend.
     if name.startswith("__") or "FigureCanvas" in globals():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     _define_backend()
@@ -104,7 +105,7 @@ def __getattr__(name):
 
 
 def _packed(numbers):
-    """Numbers as JSON: a few as a list, many as little-endian 32-bit floats in base64."""
+    """Returns numbers as JSON: a few as a list, many as little-endian 32-bit floats in base64."""
     import numpy as np
 
     numbers = np.asarray(numbers, dtype=np.float64).ravel()
@@ -114,7 +115,7 @@ def _packed(numbers):
 
 
 def _runs(codes):
-    """The codes of a path as letters with how often each is repeated: `ML3Z`."""
+    """Returns the codes of a path as letters, each with its repeat count: `ML3Z`."""
     out = []
     for code, run in itertools.groupby(codes):
         count = sum(1 for _ in run)
@@ -128,14 +129,14 @@ def _runs(codes):
 
 
 def _outline(vertices, codes):
-    """A path as JSON: its points, and its codes where they aren't one line."""
+    """Returns a path as JSON: its points, and its codes unless they are a single line."""
     import numpy as np
 
     vertices = np.asarray(vertices, dtype=np.float64).reshape(-1, 2)
     if codes is None:
         return {"v": _packed(vertices)}
     codes = np.asarray(codes)
-    # What follows a STOP isn't drawn.
+    # Nothing after a STOP is drawn.
     stops = np.flatnonzero(codes == 0)
     if len(stops):
         vertices, codes = vertices[: stops[0]], codes[: stops[0]]
@@ -151,7 +152,7 @@ def _colour(rgba):
 
 
 def _png(pixels):
-    """Rows of RGBA pixels as PNG."""
+    """Encodes rows of RGBA pixels as PNG."""
     import io
 
     import numpy as np
@@ -182,7 +183,7 @@ def _png(pixels):
 
 
 def _boundaries(pixels):
-    """Where rows differ from the one above: the first row of each run, and the end."""
+    """Returns the rows that differ from the one above: the first row of each run, and the end."""
     import numpy as np
 
     flat = np.ascontiguousarray(pixels).reshape(len(pixels), -1)
@@ -191,11 +192,11 @@ def _boundaries(pixels):
 
 
 class TooLarge(Exception):
-    """The display list would have more operations or numbers than a reader takes."""
+    """Raised when the display list would have more operations or numbers than a reader accepts."""
 
 
 class _DisplayList:
-    """The display list that a renderer writes: operations, and tables of what they share."""
+    """The display list that a renderer writes: operations, and tables of the objects they share."""
 
     def __init__(self):
         self.operations = []
@@ -229,7 +230,7 @@ class _DisplayList:
 
 
 def _define_backend():
-    """Defines what matplotlib looks for in a backend's module."""
+    """Defines the names that matplotlib looks for in a backend's module."""
     import numpy as np
     from matplotlib import transforms
     from matplotlib._pylab_helpers import Gcf
@@ -238,17 +239,17 @@ def _define_backend():
     from matplotlib.path import Path
 
     class RendererTracebook(RendererBase):
-        """Writes a display list. Coordinates are pixels of the canvas, from its left top."""
+        """Writes a display list. Coordinates are pixels of the canvas, from its top left."""
 
         def __init__(self, width, height, dpi, marked=None):
             super().__init__()
             self.width, self.height, self.dpi = float(width), float(height), float(dpi)
             self.list = _DisplayList()
             self._flip = transforms.Affine2D().scale(1, -1).translate(0, self.height)
-            # The artists that are known by their group's id: axes and series.
+            # Artists identified by their group's id: axes and series.
             self._marked = marked or {}
             self._groups, self._clip_paths = [], {}
-            # Agg's renderer, while what is drawn can only be a picture.
+            # Agg's renderer, while the current content can only be drawn as an image.
             self._agg = None
             self._agg_depth = 0
 
@@ -272,7 +273,7 @@ def _define_backend():
         def flipy(self):
             return True
 
-        # Groups: whose part an operation is.
+        # Groups: the part of the figure that an operation belongs to.
 
         def open_group(self, s, gid=None):
             kind, number = self._marked.get(gid, (None, None))
@@ -296,7 +297,7 @@ def _define_backend():
                 operation.update(self._groups[-1])
             self.list.add(operation, numbers)
 
-        # What can only be a picture is drawn by Agg.
+        # Content that can only be an image is drawn by Agg.
 
         def start_rasterizing(self):
             self._agg_depth += 1
@@ -351,7 +352,7 @@ def _define_backend():
                 return clip
 
             key += (id(path), *np.round(transform.frozen().get_matrix(), 6).ravel().tolist())
-            # The path is kept: its address stays its name.
+            # Keep the path alive, because its address is part of the key.
             self._clip_paths[id(path)] = path
             return {"clip": self.list.clip(key, make)}
 
@@ -410,14 +411,14 @@ def _define_backend():
             if not style:
                 return None
             open_line = "fill" not in style and "hatch" not in style
-            # A canvas on each side is kept, for those who move what they see.
+            # Keep one canvas of margin on each side, so that users can pan.
             room = (-self.width, -self.height, 2 * self.width, 2 * self.height) if open_line else None
             shape = path.cleaned(
                 transform + self._flip, remove_nans=True, clip=room, simplify=open_line and path.should_simplify,
                 curves=True, sketch=gc.get_sketch_params(),
             )
             if not open_line and shape.codes is not None and not ((shape.codes == 3) | (shape.codes == 4)).any():
-                # Numbers far outside are too coarse as 32-bit floats.
+                # 32-bit floats are too coarse for numbers far outside the canvas.
                 if len(shape.vertices) and np.abs(shape.vertices).max() > 30_000:
                     far = transforms.Bbox.from_extents(-10_000, -10_000, 20_000, 20_000)
                     shape = shape.clip_to_bbox(far)
@@ -446,7 +447,7 @@ def _define_backend():
             return None
 
         def _near(self, places):
-            """The places that aren't far outside of the canvas."""
+            """Returns the positions that aren't far outside the canvas."""
             with np.errstate(invalid="ignore"):
                 near = (np.abs(places - [self.width / 2, self.height / 2]) < [1.5 * self.width + 100,
                                                                            1.5 * self.height + 100]).all(axis=1)
@@ -455,7 +456,7 @@ def _define_backend():
         def draw_path_collection(self, gc, master_transform, paths, all_transforms, offsets, offset_trans, facecolors,
                                  edgecolors, linewidths, linestyles, antialiaseds, urls, offset_position, **more):
             if self._agg is not None:
-                # Agg's own takes transforms in another form.
+                # Agg's own method takes transforms in another form.
                 return RendererBase.draw_path_collection(
                     self, gc, master_transform, paths, all_transforms, offsets, offset_trans, facecolors, edgecolors,
                     linewidths, linestyles, antialiaseds, urls, offset_position, **more)
@@ -465,7 +466,7 @@ def _define_backend():
                 return RendererBase.draw_path_collection(
                     self, gc, master_transform, paths, all_transforms, offsets, offset_trans, facecolors, edgecolors,
                     linewidths, linestyles, antialiaseds, urls, offset_position, **more)
-            # One path in many sizes at many places.
+            # One path, in several sizes, at several positions.
             if not (len(facecolors) or len(edgecolors)) or not len(paths):
                 return None
             places = (offset_trans + self._flip).transform(offsets) if len(offsets) else np.array([[0, self.height]])
@@ -480,7 +481,7 @@ def _define_backend():
             if np.ptp(turns, axis=0).max() == 0:
                 out["turns"] = _packed(turns[:1])
             elif (turns[:, [1, 2, 4, 5]] == 0).all() and (turns[:, 0] == -turns[:, 3]).all():
-                # Only their sizes differ.
+                # Only the sizes differ.
                 out["turns"], out["sizes"] = [1, 0, 0, -1, 0, 0], _packed(turns[:, 0])
             if len(facecolors):
                 out["fills"] = self._palette(facecolors)
@@ -500,7 +501,7 @@ def _define_backend():
             return None
 
         def _palette(self, colours):
-            """Colours as bytes (red, green, blue, opacity) in base64; one where all are the same."""
+            """Returns colors as bytes (red, green, blue, opacity) in base64; a single one if all are equal."""
             from matplotlib import colors
 
             rgba = np.round(np.clip(colors.to_rgba_array(colours), 0, 1) * 255).astype(np.uint8)
@@ -527,7 +528,7 @@ def _define_backend():
             straight = finite and np.abs(corners[..., 0] - xs).max() < 1e-3
             straight = straight and np.abs(corners[..., 1] - ys[:, None]).max() < 1e-3
             if straight and not edged and cells > 0:
-                # A grid of rectangles is a picture with columns and rows of their own sizes.
+                # A grid of rectangles is drawn as an image whose columns and rows have their own sizes.
                 pixels = colours.reshape(meshHeight, meshWidth, 4)
                 if xs[-1] < xs[0]:
                     pixels, xs = pixels[:, ::-1], xs[::-1]
@@ -569,7 +570,7 @@ def _define_backend():
             return self._add({"op": "gouraud", "v": _packed(points), "fills": self._bytes(colours),
                               **self._state(gc)}, points.size)
 
-        # Pictures.
+        # Images.
 
         def draw_image(self, gc, x, y, im, transform=None):
             if self._agg is not None:
@@ -589,7 +590,7 @@ def _define_backend():
         def _picture(self, pixels, place, state, alpha=1.0):
             rows, columns = _boundaries(pixels), _boundaries(pixels.swapaxes(0, 1))
             if len(rows) * len(columns) * 8 < pixels.shape[0] * pixels.shape[1]:
-                # Rectangles of one colour: their edges are known, and stay sharp at any scale.
+                # Areas of a single color: their edges are known, and stay sharp at any scale.
                 xs = place[0] + columns * ((place[2] - place[0]) / pixels.shape[1])
                 ys = place[1] + rows * ((place[3] - place[1]) / pixels.shape[0])
                 return self._grid(pixels[rows[:-1]][:, columns[:-1]], xs, ys, state)
@@ -608,7 +609,7 @@ def _define_backend():
             return self._add({"op": "image", "png": base64.b64encode(_png(pixels)).decode(), "xs": _packed(xs),
                               "ys": _packed(ys), "grid": True, **state}, len(xs) + len(ys))
 
-        # Text, as outlines: its layout is exactly matplotlib's.
+        # Text as outlines, so that its layout is exactly matplotlib's.
 
         def draw_text(self, gc, x, y, s, prop, angle, ismath=False, mtext=None):
             if self._agg is not None:
@@ -656,14 +657,14 @@ def _define_backend():
             return self.draw_text(gc, x, y, s, prop, angle, ismath="TeX", mtext=mtext)
 
     def all_axes(figure):
-        """The axes of a figure and its subfigures, with those inside of others."""
+        """Returns the axes of a figure and its subfigures, including those nested in others."""
         found = list(figure.axes)
         for axes in found:
             found.extend(child for child in axes.child_axes if child not in found)
         return found
 
     def side(axes, axis, limits):
-        """What a reader must know of one axis: its scale and limits. Dates are seconds since 1970."""
+        """Describes one axis for the reader: its scale and limits. Dates are seconds since 1970."""
         converter = getattr(axis, "converter", None) or getattr(axis, "_converter", None)
         dates = type(converter).__name__ in ("DateConverter", "ConciseDateConverter", "_SwitchableDateConverter")
         unit = 86_400.0 if dates else 1.0
@@ -698,7 +699,7 @@ def _define_backend():
         return out
 
     class FigureCanvasTracebook(FigureCanvasBase):
-        """A canvas whose figure becomes a display list, and a PNG through Agg."""
+        """A canvas that writes its figure as a display list, or as PNG through Agg."""
 
         filetypes = {**FigureCanvasBase.filetypes, "tracebook": "Tracebook display list"}
         fixed_dpi = None
@@ -708,7 +709,7 @@ def _define_backend():
             return RendererTracebook(width, height, self.figure.dpi)
 
         def draw(self):
-            # Layout only: nothing is kept of what is drawn.
+            # For layout only: the drawing itself is discarded.
             self.figure.draw_without_rendering()
             super().draw()
 
@@ -761,7 +762,7 @@ def _define_backend():
             filename.write(text.encode("utf-8"))
 
     def display_list(figure, tight=True):
-        """The figure as JSON; `None` where it would be too large."""
+        """Returns the figure as JSON, or `None` if it would be too large."""
         import io
 
         out = io.BytesIO()
@@ -775,7 +776,7 @@ def _define_backend():
         return text if len(text) <= _MAX_JSON_BYTES else None
 
     class _canvas:
-        """A figure's canvas, if it is this backend's, or one for as long as it's used."""
+        """Context manager for a figure's canvas: its own if it's this backend's, else a temporary one."""
 
         def __init__(self, figure):
             self.figure = figure
@@ -791,7 +792,7 @@ def _define_backend():
                 self.figure.set_canvas(self.before)
 
     def picture(figure, tight=True):
-        """The figure as PNG; `None` where Agg is missing."""
+        """Returns the figure as PNG, or `None` if Agg is missing."""
         import io
 
         out = io.BytesIO()
@@ -804,7 +805,7 @@ def _define_backend():
         return out.getvalue()
 
     def mimebundle(figure):
-        """What is shown of a figure: data and metadata of a bundle."""
+        """Returns the data and metadata of a figure's display bundle."""
         data, about = {"text/plain": repr(figure)}, {}
         png = picture(figure)
         try:
@@ -821,7 +822,7 @@ def _define_backend():
             _live_figures[number] = figure
             while len(_live_figures) > _MAX_LIVE_FIGURES:
                 _live_figures.pop(next(iter(_live_figures)))
-            # IPython publishes what it's given; the harness reads texts of JSON.
+            # IPython publishes the value as it is; the harness reads JSON as text.
             data[FIGURE_MIME] = text if _shell is None else json.loads(text)
             about[FIGURE_MIME] = {**head, "figure": number}
         if png is not None:
@@ -846,14 +847,14 @@ def _define_backend():
     FigureCanvasTracebook.manager_class = FigureManagerTracebook
 
     def show(*args, **options):
-        """Shows all open figures that weren't shown as they are, and closes them."""
+        """Shows all open figures that changed or weren't shown yet, and closes them."""
         try:
             for manager in Gcf.get_all_fig_managers():
                 figure = manager.canvas.figure
                 if not (getattr(figure, "_tracebook_displays", False) and not figure.stale):
                     show_figure(figure)
         finally:
-            # One that can't be drawn would fail again after each cell.
+            # A figure that can't be drawn would otherwise fail again after each cell.
             Gcf.destroy_all()
 
     def new_figure_manager(num, *args, FigureClass=Figure, **options):
@@ -874,7 +875,10 @@ def _define_backend():
     Figure._repr_mimebundle_ = figure_bundle
 
     def _tracebook_redraw(figure_id, axes_index, xlim=None, ylim=None):
-        """The figure as JSON with other limits of one pair of axes; its own stay. `None`: it's gone or too large."""
+        """Returns the figure as JSON with other limits of one pair of axes, or `None` if it's gone or too large.
+
+        The figure's own limits are restored.
+        """
         figure = _live_figures.get(figure_id)
         every = all_axes(figure) if figure is not None else []
         if not 0 <= axes_index < len(every):

@@ -1,7 +1,7 @@
-"""numpy for cells: names, keywords, views and printing. The numbers are `_tracebook_numpy`'s.
+"""numpy for cells: names, keywords, views and printing. `_tracebook_numpy` does the calculations.
 
-Small and honest: bool, int64, float64 and complex128; what is not here says so by name. Checked call by call against
-the real one (tests/data/numpy.json).
+A small subset: bool, int64, float64 and complex128. Errors name what isn't supported. Checked call by call against the
+real numpy (tests/data/numpy.json).
 """
 
 import builtins as _b
@@ -17,7 +17,7 @@ _ELSEWHERE = "is not in Tracebook's small numpy; a full Python kernel has it"
 
 
 class LinAlgError(ValueError):
-    """What linear algebra cannot do."""
+    """Raised when a linear algebra operation fails."""
 
     __module__ = "numpy.linalg"
 
@@ -26,7 +26,7 @@ def __getattr__(name):
     raise AttributeError(f"numpy.{name} {_ELSEWHERE}")
 
 
-# Kinds of numbers.
+# Data types.
 
 
 class dtype:
@@ -80,7 +80,7 @@ def _kind(kind):
 
 
 def _scalar_operators(cls, plain):
-    """Numbers of numpy's own classes stay so: arithmetic goes through arrays of no dimension."""
+    """Adds operators that keep results in numpy's own scalar classes: they use zero-dimensional arrays."""
     for name, function in _OPERATORS.items():
         def forward(self, other, function=function, name=name):
             if not isinstance(other, (int, float, complex, bool_)):
@@ -199,11 +199,11 @@ True_, False_ = _make_bools()
 _SCALARS = {"b": bool_, "i": int64, "f": float64, "c": complex128}
 _TYPES = {bool: "b", int: "i", float: "f", complex: "c", bool_: "b", int64: "i", float64: "f", complex128: "c"}
 
-# Between cores (native) and arrays (ours).
+# Conversions between native cores and arrays.
 
 
 def _listed(value):
-    """What is no list, number or array, but can be gone through, as a list."""
+    """Converts an iterable that isn't a list, number or array to a list."""
     if isinstance(value, (list, tuple)):
         plain = (int, float, complex, list, tuple, ndarray, bool_)
         return value if _b.all(isinstance(one, plain) for one in value) else [_listed(one) for one in value]
@@ -230,7 +230,7 @@ def _array(core):
 
 
 def _wrap(core):
-    """An array, or numpy's own number where there is no dimension."""
+    """Returns an array, or a numpy scalar if there are no dimensions."""
     return _SCALARS[core.kind](core.flat()[0]) if core.shape == () else _array(core)
 
 
@@ -357,7 +357,7 @@ class ndarray:
     # Items.
 
     def _basic(self, key):
-        """The view that ints, slices, None and ... ask for; None where the key asks for a copy."""
+        """Returns the view for a key of ints, slices, None and ...; None if the key requires a copy."""
         keys = key if type(key) is tuple else (key,)
         shape, steps = self._core.shape, self._core.strides
         taken = 0
@@ -406,7 +406,7 @@ class ndarray:
         return offset, sides, strides
 
     def _places(self, key):
-        """The positions, counted in order, that a key with arrays asks for."""
+        """Returns the positions that a key with arrays selects, counted in order."""
         keys = key if type(key) is tuple else (key,)
         plain = []
         for one in keys:
@@ -649,7 +649,7 @@ class ndarray:
         start = self._core.offset + (offset * right if offset > 0 else -offset * down) * (length > 0)
         return self._window(start, [length], [down + right])
 
-    # Numbers.
+    # Conversion and arithmetic.
 
     def astype(self, kind, copy=True):
         return _array(self._core.copied(_kind(kind)))
@@ -722,7 +722,7 @@ def _steps(sides):
 
 
 def _reshaped(shape, strides, sides):
-    """Steps that see the same numbers in another shape; None where only a copy can."""
+    """Returns strides that view the same numbers in another shape; None if that requires a copy."""
     if _math.prod(sides) == 0:
         return _steps(sides)
     old = [(side, step) for side, step in zip(shape, strides) if side != 1]
@@ -792,7 +792,7 @@ def _array_operators():
 
 _array_operators()
 
-# Functions of each number.
+# Elementwise functions.
 
 for _name in ("positive", "negative", "absolute", "sign", "square", "reciprocal", "sqrt", "exp", "log", "sin", "cos",
               "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "log2",
@@ -856,7 +856,7 @@ def heaviside(x, middle):
     return where(isnan(x), nan, where(asarray(x) == 0, middle, where(asarray(x) < 0, 0.0, 1.0)))
 
 
-# Making arrays.
+# Array creation.
 
 
 def array(value, dtype=None, copy=True, ndmin=0):
@@ -1265,11 +1265,11 @@ def pad(a, width, mode="constant", constant_values=0):
     return made
 
 
-# Along axes.
+# Operations along axes.
 
 
 def _along(a, axis):
-    """The array with the axes to be worked on as its last one, and whether they lie together in memory."""
+    """Returns the array with the axes to work on last, whether those are contiguous, and the other axes' shape."""
     a = asarray(a)
     if axis is None:
         return a.ravel(), True, ()
@@ -1511,7 +1511,7 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
 
 trapz = trapezoid
 
-# Choosing and finding.
+# Selection and search.
 
 
 def where(condition, a=None, b=None):
@@ -1696,7 +1696,7 @@ def vectorize(function):
     return apply
 
 
-# Sums of products.
+# Products and sums of products.
 
 
 def dot(a, b):
@@ -1987,7 +1987,7 @@ class printoptions:
 
 
 def _positional(x, precision):
-    """The fewest digits that say the number, at most so many behind the point; the point stays."""
+    """Formats a number with its fewest digits, at most `precision` behind the point; the point is kept."""
     text = float.__repr__(x)
     if "e" in text:
         text = f"{x:.{precision}f}" if -1e16 < x < 1e16 else f"{x:.1f}"
@@ -2161,7 +2161,7 @@ def array_repr(a):
     return text + space + extra
 
 
-# What arrays have as methods, too.
+# Functions that are array methods, too.
 
 for _name in ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "mean", "var", "std", "ptp", "cumsum",
               "cumprod", "argsort", "clip", "round", "dot", "nonzero", "repeat", "take", "trace", "searchsorted"):
@@ -2212,7 +2212,7 @@ def _svd(a, full_matrices=True, compute_uv=True):
 
 
 def _completed(q):
-    """Columns that stand upright on each other, as many as there are rows."""
+    """Extends the columns of `q` to as many orthonormal columns as there are rows."""
     rows, columns = q.shape
     if rows == columns:
         return q
@@ -2370,7 +2370,7 @@ fft = _submodule(
 
 
 class Generator:
-    """Chance. The same seed gives the same numbers; `random()` gives numpy's."""
+    """Random numbers. The same seed gives the same numbers; `random()` gives numpy's."""
 
     def __init__(self, seed=None):
         if seed is None:
@@ -2497,7 +2497,7 @@ def finfo(kind):
 
 
 class errstate:
-    """Accepted: nothing is warned of here."""
+    """Accepted: no warnings are issued here."""
 
     def __init__(self, **options):
         pass

@@ -1,8 +1,8 @@
-"""Results of pure cells, kept by what they were made of: the code and the values that it uses.
+"""Cached results of pure cells, keyed by the cell's code and the values that it uses.
 
-Frozen into the kernel as `_tracebook_pure` and imported when a cell is marked as pure. The host keeps the entries, each for
-one note with its grants; this process asks for them and hands them over. An entry is data: values of a closed list of
-types, as JSON. What has no such form is said, and the cell has run as any other.
+Frozen into the kernel as `_tracebook_pure` and imported when a cell is marked as pure. The host stores the entries,
+each for one note with its grants; this process requests them and hands them over. An entry is data: values of a closed
+list of types, as JSON. If a value has no such form, this is reported, and the cell runs like any other.
 """
 
 import base64
@@ -17,18 +17,18 @@ import types
 import _tracebook_kernel
 
 _FORM = f"2 {sys.version}"
-# Modules and their parts are kept by name, if they come with the kernel.
+# Modules that come with the kernel; they and their parts are stored by name.
 _SHIPPED = frozenset(sys.stdlib_module_names) | {"numpy", "matplotlib"}
 
 _names = sys.modules["__main__"].__dict__
 
 
 def _mark(*parts):
-    """Stands for what is known by its parts."""
+    """Placeholder for a value that is identified by its parts."""
 
 
 class _Print(pickle._Pickler):
-    """Writes what a value is, not where: equal values are equal bytes, also in another process."""
+    """Pickler that writes what a value is, not where: equal values give equal bytes, even in another process."""
 
     def __init__(self, file):
         super().__init__(file, 4)
@@ -94,7 +94,7 @@ def _digest(value, seen=None):
 
 
 class _Unkept(Exception):
-    """A value that has no form as data."""
+    """A value that can't be represented as data."""
 
 
 def _is_shipped(module):
@@ -102,12 +102,12 @@ def _is_shipped(module):
 
 
 class _Encoder:
-    """Values as a table of nodes that refer to each other by number: what is the same object stays one."""
+    """Encodes values as a table of nodes that refer to each other by number, so shared objects stay shared."""
 
     def __init__(self):
         self.nodes = []
         self.seen = {}
-        # Keeps objects alive whose `id` is known.
+        # Keeps objects alive, because `seen` identifies them by `id`.
         self.alive = []
 
     def node(self, value):
@@ -176,7 +176,7 @@ def _time(value):
     return value.hour, value.minute, value.second, value.microsecond
 
 
-# Classes whose values are made anew from plain ones: what each is made of.
+# Classes whose values are rebuilt from plain ones, with the arguments for each.
 _SPECIAL = {
     ("datetime", "date"): lambda value: (value.year, value.month, value.day),
     ("datetime", "datetime"): _datetime,
@@ -192,7 +192,7 @@ _SPECIAL = {
 
 
 class _Decoder:
-    """The way back. It makes values of the types above and calls nothing else."""
+    """Decodes a table of nodes. It creates values of the types above and calls nothing else."""
 
     def __init__(self, nodes):
         self.nodes = nodes
@@ -259,7 +259,7 @@ class _Decoder:
 
 
 def key(code, uses):
-    """What names the result of this code with these names as they are now. Raises what cannot be named."""
+    """Returns the key of a result: this code with the names' current values. Raises an error if one has no digest."""
     parts = [_FORM, code]
     for name in sorted(uses):
         if name in _names:
@@ -268,7 +268,7 @@ def key(code, uses):
 
 
 def find(key):
-    """Brings the names of a kept result back; what was shown, as JSON, or nothing."""
+    """Restores the names of a kept result. Returns what was shown as JSON, or None."""
     try:
         entry = _tracebook_kernel.pure_find(key)
         if entry is None:
@@ -277,14 +277,14 @@ def find(key):
         decoder = _Decoder(entry["nodes"])
         values = {name: decoder.node(at) for name, at in entry["names"].items()}
     except Exception:
-        # Of another program.
+        # Written by another program.
         return None
     _names.update(values)
     return json.dumps(entry["shown"])
 
 
 def keep(key, binds, shown):
-    """Keeps a result; why not, as a text, or nothing."""
+    """Keeps a result. Returns the reason as text if it can't, else None."""
     encoder = _Encoder()
     try:
         names = {name: encoder.node(_names[name]) for name in binds if name in _names}

@@ -1,7 +1,7 @@
-"""matplotlib.pyplot for cells: what is asked for is written down as a figure, which is drawn where it is looked at.
+"""matplotlib.pyplot for cells: calls are recorded as a figure, which is drawn where it's viewed.
 
-Both styles work, `plt.plot(…)` and `fig, ax = plt.subplots()`. What is not here says so by name. The marks are
-`axes.py`'s, what stands around them is `axes_base.py`'s, colours and columns are `drawing.py`'s.
+Both styles work, `plt.plot(…)` and `fig, ax = plt.subplots()`. Errors name what isn't supported. The marks are in
+`axes.py`, the parts around them in `axes_base.py`, and colors and columns in `drawing.py`.
 """
 
 import builtins as _b
@@ -20,7 +20,7 @@ from _tracebook_drawing import cycle as _cycle
 from _tracebook_drawing import refuse as _refuse
 
 _MIME = "application/vnd.tracebook.figure+json"
-# A figure that is longer than this as JSON is sent with what a screen shows of its lines.
+# If a figure's JSON is longer than this, its lines are reduced to what a screen shows.
 _LONGEST = 40 << 20
 
 
@@ -42,7 +42,7 @@ class Figure:
         self._shown = False
 
     def _name(self):
-        """A name for what axes share."""
+        """Returns a new name for an axis that several axes share."""
         self._names += 1
         return self._names
 
@@ -214,7 +214,7 @@ class Figure:
                 return value.tolist()
             raise TypeError(f"{type(value).__name__} is nothing that a figure holds")
 
-        # An inch is a hundred points here, as on the usual screen.
+        # An inch is a hundred points here, as on usual screens.
         text = json.dumps({"width": self._size[0] * 100.0, "height": self._size[1] * 100.0, "title": self._title,
                            "ground": self._ground, "dark": self._dark,
                            "axes": [axes._json(self.axes) for axes in self.axes]}, default=held)
@@ -245,7 +245,7 @@ class Figure:
         if len(text) > _LONGEST:
             text = _kernel.lighter(text)
         titles = [one for one in (*(axes._said.get("title") for axes in self.axes), self._title) if one]
-        # What is shown of it before it is read.
+        # Shown before the figure itself is read.
         about = {"width": self._size[0] * 100.0, "height": self._size[1] * 100.0, "title": ", ".join(titles)[:200]}
         return {_MIME: text, "text/plain": repr(self)}, {_MIME: about}
 
@@ -318,7 +318,7 @@ class _Colorbar:
     set_ylabel = set_title = set_label
 
     def _accepted(self, *args, **options):
-        """Accepted: ticks of a scale of colours are its own."""
+        """Does nothing: a color bar has its own ticks."""
 
     set_ticks = set_ticklabels = tick_params = minorticks_on = _accepted
 
@@ -327,7 +327,7 @@ class _Colorbar:
 
 
 class _Grid(list):
-    """Axes in rows, to be taken apart, gone through, or asked for by `[row, column]`."""
+    """Rows of axes, which can be unpacked, iterated over, or indexed by `[row, column]`."""
 
     def __getitem__(self, key):
         if isinstance(key, tuple):
@@ -405,7 +405,7 @@ def axes(arg=None, **options):
 
 
 def subplot(*place, **options):
-    # Axes that were there already come to the front, in their old place as well.
+    # Axes that already exist at this position become the current ones, instead of the new ones.
     before = list(gcf().axes)
     made = gcf().add_subplot(*place, **options)
     for known in before:
@@ -546,7 +546,7 @@ def rcdefaults():
 
 
 class cycler(list):
-    """Colours to be gone through: `cycler(color=[…])`."""
+    """A cycle of colors: `cycler(color=[…])`."""
 
     def __init__(self, *args, color=None):
         if color is None and len(args) == 2 and args[0] == "color":
@@ -557,7 +557,7 @@ class cycler(list):
 
 
 def _hex(value):
-    """A colour in digits, also one of the note's own look."""
+    """Returns a color as hexadecimal digits, including the note's own colors."""
     found = _color(value)
     return found if found.startswith("#") else "#{:02x}{:02x}{:02x}".format(*_kernel.named_color(found))
 
@@ -581,7 +581,7 @@ for _name in ("plot", "scatter", "bar", "barh", "bar_label", "broken_barh", "his
 for _name in ("title", "xlabel", "ylabel", "xscale", "yscale"):
     globals()[_name] = _forward(_name, f"set_{_name}")
 
-# Cycle of colours, ground of axes, ground of figures, grid, light words.
+# Color cycle, axes background, figure background, grid, light text.
 _STYLES = {
     "default": ("", "", "", False, False),
     "classic": ("b g r c m y k", "", "", False, False),
@@ -606,7 +606,7 @@ for _name in ("seaborn-v0_8-colorblind", "seaborn-v0_8-deep", "seaborn-v0_8-note
 
 
 class _Style:
-    """Styles: colours, grounds and grids of some of matplotlib's."""
+    """Styles: the colors, backgrounds and grids of some of matplotlib's."""
 
     available = sorted(_STYLES)
 
@@ -647,7 +647,7 @@ def xkcd(*args, **options):
 
 
 def _after_cell(value):
-    """Shows what a cell drew and did not show. Says whether the cell's value is only a handle of what was drawn."""
+    """Shows what a cell drew and didn't show. Returns whether the cell's value is only a handle of a drawing."""
     if _b.any(one.axes and not one._shown for one in _figures.values()):
         for number in list(_figures):
             if _figures[number].axes and not _figures[number]._shown:
@@ -661,7 +661,7 @@ def _after_cell(value):
 
 
 def _parts(value):
-    """A value, or what it is made of: calls give back lists and dictionaries of what they drew."""
+    """Returns a value, or its parts: calls return lists and dictionaries of what they drew."""
     if isinstance(value, dict) and value and len(value) < 20:
         return [part for one in value.values() for part in _parts(one)]
     if isinstance(value, (list, tuple)) and value and not isinstance(value, (_Bars, _Grid)):

@@ -1,7 +1,7 @@
-"""The variables of a namespace as rows of a table: name, type, size, and the value in short; and some of their values.
+"""Lists a namespace's variables as rows (name, type, size, abbreviated value), and returns some of their values.
 
-Runs in the embedded kernel and, handed over as text, in a kernel of the user's own. It changes nothing. It runs the
-`__len__`, `shape` and `__repr__` of what it lists, as printing would.
+Runs in the embedded kernel and, sent as text, in a kernel of the user's own. It changes nothing. It runs the `__len__`,
+`shape` and `__repr__` of the variables, as printing would.
 """
 
 _ROWS = 500
@@ -43,7 +43,7 @@ def variables(namespace):
             continue
         if isinstance(value, types.ModuleType):
             continue
-        # What was only imported is no variable of the cells.
+        # Names that were only imported aren't variables of the cells.
         made = (type, types.FunctionType, types.BuiltinFunctionType)
         if isinstance(value, made) and getattr(value, "__module__", None) != "__main__":
             continue
@@ -60,7 +60,7 @@ def variables(namespace):
 
 
 class _Plain:
-    """A value as what JSON has, within bounds. It runs nothing of the cells' own classes."""
+    """Converts values to JSON data of limited size. It runs nothing of the cells' own classes."""
 
     def __init__(self):
         self.left = 100_000
@@ -89,6 +89,6 @@ class _Plain:
 
 
 def values(namespace, names):
-    """What a generated view shows of some variables."""
+    """Returns the values of some variables for a generated view."""
     bounded = _Plain()
     return {name: bounded.of(namespace[name]) for name in names[:100] if name in namespace}

@@ -1,4 +1,4 @@
-"""`urllib` for tools: what they fetch goes through the host, which applies the policy. This process has no network.
+"""`urllib` for tools: requests go through the host, which applies the policy. This process has no network.
 
 Frozen into the kernel as `_tracebook_web`; the program of a tool that may use the network installs it.
 """
@@ -13,7 +13,7 @@ import _tracebook_kernel as kernel
 
 
 class Response(io.BytesIO):
-    """What came, as `urllib` gives it."""
+    """A response, with the interface of `urllib`'s."""
 
     def __init__(self, body, url, status, headers):
         super().__init__(body)
@@ -34,7 +34,7 @@ class Response(io.BytesIO):
 
 
 class _Opener:
-    """Stands where `urllib.request` has its opener."""
+    """Takes the place of `urllib.request`'s opener."""
 
     addheaders = []
 

@@ -1,6 +1,6 @@
-"""Says what the variables of a state are, so that two states can be compared. Run in an instance that is thrown away.
+"""Describes the variables of a state, so that two states can be compared. Run in an instance that is discarded.
 
-Values are compared by a digest of what they hold, where that is cheap; else by their text, if it names no address.
+Values are compared by a digest of their content if that is cheap, else by their text if it contains no address.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ import types
 
 import _host
 
-# What of an array is looked at. A larger one is compared by type, shape and its beginning.
+# Maximum bytes of an array that are compared. A larger one is compared by type, shape and its beginning.
 _MAX_BYTES = 256 << 20
 _MAX_TEXT = 1 << 20
 _SHOWN = 80
@@ -26,7 +26,7 @@ def _parts_of_code(code):
 
 
 def _content(value):
-    """What a value holds, as bytes; None: that can't be told."""
+    """Returns a value's content as bytes, or None if it can't be determined."""
     if isinstance(value, types.FunctionType):
         parts = [_parts_of_code(value.__code__), repr(value.__defaults__), repr(value.__kwdefaults__)]
         return json.dumps(parts).encode()
@@ -43,7 +43,7 @@ def _content(value):
     if isinstance(value, (set, frozenset)):
         return json.dumps(sorted(repr(one) for one in value)).encode()
     try:
-        # Without its memo, equal parts that are one object give the same bytes as those that are two.
+        # `repr` has no pickle memo, so one shared object and two equal ones give the same bytes.
         pickler_bytes = pickle.dumps(value, 5)
         return repr(pickle.loads(pickler_bytes)).encode("utf-8", "surrogatepass") if _is_plain(value) else pickler_bytes
     except Exception:

@@ -1,8 +1,8 @@
-"""The guest's side of the science kernel: hands requests to `Cells`, and its messages to the host.
+"""Guest side of the science kernel: passes requests to `Cells`, and its messages to the host.
 
-Run once in an instance, after `HARNESS` and `BACKEND`, the texts of the harness and of matplotlib's backend. Lives in
-the module `_tracebook_cells`, so that the cells' `__main__` has no name of ours. Its state is the guest's memory: it is
-saved and restored with everything else.
+Run once per instance, after `HARNESS` and `BACKEND`, the texts of the harness and of matplotlib's backend. It lives in
+the module `_tracebook_cells`, so that the cells' `__main__` contains no name of ours. Its state is the guest's memory,
+which is saved and restored with everything else.
 """
 
 import builtins
@@ -18,9 +18,9 @@ import types
 import _host
 
 _FOLDER = "/note"
-# Seconds for which nothing of Python runs while it sleeps.
+# Longest sleep in seconds; no Python code runs meanwhile.
 _NAP = 0.02
-# Descriptors that are looked at for open files.
+# Descriptors below this number are checked for open files.
 _FILES_LIMIT = 64
 
 
@@ -39,7 +39,7 @@ def _ask(prompt, password):
     return answer
 
 
-# The host sets what a signal sets; this handler raises KeyboardInterrupt then.
+# The host sets the state that a signal would set; this handler then raises KeyboardInterrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 _sleep = time.sleep
 
@@ -104,7 +104,7 @@ def _open_or_null(
     return text
 
 
-# `io.open` is what `pathlib` calls.
+# `pathlib` calls `io.open`.
 builtins.open = io.open = _open_or_null
 
 _harness = types.ModuleType("_tracebook_harness")
@@ -114,7 +114,7 @@ del HARNESS
 try:
     os.chdir(_FOLDER)
 except OSError:
-    pass  # cells then name files by their whole path
+    pass  # cells then have to use absolute paths
 sys.path.insert(0, _FOLDER)
 # The first descriptor that a file of a cell can have.
 _first = os.open("/dev/null", os.O_RDONLY) if os.path.exists("/dev/null") else 3
@@ -122,7 +122,7 @@ _open_files = []
 
 cells = _harness.Cells(_send, _ask)
 
-# Figures of matplotlib cross as data.
+# Send matplotlib figures as data.
 _backend = types.ModuleType("tracebook_backend")
 exec(compile(BACKEND, "<tracebook>", "exec"), _backend.__dict__)
 del BACKEND
@@ -131,7 +131,7 @@ cells.after_cell.append(lambda value: _backend.flush_figures())
 
 
 def _note_files():
-    """Remembers the open files: their descriptors are not part of memory."""
+    """Records the open files, because their descriptors aren't part of memory."""
     _open_files.clear()
     found = [number for number in range(4, _FILES_LIMIT) if _is_file(number)]
     if not found:
@@ -172,7 +172,7 @@ def execute(request):
             _door("reply", reply)
             return
         except KeyboardInterrupt:
-            continue  # the cell had ended
+            continue  # the cell had already ended
 
 
 def look(request):
@@ -181,7 +181,7 @@ def look(request):
 
 
 def restored():
-    """Opens again what was open when this state was saved. A file that is gone stays closed."""
+    """Reopens the files that were open when this state was saved. A file that no longer exists stays closed."""
     gone = []
     held = []
     for number, path, flags, place in _open_files:

@@ -1,32 +1,32 @@
-"""Runs a note's SQL cells over Python's own sqlite3: in any kernel that runs Python, from 3.9 on.
+"""Runs a note's SQL cells with Python's own sqlite3: in any kernel that runs Python, from 3.9 on.
 
-`sql_cell.rs` sends this file with the first SQL cell and calls `run`. SQLite itself says which table a query misses;
-it's then loaded from a variable of that name, or from a file beside the note. Files are only read.
+`sql_cell.rs` sends this file with the first SQL cell and calls `run`. SQLite itself reports which table a query misses;
+it's then loaded from a variable with that name, or from a file beside the note. Files are only read.
 """
 
 import os
 import sqlite3
 
-# Rows of a result, and bytes of a file that is read into a table.
+# Maximum rows of a result, and bytes of a file that is read into a table.
 _ROWS_LIMIT = 1_000_000
 _FILE_LIMIT = 256 << 20
-# Tables that one query loads, and columns of one of them.
+# Maximum tables that one query loads, and columns of one of them.
 _TABLES_LIMIT = 64
 _COLUMNS_LIMIT = 2_000
-# Letters of a value that is written as text.
+# Maximum characters of a value that is written as text.
 _TEXT_LIMIT = 1 << 20
-# Steps of SQLite between two looks at whether the cell was stopped.
+# SQLite steps between two checks for whether the cell was stopped.
 _STEPS = 10_000
 # Rows that are fetched, and inserted, at once.
 _CHUNK = 10_000
-# Rows of a result, and letters of a value, in its plain text.
+# Maximum rows of a result, and characters of a value, in its plain text.
 _ROWS_SHOWN = 20
 _LETTERS_SHOWN = 40
 _DATABASES = ("", ".db", ".sqlite", ".sqlite3")
 
 
 class SqlError(Exception):
-    """What is wrong with a query, or with what it reads."""
+    """An error in a query, or in the data that it reads."""
 
 
 class SqlRows(list):
@@ -47,7 +47,7 @@ class SqlRows(list):
         return {"text/csv": text.getvalue(), "text/plain": self._plain()}, {}
 
     def _plain(self):
-        """The first rows as text, for who sees no tables."""
+        """Returns the first rows as text, for displays without tables."""
         head = [self.columns, *([_shown(cell) for cell in row.values()] for row in self[:_ROWS_SHOWN])]
         wide = [max(len(row[place]) for row in head) for place in range(len(self.columns))]
         lines = ["  ".join(cell.ljust(wide[place]) for place, cell in enumerate(row)).rstrip() for row in head]
@@ -61,11 +61,14 @@ def _shown(cell):
 
 
 def run(namespace, query):
-    """The result of a query over the variables of a namespace, and over files: a pandas frame, or rows without pandas."""
+    """Returns the result of a query over a namespace's variables and over files.
+
+    The result is a pandas frame, or rows without pandas.
+    """
     stopped = []
 
     def look():
-        # Python notices an interrupt here; SQLite wouldn't in a long query.
+        # Python raises a pending interrupt here; SQLite wouldn't in a long query.
         try:
             return len(stopped)
         except KeyboardInterrupt:
@@ -91,7 +94,7 @@ def run(namespace, query):
                 missing = _missing(str(error))
                 if missing is None:
                     raise SqlError(_words(error)) from None
-            # Without an authorizer, loading could be done by a callback of the query's.
+            # The authorizer denies what loading needs. The query has ended, so none of its callbacks can load tables.
             base.set_authorizer(None)
             _load(base, missing, namespace)
         else:
@@ -113,7 +116,7 @@ def run(namespace, query):
 
 
 def _allows(action, *details):
-    """Queries only: nothing is made, changed or attached by the text of a cell."""
+    """Authorizes queries only: a cell's text can't create, change or attach anything."""
     reads = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
     return sqlite3.SQLITE_OK if action in reads else sqlite3.SQLITE_DENY
 
@@ -143,7 +146,7 @@ def _fetched(found):
 
 
 def _apart(names):
-    """Names of columns, each different from the others in SQLite's eyes."""
+    """Returns the column names, changed where necessary to be unique in SQLite, which ignores case."""
     kept, seen = [], set()
     for place, name in enumerate(names):
         name = str(name) or f"column{place + 1}"
@@ -161,7 +164,7 @@ def _quoted(name):
 
 
 def _load(base, name, namespace):
-    """Makes the table that a query misses."""
+    """Creates the table that a query misses."""
     known = namespace.get(name)
     if known is not None and not name.startswith("__"):
         made = _variable_table(name, known)
@@ -206,7 +209,7 @@ def _attach(base, schema, path, table):
         raise SqlError(f"{path} has no table {table}")
     place = quote(os.path.abspath(path))
     last = None
-    # A database that another program left with a log beside it can't be read where nothing may be written.
+    # A database that another program left with a log beside it can't be read in a folder without write access.
     for how in ("mode=ro", "mode=ro&immutable=1"):
         try:
             base.execute(f"ATTACH ? AS {_quoted(schema)}", (f"file:{place}?{how}",))
@@ -229,13 +232,13 @@ def _looks_tabular(value):
 
 
 def _variable_table(name, value):
-    """The names of the columns and the rows of a variable; None if it is no table."""
+    """Returns a variable's column names and rows, or None if it isn't a table."""
     if hasattr(value, "collect") and type(value).__name__ == "LazyFrame":
         value = value.collect()
     if hasattr(value, "to_frame") and type(value).__name__ == "Series":
         value = value.to_frame()
     if hasattr(value, "itertuples") and hasattr(value, "index"):
-        # A frame of pandas; its index is a column where it says something.
+        # A pandas frame. Its index becomes a column if it's informative.
         index = value.index
         if getattr(index, "names", [None]) != [None] or type(index).__name__ != "RangeIndex":
             value = value.reset_index()
@@ -290,7 +293,7 @@ def _csv_table(path, ending):
 
 
 def _number_kind(cells):
-    """int or float if all cells of a column are such numbers as one writes them, else None: 007 is no number."""
+    """Returns int or float if all of a column's cells are written as such numbers, else None: 007 isn't a number."""
     kind, some = int, False
     for cell in cells:
         if cell == "":
@@ -325,10 +328,10 @@ def _insert(base, name, names, rows):
 
 
 def _cell(value):
-    """A value as SQLite has it."""
+    """Returns a value as SQLite stores it."""
     kind = type(value)
     if kind is str or kind is float or value is None or kind is bytes:
-        # What is no number is unknown.
+        # NaN becomes NULL.
         return None if value != value else value
     if kind is int or kind is bool:
         return int(value) if -(1 << 63) <= value < 1 << 63 else str(value)

@@ -1,4 +1,4 @@
-# Beside Tracebook's kernel: ipykernel, asked by jupyter_client as notebooks do it.
+# Compares Tracebook's kernel with ipykernel, driven by jupyter_client as notebooks do.
 count, chain = int(sys.argv[1]), int(sys.argv[2])
 
 

@@ -1,4 +1,4 @@
-# How benches ask ipykernel: by jupyter_client, as notebooks do it. Stands before the script of a bench.
+# Client of ipykernel for benchmarks: uses jupyter_client as notebooks do. Prepended to a benchmark's script.
 import json, queue, sys, time
 
 from jupyter_client.manager import KernelManager
@@ -17,7 +17,7 @@ def start():
 
 
 def run(client, code):
-    """Milliseconds until the kernel says that it is idle again."""
+    """Returns the milliseconds until the kernel reports that it's idle again."""
     begun = time.perf_counter()
     asked = client.execute(code)
     while True:

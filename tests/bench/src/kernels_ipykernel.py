@@ -1,5 +1,5 @@
-# Beside Tracebook's kernels: ipykernel, asked by jupyter_client as notebooks do it. It has no saved states: what it can
-# do instead is to run the cells again.
+# Compares Tracebook's kernels with ipykernel, driven by jupyter_client as notebooks do. It has no saved states: all it
+# can do instead is run the cells again.
 count, starts = int(sys.argv[1]), int(sys.argv[2])
 trivial, imports, frame, pandas_cell = sys.argv[3:7]
 

@@ -1,10 +1,10 @@
-# Beside Tracebook's kernels: marimo's editor, asked over its own websocket as its page does it.
+# Compares Tracebook's kernels with marimo's editor, driven over its own websocket as its page does.
 count = int(sys.argv[1])
 trivial, imports, frame, pandas_cell = sys.argv[3:7]
 
 
 def run(page, name, code):
-    """Milliseconds until the run is over."""
+    """Returns the milliseconds until the run has finished."""
     begun = time.perf_counter()
     post("run", {"cellIds": [name], "codes": [code]})
     until = begun + 120

@@ -1,9 +1,9 @@
-# Beside Tracebook's cells: marimo's editor, asked over its own websocket as its page does it.
+# Compares Tracebook's cells with marimo's editor, driven over its own websocket as its page does.
 count, chain = int(sys.argv[1]), int(sys.argv[2])
 
 
 def completed(page, patience=120):
-    """Waits until the run is over; None where it is not in time."""
+    """Waits until the run has finished. Returns None if it doesn't in time."""
     until = time.perf_counter() + patience
     while (left := until - time.perf_counter()) > 0:
         try:
@@ -16,7 +16,7 @@ def completed(page, patience=120):
 
 
 def drain(page):
-    """Takes what was said before."""
+    """Discards earlier messages."""
     while True:
         try:
             page.recv(timeout=0.02)

@@ -1,4 +1,4 @@
-# How benches ask marimo: its editor, over its own websocket, as its page does it. Stands before the script of a bench.
+# Client of marimo's editor for benchmarks: uses its websocket as its page does. Prepended to a benchmark's script.
 import http.client, json, os, signal, socket, subprocess, sys, tempfile, time
 
 from websockets.sync.client import connect
@@ -19,7 +19,7 @@ server = subprocess.Popen(
 
 
 def post(what, content):
-    """Asks over a connection of its own, which is closed when the answer is there."""
+    """Sends a request over a connection of its own, which is closed when the answer has arrived."""
     line = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     head = {"Content-Type": "application/json", "Marimo-Session-Id": "s_bench"}
     line.request("POST", f"/api/kernel/{what}", json.dumps(content), head)

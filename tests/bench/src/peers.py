@@ -1,4 +1,5 @@
-# Beside Tracebook's search: SQLite FTS5 over the same notes, and brute-force cosine in numpy over as many vectors.
+# Compares Tracebook's search with SQLite FTS5 over the same notes, and with brute-force cosine in numpy over as many
+# vectors.
 import json, os, sqlite3, sys, tempfile, time
 
 asked = json.load(open(sys.argv[1]))

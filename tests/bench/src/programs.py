@@ -1,4 +1,4 @@
-# The usual small programs, each timed; the best of three.
+# Common small benchmark programs. Each is timed; the best of three counts.
 import json as _json, random as _random, re as _re, sys as _sys, time as _time
 
 

@@ -1,4 +1,4 @@
-"""The environments of bfcl-eval behind lines of JSON: what `tracebook bench replay` calls its tools in."""
+"""Serves the environments of bfcl-eval over lines of JSON, for the tool calls of `tracebook bench replay`."""
 import ast, copy, importlib, inspect, json, sys
 
 sys.path.insert(0, sys.argv[1])
