@@ -23,6 +23,8 @@ _TEXT_LIMIT = 1 << 20
 _LINE_LIMIT = 2_000
 _WORDS_LIMIT = 10_000
 _TRACEBACK_LIMIT = 200
+# Entries of a traceback that are formatted.
+_ENTRIES_LIMIT = 2_000
 
 # Advice added to the error when a cell imports a module that this Python doesn't have.
 _OTHERS = (
@@ -309,6 +311,37 @@ def _lacks(name):
         return False
 
 
+def _shorten(error):
+    """Cuts the middle out of very long tracebacks, and returns how many entries that were.
+
+    Formatting the entries of an endless recursion, a million, would take minutes.
+    """
+    cut, found, seen = 0, [error], set()
+    while found:
+        error = found.pop()
+        if error is None or id(error) in seen:
+            continue
+        seen.add(id(error))
+        found += [error.__cause__, error.__context__]
+        if isinstance(error, BaseExceptionGroup):
+            found += error.exceptions
+        ahead = last = error.__traceback__
+        count = 0
+        while ahead is not None:
+            ahead = ahead.tb_next
+            count += 1
+        extra = count - _ENTRIES_LIMIT
+        if extra > 0:
+            for _ in range(_ENTRIES_LIMIT // 2 - 1):
+                last = last.tb_next
+            rest = last
+            for _ in range(extra):
+                rest = rest.tb_next
+            last.tb_next = rest.tb_next
+            cut += extra
+    return cut
+
+
 def explain(error):
     """Returns an exception as (name of its class, message, lines of its traceback)."""
     import traceback
@@ -317,6 +350,7 @@ def explain(error):
     for name in _OURS:
         if name in sys.modules:
             hidden.add(sys.modules[name].__getattr__.__code__.co_filename)
+    cut = _shorten(error)
     report = traceback.TracebackException(type(error), error, error.__traceback__, compact=True)
     parts = [report]
     while parts:
@@ -339,6 +373,8 @@ def explain(error):
         words = _IN_SCIENCE if top in _SCIENCE else _OTHERS
         report._str = f"{report._str} ({words.format(name=_PACKAGES.get(top, top))})"
     lines = "".join(report.format()).splitlines()
+    if cut:
+        lines.insert(1, f"  ... {cut:,} entries left out ...")
     if len(lines) > _TRACEBACK_LIMIT:
         head, tail = _TRACEBACK_LIMIT // 4, _TRACEBACK_LIMIT // 2
         lines[head:-tail] = [f"  ... {len(lines) - head - tail} lines left out ..."]
