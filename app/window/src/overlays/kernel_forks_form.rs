@@ -37,6 +37,12 @@ pub(crate) enum ForkSupport {
     OtherKernel { has_science: bool },
 }
 
+/// A note's states, and how long it took to read them.
+struct StatesRead {
+    states: NoteStates,
+    took: Duration,
+}
+
 /// The dialog for a note's forks.
 pub(crate) struct KernelForksForm {
     pub(crate) note: DocId,
@@ -49,8 +55,7 @@ pub(crate) struct KernelForksForm {
     /// When the states were last read.
     read_at: Option<Instant>,
     read_interval: Duration,
-    /// The states, and how long it took to read them.
-    read: (Sender<(NoteStates, Duration)>, Receiver<(NoteStates, Duration)>),
+    read: (Sender<StatesRead>, Receiver<StatesRead>),
     /// The name typed for a new fork.
     name: String,
     /// The number of earlier moves, and the move that the kernel is making.
@@ -144,7 +149,7 @@ impl KernelForksForm {
 
     /// Reads the states on a thread, if they are missing or old.
     fn read_states(&mut self, ctx: &egui::Context) {
-        while let Ok((states, took)) = self.read.1.try_recv() {
+        while let Ok(StatesRead { states, took }) = self.read.1.try_recv() {
             self.is_reading = false;
             self.read_interval = READ_INTERVAL.max(took * READ_PAUSE_FACTOR);
             if let Some(problem) = &states.problem {
@@ -161,7 +166,7 @@ impl KernelForksForm {
             std::thread::spawn(move || {
                 let begun = Instant::now();
                 let states = list_states(&workspace, note);
-                let _ = tell.send((states, begun.elapsed())); // the dialog may be closed
+                let _ = tell.send(StatesRead { states, took: begun.elapsed() }); // the dialog may be closed
                 wake.request_repaint();
             });
         }

@@ -60,8 +60,8 @@ impl RegionFocus {
         }
     }
 
-    /// Moves the keyboard focus to the next or previous region that has something to focus. If nothing has the focus, the
-    /// note is the first to get it.
+    /// Moves the keyboard focus to the next or previous region that has something to focus. If nothing has the focus,
+    /// the note is the first to get it.
     pub(crate) fn go_to_region(&mut self, panes: &mut PaneState, ctx: &Context, back: bool) {
         let focused = ctx.memory(|memory| memory.focused());
         let center =
