@@ -177,6 +177,15 @@ fn a_note_that_is_open_is_not_saved_through_a_link() {
     owner.end();
 }
 
+/// Sets a flag when it's dropped.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// A process swaps the folder and a symlink as fast as it can while commands work in the folder.
 #[test]
 fn a_folder_that_is_swapped_while_commands_work_leads_nowhere() {
@@ -197,6 +206,8 @@ fn a_folder_that_is_swapped_while_commands_work_leads_nowhere() {
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
+        // The swapping ends with a failed check, too: the scope waits for its thread.
+        let _stop = StopOnDrop(&stop);
         let begun = Instant::now();
         let mut round = 0;
         while begun.elapsed() < Duration::from_secs(20) {
@@ -208,7 +219,6 @@ fn a_folder_that_is_swapped_while_commands_work_leads_nowhere() {
             tells_nothing(&house.run(&["rm", "sub/to.md"]));
             tells_nothing(&house.run(&["export", "sub/n.md", &format!("out {round}.html")]));
         }
-        stop.store(true, Ordering::Relaxed);
         assert!(round > 0);
     });
     is_untouched(&house);

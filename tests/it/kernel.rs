@@ -500,8 +500,7 @@ fn an_interrupt_stops_what_runs_and_keeps_the_variables() {
     for code in blocked {
         let (outcome, took) = kernel.interrupt(code);
         assert_eq!(outcome, "KeyboardInterrupt", "{code}");
-        // Uninterrupted it takes a minute. Benches measure how long an interrupt takes.
-        assert!(took < Duration::from_secs(20), "{code}: {took:?}");
+        assert!(took < Duration::from_secs(1), "{code}: {took:?}");
     }
     check(&mut kernel, "x + 1", "[8] 42\nok");
 }

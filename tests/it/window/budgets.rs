@@ -27,7 +27,7 @@ fn pictures_beyond_their_limits_are_named_with_the_reason() {
             window.query_all_by_label_contains(label).next().is_some()
         });
     }
-    assert!(slowest < Duration::from_secs(6), "no frame waits for a drawing: {slowest:?}");
+    assert!(slowest < Duration::from_secs(2), "no frame waits for a drawing: {slowest:?}");
 }
 
 #[test]
@@ -48,6 +48,6 @@ fn a_character_in_a_very_long_nested_list_is_shown_soon() {
         let took = begun.elapsed();
         println!("{name}: {} MB, {took:?} for three characters", list.len() >> 20);
         until(&mut window, "it is there", |window| text(window).is_some_and(|text| text.len() == list.len() + 3));
-        assert!(took < Duration::from_secs(15), "{name}: {took:?}");
+        assert!(took < Duration::from_secs(3), "{name}: {took:?}");
     }
 }

@@ -1,6 +1,5 @@
-//! A folder that file access never leaves: not by `..`, an absolute path or a symlink, even if another program creates
-//! that symlink in the meantime. Files are reached by descriptors of their folders, never by absolute paths. Symlinks
-//! that stay inside are followed.
+//! A folder that file access never leaves by `..`, an absolute path or a symlink, even one that another program makes
+//! meanwhile. Files are reached by descriptors of their folders, not by absolute paths. Inner symlinks are followed.
 
 use anyhow::{anyhow, bail};
 use std::collections::BTreeMap;
