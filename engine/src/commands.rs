@@ -741,6 +741,14 @@ command_table!(
          what is due, then exits. Of missed times, only the last one within --within is made up for. A time that the \
          change to summer time skips starts right after the gap; one that occurs twice starts once.",
     ),
+    WorkspaceEvents = command_line_form(
+        "workspace.events",
+        "List events",
+        "events",
+        work::EVENTS_ARGUMENTS,
+        "List the kinds of events, or print what happens in the workspace as it happens: messages, what models and \
+         tools say, approvals, runs, changed files. With --json, one line per event.",
+    ),
     MemoryTraces = command_line_form(
         "memory.traces",
         "List traces",

@@ -428,6 +428,8 @@ pub struct WorkspaceStart {
     pub schedules: BTreeMap<DocId, agent::schedule::Schedule>,
     /// Costs on this device outside of runs, by day.
     pub outlays: Vec<agent::run_records::EmbeddingCost>,
+    /// Recent latencies of model providers, as measured on this device.
+    pub latencies: agent::router::ProviderLatencies,
 }
 
 /// Outline of a note's file and its encoding on disk, both computed where the file is read.

@@ -16,6 +16,7 @@ mod private_memory;
 mod queries;
 mod reactive;
 pub mod runs;
+mod schedule_events;
 mod schedules;
 mod state;
 mod sync;
@@ -45,8 +46,8 @@ pub use crate::session::state::runs::RunsState;
 pub use crate::session::state::sync::{RemotePeer, SyncState};
 pub use crate::session::volume_paths::{LINKS_KEY_PREFIX, links_key};
 pub use agent::run_records::{
-    AgentSetup, EMBEDDING_COSTS_KEY_PREFIX, EmbeddingCost, POLICY_RULES_KEY, RUN_KEY_PREFIX, RunSummary,
-    SESSION_KEY_PREFIX, SessionSummary,
+    AgentSetup, EMBEDDING_COSTS_KEY_PREFIX, EmbeddingCost, POLICY_RULES_KEY, PROVIDER_LATENCIES_KEY, RUN_KEY_PREFIX,
+    RunSummary, SESSION_KEY_PREFIX, SessionSummary,
 };
 pub use apply_context::CommandError;
 pub use runs::PHASE_NAMES;
@@ -150,6 +151,7 @@ impl SessionState {
             self.sync.step_reports(turn, &mut self.files, &self.runs, &self.workspace);
         }
         self.pass_on_requests(turn);
+        self.schedules.step_schedule_events(turn, &self.files.volumes, &self.runs);
         self.sync.track_outbox(turn, &self.files.volumes, &self.runs);
     }
 
@@ -545,6 +547,7 @@ impl SessionState {
         self.sync.load_sync_state(started.shares, started.sync_log, started.sync_kept);
         self.schedules.schedules_started(turn, started.schedules);
         self.runs.load_embedding_costs(started.outlays);
+        self.runs.latencies = started.latencies;
         self.runs.agents_started(turn, started.sessions, started.runs, started.rules);
     }
 

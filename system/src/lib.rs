@@ -84,6 +84,7 @@ pub const BUILT_IN_AGENTS: &[EmbeddedFile] = agents![
     "memory-consolidation.md",
     "frontend.md",
     "backend.md",
+    "mobile.md",
     "devops.md",
     "security.md",
     "qa.md",

@@ -1,6 +1,7 @@
 //! The command line through the program's binary: output formats, exit codes and refusals. A command does the same
 //! whether it owns the workspace or another process does.
 
+mod agent_settings;
 pub(crate) mod agents;
 mod answers;
 mod devices;

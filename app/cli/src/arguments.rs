@@ -290,6 +290,19 @@ pub(super) struct ScheduleArguments {
     pub(super) zone: Option<String>,
 }
 
+/// `events`.
+#[derive(Args, Clone, Debug)]
+pub(super) struct EventsArguments {
+    #[arg(long)]
+    pub(super) follow: bool,
+    #[arg(long)]
+    pub(super) filter: Vec<String>,
+    #[arg(long)]
+    pub(super) project: Option<String>,
+    #[arg(long)]
+    pub(super) count: Option<String>,
+}
+
 /// `traces`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct TracesArguments {
@@ -726,6 +739,7 @@ mod tests {
             grammar::<MemoryArguments>("memory"),
             grammar::<TasksArguments>("tasks"),
             grammar::<ScheduleArguments>("schedule"),
+            grammar::<EventsArguments>("events"),
             grammar::<TracesArguments>("traces"),
             grammar::<StepsArguments>("steps"),
             grammar::<SessionsArguments>("sessions"),

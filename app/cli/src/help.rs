@@ -112,6 +112,11 @@ pub(crate) const HELP_GROUPS: &[(&str, &[SubcommandHelp])] = &[
             entry("sessions", "List sessions or show one", ["sessions", "sessions 3f2a --export md"]),
             entry("tasks", "Plan tasks and let agents do them", ["tasks list", "tasks add \"Write the README\""]),
             entry("schedule", "Start work at set times", ["schedule", "schedule due"]),
+            entry(
+                "events",
+                "Print what happens, as it happens",
+                ["events", "events --follow --filter \"FILE_CHANGED: Inbox/*\""],
+            ),
             entry("memory", "Browse or change what agents remember", ["memory", "memory log"]),
             entry("traces", "List work that repeats without a model", ["traces", "traces show weekly-report"]),
             entry("budget", "Show what was spent and what is left", ["budget", "budget --by project"]),

@@ -9,6 +9,7 @@ mod capture;
 mod cells;
 mod collection_view;
 mod devices;
+mod events;
 mod file_ops;
 mod help;
 mod history;
@@ -72,6 +73,7 @@ const READING_COMMANDS: &[&str] = &[
     "budget",
     "cat",
     "cells",
+    "events",
     "export",
     "history",
     "index",
@@ -525,6 +527,7 @@ fn run_subcommand(scene: &mut CommandContext<'_>, name: &str, args: &ArgMatches)
         "budget" => memory::cmd_budget(scene, &typed(args)?),
         "tasks" => tasks::cmd_tasks(scene, &typed(args)?),
         "schedule" => schedules::cmd_schedule(scene, &typed(args)?),
+        "events" => events::cmd_events(scene, &typed(args)?),
         "related" => search::cmd_related(scene, &typed(args)?),
         "search" => search::cmd_search(scene, &typed(args)?),
         "searches" => search::cmd_searches(scene, &typed(args)?),

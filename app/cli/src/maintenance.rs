@@ -69,7 +69,7 @@ pub(super) fn cmd_doctor(
     json: bool,
     out: &mut dyn Write,
 ) -> Result<u8, CliError> {
-    let mut offers = host::detect_capabilities(&program_path()?);
+    let mut offers = host::detect_capabilities(&program_path()?, folder);
     offers.extend(optional_parts());
     let there = host::workspace_exists(folder);
     let note = match (there, host::owner_socket(folder)) {

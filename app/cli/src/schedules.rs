@@ -94,15 +94,16 @@ fn list_schedules(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
         let next = match (one.paused, one.next) {
             (true, _) => "rests".to_owned(),
             (false, Some(next)) => format!("next {}", agents::format_time(next.0)),
+            (false, None) if one.waits_for_event() => "waits".to_owned(),
             (false, None) => "never again".to_owned(),
         };
-        let (by, work) = (one.zone_clock().name, one.work.describe());
+        let work = one.work.describe();
         let (name, work, last) =
             (untrusted_text::escape_line(&one.name), untrusted_text::escape_line(&work), last_outcome_text(one));
         writeln!(
             scene.out,
-            "{name}  {} ({by})  {next}  {work}  (last: {})",
-            one.when,
+            "{name}  {}  {next}  {work}  (last: {})",
+            untrusted_text::escape_line(&one.when_text()),
             untrusted_text::escape_line(&last)
         )?;
     }
@@ -180,15 +181,20 @@ fn add_schedule(scene: &mut CommandContext<'_>, args: &ScheduleArguments, when: 
         paused: false,
         next: None,
         last: None,
+        triggered: Vec::new(),
     };
+    let event = what.waits_for_event().then(|| what.when.clone());
     let schedule = agents::new_doc_id();
     scene.handle.run_command(Command::AddSchedule { schedule, what: Box::new(what) })?;
     export::open_note::wait_until_saved(scene.handle)?;
     let next = scene
         .handle
         .read(move |session| session.schedules().find(|(id, _)| *id == schedule).and_then(|(_, one)| one.next))?;
-    let next = next.map_or_else(String::new, |next| agents::format_time(next.0));
-    writeln!(scene.out, "{name}: next {next}, by {by}, while the window or `tracebook schedule watch` is open")?;
+    let starts = match (event, next) {
+        (Some(event), _) => format!("starts {event}"),
+        (None, next) => format!("next {}, by {by}", next.map_or_else(String::new, |next| agents::format_time(next.0))),
+    };
+    writeln!(scene.out, "{name}: {starts}, while the window or `tracebook schedule watch` is open")?;
     if waits {
         writeln!(scene.errors, "each time it waits for your approval, unless you add --approve run_cell")?;
     }

@@ -3,10 +3,12 @@
 use super::memory::{note_text_at, write_note};
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, agents, resolve};
 use crate::arguments::TasksArguments;
+use agent::agent_definition::AgentDefinition;
+use agent::agent_registry::PythonAgent;
 use agent::memory::{RecallOptions, ReplayMode};
 use agent::task_block::{self, TASKS_FOLDER, TaskBlock, TaskStatus};
 use agent::{agent_definition, agent_registry, planner};
-use engine::Command;
+use engine::{AgentRun, Command};
 use host::agents::project_memory;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -123,33 +125,68 @@ fn list_agents(scene: &mut CommandContext<'_>, args: &TasksArguments) -> Result<
         (own, session.volume(volume).and_then(|volume| volume.root.clone()))
     })?;
     let crew = root.map(|root| project_memory::read_agent_registry(&root)).unwrap_or_default();
-    let mut all: Vec<(String, &str, String)> = Vec::new();
+    let mut all: Vec<(AgentDefinition, &str)> = Vec::new();
     let given = [("yours", own), ("built in", agent_definition::built_in()), ("project", crew.definitions)];
     for (whose, agents) in given {
         for agent in agents {
-            if all.iter().all(|(name, ..)| *name != agent.name) {
-                all.push((agent.name, whose, agent.description));
+            if all.iter().all(|(known, _)| known.name != agent.name) {
+                all.push((agent, whose));
             }
         }
     }
-    all.extend(crew.python.into_iter().map(|agent| (agent.class, "project, Python", agent.description)));
-    for (name, whose, description) in all {
-        let first = description.lines().next().unwrap_or_default();
-        let wanted = name.clone();
-        let off = scene.handle.read(move |session| session.is_switched_off(&wanted))?;
+    let python = |agent: PythonAgent| AgentDefinition {
+        name: agent.class,
+        description: agent.description,
+        path: Some(agent.path),
+        ..AgentDefinition::default()
+    };
+    all.extend(crew.python.into_iter().map(|agent| (python(agent), "project, Python")));
+    for (mut agent, whose) in all {
+        let first = agent.description.lines().next().unwrap_or_default().to_owned();
+        let wanted = agent.name.clone();
+        let (off, choices, active) = scene.handle.read(move |session| {
+            let choices = session.agents().setup().map(|setup| setup.config.agents.clone()).unwrap_or_default();
+            let active = session.agents().open_runs().filter(|run| run.is_busy() && run.about.agent == wanted);
+            let active: Vec<Value> = active.map(run_progress_json).collect();
+            (session.is_switched_off(&wanted), choices, active)
+        })?;
+        let name = agent.name.clone();
+        agent.apply_choice(&name, &choices);
         let state = if off { ", switched off" } else { "" };
+        let status = match (off, active.is_empty()) {
+            (true, _) => "disabled",
+            (false, true) => "idle",
+            (false, false) => "busy",
+        };
         match scene.json {
             true => {
-                let one = json!({"name": name, "from": whose, "description": first, "enabled": !off});
+                let one = json!({
+                    "id": name, "name": name, "role": agent.role(), "status": status, "progress": active,
+                    "capabilities": agent.capabilities, "can_handle": agent.when, "from": whose,
+                    "description": first, "enabled": !off, "llm_provider": agent.llm_provider,
+                    "max_tokens": agent.max_tokens, "temperature": agent.temperature, "tools": agent.tools,
+                });
                 writeln!(scene.out, "{one}")?;
             }
-            false => writeln!(scene.out, "{name}  ({whose}{state})  {first}")?,
+            false => {
+                let busy = if active.is_empty() { "" } else { ", busy" };
+                writeln!(scene.out, "{name}  ({whose}{state}{busy})  {first}")?;
+            }
         }
     }
     for problem in crew.problems {
         writeln!(scene.errors, "tracebook: {problem}")?;
     }
     Ok(EXIT_DONE)
+}
+
+/// Returns what an active run is doing: its id, state, model calls and todos, `done` of `of`.
+fn run_progress_json(run: &AgentRun) -> Value {
+    let done = run.todos.iter().filter(|todo| todo.status == store::TodoStatus::Completed).count();
+    json!({
+        "run": run.id.to_string(), "state": run.about.agent_state, "iteration": run.about.iteration,
+        "limit": run.about.limit, "done": done, "of": run.todos.len(),
+    })
 }
 
 fn task_line(task: &TaskBlock) -> String {
@@ -232,7 +269,11 @@ fn plan_goal(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: String
         known.retain(|agent| !session.is_switched_off(&agent.name));
         known
     })?;
-    for task in &mut tasks {
+    if tasks.len() == 1 {
+        let areas = planner::plan_by_areas(&goal, &known);
+        tasks = if areas.is_empty() { tasks } else { areas };
+    }
+    for task in tasks.iter_mut().filter(|task| task.agent.is_none()) {
         task.agent = agent_registry::best_matching_agent(&task.goal, known.iter()).map(|(name, _)| name);
     }
     let name = planner::slug(&goal);
@@ -247,6 +288,7 @@ fn plan_goal(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: String
     for task in &tasks {
         writeln!(scene.out, "{}", task_line(task))?;
     }
+    writeln!(scene.out, "Rules made this plan; `--model` lets a model make one.")?;
     Ok(EXIT_DONE)
 }
 

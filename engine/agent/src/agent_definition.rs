@@ -1,10 +1,14 @@
 //! Agent definitions: Markdown files with the agent's name and tools in the front matter, and its prompt as the text.
 
+use crate::config::AgentsConfig;
+use crate::name_suggestions::closest_names;
+use crate::prompt_quote::quote_inline;
 use crate::tool_spec::ToolSpec;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 
 /// Definition of an agent: the front matter of its file, and its prompt.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct AgentDefinition {
     /// The agent's name, which a mention uses after `@`.
@@ -15,6 +19,19 @@ pub struct AgentDefinition {
     pub tools: Option<Vec<String>>,
     /// Lowercase words of goals that this agent handles. The beginning of a longer word is enough.
     pub when: Vec<String>,
+    /// The agent's role, one of `mixos-go.md` (shared/reference) or another word; the name if none is given.
+    pub role: Option<String>,
+    /// What the agent is good at, such as `api_design`.
+    pub capabilities: Vec<String>,
+    /// Provider that the agent always uses; `None` follows the routing rules.
+    pub llm_provider: Option<String>,
+    /// Maximum length of an answer in tokens, at least 1; `None` uses the provider's limit.
+    pub max_tokens: Option<u32>,
+    /// Sampling temperature, 0 to 2; `None` uses the provider's.
+    pub temperature: Option<f64>,
+    /// Keys of the front matter that mean nothing here.
+    #[serde(flatten)]
+    pub other_keys: BTreeMap<String, serde_json::Value>,
     /// Instructions for the model.
     #[serde(skip)]
     pub prompt: String,
@@ -23,6 +40,8 @@ pub struct AgentDefinition {
     pub path: Option<String>,
 }
 
+/// Name of the agent that answers if no other is named.
+const DEFAULT_AGENT: &str = "assistant";
 /// Name of the agent behind a button of a generated view. It calls one tool and no model.
 pub const BUTTON_AGENT: &str = "button";
 /// System prompt of the model that writes summaries.
@@ -46,7 +65,20 @@ pub enum AgentDefinitionError {
     /// The name is longer than 60 characters or contains control characters, so it doesn't fit on a line.
     #[error("the agent's name is longer than 60 characters, or has more than one line")]
     LongName,
+    /// The sampling temperature is out of range.
+    #[error("temperature takes 0 to 2, not {0}")]
+    Temperature(f64),
+    /// No answer fits into the limit of tokens.
+    #[error("max_tokens takes 1 or more")]
+    NoTokens,
 }
+
+/// Keys that an agent's front matter may have.
+const KNOWN_KEYS: [&str; 9] =
+    ["name", "description", "tools", "when", "role", "capabilities", "llm_provider", "max_tokens", "temperature"];
+/// Keys that notes have whatever they describe, so that an agent's file may have them, too.
+const NOTE_KEYS: [&str; 10] =
+    ["tags", "aliases", "cssclasses", "created", "updated", "date", "id", "title", "version", "author"];
 
 impl AgentDefinition {
     /// Parses an agent definition from the text of its file.
@@ -64,8 +96,55 @@ impl AgentDefinition {
         if definition.name.chars().count() > 60 || definition.name.chars().any(char::is_control) {
             return Err(AgentDefinitionError::LongName);
         }
+        if let Some(value) = definition.temperature.filter(|value| !(0.0..=2.0).contains(value)) {
+            return Err(AgentDefinitionError::Temperature(value));
+        }
+        if definition.max_tokens == Some(0) {
+            return Err(AgentDefinitionError::NoTokens);
+        }
         prompt.trim().clone_into(&mut definition.prompt);
         Ok(definition)
+    }
+
+    /// Returns a sentence, without its period, for each key of the front matter that changes nothing.
+    pub fn unknown_keys(&self) -> Vec<String> {
+        let unknown = self.other_keys.keys().filter(|key| !NOTE_KEYS.contains(&key.as_str())).take(5);
+        let told = |key: &String| {
+            let near = closest_names(key, KNOWN_KEYS.into_iter());
+            let hint = match near.is_empty() {
+                true => format!("an agent has {}", KNOWN_KEYS.join(", ")),
+                false => format!("did you mean {}?", near.join(" or ")),
+            };
+            format!("the key {} of an agent changes nothing; {hint}", quote_inline(key, 60))
+        };
+        unknown.map(told).collect()
+    }
+
+    /// Replaces what the configuration states for the agent with this name. `lead` states it for all agents that aren't
+    /// in `specialists`, but its list of tools only for the assistant: others have lists of their own.
+    pub fn apply_choice(&mut self, name: &str, agents: &AgentsConfig) {
+        let own = agents.specialists.get(name);
+        let choice = own.unwrap_or(&agents.lead);
+        // An agent's own file says more about it than the settings of all agents.
+        let prefers_own_file = own.is_none() && name != DEFAULT_AGENT;
+        let choose = |stated: bool, in_file: bool| stated && !(prefers_own_file && in_file);
+        if choose(choice.llm_provider.is_some(), self.llm_provider.is_some()) {
+            self.llm_provider.clone_from(&choice.llm_provider);
+        }
+        if choose(choice.max_tokens.is_some(), self.max_tokens.is_some()) {
+            self.max_tokens = choice.max_tokens;
+        }
+        if choose(choice.temperature.is_some(), self.temperature.is_some()) {
+            self.temperature = choice.temperature;
+        }
+        if choice.tools.is_some() && !prefers_own_file {
+            self.tools.clone_from(&choice.tools);
+        }
+    }
+
+    /// Returns the agent's role: the stated one, or its name.
+    pub fn role(&self) -> &str {
+        self.role.as_deref().map(str::trim).filter(|role| !role.is_empty()).unwrap_or(&self.name)
     }
 
     /// Returns those of `tools` that the agent may use.
@@ -85,7 +164,7 @@ impl AgentDefinition {
 }
 
 /// Names of built-in agents for software developers.
-const DEVELOPER_AGENTS: [&str; 5] = ["backend", "devops", "frontend", "qa", "security"];
+const DEVELOPER_AGENTS: [&str; 6] = ["backend", "devops", "frontend", "mobile", "qa", "security"];
 
 /// Returns whether this is the name of a built-in agent for software developers.
 pub fn is_developer_agent(name: &str) -> bool {
@@ -122,6 +201,23 @@ mod tests {
         assert_eq!((read.name.as_str(), read.prompt.as_str()), ("qa", "You test."));
         assert_eq!(find("qa", std::slice::from_ref(&read)), read);
         assert_eq!(read.allowed_tools(crate::tool_catalog::built_in()).len(), 1);
+        let read = AgentDefinition::parse(
+            "---\nname: x\ntemprature: 1\ntags: [a]\nmax_tokens: 50\ntemperature: 0.5\nllm_provider: near\n---\nX.\n",
+        )
+        .expect("read");
+        assert_eq!((read.max_tokens, read.temperature, read.role()), (Some(50), Some(0.5), "x"));
+        assert_eq!(
+            read.unknown_keys(),
+            ["the key “temprature” of an agent changes nothing; did you mean temperature?"],
+        );
+        for agent in built_in() {
+            assert!(agent.unknown_keys().is_empty(), "{agent:?}");
+        }
+        for out_of_range in ["temperature: 3", "temperature: -1", "max_tokens: 0", "max_tokens: -5", "max_tokens: many"]
+        {
+            let text = format!("---\nname: x\n{out_of_range}\n---\nX.\n");
+            assert!(AgentDefinition::parse(&text).is_err(), "{out_of_range}");
+        }
         for wrong in ["", "You test.", "---\nname: x\n", "---\nname: [\n---\n", "---\ndescription: x\n---\n"] {
             assert!(AgentDefinition::parse(wrong).is_err(), "{wrong}");
         }

@@ -32,7 +32,7 @@ pub struct PythonAgent {
 }
 
 /// The agents of a project.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentRegistry {
     /// Agents defined in Markdown files.
     pub definitions: Vec<AgentDefinition>,
@@ -125,7 +125,15 @@ impl AgentRegistry {
             } else if crew.definitions.len() < MAX_PROJECT_AGENTS {
                 match AgentDefinition::parse(&text) {
                     Ok(agent) if crew.definitions.iter().all(|known| known.name != agent.name) => {
-                        crew.definitions.push(AgentDefinition { path: Some(path), ..agent });
+                        crew.problems.extend(agent.unknown_keys().into_iter().map(|said| format!("{said}: {path}")));
+                        if agent.llm_provider.is_some() {
+                            crew.problems.push(format!(
+                                "an agent of a project can't choose the provider; choose it in config.yaml under \
+                                 agents.specialists: {path}"
+                            ));
+                        }
+                        // Another person may have written the file, and the choice decides who reads the notes.
+                        crew.definitions.push(AgentDefinition { path: Some(path), llm_provider: None, ..agent });
                     }
                     Ok(_) => {}
                     Err(why) => crew.problems.push(format!("{why}: {path}")),

@@ -169,6 +169,10 @@ pub struct LlmConfig {
     /// Whether a provider on this machine is preferred to the default one.
     #[serde(deserialize_with = "values::plain")]
     pub prefer_local: bool,
+    /// Whether the cheapest of the providers that may be asked unasked goes first: local ones, the default one and the
+    /// fallback chain.
+    #[serde(deserialize_with = "values::plain")]
+    pub prefer_cheapest: bool,
     /// Cost limit per session in US dollars; `None` means no limit.
     #[serde(deserialize_with = "values::dollars")]
     pub cost_limit: Option<f64>,
@@ -262,7 +266,7 @@ impl ProviderConfig {
 }
 
 /// Settings of the lead agent and of specialists.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentsConfig {
     /// Settings of the lead agent, and of agents that aren't in `specialists`.
@@ -273,8 +277,8 @@ pub struct AgentsConfig {
     pub specialists: BTreeMap<String, AgentChoice>,
 }
 
-/// Settings of one agent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+/// Settings of one agent. They win over those in the agent's own file.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentChoice {
     /// Whether the agent may be used; `None` means yes.
@@ -282,6 +286,14 @@ pub struct AgentChoice {
     pub enabled: Option<bool>,
     /// Provider that the agent always uses; `None` follows the routing rules.
     pub llm_provider: Option<String>,
+    /// Maximum length of an answer in tokens, at least 1; `None` uses the provider's limit.
+    #[serde(deserialize_with = "values::tokens")]
+    pub max_tokens: Option<u32>,
+    /// Sampling temperature, 0 to 2; `None` uses the provider's.
+    #[serde(deserialize_with = "values::temperature")]
+    pub temperature: Option<f64>,
+    /// Names of the tools that the agent may use; `None` uses those of its own file.
+    pub tools: Option<Vec<String>>,
 }
 
 /// Which tool calls need the user's approval.
@@ -298,6 +310,8 @@ pub struct ApprovalConfig {
     pub always_approve: Vec<String>,
     /// Tools that never need approval.
     pub never_approve: Vec<String>,
+    /// Tools that are never called, whatever other rules say.
+    pub deny: Vec<String>,
 }
 
 impl Default for ApprovalConfig {
@@ -307,6 +321,7 @@ impl Default for ApprovalConfig {
             timeout_seconds: 300,
             always_approve: Vec::new(),
             never_approve: Vec::new(),
+            deny: Vec::new(),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 pub mod agent_definition;
 pub mod agent_registry;
+pub mod approval_names;
 pub mod approval_text;
 pub mod config;
 pub mod generated_view;

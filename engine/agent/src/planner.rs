@@ -1,6 +1,8 @@
 //! The planner: splits a goal into tasks with dependencies. It uses rules if the goal lists its tasks, otherwise a
 //! model that calls a tool with a fixed schema. Both results are checked the same way.
 
+use crate::agent_definition::AgentDefinition;
+use crate::agent_registry;
 use crate::prompt_quote;
 use crate::task_block::{self, TaskBlock, TaskOrderError};
 use crate::tool_catalog::BuiltInTool;
@@ -223,6 +225,70 @@ pub fn plan_by_rules(goal: &str) -> (Vec<TaskBlock>, bool) {
     (tasks, listed)
 }
 
+/// Words between the areas that a goal names.
+const AREA_SEPARATORS: [&str; 7] = [" + ", ", and ", ", ", "; ", " and ", " & ", " plus "];
+
+/// Order in which areas depend on each other, as the lead agent's guide has it: what users see needs what is behind it,
+/// checks need what is built, and a deployment needs the checks.
+fn area_stage(agent: &str) -> u8 {
+    match agent {
+        "backend" | "data" => 0,
+        "frontend" | "mobile" => 1,
+        "qa" | "security" | "docs" => 2,
+        "devops" => 3,
+        _ => 1,
+    }
+}
+
+/// Splits a goal that names several areas of work, such as “REST service + React page + tests”, into a task for each
+/// agent whose area it is, with their dependencies. Returns no tasks if the goal names fewer than two areas.
+pub fn plan_by_areas(goal: &str, agents: &[AgentDefinition]) -> Vec<TaskBlock> {
+    let whole = goal.trim().trim_end_matches('.');
+    let mut parts = vec![whole.to_owned()];
+    for separator in AREA_SEPARATORS {
+        parts = parts.iter().flat_map(|part| part.split(separator).map(str::to_owned).collect::<Vec<_>>()).collect();
+    }
+    // What names no area belongs to the part before it, or to the first part.
+    let mut areas: Vec<(String, String)> = Vec::new();
+    let mut before = String::new();
+    for part in parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty()) {
+        let agent = agent_registry::best_matching_agent(part, agents.iter()).map(|(name, _)| name);
+        match (agent, areas.last_mut()) {
+            (Some(agent), Some((last, words))) if *last == agent => words.push_str(&format!(", {part}")),
+            (Some(agent), _) => areas.push((agent, format!("{}{part}", std::mem::take(&mut before)))),
+            (None, Some((_, words))) => words.push_str(&format!(", {part}")),
+            (None, None) => before.push_str(&format!("{part}, ")),
+        }
+        if areas.len() > MAX_RULE_PLANNED_TASKS {
+            return Vec::new();
+        }
+    }
+    let distinct: BTreeSet<&str> = areas.iter().map(|(agent, _)| agent.as_str()).collect();
+    if distinct.len() < 2 {
+        return Vec::new();
+    }
+    let built = |at: usize| area_stage(&areas[at].0) < 2;
+    let tasks = areas.iter().enumerate().map(|(at, (agent, words))| {
+        let stage = area_stage(agent);
+        let needed = |other: &usize| *other != at && area_stage(&areas[*other].0) < stage;
+        let all: Vec<usize> = (0..areas.len()).filter(needed).collect();
+        // A deployment needs the checks, which need what is built; without checks it needs what is built.
+        let checks: Vec<usize> = all.iter().copied().filter(|other| !built(*other)).collect();
+        let needs = if checks.is_empty() { all } else { checks };
+        let mut letters = words.chars();
+        let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+        TaskBlock {
+            id: format!("t{}", at + 1),
+            // The agent sees nothing but its task.
+            goal: format!("{first}{} (a part of: {whole})", letters.as_str()),
+            agent: Some(agent.clone()),
+            needs: needs.into_iter().map(|other| format!("t{}", other + 1)).collect(),
+            ..TaskBlock::default()
+        }
+    });
+    tasks.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,6 +326,43 @@ mod tests {
     }
 
     #[test]
+    fn a_goal_that_names_areas_is_split_by_them() {
+        let agents = crate::agent_definition::built_in();
+        let split = |goal: &str| -> Vec<(String, String, Vec<String>)> {
+            let tasks = plan_by_areas(goal, &agents);
+            let words = |goal: String| goal.split(" (a part of: ").next().unwrap_or_default().to_owned();
+            tasks.into_iter().map(|task| (words(task.goal), task.agent.unwrap_or_default(), task.needs)).collect()
+        };
+        let expected = |rows: &[(&str, &str, &[&str])]| -> Vec<(String, String, Vec<String>)> {
+            let one = |(goal, agent, needs): &(&str, &str, &[&str])| {
+                ((*goal).to_owned(), (*agent).to_owned(), needs.iter().map(|need| (*need).to_owned()).collect())
+            };
+            rows.iter().map(one).collect()
+        };
+        assert_eq!(
+            split("REST service + React page + tests + docs"),
+            expected(&[
+                ("REST service", "backend", &[]),
+                ("React page", "frontend", &["t1"]),
+                ("Tests", "qa", &["t1", "t2"]),
+                ("Docs", "docs", &["t1", "t2"]),
+            ])
+        );
+        assert_eq!(
+            split("Build a small shop: an API with a database, a dashboard, tests and a deployment."),
+            expected(&[
+                ("Build a small shop: an API with a database", "backend", &[]),
+                ("A dashboard", "frontend", &["t1"]),
+                ("Tests", "qa", &["t1", "t2"]),
+                ("A deployment", "devops", &["t3"]),
+            ])
+        );
+        for single in ["Write the report", "Plot the rows of data.csv, and the averages", "", ", , +"] {
+            assert_eq!(split(single), Vec::new(), "{single}");
+        }
+    }
+
+    #[test]
     fn what_a_model_says_is_checked() {
         let tools = BTreeSet::from(["shell".to_owned()]);
         let object = |value: Value| value.as_object().cloned().expect("an object");
@@ -287,6 +390,8 @@ mod tests {
         #[test]
         fn whatever_is_asked_gives_a_plan_that_holds(goal in "(\\PC|- |1\\. |, then | and then |\\. |\n|İ){0,60}") {
             let (tasks, _) = plan_by_rules(&goal);
+            prop_assert!(tasks.is_empty() || task_block::execution_order(&tasks, &BTreeSet::new()).is_ok());
+            let tasks = plan_by_areas(&format!("tests, {goal}, api"), &crate::agent_definition::built_in());
             prop_assert!(tasks.is_empty() || task_block::execution_order(&tasks, &BTreeSet::new()).is_ok());
         }
     }

@@ -2,6 +2,7 @@
 //! the tool, its arguments, its risk, paths, hosts and the user's earlier decisions. A rule that denies wins over one
 //! that allows. Nothing that a model or a note says changes the rules.
 
+use crate::approval_names;
 use crate::config::AgentConfig;
 use crate::policy_rule::{CallContext, DECISION_ORIGIN, DecidedCalls, QUESTION_ORIGIN, normalize_inside_volume};
 use crate::tool_spec::{ToolRisk, ToolSource, ToolSpec};
@@ -54,11 +55,14 @@ impl ToolPolicy {
     /// Creates the policy from a configuration.
     pub fn from_config(config: &AgentConfig) -> ToolPolicy {
         let origin = "from the configuration";
-        let rule = |word| move |pattern: &String| PolicyRule::from_pattern(pattern, word, None, origin);
-        let never = config.approval.never_approve.iter().map(rule(Permission::Allow));
-        // If two rules match, the later one wins.
-        let rules: Vec<PolicyRule> =
-            never.chain(config.approval.always_approve.iter().map(rule(Permission::Ask))).collect();
+        let rules_of = |patterns: &[String], word: Permission| -> Vec<PolicyRule> {
+            let meant = patterns.iter().flat_map(|pattern| approval_names::meant_patterns(pattern, word));
+            meant.map(|pattern| PolicyRule::from_pattern(&pattern, word, None, origin)).collect()
+        };
+        // If two rules match, the later one wins, and one that denies wins over all.
+        let mut rules = rules_of(&config.approval.never_approve, Permission::Allow);
+        rules.extend(rules_of(&config.approval.always_approve, Permission::Ask));
+        rules.extend(rules_of(&config.approval.deny, Permission::Deny));
         ToolPolicy {
             rules,
             auto_approve: config.approval.auto_approve_level,

@@ -3,13 +3,15 @@
 //!
 //! First, providers that can't be used are left out: switched off, without a key, already tried, or over a cost limit.
 //! Then the order is: the agent's own provider, the first matching rule, a provider on this machine, the default, the
-//! fallback chain. A provider that is known to be slower than the target is skipped if another is available.
+//! fallback chain; with `prefer_cheapest`, the cheapest of the last three comes first. A provider that is known to be
+//! slower than the target is skipped if another is available.
 
 mod condition;
 
 use crate::config::{AgentConfig, ModelPrice};
 use crate::model_call::ModelEndpoint;
 pub use condition::{RoutingCondition, RoutingConditionError, RoutingConditionFault};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A request with a limit above this many answer tokens counts as large.
@@ -166,6 +168,8 @@ pub struct RoutingContext {
     pub tried: Vec<(String, String)>,
     /// Cost of the session so far, in US dollars.
     pub spent: f64,
+    /// Maximum length in tokens of the agent's answers; `None` uses each provider's limit.
+    pub max_tokens: Option<u32>,
 }
 
 /// The chosen endpoint, and why it was chosen.
@@ -216,7 +220,7 @@ pub fn choose_provider(
             true => Some(ModelPrice { input: 0.0, output: 0.0 }),
             false => provider.price.or(known.and_then(|known| known.price)),
         };
-        let answer = provider.max_tokens.map_or(DEFAULT_ANSWER_TOKENS, u64::from);
+        let answer = situation.max_tokens.or(provider.max_tokens).map_or(DEFAULT_ANSWER_TOKENS, u64::from);
         let cost = price.map(|price| price.of(features.tokens, answer));
         let over = |limit: Option<f64>, spent: f64| {
             limit.zip(cost).filter(|(limit, cost)| *cost > 0.0 && spent + cost > *limit)
@@ -310,6 +314,16 @@ fn apply_routing_rules<'a>(
     }
     chain.extend(find(&llm.default_provider).map(|name| (name, "the default")));
     chain.extend(llm.fallback.iter().filter_map(|name| find(name)).map(|name| (name, "next in the fallback chain")));
+    if llm.prefer_cheapest && situation.tried.is_empty() {
+        // A stable sort: of two with the same price, the earlier one stays first. An unknown price comes last.
+        let price = |name: &str| open.iter().find(|(open, ..)| *open == name).and_then(|(.., cost)| *cost);
+        chain.sort_by(|(one, _), (other, _)| {
+            price(one).unwrap_or(f64::INFINITY).total_cmp(&price(other).unwrap_or(f64::INFINITY))
+        });
+        if let Some((name, why)) = chain.first_mut().filter(|(name, _)| price(name).is_some_and(|cost| cost > 0.0)) {
+            *why = if *name == llm.default_provider { "the default, and the cheapest" } else { "the cheapest" };
+        }
+    }
     // An agent or a rule may name a provider outside the chain; its failure doesn't permit others.
     let (name, why) = chain.iter().find(|(name, _)| quick(name)).or(chain.first())?;
     Some((name, format!("{why}{}", passed(name))))
@@ -337,7 +351,8 @@ fn no_provider_error(config: &AgentConfig, left_out: &[(&str, String)]) -> NoPro
 }
 
 /// Recent latencies of providers.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct ProviderLatencies {
     took: BTreeMap<String, VecDeque<u64>>,
 }

@@ -12,6 +12,8 @@ pub const RUN_KEY_PREFIX: &str = "runs/";
 pub const SESSION_KEY_PREFIX: &str = "sessions/";
 /// Key under which the rules from the user's decisions are stored on disk.
 pub const POLICY_RULES_KEY: &str = "policy";
+/// Key under which recent latencies of providers are stored on disk.
+pub const PROVIDER_LATENCIES_KEY: &str = "latencies";
 
 /// Configuration, agents and tools for runs, which the host reads from files and servers.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -5,11 +5,15 @@
 //! twice for the same time, even if the clock is set back. If it's set back by more than a day, the earlier time was
 //! wrong, and the schedule restarts from now.
 //!
+//! Instead of a time, a schedule may name an event: `on change Inbox/*` or `on failed run`. It then starts shortly after
+//! the event, at most once in [`MIN_TRIGGER_INTERVAL_MS`], and is paused if it starts too often.
+//!
 //! Expressions use local time including summer time. A time skipped by the change starts right after it. A time that
 //! occurs twice starts at the first. Intervals of minutes or hours continue through both changes.
 
 use crate::memory::ReplayMode;
 use crate::memory::insight::MemoryQuery;
+use crate::policy_rule::matches_wildcard;
 use croner::errors::CronError;
 use croner::parser::{CronParser, Seconds, Year};
 use croner::{CivilDate, CivilDateTime, CivilTime, Cron, CronDateTime, Resolution, Weekday};
@@ -26,11 +30,18 @@ pub const DEFAULT_CATCH_UP_SECS: u64 = 12 * 3_600;
 pub const CATCH_UP_POLICY_TEXT: &str = "If times were missed while nothing was open, only the last one is made up \
 for, and only if it's no more than 12 hours ago (or as the schedule says); otherwise it's skipped, and the schedule \
 says so. A time skipped by the change to summer time starts right after the gap; one that occurs twice in autumn \
-starts once, at the first.";
+starts once, at the first. Instead of a time, an event can start it: “on change Inbox/*” or “on failed run”.";
 /// If the clock is set back by more than this, in milliseconds, the earlier time was wrong.
 const MAX_TRUSTED_SETBACK_MS: i64 = 86_400_000;
 /// Maximum length of an expression in bytes.
 const MAX_EXPRESSION_BYTES: usize = 200;
+/// Delay in milliseconds between an event and the work that it starts, so that a burst of events starts it once.
+const TRIGGER_DELAY_MS: i64 = 2_000;
+/// Minimum time in milliseconds between two starts by events.
+pub const MIN_TRIGGER_INTERVAL_MS: i64 = 10_000;
+/// A schedule that starts more often than this in an hour is paused, because it may have started itself.
+const MAX_TRIGGERS_PER_HOUR: usize = 30;
+const HOUR_MS: i64 = 3_600_000;
 /// Maximum number of missed times counted.
 const MAX_COUNTED_MISSES: u64 = 10_000;
 
@@ -169,7 +180,8 @@ pub fn unused_name(work: &ScheduledWork, taken: &[&str]) -> String {
 pub struct Schedule {
     /// Name that the user gave it.
     pub name: String,
-    /// The cron expression: minute, hour, day of the month, month, day of the week.
+    /// The cron expression (minute, hour, day of the month, month, day of the week), or an event as in
+    /// [`ScheduleTrigger::parse`].
     pub when: String,
     /// Fixed offset from UTC in minutes, used if `zone` is `None`.
     #[serde(default)]
@@ -195,6 +207,49 @@ pub struct Schedule {
     /// The last occurrence; `None` before the first.
     #[serde(default)]
     pub last: Option<LastOccurrence>,
+    /// When events started it within the last hour.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggered: Vec<UnixMillis>,
+}
+
+/// An event that starts a schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScheduleTrigger {
+    /// A file of the volume was created, changed or removed, but not by an agent.
+    FileChange {
+        /// Pattern for the file's path, in which `*` matches any text.
+        pattern: String,
+    },
+    /// A run of an agent in the volume failed.
+    FailedRun,
+}
+
+impl ScheduleTrigger {
+    /// Parses `on change PATTERN` or `on failed run`; `None` if the text doesn't begin with `on`.
+    ///
+    /// # Errors
+    /// Returns an error if it begins with `on` and isn't one of the two.
+    pub fn parse(when: &str) -> Result<Option<ScheduleTrigger>, ScheduleTimeError> {
+        let Some(event) = when.trim().strip_prefix("on ") else { return Ok(None) };
+        let event = event.trim();
+        if event == "failed run" {
+            return Ok(Some(ScheduleTrigger::FailedRun));
+        }
+        let pattern = event.strip_prefix("change ").map(str::trim).filter(|pattern| !pattern.is_empty());
+        match pattern {
+            Some(_) if when.len() > MAX_EXPRESSION_BYTES => Err(ScheduleTimeError::TooLong),
+            Some(pattern) => Ok(Some(ScheduleTrigger::FileChange { pattern: pattern.to_owned() })),
+            None => Err(ScheduleTimeError::NoEvent { when: when.chars().take(MAX_EXPRESSION_BYTES).collect() }),
+        }
+    }
+
+    /// Returns whether a change of this file starts the schedule.
+    pub fn is_file_change(&self, path: &str) -> bool {
+        match self {
+            ScheduleTrigger::FileChange { pattern } => matches_wildcard(pattern, path),
+            ScheduleTrigger::FailedRun => false,
+        }
+    }
 }
 
 /// Whether a schedule is due.
@@ -286,6 +341,12 @@ pub enum ScheduleTimeError {
         /// The parser's message.
         why: String,
     },
+    /// The text names no event that starts a schedule.
+    #[error("“{when}” names no event; write “on change Inbox/*” or “on failed run”")]
+    NoEvent {
+        /// The text.
+        when: String,
+    },
     /// The expression never occurs.
     #[error("“{when}” never comes")]
     Never {
@@ -319,6 +380,19 @@ impl Schedule {
         }
     }
 
+    /// Returns the event that starts the schedule, or its expression and time zone.
+    pub fn when_text(&self) -> String {
+        match ScheduleTrigger::parse(&self.when) {
+            Ok(Some(_)) => self.when.clone(),
+            Ok(None) | Err(_) => format!("{} ({})", self.when, self.zone_clock().name),
+        }
+    }
+
+    /// Returns whether an event starts the schedule.
+    pub fn waits_for_event(&self) -> bool {
+        matches!(ScheduleTrigger::parse(&self.when), Ok(Some(_)))
+    }
+
     /// Returns the first occurrence after `time`.
     ///
     /// # Errors
@@ -330,18 +404,44 @@ impl Schedule {
         found.map(|wall| wall.to_time()).map_err(|_| ScheduleTimeError::Never { when: self.when.clone() })
     }
 
-    /// Returns the next occurrence after `now`, without those that have already been due.
+    /// Returns the next occurrence after `now`, without those that have already been due; `None` if an event starts the
+    /// schedule.
     ///
     /// # Errors
     /// Returns the errors of [`Schedule::next_after`].
-    pub fn next_upcoming(&self, now: UnixMillis) -> Result<UnixMillis, ScheduleTimeError> {
+    pub fn next_upcoming(&self, now: UnixMillis) -> Result<Option<UnixMillis>, ScheduleTimeError> {
+        if ScheduleTrigger::parse(&self.when)?.is_some() {
+            return Ok(None);
+        }
         let last = self.last.as_ref().map(|last| last.due).filter(|due| due.0 - now.0 <= MAX_TRUSTED_SETBACK_MS);
-        self.next_after(last.map_or(now, |due| due.max(now)))
+        self.next_after(last.map_or(now, |due| due.max(now))).map(Some)
+    }
+
+    /// Makes the schedule due because its event happened. Returns `false` if it starts too often; it's paused then.
+    pub fn trigger(&mut self, now: UnixMillis) -> bool {
+        self.triggered.retain(|at| (0..HOUR_MS).contains(&now.ms_since(*at)));
+        if self.triggered.len() >= MAX_TRIGGERS_PER_HOUR {
+            self.paused = true;
+            self.next = None;
+            self.triggered.clear();
+            return false;
+        }
+        if self.next.is_none() {
+            let earliest = self.triggered.last().map(|last| last.plus_ms(MIN_TRIGGER_INTERVAL_MS));
+            let next = now.plus_ms(TRIGGER_DELAY_MS);
+            let next = earliest.map_or(next, |earliest| earliest.max(next));
+            self.next = Some(next);
+            self.triggered.push(next);
+        }
+        true
     }
 
     /// Returns whether the schedule is due, and how many earlier occurrences were missed.
     pub fn due_status(&self, now: UnixMillis) -> DueStatus {
         let Some(next) = self.next.filter(|next| *next <= now && !self.paused) else { return DueStatus::No };
+        if self.waits_for_event() {
+            return DueStatus::Yes { due: next, missed: 0 };
+        }
         let Ok(cron) = parse_cron(&self.when) else { return DueStatus::No };
         let zone = self.zone_clock();
         let wall = |time: UnixMillis| WallClockTime { at: time.as_seconds(), zone: &zone };
@@ -374,7 +474,40 @@ mod tests {
             paused: false,
             next: None,
             last: None,
+            triggered: Vec::new(),
         }
+    }
+
+    #[test]
+    fn events_start_a_schedule_but_not_too_often() {
+        let change = |pattern: &str| ScheduleTrigger::FileChange { pattern: pattern.to_owned() };
+        assert_eq!(ScheduleTrigger::parse("on change Inbox/*"), Ok(Some(change("Inbox/*"))));
+        assert_eq!(ScheduleTrigger::parse(" on failed run "), Ok(Some(ScheduleTrigger::FailedRun)));
+        assert_eq!(ScheduleTrigger::parse("0 9 * * *"), Ok(None));
+        for wrong in ["on ", "on change", "on change ", "on fire"] {
+            assert!(ScheduleTrigger::parse(wrong).is_err() || ScheduleTrigger::parse(wrong) == Ok(None), "{wrong}");
+            assert!(schedule(wrong, 0).next_upcoming(UnixMillis(0)).is_err(), "{wrong}");
+        }
+        assert!(change("Inbox/*").is_file_change("Inbox/a.md") && !change("Inbox/*").is_file_change("Log.md"));
+
+        let mut one = schedule("on change *", 0);
+        let mut now = at("2026-11-22", 18, 20);
+        assert_eq!((one.next_upcoming(now), one.due_status(now)), (Ok(None), DueStatus::No));
+        assert!(one.trigger(now) && one.trigger(now));
+        let due = now.plus_ms(TRIGGER_DELAY_MS);
+        assert_eq!((one.due_status(now), one.due_status(due)), (DueStatus::No, DueStatus::Yes { due, missed: 0 }));
+        // The second start keeps its distance from the first.
+        one.next = None;
+        assert!(one.trigger(due));
+        assert_eq!(one.next, Some(due.plus_ms(MIN_TRIGGER_INTERVAL_MS)));
+        for _ in 2..MAX_TRIGGERS_PER_HOUR {
+            now = one.next.expect("due");
+            one.next = None;
+            assert!(one.trigger(now));
+        }
+        one.next = None;
+        assert!(!one.trigger(now) && one.paused && one.next.is_none());
+        assert_eq!(one.due_status(now.plus_ms(HOUR_MS)), DueStatus::No);
     }
 
     fn at(day: &str, hour: i64, minute: i64) -> UnixMillis {
@@ -471,9 +604,9 @@ mod tests {
             };
             assert_eq!((found, missed), (due, 1), "the day before was missed, too");
             one.last = Some(LastOccurrence { due, at: now, missed, came: ScheduleOutcome::Done });
-            assert_eq!(one.next_upcoming(now), Ok(next));
+            assert_eq!(one.next_upcoming(now), Ok(Some(next)));
             // If the clock is set back to the due time, nothing starts twice.
-            assert_eq!(one.next_upcoming(due), Ok(next));
+            assert_eq!(one.next_upcoming(due), Ok(Some(next)));
         }
     }
 
@@ -499,9 +632,9 @@ mod tests {
         let mut one = schedule("0 * * * *", 0);
         let due = at("2026-11-22", 10, 0);
         one.last = Some(LastOccurrence { due, at: due, missed: 0, came: ScheduleOutcome::Done });
-        assert_eq!(one.next_upcoming(at("2026-11-22", 9, 30)), Ok(at("2026-11-22", 11, 0)));
-        assert_eq!(one.next_upcoming(at("2026-11-22", 10, 0)), Ok(at("2026-11-22", 11, 0)));
+        assert_eq!(one.next_upcoming(at("2026-11-22", 9, 30)), Ok(Some(at("2026-11-22", 11, 0))));
+        assert_eq!(one.next_upcoming(at("2026-11-22", 10, 0)), Ok(Some(at("2026-11-22", 11, 0))));
         // If the clock is set back by more than a day, the earlier time was wrong.
-        assert_eq!(one.next_upcoming(at("2026-11-20", 9, 30)), Ok(at("2026-11-20", 10, 0)));
+        assert_eq!(one.next_upcoming(at("2026-11-20", 9, 30)), Ok(Some(at("2026-11-20", 10, 0))));
     }
 }

@@ -110,7 +110,10 @@ fn read_agent_definitions(folder: &Path, problems: &mut Vec<String>) -> Vec<Agen
     for file in list_files_with_ending(folder, "md") {
         let text = crate::fs::copy::read(&file, MAX_PLUGIN_BYTES).and_then(|bytes| String::from_utf8(bytes).ok());
         match AgentDefinition::parse(&text.unwrap_or_default()) {
-            Ok(agent) => found.push(AgentDefinition { path: Some(file.display().to_string()), ..agent }),
+            Ok(agent) => {
+                problems.extend(agent.unknown_keys().into_iter().map(|said| format!("{said}: {}", file.display())));
+                found.push(AgentDefinition { path: Some(file.display().to_string()), ..agent });
+            }
             Err(why) => problems.push(format!("{why}: {}", file.display())),
         }
     }

@@ -11,9 +11,9 @@ use engine::event::{
 };
 use engine::{
     AGREED_BYTES_KEY_PREFIX, EMBEDDING_COSTS_KEY_PREFIX, EXTERNAL_RENAMES_KEY, EmbeddingCost, Event, LINKS_KEY_PREFIX,
-    MERGES_KEY, OUTBOX_KEY, PENDING_MOVE_KEY, POLICY_RULES_KEY, PendingMove, RELINK_KEY_PREFIX, RUN_KEY_PREFIX,
-    SCHEDULE_KEY_PREFIX, SEEN_DEVICES_KEY, SESSION_KEY_PREFIX, SYNC_LOG_KEY, SYNC_SHARES_KEY, SavedSyncState, Settings,
-    TRASH_KEY_PREFIX, UNDO_MOVES_KEY,
+    MERGES_KEY, OUTBOX_KEY, PENDING_MOVE_KEY, POLICY_RULES_KEY, PROVIDER_LATENCIES_KEY, PendingMove, RELINK_KEY_PREFIX,
+    RUN_KEY_PREFIX, SCHEDULE_KEY_PREFIX, SEEN_DEVICES_KEY, SESSION_KEY_PREFIX, SYNC_LOG_KEY, SYNC_SHARES_KEY,
+    SavedSyncState, Settings, TRASH_KEY_PREFIX, UNDO_MOVES_KEY,
 };
 use rand::RngCore;
 use std::collections::BTreeMap;
@@ -99,6 +99,7 @@ pub fn load_workspace_start(
         rules,
         schedules: read_entries(reader.as_ref(), SCHEDULE_KEY_PREFIX)?,
         outlays: read_embedding_costs(reader.as_ref())?,
+        latencies: read_json(reader.as_ref(), PROVIDER_LATENCIES_KEY)?.unwrap_or_default(),
     })
 }
 

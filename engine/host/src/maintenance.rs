@@ -6,5 +6,6 @@ pub(crate) mod capabilities;
 pub mod check;
 pub mod config_edit;
 pub mod configuration;
+pub mod platform;
 pub mod secrets;
 pub mod update_check;

@@ -37,13 +37,26 @@ pub(super) const TASKS_ARGUMENTS: &[CommandArgument] = &[
     command_argument("no-wait", ArgumentForm::Flag, "with run: end when something waits for a decision"),
 ];
 
+/// Arguments of `tracebook events`.
+pub(super) const EVENTS_ARGUMENTS: &[CommandArgument] = &[
+    command_argument("follow", ArgumentForm::Flag, "print events as they happen"),
+    command_argument(
+        "filter",
+        ArgumentForm::Values,
+        "only this kind, as in USER_INPUT or \"FILE_CHANGED: Inbox/*\"; may be repeated",
+    ),
+    command_argument("project", ArgumentForm::Value, "only those of this volume"),
+    command_argument("count", ArgumentForm::Value, "end after so many events"),
+];
+
 /// Arguments of `tracebook schedule`.
 pub(super) const SCHEDULE_ARGUMENTS: &[CommandArgument] = &[
     command_argument("ACTION", ArgumentForm::Optional, "list, add, show, remove, pause, resume, run, due or watch"),
     command_argument(
         "WHAT",
         ArgumentForm::Optional,
-        "the schedule's name; with add: a cron expression, as in \"0 9 * * 1-5\"",
+        "the schedule's name; with add: a cron expression as in \"0 9 * * 1-5\", or an event: \"on change Inbox/*\", \"on \
+         failed run\"",
     ),
     command_argument("GOAL", ArgumentForm::Optional, "with add: what an agent is to do"),
     command_argument("name", ArgumentForm::Value, "with add: what it is called"),

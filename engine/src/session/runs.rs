@@ -197,8 +197,8 @@ impl RunsState {
                 self.run_requests.push(question);
                 continue;
             };
-            if let Some(trouble) = &setup.trouble {
-                self.fail_run_request(turn, files, sync, workspace, (question.run, question.origin), trouble.clone());
+            if let Some(trouble) = setup.trouble.clone().or_else(|| self.unknown_approval_name()) {
+                self.fail_run_request(turn, files, sync, workspace, (question.run, question.origin), trouble);
                 continue;
             }
             if known && !loaded {

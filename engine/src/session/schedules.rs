@@ -125,7 +125,8 @@ impl SchedulesState {
             Some(_) => {}
         }
         new.last = None;
-        new.next = Some(new.next_upcoming(turn.now).map_err(|why| CommandError(why.to_string()))?);
+        new.triggered = Vec::new();
+        new.next = new.next_upcoming(turn.now).map_err(|why| CommandError(why.to_string()))?;
         self.by_id.insert(id, new);
         self.save_schedule(turn, id);
         self.tick_schedules(turn, volumes, runs, workspace);
@@ -144,7 +145,7 @@ impl SchedulesState {
     ) -> Result<(), CommandError> {
         let one = self.by_id.get_mut(&id).ok_or_else(|| CommandError("no such schedule".to_owned()))?;
         one.paused = paused;
-        one.next = one.next_upcoming(turn.now).ok();
+        one.next = one.next_upcoming(turn.now).ok().flatten();
         self.save_schedule(turn, id);
         self.tick_schedules(turn, volumes, runs, workspace);
         Ok(())

@@ -64,6 +64,7 @@ impl HostlessSession {
             rules: Vec::new(),
             schedules: BTreeMap::new(),
             outlays: Vec::new(),
+            latencies: Default::default(),
         };
         let (session, rng) = (Session::new(), StdRng::seed_from_u64(7));
         let mut bare =

@@ -460,7 +460,7 @@ fn an_agent_is_called_by_its_name() {
     let mut twin = shop();
     let id = ask(&mut twin, 9, "@qa try the note @a.md", ReplayMode::Auto);
     assert_eq!(one(&twin, id).about.agent, "qa");
-    assert!(twin.models[0].1.system.contains("You test."), "{}", twin.models[0].1.system);
+    assert!(twin.models[0].1.system.contains("an expert test engineer"), "{}", twin.models[0].1.system);
     let id = ask(&mut twin, 10, "@nobody try the note", ReplayMode::Auto);
     assert_eq!(one(&twin, id).about.agent, "assistant");
 }

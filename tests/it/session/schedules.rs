@@ -33,6 +33,7 @@ fn add(twin: &mut Twin, number: u8, when: &str, work: ScheduledWork) -> DocId {
         paused: false,
         next: None,
         last: None,
+        triggered: Vec::new(),
     };
     twin.command(Command::AddSchedule { schedule, what: Box::new(what) }).expect("made");
     twin.rest();

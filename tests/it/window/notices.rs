@@ -22,6 +22,7 @@ fn what_a_schedule_begins_is_said() {
         paused: false,
         next: None,
         last: None,
+        triggered: Vec::new(),
     };
     window.state_mut().send_command(Command::AddSchedule { schedule, what: Box::new(what) });
     window.state_mut().send_command(Command::RunSchedule { schedule });

@@ -51,6 +51,8 @@ struct AgentRow {
     /// Its tools; `None` means all.
     tools: Option<Vec<String>>,
     when: Vec<String>,
+    /// What it's good at, such as `api_design`.
+    capabilities: Vec<String>,
     prompt: String,
     python: bool,
     /// Why it isn't used; `None` if it is.
@@ -74,8 +76,8 @@ pub struct AgentsPage {
 
 impl AgentRow {
     fn of(agent: AgentDefinition, whose: AgentOwner) -> AgentRow {
-        let AgentDefinition { name, description, tools, when, prompt, path } = agent;
-        AgentRow { name, description, whose, path, tools, when, prompt, python: false, off: None }
+        let AgentDefinition { name, description, tools, when, capabilities, prompt, path, .. } = agent;
+        AgentRow { name, description, whose, path, tools, when, capabilities, prompt, python: false, off: None }
     }
 
     fn fits(&self, query: &str, whose: usize) -> bool {
@@ -132,6 +134,7 @@ fn listed(session: &Session, crews: &MemoryCache<AgentRegistry>) -> Vec<AgentRow
                 path: Some(agent.path.clone()),
                 tools: Some(Vec::new()),
                 when: Vec::new(),
+                capabilities: Vec::new(),
                 prompt: agent.code.clone(),
                 python: true,
                 off: None,

@@ -115,10 +115,13 @@ impl SchedulesPage {
             let one = self.build_schedule(session, note, ScheduledWork::Consolidate);
             let next = one.map_or_else(
                 || Err(anyhow!("Open a folder first.")),
-                |one| one.next_after(now()).map_err(anyhow::Error::from),
+                |one| one.next_upcoming(now()).map_err(anyhow::Error::from),
             );
             let by = self.zone.as_ref().map_or("UTC", |zone| zone.name.as_str());
-            let next = next.map(|next| format!("Next at {}, by {by}", minute(next)));
+            let next = next.map(|next| match next {
+                Some(next) => format!("Next at {}, by {by}", minute(next)),
+                None => format!("Starts {}", self.when.trim()),
+            });
             let next = next.map_err(|why| anyhow!(ui::text::sentence(&why.to_string())));
             self.next = Some((self.when.clone(), next));
         }
@@ -174,6 +177,7 @@ impl SchedulesPage {
             paused: false,
             next: None,
             last: None,
+            triggered: Vec::new(),
         })
     }
 }
@@ -183,6 +187,7 @@ fn line(ui: &mut Ui, rect: Rect, session: &Session, id: DocId, one: &Schedule, a
     let next = match (one.paused, one.next) {
         (true, _) => "rests".to_owned(),
         (false, Some(next)) => format!("next {}", minute(next)),
+        (false, None) if one.waits_for_event() => "waits for its event".to_owned(),
         (false, None) => "never again".to_owned(),
     };
     let last = one
@@ -190,7 +195,7 @@ fn line(ui: &mut Ui, rect: Rect, session: &Session, id: DocId, one: &Schedule, a
         .as_ref()
         .map_or_else(|| "never yet".to_owned(), |last| format!("last {}: {}", minute(last.at), last.describe()));
     let project = session.volume(one.volume).map_or("a closed project", |volume| volume.name.as_str());
-    let about = format!("{} ({})  ·  {next}  ·  {last}  ·  {project}", one.when, one.zone_clock().name);
+    let about = format!("{}  ·  {next}  ·  {last}  ·  {project}", one.when_text());
     let words = ui::text::sentence(&one.work.describe());
     let response = ui.interact(rect, ui.scope_id().with(("schedule", id)), Sense::hover());
     set_accessible_name(&response, Role::ListItem, &format!("Schedule {}: {words}, {next}, {last}", one.name));

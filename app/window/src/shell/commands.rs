@@ -287,6 +287,7 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         | CommandId::MemoryList
         | CommandId::AgentTasks
         | CommandId::AgentSchedule
+        | CommandId::WorkspaceEvents
         | CommandId::MemoryTraces
         | CommandId::AgentSteps
         | CommandId::AgentSessions

@@ -69,6 +69,14 @@ pub(super) fn temperature<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f
     }
 }
 
+/// Parses a limit of tokens, at least 1.
+pub(super) fn tokens<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    match plain::<D, Option<u32>>(from)? {
+        Some(0) => Err(D::Error::custom("no answer fits into 0 tokens; it takes 1 or more, or null")),
+        limit => Ok(limit),
+    }
+}
+
 pub(super) fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     let value: u64 = plain(from)?;
     match (1..=604_800).contains(&value) {

@@ -1,5 +1,6 @@
 //! Detects capabilities of this machine for `tracebook doctor`, without changing anything.
 
+use crate::maintenance::platform::{detect_platform, platform_capabilities};
 use serde::Serialize;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpStream};
@@ -9,7 +10,7 @@ use std::time::Duration;
 /// A capability that's available or not.
 #[derive(Clone, Debug, Serialize)]
 pub struct MachineCapability {
-    /// `display`, `sandbox`, `kernel`, `model server` or `disk`.
+    /// `platform`, `display`, `sandbox`, `kernel`, `model server`, `build` or `workspace`.
     pub area: &'static str,
     /// Name of the capability.
     pub name: String,
@@ -23,9 +24,11 @@ fn capability(area: &'static str, name: impl Into<String>, there: bool, note: im
     MachineCapability { area, name: name.into(), there, note: note.into() }
 }
 
-/// Detects all capabilities. `program` is the executable that starts the built-in kernel.
-pub fn detect_capabilities(program: &Path) -> Vec<MachineCapability> {
-    let mut offers = vec![display_capability()];
+/// Detects all capabilities. `program` is the executable that starts the built-in kernel, `workspace` the folder whose
+/// disk is measured.
+pub fn detect_capabilities(program: &Path, workspace: &Path) -> Vec<MachineCapability> {
+    let mut offers = platform_capabilities(&detect_platform(), workspace);
+    offers.push(display_capability());
     offers.extend(embedded_kernel_capabilities(program));
     offers.push(tool_sandbox_capability(program));
     offers.extend(kernelspec_capabilities());

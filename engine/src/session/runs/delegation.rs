@@ -105,12 +105,15 @@ impl RunsState {
     /// Returns the definition of a run's agent. The user's own agents come before the built-in ones, and those before
     /// the project's.
     pub(super) fn definition_of(&self, run: &AgentRun) -> AgentDefinition {
-        self.known_agents(&run.project_agents).into_iter().find(|agent| agent.name == run.about.agent).unwrap_or_else(
-            || {
-                let own = self.setup().map(|setup| setup.agents.as_slice()).unwrap_or_default();
-                agent_definition::find(&run.about.agent, own)
-            },
-        )
+        let known = self.known_agents(&run.project_agents).into_iter().find(|agent| agent.name == run.about.agent);
+        let mut agent = known.unwrap_or_else(|| {
+            let own = self.setup().map(|setup| setup.agents.as_slice()).unwrap_or_default();
+            agent_definition::find(&run.about.agent, own)
+        });
+        if let Some(setup) = self.setup() {
+            agent.apply_choice(&run.about.agent, &setup.config.agents);
+        }
+        agent
     }
 
     /// Returns all agents defined in Markdown. A project's agent can't replace another one with the same name.

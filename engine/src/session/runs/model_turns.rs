@@ -16,11 +16,12 @@ use agent::model_call::{
     ModelCallId, ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ModelStopReason,
 };
 use agent::model_context;
-use agent::run_records::AgentSetup;
+use agent::run_records::{AgentSetup, PROVIDER_LATENCIES_KEY};
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_spec::ToolSpec;
 use agent::{agent_definition, planner, prompt_quote, router, tool_call_parser, tool_catalog};
 use std::collections::BTreeSet;
+use store::disk::RowWrite;
 use store::{
     AgentState, CallUsage, DocId, MessageId, MessageRole, RunEnding, RunOrigin, SessionMessage, StepKind, ToolCall,
 };
@@ -113,7 +114,7 @@ impl RunsState {
         let tools = self.quote_tool_descriptions(tools);
         let fixed = model_context::estimate_tokens(&system) + model_context::estimate_tool_tokens(&tools);
         let size = fixed + messages.iter().map(model_context::estimate_message_tokens).sum::<u64>();
-        let features = router::RequestFeatures::from_request(&run.about.prompt, size, tools.len(), None);
+        let features = router::RequestFeatures::from_request(&run.about.prompt, size, tools.len(), agent.max_tokens);
         let choice = match router::choose_provider(&setup.config, &features, &self.routing_context(run, &setup)) {
             Ok(choice) => choice,
             Err(why) if leading => {
@@ -147,8 +148,8 @@ impl RunsState {
         let stated = provider.and_then(|provider| provider.context).or_else(|| setup.contexts.get(name).copied());
         let room = stated.unwrap_or(DEFAULT_CONTEXT_TOKENS);
         let limit = room.saturating_sub(room / 4).max(1_000);
-        let (max_tokens, temperature) =
-            provider.map_or((None, None), |provider| (provider.max_tokens, provider.temperature));
+        let max_tokens = agent.max_tokens.or(provider.and_then(|provider| provider.max_tokens));
+        let temperature = agent.temperature.or(provider.and_then(|provider| provider.temperature));
         let mut summary_of = model_context::messages_to_summarize(&messages, fixed, limit);
         let (mut system, mut tools) = (system, tools);
         if summary_of.is_empty() {
@@ -202,14 +203,13 @@ impl RunsState {
         for name in setup.config.llm.providers.keys() {
             known.entry(name.clone()).or_default().latency = self.latencies.median_latency(name);
         }
-        let agents = &setup.config.agents;
-        let choice = agents.specialists.get(&run.about.agent).unwrap_or(&agents.lead);
-        let spent = self.session_cost(run);
+        let agent = self.definition_of(run);
         router::RoutingContext {
             providers: known,
-            wanted: choice.llm_provider.clone(),
+            wanted: agent.llm_provider,
             tried: run.failed_providers.clone(),
-            spent,
+            spent: self.session_cost(run),
+            max_tokens: agent.max_tokens,
         }
     }
 
@@ -299,6 +299,8 @@ impl RunsState {
                 let took = u64::try_from(turn.now.ms_since(live.since)).unwrap_or(0);
                 if let Some(provider) = live.route.split('/').next() {
                     self.latencies.record_latency(provider, took);
+                    let value = serde_json::to_vec(&self.latencies).ok();
+                    turn.append_writes(vec![RowWrite::Meta { key: PROVIDER_LATENCIES_KEY.to_owned(), value }], None);
                 }
                 if live.summary_of.is_empty() {
                     self.on_answer(turn, files, sync, workspace, call.run, (*answer, &live));

@@ -233,7 +233,13 @@ impl RunsState {
             calls_of_tool(run, BuiltInTool::Plan).filter(|(_, result)| result.is_some_and(|(good, _)| !good)).count();
         let mut given = run.orchestrator.plan.take();
         let goal = goal_without_mention(run);
-        let (tasks, listed) = planner::plan_by_rules(&goal);
+        let crew = run.project_agents.clone();
+        let (mut tasks, listed) = planner::plan_by_rules(&goal);
+        if tasks.len() == 1 {
+            let areas = planner::plan_by_areas(&goal, &self.known_agents(&crew));
+            tasks = if areas.is_empty() { tasks } else { areas };
+        }
+        let Some(run) = self.runs.get_mut(&id) else { return PhaseOutcome::Waiting };
         if given_before && refused > 0 {
             given = Some(Vec::new()); // what was to be carried out cannot be: another plan is not what was meant
         } else if given.is_none() && (listed || run.orchestrator.plan_attempts >= MAX_PLAN_ATTEMPTS) {
@@ -254,7 +260,6 @@ impl RunsState {
             self.fail_run(turn, files, sync, workspace, id, (words, RunEnding::Failed));
             return PhaseOutcome::Waiting;
         }
-        let crew = run.project_agents.clone();
         for task in tasks.iter_mut().filter(|task| task.agent.is_none()) {
             task.agent = self.fitting_agent(&crew, &task.goal).map(|(name, _)| name);
         }

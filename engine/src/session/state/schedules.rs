@@ -29,8 +29,19 @@ pub(in crate::session) struct SchedulesState {
     pub(in crate::session) zones: Vec<ZoneClock>,
     /// Maintenance to perform once the memory has been read.
     pub(in crate::session) pending_maintenance: Vec<PendingMaintenance>,
+    /// What the schedules that wait for events have seen.
+    pub(in crate::session) seen_events: SeenEvents,
     /// Volumes whose memory is being read for maintenance.
     pub(in crate::session) reading_memory: BTreeSet<DocId>,
+}
+
+/// What schedules that wait for events have seen.
+#[derive(Debug, Default)]
+pub(in crate::session) struct SeenEvents {
+    /// Number of the last notice.
+    pub(in crate::session) notice: u64,
+    /// For each volume: its revision, and its files with size in bytes and modification time in nanoseconds since 1970.
+    pub(in crate::session) files: BTreeMap<DocId, (u64, BTreeMap<String, (u64, i64)>)>,
 }
 
 impl SchedulesState {
@@ -82,7 +93,7 @@ impl SchedulesState {
             // An occurrence that was already due stays due: it's made up for or skipped.
             let due = one.next.filter(|next| *next <= turn.now);
             one.zone = Some(zone);
-            one.next = due.or_else(|| one.next_upcoming(turn.now).ok());
+            one.next = due.or_else(|| one.next_upcoming(turn.now).ok().flatten());
             self.save_schedule(turn, id);
         }
     }
@@ -90,7 +101,7 @@ impl SchedulesState {
     /// Recomputes the next occurrence after the clock was set back, because it may come sooner than expected.
     pub(in crate::session) fn replan_schedule(&mut self, turn: &mut ApplyContext<'_>, id: DocId) {
         let Some(one) = self.by_id.get_mut(&id) else { return };
-        let Ok(upcoming) = one.next_upcoming(turn.now) else { return };
+        let Ok(Some(upcoming)) = one.next_upcoming(turn.now) else { return };
         if one.next.is_some_and(|next| upcoming < next) {
             one.next = Some(upcoming);
             self.save_schedule(turn, id);
@@ -112,7 +123,7 @@ impl SchedulesState {
             ScheduleOutcome::Begun { .. } | ScheduleOutcome::Ended { .. } | ScheduleOutcome::Done => None,
         };
         one.last = Some(LastOccurrence { due, at: turn.now, missed, came });
-        one.next = one.next_upcoming(turn.now).ok();
+        one.next = one.next_upcoming(turn.now).ok().flatten();
         let name = one.name.clone();
         self.save_schedule(turn, id);
         if let Some(why) = why {

@@ -1,0 +1,323 @@
+//! `cmd_events`: prints what happens in the workspace as it happens, for people and other programs.
+
+use super::{CliError, CommandContext, EXIT_DONE, agents};
+use crate::arguments::EventsArguments;
+use agent::name_suggestions::closest_names;
+use agent::policy_rule::matches_wildcard;
+use engine::{AgentRun, Session};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use store::{DocId, ExecutionStep, RunOrigin, StepKind};
+use text::untrusted_text;
+
+/// Maximum length of a text in an event, in bytes. The run's steps hold the whole text.
+const MAX_EVENT_TEXT_BYTES: usize = 64 << 10;
+/// Maximum length of a text on a line for people, in characters.
+const MAX_LINE_CHARS: usize = 200;
+/// Kinds of events: names, and what each one says. The first three are those of `llm-os.md` (shared/reference).
+const EVENT_KINDS: [(&str, &str); 18] = [
+    ("USER_INPUT", "a message for an agent"),
+    ("LLM_OUTPUT", "what a model wrote"),
+    ("TOOL_OUTPUT", "the result of a tool call"),
+    ("TOOL_CALL", "a tool call, with its arguments"),
+    ("TODO", "the todos of a run"),
+    ("ERROR", "an error in a run"),
+    ("FILE_CHANGED", "a file that was created, changed or removed"),
+    ("RUN_BEGAN", "a run that started"),
+    ("RUN_ENDED", "a run that ended"),
+    ("PHASE", "a phase that a run reached"),
+    ("ASKED", "a call that needs approval"),
+    ("TASK", "a task of a plan whose status changed"),
+    ("BUDGET_LOW", "a budget that is nearly used up"),
+    ("REMEMBERED", "a new entry of memory"),
+    ("CONSOLIDATED", "memory that was consolidated"),
+    ("SCHEDULED", "scheduled work that started"),
+    ("SKIPPED", "scheduled work that was left out"),
+    ("STOPPED", "something that hung and was stopped"),
+];
+
+/// An event: its kind, the subject that filters look at, and its data.
+struct WorkspaceEvent {
+    kind: String,
+    /// Path of the file, name of the tool or of the agent; empty if there is none.
+    subject: String,
+    /// When it happened, in milliseconds since 1970.
+    at: i64,
+    data: Map<String, Value>,
+}
+
+/// A filter: the kind of event, and a pattern for its subject.
+#[derive(Clone)]
+struct EventFilter {
+    kind: String,
+    subject: Option<String>,
+}
+
+/// What was reported already.
+#[derive(Default)]
+struct EventCursor {
+    notice: u64,
+    /// Number of reported steps, by run.
+    steps: BTreeMap<DocId, usize>,
+    /// For each volume: its revision, and its files with size in bytes and modification time in nanoseconds since 1970.
+    files: BTreeMap<DocId, (u64, BTreeMap<String, (u64, i64)>)>,
+}
+
+/// Parses `KIND` or `KIND: PATTERN`.
+fn parse_filter(word: &str) -> Result<EventFilter, CliError> {
+    let (kind, subject) = match word.split_once(':') {
+        Some((kind, pattern)) => (kind, Some(pattern.trim().to_owned())),
+        None => (word, None),
+    };
+    let kind = kind.trim().to_uppercase().replace('-', "_");
+    if EVENT_KINDS.iter().any(|(known, _)| *known == kind) {
+        return Ok(EventFilter { kind, subject });
+    }
+    let hint = match closest_names(&kind, EVENT_KINDS.iter().map(|(name, _)| *name)).as_slice() {
+        [] => format!("there are {}", EVENT_KINDS.map(|(name, _)| name).join(", ")),
+        near => format!("did you mean {}?", near.join(" or ")),
+    };
+    Err(CliError::usage(format!("there is no event “{}”; {hint}", untrusted_text::escape_line(word))))
+}
+
+impl EventFilter {
+    fn fits(&self, event: &WorkspaceEvent) -> bool {
+        self.kind == event.kind && self.subject.as_ref().is_none_or(|pattern| matches_wildcard(pattern, &event.subject))
+    }
+}
+
+pub(super) fn cmd_events(scene: &mut CommandContext<'_>, args: &EventsArguments) -> Result<u8, CliError> {
+    let filters: Vec<EventFilter> = args.filter.iter().map(|word| parse_filter(word)).collect::<Result<_, _>>()?;
+    let volume = match &args.project {
+        Some(name) => Some(agents::resolve_agent_volume(scene, Some(name.clone()), None)?),
+        None => None,
+    };
+    if !args.follow {
+        for (kind, about) in EVENT_KINDS {
+            match scene.json {
+                true => writeln!(scene.out, "{}", json!({"kind": kind, "about": about}))?,
+                false => writeln!(scene.out, "{kind:<13} {about}")?,
+            }
+        }
+        return Ok(EXIT_DONE);
+    }
+    let limit = super::parse::number_option("count", args.count.as_deref())?.unwrap_or(u64::MAX);
+    let cursor = Arc::new(Mutex::new(EventCursor::default()));
+    let first = cursor.clone();
+    scene.handle.read(move |session| {
+        let mut cursor = first.lock().unwrap_or_else(PoisonError::into_inner);
+        cursor.notice = session.notices().last_number();
+        cursor.collect(session, &mut Vec::new());
+    })?;
+    writeln!(scene.errors, "tracebook: waiting for events; Ctrl+C ends it")?;
+    scene.errors.flush()?;
+    let mut printed = 0;
+    loop {
+        let (shared, wanted) = (cursor.clone(), filters.clone());
+        let look = move |session: &Session| {
+            let mut events = Vec::new();
+            shared.lock().unwrap_or_else(PoisonError::into_inner).collect(session, &mut events);
+            let here = |event: &WorkspaceEvent| match (volume, event.data.get("volume").and_then(Value::as_str)) {
+                (Some(volume), Some(of)) => volume.to_string() == of,
+                (Some(_), None) => false,
+                (None, _) => true,
+            };
+            events.retain(|event| here(event) && (wanted.is_empty() || wanted.iter().any(|filter| filter.fits(event))));
+            (!events.is_empty()).then_some(events)
+        };
+        let Some(events) = scene.handle.wait(None, look)? else { continue };
+        for event in events {
+            event.print(scene)?;
+            printed += 1;
+            if printed >= limit {
+                scene.out.flush()?;
+                return Ok(EXIT_DONE);
+            }
+        }
+        scene.out.flush()?;
+    }
+}
+
+impl WorkspaceEvent {
+    fn of_run(kind: &str, subject: &str, at: i64, run: &AgentRun, data: Value) -> WorkspaceEvent {
+        let mut data = if let Value::Object(data) = data { data } else { Map::new() };
+        let ids = [("run", run.id), ("session", run.about.session), ("volume", run.about.volume)];
+        data.extend(ids.map(|(key, id)| (key.to_owned(), json!(id.to_string()))));
+        data.insert("agent".to_owned(), json!(run.about.agent));
+        WorkspaceEvent { kind: kind.to_owned(), subject: subject.to_owned(), at, data }
+    }
+
+    fn print(&self, scene: &mut CommandContext<'_>) -> Result<(), CliError> {
+        if scene.json {
+            let mut line = json!({"kind": self.kind, "at": self.at});
+            if let Value::Object(line) = &mut line {
+                line.extend(self.data.clone());
+            }
+            writeln!(scene.out, "{line}")?;
+            return Ok(());
+        }
+        let said = ["text", "what", "why", "change", "status", "name", "ending", "of"];
+        let words = said.iter().find_map(|key| self.data.get(*key).and_then(Value::as_str)).unwrap_or_default();
+        let words: String = untrusted_text::escape_line(words).chars().take(MAX_LINE_CHARS).collect();
+        let subject = untrusted_text::escape_line(&self.subject);
+        let gap = if subject.is_empty() || words.is_empty() { "" } else { ": " };
+        writeln!(scene.out, "{}  {:<12}  {subject}{gap}{words}", agents::format_time(self.at), self.kind)?;
+        Ok(())
+    }
+}
+
+/// Returns a text, cut off if it's long, for an event.
+fn event_text(text: &str) -> Value {
+    json!(text.get(..text.floor_char_boundary(MAX_EVENT_TEXT_BYTES)).unwrap_or_default())
+}
+
+/// Returns the event of a step.
+fn step_event(run: &AgentRun, step: &ExecutionStep) -> WorkspaceEvent {
+    let event = |kind: &str, subject: &str, data: Value| {
+        let mut event = WorkspaceEvent::of_run(kind, subject, step.timestamp, run, data);
+        event.data.insert("step".to_owned(), json!(step.id.to_string()));
+        event
+    };
+    let agent = run.about.agent.as_str();
+    match &step.kind {
+        StepKind::Thinking { content, .. } => {
+            event("LLM_OUTPUT", agent, json!({"text": event_text(content), "final": false}))
+        }
+        StepKind::FinalAnswer { content } => {
+            event("LLM_OUTPUT", agent, json!({"text": event_text(content), "final": true}))
+        }
+        StepKind::ToolCall { tool_call_id, tool_name, params } => {
+            let text = event_text(&serde_json::to_string(params).unwrap_or_default());
+            event("TOOL_CALL", tool_name, json!({"call": tool_call_id, "tool": tool_name, "text": text}))
+        }
+        StepKind::ToolResult { tool_call_id, success, result, error, .. } => {
+            let name = run.steps.iter().find_map(|step| match &step.kind {
+                StepKind::ToolCall { tool_call_id: call, tool_name, .. } if call == tool_call_id => Some(tool_name),
+                _ => None,
+            });
+            let name = name.map_or("", String::as_str);
+            let text = match (result, error) {
+                (_, Some(error)) => error.clone(),
+                (Some(Value::String(text)), None) => text.clone(),
+                (Some(other), None) => other.to_string(),
+                (None, None) => String::new(),
+            };
+            let data = json!({"call": tool_call_id, "tool": name, "success": success, "text": event_text(&text)});
+            event("TOOL_OUTPUT", name, data)
+        }
+        StepKind::Todo { todos } => event("TODO", agent, json!({"todos": todos})),
+        StepKind::Error { message, .. } => event("ERROR", agent, json!({"text": event_text(message)})),
+    }
+}
+
+impl EventCursor {
+    /// Adds what happened since the last call, and remembers it.
+    fn collect(&mut self, session: &Session, events: &mut Vec<WorkspaceEvent>) {
+        let first = self.files.is_empty();
+        self.collect_runs(session, events);
+        for noticed in session.notices().notices_after(self.notice) {
+            let Ok(Value::Object(mut data)) = serde_json::to_value(noticed) else { continue };
+            let kind = data.remove("event").and_then(|kind| Some(kind.as_str()?.to_uppercase())).unwrap_or_default();
+            data.remove("at");
+            if let Some(run) = data.get("run").and_then(Value::as_str).and_then(|run| run.parse().ok())
+                && let Some((_, summary)) = session.agents().runs().find(|(id, _)| *id == run)
+            {
+                data.insert("volume".to_owned(), json!(summary.volume.to_string()));
+            }
+            let subject = ["path", "agent", "task", "name"].iter().find_map(|key| data.get(*key)?.as_str());
+            let subject = subject.unwrap_or_default().to_owned();
+            events.push(WorkspaceEvent { kind, subject, at: noticed.at.0, data });
+        }
+        self.notice = session.notices().last_number();
+        self.collect_files(session, first, events);
+    }
+
+    fn collect_runs(&mut self, session: &Session, events: &mut Vec<WorkspaceEvent>) {
+        let starting = self.notice == 0 && self.steps.is_empty() && self.files.is_empty();
+        for run in session.agents().open_runs() {
+            let known = self.steps.get(&run.id).copied();
+            // A run that was opened to be read isn't news, but one that began since the last look is.
+            let began = known.is_none() && !starting && began_after(session, run.id, self.notice);
+            if known.is_none() && !began {
+                self.steps.insert(run.id, run.steps.len());
+                continue;
+            }
+            if began && matches!(run.about.origin, RunOrigin::User) {
+                let data = json!({"text": event_text(&run.about.prompt)});
+                events.push(WorkspaceEvent::of_run("USER_INPUT", &run.about.agent, run.about.start_time, run, data));
+            }
+            let seen = known.unwrap_or(0).min(run.steps.len());
+            // A turn that only calls tools has no text.
+            let says = |step: &&ExecutionStep| !matches!(&step.kind, StepKind::Thinking { content, .. } if content.trim().is_empty());
+            events.extend(run.steps[seen..].iter().filter(says).map(|step| step_event(run, step)));
+            self.steps.insert(run.id, run.steps.len());
+        }
+    }
+
+    fn collect_files(&mut self, session: &Session, first: bool, events: &mut Vec<WorkspaceEvent>) {
+        for volume in session.volumes().filter(|volume| volume.known) {
+            let known = self.files.get(&volume.id);
+            if known.is_some_and(|(revision, _)| *revision == volume.revision) {
+                continue;
+            }
+            let now: BTreeMap<String, (u64, i64)> =
+                volume.files.iter().map(|(path, row)| (path.clone(), (row.size, row.mtime))).collect();
+            if let Some((_, before)) = known.filter(|_| !first) {
+                let mut tell = |path: &str, change: &str, at: i64| {
+                    let mut data = Map::new();
+                    for (key, value) in [("path", path), ("change", change), ("project", volume.name.as_str())] {
+                        data.insert(key.to_owned(), json!(value));
+                    }
+                    data.insert("volume".to_owned(), json!(volume.id.to_string()));
+                    let (kind, subject) = ("FILE_CHANGED".to_owned(), path.to_owned());
+                    events.push(WorkspaceEvent { kind, subject, at, data });
+                };
+                let clock = host::unix_millis_now();
+                for (path, state) in &now {
+                    match before.get(path) {
+                        None => tell(path, "created", clock),
+                        Some(old) if old != state => tell(path, "changed", clock),
+                        Some(_) => {}
+                    }
+                }
+                for path in before.keys().filter(|path| !now.contains_key(*path)) {
+                    tell(path, "removed", clock);
+                }
+            }
+            self.files.insert(volume.id, (volume.revision, now));
+        }
+    }
+}
+
+/// Returns whether a notice after `number` says that the run began.
+fn began_after(session: &Session, id: DocId, number: u64) -> bool {
+    session
+        .notices()
+        .notices_after(number)
+        .any(|noticed| matches!(&noticed.notice, engine::notice::Notice::RunBegan { run, .. } if *run == id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_name_a_kind_and_a_subject() {
+        let event = |kind: &str, subject: &str| WorkspaceEvent {
+            kind: kind.to_owned(),
+            subject: subject.to_owned(),
+            at: 0,
+            data: Map::new(),
+        };
+        let fits = |filter: &str, kind: &str, subject: &str| {
+            parse_filter(filter).expect("a filter").fits(&event(kind, subject))
+        };
+        assert!(fits("user_input", "USER_INPUT", "assistant"));
+        assert!(fits("FILE_CHANGED: Inbox/*", "FILE_CHANGED", "Inbox/a.md"));
+        assert!(!fits("FILE_CHANGED: Inbox/*", "FILE_CHANGED", "Log.md"));
+        assert!(!fits("file-changed", "ASKED", "Log.md"));
+        let why = parse_filter("USER_INPT").err().expect("refused").why;
+        assert!(why.contains("did you mean USER_INPUT?"), "{why}");
+    }
+}
