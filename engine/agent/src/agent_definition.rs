@@ -1,5 +1,6 @@
 //! Agent definitions: Markdown files with the agent's name and tools in the front matter, and its prompt as the text.
 
+use crate::config::WatchdogConfig;
 use crate::tool_spec::ToolSpec;
 use serde::Deserialize;
 
@@ -15,6 +16,8 @@ pub struct AgentDefinition {
     pub tools: Option<Vec<String>>,
     /// Lowercase words of goals that this agent handles. The beginning of a longer word is enough.
     pub when: Vec<String>,
+    /// Time limits that differ from those in `config.yaml`.
+    pub watchdog: WatchdogConfig,
     /// Instructions for the model.
     #[serde(skip)]
     pub prompt: String,

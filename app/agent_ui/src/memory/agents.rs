@@ -74,7 +74,7 @@ pub struct AgentsPage {
 
 impl AgentRow {
     fn of(agent: AgentDefinition, whose: AgentOwner) -> AgentRow {
-        let AgentDefinition { name, description, tools, when, prompt, path } = agent;
+        let AgentDefinition { name, description, tools, when, prompt, path, .. } = agent;
         AgentRow { name, description, whose, path, tools, when, prompt, python: false, off: None }
     }
 
