@@ -754,8 +754,18 @@ command_table!(
         "List traces",
         "traces",
         &[
-            command_argument("ACTION", ArgumentForm::Optional, "list, show, export, import, forget or learn"),
+            command_argument(
+                "ACTION",
+                ArgumentForm::Optional,
+                "list, show, export, import, forget, learn, or the name of a trace",
+            ),
             command_argument("NAME", ArgumentForm::Optional, "the trace; with import a file or `-`, with learn a run"),
+            command_argument(
+                "pin",
+                ArgumentForm::Flag,
+                "with show: trust exactly these steps, so that runs replay them"
+            ),
+            command_argument("unpin", ArgumentForm::Flag, "with show: take the trust back"),
             command_argument(
                 "project",
                 ArgumentForm::Value,

@@ -150,6 +150,8 @@ pub struct Settings {
     pub default_kernel: Option<String>,
     /// What cells of notes may access beyond their folder, on this device. Oldest first.
     pub grants: Vec<(DocId, crate::records::kernels::KernelGrant)>,
+    /// Fingerprints of traces that the user pinned as trusted, oldest first; at most [`MAX_PINNED_TRACES`].
+    pub pinned_traces: Vec<String>,
     /// Index of the active pane in `panes`, in reading order.
     pub pane: usize,
     /// Model for semantic search: `embedded`, `fastembed:NAME`, `folder:PATH` or `URL#MODEL`.
@@ -211,6 +213,7 @@ impl Default for Settings {
             kernel_prints: Vec::new(),
             default_kernel: None,
             grants: Vec::new(),
+            pinned_traces: Vec::new(),
             pane: 0,
             embedder: "embedded".to_owned(),
             onnx_runtime: String::new(),
@@ -240,7 +243,18 @@ pub enum SavedSearchError {
     TooMany,
 }
 
+/// Maximum number of pinned traces; the oldest pins are dropped.
+const MAX_PINNED_TRACES: usize = 10_000;
+
 impl Settings {
+    /// Pins a trace as trusted by its fingerprint, or unpins it.
+    pub fn pin_trace(&mut self, fingerprint: &str, pinned: bool) {
+        self.pinned_traces.retain(|known| known != fingerprint);
+        if pinned {
+            self.pinned_traces.push(fingerprint.to_owned());
+        }
+    }
+
     /// Saves a search under a name, replacing one with the same name.
     ///
     /// # Errors
@@ -278,6 +292,7 @@ impl Settings {
         self.default_kernel = self.default_kernel.filter(|_| kind.is_confined() && kind != KernelKind::BuiltIn);
         self.recent.truncate(50);
         self.recent_folders.truncate(10);
+        self.pinned_traces.drain(..self.pinned_traces.len().saturating_sub(MAX_PINNED_TRACES));
         self
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod agents;
 mod answers;
 mod devices;
 mod environments;
+mod follower;
 mod forms;
 mod history;
 mod kills;

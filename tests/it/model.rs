@@ -49,6 +49,7 @@ fn request(wire: WireProtocol, address: &str, system: &str, prompt: &str, tools:
         tools: tools.to_vec(),
         max_tokens: Some(80),
         temperature: Some(0.0),
+        limits: None,
     }
 }
 
@@ -425,7 +426,7 @@ fn a_report_of_six_steps_is_learned_replayed_for_nothing_and_stopped_where_the_d
     assert_eq!(trace["steps"], 6, "{trace}");
     assert!(trace["learned_tokens"].as_u64().is_some_and(|tokens| tokens > 500), "{trace}");
 
-    // The second run, for another month, uses no tokens; its writes need approval.
+    // The second run, for another month, uses no tokens.
     let (said, run) = ask(1, &["--mode", "follower"], b"y\ny\n");
     assert_eq!(asked.load(Ordering::SeqCst), learned, "no model was called: {said}");
     assert_eq!(

@@ -122,6 +122,7 @@ fn run_status_label(line: &RunSummary) -> &'static str {
 fn format_cost(cost: Option<f64>) -> String {
     match cost {
         Some(0.0) => "free".to_owned(),
+        Some(cost) if cost < 0.0001 => "<$0.0001".to_owned(),
         Some(cost) => format!("${cost:.4}"),
         None => "unknown".to_owned(),
     }

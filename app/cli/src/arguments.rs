@@ -310,6 +310,10 @@ pub(super) struct TracesArguments {
     pub(super) action: Option<String>,
     #[arg(id = "NAME")]
     pub(super) name: Option<String>,
+    #[arg(long, conflicts_with = "unpin")]
+    pub(super) pin: bool,
+    #[arg(long)]
+    pub(super) unpin: bool,
     #[arg(long)]
     pub(super) project: Option<String>,
 }

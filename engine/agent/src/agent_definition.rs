@@ -1,6 +1,6 @@
 //! Agent definitions: Markdown files with the agent's name and tools in the front matter, and its prompt as the text.
 
-use crate::config::AgentsConfig;
+use crate::config::{AgentsConfig, WatchdogConfig};
 use crate::name_suggestions::closest_names;
 use crate::prompt_quote::quote_inline;
 use crate::tool_spec::ToolSpec;
@@ -29,6 +29,8 @@ pub struct AgentDefinition {
     pub max_tokens: Option<u32>,
     /// Sampling temperature, 0 to 2; `None` uses the provider's.
     pub temperature: Option<f64>,
+    /// Time limits that differ from those in `config.yaml`.
+    pub watchdog: WatchdogConfig,
     /// Keys of the front matter that mean nothing here.
     #[serde(flatten)]
     pub other_keys: BTreeMap<String, serde_json::Value>,

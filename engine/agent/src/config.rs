@@ -4,8 +4,10 @@
 //! files are.
 
 mod values;
+mod watchdog;
 
 use crate::memory::place::MemoryPlace;
+use crate::memory::trace_trust::DEFAULT_FOLLOW_CONFIDENCE;
 use crate::model_call::{ModelEndpoint, WireProtocol};
 use crate::router::RoutingCondition;
 use crate::tool_spec::ToolRisk;
@@ -14,6 +16,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 pub use values::is_local;
+pub use watchdog::{WatchdogConfig, WatchdogLimits};
 
 /// Maximum size of a configuration file in bytes.
 const MAX_CONFIG_FILE_BYTES: usize = 1 << 20;
@@ -50,6 +53,9 @@ pub struct AgentConfig {
     /// Monthly spending limits.
     #[serde(deserialize_with = "values::section")]
     pub budget: BudgetConfig,
+    /// How long models, tools and runs may take.
+    #[serde(deserialize_with = "values::section")]
+    pub watchdog: WatchdogConfig,
     /// Resource limits of kernels.
     #[serde(deserialize_with = "values::section")]
     pub kernels: KernelsConfig,
@@ -101,7 +107,7 @@ pub struct BudgetConfig {
 }
 
 /// Settings of memory: what is kept, recalled and replayed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MemoryConfig {
     /// Whether successful runs become traces, and all runs become experiences.
@@ -109,6 +115,16 @@ pub struct MemoryConfig {
     pub learn: bool,
     /// Where memory is kept. `None` means the project's folder if runs already keep it there, otherwise the workspace.
     pub place: Option<MemoryPlace>,
+    /// Confidence, 0 to 1, above which a trace is replayed without being told to; see
+    /// [`trace_trust`](crate::memory::trace_trust). At 1 only pinned traces are.
+    #[serde(deserialize_with = "values::share")]
+    pub follow_confidence: f64,
+}
+
+impl Default for MemoryConfig {
+    fn default() -> MemoryConfig {
+        MemoryConfig { learn: false, place: None, follow_confidence: DEFAULT_FOLLOW_CONFIDENCE }
+    }
 }
 
 /// How many tool calls a run makes in parallel.

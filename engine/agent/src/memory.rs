@@ -11,12 +11,14 @@ pub mod slots;
 pub mod task_log;
 pub mod trace;
 pub mod trace_extraction;
+pub mod trace_trust;
 
 use goal::ParsedGoal;
 use serde::{Deserialize, Serialize};
 use slots::SlotValues;
 use std::collections::BTreeMap;
-use trace::{AUTO_REPLAY_CONFIDENCE, RunTrace, TRACES_FOLDER};
+use trace::{RunTrace, TRACES_FOLDER};
+use trace_trust::TraceTrust;
 
 /// Folder of a project's memory.
 pub const MEMORY_FOLDER: &str = "memory";
@@ -126,8 +128,8 @@ pub struct TraceMatch {
     pub at: usize,
     /// Values of the trace's slots for this goal.
     pub values: SlotValues,
-    /// Confidence that a replay reaches the goal, 0 to 1.
-    pub confidence: f64,
+    /// Whether it may be replayed without being told to.
+    pub trust: TraceTrust,
     /// Reason for the match, as a sentence.
     pub why: String,
 }
@@ -182,14 +184,15 @@ impl ProjectMemory {
             || self.entries.iter().any(|entry| entry.experience.experience_id == name)
     }
 
-    /// Returns the traces that match a goal, with the highest confidence first. `tools` maps each tool's name to its
-    /// current schema hash.
+    /// Returns the traces that match a goal, trusted ones and those with the highest confidence first. `tools` maps each
+    /// tool's name to its current schema hash; `trust` says how far a trace is trusted.
     pub fn matching_traces(
         &self,
         goal: &str,
         note: Option<&str>,
         agent: &str,
         tools: &BTreeMap<String, String>,
+        trust: &dyn Fn(&RunTrace) -> TraceTrust,
     ) -> Vec<TraceMatch> {
         let goal = ParsedGoal::parse(goal);
         let mut found: Vec<TraceMatch> = Vec::new();
@@ -199,15 +202,17 @@ impl ProjectMemory {
                 continue;
             }
             let Ok(values) = trace.match_goal(&goal, note) else { continue };
-            let confidence = trace.confidence();
+            let trust = trust(trace);
             let said: Vec<String> = values.iter().map(|(name, (_, text))| format!("{name} = {text}")).collect();
             let with = if said.is_empty() { String::new() } else { format!(" with {}", said.join(", ")) };
-            let (good, all) = (trace.known.verified_count, trace.known.usage_count);
-            let why =
-                format!("the same goal{with}; {good} of {all} replays were good, so {:.0} % sure", confidence * 100.0);
-            found.push(TraceMatch { at, values, confidence, why });
+            let why = format!("the same goal{with}; {}", trust.reason());
+            found.push(TraceMatch { at, values, trust, why });
         }
-        found.sort_by(|one, other| other.confidence.total_cmp(&one.confidence));
+        found.sort_by(|one, other| {
+            let key = |fitting: &TraceMatch| (fitting.trust.is_followed(), fitting.trust.confidence);
+            let ((followed, sure), (other_followed, other_sure)) = (key(one), key(other));
+            other_followed.cmp(&followed).then(other_sure.total_cmp(&sure))
+        });
         found
     }
 
@@ -219,14 +224,15 @@ impl ProjectMemory {
         agent: &str,
         tools: &BTreeMap<String, String>,
         recall: &RecallOptions,
+        trust: &dyn Fn(&RunTrace) -> TraceTrust,
     ) -> Option<TraceMatch> {
         if recall.mode == ReplayMode::Learner {
             return None;
         }
-        let mut found = self.matching_traces(goal, note, agent, tools);
+        let mut found = self.matching_traces(goal, note, agent, tools, trust);
         found.retain(|fitting| {
             let wanted = self.traces.get(fitting.at).is_some_and(|filed| !recall.without.contains(&filed.path));
-            wanted && (recall.mode == ReplayMode::Follower || fitting.confidence > AUTO_REPLAY_CONFIDENCE)
+            wanted && (recall.mode == ReplayMode::Follower || fitting.trust.is_followed())
         });
         // If two traces do different things, it's unclear which one the goal refers to.
         let calls = |fitting: &TraceMatch| {

@@ -61,6 +61,19 @@ pub struct ModelRequest {
     pub max_tokens: Option<u32>,
     /// Sampling temperature from 0 (always the likeliest token) to 2; `None` uses the provider's default.
     pub temperature: Option<f64>,
+    /// Time limits; `None` uses the defaults.
+    pub limits: Option<ModelCallLimits>,
+}
+
+/// Time limits of a model call, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModelCallLimits {
+    /// Time until the answer begins.
+    pub first_byte: u64,
+    /// Silence in the middle of the answer.
+    pub silence: u64,
+    /// The whole answer.
+    pub whole: u64,
 }
 
 /// A piece of a streamed answer.

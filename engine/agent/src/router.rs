@@ -19,7 +19,7 @@ const LARGE_ANSWER_TOKENS: u32 = 4_096;
 /// Requests longer than this many tokens count as large.
 const LARGE_REQUEST_TOKENS: u64 = 32_000;
 /// Assumed length of an answer in tokens if no limit is set.
-const DEFAULT_ANSWER_TOKENS: u64 = 1_024;
+pub const DEFAULT_ANSWER_TOKENS: u64 = 1_024;
 /// Number of latencies kept for each provider.
 const MAX_LATENCY_SAMPLES: usize = 21;
 /// Maximum length of the classified part of a prompt, in bytes.

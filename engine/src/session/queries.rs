@@ -14,6 +14,7 @@ use crate::settings::Settings;
 use agent::agent_registry::AgentRegistry;
 use agent::config::BudgetConfig;
 use agent::memory::trace::RunTrace;
+use agent::memory::trace_trust::TraceTrust;
 use agent::run_records::EmbeddingCost;
 use agent::schedule::Schedule;
 use agent::tool_spec::ToolSpec;
@@ -162,6 +163,11 @@ impl Session {
     /// Returns the schema hashes of an agent's tools by tool name, as used in the steps of a trace.
     pub fn tool_schemas(&self, agent: &str) -> BTreeMap<String, String> {
         self.state.runs.tool_schemas(agent)
+    }
+
+    /// Returns how far this workspace trusts a trace: whether runs replay it without being told to.
+    pub fn trace_trust(&self, trace: &RunTrace) -> TraceTrust {
+        self.state.runs.trace_trust(self.settings(), trace)
     }
 
     /// Returns the trace of a run.

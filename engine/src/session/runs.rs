@@ -434,8 +434,17 @@ impl RunsState {
         if run.about.ending.is_some() || run.live.is_some() || !workspace.is_own_device(run.device.as_ref()) {
             return;
         }
+        let limits = self.setup.is_some().then(|| self.watchdog_limits(run));
         if let Some(run) = self.runs.get_mut(&id) {
             run.is_awake = true;
+            run.limits = limits;
+            if run.active_since.is_none() {
+                run.active_since = Some(turn.now);
+                limits
+                    .and_then(|limits| limits.run)
+                    .into_iter()
+                    .for_each(|most| turn.wake_at(watchdog::time_after(turn.now, most)));
+            }
         }
         let Some(run) = self.runs.get(&id) else { return };
         if run.calls.is_empty() {

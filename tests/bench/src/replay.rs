@@ -10,6 +10,7 @@ use agent::memory::goal::ParsedGoal;
 use agent::memory::slots;
 use agent::memory::trace::{RunTrace, wilson_lower_bound};
 use agent::memory::trace_extraction::{CompletedRun, ToolFacts, learn_trace};
+use agent::memory::trace_trust::{DEFAULT_FOLLOW_CONFIDENCE, TraceTrust};
 use agent::memory::{ProjectMemory, RecallOptions, ReplayMode, StoredTrace};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -316,7 +317,9 @@ impl ReplayBench {
     ) -> Result<(ReplayEnd, String), String> {
         let begun = Instant::now();
         let recall = RecallOptions { mode: ReplayMode::Follower, without: Vec::new() };
-        let chosen = self.memory.choose_trace(goal, None, "assistant", schemas, &recall);
+        let chosen = self.memory.choose_trace(goal, None, "assistant", schemas, &recall, &|trace| {
+            TraceTrust::of_trace(trace, DEFAULT_FOLLOW_CONFIDENCE, false, true)
+        });
         self.matching.push(super::to_ms(begun.elapsed()));
         let Some(fitting) = chosen else { return Ok((ReplayEnd::Missed, String::new())) };
         let Some(trace) = self.memory.traces.get(fitting.at).map(|filed| filed.trace.clone()) else {

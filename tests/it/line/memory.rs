@@ -55,9 +55,9 @@ fn a_report_is_learned_replayed_exported_and_forgotten() {
     assert!(house.run(&["search", "October in:memory"]).good().text().contains("memory/memory_log.md"));
     assert!(!house.run(&["ls"]).good().text().contains("memory"));
 
-    // The same for another month: no model, and the user approves the step that writes.
+    // The same for another month: no model, and no question, because a model isn't asked about this either.
     let next = ["ask", "Please write a report for 2026-11 into reports/2026-11.md", "--mode", "follower"];
-    let done = house.fed(&next, b"y\n").code(0).text();
+    let done = house.run(&next).code(0).text();
     assert!(done.contains("The report for November 2026 is written."), "{done}");
     assert_eq!(house.read("notes/reports/2026-11.md"), b"# November 2026\n\nSee data/2026-11.csv\n");
     assert_eq!(count.load(Ordering::SeqCst), asked, "no model was called");

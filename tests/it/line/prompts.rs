@@ -196,6 +196,7 @@ fn a_replay_goes_on_in_the_process_that_approves_it() {
     let house = house(&address, &[("a.md", "# A\n"), ("data/2026-10.csv", csv), ("data/2026-11.csv", csv)]);
     house.run(&["ask", "Write the report for October 2026 into reports/2026-10.md"]).good();
     let asked = count.load(Ordering::SeqCst);
+    super::follower::add_config(&house, "approval:\n  always_approve: [write_file]\n");
     let next = ["ask", "Write the report for November 2026 into reports/2026-11.md", "--mode", "follower", "--no-wait"];
     house.run(&next).code(1);
     let waiting = house.run(&["approvals", "--json"]).good().lines();

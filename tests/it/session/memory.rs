@@ -1,4 +1,4 @@
-//! Traces: what a model did once is repeated without a model, needs approval where it changes something, and stops
+//! Traces: what a model did once is repeated without a model, under the policy that holds for a model's calls, and stops
 //! where something differs.
 
 use super::agents::{agent, answer, config, done, fine, kinds, said, setup};
@@ -8,7 +8,7 @@ use agent::memory::trace::RunTrace;
 use agent::memory::{MemoryMaintenance, RecallOptions, ReplayMode};
 use engine::{AgentRun, BudgetScope, Command, EmbeddingCost, Event};
 use serde_json::json;
-use store::{DecisionScope, DocId, RunEnding, StepKind};
+use store::{DocId, RunEnding, StepKind};
 
 const CSV: &str = "day,sold\n1,517\n2,623\n";
 const REPORT: &str = "Write the report for October 2026 into reports/2026-10.md";
@@ -91,13 +91,9 @@ fn a_run_is_learned_and_replayed_without_a_model() {
     assert!(twin.models.is_empty(), "no model is called");
     let job = done(&mut twin, fine("day,sold\n1,1\n"));
     assert!(format!("{job:?}").contains("data/2026-11.csv"), "{job:?}");
-    // A replay asks before changes, although writing a note never needs approval otherwise.
-    assert_eq!(twin.file("reports/2026-11.md"), None);
-    let waits: Vec<_> =
-        one(&twin, id).pending().map(|approval| (approval.id.clone(), approval.reason.clone())).collect();
-    assert!(waits.len() == 1 && waits[0].1.contains("a replay asks"), "{waits:?}");
-    decide_in(&mut twin, id, &waits[0].0, true);
+    // Writing a note needs no approval, as when a model does it.
     twin.settle();
+    assert_eq!(one(&twin, id).pending().count(), 0);
     assert_eq!(twin.file("reports/2026-11.md").as_deref(), Some("# November 2026\n\nSee data/2026-11.csv\n"));
     let over = one(&twin, id);
     assert_eq!((over.about.ending, over.about.iteration, over.about.spent.input_tokens), (Some(RunEnding::Done), 0, 0));
@@ -116,14 +112,6 @@ fn a_run_is_learned_and_replayed_without_a_model() {
         assert_eq!((known.usage_count, known.verified_count, known.saved_tokens), (1, good, 45), "{known:?}");
         assert!((known.success_rating - good as f64).abs() < f64::EPSILON, "{known:?}");
     }
-}
-
-fn decide_in(twin: &mut Twin, run: DocId, approval: &str, allowed: bool) {
-    let by = store::DecisionMaker::User;
-    let decision =
-        store::DecisionRecord { allowed, scope: DecisionScope::Once, by, at: 0, arguments: None, comment: None };
-    twin.command(Command::Decide { run, approval: approval.to_owned(), decision }).expect("decided");
-    twin.rest();
 }
 
 #[test]
@@ -163,6 +151,20 @@ fn what_a_model_repeats_is_proof_and_enough_of_it_replays() {
     twin.settle();
     ask(&mut twin, 9, "Write the report for December 2026 into reports/2026-12.md", ReplayMode::Auto);
     assert!(twin.models.is_empty() && twin.tools.len() == 1, "it is replayed without being asked for");
+    // The same record from somewhere else proves nothing here: no run of this workspace vouches for it. A pin does.
+    let mut foreign = trace(&twin).1;
+    foreign.known.learned_from = DocId([77; 16]).to_string();
+    twin.outside(&path, Some(&foreign.to_note()));
+    twin.settle();
+    twin.tools.clear();
+    ask(&mut twin, 11, "Write the report for December 2026 into reports/2026-12.md", ReplayMode::Auto);
+    assert_eq!((twin.models.len(), twin.tools.len()), (1, 0));
+    twin.models.clear();
+    let mut settings = twin.session.settings().clone();
+    settings.pin_trace(&trace(&twin).1.fingerprint(), true);
+    twin.command(Command::Set { settings: Box::new(settings) }).expect("pinned");
+    ask(&mut twin, 12, "Write the report for December 2026 into reports/2026-12.md", ReplayMode::Auto);
+    assert_eq!((twin.models.len(), twin.tools.len()), (0, 1));
     // A similar goal is still a different one.
     ask(&mut twin, 10, "Delete the report for December 2026 from reports/2026-12.md", ReplayMode::Auto);
     assert_eq!(twin.models.len(), 1);

@@ -163,6 +163,7 @@ fn waiting() -> (Twin, DocId) {
     answer(&mut twin, said("", &[("write_file", write)]));
     answer(&mut twin, said("The report for October 2026 is written.", &[]));
     twin.settle();
+    twin.setup = setup("approval:\n  always_approve: [write_file]\n");
     let id = ask_mode(&mut twin, 9, "Write the report for November 2026 into reports/2026-11.md", ReplayMode::Follower);
     done(&mut twin, fine("day,sold\n1,1\n"));
     assert_eq!(one(&twin, id).pending().count(), 1);

@@ -4,7 +4,6 @@
 use super::super::memory::MemoryAction;
 use crate::panel_action::PanelAction;
 use agent::memory::insight::{self, RecalledItem, TRACE_KIND};
-use agent::memory::trace::AUTO_REPLAY_CONFIDENCE;
 use agent::memory::{self, ProjectMemory, RecallOptions, ReplayMode};
 use eframe::egui;
 use egui::accesskit::{Role, Toggled};
@@ -113,7 +112,9 @@ impl RecallPreview {
         self.waits = None;
         let Some(goal) = &self.asked else { return };
         let schemas = session.tool_schemas(&goal.agent);
-        self.found = memory.relevant_items(&goal.text, goal.note.as_deref(), &goal.agent, &schemas, clock::today());
+        let trust = |trace: &_| session.trace_trust(trace);
+        let note = goal.note.as_deref();
+        self.found = memory.relevant_items(&goal.text, note, &goal.agent, &schemas, clock::today(), &trust);
     }
 
     /// Clears the question and the exclusions. The collapsed state is kept.
@@ -152,7 +153,7 @@ impl RecallPreview {
             for one in found.iter() {
                 let out = without.contains(&one.name);
                 let trace = one.kind == TRACE_KIND && !out;
-                let by_itself = trace && one.score > AUTO_REPLAY_CONFIDENCE;
+                let by_itself = trace && one.follows;
                 let replayed = by_itself || (trace && *follow);
                 let why = if replayed { format!("Replayed, no model is called: {}", one.why) } else { one.why.clone() };
                 let (rect, mut tools) = line(ui, one, &why, out, replayed, actions);
@@ -278,7 +279,7 @@ pub(super) fn show_recalled_memory(
         for name in &without {
             let kind = if memory::is_trace(name) { TRACE_KIND } else { insight::EXPERIENCE_KIND };
             let why = "You left it out.".to_owned();
-            let one = RecalledItem { name: name.clone(), kind, what: name.clone(), why, score: 0.0 };
+            let one = RecalledItem { name: name.clone(), kind, what: name.clone(), why, score: 0.0, follows: false };
             let (rect, _) = line(ui, &one, &one.why, true, false, actions);
             text(ui, rect, rect.right(), &one, &one.why, true, false);
         }

@@ -158,7 +158,7 @@ impl<'a> MemoryDetail<'a> {
             dim: false,
             run: None,
             superseded_by: "",
-            facts: traces::trace_facts(volume, filed),
+            facts: traces::trace_facts(volume, filed, None),
         }
     }
 

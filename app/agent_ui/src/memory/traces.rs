@@ -4,7 +4,8 @@
 use super::widgets::{self, UnfoldedList};
 use super::{MemoryAction, MemoryCache, file};
 use crate::panel_action::PanelAction;
-use agent::memory::trace::{self, AUTO_REPLAY_CONFIDENCE, RunTrace};
+use agent::memory::trace::{self, RunTrace};
+use agent::memory::trace_trust::TraceTrust;
 use agent::memory::{ProjectMemory, StoredTrace};
 use anyhow::{Context as _, anyhow};
 use eframe::egui;
@@ -137,7 +138,7 @@ impl TracesPage {
             };
             let opened = self.rows.iter().position(is_open);
             let details = opened.and_then(|place| self.filed(*self.rows.get(place)?)).map(|(_, project, filed)| {
-                let facts = trace_facts(project, filed);
+                let facts = trace_facts(project, filed, Some(&session.trace_trust(&filed.trace)));
                 (widgets::facts_galley(ui, &facts, width - 2.0 * space::XL), widgets::facts_accessible_text(&facts))
             });
             let more =
@@ -148,15 +149,21 @@ impl TracesPage {
             for (place, row) in self.rows.iter().enumerate() {
                 let Some((volume, _, filed)) = self.filed(*row) else { continue };
                 let Some((rect, is)) = lines.row_rect(place) else { continue };
-                let mut asked = line(ui, rect, volume, filed, is);
+                let trust = session.trace_trust(&filed.trace);
+                let mut asked = line(ui, rect, volume, filed, &trust, is);
                 if let Some((galley, spoken)) = details.as_ref().filter(|_| is) {
-                    asked = unfolded(ui, lines.detail_rect(rect), filed, galley, spoken).or(asked);
+                    asked = unfolded(ui, lines.detail_rect(rect), filed, trust.pinned, galley, spoken).or(asked);
                 }
                 let note = file(session, volume, &filed.path);
                 match (asked, note) {
                     (Some(TraceAction::Fold), _) => open = (!is).then(|| (volume, filed.path.clone())),
                     (Some(TraceAction::Open), Some(note)) => actions.push(PanelAction::Open(note)),
                     (Some(TraceAction::Delete), Some(note)) => actions.push(PanelAction::Delete(note)),
+                    (Some(TraceAction::Pin), _) => {
+                        let mut settings = session.settings().clone();
+                        settings.pin_trace(&filed.trace.fingerprint(), !trust.pinned);
+                        actions.push(PanelAction::Do(Command::Set { settings: Box::new(settings) }));
+                    }
                     (Some(TraceAction::Open | TraceAction::Delete), None) => {
                         actions.push(PanelAction::Say("Its note is not known yet; try again in a moment.".to_owned()));
                     }
@@ -270,13 +277,21 @@ enum TraceAction {
     Fold,
     Open,
     Delete,
+    /// Pins the trace as trusted, or unpins it.
+    Pin,
 }
 
-fn line(ui: &mut Ui, rect: Rect, volume: DocId, filed: &StoredTrace, open: bool) -> Option<TraceAction> {
+fn line(
+    ui: &mut Ui,
+    rect: Rect,
+    volume: DocId,
+    filed: &StoredTrace,
+    trust: &TraceTrust,
+    open: bool,
+) -> Option<TraceAction> {
     let known = &filed.trace.known;
     let colours = ThemeColors::of(ui);
     let goal = known.goal_text.lines().next().unwrap_or_default();
-    let confidence = filed.trace.confidence();
     let steps = filed.trace.steps.len();
     let mut about = Vec::new();
     if known.usage_count == 0 {
@@ -297,11 +312,11 @@ fn line(ui: &mut Ui, rect: Rect, volume: DocId, filed: &StoredTrace, open: bool)
     let edit = icon_button(&mut tools, icons::PENCIL, &format!("Open as a note: {goal}"), None).clicked();
     let right = tools.min_rect().left() - space::S;
     // Confidence as a bar and as text.
-    let sure = format!("{:.0} % sure", confidence * 100.0);
+    let sure = format!("{:.0} % sure", trust.confidence * 100.0);
     let meter = Rect::from_min_size(pos2(right - 76.0, rect.center().y + 8.0), vec2(72.0, 3.0));
-    let follows = confidence > AUTO_REPLAY_CONFIDENCE;
+    let follows = trust.is_followed();
     let colour = if follows { colours.ok } else { colours.accent };
-    widgets::paint_bar(ui, meter, confidence, colour);
+    widgets::paint_bar(ui, meter, trust.confidence, colour);
     let at = pos2(meter.right(), rect.center().y - 4.0);
     ui.painter().text(at, Align2::RIGHT_CENTER, &sure, theme::tabular_font(12.0), colours.muted);
     let spoken = if follows { format!("{sure}: replayed by itself") } else { format!("{sure}: replayed when asked") };
@@ -320,7 +335,11 @@ fn line(ui: &mut Ui, rect: Rect, volume: DocId, filed: &StoredTrace, open: bool)
     }
 }
 
-pub(super) fn trace_facts(project: &str, filed: &StoredTrace) -> Vec<(&'static str, String)> {
+pub(super) fn trace_facts(
+    project: &str,
+    filed: &StoredTrace,
+    trust: Option<&TraceTrust>,
+) -> Vec<(&'static str, String)> {
     let StoredTrace { path, trace, .. } = filed;
     let slots: Vec<String> = trace
         .slots
@@ -352,11 +371,13 @@ pub(super) fn trace_facts(project: &str, filed: &StoredTrace) -> Vec<(&'static s
         known.learned_usd,
         known.learned_secs
     );
-    let sure = if trace.confidence() > AUTO_REPLAY_CONFIDENCE {
-        "It is replayed without being asked for.".to_owned()
-    } else {
-        "It is replayed when you choose so before a run.".to_owned()
-    };
+    let sure = trust.map_or_else(String::new, |trust| {
+        let use_of_it = match trust.is_followed() {
+            true => "It is replayed without being asked for",
+            false => "It is replayed when you choose so before a run",
+        };
+        format!("{use_of_it}: {}.", trust.reason())
+    });
     let rating = format!("{:.0} %", known.success_rating * 100.0);
     vec![
         ("Goal", known.goal_text.clone()),
@@ -375,6 +396,7 @@ fn unfolded(
     ui: &mut Ui,
     rect: Rect,
     filed: &StoredTrace,
+    pinned: bool,
     galley: &std::sync::Arc<egui::Galley>,
     spoken: &str,
 ) -> Option<TraceAction> {
@@ -387,5 +409,11 @@ fn unfolded(
         Rect::from_min_size(text.left_bottom() + vec2(0.0, space::S), vec2(rect.width(), size::MIN_CLICK_HEIGHT));
     let layout = Layout::left_to_right(Align::Center);
     let mut tools = ui.new_child(UiBuilder::new().max_rect(place).id_salt(("facts", &filed.path)).layout(layout));
-    text_button(&mut tools, "Open as a note", false).clicked().then_some(TraceAction::Open)
+    let opens = text_button(&mut tools, "Open as a note", false).clicked();
+    let pins = text_button(&mut tools, if pinned { "Unpin" } else { "Pin as trusted" }, false).clicked();
+    match (opens, pins) {
+        (true, _) => Some(TraceAction::Open),
+        (false, true) => Some(TraceAction::Pin),
+        (false, false) => None,
+    }
 }

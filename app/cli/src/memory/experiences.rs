@@ -212,7 +212,12 @@ fn recall_for_goal(scene: &mut CommandContext<'_>, all: Vec<RememberedProject>, 
             goal,
             SearchMode::Both,
         );
-        for one in project.memory.relevant_items(goal, None, "assistant", &schemas, today()) {
+        let (memory, goal, schemas) = (project.memory, goal.to_owned(), schemas.clone());
+        let found = scene.handle.read(move |session| {
+            let trust = |trace: &_| session.trace_trust(trace);
+            memory.relevant_items(&goal, None, "assistant", &schemas, today(), &trust)
+        })?;
+        for one in found {
             match scene.json {
                 true => writeln!(scene.out, "{}", serde_json::to_string(&one).unwrap_or_default())?,
                 false => writeln!(scene.out, "{} {}  {}  ({})", one.kind, one.name, one.what, one.why)?,

@@ -5,7 +5,9 @@ use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
 use super::{RememberedProject, find_file, load_projects, move_to_trash, write_note};
 use crate::arguments::TracesArguments;
 use agent::memory::StoredTrace;
-use agent::memory::trace::{self, AUTO_REPLAY_CONFIDENCE, TRACES_FOLDER};
+use agent::memory::trace::{self, RunTrace, TRACES_FOLDER};
+use agent::memory::trace_trust::TraceTrust;
+use engine::Command;
 use serde_json::json;
 use std::io::Read;
 use store::DocId;
@@ -23,9 +25,7 @@ pub(crate) fn cmd_traces(scene: &mut CommandContext<'_>, args: &TracesArguments)
         "show" => {
             let word = needed("which trace")?;
             let all = load_projects(scene, args.project.as_deref())?;
-            let (_, filed) = find_trace(&all, &word)?;
-            write!(scene.out, "{}", filed.text)?;
-            Ok(EXIT_DONE)
+            show_trace(scene, args, find_trace(&all, &word)?.1)
         }
         "export" => {
             let all = load_projects(scene, args.project.as_deref())?;
@@ -49,11 +49,70 @@ pub(crate) fn cmd_traces(scene: &mut CommandContext<'_>, args: &TracesArguments)
             Ok(EXIT_DONE)
         }
         "learn" => learn_trace(scene, &needed("from which run")?),
-        other => Err(CliError::usage(format!(
-            "traces can be listed (list), shown (show), exported (export), imported (import), forgotten (forget) and \
-             learned (learn), not “{other}”"
-        ))),
+        // A name alone shows that trace.
+        other if name.is_none() => {
+            let all = load_projects(scene, args.project.as_deref())?;
+            let Ok((_, filed)) = find_trace(&all, other) else { return Err(unknown_action(other)) };
+            show_trace(scene, args, filed)
+        }
+        other => Err(unknown_action(other)),
     }
+}
+
+fn unknown_action(word: &str) -> CliError {
+    CliError::usage(format!(
+        "traces can be listed (list), shown (show), exported (export), imported (import), forgotten (forget) and \
+             learned (learn), not “{word}”; `tracebook traces` lists them"
+    ))
+}
+
+/// Returns how far the workspace trusts a trace.
+fn trace_trust(scene: &CommandContext<'_>, trace: &RunTrace) -> Result<TraceTrust, CliError> {
+    let trace = trace.clone();
+    Ok(scene.handle.read(move |session| session.trace_trust(&trace))?)
+}
+
+/// Returns a trace's metadata and trust as JSON.
+fn trace_json(filed: &StoredTrace, trust: &TraceTrust) -> serde_json::Value {
+    let mut value = serde_json::to_value(&filed.trace.known).unwrap_or_default();
+    if let (Some(value), serde_json::Value::Object(trust)) =
+        (value.as_object_mut(), serde_json::to_value(trust).unwrap_or_default())
+    {
+        value.extend(trust);
+    }
+    value["path"] = json!(filed.path);
+    value["follows"] = json!(trust.is_followed());
+    value["reason"] = json!(trust.reason());
+    value["fingerprint"] = json!(filed.trace.fingerprint());
+    value["steps"] = json!(filed.trace.steps.len());
+    value
+}
+
+/// Shows a trace with its steps, and pins or unpins it.
+fn show_trace(scene: &mut CommandContext<'_>, args: &TracesArguments, filed: &StoredTrace) -> Result<u8, CliError> {
+    agents::wait_for_setup(scene)?;
+    if args.pin || args.unpin {
+        let mut settings = scene.handle.read(|session| session.settings().clone())?;
+        settings.pin_trace(&filed.trace.fingerprint(), args.pin);
+        scene.handle.run_command(Command::Set { settings: Box::new(settings) })?;
+        export::open_note::wait_until_saved(scene.handle)?;
+    }
+    let trust = trace_trust(scene, &filed.trace)?;
+    if scene.json {
+        writeln!(scene.out, "{}", trace_json(filed, &trust))?;
+        return Ok(EXIT_DONE);
+    }
+    write!(scene.out, "{}", filed.text)?;
+    let use_of_it = if trust.is_followed() {
+        "Runs replay it by themselves"
+    } else {
+        "Runs replay it when told to (--mode follower)"
+    };
+    writeln!(scene.out, "\n{use_of_it}: {}.", trust.reason())?;
+    if args.pin {
+        writeln!(scene.out, "The pin holds for exactly these steps on this device. Take it back with --unpin.")?;
+    }
+    Ok(EXIT_DONE)
 }
 
 /// Resolves a word to a trace: its path, its file name, or a prefix of its signature.
@@ -75,33 +134,27 @@ fn find_trace<'a>(all: &'a [RememberedProject], word: &str) -> Result<(DocId, &'
 }
 
 pub(super) fn list_traces(scene: &mut CommandContext<'_>, all: &[RememberedProject]) -> Result<u8, CliError> {
+    agents::wait_for_setup(scene)?; // it says how sure a trace has to be
     let (mut tokens, mut money) = (0, 0.0);
     for project in all {
-        for StoredTrace { path, trace, .. } in &project.memory.traces {
+        for filed in &project.memory.traces {
+            let StoredTrace { path, trace, .. } = filed;
             let known = &trace.known;
-            let confidence = trace.confidence();
+            let trust = trace_trust(scene, trace)?;
             tokens += known.saved_tokens;
             money += known.saved_usd;
             if scene.json {
-                let mut value = serde_json::to_value(known).unwrap_or_default();
-                value["path"] = json!(path);
+                let mut value = trace_json(filed, &trust);
                 value["project"] = json!(project.name);
-                value["confidence"] = json!(confidence);
-                value["follows"] = json!(confidence > AUTO_REPLAY_CONFIDENCE);
-                value["steps"] = json!(trace.steps.len());
                 writeln!(scene.out, "{value}")?;
                 continue;
             }
             let goal = known.goal_text.lines().next().unwrap_or_default();
             let used = if known.last_used.is_empty() { "never used" } else { known.last_used.get(..10).unwrap_or("") };
             let name = path.rsplit('/').next().unwrap_or(path).trim_end_matches(".md");
-            let (good, count) = (known.verified_count, known.usage_count);
-            let steps = trace.steps.len();
-            writeln!(
-                scene.out,
-                "{name}  {steps} steps  {good} of {count} good, {:.0} % sure  {used}  {goal}",
-                confidence * 100.0
-            )?;
+            let follows = if trust.is_followed() { "by itself" } else { "when told to" };
+            let (steps, reason) = (trace.steps.len(), trust.reason());
+            writeln!(scene.out, "{name}  {steps} steps  {follows} ({reason})  {used}  {goal}")?;
         }
         for problem in &project.memory.problems {
             writeln!(scene.errors, "tracebook: {problem}")?;

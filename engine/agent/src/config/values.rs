@@ -85,6 +85,45 @@ pub(super) fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Erro
     }
 }
 
+/// Parses a share from 0 to 1.
+pub(super) fn share<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    let value: f64 = plain(from)?;
+    match (0.0..=1.0).contains(&value) {
+        true => Ok(value),
+        false => Err(D::Error::custom(format!("{value} is no share; it takes 0 to 1, such as 0.9"))),
+    }
+}
+
+/// Shortest time limit in milliseconds.
+const MIN_TIME_LIMIT_MS: f64 = 1_000.0;
+/// Longest time limit in milliseconds: a day.
+const MAX_TIME_LIMIT_MS: f64 = 86_400_000.0;
+
+/// Parses a time limit such as `90 s`, `3 min` or `1 h`. Returns milliseconds.
+pub(super) fn time_limit<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let Some(text) = plain::<D, Option<serde_json::Value>>(from)? else { return Ok(None) };
+    let text = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
+    let digits = text.trim().trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = match text.trim()[digits.len()..].trim() {
+        "s" => Some(1_000.0),
+        "min" => Some(60_000.0),
+        "h" => Some(3_600_000.0),
+        _ => None,
+    };
+    let milliseconds = digits.trim().parse::<f64>().ok().zip(unit).map(|(number, unit)| number * unit);
+    match milliseconds.filter(|limit| (MIN_TIME_LIMIT_MS..=MAX_TIME_LIMIT_MS).contains(limit)) {
+        // The range fits, and parts of a millisecond don't matter.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked against the range above")]
+        Some(limit) => Ok(Some(limit as u64)),
+        None => {
+            let shown: String = text.chars().take(40).collect();
+            Err(D::Error::custom(format!(
+                "“{shown}” is no time limit; it takes a number with s, min or h, from 1 s to 24 h, such as 3 min"
+            )))
+        }
+    }
+}
+
 /// Parses the risk below which no approval is needed. High and critical are rejected: what leaves the sandbox must
 /// always be able to ask.
 pub(super) fn level<'de, D: Deserializer<'de>>(from: D) -> Result<ToolRisk, D::Error> {

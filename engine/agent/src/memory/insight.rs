@@ -3,7 +3,8 @@
 
 use super::experience::{Experience, RunOutcome};
 use super::goal::ParsedGoal;
-use super::trace::wilson_lower_bound;
+use super::trace::{RunTrace, wilson_lower_bound};
+use super::trace_trust::TraceTrust;
 use super::{ExperienceMatch, ProjectMemory};
 use crate::prompt_quote;
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,8 @@ pub struct RecalledItem {
     pub why: String,
     /// How relevant it is, 0 to 1.
     pub score: f64,
+    /// Whether it's a trace that is replayed without being told to.
+    pub follows: bool,
 }
 
 /// The kind of a [`RecalledItem`] that is an experience.
@@ -75,7 +78,7 @@ pub fn parse_recall_step(words: &str) -> Option<(Vec<RecalledItem>, Vec<String>)
         });
         let Some((kind, name, what)) = found else { continue };
         let why = lines.next_if(|next| next.starts_with("  ")).unwrap_or_default().trim().to_owned();
-        all.push(RecalledItem { name, kind, what, why, score: 0.0 });
+        all.push(RecalledItem { name, kind, what, why, score: 0.0, follows: false });
     }
     Some((all, without))
 }
@@ -195,6 +198,7 @@ impl ProjectMemory {
                 what: one.primary_goal.lines().next().unwrap_or_default().to_owned(),
                 why: why.join("; "),
                 score: (score * 1_000.0).round() / 1_000.0,
+                follows: false,
             });
         }
         found.sort_by(|one, other| other.score.total_cmp(&one.score));
@@ -210,13 +214,15 @@ impl ProjectMemory {
         agent: &str,
         tools: &BTreeMap<String, String>,
         today: CalendarDay,
+        trust: &dyn Fn(&RunTrace) -> TraceTrust,
     ) -> Vec<RecalledItem> {
         let mut bearing = self.relevant_experiences(goal, today);
-        for fitting in self.matching_traces(goal, note, agent, tools) {
+        for fitting in self.matching_traces(goal, note, agent, tools, trust) {
             let Some(filed) = self.traces.get(fitting.at) else { continue };
             let what = filed.trace.known.goal_text.lines().next().unwrap_or_default().to_owned();
             let (name, why) = (filed.path.clone(), fitting.why);
-            bearing.push(RecalledItem { name, kind: TRACE_KIND, what, why, score: fitting.confidence });
+            let (score, follows) = (fitting.trust.confidence, fitting.trust.is_followed());
+            bearing.push(RecalledItem { name, kind: TRACE_KIND, what, why, score, follows });
         }
         bearing
     }

@@ -14,8 +14,6 @@ use text::outline;
 
 /// Folder of traces in a memory folder.
 pub const TRACES_FOLDER: &str = "traces";
-/// Above this confidence, a trace is replayed automatically.
-pub const AUTO_REPLAY_CONFIDENCE: f64 = 0.9;
 /// Maximum size of a trace's file in bytes.
 pub const MAX_TRACE_BYTES: usize = 1 << 20;
 /// Maximum number of steps in a trace.
@@ -260,11 +258,6 @@ pub enum TraceLibraryError {
 }
 
 impl RunTrace {
-    /// Returns the confidence that a replay reaches the goal, 0 to 1.
-    pub fn confidence(&self) -> f64 {
-        wilson_lower_bound(self.known.verified_count, self.known.usage_count)
-    }
-
     /// Matches a goal and returns the values of the slots.
     ///
     /// # Errors
@@ -403,7 +396,7 @@ impl RunTrace {
         serde_saphyr::to_string(&self.known).unwrap_or_default()
     }
 
-    fn body_yaml(&self) -> String {
+    pub(super) fn body_yaml(&self) -> String {
         let (slots, steps, answer) = (self.slots.clone(), self.steps.clone(), self.answer.clone());
         serde_saphyr::to_string(&TraceBody { slots, steps, answer }).unwrap_or_default()
     }
@@ -569,17 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn confidence_has_to_be_earned() {
-        assert_eq!(wilson_lower_bound(0, 0), 0.0);
-        assert!(
-            wilson_lower_bound(1, 1) < 0.21
-                && wilson_lower_bound(34, 34) < AUTO_REPLAY_CONFIDENCE
-                && wilson_lower_bound(35, 35) > AUTO_REPLAY_CONFIDENCE
-        );
-        assert!(
-            wilson_lower_bound(50, 52) < AUTO_REPLAY_CONFIDENCE
-                && wilson_lower_bound(100, 101) > AUTO_REPLAY_CONFIDENCE
-        );
+    fn times_are_written_as_iso_8601() {
         assert_eq!(iso_timestamp(1_795_000_000_000), "2026-11-18T11:06:40Z");
     }
 

@@ -13,7 +13,7 @@ mod provider_test;
 mod stream_collector;
 
 use agent::model_call::{
-    ModelCallId, ModelDelta, ModelEndpoint, ModelError, ModelErrorKind, ModelRequest, ModelResponse,
+    ModelCallId, ModelCallLimits, ModelDelta, ModelEndpoint, ModelError, ModelErrorKind, ModelRequest, ModelResponse,
 };
 use call::ModelCallTask;
 use error::ApiKey;
@@ -92,6 +92,20 @@ impl Default for ProviderTimeouts {
     }
 }
 
+impl ProviderTimeouts {
+    /// Returns these time limits with those that a request states.
+    fn with_limits(self, limits: ModelCallLimits) -> ProviderTimeouts {
+        let first = Duration::from_millis(limits.first_byte);
+        ProviderTimeouts {
+            first_response: first,
+            first_response_local: first,
+            stream_idle: Duration::from_millis(limits.silence),
+            whole_response: Duration::from_millis(limits.whole),
+            ..self
+        }
+    }
+}
+
 enum ProviderCall {
     Call(Box<ModelCallTask>),
     Test {
@@ -150,6 +164,7 @@ impl ProviderClient {
         if let Some(before) = before {
             before.cancel();
         }
+        let request_limits = request.limits;
         let call = ModelCallTask {
             id,
             request,
@@ -157,7 +172,7 @@ impl ProviderClient {
             sender: line.clone(),
             clients: self.clients.clone(),
             signatures: self.signatures.clone(),
-            limits: self.timeouts,
+            limits: request_limits.map_or(self.timeouts, |limits| self.timeouts.with_limits(limits)),
         };
         if let Some((why, _)) = self.submit(ProviderCall::Call(Box::new(call))) {
             self.lock_senders().remove(&id);

@@ -118,6 +118,7 @@ impl RunsState {
             let why = "you changed it, and this is what would run now".to_owned();
             return self.recheck_call(turn, files, sync, workspace, (id, &call), (&[], Some(why)));
         }
+        run.active_since = None; // the time of waiting doesn't count
         if decision.allowed && !answer {
             pending.phase = CallPhase::Ready;
         } else {

@@ -3,20 +3,36 @@
 
 use crate::notice::Notice;
 use crate::session::apply_context::ApplyContext;
-use crate::session::state::agent_run::AgentRun;
-use crate::session::state::runs::RunsState;
+use crate::session::state::agent_run::{AgentRun, new_step};
+use crate::session::state::runs::{RunRecord, RunsState};
+use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
-use agent::config::BudgetConfig;
-use agent::run_records::{EmbeddingCost, RunSummary};
+use agent::config::{BudgetConfig, ProviderConfig};
+use agent::router;
+use agent::run_records::{AgentSetup, EmbeddingCost, RunSummary};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use store::DocId;
+use store::{CallUsage, DocId, ExecutionStep, StepKind};
 use text::task::CalendarDay;
 use text::time::UnixMillis;
 
+/// Route of the steps that report a low budget.
+const BUDGET_NOTICE_ROUTE: &str = "budget";
 /// Remaining share of a budget below which it counts as low.
 const LOW_BUDGET_SHARE: f64 = 0.2;
+
+/// Adds to a message what is billed for a call that was stopped, which is an estimate.
+pub(super) fn with_estimate(message: &str, usage: Option<CallUsage>) -> String {
+    let Some(usage) = usage else { return message.to_owned() };
+    let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
+    let price = match usage.cost {
+        Some(0.0) => "which is free".to_owned(),
+        Some(cost) => format!("${cost:.4}"),
+        None => "at an unknown price".to_owned(),
+    };
+    format!("{message} What was sent and received until then is counted by estimate: {tokens} tokens, {price}.")
+}
 
 /// Spending and limit of a budget.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -331,6 +347,62 @@ impl RunsState {
             volumes.project_budget_status(run.about.volume, &limits, &lines),
         ];
         both.into_iter().for_each(|balance| self.notify_low_budget(turn, balance, more));
+    }
+
+    /// Reports once in a run that little is left of its own budget or of its session's limit.
+    pub(super) fn warn_of_low_run_budget(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId) {
+        let Some(run) = self.runs.get(&id) else { return };
+        let session_limit = self.setup().and_then(|setup| setup.config.llm.cost_limit);
+        let scopes = [
+            ("this run", run.about.budget, self.family_cost(id).0),
+            ("this session", session_limit, self.session_cost(run)),
+        ];
+        let reported = |of: &str| {
+            let says = |step: &ExecutionStep| match &step.kind {
+                StepKind::Thinking { content, .. } => {
+                    step.route.as_deref() == Some(BUDGET_NOTICE_ROUTE) && content.contains(of)
+                }
+                _ => false,
+            };
+            run.steps.iter().any(says)
+        };
+        let mut warnings = Vec::new();
+        for (of, limit, spent) in scopes {
+            let status = BudgetStatus { of: of.to_owned(), limit, spent, tokens: 0, unknown: 0 };
+            warnings.extend(status.low_warning().filter(|_| spent > 0.0 && !reported(of)));
+        }
+        if warnings.is_empty() {
+            return;
+        }
+        let content = warnings.join("\n");
+        let mut step = new_step(turn, run.last_step(), StepKind::Thinking { content, is_streaming: None });
+        step.route = Some(BUDGET_NOTICE_ROUTE.to_owned());
+        self.record_run(turn, sync, id, RunRecord { steps: vec![step], ..RunRecord::default() });
+    }
+
+    /// Returns the usable provider whose call costs least and less than `more` US dollars, as a sentence for the user.
+    /// `tokens`: estimated tokens of the request.
+    pub(super) fn cheaper_model_advice(setup: &AgentSetup, tokens: u64, more: f64) -> Option<String> {
+        let cost = |name: &String, provider: &ProviderConfig| {
+            let status = setup.known.get(name);
+            if !provider.is_enabled() || status.is_some_and(|status| status.barred.is_some()) {
+                return None;
+            }
+            let local = setup.config.endpoint(name)?.local;
+            let price = provider.price.or_else(|| status?.price);
+            let answer = provider.max_tokens.map_or(router::DEFAULT_ANSWER_TOKENS, u64::from);
+            if local { Some(0.0) } else { price.map(|price| price.of(tokens, answer)) }
+        };
+        let all = setup.config.llm.providers.iter();
+        let (name, cost) = all
+            .filter_map(|(name, provider)| Some((name, cost(name, provider)?)))
+            .filter(|(_, cost)| *cost < more)
+            .min_by(|one, other| one.1.total_cmp(&other.1))?;
+        let price = if cost > 0.0 { format!("about ${cost:.4}") } else { "nothing".to_owned() };
+        Some(format!(
+            "{name} would cost {price} for this call: set `agents.lead.llm_provider: {name}` in config.yaml and resume \
+             the run."
+        ))
     }
 
     /// Notifies the user once a month that this budget is low. `more`: US dollars about to be spent.

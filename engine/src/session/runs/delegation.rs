@@ -61,6 +61,11 @@ fn requesting_run(origin: RunOrigin) -> Option<DocId> {
     }
 }
 
+/// Formats a limit in US dollars, with more digits where it's below a cent.
+fn format_limit(limit: f64) -> String {
+    if limit > 0.0 && limit < 0.01 { format!("{limit:.4}") } else { format!("{limit:.2}") }
+}
+
 impl crate::session::state::runs::RunsState {
     /// Returns a run and the runs that it was delegated from: first the run itself, then its parent, and so on.
     pub fn ancestors(&self, run: DocId) -> Vec<DocId> {
@@ -209,16 +214,15 @@ impl RunsState {
 
     /// Returns the job that runs a Python agent; `None` if its file isn't the one that was checked.
     pub(super) fn python_job(&self, id: DocId, root: PathBuf, arguments: &Map<String, Value>) -> Option<ToolJob> {
-        let agent = self
-            .runs
-            .get(&id)
-            .and_then(|run| run.project_agents.find_python_agent(string_argument(arguments, "agent")).cloned());
+        let run = self.runs.get(&id)?;
+        let agent = run.project_agents.find_python_agent(string_argument(arguments, "agent")).cloned();
         let agent = agent.filter(|agent| agent.hash() == string_argument(arguments, "code"))?;
         let code = agent.task_program(string_argument(arguments, "task"));
         Some(ToolJob::Python {
             root,
             code,
-            seconds: crate::session::runs::tool_outcomes::DEFAULT_TOOL_TIMEOUT_SECS,
+            seconds: crate::session::runs::tool_outcomes::DEFAULT_TOOL_TIMEOUT_SECS
+                .min((self.watchdog_limits(run).tool / 1_000).max(1)),
             web: None,
         })
     }
@@ -388,7 +392,8 @@ impl RunsState {
                 let next =
                     if more > 0.0 { format!(", and the next call costs about ${more:.4}") } else { String::new() };
                 return Some(format!(
-                    "{whose} has used ${spent:.4} of its ${budget:.2}{next}. Raise its budget to let it go on."
+                    "{whose} has used ${spent:.4} of its ${}{next}. Raise its budget to let it go on.",
+                    format_limit(budget)
                 ));
             }
         }

@@ -4,7 +4,7 @@ use crate::effect::Effect;
 use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError, SessionRequest};
 use crate::session::state::FilesState;
-use crate::session::state::agent_run::{CallPhase, ProjectReadState, new_step};
+use crate::session::state::agent_run::{CallPhase, ProjectReadState, add_usage, new_step};
 use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
@@ -90,7 +90,23 @@ impl RunsState {
         if run.about.ending.is_some() {
             return Err(CommandError("the run is over".to_owned()));
         }
+        self.stop_run(turn, files, sync, workspace, id, (RunEnding::Cancelled, "Stopped by the user."));
+        Ok(())
+    }
+
+    /// Stops what a run is doing and ends it, with the reason as a sentence. What the stopped call has cost is counted.
+    pub(super) fn stop_run(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+        (ending, why): (RunEnding, &str),
+    ) {
+        let Some(run) = self.runs.get(&id) else { return };
         let mut record = RunRecord::default();
+        let usage = run.live.as_ref().and_then(|live| live.received_usage(true));
         if let Some(live) = &run.live {
             turn.effects.push(Effect::CancelModel { call: live.call });
             if !live.text.is_empty() && live.summary_of.is_empty() {
@@ -114,16 +130,17 @@ impl RunsState {
             .map(|pending| pending.call.id.clone())
             .collect();
         let parents = run.last_step();
-        record.steps.push(new_step(
-            turn,
-            parents,
-            StepKind::Error { message: "Stopped by the user.".to_owned(), recoverable: true },
-        ));
+        let message = super::budget::with_estimate(why, usage);
+        let mut stopped = new_step(turn, parents, StepKind::Error { message, recoverable: true });
+        stopped.spent = usage;
+        record.steps.push(stopped);
+        if let Some((run, usage)) = self.runs.get_mut(&id).zip(usage) {
+            add_usage(&mut run.about.spent, usage);
+        }
         for call in running {
             self.stop_tool_call(turn, files, sync, id, &call);
         }
-        self.end_run(turn, files, sync, workspace, id, (RunEnding::Cancelled, record));
-        Ok(())
+        self.end_run(turn, files, sync, workspace, id, (ending, record));
     }
 
     /// Resumes a run that ended or was interrupted. `more`: number of additional iterations.
@@ -163,6 +180,7 @@ impl RunsState {
         (run.about.ending, run.about.ended) = (None, None);
         run.about.agent_state = AgentState::Thinking;
         run.is_awake = true;
+        (run.active_since, run.limits) = (None, None);
         run.orchestrator.started_tasks.clear();
         run.orchestrator.budget_stop_reason = None;
         run.device = Some(workspace.device.clone());

@@ -1,19 +1,18 @@
 //! Model turns of a run: chooses and calls a model, and turns its answer into steps, messages and tool calls.
 
-use super::watchdog::MODEL_SILENCE_TIMEOUT_MS;
 use super::{delegation, memory_agents};
 use crate::effect::Effect;
 use crate::session::apply_context::ApplyContext;
 use crate::session::runs::orchestrated_run::is_orchestrated;
 use crate::session::state::FilesState;
-use crate::session::state::agent_run::{AgentRun, LiveModelCall, OrchestratorQuery, new_step};
+use crate::session::state::agent_run::{AgentRun, LiveModelCall, OrchestratorQuery, add_usage, new_step};
 use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
-use agent::config::DEFAULT_CONTEXT_TOKENS;
+use agent::config::{DEFAULT_CONTEXT_TOKENS, ModelPrice};
 use agent::model_call::{
-    ModelCallId, ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ModelStopReason,
+    ModelCallId, ModelCallLimits, ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ModelStopReason,
 };
 use agent::model_context;
 use agent::run_records::{AgentSetup, PROVIDER_LATENCIES_KEY};
@@ -140,6 +139,8 @@ impl RunsState {
             if wants == Some(OrchestratorQuery::Assignments) {
                 return self.orchestrate_without_model(turn, sync, id, wants, words.trim_end_matches('.'));
             }
+            let advice = RunsState::cheaper_model_advice(&setup, size, more);
+            let words = advice.map_or(words.clone(), |advice| format!("{words} {advice}"));
             return self.fail_run(turn, files, sync, workspace, id, (words, RunEnding::Budget));
         }
         // Reserve room for the answer.
@@ -166,6 +167,7 @@ impl RunsState {
             )];
             (system, tools) = (agent_definition::SUMMARY_AGENT_PROMPT.to_owned(), Vec::new());
         }
+        let watchdog = self.watchdog_limits(run);
         let Some(run) = self.runs.get_mut(&id) else { return };
         if summary_of.is_empty() && is_looping(run) {
             // Sent as text, because providers require tools in requests whose messages contain calls.
@@ -177,6 +179,17 @@ impl RunsState {
         run.orchestrator.last_query = wants;
         let call = ModelCallId { run: id, number: run.next_call };
         let route = choice.describe_route();
+        let request_tokens = model_context::estimate_tokens(&system)
+            + model_context::estimate_tool_tokens(&tools)
+            + messages.iter().map(model_context::estimate_message_tokens).sum::<u64>();
+        let listed = provider.and_then(|provider| provider.price).or_else(|| setup.known.get(name)?.price);
+        let price = if choice.endpoint.local { Some(ModelPrice { input: 0.0, output: 0.0 }) } else { listed };
+        let limits = ModelCallLimits {
+            first_byte: if choice.endpoint.local { watchdog.first_byte_local } else { watchdog.first_byte },
+            silence: watchdog.silence,
+            whole: watchdog.call,
+        };
+        let patience_ms = super::watchdog::model_patience_ms(limits);
         run.live = Some(LiveModelCall {
             call,
             text: String::new(),
@@ -187,14 +200,20 @@ impl RunsState {
             again: None,
             route,
             summary_of,
+            request_tokens,
+            price,
+            lost: CallUsage { cost: Some(0.0), ..CallUsage::default() },
+            patience_ms,
         });
         run.about.agent_state = AgentState::Thinking;
         run.revision += 1;
         self.revision += 1;
-        let request = ModelRequest { endpoint: choice.endpoint, system, messages, tools, max_tokens, temperature };
+        let (endpoint, limits) = (choice.endpoint, Some(limits));
+        let request = ModelRequest { endpoint, system, messages, tools, max_tokens, temperature, limits };
         turn.effects.push(Effect::CallModel { call, request: Box::new(request) });
-        turn.wake_at(turn.now.plus_ms(MODEL_SILENCE_TIMEOUT_MS));
+        turn.wake_at(turn.now.plus_ms(patience_ms.0));
         self.notify_low_budgets(turn, &files.volumes, workspace, id, more);
+        self.warn_of_low_run_budget(turn, sync, id);
     }
 
     /// Returns the facts that the choice of a model depends on.
@@ -245,7 +264,7 @@ impl RunsState {
     }
 
     /// Returns the cost in US dollars so far of all runs in a run's session, including delegated runs.
-    fn session_cost(&self, run: &AgentRun) -> f64 {
+    pub(super) fn session_cost(&self, run: &AgentRun) -> f64 {
         let agents = self;
         let session_of = |id: DocId| {
             let first = agents.ancestors(id).last().copied().unwrap_or(id);
@@ -269,6 +288,8 @@ impl RunsState {
             ModelDelta::Thinking(text) if live.thinking.len() < MAX_LIVE_ANSWER_BYTES => live.thinking.push_str(&text),
             ModelDelta::Text(_) | ModelDelta::Thinking(_) => {}
             ModelDelta::Retry { why } => {
+                // The provider bills what it sent before.
+                live.lost = live.received_usage(false).unwrap_or(live.lost);
                 (live.text, live.thinking) = (String::new(), String::new());
                 live.again = Some(why);
             }
@@ -296,6 +317,7 @@ impl RunsState {
                 if let (None, Some(price)) = (answer.spent.cost, known) {
                     answer.spent.cost = Some(price.of(answer.spent.input_tokens, answer.spent.output_tokens));
                 }
+                add_usage(&mut answer.spent, live.lost);
                 let took = u64::try_from(turn.now.ms_since(live.since)).unwrap_or(0);
                 if let Some(provider) = live.route.split('/').next() {
                     self.latencies.record_latency(provider, took);
@@ -322,7 +344,7 @@ impl RunsState {
         live: LiveModelCall,
     ) {
         let Some(run) = self.runs.get_mut(&id) else { return };
-        add_spent(&mut run.about.spent, answer.spent);
+        add_usage(&mut run.about.spent, answer.spent);
         let words = if answer.text.trim().is_empty() { "(Nothing was kept of it.)" } else { answer.text.trim() };
         let count = live.summary_of.len();
         let content = format!("Summary of {count} earlier messages.\n\n{words}");
@@ -368,7 +390,7 @@ impl RunsState {
         let Some(run) = self.runs.get_mut(&id) else { return };
         run.failed_providers.clear();
         run.about.iteration += 1;
-        add_spent(&mut run.about.spent, answer.spent);
+        add_usage(&mut run.about.spent, answer.spent);
         let mut text = answer.text;
         let mut asked = answer.calls;
         let mut unreadable: Vec<String> = answer
@@ -503,8 +525,12 @@ impl RunsState {
             ModelErrorKind::Unreachable | ModelErrorKind::Server | ModelErrorKind::RateLimited | ModelErrorKind::Key
         );
         let mut record = RunRecord::default();
-        let kind = StepKind::Error { message: failure.why.clone(), recoverable: true };
+        let usage = live.received_usage(false);
+        let message = super::budget::with_estimate(&failure.why, usage);
+        let kind = StepKind::Error { message, recoverable: true };
         let mut made = new_step(turn, run.last_step(), kind);
+        made.spent = usage;
+        usage.into_iter().for_each(|usage| add_usage(&mut run.about.spent, usage));
         made.duration = u64::try_from(turn.now.ms_since(live.since)).ok();
         made.route = Some(live.route);
         record.steps.push(made);
@@ -612,11 +638,4 @@ fn transcript(messages: &[SessionMessage]) -> String {
 
 fn truncate_text(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
-}
-
-fn add_spent(sum: &mut CallUsage, more: CallUsage) {
-    sum.input_tokens = sum.input_tokens.saturating_add(more.input_tokens);
-    sum.output_tokens = sum.output_tokens.saturating_add(more.output_tokens);
-    // If one cost is unknown, the sum is unknown.
-    sum.cost = sum.cost.zip(more.cost).map(|(sum, more)| sum + more);
 }

@@ -263,21 +263,15 @@ impl RunsState {
             _ if scheduled => SCHEDULED_APPROVAL_TIMEOUT_MS,
             RunOrigin::User | RunOrigin::Agent { .. } => i64::try_from(policy.timeout).unwrap_or(300) * 1_000,
         };
-        let replayed = run.run_memory.replay.is_some();
         let count = run.approvals.iter().filter(|approval| approval.call_id() == call).count();
         let Some(pending) = run.calls.iter_mut().find(|pending| pending.call.id == call) else { return };
         let arguments = pending.call.arguments.clone();
         let asks = BuiltInTool::AskUser.is_named(&tool.name);
         let verdict = policy.decide(tool, &arguments, &facts, volume, id);
-        // A trace grants no permission: calls that aren't idempotent must be approved each time.
-        let anew = replayed && !tool.idempotent;
-        let word = if (asks || anew) && verdict.word == Permission::Allow { Permission::Ask } else { verdict.word };
+        // Calls of a replay are checked like those of a model: a trace grants nothing that policy wouldn't.
+        let word = if asks && verdict.word == Permission::Allow { Permission::Ask } else { verdict.word };
         let asked = turn.now.0;
-        let reason = match (asks, anew && verdict.word == Permission::Allow) {
-            (true, _) => "It has a question.".to_owned(),
-            (false, true) => "a replay asks before each step that changes something".to_owned(),
-            (false, false) => verdict.why.clone(),
-        };
+        let reason = if asks { "It has a question.".to_owned() } else { verdict.why.clone() };
         let reason = match again.filter(|why| !why.is_empty()) {
             Some(why) => format!("{why}; {reason}"),
             None => reason,

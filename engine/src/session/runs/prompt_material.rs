@@ -83,9 +83,9 @@ impl RunsState {
             };
             record.messages.push(message);
         }
-        self.recall_for_run(turn, &files.volumes, id, &memory, &mut record);
+        self.recall_for_run(turn, (&files.volumes, workspace), id, &memory, &mut record);
         if !self.runs.get(&id).is_some_and(is_orchestrated) {
-            self.choose_replay(turn, &files.volumes, id, memory, &mut record);
+            self.choose_replay(turn, (&files.volumes, workspace), id, memory, &mut record);
         }
         let batch = self.record_run(turn, sync, id, record);
         self.continue_run_after(batch, id);

@@ -9,6 +9,7 @@ use crate::session::state::agent_run::{AgentRun, new_step};
 use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
+use crate::session::state::workspace::WorkspaceState;
 use agent::memory::experience::{self, Experience, RunOutcome};
 use agent::memory::trace::iso_timestamp;
 use agent::memory::trace_extraction::CompletedCall;
@@ -27,7 +28,7 @@ impl RunsState {
     pub(super) fn recall_for_run(
         &self,
         turn: &mut ApplyContext<'_>,
-        volumes: &VolumesState,
+        (volumes, workspace): (&VolumesState, &WorkspaceState),
         id: DocId,
         memory: &ProjectMemory,
         record: &mut RunRecord,
@@ -37,7 +38,8 @@ impl RunsState {
         let today = CalendarDay(turn.now.0.div_euclid(86_400_000));
         let note = about.note.and_then(|note| volumes.locate_file(note)).map(|(_, path)| path.to_owned());
         let schemas = self.schemas_of(&self.definition_of(run));
-        let mut bearing = memory.relevant_items(&about.prompt, note.as_deref(), &about.agent, &schemas, today);
+        let trust = |trace: &_| self.trace_trust(&workspace.settings, trace);
+        let mut bearing = memory.relevant_items(&about.prompt, note.as_deref(), &about.agent, &schemas, today, &trust);
         // Separate the exclusions that exist from unknown ones.
         let (without, unknown): (Vec<String>, Vec<String>) =
             run.run_memory.recall.without.iter().cloned().partition(|name| memory.contains_item(name));

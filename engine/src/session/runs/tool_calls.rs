@@ -105,7 +105,7 @@ impl RunsState {
             let Some(run) = self.runs.get_mut(&id) else { return };
             run.calls[at].phase = CallPhase::Running { since: turn.now };
             run.revision += 1;
-            self.watch_call(turn, &call);
+            self.watch_call(turn, id, &call);
             if let Some(outcome) = self.begin_tool_call(turn, files, sync, workspace, id, &call) {
                 if self.ask_about_masked_content(turn, files, sync, workspace, (id, &call.id), &outcome) {
                     continue;
@@ -138,7 +138,8 @@ impl RunsState {
             return Some(refused);
         }
         let path = string_argument(arguments, "path").trim_start_matches("./").to_owned();
-        let seconds = number_argument(arguments, "seconds").unwrap_or(DEFAULT_TOOL_TIMEOUT_SECS);
+        let most = self.runs.get(&id).map_or(u64::MAX, |run| self.watchdog_limits(run).tool / 1_000);
+        let seconds = number_argument(arguments, "seconds").unwrap_or(DEFAULT_TOOL_TIMEOUT_SECS).min(most.max(1));
         let chore = |note: DocId, what: ToolNoteJobKind| ToolNoteJob {
             run: id,
             call: call.to_owned(),

@@ -1,5 +1,5 @@
-//! Trace replay: runs whose calls come from a trace instead of a model. They pass the same policy and the same sandbox,
-//! and calls that aren't idempotent must be approved each time. If a condition doesn't hold, a model takes over.
+//! Trace replay: runs whose calls come from a trace instead of a model. They pass the same policy and the same sandbox as
+//! calls of a model: a trace grants nothing, and takes nothing away. If a condition doesn't hold, a model takes over.
 
 use crate::effect::Effect;
 use crate::notice::Notice;
@@ -12,11 +12,13 @@ use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
+use crate::settings::Settings;
 use agent::memory::goal::ParsedGoal;
 use agent::memory::result_check::ResultDifference;
 use agent::memory::slots::{self, TemplateError};
 use agent::memory::trace::{self, RunTrace, iso_timestamp};
 use agent::memory::trace_extraction::{CompletedRun, ToolFacts, TraceLearnError};
+use agent::memory::trace_trust::{DEFAULT_FOLLOW_CONFIDENCE, TraceTrust};
 use agent::memory::{self, ProjectMemory, ReplayMode, StoredTrace};
 use agent::policy::CallFacts;
 use agent::tool_catalog::BuiltInTool;
@@ -121,11 +123,24 @@ impl RunsState {
         self.tool_facts(agent).into_iter().map(|(name, facts)| (name, facts.schema)).collect()
     }
 
+    /// Returns how far this workspace trusts a trace.
+    pub(in crate::session) fn trace_trust(&self, settings: &Settings, trace: &RunTrace) -> TraceTrust {
+        let threshold = self.setup().map_or(DEFAULT_FOLLOW_CONFIDENCE, |setup| setup.config.memory.follow_confidence);
+        let pinned = !settings.pinned_traces.is_empty() && settings.pinned_traces.contains(&trace.fingerprint());
+        TraceTrust::of_trace(trace, threshold, pinned, self.is_known_run(&trace.known.learned_from))
+    }
+
+    /// Returns whether a trace's counts were made here. Its note may come with a folder from someone else, who can't
+    /// know the random id of a run of this workspace.
+    fn is_known_run(&self, id: &str) -> bool {
+        id.parse().is_ok_and(|id: DocId| self.run_summaries.contains_key(&id))
+    }
+
     /// Selects a trace that a run can replay, and adds the step that announces it to the record.
     pub(super) fn choose_replay(
         &mut self,
         turn: &mut ApplyContext<'_>,
-        volumes: &VolumesState,
+        (volumes, workspace): (&VolumesState, &WorkspaceState),
         id: DocId,
         memory: ProjectMemory,
         record: &mut RunRecord,
@@ -141,7 +156,8 @@ impl RunsState {
         let mut chosen = None;
         // A message in the middle of a conversation may refer to earlier messages.
         if begins || recall.mode == ReplayMode::Follower {
-            chosen = memory.choose_trace(&about.prompt, note.as_deref(), &about.agent, &schemas, &recall);
+            let trust = |trace: &RunTrace| self.trace_trust(&workspace.settings, trace);
+            chosen = memory.choose_trace(&about.prompt, note.as_deref(), &about.agent, &schemas, &recall, &trust);
         }
         let Some(run) = self.runs.get_mut(&id) else { return };
         let memory = Arc::new(memory);
@@ -483,6 +499,15 @@ impl RunsState {
                 told.as_ref().is_ok_and(|(tool, arguments)| *tool == call.tool && *arguments == call.arguments)
             });
         if same && stopped.is_none() {
+            if !self.is_known_run(&filed.trace.known.learned_from)
+                && let Some(note) = files.volumes.find_file(volume, &filed.path)
+            {
+                // From now on a run of this workspace vouches for the trace.
+                let known = Some(json!(id.to_string()));
+                if let Err(CommandError(why)) = files.set_property(turn, sync, note, "learned_from".to_owned(), known) {
+                    turn.journal.problems.push(format!("a trace could not be kept ({why}): {}", filed.path));
+                }
+            }
             // A model did what the trace would have done, which verifies the trace once more.
             return files.count_replay(turn, sync, volume, (&filed.path, &filed.trace), true, None);
         }

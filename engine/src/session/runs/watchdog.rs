@@ -1,14 +1,16 @@
 //! The watchdog: the only place that stops hanging work of a run, and reports it there. Components have their own
-//! limits; these are the last resort in case those fail.
+//! limits; these are the last resort in case those fail. `watchdog` in the configuration, or in an agent's front matter,
+//! sets the limits named in it.
 //!
 //! | what | its own limit | the watchdog's |
 //! |---|---|---|
-//! | a silent model | 3 min until it starts, 15 on this machine, 5 in the middle | 20 min |
-//! | a model's whole answer | 1 h | 65 min |
-//! | `shell`, `run_python`, user tools, Python agents | the requested `seconds`, or 60 | 2 min more |
-//! | tools of MCP servers | none | 10 min |
-//! | `fetch_url` | 20 s | 2 min |
-//! | other tools: files, notes, search, git | none | 2 min |
+//! | a silent model | `first_byte` (3 min), `first_byte_local` (15 min), `silence` (5 min) in the middle | 5 min more |
+//! | a model's whole answer | `call` (1 h) | 5 min more |
+//! | `shell`, `run_python`, user tools, Python agents | the requested `seconds`, or 60; at most `tool` | 2 min more |
+//! | tools of MCP servers | none | `tool` (10 min) |
+//! | `fetch_url` | 20 s | 2 min, at most `tool` |
+//! | other tools: files, notes, search, git | none | 2 min, at most `tool` |
+//! | a run's work without a pause | none | `run` (none) |
 //! | cells | 30 s, or the note's limit; then interrupted, then killed | none: watched with the note's kernel |
 //! | work delegated to another agent | that of its own run | none |
 
@@ -17,31 +19,47 @@ use crate::notice::Notice;
 use crate::session::apply_context::ApplyContext;
 use crate::session::runs::tool_outcomes::DEFAULT_TOOL_TIMEOUT_SECS;
 use crate::session::state::FilesState;
-use crate::session::state::agent_run::CallPhase;
+use crate::session::state::agent_run::{AgentRun, CallPhase};
 use crate::session::state::runs::RunsState;
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
-use agent::model_call::{ModelError, ModelErrorKind};
+use agent::config::WatchdogLimits;
+use agent::model_call::{ModelCallLimits, ModelError, ModelErrorKind};
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::ToolOutcome;
-use store::{DocId, ToolCall};
+use store::{DocId, RunEnding, ToolCall};
 use text::time::UnixMillis;
 
-/// Maximum time that a model may be silent, in milliseconds.
-pub(super) const MODEL_SILENCE_TIMEOUT_MS: i64 = 20 * 60_000;
-/// Maximum duration of a complete answer, in milliseconds.
-const MODEL_ANSWER_TIMEOUT_MS: i64 = 65 * 60_000;
+/// Time allowed beyond the limits of a model call, in milliseconds.
+const MODEL_GRACE_MS: i64 = 5 * 60_000;
 /// Time allowed beyond a component's own limit, in milliseconds.
 const WATCHDOG_GRACE_MS: i64 = 120_000;
-/// Maximum duration of a call to an MCP server's tool, in milliseconds.
-const MCP_TOOL_TIMEOUT_MS: i64 = 600_000;
+
+/// Returns the milliseconds for which a model may be silent, and those for its whole answer, before the watchdog acts.
+pub(super) fn model_patience_ms(limits: ModelCallLimits) -> (i64, i64) {
+    let more = |limit: u64| i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(MODEL_GRACE_MS);
+    (more(limits.first_byte.max(limits.silence)), more(limits.whole))
+}
+
+/// Returns the time when a limit in milliseconds has passed.
+pub(super) fn time_after(since: UnixMillis, limit_ms: u64) -> UnixMillis {
+    since.plus_ms(i64::try_from(limit_ms).unwrap_or(i64::MAX))
+}
 
 impl RunsState {
+    /// Returns the time limits of a run: its agent's, or else those of the configuration.
+    pub(super) fn watchdog_limits(&self, run: &AgentRun) -> WatchdogLimits {
+        let all = self.setup().map(|setup| setup.config.watchdog).unwrap_or_default();
+        all.for_agent(&self.definition_of(run).watchdog)
+    }
+
     /// Returns how long a call may run, in milliseconds; `None` for no limit.
-    fn call_timeout_ms(&self, call: &ToolCall) -> Option<i64> {
+    fn call_timeout_ms(&self, run: &AgentRun, call: &ToolCall) -> Option<i64> {
+        let limits = run.limits.unwrap_or_else(|| self.watchdog_limits(run));
+        let most = i64::try_from(limits.tool).unwrap_or(i64::MAX);
         let asked =
             call.arguments.get("seconds").and_then(serde_json::Value::as_u64).unwrap_or(DEFAULT_TOOL_TIMEOUT_SECS);
-        let asked = i64::try_from(asked).unwrap_or(0).saturating_mul(1_000).saturating_add(WATCHDOG_GRACE_MS);
+        let asked = i64::try_from(asked).unwrap_or(0).saturating_mul(1_000).min(most).saturating_add(WATCHDOG_GRACE_MS);
         let served = || {
             let setup = self.setup();
             setup.is_some_and(|setup| setup.servers.iter().any(|(_, _, tool)| tool.name == call.name))
@@ -50,14 +68,14 @@ impl RunsState {
             Some(BuiltInTool::RunCell | BuiltInTool::NoteCommand | BuiltInTool::AskAgent) => None,
             Some(BuiltInTool::Shell | BuiltInTool::RunPython | BuiltInTool::RunAgent) => Some(asked),
             _ if self.approved_tool(&call.name).is_some() => Some(asked),
-            _ if served() => Some(MCP_TOOL_TIMEOUT_MS),
-            _ => Some(WATCHDOG_GRACE_MS),
+            _ if served() => Some(most),
+            _ => Some(WATCHDOG_GRACE_MS.min(most)),
         }
     }
 
     /// Requests a tick of the watchdog for when a call's time limit has passed.
-    pub(super) fn watch_call(&self, turn: &mut ApplyContext<'_>, call: &ToolCall) {
-        if let Some(patience) = self.call_timeout_ms(call) {
+    pub(super) fn watch_call(&self, turn: &mut ApplyContext<'_>, id: DocId, call: &ToolCall) {
+        if let Some(patience) = self.runs.get(&id).and_then(|run| self.call_timeout_ms(run, call)) {
             turn.wake_at(turn.now.plus_ms(patience));
         }
     }
@@ -73,10 +91,23 @@ impl RunsState {
         let mut next: Option<UnixMillis> = None;
         let mut models: Vec<(DocId, String)> = Vec::new();
         let mut tools: Vec<(DocId, String, String)> = Vec::new();
+        let mut over: Vec<(DocId, u64)> = Vec::new();
         for run in self.runs.values().filter(|run| run.about.ending.is_none()) {
+            // A run that waits for the user isn't at work.
+            let most =
+                run.limits.and_then(|limits| limits.run).filter(|_| run.is_awake() && run.pending().count() == 0);
+            if let Some((since, most)) = run.active_since.zip(most) {
+                let until = time_after(since, most);
+                if turn.now < until {
+                    next = Some(next.map_or(until, |next| next.min(until)));
+                } else {
+                    over.push((run.id, most / 1_000));
+                    continue;
+                }
+            }
             if let Some(live) = &run.live {
-                let until =
-                    live.heard.plus_ms(MODEL_SILENCE_TIMEOUT_MS).min(live.since.plus_ms(MODEL_ANSWER_TIMEOUT_MS));
+                let (silence, whole) = live.patience_ms;
+                let until = live.heard.plus_ms(silence).min(live.since.plus_ms(whole));
                 if turn.now < until {
                     next = Some(next.map_or(until, |next| next.min(until)));
                 } else {
@@ -86,7 +117,7 @@ impl RunsState {
             }
             for pending in &run.calls {
                 let CallPhase::Running { since } = pending.phase else { continue };
-                let Some(patience) = self.call_timeout_ms(&pending.call) else { continue };
+                let Some(patience) = self.call_timeout_ms(run, &pending.call) else { continue };
                 let until = since.plus_ms(patience);
                 if turn.now < until {
                     next = Some(next.map_or(until, |next| next.min(until)));
@@ -95,6 +126,14 @@ impl RunsState {
                     tools.push((run.id, pending.call.id.clone(), what));
                 }
             }
+        }
+        for (id, seconds) in over {
+            let why = format!(
+                "The watchdog stopped the run after {seconds} s of work, as `watchdog.run` says. Resume it to let it \
+                 go on."
+            );
+            turn.notify(Notice::Stopped { run: id, what: why.clone() });
+            self.stop_run(turn, files, sync, workspace, id, (RunEnding::Limit, &why));
         }
         for (id, what) in models {
             let Some(live) = self.runs.get_mut(&id).and_then(|run| run.live.take()) else { continue };

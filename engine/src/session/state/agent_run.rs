@@ -3,19 +3,21 @@
 use crate::records::saving::BatchNumber;
 use crate::session::apply_context::ApplyContext;
 use agent::agent_registry::AgentRegistry;
+use agent::config::{ModelPrice, WatchdogLimits};
 use agent::memory;
 use agent::memory::ProjectMemory;
 use agent::memory::slots::SlotValues;
 use agent::memory::trace::RunTrace;
 use agent::model_call::ModelCallId;
+use agent::model_context;
 use agent::policy::CallFacts;
 use agent::run_records::RunSummary;
 use agent::task_block::TaskBlock;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use store::{
-    DocId, ExecutionStep, MessageId, RunAbout, RunApproval, RunChange, RunDevice, RunDoc, StepId, StepKind, TodoItem,
-    ToolCall,
+    CallUsage, DocId, ExecutionStep, MessageId, RunAbout, RunApproval, RunChange, RunDevice, RunDoc, StepId, StepKind,
+    TodoItem, ToolCall,
 };
 use text::time::UnixMillis;
 
@@ -40,6 +42,38 @@ pub struct LiveModelCall {
     pub route: String,
     /// Messages that the answer will summarize; empty if it isn't a summary.
     pub summary_of: Vec<MessageId>,
+    /// Estimated tokens of the request.
+    pub request_tokens: u64,
+    /// Price of the model; `None` if unknown.
+    pub price: Option<ModelPrice>,
+    /// Estimated usage of attempts that broke off after the answer had begun, and were retried.
+    pub lost: CallUsage,
+    /// How long the model may be silent, and how long its answer may take, in milliseconds.
+    pub patience_ms: (i64, i64),
+}
+
+impl LiveModelCall {
+    /// Estimates what a provider bills for the call so far: the request, and what was received. Nothing is billed for a
+    /// request that got no answer, unless `is_sent` says that a provider is at work on it.
+    pub(in crate::session) fn received_usage(&self, is_sent: bool) -> Option<CallUsage> {
+        let is_received = !self.text.is_empty() || !self.thinking.is_empty();
+        if !is_received && !(is_sent && self.again.is_none()) {
+            return Some(self.lost).filter(|lost| lost.input_tokens > 0);
+        }
+        let output = |text: &str| if text.is_empty() { 0 } else { model_context::estimate_tokens(text) };
+        let output_tokens = output(&self.text).saturating_add(output(&self.thinking));
+        let cost = self.price.map(|price| price.of(self.request_tokens, output_tokens));
+        let mut usage = self.lost;
+        add_usage(&mut usage, CallUsage { input_tokens: self.request_tokens, output_tokens, cost });
+        Some(usage)
+    }
+}
+
+/// Adds the usage of a call to a sum. If one cost is unknown, the sum is unknown.
+pub(in crate::session) fn add_usage(sum: &mut CallUsage, more: CallUsage) {
+    sum.input_tokens = sum.input_tokens.saturating_add(more.input_tokens);
+    sum.output_tokens = sum.output_tokens.saturating_add(more.output_tokens);
+    sum.cost = sum.cost.zip(more.cost).map(|(sum, more)| sum + more);
 }
 
 /// State of a tool call in the current turn.
@@ -126,6 +160,10 @@ pub struct AgentRun {
     pub(in crate::session) run_memory: RunMemory,
     /// Whether it continues automatically, because it started here or was resumed.
     pub(in crate::session) is_awake: bool,
+    /// When it last began to work without a pause; `None` until it does.
+    pub(in crate::session) active_since: Option<UnixMillis>,
+    /// Its time limits, once its agent is known.
+    pub(in crate::session) limits: Option<WatchdogLimits>,
     /// How much of the project was read since the run was loaded.
     pub(in crate::session) project_read: ProjectReadState,
     /// Mentioned files that weren't read, with the text given instead.
@@ -162,6 +200,8 @@ impl AgentRun {
             used_call_ids: used,
             run_memory: RunMemory::default(),
             is_awake: false,
+            active_since: None,
+            limits: None,
             project_read: ProjectReadState::default(),
             withheld_files: Vec::new(),
             project_agents: Arc::default(),

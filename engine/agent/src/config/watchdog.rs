@@ -1,0 +1,70 @@
+//! Time limits of models, tools and runs, from `config.yaml` and from the front matter of agents.
+
+use super::values;
+use serde::Deserialize;
+
+/// Time that a model may be silent before its answer begins, in milliseconds.
+const DEFAULT_FIRST_BYTE_MS: u64 = 180_000;
+/// The same for a model on this machine, which may read a long request slowly.
+const DEFAULT_FIRST_BYTE_LOCAL_MS: u64 = 900_000;
+/// Time that a model may be silent in the middle of its answer, in milliseconds.
+const DEFAULT_SILENCE_MS: u64 = 300_000;
+/// Maximum duration of a model's whole answer, in milliseconds.
+const DEFAULT_CALL_MS: u64 = 3_600_000;
+/// Maximum duration of a tool call, in milliseconds.
+const DEFAULT_TOOL_MS: u64 = 600_000;
+
+/// Time limits in milliseconds; `None` where nothing is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WatchdogConfig {
+    /// Time until a model's answer begins.
+    #[serde(deserialize_with = "values::time_limit")]
+    pub first_byte: Option<u64>,
+    /// The same for a model on this machine.
+    #[serde(deserialize_with = "values::time_limit")]
+    pub first_byte_local: Option<u64>,
+    /// Silence in the middle of a model's answer.
+    #[serde(deserialize_with = "values::time_limit")]
+    pub silence: Option<u64>,
+    /// A model's whole answer.
+    #[serde(deserialize_with = "values::time_limit")]
+    pub call: Option<u64>,
+    /// A call of a tool, whatever it asks for itself.
+    #[serde(deserialize_with = "values::time_limit")]
+    pub tool: Option<u64>,
+    /// A run's work without a pause; waiting for the user doesn't count.
+    #[serde(deserialize_with = "values::time_limit")]
+    pub run: Option<u64>,
+}
+
+/// The time limits of a run, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WatchdogLimits {
+    /// Time until a model's answer begins.
+    pub first_byte: u64,
+    /// The same for a model on this machine.
+    pub first_byte_local: u64,
+    /// Silence in the middle of a model's answer.
+    pub silence: u64,
+    /// A model's whole answer.
+    pub call: u64,
+    /// A call of a tool.
+    pub tool: u64,
+    /// A run's work without a pause; `None` for no limit.
+    pub run: Option<u64>,
+}
+
+impl WatchdogConfig {
+    /// Returns the limits that hold for an agent, whose own ones come first.
+    pub fn for_agent(&self, agent: &WatchdogConfig) -> WatchdogLimits {
+        WatchdogLimits {
+            first_byte: agent.first_byte.or(self.first_byte).unwrap_or(DEFAULT_FIRST_BYTE_MS),
+            first_byte_local: agent.first_byte_local.or(self.first_byte_local).unwrap_or(DEFAULT_FIRST_BYTE_LOCAL_MS),
+            silence: agent.silence.or(self.silence).unwrap_or(DEFAULT_SILENCE_MS),
+            call: agent.call.or(self.call).unwrap_or(DEFAULT_CALL_MS),
+            tool: agent.tool.or(self.tool).unwrap_or(DEFAULT_TOOL_MS),
+            run: agent.run.or(self.run),
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Replays, time limits and costs through the program: a replay runs under the policy that holds for a model's calls, is
+//! trusted as far as the user says, and what a stopped call has cost is counted.
+
+use super::agents::{Said, house, model, owns};
+use crate::program::{House, until};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+const CSV: &str = "day,sold\n1,517\n";
+/// What the model is asked first, from which a trace is learned.
+const OCTOBER: &str = "Count the lines of October 2026 into reports/2026-10.txt";
+const NOVEMBER: &str = "Count the lines of November 2026 into reports/2026-11.txt";
+
+fn shell_command(month: &str) -> String {
+    format!("mkdir -p reports && wc -l < data/{month}.csv > reports/{month}.txt")
+}
+
+/// A model that counts lines by a shell command, which needs approval, and the number of its calls.
+fn counter() -> (String, Arc<AtomicUsize>) {
+    let count = Arc::new(AtomicUsize::new(0));
+    let calls = Arc::clone(&count);
+    let address = model(move |turn, _: &Value| -> Said {
+        calls.fetch_add(1, Ordering::SeqCst);
+        match turn {
+            0 => (String::new(), vec![("read_file", json!({"path": "data/2026-10.csv"}))]),
+            1 => (String::new(), vec![("shell", json!({"command": shell_command("2026-10")}))]),
+            _ => ("It is counted.".to_owned(), Vec::new()),
+        }
+    });
+    (address, count)
+}
+
+/// A house that has learned to count lines, and the number of the model's calls so far.
+fn learned() -> (House, Arc<AtomicUsize>, usize) {
+    let (address, count) = counter();
+    let house = house(&address, &[("a.md", "# A\n"), ("data/2026-10.csv", CSV), ("data/2026-11.csv", CSV)]);
+    house.run(&["ask", OCTOBER, "--approve", "shell"]).good();
+    let asked = count.load(Ordering::SeqCst);
+    assert_eq!((asked, house.run(&["traces", "--json"]).good().lines().len()), (3, 1));
+    (house, count, asked)
+}
+
+/// Adds lines to the workspace's configuration.
+pub(super) fn add_config(house: &House, more: &str) {
+    let config = String::from_utf8_lossy(&house.read("W/config.yaml")).into_owned();
+    house.write("W/config.yaml", format!("{config}{more}").as_bytes());
+}
+
+/// The newest run as it's listed.
+fn newest(house: &House) -> Value {
+    house.run(&["runs", "--json"]).good().lines().remove(0)
+}
+
+fn counted(house: &House) -> bool {
+    house.path("notes/reports/2026-11.txt").exists()
+}
+
+#[test]
+fn a_replay_has_the_leave_of_a_model_and_no_more() {
+    let (house, count, asked) = learned();
+    let next = ["ask", NOVEMBER, "--mode", "follower"];
+    // What a model would be asked about is asked about.
+    let waits: Vec<&str> = next.iter().copied().chain(["--no-wait"]).collect();
+    house.run(&waits).code(1);
+    let waiting = house.run(&["approvals", "--json"]).good().lines();
+    assert!(waiting[0]["reason"].as_str().is_some_and(|why| why.contains("risk")), "{waiting:?}");
+    let run = newest(&house)["id"].as_str().expect("an id").to_owned();
+    house.run(&["runs", &run, "--stop"]).good();
+    assert!(!counted(&house));
+    // Leave for one run counts, and only for what it names.
+    let other: Vec<&str> = next.iter().copied().chain(["--approve", "shell: rm *", "--no-wait"]).collect();
+    house.run(&other).code(1);
+    let run = newest(&house)["id"].as_str().expect("an id").to_owned();
+    house.run(&["runs", &run, "--stop"]).good();
+    assert!(!counted(&house));
+    let with: Vec<&str> = next.iter().copied().chain(["--approve", "shell"]).collect();
+    house.run(&with).good();
+    assert!(counted(&house));
+    let over = newest(&house);
+    assert_eq!((&over["iteration"], &over["spent"]["cost"]), (&json!(0), &json!(0.0)), "{over}");
+    // So does a list in the configuration, and the list that asks goes before it.
+    add_config(&house, "approval:\n  never_approve: [shell]\n");
+    std::fs::remove_file(house.path("notes/reports/2026-11.txt")).expect("removed");
+    house.run(&next).good();
+    assert!(counted(&house));
+    let config = String::from_utf8_lossy(&house.read("W/config.yaml")).into_owned();
+    house.write("W/config.yaml", format!("{config}  always_approve: [read_file]\n").as_bytes());
+    let waits: Vec<&str> = next.iter().copied().chain(["--no-wait"]).collect();
+    house.run(&waits).code(1);
+    let waiting = house.run(&["approvals", "--json"]).good().lines();
+    assert_eq!((waiting.len(), &waiting[0]["tool"]), (1, &json!("read_file")), "{waiting:?}");
+    assert_eq!(count.load(Ordering::SeqCst), asked, "no model was called");
+    // Every replay that ended is counted, however it was approved; those that were stopped aren't.
+    let known = &house.run(&["traces", "--json"]).good().lines()[0];
+    assert_eq!((&known["usage_count"], &known["verified_count"]), (&json!(2), &json!(2)), "{known}");
+}
+
+#[test]
+fn a_schedule_that_follows_a_trace_ends_by_itself() {
+    let (house, count, asked) = learned();
+    let schedule =
+        ["schedule", "add", "@daily", NOVEMBER, "--name", "daily", "--mode", "follower", "--approve", "shell"];
+    house.run(&schedule).good();
+    let done = house.run(&["schedule", "run", "daily"]).good().text();
+    assert!(done.contains("No model is asked") && counted(&house), "{done}");
+    assert_eq!((count.load(Ordering::SeqCst), newest(&house)["standing"].clone()), (asked, json!("done")));
+}
+
+#[test]
+fn a_replay_that_waited_is_approved_elsewhere_counted_and_free() {
+    let (house, count, asked) = learned();
+    house.run(&["ask", NOVEMBER, "--mode", "follower", "--no-wait"]).code(1);
+    let waiting = house.run(&["approvals", "--json"]).good().lines();
+    let name = waiting[0]["name"].as_str().expect("it waits").to_owned();
+    house.run(&["approvals", &name, "--allow"]).good();
+    until("it goes on by itself or is resumed", || {
+        house.run(&["runs", "last", "--resume"]);
+        newest(&house)["standing"] == "done"
+    });
+    assert!(counted(&house));
+    let over = newest(&house);
+    assert_eq!((&over["iteration"], &over["spent"]["cost"]), (&json!(0), &json!(0.0)), "{over}");
+    assert_eq!(count.load(Ordering::SeqCst), asked, "no model was called");
+    let known = &house.run(&["traces", "--json"]).good().lines()[0];
+    assert_eq!((&known["usage_count"], &known["verified_count"]), (&json!(1), &json!(1)), "{known}");
+}
+
+#[test]
+fn trust_is_shown_set_and_pinned() {
+    let (house, count, asked) = learned();
+    let known = house.run(&["traces", "--json"]).good().lines().remove(0);
+    assert_eq!(
+        (&known["effects"], &known["follows"], &known["threshold"]),
+        (&json!("other"), &json!(false), &json!(0.9))
+    );
+    assert_eq!(
+        (&known["pinned"], &known["learned_here"], &known["confidence"]),
+        (&json!(false), &json!(true), &json!(0.5))
+    );
+    let listed = house.run(&["traces"]).good().text();
+    assert!(listed.contains("0 of 0 replays were good, so 50 % sure; more than 90 % is needed"), "{listed}");
+    let name = known["path"].as_str().and_then(|path| path.rsplit('/').next()).expect("a name").to_owned();
+    let shown = house.run(&["traces", &name]).good().text();
+    assert!(shown.contains("wc -l") && shown.contains("Runs replay it when told to"), "{shown}");
+    // The threshold is the user's, within its range.
+    add_config(&house, "memory:\n  follow_confidence: 0.4\n");
+    let known = house.run(&["traces", "--json"]).good().lines().remove(0);
+    assert_eq!((&known["follows"], &known["threshold"]), (&json!(true), &json!(0.4)), "{known}");
+    let config = String::from_utf8_lossy(&house.read("W/config.yaml")).into_owned();
+    let at = config.lines().count();
+    house.write("W/config.yaml", config.replace("0.4", "1.5").as_bytes());
+    let refused = house.run(&["ask", NOVEMBER]);
+    assert!(refused.err.contains(&format!("config.yaml:{at}:")) && refused.err.contains("0 to 1"), "{}", refused.err);
+    house.write("W/config.yaml", config.replace("0.4", "1").as_bytes());
+    // At 1 only what is pinned is followed; the policy still decides about each call.
+    assert_eq!(house.run(&["traces", "--json"]).good().lines()[0]["follows"], json!(false));
+    let pinned = house.run(&["traces", "show", &name, "--pin"]).good().text();
+    assert!(pinned.contains("Runs replay it by themselves") && pinned.contains("you pinned it"), "{pinned}");
+    house.run(&["ask", NOVEMBER, "--approve", "shell"]).good();
+    assert!(counted(&house));
+    assert_eq!(count.load(Ordering::SeqCst), asked, "no model was called, and no mode was given");
+    house.run(&["traces", "show", &name, "--unpin"]).good();
+    assert_eq!(house.run(&["traces", "--json"]).good().lines()[0]["follows"], json!(false));
+}
+
+/// A model that sends these words of its answer and then nothing more, with the connection open.
+fn stalling(words: &'static [&'static str]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("bound"));
+    let held: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let held = Arc::clone(&held);
+            std::thread::spawn(move || stall(stream, words, &held));
+        }
+    });
+    address
+}
+
+fn stall(mut stream: TcpStream, words: &[&str], held: &Mutex<Vec<TcpStream>>) -> Option<()> {
+    let mut reader = BufReader::new(stream.try_clone().ok()?);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+        if let Some(stated) = line.to_lowercase().strip_prefix("content-length:") {
+            length = stated.trim().parse().ok()?;
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    reader.read_exact(&mut vec![0; length]).ok()?;
+    if !words.is_empty() {
+        write!(stream, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n").ok()?;
+    }
+    for word in words {
+        let choice = json!({"index": 0, "delta": {"content": word}, "finish_reason": null});
+        let chunk = json!({"id": "x", "object": "chat.completion.chunk", "model": "m", "choices": [choice]});
+        write!(stream, "data: {chunk}\n\n").ok()?;
+    }
+    stream.flush().ok()?;
+    held.lock().ok()?.push(stream);
+    Some(())
+}
+
+/// A house whose model costs 10 and 30 US dollars for a million tokens.
+fn paid(address: &str, more: &str) -> House {
+    let house = House::with(&[("a.md", "# A\n")]);
+    let config = format!(
+        "llm:\n  default_provider: test\n  prefer_local: false\n  cost_limit: null\n  providers:\n    test: {{wire: \
+         openai, base_url: \"{address}/v1\", model: m, context: 32000, local: false, price: {{input: 10, output: \
+         30}}}}\n{more}"
+    );
+    house.write("W/config.yaml", config.as_bytes());
+    house
+}
+
+#[test]
+fn a_call_that_is_stopped_midway_is_counted_by_estimate() {
+    let house = paid(&stalling(&["one ", "two ", "three ", "four ", "five ", "six "]), "");
+    let child = house.command(&["ask", "Count slowly"]).spawn().expect("started");
+    owns(&house, &child);
+    let mut child = child;
+    until("it streams", || house.run(&["runs", "--json"]).lines().first().is_some_and(|run| run["standing"] == "open"));
+    let out = BufReader::new(child.stdout.take().expect("piped"));
+    let mut bytes = out.bytes();
+    let heard: Vec<u8> = bytes.by_ref().map_while(Result::ok).take("one two three four five".len()).collect();
+    assert_eq!(String::from_utf8_lossy(&heard), "one two three four five");
+    house.run(&["runs", "last", "--stop"]).good();
+    child.wait().expect("ended");
+    let over = newest(&house);
+    let (input, output) = (&over["spent"]["inputTokens"], &over["spent"]["outputTokens"]);
+    assert!(input.as_u64() > Some(500) && output.as_u64() >= Some(5), "{over}");
+    let cost = over["spent"]["cost"].as_f64().expect("known");
+    let (input, output) = (input.as_f64().expect("a number"), output.as_f64().expect("a number"));
+    assert!((cost - (input * 10.0 + output * 30.0) / 1e6).abs() < 1e-9, "{over}");
+    assert!(!house.run(&["runs"]).good().text().contains("free"));
+    let steps = house.run(&["steps", "last"]).code(0).err;
+    assert!(steps.contains("Stopped by the user.") && steps.contains("counted by estimate"), "{steps}");
+    let spent = house.run(&["budget", "--json"]).good().text();
+    assert!(spent.contains("\"spent\":0.0"), "{spent}");
+}
+
+#[test]
+fn an_unknown_price_is_unknown_and_never_free() {
+    let house = paid(&stalling(&["one "]), "watchdog: {silence: 1 s}\n");
+    let config = String::from_utf8_lossy(&house.read("W/config.yaml")).replace(", price: {input: 10, output: 30}", "");
+    house.write("W/config.yaml", config.as_bytes());
+    house.run(&["ask", "Count slowly"]).code(1);
+    let over = newest(&house);
+    assert!(over["spent"]["cost"].is_null() && over["spent"]["outputTokens"].as_u64() > Some(0), "{over}");
+    let listed = house.run(&["runs"]).good().text();
+    assert!(listed.contains("unknown") && !listed.contains("free"), "{listed}");
+    assert!(house.run(&["steps", "last"]).code(0).err.contains("at an unknown price"));
+}
+
+#[test]
+fn the_watchdog_keeps_the_limits_of_the_configuration() {
+    // A model that never begins, and one that stops in the middle.
+    for (words, limit) in [(&[][..], "first_byte: 1 s"), (&["one "][..], "silence: 1 s"), (&["one "][..], "call: 2 s")]
+    {
+        let house = paid(&stalling(words), &format!("watchdog: {{{limit}}}\n"));
+        let began = std::time::Instant::now();
+        house.run(&["ask", "Count slowly"]).code(1);
+        assert!(began.elapsed() < std::time::Duration::from_secs(60), "{limit}");
+        let over = newest(&house);
+        assert_eq!(over["standing"], "failed", "{limit}: {over}");
+        assert_eq!(over["spent"]["cost"].as_f64() > Some(0.0), !words.is_empty(), "{limit}: {over}");
+    }
+    // A tool ends at the limit, whatever it asks for; an agent's own limit goes before the configuration's.
+    let script = |turn: usize, _: &Value| -> Said {
+        match turn {
+            0 => (String::new(), vec![("shell", json!({"command": "sleep 50", "seconds": 60}))]),
+            _ => ("Done.".to_owned(), Vec::new()),
+        }
+    };
+    let house = paid(&model(script), "watchdog: {tool: 1 s}\n");
+    let done = house.run(&["ask", "Sleep", "--approve", "shell"]).good().text();
+    assert!(done.contains("stopped after 1 s"), "{done}");
+    house.write(
+        "W/agents/hasty.md",
+        b"---\nname: hasty\ndescription: Works fast.\nwatchdog: {run: 1 s, tool: 1 min}\n---\nYou hurry.\n",
+    );
+    let began = std::time::Instant::now();
+    let said = house.run(&["ask", "Sleep", "--agent", "hasty", "--approve", "shell"]).code(1).err;
+    assert!(said.contains("stopped the run after 1 s of work"), "{said}");
+    assert!(began.elapsed() < std::time::Duration::from_secs(40));
+    assert_eq!(newest(&house)["standing"], "limit");
+    // Values are checked with their place.
+    for wrong in ["tool: 5", "tool: 0 s", "tool: 25 h", "tool: soon", "tools: 5 s"] {
+        let house = paid("http://127.0.0.1:9", &format!("watchdog:\n  {wrong}\n"));
+        let said = house.run(&["ask", "x"]).err;
+        assert!(said.contains("config.yaml:8:"), "{wrong}: {said}");
+    }
+}
+
+#[test]
+fn a_run_says_when_little_of_its_budget_is_left() {
+    let script = |turn: usize, _: &Value| -> Said {
+        match turn {
+            0 => (String::new(), vec![("read_file", json!({"path": "a.md"}))]),
+            _ => ("Done.".to_owned(), Vec::new()),
+        }
+    };
+    // The first call costs $0.0070, 82 % of the budget; the next one is estimated to cost $0.0010.
+    let house = paid(&model(script), "");
+    let config = String::from_utf8_lossy(&house.read("W/config.yaml"))
+        .replace("price: {input: 10, output: 30}", "max_tokens: 1, price: {input: 0, output: 1000}");
+    house.write("W/config.yaml", config.as_bytes());
+    let done = house.run(&["ask", "Read it", "--budget", "0.0085"]).text();
+    assert!(done.contains("Low balance: $0.0015 of $0.01 for this run are left."), "{done}");
+    // A cheaper model is offered before the run stops.
+    let config = String::from_utf8_lossy(&house.read("W/config.yaml"))
+        .replace("    test:", "    small: {wire: openai, base_url: \"http://127.0.0.1:9/v1\", model: s}\n    test:");
+    house.write("W/config.yaml", config.as_bytes());
+    let refused = house.run(&["ask", "Read it", "--budget", "0.0005"]).code(1);
+    assert!(
+        refused.err.contains("of its $0.0005") && refused.err.contains("small would cost nothing"),
+        "{}",
+        refused.err
+    );
+}
