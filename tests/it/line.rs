@@ -13,6 +13,7 @@ mod meaning;
 mod memory;
 mod moves;
 mod notebooks;
+mod own_tools;
 mod owned;
 mod packs;
 mod pages;

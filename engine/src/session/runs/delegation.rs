@@ -217,6 +217,7 @@ impl RunsState {
             code,
             seconds: crate::session::runs::tool_outcomes::DEFAULT_TOOL_TIMEOUT_SECS,
             web: None,
+            grants: store::ToolGrants::default(),
         })
     }
 
