@@ -817,7 +817,11 @@ command_table!(
                 ArgumentForm::Value,
                 "compare the current branch with the one that ends with this message"
             ),
-            command_argument("export", ArgumentForm::Value, "print it: md, html, or json (agent.json)"),
+            command_argument(
+                "export",
+                ArgumentForm::Value,
+                "print it: md, html, or json (agent.json with all branches and runs)"
+            ),
             command_argument("import", ArgumentForm::Value, "read an agent.json; `-`: standard input"),
             command_argument("delete", ArgumentForm::Flag, "delete it and its runs for good"),
         ],
@@ -850,7 +854,10 @@ command_table!(
         line: Some(CommandLineForm {
             name: "tools",
             args: &[
-                command_argument("TOOL", ArgumentForm::Optional, "one of them: its code, or its schema"),
+                command_argument("TOOL", ArgumentForm::Optional, "one of them, as NAME or NAME@VERSION"),
+                command_argument("versions", ArgumentForm::Flag, "list the versions of your own tool"),
+                command_argument("compare", ArgumentForm::Value, "what differs from this version of it"),
+                command_argument("rollback", ArgumentForm::Flag, "go back to the version before the approved one"),
                 command_argument("approve", ArgumentForm::Flag, "let agents use it, as it is now"),
                 command_argument("disable", ArgumentForm::Flag, "disable it for now"),
                 command_argument("remove", ArgumentForm::Flag, "take it away, with its versions"),

@@ -254,4 +254,23 @@ pub struct ExecutionStep {
     /// For a thinking step: the model as `provider/model`, and why it was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<String>,
+    /// For a tool's step: which tool it is about.
+    #[serde(default, rename = "usedTool", skip_serializing_if = "Option::is_none")]
+    pub tool: Option<Box<StepTool>>,
+}
+
+/// The tool that a step is about: on a call, as it was requested; on a result, as it ran.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepTool {
+    /// Id of the tool: of a user's tool its own, otherwise `system:NAME` or `mcp:SERVER/NAME`.
+    pub id: String,
+    /// Version of the tool; empty if it has none, as tools of servers.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
+    /// Hash of the tool's definition, including its code.
+    pub hash: String,
+    /// On a result: the arguments that it ran with, if they aren't those of the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Map<String, Value>>,
 }

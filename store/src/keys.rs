@@ -61,6 +61,8 @@ pub(crate) const STARTED: &str = "started";
 pub(crate) const DURATION: &str = "duration";
 /// In an execution: `queued`, `running`, `ok`, `error`, `interrupted` or `died`.
 pub(crate) const STATUS: &str = "status";
+/// In the registry: the highest version of a tool that was ever approved.
+pub(crate) const REVIEWED: &str = "reviewed";
 /// In an execution: the kernel's execution count.
 pub(crate) const COUNT: &str = "count";
 /// In an execution: whether its result came from the cache.

@@ -24,7 +24,7 @@ mod workspace;
 
 pub use automerge::{ActorId, ChangeHash};
 pub use conversation::{
-    CallUsage, ExecutionStep, MessageRole, SessionMessage, StepKind, TodoItem, TodoStatus, ToolCall,
+    CallUsage, ExecutionStep, MessageRole, SessionMessage, StepKind, StepTool, TodoItem, TodoStatus, ToolCall,
 };
 pub use devices::{DeviceAccess, DevicesDoc, PairedDevice};
 pub use document::{ChangeParcel, ChunkCompactionError, HistoryEntry, LoadedDocument, compact_chunks};
@@ -37,7 +37,7 @@ pub use note::{
 };
 pub use outputs::{BlobRef, CellOutput, Execution, ExecutionStatus, OutputBody, OutputsDoc};
 pub use position::{position_between, spread_positions};
-pub use registry::{RegisteredTool, RegistryDoc, RegistryWrite, UserTool};
+pub use registry::{RegisteredTool, RegistryDoc, RegistryWrite, ToolGrants, UserTool};
 pub use run::{
     AgentState, ChangeKind, CodePiece, DecisionMaker, DecisionRecord, DecisionScope, RunAbout, RunApproval, RunChange,
     RunDevice, RunDoc, RunEnding, RunOrigin, RunWrite, TextHunk,

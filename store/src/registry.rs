@@ -3,7 +3,7 @@
 
 use crate::document::{self, LoadedDocument};
 use crate::error::StoreError;
-use crate::id::DocId;
+use crate::id::{BlobHash, DocId};
 use crate::keys;
 use crate::note::find_container;
 use crate::schema::DocumentKind;
@@ -12,9 +12,31 @@ use automerge::{ActorId, Automerge, AutomergeError, ObjId, ObjType, ReadDoc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// What a user's tool may do besides compute, other than the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ToolGrants {
+    /// May read and write files of the project.
+    pub fs: bool,
+    /// May show pictures in its result.
+    pub ui: bool,
+    /// May run shell commands in the sandbox.
+    pub process: bool,
+}
+
+impl Default for ToolGrants {
+    /// Returns the grants of tools that state none, such as those of earlier versions: files and pictures.
+    fn default() -> ToolGrants {
+        ToolGrants { fs: true, ui: true, process: false }
+    }
+}
+
 /// One version of a Python tool, written by the user or an agent.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UserTool {
+    /// Id that all versions of the tool share; empty if it follows from the name. See [`UserTool::tool_id`].
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub id: String,
     /// Name under which agents call the tool; unique in the registry.
     pub name: String,
     /// The version number, from 1.
@@ -23,17 +45,51 @@ pub struct UserTool {
     pub description: String,
     /// JSON schema of the tool's arguments.
     pub parameters: Value,
-    /// Python code that defines `run(**arguments)`.
+    /// Python code that defines the function `entry`.
     pub code: String,
+    /// Name of the function that is called with the arguments; empty for `run`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub entry: String,
     /// Whether it may use the network.
     #[serde(default)]
     pub network: bool,
+    /// What else it may do.
+    #[serde(default)]
+    pub grants: ToolGrants,
     /// When this version was written, in milliseconds since 1970.
     #[serde(default)]
     pub created: i64,
     /// Name of the author.
     #[serde(default)]
     pub author: String,
+}
+
+impl UserTool {
+    /// Returns the tool's id: the one that it was imported with, or one that follows from its name, so that all devices
+    /// agree on it.
+    pub fn tool_id(&self) -> String {
+        if !self.id.is_empty() {
+            return self.id.clone();
+        }
+        let hex = BlobHash::of(format!("tracebook tool {}", self.name).as_bytes()).to_string();
+        let part = |from, to| hex.get(from..to).unwrap_or_default();
+        format!("{}-{}-{}-{}-{}", part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32))
+    }
+
+    /// Returns the hash of what the tool is and may do. Two versions with the same hash do the same.
+    pub fn content_hash(&self) -> BlobHash {
+        let parts = (&self.name, &self.code, &self.parameters, self.network);
+        let plain = self.entry.is_empty() && self.grants == ToolGrants::default();
+        // Devices have stored hashes of this shorter form.
+        let bytes =
+            if plain { serde_json::to_vec(&parts) } else { serde_json::to_vec(&(parts, &self.entry, self.grants)) };
+        BlobHash::of(&bytes.unwrap_or_default())
+    }
+
+    /// Returns the name of the function that is called.
+    pub fn entry_name(&self) -> &str {
+        if self.entry.is_empty() { "run" } else { &self.entry }
+    }
 }
 
 /// A tool with its versions.
@@ -43,6 +99,8 @@ pub struct RegisteredTool {
     pub versions: Vec<UserTool>,
     /// The version that may be used; `None` if none is approved.
     pub approved: Option<u64>,
+    /// The highest version that was ever approved; 0 if none was.
+    pub reviewed: u64,
 }
 
 impl RegisteredTool {
@@ -56,9 +114,10 @@ impl RegisteredTool {
         self.versions.iter().find(|tool| Some(tool.version) == self.approved)
     }
 
-    /// Whether a newer version than the approved one waits for the user's approval.
+    /// Whether a version that is newer than all approved ones waits for the user's approval.
     pub fn has_pending_version(&self) -> bool {
-        self.newest_version().is_some_and(|newest| self.approved.is_none_or(|approved| approved < newest.version))
+        let is_new = |newest: &UserTool| self.approved.is_none_or(|known| known.max(self.reviewed) < newest.version);
+        self.newest_version().is_some_and(is_new)
     }
 }
 
@@ -120,8 +179,10 @@ impl RegistryDoc {
             versions.sort_by_key(|tool| tool.version);
             let approved = self.doc.get(&object, keys::STATUS).ok().flatten();
             let approved = approved.and_then(|(value, _)| value.as_u64()).filter(|version| *version > 0);
+            let reviewed = self.doc.get(&object, keys::REVIEWED).ok().flatten();
+            let reviewed = reviewed.and_then(|(value, _)| value.as_u64()).unwrap_or(0);
             if !versions.is_empty() {
-                all.push(RegisteredTool { versions, approved });
+                all.push(RegisteredTool { versions, approved, reviewed });
             }
         }
         all
@@ -157,7 +218,14 @@ impl RegistryDoc {
                         }
                         RegistryWrite::Approved { name, version } => {
                             if let Some((_, object)) = tx.get(tools, name.as_str())? {
+                                let mut reviewed = version.unwrap_or(0);
+                                // Earlier versions of Tracebook kept only the approved one.
+                                for key in [keys::STATUS, keys::REVIEWED] {
+                                    let known = tx.get(&object, key)?.and_then(|(value, _)| value.as_u64());
+                                    reviewed = reviewed.max(known.unwrap_or(0));
+                                }
                                 tx.put(&object, keys::STATUS, version.unwrap_or(0))?;
+                                tx.put(&object, keys::REVIEWED, reviewed)?;
                             }
                         }
                         RegistryWrite::Removed { name } => tx.delete(tools, name.as_str())?,
@@ -185,9 +253,8 @@ mod tests {
             description: "Doubles.".to_owned(),
             parameters: serde_json::json!({"type": "object"}),
             code: format!("def run(x): return {version} * x"),
-            network: false,
             created: 1,
-            author: String::new(),
+            ..UserTool::default()
         };
         let approved = |version| RegistryWrite::Approved { name: "double".to_owned(), version };
         doc.commit(&[RegistryWrite::Version(tool(1)), approved(Some(1)), RegistryWrite::Version(tool(2))], 0)
@@ -198,6 +265,9 @@ mod tests {
             (one.versions.len(), one.usable_version().map(|tool| tool.version), one.has_pending_version()),
             (2, Some(1), true)
         );
+        // Going back to an earlier version doesn't make the newer one wait again.
+        doc.commit(&[approved(Some(2)), approved(Some(1))], 0).expect("kept");
+        assert_eq!((doc.tools()[0].approved, doc.tools()[0].has_pending_version()), (Some(1), false));
         doc.commit(&[approved(None)], 0).expect("kept");
         assert_eq!(doc.tools()[0].usable_version(), None);
         doc.commit(&[RegistryWrite::Removed { name: "double".to_owned() }], 0).expect("kept");

@@ -641,6 +641,7 @@ mod tests {
             kind: StepKind::FinalAnswer { content: "42".to_owned() },
             spent: None,
             route: None,
+            tool: None,
         };
         let approval = RunApproval {
             id: "call".to_owned(),

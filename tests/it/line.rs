@@ -15,6 +15,7 @@ mod meaning;
 mod memory;
 mod moves;
 mod notebooks;
+mod own_tools;
 mod owned;
 mod packs;
 mod pages;

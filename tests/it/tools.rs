@@ -89,7 +89,13 @@ impl Bench {
     }
 
     pub(crate) fn python(&self, code: &str, seconds: u64) -> ToolJob {
-        ToolJob::Python { root: self.root(), code: code.to_owned(), seconds, web: None }
+        ToolJob::Python {
+            root: self.root(),
+            code: code.to_owned(),
+            seconds,
+            web: None,
+            grants: store::ToolGrants::default(),
+        }
     }
 
     /// Whether this machine has a sandbox. Without one, asserts that jobs that need it are refused.

@@ -3,20 +3,22 @@
 
 mod ask;
 mod sessions;
+mod tools;
 
 pub(super) use ask::{cmd_ask, follow_run, parse_budget, resolve_agent_volume};
 pub(super) use sessions::{cmd_sessions, read_session};
+pub(super) use tools::cmd_tools;
 
 use super::parse::number_option;
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
-use crate::arguments::{ApprovalsArguments, RunsArguments, StepsArguments, ToolsArguments};
+use crate::arguments::{ApprovalsArguments, RunsArguments, StepsArguments};
 use agent::{approval_text, policy, session_files};
 use engine::{AgentRun, Command, RunSummary, Session};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use store::{
-    ChangeKind, DecisionMaker, DecisionRecord, DecisionScope, DocId, ExecutionStep, RegisteredTool, RunApproval,
-    RunEnding, StepKind, TodoItem, TodoStatus, UserTool,
+    ChangeKind, DecisionMaker, DecisionRecord, DecisionScope, DocId, ExecutionStep, RunApproval, RunEnding, StepKind,
+    TodoItem, TodoStatus,
 };
 use text::untrusted_text;
 
@@ -485,106 +487,4 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArgu
     export::open_note::wait_until_saved(scene.handle)?;
     // Another process may own the run's terminal; in that case, don't follow the run here.
     if scene.own { ask::follow_run(scene, run, false, usize::MAX) } else { Ok(EXIT_DONE) }
-}
-
-/// Runs `cmd_tools`: lists the tools that agents may use; reads, approves, exports or imports the user's own.
-pub(super) fn cmd_tools(scene: &mut CommandContext<'_>, args: &ToolsArguments) -> Result<u8, CliError> {
-    scene.handle.run_command(Command::ReadSetup)?;
-    let ready = |session: &Session| {
-        let agents = session.agents();
-        let setup = agents.setup().filter(|_| !agents.is_reading())?;
-        let own = session.user_tools()?;
-        Some((session.agent_tools(), own.to_vec(), setup.problems.clone()))
-    };
-    let found = scene.handle.wait(Some(DOCUMENT_READ_TIMEOUT), ready)?;
-    let found = found.ok_or_else(|| CliError::workspace("the tools could not be read in a minute"))?;
-    let (tools, own, problems) = found;
-    for problem in problems {
-        writeln!(scene.errors, "tracebook: {problem}")?;
-    }
-    if let Some(file) = args.import.clone() {
-        let text = sessions::read_input_file(scene, &file)?;
-        let one = serde_json::from_str::<UserTool>(&text).map(|tool| vec![tool]);
-        let read = one.or_else(|_| serde_json::from_str::<Vec<UserTool>>(&text));
-        let read = read.map_err(|error| CliError::usage(format!("{file}: not a tool file: {error}")))?;
-        for tool in read {
-            scene.handle.run_command(Command::ProposeTool { tool: Box::new(tool) })?;
-        }
-        export::open_note::wait_until_saved(scene.handle)?;
-        return Ok(EXIT_DONE);
-    }
-    let named = args.tool.clone();
-    let newest = |tool: &RegisteredTool| tool.newest_version().cloned();
-    if args.export {
-        let wanted: Vec<UserTool> =
-            own.iter().filter_map(newest).filter(|tool| named.as_ref().is_none_or(|name| *name == tool.name)).collect();
-        writeln!(scene.out, "{}", serde_json::to_string_pretty(&wanted).unwrap_or_default())?;
-        return Ok(EXIT_DONE);
-    }
-    if let Some(name) = named {
-        // `NAME@VERSION` says which version was read.
-        let (name, version) = match name.rsplit_once('@') {
-            Some((name, version)) => (name.to_owned(), version.parse::<u64>().ok()),
-            None => (name, None),
-        };
-        let Some(tool) = own.iter().find(|tool| tool.newest_version().is_some_and(|newest| newest.name == name)) else {
-            return match tools.iter().find(|tool| tool.name == name) {
-                Some(tool) => {
-                    writeln!(scene.out, "{}", serde_json::to_string_pretty(tool).unwrap_or_default())?;
-                    Ok(EXIT_DONE)
-                }
-                None => Err(CliError::usage(format!("there is no tool {name}; `tracebook tools` lists them"))),
-            };
-        };
-        let Some(newest) = tool.newest_version() else { return Ok(EXIT_DONE) };
-        if args.approve {
-            // Versions newer than the last approved one haven't been reviewed.
-            let unread = tool.versions.iter().filter(|one| tool.approved.is_none_or(|known| one.version > known));
-            if let (None, 2..) = (version, unread.count()) {
-                let newest = newest.version;
-                return Err(CliError::usage(format!(
-                    "{name} has several versions that you have not approved: read the newest with `tracebook tools \
-                     {name}`, then `tracebook tools {name}@{newest} --approve`"
-                )));
-            }
-            let version = Some(version.unwrap_or(newest.version));
-            scene.handle.run_command(Command::ApproveTool { name, version })?;
-        } else if args.disable {
-            scene.handle.run_command(Command::ApproveTool { name, version: None })?;
-        } else if args.remove {
-            scene.handle.run_command(Command::RemoveTool { name })?;
-        } else if scene.json {
-            writeln!(scene.out, "{}", serde_json::to_string(newest).unwrap_or_default())?;
-            return Ok(EXIT_DONE);
-        } else {
-            let network = if newest.network { "may use the network" } else { "no network" };
-            let state = if tool.has_pending_version() { "waiting for approval" } else { "approved" };
-            writeln!(scene.out, "{} version {}, {network}, {state}", newest.name, newest.version)?;
-            writeln!(scene.out, "{}\n\n{}", newest.description, newest.code)?;
-            return Ok(EXIT_DONE);
-        }
-        export::open_note::wait_until_saved(scene.handle)?;
-        return Ok(EXIT_DONE);
-    }
-    for tool in tools {
-        if scene.json {
-            writeln!(scene.out, "{}", serde_json::to_string(&tool).unwrap_or_default())?;
-        } else {
-            let title = if tool.title() == tool.name { String::new() } else { format!(" ({})", tool.title()) };
-            let (name, risk) = (untrusted_text::escape_line(&tool.name), policy::risk_label(tool.risk));
-            writeln!(
-                scene.out,
-                "{name:14} {risk:8} {}{}",
-                untrusted_text::escape_line(&tool.description),
-                untrusted_text::escape_line(&title)
-            )?;
-        }
-    }
-    for tool in own.iter().filter(|tool| tool.has_pending_version()).filter_map(newest) {
-        let line = format!("{} (version {}) waits: tracebook tools {} --approve", tool.name, tool.version, tool.name);
-        if !scene.json {
-            writeln!(scene.out, "{line}")?;
-        }
-    }
-    Ok(EXIT_DONE)
 }

@@ -385,6 +385,12 @@ pub(super) struct ToolsArguments {
     #[arg(id = "TOOL")]
     pub(super) tool: Option<String>,
     #[arg(long)]
+    pub(super) versions: bool,
+    #[arg(long)]
+    pub(super) compare: Option<String>,
+    #[arg(long)]
+    pub(super) rollback: bool,
+    #[arg(long)]
     pub(super) approve: bool,
     #[arg(long)]
     pub(super) disable: bool,

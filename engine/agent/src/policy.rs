@@ -5,6 +5,7 @@
 use crate::approval_names;
 use crate::config::AgentConfig;
 use crate::policy_rule::{CallContext, DECISION_ORIGIN, DecidedCalls, QUESTION_ORIGIN, normalize_inside_volume};
+use crate::tool_catalog::BuiltInTool;
 use crate::tool_spec::{ToolRisk, ToolSource, ToolSpec};
 use crate::web_address::{describe_ip, is_listed};
 use serde_json::{Map, Value};
@@ -85,7 +86,9 @@ impl ToolPolicy {
         run: DocId,
     ) -> PolicyDecision {
         let verdict = |word, why: String| PolicyDecision { word, why };
-        let path = arguments.get("path").and_then(Value::as_str).filter(|path| is_suspicious_path(path));
+        let folder = BuiltInTool::Shell.is_named(&tool.name).then(|| arguments.get("workdir")).flatten();
+        let mut named = [arguments.get("path"), folder].into_iter().flatten().filter_map(Value::as_str);
+        let path = named.find(|path| is_suspicious_path(path));
         if let Some(path) = path.filter(|_| tool.permissions.fs) {
             return verdict(Permission::Deny, format!("{path} is outside of what tools may reach"));
         }
@@ -119,7 +122,9 @@ impl ToolPolicy {
         if let Some(why) = crate::secrets::secret_access_reason(arguments) {
             return verdict(Permission::Ask, why);
         }
-        if let Some(why) = self.unconfined.as_ref().filter(|_| tool.permissions.process) {
+        // A tool of the user's own is a program, whether or not it may start others.
+        let is_program = tool.permissions.process || matches!(tool.source, ToolSource::User { .. });
+        if let Some(why) = self.unconfined.as_ref().filter(|_| is_program) {
             return verdict(
                 Permission::Ask,
                 format!("programs cannot be confined here ({why}), so each one is asked about"),

@@ -391,30 +391,7 @@ pub fn session_to_markdown<'a>(
 ) -> String {
     let mut text = format!("# {title}\n");
     for message in branch {
-        let who = match message.role {
-            MessageRole::User => "You",
-            MessageRole::Assistant => "Assistant",
-            MessageRole::System => "Tracebook",
-            MessageRole::Tool => message.tool_name.as_deref().unwrap_or("Tool"),
-        };
-        if message.content.is_empty() && message.tool_calls.is_empty() {
-            continue;
-        }
-        text.push_str(&format!("\n## {who}\n\n"));
-        match message.role {
-            MessageRole::Tool => text.push_str(&code_block(&message.content)),
-            MessageRole::User | MessageRole::Assistant | MessageRole::System => {
-                text.push_str(message.content.trim());
-                text.push('\n');
-            }
-        }
-        for call in &message.tool_calls {
-            let arguments = serde_json::to_string_pretty(&call.arguments).unwrap_or_default();
-            text.push_str(&format!("\nCalls **{}**:\n\n{}", call.name, code_block(&arguments)));
-        }
-        if let Some(why) = &message.partial {
-            text.push_str(&format!("\n*Not whole: {why}*\n"));
-        }
+        push_message_markdown(&mut text, message);
     }
     let errors = steps.filter_map(|step| match &step.kind {
         StepKind::Error { message, .. } => Some(message.as_str()),
@@ -429,6 +406,39 @@ pub fn session_to_markdown<'a>(
         text.push_str(&format!("\n---\n\nWhat went wrong:\n\n- {}\n", errors.join("\n- ")));
     }
     text
+}
+
+/// Appends a message as Markdown. What the program added is a quotation, apart from what was said.
+pub(crate) fn push_message_markdown(text: &mut String, message: &SessionMessage) {
+    if message.content.is_empty() && message.tool_calls.is_empty() {
+        return;
+    }
+    let who = match message.role {
+        MessageRole::User => "You",
+        MessageRole::Assistant => "Assistant",
+        MessageRole::System => "",
+        MessageRole::Tool => message.tool_name.as_deref().unwrap_or("Tool"),
+    };
+    match message.role {
+        MessageRole::System => {
+            text.push_str("\n> *Added by Tracebook; nobody said this:*\n>\n");
+            for line in message.content.trim().lines() {
+                text.push_str(format!("> {line}").trim_end());
+                text.push('\n');
+            }
+        }
+        MessageRole::Tool => text.push_str(&format!("\n## {who}\n\n{}", code_block(&message.content))),
+        MessageRole::User | MessageRole::Assistant => {
+            text.push_str(&format!("\n## {who}\n\n{}\n", message.content.trim()));
+        }
+    }
+    for call in &message.tool_calls {
+        let arguments = serde_json::to_string_pretty(&call.arguments).unwrap_or_default();
+        text.push_str(&format!("\nCalls **{}**:\n\n{}", call.name, code_block(&arguments)));
+    }
+    if let Some(why) = &message.partial {
+        text.push_str(&format!("\n*Not whole: {why}*\n"));
+    }
 }
 
 /// Formats a text as a code block, with a fence longer than any run of backticks in it.

@@ -160,6 +160,7 @@ tool_table!(offered {
         ToolRisk::Medium,
         RUN_PROGRAMS,
         json!({"command": {"type": "string", "minLength": 1},
+            "workdir": {"type": "string", "description": "Folder inside the project to run it in", "optional": true},
             "seconds": {"type": "integer", "minimum": 1, "maximum": 600, "optional": true}}),
     ),
     GitStatus = (
@@ -238,7 +239,10 @@ tool_table!(offered {
             "description": {"type": "string", "minLength": 1},
             "parameters": {"type": "object", "description": "JSON schema of the arguments"},
             "code": {"type": "string", "minLength": 1},
-            "network": {"type": "boolean", "optional": true}}),
+            "network": {"type": "boolean", "optional": true},
+            "permissions": {"type": "array", "items": {"enum": ["network", "fs", "ui", "process"]}, "optional": true,
+                "description": "All that it needs: network (urllib), fs (files of the project), ui (pictures), \
+                process (shell(command) in the sandbox). Without this: fs and ui."}}),
     ),
     ProposeView = (
         "propose_view",

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
-use store::{BlobHash, BlobRef};
+use store::{BlobHash, BlobRef, ToolGrants};
 
 /// Maximum length in bytes of a result in the context and the run's document. The full text is a blob.
 pub const MAX_TOOL_RESULT_BYTES: usize = 16 * 1024;
@@ -100,6 +100,8 @@ pub enum ToolJob {
         /// What the code may fetch from the web through the host; `None` for nothing. The process itself has no
         /// network.
         web: Option<WebAccess>,
+        /// What else the code may do. Without `fs`, its folder is an empty one of its own instead of `root`.
+        grants: ToolGrants,
     },
     /// Reads or commits to the Git repository that contains the volume.
     Git {

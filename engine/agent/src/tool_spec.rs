@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use store::StepTool;
 
 /// Risk level of a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -45,6 +46,12 @@ pub enum ToolSource {
     User {
         /// Hash of the code.
         code: String,
+        /// The tool's id. It isn't part of the definition.
+        #[serde(skip)]
+        id: String,
+        /// The version number. It isn't part of the definition.
+        #[serde(skip)]
+        version: u64,
     },
     /// An MCP server.
     Server {
@@ -90,6 +97,28 @@ impl ToolSpec {
             return None;
         }
         Some(hash_definition(&self.source, &self.description, &self.parameters, &self.permissions))
+    }
+}
+
+impl ToolSpec {
+    /// Returns what a step records of this tool.
+    pub fn step_tool(&self) -> StepTool {
+        let (id, version) = match &self.source {
+            ToolSource::BuiltIn => (format!("system:{}", self.name), env!("CARGO_PKG_VERSION").to_owned()),
+            ToolSource::User { id, version, .. } => (id.clone(), version.to_string()),
+            ToolSource::Server { server, tool } => (format!("mcp:{server}/{tool}"), String::new()),
+        };
+        let hash = hash_definition(&self.source, &self.description, &self.parameters, &self.permissions);
+        StepTool { id, version, hash, arguments: None }
+    }
+
+    /// Returns who made the tool, as in tool files: `system`, `user`, or `server`.
+    pub fn kind_label(&self) -> &'static str {
+        match self.source {
+            ToolSource::BuiltIn => "system",
+            ToolSource::User { .. } => "user",
+            ToolSource::Server { .. } => "server",
+        }
     }
 }
 

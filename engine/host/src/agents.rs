@@ -2,6 +2,7 @@
 
 pub mod llm;
 pub mod model_setup;
+mod plugins;
 pub mod project_memory;
 
 use crate::agents::llm::{ModelUpdate, ProviderClient};
@@ -26,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use store::{DocId, UserTool};
+use store::DocId;
 
 /// Maximum number of a message's characters used as a query.
 const MAX_QUERY_CHARS: usize = 400;
@@ -68,7 +69,7 @@ fn read_setup(folder: &Path, tools: &ToolRunner, secrets: Option<&UserSecrets>, 
     let window = |name: &String| Some((name.clone(), llm::context_window_tokens(&config, &config.endpoint(name)?)));
     let mut contexts: BTreeMap<String, u64> = names.filter_map(window).collect();
     contexts.extend(model_setup::served_context(&config, secrets));
-    let (plugins, mut problems) = read_plugin_tools(&folder.join(PLUGINS_FOLDER));
+    let (plugins, mut problems) = plugins::read_plugin_tools(&folder.join(PLUGINS_FOLDER));
     let unconfined = tools.check_confinement().err().map(|why| why.to_string());
     let servers = list_mcp_tools(servers, &config, secrets, &mut problems);
     let agents = read_agent_definitions(&folder.join(AGENTS_FOLDER), &mut problems);
@@ -204,20 +205,6 @@ fn expand_secrets(value: &str, secrets: Option<&UserSecrets>) -> anyhow::Result<
     }
     filled.push_str(rest);
     Ok(filled)
-}
-
-/// Reads the tools in the plugins folder: files in the export format, with one tool or a list of tools.
-fn read_plugin_tools(folder: &Path) -> (Vec<UserTool>, Vec<String>) {
-    let (mut found, mut problems) = (Vec::new(), Vec::new());
-    for file in list_files_with_ending(folder, "json") {
-        let bytes = crate::fs::copy::read(&file, MAX_PLUGIN_BYTES).unwrap_or_default();
-        let read = serde_json::from_slice::<UserTool>(&bytes).map(|tool| vec![tool]);
-        match read.or_else(|_| serde_json::from_slice::<Vec<UserTool>>(&bytes)) {
-            Ok(tools) => found.extend(tools),
-            Err(error) => problems.push(format!("it isn't a tool file ({error}): {}", file.display())),
-        }
-    }
-    (found, problems)
 }
 
 impl AgentEffects {

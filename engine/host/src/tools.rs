@@ -218,8 +218,15 @@ fn run_job(place: &Arc<ToolWorkspace>, job: &ToolJob, stop: &StopSignal) -> anyh
         ToolJob::Shell { root, path, command, seconds, network } => {
             shell::run(place, &shell::ShellRun { root, path, command, seconds: *seconds, network: *network }, stop)
         }
-        ToolJob::Python { root, code, seconds, web } => {
-            python::run(place, &python::PythonRun { root, code, seconds: *seconds, web: web.as_ref() }, stop)
+        ToolJob::Python { root, code, seconds, web, grants } => {
+            let run = python::PythonRun { root, code, seconds: *seconds, web: web.as_ref(), grants: *grants };
+            match grants.fs {
+                true => python::run(place, &run, stop),
+                false => {
+                    let own = shell::PrivateFolder::new()?;
+                    python::run(place, &python::PythonRun { root: own.path(), ..run }, stop)
+                }
+            }
         }
         ToolJob::Search { query, limit } => {
             let (query, limit) = (query.clone(), *limit);

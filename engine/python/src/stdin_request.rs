@@ -51,7 +51,7 @@ pub(crate) fn ask_user(prompt: &str, password: bool, vm: &VirtualMachine) -> PyR
 pub(crate) fn request_web(request: &str, vm: &VirtualMachine) -> PyResult<String> {
     let outbox = KernelOutbox::get().filter(|_| std::env::var_os(WEB_ENV_VAR).is_some());
     let Some(outbox) = outbox else {
-        return Err(vm.new_os_error("this program may not use the network".to_owned()));
+        return Err(vm.new_os_error("this program may not use the network or run commands".to_owned()));
     };
     INPUT_ANSWER.lock().unwrap_or_else(PoisonError::into_inner).take();
     vm.allow_threads(|| outbox.send("web_request", json!({"request": request})));

@@ -94,6 +94,11 @@ impl Session {
         self.state.runs.agent_tools()
     }
 
+    /// Returns whether calls of a tool are asked about if no rule for their arguments says otherwise.
+    pub fn tool_requires_approval(&self, tool: &ToolSpec) -> bool {
+        self.state.runs.requires_approval(tool)
+    }
+
     /// Returns whether the configuration disables the agent with this name.
     pub fn is_switched_off(&self, agent: &str) -> bool {
         self.state.runs.is_switched_off(agent)

@@ -110,7 +110,16 @@ fn make_step(number: u64) -> ExecutionStep {
     };
     let parents = (number > 0).then(|| StepId(number - 1)).into_iter().collect();
     let timestamp = i64::try_from(number).unwrap_or(0);
-    ExecutionStep { id: StepId(number), timestamp, duration: Some(5), parents, kind, spent: None, route: None }
+    ExecutionStep {
+        id: StepId(number),
+        timestamp,
+        duration: Some(5),
+        parents,
+        kind,
+        spent: None,
+        route: None,
+        tool: None,
+    }
 }
 
 /// Measures opening a long run and a session with many branches, read from disk as the window reads them.

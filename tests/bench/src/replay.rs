@@ -202,7 +202,16 @@ fn learn_task_trace(
     let mut steps: Vec<ExecutionStep> = Vec::new();
     let mut add = |kind| {
         let id = StepId(steps.len() as u64);
-        steps.push(ExecutionStep { id, timestamp: 0, duration: None, parents: vec![], kind, spent: None, route: None });
+        steps.push(ExecutionStep {
+            id,
+            timestamp: 0,
+            duration: None,
+            parents: vec![],
+            kind,
+            spent: None,
+            route: None,
+            tool: None,
+        });
     };
     for (at, (call, said)) in task.calls.iter().zip(said).enumerate() {
         let (id, tool_name) = (format!("c{at}"), call.name.clone());

@@ -49,7 +49,13 @@ pub(super) fn measure(report: &mut BenchReport, count: usize) -> Result<(), Stri
     let (path, command) = (String::new(), ":".to_owned());
     let shell = ToolJob::Shell { root: root.clone(), path, command, seconds: 10, network: false };
     report.add_figure("sh -c : behind walls, p50", percentile(&mut time(&shell, count)?, 50), "ms", FigureGoal::None);
-    let python = ToolJob::Python { root, code: "1 + 1".to_owned(), seconds: 20, web: None };
+    let python = ToolJob::Python {
+        root,
+        code: "1 + 1".to_owned(),
+        seconds: 20,
+        web: None,
+        grants: store::ToolGrants::default(),
+    };
     report.add_figure(
         "Python, one run, p50",
         percentile(&mut time(&python, PYTHON_STARTS)?, 50),

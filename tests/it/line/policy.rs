@@ -197,6 +197,10 @@ fn a_record_says_what_was_run() {
     let json = house.run(&["steps", "last", "--json"]).good().lines();
     let call = json.iter().find(|step| step["type"] == "tool_call").expect("a call");
     assert_eq!(call["executedParams"], json!({"command": "echo changed"}), "{call}");
+    // The result itself records the arguments that the tool ran with.
+    let result = json.iter().find(|step| step["type"] == "tool_result").expect("a result");
+    assert_eq!(result["usedTool"]["arguments"], json!({"command": "echo changed"}), "{result}");
+    assert_eq!((&result["usedTool"]["id"], &call["usedTool"]["id"]), (&json!("system:shell"), &json!("system:shell")));
     let all = house.run(&["approvals", "--all"]).good().text();
     assert!(all.contains("command: echo changed"), "{all}");
 }

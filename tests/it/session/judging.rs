@@ -210,9 +210,8 @@ fn own(code: &str) -> Command {
         description: "Doubles.".to_owned(),
         parameters: json!({"type": "object"}),
         code: code.to_owned(),
-        network: false,
-        created: 0,
         author: "you".to_owned(),
+        ..UserTool::default()
     };
     Command::ProposeTool { tool: Box::new(tool) }
 }

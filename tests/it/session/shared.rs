@@ -231,9 +231,9 @@ fn tools_come_along_and_wait_for_approval_on_each_device() {
         description: "Doubles.".to_owned(),
         parameters: json!({"type": "object", "properties": {"x": {"type": "number"}}}),
         code: code.to_owned(),
-        network: false,
         created: 1,
         author: "me".to_owned(),
+        ..UserTool::default()
     };
     let approve = || Command::ApproveTool { name: "double".to_owned(), version: Some(1) };
     let own = "def run(x): return 2 * x";
@@ -277,9 +277,8 @@ fn what_belongs_to_a_device_alone_is_not_synced() {
         description: String::new(),
         parameters: json!({"type": "object"}),
         code: "def run(x): return 3 * x".to_owned(),
-        network: false,
         created: 1,
-        author: String::new(),
+        ..UserTool::default()
     };
     pair.one.command(Command::ProposeTool { tool: Box::new(tool) }).expect("proposed");
     pair.sync();

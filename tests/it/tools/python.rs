@@ -55,12 +55,29 @@ fn it_stays_behind_its_walls_and_ends() {
     assert_eq!(bench.done(bench.python(&code, PATIENCE)).text, refused);
     // The volume contains the workspace and the home: hidden files in it and the workspace stay inaccessible.
     let (code, refused) = tried(&[&key, &database]);
-    let whole = ToolJob::Python { root: bench.path(""), code, seconds: PATIENCE, web: None };
+    let whole = ToolJob::Python {
+        root: bench.path(""),
+        code,
+        seconds: PATIENCE,
+        web: None,
+        grants: store::ToolGrants::default(),
+    };
     assert_eq!(bench.done(whole).text, refused);
     // Code with web access has no network either: this process fetches for it.
     let (code, refused) = tried(&[&connect, "import socket\nsocket.socket(socket.AF_INET, socket.SOCK_DGRAM)"]);
     let web = Some(WebAccess { hosts: vec!["127.0.0.1".to_owned()], restricted: false });
-    assert_eq!(bench.done(ToolJob::Python { root: bench.root(), code, seconds: PATIENCE, web }).text, refused);
+    assert_eq!(
+        bench
+            .done(ToolJob::Python {
+                root: bench.root(),
+                code,
+                seconds: PATIENCE,
+                web,
+                grants: store::ToolGrants::default()
+            })
+            .text,
+        refused
+    );
 
     let late = bench.done(bench.python("print('begun', flush=True)\nsum(range(10 ** 12))", 1));
     assert!(!late.success && late.text.starts_with("begun\n(stopped after 1 s)"), "{late:?}");
@@ -89,7 +106,13 @@ fn what_it_fetches_is_fetched_under_the_policy() {
         let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
         let code = format!("import _tracebook_web\n_tracebook_web.install()\nimport urllib.request\n{code}");
         let web = Some(WebAccess { hosts, restricted });
-        bench.done(ToolJob::Python { root: bench.root(), code, seconds: PATIENCE, web })
+        bench.done(ToolJob::Python {
+            root: bench.root(),
+            code,
+            seconds: PATIENCE,
+            web,
+            grants: store::ToolGrants::default(),
+        })
     };
     let get = |url: &str| format!("print(urllib.request.urlopen({url:?}).read().decode())");
     let here = format!("http://127.0.0.1:{port}/a");

@@ -599,6 +599,7 @@ fn ten_thousand_steps_cost_no_frame() {
             kind: store::StepKind::Thinking { content: format!("thought {number}"), is_streaming: None },
             spent: None,
             route: None,
+            tool: None,
         })
         .collect();
     let about = store::RunAbout {

@@ -582,7 +582,16 @@ mod tests {
 
     fn step(id: u64, parents: &[u64], kind: StepKind) -> ExecutionStep {
         let parents = parents.iter().map(|parent| StepId(*parent)).collect();
-        ExecutionStep { id: StepId(id), timestamp: 0, duration: None, parents, kind, spent: None, route: None }
+        ExecutionStep {
+            id: StepId(id),
+            timestamp: 0,
+            duration: None,
+            parents,
+            kind,
+            spent: None,
+            route: None,
+            tool: None,
+        }
     }
 
     fn call(name: &str) -> StepKind {

@@ -3,6 +3,7 @@
 
 use super::markdown_view;
 use crate::panel_action::PanelAction;
+use agent::tool_file;
 use anyhow::{Context, anyhow};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -10,7 +11,7 @@ use egui::{Sense, Ui, vec2};
 use engine::{Command, Session};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use store::{RegisteredTool, UserTool};
+use store::{RegisteredTool, ToolGrants, UserTool};
 use text::untrusted_text;
 use ui::empty_state;
 use ui::theme::{self, CARD_CORNER, ThemeColors, space};
@@ -87,7 +88,8 @@ impl ToolsPage {
                 self.begin(ui, move || ToolFileResult::Read(read(&path)));
             }
             if text_button(ui, "Export", false).clicked() && free {
-                let all: Vec<UserTool> = tools.iter().filter_map(|tool| tool.newest_version().cloned()).collect();
+                let newest = tools.iter().filter_map(RegisteredTool::newest_version);
+                let all: Vec<serde_json::Value> = newest.map(tool_file::tool_to_json).collect();
                 self.begin(ui, move || {
                     let json = serde_json::to_vec_pretty(&all).unwrap_or_default();
                     ToolFileResult::Written(host::fs::copy::write_new(&path, &json).map(|()| path))
@@ -140,8 +142,8 @@ impl ToolsPage {
 
 fn read(path: &std::path::Path) -> anyhow::Result<Vec<UserTool>> {
     let bytes = host::fs::copy::read(path, MAX_TOOLS_FILE_BYTES).context("the file cannot be read, or is too large")?;
-    let one = serde_json::from_slice::<UserTool>(&bytes).map(|tool| vec![tool]);
-    one.or_else(|_| serde_json::from_slice(&bytes)).map_err(|error| anyhow!("it isn't a tool file: {error}"))
+    let text = String::from_utf8(bytes).context("the file isn't UTF-8 text")?;
+    tool_file::parse_tool_file(&text).map_err(|error| anyhow!("it isn't a tool file: {error}"))
 }
 
 /// Draws a tool's card: its name, permissions, code, and actions.
@@ -166,7 +168,11 @@ fn card(ui: &mut Ui, tool: &RegisteredTool, actions: &mut Vec<PanelAction>) {
         words(ui, &newest.description, &theme::small(), colours.ink, Role::Label);
         let network = if newest.network { "It may use the network." } else { "It has no network." };
         let author = if newest.author.is_empty() { "an unknown author" } else { newest.author.as_str() };
-        let may = format!("{network} It runs in the sandbox and sees the project. Written by {author}.");
+        let ToolGrants { fs, ui: shows, process } = newest.grants;
+        let files = if fs { "sees the project" } else { "doesn't see the project's files" };
+        let runs = if process { " It may run shell commands." } else { "" };
+        let hidden = if shows { "" } else { " It shows no pictures." };
+        let may = format!("{network} It runs in the sandbox and {files}.{runs}{hidden} Written by {author}.");
         words(ui, &may, &theme::caption(), colours.muted, Role::Label);
         // The user approves exactly the code that is shown.
         let code = untrusted_text::escape_block(&newest.code);

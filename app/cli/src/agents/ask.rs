@@ -7,10 +7,13 @@ use agent::approval_text;
 use agent::config::LogLevel;
 use agent::tool_call_parser;
 use agent::tool_catalog::BuiltInTool;
+use agent::tool_file::tool_to_json;
 use engine::{Command, LiveModelCall, Session};
+use serde_json::json;
 use std::io::Read;
 use store::{
-    DecisionMaker, DecisionRecord, DecisionScope, DocId, ExecutionStep, MessageId, RunApproval, RunEnding, StepKind,
+    BlobHash, DecisionMaker, DecisionRecord, DecisionScope, DocId, ExecutionStep, MessageId, RegisteredTool,
+    RunApproval, RunEnding, StepKind, UserTool,
 };
 use text::untrusted_text;
 
@@ -29,6 +32,8 @@ struct RunNews {
     said: Vec<String>,
     /// A pending approval and its run: this one, or one that it delegated work to.
     approval: Option<(DocId, RunApproval)>,
+    /// Tools that wait for approval since this run began.
+    tools: Vec<UserTool>,
     trouble: Option<String>,
     ending: Option<RunEnding>,
 }
@@ -137,9 +142,14 @@ pub(crate) fn follow_run(
     let mut told: Vec<String> = Vec::new();
     // Nobody can answer: approvals are decided elsewhere, or expire.
     let mut deaf = false;
+    // Proposed tools that were reported, or were there before.
+    let mut pending: Vec<BlobHash> =
+        scene.handle.read(|session| pending_tools(session).map(UserTool::content_hash).collect())?;
     loop {
         let (known, live, before) = (asked.clone(), (call, shown), told.clone());
-        let look = move |session: &Session| read_run_news(session, run, steps, live, (&known, &before), problems);
+        let tools = pending.clone();
+        let look =
+            move |session: &Session| read_run_news(session, run, steps, live, (&known, &before, &tools), problems);
         let Some((news, level)) = scene.handle.wait_on_disk(None, look)? else { continue };
         for line in news.said {
             writeln!(scene.errors, "{line}")?;
@@ -153,14 +163,16 @@ pub(crate) fn follow_run(
             }
             shown += more.len();
             coming.push_str(&more);
+            // A tool call written into the answer's text is printed as a step, once it's complete.
+            let all = tool_call_parser::displayable_prefix(&coming);
+            let new = all.get(streamed.len()..).unwrap_or_default();
             if !scene.json {
-                // A tool call written into the answer's text is printed as a step, once it's complete.
-                let all = tool_call_parser::displayable_prefix(&coming);
-                let new = all.get(streamed.len()..).unwrap_or_default();
                 scene.out.write_all(new.as_bytes())?;
-                scene.out.flush()?;
-                streamed = all;
+            } else if !new.is_empty() {
+                writeln!(scene.out, "{}", json!({"type": "delta", "call": call, "content": new}))?;
             }
+            scene.out.flush()?;
+            streamed = all;
         }
         for step in &news.steps {
             steps += 1;
@@ -185,10 +197,23 @@ pub(crate) fn follow_run(
                 print_step(scene, step, &news.approvals)?;
             }
         }
+        for tool in news.tools {
+            if scene.json {
+                writeln!(scene.out, "{}", json!({"type": "tool_pending", "tool": tool_to_json(&tool)}))?;
+            }
+            pending.push(tool.content_hash());
+        }
         scene.out.flush()?;
         if let Some((of, approval)) = news.approval {
             let name = format!("{}/{}", &of.to_string()[..8], approval.id);
             asked.push(name.clone());
+            if scene.json {
+                let (tool, arguments) = (&approval.tool, &approval.arguments);
+                let line = json!({"type": "approval_pending", "name": name, "tool": tool, "arguments": arguments,
+                    "what": approval.what, "reason": approval.reason});
+                writeln!(scene.out, "{line}")?;
+                scene.out.flush()?;
+            }
             if leave {
                 writeln!(
                     scene.errors,
@@ -267,12 +292,18 @@ fn step_log_line(step: &ExecutionStep) -> String {
     format!("step {}: {kind}{took}{spent}", step.id)
 }
 
+/// Returns the user's tools that wait for approval, in their newest version.
+fn pending_tools(session: &Session) -> impl Iterator<Item = &UserTool> {
+    let own = session.user_tools().unwrap_or_default().iter();
+    own.filter(|tool| tool.has_pending_version()).filter_map(RegisteredTool::newest_version)
+}
+
 fn read_run_news(
     session: &Session,
     id: DocId,
     steps: usize,
     (call, shown): (u64, usize),
-    (asked, told): (&[String], &[String]),
+    (asked, told, tools): (&[String], &[String], &[BlobHash]),
     problems: usize,
 ) -> Option<(RunNews, LogLevel)> {
     let agents = session.agents();
@@ -304,6 +335,8 @@ fn read_run_news(
     let new =
         |(of, approval): &(DocId, &RunApproval)| !asked.contains(&format!("{}/{}", &of.to_string()[..8], approval.id));
     news.approval = waits.find(new).map(|(of, approval)| (of, approval.clone()));
+    let new_tools = pending_tools(session).filter(|tool| !tools.contains(&tool.content_hash()));
+    news.tools = new_tools.cloned().collect();
     news.ending = run.about.ending.filter(|_| run.is_durable());
     // An interrupted run that's only being read isn't active.
     let idle = run.about.ending.is_none() && !run.is_busy() && steps > 0 && news.steps.is_empty();
@@ -311,6 +344,7 @@ fn read_run_news(
         || !news.said.is_empty()
         || news.live.is_some()
         || news.approval.is_some()
+        || !news.tools.is_empty()
         || news.ending.is_some();
     (any && !idle).then_some((news, level))
 }

@@ -5,6 +5,7 @@ use super::super::{CliError, CommandContext, EXIT_DONE};
 use super::{DOCUMENT_READ_TIMEOUT, format_time, new_doc_id, resolve_id_prefix};
 use crate::arguments::SessionsArguments;
 use agent::session_files;
+use agent::session_tree_file::{self, SessionRunFile, SessionTreeFile};
 use engine::{AgentSession, Command, Session, SessionSummary};
 use serde_json::json;
 use std::io::Read;
@@ -60,6 +61,9 @@ pub(crate) fn cmd_sessions(scene: &mut CommandContext<'_>, args: &SessionsArgume
     let all: Vec<(DocId, SessionSummary)> =
         scene.handle.read(|session| session.agents().sessions().map(|(id, line)| (id, line.clone())).collect())?;
     let Some(word) = args.session.as_ref() else {
+        if args.export.is_some() || args.delete || args.title.is_some() {
+            return Err(CliError::usage("say which session; `tracebook sessions` lists them"));
+        }
         let mut all = all;
         all.sort_by_key(|(_, line)| std::cmp::Reverse(line.updated));
         for (id, line) in all {
@@ -182,8 +186,18 @@ fn export_session(scene: &mut CommandContext<'_>, id: DocId, form: &str) -> Resu
     let now = jiff::Timestamp::now().as_millisecond();
     let text = match form {
         "json" => {
-            let context = read_session(scene, id, move |_, one| {
-                session_files::session_to_json(one.about.imported.as_deref(), &one.branch(), &uri, now)
+            let context = read_session(scene, id, move |session, one| {
+                let branch = one.branch();
+                let mut file = session_files::session_to_json(one.about.imported.as_deref(), &branch, &uri, now);
+                let tree = SessionTreeFile {
+                    title: one.about.title.clone(),
+                    head: one.head(),
+                    imported: one.about.imported.clone(),
+                    messages: one.tree().messages().cloned().collect(),
+                    runs: exported_runs(session, id),
+                };
+                session_tree_file::add_session_tree(&mut file, &tree, branch.len());
+                file
             })?;
             serde_json::to_string_pretty(&context).unwrap_or_default()
         }
@@ -192,7 +206,8 @@ fn export_session(scene: &mut CommandContext<'_>, id: DocId, form: &str) -> Resu
                 let runs = session.agents().open_runs().filter(|run| run.about.session == id);
                 let (title, steps) = (one.about.title.clone(), runs.flat_map(|run| &run.steps));
                 let text = session_files::session_to_markdown(&title, &one.branch(), steps);
-                (title, text)
+                let others = session_tree_file::other_branches_to_markdown(one.tree(), one.head());
+                (title, text + &others)
             })?;
             if form == "md" { text.1 } else { export::text_page(&text.0, &text.1) }
         }
@@ -203,6 +218,22 @@ fn export_session(scene: &mut CommandContext<'_>, id: DocId, form: &str) -> Resu
         writeln!(scene.out)?;
     }
     Ok(EXIT_DONE)
+}
+
+/// Returns the loaded runs of a session, oldest first.
+fn exported_runs(session: &Session, id: DocId) -> Vec<SessionRunFile> {
+    let runs = session.agents().open_runs().filter(|run| run.about.session == id);
+    let mut runs: Vec<SessionRunFile> = runs
+        .map(|run| SessionRunFile {
+            id: run.id,
+            about: run.about.clone(),
+            todos: run.todos.clone(),
+            steps: run.steps.clone(),
+            approvals: run.approvals.clone(),
+        })
+        .collect();
+    runs.sort_by_key(|run| (run.about.start_time, run.id));
+    runs
 }
 
 /// Reads a file as text, or standard input if the file is `-`.
@@ -228,6 +259,10 @@ fn import_volume(scene: &CommandContext<'_>) -> Result<DocId, CliError> {
 
 fn import_session(scene: &mut CommandContext<'_>, file: &str) -> Result<u8, CliError> {
     let text = read_input_file(scene, file)?;
+    let tree = session_tree_file::parse_session_tree(&text);
+    if let Some(tree) = tree.map_err(|why| CliError::usage(format!("{file}: {why}")))? {
+        return import_tree(scene, tree);
+    }
     let session_files::ImportedContext { messages, imported } = session_files::parse_session_json(&text, rand::random)
         .map_err(|why| CliError::usage(format!("{file}: {why}")))?;
     let first = messages.first().map_or_else(String::new, |message| message.content.clone());
@@ -239,6 +274,20 @@ fn import_session(scene: &mut CommandContext<'_>, file: &str) -> Result<u8, CliE
         messages,
         imported: Some(imported),
     })?;
+    export::open_note::wait_until_saved(scene.handle)?;
+    writeln!(scene.out, "{session}")?;
+    Ok(EXIT_DONE)
+}
+
+/// Imports a session with all its branches and runs, under new ids.
+fn import_tree(scene: &mut CommandContext<'_>, mut tree: SessionTreeFile) -> Result<u8, CliError> {
+    let (session, volume) = (new_doc_id(), import_volume(scene)?);
+    tree.renew_ids(session, volume, new_doc_id);
+    let SessionTreeFile { title, imported, messages, runs, .. } = tree;
+    scene.handle.run_command(Command::ImportSession { session, volume, title, messages, imported })?;
+    for SessionRunFile { id: run, about, todos, steps, .. } in runs {
+        scene.handle.run_command(Command::ImportRun { run, about: Box::new(about), todos, steps })?;
+    }
     export::open_note::wait_until_saved(scene.handle)?;
     writeln!(scene.out, "{session}")?;
     Ok(EXIT_DONE)

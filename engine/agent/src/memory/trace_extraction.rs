@@ -555,6 +555,7 @@ mod tests {
                 kind,
                 spent: None,
                 route: None,
+                tool: None,
             });
         };
         for (at, (tool, arguments, result)) in calls.iter().enumerate() {

@@ -216,7 +216,7 @@ fn what_lies_outside_of_the_internet_is_asked_about_by_its_name() {
     assert_eq!(decide(&listed(&["127.0.0.1"]), &fetch, &json!({"url": "http://localhost/"})), Permission::Deny);
     // The list of hosts permits nothing to a user-defined tool.
     let mut own = tool("peek", ToolRisk::High, true, true);
-    own.source = ToolSource::User { code: "aa".to_owned() };
+    own.source = ToolSource::User { code: "aa".to_owned(), id: String::new(), version: 1 };
     let policy = ToolPolicy { hosts: vec!["docs.rs".to_owned()], ..ToolPolicy::default() };
     assert_eq!(decide(&policy, &own, &json!({"url": "https://docs.rs/"})), Permission::Ask);
     // A decision is bound to the addresses to which the name resolved at that time.

@@ -10,8 +10,8 @@ use serde_json::json;
 fn tools() -> Vec<ToolSpec> {
     let mut all: Vec<ToolSpec> = tool_catalog::built_in();
     for (name, source) in [
-        ("own_tool", ToolSource::User { code: "aa".to_owned() }),
-        ("own_tool", ToolSource::User { code: "bb".to_owned() }),
+        ("own_tool", ToolSource::User { code: "aa".to_owned(), id: String::new(), version: 1 }),
+        ("own_tool", ToolSource::User { code: "bb".to_owned(), id: String::new(), version: 2 }),
         ("a_b_c", ToolSource::Server { server: "a".to_owned(), tool: "b_c".to_owned() }),
         ("a_b_c", ToolSource::Server { server: "a_b".to_owned(), tool: "c".to_owned() }),
     ] {

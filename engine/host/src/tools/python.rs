@@ -2,7 +2,7 @@
 //! tool's result.
 
 use super::changes::VolumeSnapshot;
-use super::shell::{append_end_note, end_child};
+use super::shell::{self, append_end_note, end_child};
 use super::truncate::store_blob;
 use super::{MAX_JOB_SECS, StopSignal, ToolWorkspace, fetch};
 use crate::fs::confined_dir::ConfinedFolder;
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
-use store::BlobRef;
+use store::{BlobRef, ToolGrants};
 
 /// Maximum size of a kernel's message in bytes; the kernel's own limit is lower.
 const MAX_KERNEL_MESSAGE_BYTES: u64 = 80 << 20;
@@ -49,6 +49,8 @@ pub(super) struct PythonRun<'a> {
     pub(super) seconds: u64,
     /// What the code may fetch through this process; it has no network access of its own.
     pub(super) web: Option<&'a WebAccess>,
+    /// What else the code may do. `fs` is decided by `root`.
+    pub(super) grants: ToolGrants,
 }
 
 pub(super) fn run(place: &ToolWorkspace, run: &PythonRun<'_>, stop: &StopSignal) -> anyhow::Result<ToolOutcome> {
@@ -59,7 +61,8 @@ pub(super) fn run(place: &ToolWorkspace, run: &PythonRun<'_>, stop: &StopSignal)
     command.arg("kernel").arg("--shut").arg(&place.workspace);
     command.current_dir(root.original_path()).env_clear();
     command.envs(PASSED_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-    command.envs(run.web.map(|_| ("TRACEBOOK_WEB", "1")));
+    let asks_host = run.web.is_some() || run.grants.process;
+    command.envs(asks_host.then_some(("TRACEBOOK_WEB", "1")));
     command.envs(place.home.iter().map(|home| ("HOME", home)));
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
@@ -81,7 +84,7 @@ pub(super) fn run(place: &ToolWorkspace, run: &PythonRun<'_>, stop: &StopSignal)
                     line.clear();
                 }
             });
-            execute_code(&mut input, &messages, run, stop, &mut heard)
+            execute_code(place, (&mut input, &messages), run, stop, &mut heard)
         }
         None => Err(anyhow!("Python could not be started (no pipe)")),
     };
@@ -101,8 +104,8 @@ pub(super) fn run(place: &ToolWorkspace, run: &PythonRun<'_>, stop: &StopSignal)
 
 /// Sends the code and collects results. Returns why it didn't finish, if so.
 fn execute_code(
-    input: &mut impl Write,
-    messages: &Receiver<Value>,
+    place: &ToolWorkspace,
+    (input, messages): (&mut impl Write, &Receiver<Value>),
     run: &PythonRun<'_>,
     stop: &StopSignal,
     heard: &mut PythonRunEvents,
@@ -149,7 +152,7 @@ fn execute_code(
                 sent.map_err(|error| anyhow!("Python did not listen ({error})"))?;
             }
             "stream" => heard.add_text(content["text"].as_str().unwrap_or_default()),
-            "execute_result" | "display_data" => heard.add_value(&content["data"]),
+            "execute_result" | "display_data" => heard.add_value(&content["data"], run.grants.ui),
             "error" => {
                 heard.failed = true;
                 let lines = content["traceback"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -160,12 +163,22 @@ fn execute_code(
             // Web requests are made here, under the same policy as `fetch_url`. There is one at a time, because the
             // program waits for the answer.
             "web_request" if fetching.is_none() => {
-                let Some(web) = run.web.cloned() else {
-                    return Ok(Some("(stopped: it asked for the network, which it may not use)".to_owned()));
-                };
                 let request = content["request"].as_str().unwrap_or_default().to_owned();
                 let (tell, answer) = channel();
-                std::thread::spawn(move || tell.send(fetch::answer_web_request(&request, &web)));
+                if let Some(command) = requested_command(&request) {
+                    if !run.grants.process {
+                        return Ok(Some("(stopped: it asked for a command, which it may not run)".to_owned()));
+                    }
+                    let left = time.saturating_sub(begun.elapsed()).as_secs().max(1);
+                    let (place, root, stop) = (place.clone(), run.root.to_owned(), stop.clone());
+                    // If the receiver is gone, nobody waits for the answer.
+                    std::thread::spawn(move || tell.send(run_command(&place, &root, &command, left, &stop)));
+                } else {
+                    let Some(web) = run.web.cloned() else {
+                        return Ok(Some("(stopped: it asked for the network, which it may not use)".to_owned()));
+                    };
+                    std::thread::spawn(move || tell.send(fetch::answer_web_request(&request, &web)));
+                }
                 fetching = Some(answer);
             }
             "input_request" => return Ok(Some("(stopped: it asked for input, and there is nobody to ask)".to_owned())),
@@ -175,6 +188,20 @@ fn execute_code(
             }
             _ => {}
         }
+    }
+}
+
+/// Returns the command that a request to the host asks for; `None` if it's a web request.
+fn requested_command(request: &str) -> Option<String> {
+    let request: Value = serde_json::from_str(request).ok()?;
+    request.get("command").and_then(Value::as_str).map(ToOwned::to_owned)
+}
+
+/// Runs a command for a tool, in the same sandbox as the shell tool, and returns the answer for the kernel.
+fn run_command(place: &ToolWorkspace, root: &Path, command: &str, seconds: u64, stop: &StopSignal) -> Value {
+    match shell::run(place, &shell::ShellRun { root, path: "", command, seconds, network: false }, stop) {
+        Ok(done) => json!({"success": done.success, "output": done.text}),
+        Err(why) => json!({"error": why.to_string()}),
     }
 }
 
@@ -192,9 +219,13 @@ impl PythonRunEvents {
     }
 
     /// Adds a value as text, with its image as an attachment.
-    fn add_value(&mut self, data: &Value) {
+    fn add_value(&mut self, data: &Value, may_show: bool) {
         self.start_line();
-        for mime in IMAGE_MIME_TYPES {
+        let pictures = IMAGE_MIME_TYPES.into_iter().filter(|mime| !data[mime].is_null());
+        if !may_show && pictures.count() > 0 {
+            self.add_text("(a picture was left out: the tool has no ui permission)\n");
+        }
+        for mime in IMAGE_MIME_TYPES.into_iter().filter(|_| may_show) {
             let bytes = match (&data[mime], mime.ends_with("ml") || mime.ends_with("json")) {
                 (Value::Null, _) => continue,
                 (Value::String(text), true) => Some(text.as_bytes().to_vec()),

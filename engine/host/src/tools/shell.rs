@@ -275,12 +275,16 @@ fn tool_environment(private: &Path, readable: &[PathBuf]) -> Vec<(&'static str, 
 }
 
 /// A folder for this tool only, which is removed on drop.
-struct PrivateFolder {
+pub(super) struct PrivateFolder {
     path: PathBuf,
 }
 
 impl PrivateFolder {
-    fn new() -> anyhow::Result<PrivateFolder> {
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn new() -> anyhow::Result<PrivateFolder> {
         let fail = |error: std::io::Error| anyhow!("there is no room for the tool's own files ({error})");
         let number = rand::rngs::OsRng.try_next_u64().map_err(|error| fail(std::io::Error::other(error)))?;
         let above = std::env::temp_dir().canonicalize().map_err(fail)?;

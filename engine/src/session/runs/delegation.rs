@@ -224,6 +224,7 @@ impl RunsState {
             seconds: crate::session::runs::tool_outcomes::DEFAULT_TOOL_TIMEOUT_SECS
                 .min((self.watchdog_limits(run).tool / 1_000).max(1)),
             web: None,
+            grants: store::ToolGrants::default(),
         })
     }
 

@@ -41,7 +41,10 @@ enum FactsLookup {
 fn describe_call(tool: &ToolSpec, arguments: &Map<String, Value>) -> String {
     let subject = policy::main_argument(arguments);
     match BuiltInTool::from_name(&tool.name) {
-        Some(BuiltInTool::Shell) => format!("Run in the sandbox: {subject}"),
+        Some(BuiltInTool::Shell) => match string_argument(arguments, "workdir") {
+            "" | "." => format!("Run in the sandbox: {subject}"),
+            folder => format!("Run in the sandbox, in {folder}: {subject}"),
+        },
         Some(BuiltInTool::WriteFile) => format!("Write {subject}"),
         Some(BuiltInTool::EditFile) => format!("Change {subject}"),
         Some(BuiltInTool::DeleteFile) => format!("Put {subject} into the trash"),

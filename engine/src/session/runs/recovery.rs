@@ -161,7 +161,8 @@ fn restore_open_calls(run: &mut AgentRun) -> Vec<String> {
         }
         let phase =
             if waits { CallPhase::AwaitingApproval } else { CallPhase::Running { since: UnixMillis(step.timestamp) } };
-        calls.push(PendingCall { call, step: step.id, phase, changes: true, facts: facts.unwrap_or_default() });
+        let (facts, requested) = (facts.unwrap_or_default(), params.clone());
+        calls.push(PendingCall { phase, facts, requested, ..PendingCall::new(call, step.id) });
     }
     run.calls = calls;
     run.about.agent_state = AgentState::Idle;

@@ -1,7 +1,7 @@
 //! Execution of tool calls. The session itself carries out calls that concern notes, as if the user had acted; others
 //! are jobs for the host. Each call ends with a result, a step and a message.
 
-use super::{prompt_material, tool_registry};
+use super::prompt_material;
 use crate::commands::UnknownCommand;
 use crate::effect::Effect;
 use crate::session::apply_context::{ApplyContext, CommandError};
@@ -15,13 +15,15 @@ use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::policy::CallFacts;
 use agent::tool_catalog::BuiltInTool;
+use agent::tool_file;
 use agent::tool_job::{GitJob, MAX_TOOL_RESULT_BYTES, ToolJob, ToolOutcome, WebAccess};
+use agent::tool_program::tool_program;
 use agent::tool_spec::{ToolRisk, ToolSpec};
 use agent::web_address::WebAddress;
 use serde_json::{Map, Value};
 use store::{
-    ChangeKind, DocId, ExecutionStep, FileKind, MessageId, MessageRole, SessionMessage, StepId, StepKind, TodoItem,
-    TodoStatus, ToolCall, UserTool,
+    ChangeKind, DocId, ExecutionStep, FileKind, MessageId, MessageRole, SessionMessage, StepId, StepKind, StepTool,
+    TodoItem, TodoStatus, ToolCall, ToolGrants, UserTool,
 };
 
 /// Maximum length of a text that a tool writes, in bytes.
@@ -45,11 +47,11 @@ impl AgentRun {
                 tool_name: call.name.clone(),
                 params: call.arguments.clone(),
             };
-            let made = new_step(turn, parents.to_vec(), kind);
+            let mut made = new_step(turn, parents.to_vec(), kind);
             let tool = tools.iter().find(|tool| tool.name == call.name);
+            made.tool = tool.map(|tool| Box::new(tool.step_tool()));
             let changes = tool.is_some_and(|tool| tool.risk > ToolRisk::None);
-            let (phase, facts) = (CallPhase::Ready, CallFacts::default());
-            self.calls.push(PendingCall { call, step: made.id, phase, changes, facts });
+            self.calls.push(PendingCall { changes, ..PendingCall::new(call, made.id) });
             steps.push(made);
         }
         steps
@@ -102,7 +104,9 @@ impl RunsState {
                 self.recheck_call(turn, files, sync, workspace, (id, &call.id), (&[], Some(why)));
                 return;
             }
+            let ran = self.all_tools().iter().find(|tool| tool.name == call.name).map(ToolSpec::step_tool);
             let Some(run) = self.runs.get_mut(&id) else { return };
+            run.calls[at].ran = ran;
             run.calls[at].phase = CallPhase::Running { since: turn.now };
             run.revision += 1;
             self.watch_call(turn, id, &call);
@@ -266,10 +270,13 @@ impl RunsState {
             },
             Some(BuiltInTool::Shell) => {
                 let command = string_argument(arguments, "command").to_owned();
-                ToolJob::Shell { root, path: String::new(), command, seconds, network: false }
+                let folder = string_argument(arguments, "workdir").trim_start_matches("./").trim_end_matches('/');
+                let path = if folder == "." { String::new() } else { folder.to_owned() };
+                ToolJob::Shell { root, path, command, seconds, network: false }
             }
             Some(BuiltInTool::RunPython) => {
-                ToolJob::Python { root, code: string_argument(arguments, "code").to_owned(), seconds, web: None }
+                let (code, grants) = (string_argument(arguments, "code").to_owned(), ToolGrants::default());
+                ToolJob::Python { root, code, seconds, web: None, grants }
             }
             Some(BuiltInTool::GitStatus) => ToolJob::Git { root, what: GitJob::Status },
             Some(BuiltInTool::GitDiff) => {
@@ -319,7 +326,8 @@ impl RunsState {
                 let tool = self.approved_tool(tool)?;
                 let policy = self.policy();
                 let web = tool.network.then_some(WebAccess { hosts: policy.hosts, restricted: policy.restricted });
-                ToolJob::Python { root, code: tool_registry::tool_program(tool, arguments), seconds, web }
+                let grants = tool.grants;
+                ToolJob::Python { root, code: tool_program(tool, arguments), seconds, web, grants }
             }
             _ => {
                 let setup = self.setup()?;
@@ -381,15 +389,24 @@ impl RunsState {
         workspace: &WorkspaceState,
         arguments: &Map<String, Value>,
     ) -> ToolOutcome {
+        let words: Option<Vec<String>> = arguments
+            .get("permissions")
+            .and_then(Value::as_array)
+            .map(|words| words.iter().map(|word| word.as_str().unwrap_or_default().to_owned()).collect());
+        let (network, grants) = match words.as_deref().map(tool_file::parse_permissions) {
+            Some(Ok(granted)) => granted,
+            Some(Err(word)) => return failed_outcome(format!("there is no permission {word}")),
+            None => (false, ToolGrants::default()),
+        };
         let tool = UserTool {
             name: string_argument(arguments, "name").to_owned(),
-            version: 0,
             description: string_argument(arguments, "description").to_owned(),
             parameters: arguments.get("parameters").cloned().unwrap_or_else(|| Value::Object(Map::new())),
             code: string_argument(arguments, "code").to_owned(),
-            network: arguments.get("network").and_then(Value::as_bool).unwrap_or(false),
-            created: 0,
+            network: arguments.get("network").and_then(Value::as_bool).unwrap_or(false) || network,
+            grants,
             author: "an agent".to_owned(),
+            ..UserTool::default()
         };
         let name = tool.name.clone();
         match self.propose_tool(turn, sync, workspace, tool) {
@@ -465,6 +482,10 @@ impl RunsState {
         };
         pending.phase = CallPhase::Done;
         let (name, parent) = (pending.call.name.clone(), pending.step);
+        let ran = pending.ran.take().filter(|_| since.is_some()).map(|ran| {
+            let changed = (pending.requested != pending.call.arguments).then(|| pending.call.arguments.clone());
+            Box::new(StepTool { arguments: changed, ..ran })
+        });
         let mut text = outcome.text;
         // More is checked for secrets than is shown.
         let cut = text.floor_char_boundary(MAX_TOOL_RESULT_BYTES * 2);
@@ -490,6 +511,7 @@ impl RunsState {
             whole: outcome.whole.clone(),
         };
         let mut made = new_step(turn, vec![parent], kind);
+        made.tool = ran;
         made.duration = since.map(|since| u64::try_from(turn.now.ms_since(since)).unwrap_or(0));
         record.steps.push(made);
         let head = record.messages.last().map_or(run.about.head, |message| message.id);

@@ -9,64 +9,41 @@ use crate::session::state::runs::{RunsState, ToolRegistry};
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
+use agent::policy::{CallFacts, Permission};
+use agent::tool_catalog::BuiltInTool;
 use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
-use serde_json::{Map, Value};
+use serde_json::Map;
 use store::disk::RowWrite;
-use store::{BlobHash, DocId, RegisteredTool, RegistryDoc, RegistryWrite, UserTool};
+use store::{BlobHash, DocId, RegisteredTool, RegistryDoc, RegistryWrite, ToolGrants, UserTool};
 
-/// Maximum size of a tool's code in bytes.
-const MAX_TOOL_CODE_BYTES: usize = 256 << 10;
 /// Maximum number of user tools.
 const MAX_USER_TOOLS: usize = 500;
 
 /// Returns the description of a tool for models.
 fn user_tool_spec(tool: &UserTool) -> ToolSpec {
+    let ToolGrants { fs, ui, process } = tool.grants;
     ToolSpec {
         name: tool.name.clone(),
         description: tool.description.clone(),
         parameters: tool.parameters.clone(),
-        risk: if tool.network { ToolRisk::High } else { ToolRisk::Medium },
-        permissions: ToolPermissions { network: tool.network, fs: true, process: true, ui: false },
+        risk: match (tool.network, tool.grants.process) {
+            // It can send what its commands read to anyone.
+            (true, true) => ToolRisk::Critical,
+            (true, false) => ToolRisk::High,
+            (false, _) => ToolRisk::Medium,
+        },
+        permissions: ToolPermissions { network: tool.network, fs, process, ui },
         idempotent: false,
-        source: ToolSource::User { code: BlobHash::of(tool.code.as_bytes()).to_string() },
+        source: ToolSource::User {
+            code: BlobHash::of(tool.code.as_bytes()).to_string(),
+            id: tool.tool_id(),
+            version: tool.version,
+        },
     }
-}
-
-/// Returns the Python program that runs a tool with these arguments.
-pub(super) fn tool_program(tool: &UserTool, arguments: &Map<String, Value>) -> String {
-    // Encoded as JSON twice: the result is a string literal that Python reads unchanged.
-    let json = Value::String(Value::Object(arguments.clone()).to_string()).to_string();
-    // Web requests go through the host and its policy. A `from __future__` import must come first.
-    let web = if tool.network { "import _tracebook_web\n_tracebook_web.install()\n" } else { "" };
-    let (before, behind) = if tool.code.contains("__future__") { ("", web) } else { (web, "") };
-    format!(
-        "{before}{}\n\n{behind}import json as _json\nprint(_json.dumps(run(**_json.loads({json})), default=str))\n",
-        tool.code
-    )
 }
 
 fn validate_tool(tool: &UserTool) -> Result<(), CommandError> {
-    let plain = |name: &str| {
-        let letters = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-        letters && (2..=48).contains(&name.len()) && name.starts_with(|letter: char| letter.is_ascii_lowercase())
-    };
-    if !plain(&tool.name) {
-        return Err(CommandError(format!("a tool's name has 2 to 48 of a-z, 0-9 and _: {}", tool.name)));
-    }
-    if agent::tool_catalog::built_in().iter().any(|built_in| built_in.name == tool.name) {
-        return Err(CommandError(format!("{} is a built-in tool; choose another name", tool.name)));
-    }
-    if tool.code.len() > MAX_TOOL_CODE_BYTES || tool.description.len() > 10_000 {
-        return Err(CommandError(format!("the code of a tool has at most {} kB", MAX_TOOL_CODE_BYTES >> 10)));
-    }
-    if !tool.code.contains("def run(") {
-        return Err(CommandError("the code of a tool defines run(…)".to_owned()));
-    }
-    if !tool.parameters.is_object() {
-        return Err(CommandError("the parameters of a tool are a JSON schema".to_owned()));
-    }
-    agent::schema_limits::check_schema(&tool.parameters)
-        .map_err(|error| CommandError(format!("the schema of {} does not hold: {error}", tool.name)))
+    agent::tool_file::check_tool(tool).map_err(|why| CommandError(why.to_string()))
 }
 
 impl RunsState {
@@ -84,6 +61,13 @@ impl RunsState {
     pub(super) fn is_own_tool(&self, name: &str) -> bool {
         let known = self.user_tools().unwrap_or_default();
         known.iter().any(|known| known.newest_version().is_some_and(|newest| newest.name == name))
+    }
+
+    /// Returns whether calls of a tool need approval, without arguments that a rule could match.
+    pub(in crate::session) fn requires_approval(&self, tool: &ToolSpec) -> bool {
+        let nowhere = DocId([0; 16]);
+        let decided = self.policy().decide(tool, &Map::new(), &CallFacts::default(), nowhere, nowhere);
+        BuiltInTool::AskUser.is_named(&tool.name) || decided.word != Permission::Allow
     }
 
     pub(super) fn approved_tool(&self, name: &str) -> Option<&UserTool> {
@@ -137,12 +121,8 @@ impl RunsState {
         let plugins = self.setup().map(|setup| setup.plugins.clone()).unwrap_or_default();
         for plugin in plugins {
             let known = self.user_tools().unwrap_or_default().iter().any(|tool| {
-                tool.versions.iter().any(|version| {
-                    version.name == plugin.name
-                        && version.code == plugin.code
-                        && version.parameters == plugin.parameters
-                        && version.network == plugin.network
-                })
+                let plugin = plugin.content_hash();
+                tool.versions.iter().any(|version| version.content_hash() == plugin)
             });
             if !known && self.user_tools().is_some() {
                 let name = plugin.name.clone();
@@ -195,8 +175,16 @@ impl RunsState {
             return Err(CommandError(format!("there are {MAX_USER_TOOLS} tools already; remove some")));
         }
         let versions = known.iter().find(|known| known.newest_version().is_some_and(|newest| newest.name == tool.name));
-        tool.version = versions.and_then(RegisteredTool::newest_version).map_or(1, |newest| newest.version + 1);
-        tool.created = turn.now.0;
+        // A tool from a file keeps its number and time if it's newer than the known versions.
+        let newest = versions.and_then(RegisteredTool::newest_version);
+        let next = newest.map_or(1, |newest| newest.version.saturating_add(1));
+        tool.version = tool.version.max(next);
+        if let Some(id) = newest.map(UserTool::tool_id) {
+            tool.id = id; // one name is one tool
+        }
+        if tool.created == 0 {
+            tool.created = turn.now.0;
+        }
         self.write_registry(turn, sync, workspace, &[RegistryWrite::Version(tool)])
     }
 

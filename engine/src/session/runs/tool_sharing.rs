@@ -11,18 +11,12 @@ use crate::session::state::workspace::WorkspaceState;
 use store::disk::RowWrite;
 use store::{BlobHash, DocId, RegisteredTool, RegistryDoc, RegistryWrite, UserTool};
 
-/// Returns a hash that identifies a tool regardless of its version number.
-fn tool_fingerprint(tool: &UserTool) -> BlobHash {
-    let parts = (&tool.name, &tool.code, &tool.parameters, tool.network);
-    BlobHash::of(&serde_json::to_vec(&parts).unwrap_or_default())
-}
-
 fn contains_tool(tools: &[RegisteredTool], tool: &UserTool) -> bool {
-    let print_of = tool_fingerprint(tool);
+    let print_of = tool.content_hash();
     tools
         .iter()
         .flat_map(|known| &known.versions)
-        .any(|known| known.name == tool.name && tool_fingerprint(known) == print_of)
+        .any(|known| known.name == tool.name && known.content_hash() == print_of)
 }
 
 impl VolumesState {
@@ -50,7 +44,7 @@ impl RunsState {
             return;
         }
         let known = self.user_tools().unwrap_or_default().iter().flat_map(|tool| &tool.versions);
-        let prints: Vec<BlobHash> = known.filter(|tool| tool.name == name).map(tool_fingerprint).collect();
+        let prints: Vec<BlobHash> = known.filter(|tool| tool.name == name).map(UserTool::content_hash).collect();
         sync.shares.refused_tools.extend(prints);
         sync.save_shares(turn, volumes, self);
     }
@@ -123,7 +117,7 @@ impl RunsState {
         let refused = &sync.shares.refused_tools;
         let new = there.into_iter().flat_map(|tool| tool.versions);
         let new: Vec<UserTool> =
-            new.filter(|tool| !contains_tool(&own, tool) && !refused.contains(&tool_fingerprint(tool))).collect();
+            new.filter(|tool| !contains_tool(&own, tool) && !refused.contains(&tool.content_hash())).collect();
         let name = volumes.by_id.get(&volume).map_or_else(String::new, |volume| volume.name.clone());
         for tool in new {
             let called = tool.name.clone();

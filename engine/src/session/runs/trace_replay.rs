@@ -5,9 +5,7 @@ use crate::effect::Effect;
 use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
-use crate::session::state::agent_run::{
-    AgentRun, CallPhase, PendingCall, ProjectReadState, RunMemory, TraceReplay, new_step,
-};
+use crate::session::state::agent_run::{AgentRun, PendingCall, ProjectReadState, RunMemory, TraceReplay, new_step};
 use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
@@ -20,7 +18,6 @@ use agent::memory::trace::{self, RunTrace, iso_timestamp};
 use agent::memory::trace_extraction::{CompletedRun, ToolFacts, TraceLearnError};
 use agent::memory::trace_trust::{DEFAULT_FOLLOW_CONFIDENCE, TraceTrust};
 use agent::memory::{self, ProjectMemory, ReplayMode, StoredTrace};
-use agent::policy::CallFacts;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_spec::ToolRisk;
 use agent::{agent_definition, prompt_quote, tool_call_parser};
@@ -316,24 +313,20 @@ impl RunsState {
             tool_name: call.name.clone(),
             params: call.arguments.clone(),
         };
-        let made = new_step(turn, run.last_step(), kind);
+        let mut made = new_step(turn, run.last_step(), kind);
+        let tool = tools.iter().find(|tool| tool.name == call.name);
+        made.tool = tool.map(|tool| Box::new(tool.step_tool()));
         let message = SessionMessage {
             parents: vec![run.about.head],
             run: Some(id),
             tool_calls: vec![call.clone()],
             ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::Assistant, String::new(), turn.now.0)
         };
-        let changes = tools.iter().find(|tool| tool.name == call.name).is_some_and(|tool| tool.risk > ToolRisk::None);
+        let changes = tool.is_some_and(|tool| tool.risk > ToolRisk::None);
         replay.at += 1;
         replay.call = Some(call.id.clone());
         run.about.agent_state = AgentState::Executing;
-        run.calls.push(PendingCall {
-            call,
-            step: made.id,
-            phase: CallPhase::Ready,
-            changes,
-            facts: CallFacts::default(),
-        });
+        run.calls.push(PendingCall { changes, ..PendingCall::new(call, made.id) });
         run.run_memory.replay = Some(replay);
         self.record_run(
             turn,

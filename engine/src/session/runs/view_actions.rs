@@ -4,13 +4,12 @@
 use crate::note::NotePhase;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
-use crate::session::state::agent_run::{CallPhase, PendingCall, new_step};
+use crate::session::state::agent_run::{PendingCall, new_step};
 use crate::session::state::notes::NotesState;
 use crate::session::state::runs::{RunRecord, RunRequest, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::generated_view::{self, AgentView, ButtonAction};
-use agent::policy::CallFacts;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_spec::ToolSpec;
 use agent::{agent_definition, tool_call_parser, tool_catalog};
@@ -131,14 +130,10 @@ impl RunsState {
             tool_name: call.name.clone(),
             params: call.arguments.clone(),
         };
-        let made = new_step(turn, Vec::new(), kind);
-        run.calls.push(PendingCall {
-            call,
-            step: made.id,
-            phase: CallPhase::Ready,
-            changes: true,
-            facts: CallFacts::default(),
-        });
+        let mut made = new_step(turn, Vec::new(), kind);
+        let tool = tools.iter().find(|tool| tool.name == call.name);
+        made.tool = tool.map(|tool| Box::new(tool.step_tool()));
+        run.calls.push(PendingCall::new(call, made.id));
         self.record_run(turn, sync, id, RunRecord { steps: vec![made], messages: vec![said], ..RunRecord::default() });
         let mut record = RunRecord::default();
         self.check_new_calls(turn, files, sync, workspace, id, (&tools, &mut record));

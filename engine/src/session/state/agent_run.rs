@@ -13,11 +13,12 @@ use agent::model_context;
 use agent::policy::CallFacts;
 use agent::run_records::RunSummary;
 use agent::task_block::TaskBlock;
+use serde_json::{Map, Value};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use store::{
     CallUsage, DocId, ExecutionStep, MessageId, RunAbout, RunApproval, RunChange, RunDevice, RunDoc, StepId, StepKind,
-    TodoItem, ToolCall,
+    StepTool, TodoItem, ToolCall,
 };
 use text::time::UnixMillis;
 
@@ -107,6 +108,18 @@ pub struct PendingCall {
     pub changes: bool,
     /// Facts about the call at the time of its policy check.
     pub facts: CallFacts,
+    /// The arguments that were requested; the user's decision may have changed those of `call`.
+    pub requested: Map<String, Value>,
+    /// The tool as it runs, once the call has begun.
+    pub ran: Option<StepTool>,
+}
+
+impl PendingCall {
+    /// Creates a call that waits for its check and may change something.
+    pub(in crate::session) fn new(call: ToolCall, step: StepId) -> PendingCall {
+        let (phase, facts, requested) = (CallPhase::Ready, CallFacts::default(), call.arguments.clone());
+        PendingCall { call, step, phase, changes: true, facts, requested, ran: None }
+    }
 }
 
 /// How much of a run's project was read. The project's agents and memory aren't in the run's document.
@@ -278,7 +291,7 @@ pub(in crate::session) fn step_call(kind: &StepKind) -> Option<&str> {
 /// Creates a step with the current time.
 pub(in crate::session) fn new_step(turn: &mut ApplyContext<'_>, parents: Vec<StepId>, kind: StepKind) -> ExecutionStep {
     let id = StepId(turn.next_id());
-    ExecutionStep { id, timestamp: turn.now.0, duration: None, parents, kind, spent: None, route: None }
+    ExecutionStep { id, timestamp: turn.now.0, duration: None, parents, kind, spent: None, route: None, tool: None }
 }
 
 /// A trace that is being replayed.

@@ -65,7 +65,7 @@ pub(super) fn import_commands(volume: DocId, start: i64) -> [Command; 2] {
             ..SessionMessage::new(id, MessageRole::Assistant, words, at + 1)
         });
         let step = |id: u64, parents: Vec<StepId>, timestamp: i64, duration: Option<u64>, kind: StepKind| {
-            ExecutionStep { id: StepId(id), timestamp, duration, parents, kind, spent: None, route: None }
+            ExecutionStep { id: StepId(id), timestamp, duration, parents, kind, spent: None, route: None, tool: None }
         };
         let before = steps.last().map(|step| step.id).into_iter().collect();
         let kind = StepKind::Thinking { content: words.to_owned(), is_streaming: None };
@@ -105,7 +105,16 @@ pub(super) fn import_commands(volume: DocId, start: i64) -> [Command; 2] {
     let last = steps.last().map(|step| step.id).into_iter().collect();
     let answer = StepKind::FinalAnswer { content: FIXTURE_ANSWER.to_owned() };
     let (id, spent, route) = (StepId(400), None, None);
-    steps.push(ExecutionStep { id, timestamp: at, duration: None, parents: last, kind: answer, spent, route });
+    steps.push(ExecutionStep {
+        id,
+        timestamp: at,
+        duration: None,
+        parents: last,
+        kind: answer,
+        spent,
+        route,
+        tool: None,
+    });
     let about = RunAbout {
         session: FIXTURE_SESSION,
         asked: MessageId(1),

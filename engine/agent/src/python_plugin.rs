@@ -1,0 +1,407 @@
+//! Tools in Python files: functions with the decorator `@llm_tool(name, description, schema)`. The file is only parsed;
+//! nothing of it runs before the user has approved the tool.
+
+use crate::tool_file;
+use ruff_python_ast::{Decorator, Expr, ExprCall, Mod, Number, Parameters, Stmt, StmtFunctionDef, UnaryOp};
+use ruff_python_parser::{Mode, ParseOptions, parse};
+use ruff_text_size::{Ranged, TextSize};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use store::{ToolGrants, UserTool};
+
+/// Name of the decorator.
+const DECORATOR: &str = "llm_tool";
+/// Stack size for parsing deeply nested Python, in bytes.
+const PYTHON_PARSER_STACK_BYTES: usize = 128 << 20;
+/// Maximum number of values in the arguments of one decorator.
+const MAX_LITERAL_VALUES: usize = 10_000;
+/// Maximum depth of values in the arguments of a decorator.
+const MAX_LITERAL_DEPTH: usize = 64;
+
+/// Why a file, or a function of it, is no tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginProblem {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong there, for the user.
+    pub what: String,
+}
+
+/// Reads the tools of a Python file: those that are valid, and what is wrong with the others.
+pub fn read_python_plugin(code: &str) -> (Vec<UserTool>, Vec<PluginProblem>) {
+    let problem = |what: &str| (Vec::new(), vec![PluginProblem { line: 1, what: what.to_owned() }]);
+    if code.len() > tool_file::MAX_TOOL_CODE_BYTES {
+        return problem(&format!("the file is longer than {} kB", tool_file::MAX_TOOL_CODE_BYTES >> 10));
+    }
+    if !text::python_scope::is_shallow(code) {
+        return problem("the code is too deeply nested, or isn't Python");
+    }
+    let caught = || std::panic::catch_unwind(|| read_shallow_plugin(code)).ok();
+    stacker::grow(PYTHON_PARSER_STACK_BYTES, caught).unwrap_or_else(|| problem("the code can't be parsed"))
+}
+
+/// Returns the modules from which a file imports the decorator. They needn't exist where the tool runs.
+pub(crate) fn decorator_modules(code: &str) -> BTreeSet<String> {
+    if !text::python_scope::is_shallow(code) {
+        return BTreeSet::new();
+    }
+    let find = || {
+        let Ok(parsed) = parse(code, ParseOptions::from(Mode::Module)) else { return BTreeSet::new() };
+        let Mod::Module(module) = parsed.syntax() else { return BTreeSet::new() };
+        let imports = module.body.iter().filter_map(|stmt| match stmt {
+            Stmt::ImportFrom(import) if import.names.iter().any(|alias| alias.name.as_str() == DECORATOR) => {
+                import.module.as_ref().map(|module| module.to_string())
+            }
+            _ => None, // tidy: open because only this statement is looked for in the parser's many
+        });
+        imports.collect()
+    };
+    stacker::grow(PYTHON_PARSER_STACK_BYTES, || std::panic::catch_unwind(find).unwrap_or_default())
+}
+
+fn read_shallow_plugin(code: &str) -> (Vec<UserTool>, Vec<PluginProblem>) {
+    let line_at = |at: TextSize| {
+        let before = code.as_bytes().get(..at.to_usize()).unwrap_or_default();
+        before.iter().filter(|byte| **byte == b'\n').count() + 1
+    };
+    let parsed = match parse(code, ParseOptions::from(Mode::Module)) {
+        Ok(parsed) => parsed,
+        Err(why) => {
+            let line = line_at(why.location.start());
+            return (Vec::new(), vec![PluginProblem { line, what: format!("it isn't valid Python: {}", why.error) }]);
+        }
+    };
+    let Mod::Module(module) = parsed.syntax() else { return (Vec::new(), Vec::new()) };
+    let constants = module_constants(&module.body);
+    let (mut tools, mut problems): (Vec<UserTool>, Vec<PluginProblem>) = (Vec::new(), Vec::new());
+    for stmt in &module.body {
+        let Stmt::FunctionDef(function) = stmt else { continue };
+        let Some(decorator) = function.decorator_list.iter().find(|decorator| is_llm_tool(decorator)) else { continue };
+        let line = line_at(decorator.range().start());
+        let read = read_tool(code, function, decorator, &constants).and_then(|tool| {
+            tool_file::check_tool(&tool).map_err(|why| why.to_string())?;
+            match tools.iter().any(|known| known.name == tool.name) {
+                true => Err(format!("the file has two tools {}", tool.name)),
+                false => Ok(tool),
+            }
+        });
+        match read {
+            Ok(tool) => tools.push(tool),
+            Err(what) => problems.push(PluginProblem { line, what: format!("{}: {what}", function.name) }),
+        }
+    }
+    if tools.is_empty() && problems.is_empty() {
+        let what = format!("it has no function with @{DECORATOR}(name, description, schema), so it is ignored");
+        problems.push(PluginProblem { line: 1, what });
+    }
+    (tools, problems)
+}
+
+/// Returns the values that are assigned once at the top of a file, by name.
+fn module_constants(body: &[Stmt]) -> BTreeMap<&str, &Expr> {
+    let mut found = BTreeMap::new();
+    let mut assigned = BTreeSet::new();
+    for stmt in body {
+        let Stmt::Assign(assign) = stmt else { continue };
+        if let [Expr::Name(name)] = assign.targets.as_slice() {
+            if assigned.insert(name.id.as_str()) {
+                found.insert(name.id.as_str(), assign.value.as_ref());
+            } else {
+                found.remove(name.id.as_str());
+            }
+        }
+    }
+    found
+}
+
+/// Returns the name that an expression such as `llm_tool` or `os.llm_tool` ends with.
+fn last_name(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Name(name) => Some(name.id.as_str()),
+        Expr::Attribute(attribute) => Some(attribute.attr.as_str()),
+        _ => None, // tidy: open because the parser has many other expressions, and none is a name
+    }
+}
+
+/// Returns the call of a decorator, if it's one.
+fn decorator_call(decorator: &Decorator) -> Option<&ExprCall> {
+    if let Expr::Call(call) = &decorator.expression { Some(call) } else { None }
+}
+
+fn is_llm_tool(decorator: &Decorator) -> bool {
+    let named = decorator_call(decorator).map_or(&decorator.expression, |call| call.func.as_ref());
+    last_name(named) == Some(DECORATOR)
+}
+
+/// Reads values that are written out in code.
+struct LiteralReader<'a> {
+    constants: &'a BTreeMap<&'a str, &'a Expr>,
+    /// Number of values that may still be read.
+    left: usize,
+}
+
+impl LiteralReader<'_> {
+    fn read(&mut self, expr: &Expr, depth: usize) -> Result<Value, String> {
+        self.left = self.left.checked_sub(1).ok_or("its arguments are too long")?;
+        if depth > MAX_LITERAL_DEPTH {
+            return Err("its arguments are too deeply nested".to_owned());
+        }
+        let number = |number: &Number, sign: i64| match number {
+            Number::Int(int) => int.as_i64().map(|int| Value::from(int.saturating_mul(sign))),
+            Number::Float(float) => Some(json!(float * if sign < 0 { -1.0 } else { 1.0 })),
+            Number::Complex { .. } => None,
+        };
+        let found = match expr {
+            Expr::StringLiteral(text) => Some(Value::from(text.value.to_str())),
+            Expr::BooleanLiteral(word) => Some(Value::from(word.value)),
+            Expr::NoneLiteral(_) => Some(Value::Null),
+            Expr::NumberLiteral(literal) => number(&literal.value, 1),
+            Expr::UnaryOp(minus) if minus.op == UnaryOp::USub => match minus.operand.as_ref() {
+                Expr::NumberLiteral(literal) => number(&literal.value, -1),
+                _ => None, // tidy: open because only numbers have a sign here
+            },
+            Expr::List(list) => Some(self.read_all(&list.elts, depth)?),
+            Expr::Tuple(tuple) => Some(self.read_all(&tuple.elts, depth)?),
+            Expr::Dict(dict) => {
+                let mut map = Map::new();
+                for item in &dict.items {
+                    let Some(Expr::StringLiteral(key)) = &item.key else {
+                        return Err("a key of its arguments isn't a text".to_owned());
+                    };
+                    map.insert(key.value.to_str().to_owned(), self.read(&item.value, depth + 1)?);
+                }
+                Some(Value::Object(map))
+            }
+            Expr::Name(name) => match self.constants.get(name.id.as_str()).copied() {
+                Some(value) => Some(self.read(value, depth + 1)?),
+                None => None,
+            },
+            _ => None, // tidy: open because all other expressions would have to be run
+        };
+        found.ok_or_else(|| "its arguments must be written out, because the file isn't run to read them".to_owned())
+    }
+
+    fn read_all(&mut self, list: &[Expr], depth: usize) -> Result<Value, String> {
+        list.iter().map(|one| self.read(one, depth + 1)).collect()
+    }
+}
+
+/// Returns whether this is `{...}`, which stands for a schema that is left out.
+fn is_left_out(expr: &Expr) -> bool {
+    matches!(expr, Expr::EllipsisLiteral(_))
+        || matches!(expr, Expr::Set(set) if matches!(set.elts.as_slice(), [Expr::EllipsisLiteral(_)]))
+}
+
+fn read_tool(
+    code: &str,
+    function: &StmtFunctionDef,
+    decorator: &Decorator,
+    constants: &BTreeMap<&str, &Expr>,
+) -> Result<UserTool, String> {
+    let mut given: BTreeMap<&str, Value> = BTreeMap::new();
+    let mut reader = LiteralReader { constants, left: MAX_LITERAL_VALUES };
+    if let Some(call) = decorator_call(decorator) {
+        let names = ["name", "description", "schema", "permissions"];
+        if call.arguments.args.len() > names.len() {
+            return Err(format!("@{DECORATOR} takes name, description, schema and permissions"));
+        }
+        let positional = names.into_iter().zip(&call.arguments.args);
+        let named = call.arguments.keywords.iter().map(|keyword| match keyword.arg.as_ref().map(|arg| arg.as_str()) {
+            Some("parameters") => Ok(("schema", &keyword.value)),
+            Some(word) => match names.into_iter().find(|known| *known == word) {
+                Some(known) => Ok((known, &keyword.value)),
+                None => Err(format!("@{DECORATOR} has no argument {word}")),
+            },
+            None => Err(format!("@{DECORATOR} can't be read with **")),
+        });
+        for argument in positional.map(Ok).chain(named) {
+            let (name, value) = argument?;
+            if !is_left_out(value) && given.insert(name, reader.read(value, 0)?).is_some() {
+                return Err(format!("@{DECORATOR} has {name} twice"));
+            }
+        }
+    }
+    let text = |given: Option<&Value>, what: &str| match given {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(format!("its {what} isn't a text")),
+    };
+    let name = text(given.get("name"), "name")?.unwrap_or_else(|| function.name.to_string());
+    let description = text(given.get("description"), "description")?.or_else(|| docstring(&function.body));
+    let description = description.filter(|text| !text.trim().is_empty()).ok_or("it has no description")?;
+    let parameters = match given.remove("schema") {
+        None | Some(Value::Null) => signature_schema(&function.parameters),
+        Some(Value::Object(schema)) => complete_schema(schema)?,
+        Some(_) => return Err("its schema isn't a dictionary".to_owned()),
+    };
+    check_signature(&function.parameters, &parameters)?;
+    let (network, grants) = match given.get("permissions") {
+        None | Some(Value::Null) => (false, ToolGrants::default()),
+        Some(Value::Array(words)) => {
+            let words: Vec<String> = words.iter().map(|word| word.as_str().unwrap_or_default().to_owned()).collect();
+            tool_file::parse_permissions(&words)
+                .map_err(|word| format!("it has the permission {word:?}; there are network, fs, ui and process"))?
+        }
+        Some(_) => return Err("its permissions aren't a list".to_owned()),
+    };
+    Ok(UserTool {
+        name,
+        description,
+        parameters,
+        code: code.to_owned(),
+        entry: function.name.to_string(),
+        network,
+        grants,
+        ..UserTool::default()
+    })
+}
+
+/// Returns the docstring of a function.
+fn docstring(body: &[Stmt]) -> Option<String> {
+    let Stmt::Expr(first) = body.first()? else { return None };
+    let Expr::StringLiteral(text) = first.value.as_ref() else { return None };
+    Some(text.value.to_str().trim().to_owned())
+}
+
+/// Returns a JSON schema for what a decorator gives: a schema, or only its properties, as schemas or names of types.
+fn complete_schema(schema: Map<String, Value>) -> Result<Value, String> {
+    if schema.contains_key("properties") || schema.get("type").is_some_and(|kind| kind == "object") {
+        return Ok(Value::Object(schema));
+    }
+    let mut properties = Map::new();
+    for (name, value) in schema {
+        let property = match value {
+            Value::Object(_) => value,
+            Value::String(kind) => json!({"type": kind}),
+            _ => return Err(format!("{name} of its schema is neither a schema nor the name of a type")),
+        };
+        properties.insert(name, property);
+    }
+    Ok(json!({"type": "object", "properties": properties}))
+}
+
+/// Returns the schema that follows from a function's parameters and their annotations.
+fn signature_schema(parameters: &Parameters) -> Value {
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for one in parameters.iter_non_variadic_params() {
+        let kind = one.parameter.annotation.as_deref().and_then(last_name);
+        let schema = match kind {
+            Some("str") => json!({"type": "string"}),
+            Some("int") => json!({"type": "integer"}),
+            Some("float") => json!({"type": "number"}),
+            Some("bool") => json!({"type": "boolean"}),
+            Some("list") => json!({"type": "array"}),
+            Some("dict") => json!({"type": "object"}),
+            Some(_) | None => json!({}),
+        };
+        let name = one.parameter.name.to_string();
+        if one.default.is_none() {
+            required.push(Value::from(name.as_str()));
+        }
+        properties.insert(name, schema);
+    }
+    json!({"type": "object", "properties": properties, "required": required})
+}
+
+/// Checks that the function can be called with what the schema allows.
+fn check_signature(parameters: &Parameters, schema: &Value) -> Result<(), String> {
+    if let Some(first) = parameters.posonlyargs.first() {
+        return Err(format!("{} can't be given by name", first.parameter.name));
+    }
+    let named: BTreeMap<&str, bool> =
+        parameters.iter_non_variadic_params().map(|one| (one.parameter.name.as_str(), one.default.is_none())).collect();
+    let empty = Map::new();
+    let properties = schema["properties"].as_object().unwrap_or(&empty);
+    if let Some(name) = properties.keys().find(|name| !named.contains_key(name.as_str())) {
+        if parameters.kwarg.is_none() {
+            return Err(format!("its schema has {name}, which the function doesn't take"));
+        }
+    }
+    match named.iter().find(|(name, needed)| **needed && !properties.contains_key(**name)) {
+        Some((name, _)) => Err(format!("the function needs {name}, which its schema doesn't have")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(code: &str) -> UserTool {
+        let (tools, problems) = read_python_plugin(code);
+        assert_eq!((tools.len(), problems.as_slice()), (1, &[][..]), "{code}");
+        tools.into_iter().next().expect("one")
+    }
+
+    fn problem(code: &str) -> String {
+        let (tools, problems) = read_python_plugin(code);
+        assert!(tools.is_empty(), "{code}");
+        problems.iter().map(|problem| format!("{}: {}\n", problem.line, problem.what)).collect()
+    }
+
+    #[test]
+    fn a_decorated_function_is_a_tool() {
+        let code = "from llm_os.plugins import llm_tool\n\n\
+            @llm_tool(\"simulate_quantum\", \"Run quantum simulation\", {...})\n\
+            async def simulate(circuit: str, shots: int = 5):\n    return circuit\n";
+        let tool = one(code);
+        assert_eq!((tool.name.as_str(), tool.entry.as_str()), ("simulate_quantum", "simulate"));
+        assert_eq!((tool.description.as_str(), tool.code.as_str()), ("Run quantum simulation", code));
+        let schema = json!({"type": "object", "required": ["circuit"],
+            "properties": {"circuit": {"type": "string"}, "shots": {"type": "integer"}}});
+        assert_eq!(tool.parameters, schema);
+        assert_eq!((tool.network, tool.grants), (false, ToolGrants::default()));
+        assert_eq!(decorator_modules(code), BTreeSet::from(["llm_os.plugins".to_owned()]));
+    }
+
+    #[test]
+    fn arguments_are_read_without_running_them() {
+        let code = "LIMITS = {'x': {'type': 'number', 'minimum': -1.5}}\n\
+            @tools.llm_tool(name='half', schema=LIMITS, permissions=['network', 'process'])\n\
+            def half(x):\n    'Halves a number.'\n    return x / 2\n";
+        let tool = one(code);
+        assert_eq!(tool.description, "Halves a number.");
+        assert_eq!(tool.parameters["properties"]["x"]["minimum"], json!(-1.5));
+        assert_eq!((tool.network, tool.grants), (true, ToolGrants { fs: false, ui: false, process: true }));
+        let whole = one("@llm_tool('two', 'x', {'type': 'object', 'properties': {'a': {'type': 'string'}}})\n\
+            def two(a):\n    return a\n");
+        assert_eq!(whole.parameters["properties"]["a"]["type"], "string");
+        assert_eq!(one("@llm_tool\ndef three(a: float):\n    \"Three.\"\n").name, "three");
+        assert_eq!(one("@llm_tool('four', 'x', {'a': 'string'})\ndef f(**rest): pass\n").entry, "f");
+    }
+
+    #[test]
+    fn what_is_no_tool_is_said_with_its_line() {
+        for (code, line, why) in [
+            ("import os\n\ndef f(): pass\n", 1, "no function with @llm_tool"),
+            ("x = 1\ndef f(:\n", 2, "isn't valid Python"),
+            ("\n\n@llm_tool('A b', 'x')\ndef f(): pass\n", 3, "2 to 48 of a-z"),
+            ("@llm_tool('shell', 'x')\ndef f(): pass\n", 1, "built-in"),
+            ("@llm_tool('one')\ndef f(): pass\n", 1, "no description"),
+            ("@llm_tool('one', 'x', load())\ndef f(): pass\n", 1, "must be written out"),
+            ("@llm_tool('one', 'x', A)\ndef f(): pass\n", 1, "must be written out"),
+            ("A = {'a': A}\n@llm_tool('one', 'x', A)\ndef f(): pass\n", 2, "too deeply nested"),
+            ("@llm_tool('one', 'x', {'a': 'string'})\ndef f(b): pass\n", 1, "has a, which"),
+            ("@llm_tool('one', 'x', {'type': 'object'})\ndef f(b): pass\n", 1, "needs b"),
+            ("@llm_tool('one', 'x', {'type': 'objekt', 'properties': {}})\ndef f(): pass\n", 1, "does not hold"),
+            ("@llm_tool('one', 'x', permissions=['root'])\ndef f(): pass\n", 1, "\"root\""),
+            ("@llm_tool('one', 'x', nmae='y')\ndef f(): pass\n", 1, "no argument nmae"),
+            ("@llm_tool('one', 'x')\ndef f(a, /): pass\n", 1, "by name"),
+        ] {
+            let said = problem(code);
+            assert!(said.starts_with(&format!("{line}: ")) && said.contains(why), "{code}: {said}");
+        }
+        // A broken function doesn't take the others with it.
+        let (tools, problems) =
+            read_python_plugin("@llm_tool('one', 'x')\ndef f(): pass\n\n@llm_tool('one', 'y')\ndef g(): pass\n");
+        assert_eq!((tools.len(), problems.len(), problems[0].line), (1, 1, 4));
+        // An exponential number of values, and deep nesting, end in time.
+        let mut doubled = "A0 = 'x'\n".to_owned();
+        for number in 1..60 {
+            doubled.push_str(&format!("A{number} = [A{0}, A{0}]\n", number - 1));
+        }
+        let long = problem(&format!("{doubled}@llm_tool('one', 'x', A59)\ndef f(): pass\n"));
+        assert!(long.contains("too long"), "{long}");
+        assert!(!problem(&"(".repeat(100_000)).is_empty());
+    }
+}

@@ -1,0 +1,64 @@
+//! The Python programs that run the user's own tools.
+
+use crate::python_plugin;
+use serde_json::{Map, Value};
+use store::UserTool;
+
+/// Defines the decorator for a file, and modules from which the file imports it. `_names` is a list of their names.
+const DECORATOR_PRELUDE: &str = "\
+import builtins as _builtins, sys as _sys, types as _types
+def _llm_tool(*args, **kwargs):
+    if len(args) == 1 and not kwargs and callable(args[0]):
+        return args[0]
+    return lambda function: function
+_builtins.llm_tool = _llm_tool
+for _name in _names:
+    _parts = _name.split('.')
+    for _at in range(len(_parts)):
+        _module = _sys.modules.setdefault('.'.join(_parts[:_at + 1]), _types.ModuleType(_parts[_at]))
+        _module.__path__ = getattr(_module, '__path__', [])
+        _module.llm_tool = _llm_tool
+_plugin = _types.ModuleType('plugin')
+_plugin.__file__ = 'plugin.py'
+_sys.modules['plugin'] = _plugin
+exec(compile(_source, 'plugin.py', 'exec'), _plugin.__dict__)
+";
+
+/// Returns a text as a Python literal: JSON strings are valid in Python.
+fn python_literal(text: &str) -> String {
+    Value::String(text.to_owned()).to_string()
+}
+
+/// Returns the Python program that runs a tool with these arguments and prints its result as JSON.
+pub fn tool_program(tool: &UserTool, arguments: &Map<String, Value>) -> String {
+    let json = python_literal(&Value::Object(arguments.clone()).to_string());
+    // Web requests and commands go through the host and its policy.
+    let mut host = String::new();
+    if tool.network || tool.grants.process {
+        host.push_str("import _tracebook_web\n");
+    }
+    if tool.network {
+        host.push_str("_tracebook_web.install()\n");
+    }
+    if tool.grants.process {
+        host.push_str("_tracebook_web.install_shell()\n");
+    }
+    let entry = tool.entry_name();
+    let awaits = if tool.code.contains(&format!("async def {entry}(")) { "await " } else { "" };
+    let (before, function) = if tool.entry.is_empty() {
+        // A `from __future__` import must come first.
+        let before = match tool.code.contains("__future__") {
+            true => format!("{}\n\n{host}", tool.code),
+            false => format!("{host}{}\n\n", tool.code),
+        };
+        (before, entry.to_owned())
+    } else {
+        // The file runs as a module of its own, so that its lines keep their numbers.
+        let names = serde_json::to_string(&python_plugin::decorator_modules(&tool.code)).unwrap_or_default();
+        let source = python_literal(&tool.code);
+        (format!("{host}_names, _source = {names}, {source}\n{DECORATOR_PRELUDE}"), format!("_plugin.{entry}"))
+    };
+    format!(
+        "{before}import json as _json\nprint(_json.dumps({awaits}{function}(**_json.loads({json})), default=str))\n"
+    )
+}
