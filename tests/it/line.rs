@@ -6,6 +6,7 @@ mod answers;
 mod devices;
 mod environments;
 mod forms;
+mod git;
 mod history;
 mod kills;
 mod logging;
@@ -32,6 +33,7 @@ mod state_programs;
 pub(crate) mod states;
 mod tasks;
 mod updates;
+mod volumes;
 mod widgets;
 
 use crate::program::House;
@@ -39,7 +41,9 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The subcommands, as the README and the manual name them.
-const COMMANDS: [&str; 45] = [
+const COMMANDS: [&str; 47] = [
+    "cp",
+    "git",
     "capture",
     "devices",
     "pair",
