@@ -57,6 +57,8 @@ pub enum ArgumentForm {
     Optional,
     /// Positional, one or more times.
     Many,
+    /// Positional, any number of times.
+    Rest,
     /// An option with a value, `--name VALUE`.
     Value,
     /// An option with an optional value, `--name` or `--name VALUE`.
@@ -899,8 +901,33 @@ command_table!(
         "workspace.list",
         "List files",
         "ls",
-        &[command_argument("volume", ArgumentForm::Value, "only this volume")],
+        &[command_argument("volume", ArgumentForm::Value, "only this volume; `system` is the one inside the program")],
         "List notes and attachments.",
+    ),
+    NoteCopy = command_line_form(
+        "note.copy",
+        "Copy a file of System",
+        "cp",
+        &[
+            command_argument(
+                "FILE",
+                ArgumentForm::Needed,
+                "a file of System as `ls --volume system` shows it, or a note"
+            ),
+            command_argument("PATH", ArgumentForm::Optional, "where the copy goes; agents go where they take effect"),
+            command_argument("volume", ArgumentForm::Value, "the volume of the copy; the first one when left out"),
+        ],
+        "Copy a note, or a file of the read-only volume System, into a volume to change it there.",
+    ),
+    GitRun = command_line_form(
+        "git.run",
+        "Git",
+        "git",
+        work::GIT_ARGUMENTS,
+        "Read or change the Git repository of the current folder or of a volume. Status, diff, log, show, blame and \
+         lists of branches and stashes need no Git program; the rest runs yours, with its hooks, keys and settings. \
+         commit takes what is staged, or all changes if nothing is. A merge or pull with conflicts is taken back. \
+         clone opens the new folder as a volume; OWNER/NAME is a repository of GitHub.",
     ),
     NoteLinks = command_line_form(
         "note.links",

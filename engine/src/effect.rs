@@ -10,6 +10,17 @@ use store::disk::RowWrite;
 use store::{BlobHash, DocId, ExecutionId};
 use text::time::UnixMillis;
 
+/// A file that a message mentions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MentionedFile {
+    /// The name in the message.
+    pub name: String,
+    /// Folder of the file's volume.
+    pub root: PathBuf,
+    /// Path of the file, relative to `root`.
+    pub path: String,
+}
+
 /// A task for the host, as data. The names in parentheses are the [`crate::Event`]s that answer it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
@@ -230,8 +241,8 @@ pub enum Effect {
         run: DocId,
         /// The volume's folder.
         root: PathBuf,
-        /// Files named in the message, inside the folder; paths without a file are skipped.
-        paths: Vec<String>,
+        /// Files named in the message; those that don't exist are skipped.
+        paths: Vec<MentionedFile>,
         /// Text to search for.
         text: String,
         /// Maximum number of passages.

@@ -392,6 +392,8 @@ pub struct WorkspaceStart {
     pub mounts: BTreeMap<DocId, PathBuf>,
     /// Where new memory is kept; `None` if the configuration doesn't say.
     pub memory_place: Option<agent::memory::place::MemoryPlace>,
+    /// Names of the volumes that the configuration makes read-only.
+    pub read_only_volumes: std::collections::BTreeSet<String>,
     /// Name of this device.
     pub device: String,
     /// Settings of this device.

@@ -139,6 +139,8 @@ pub struct Note {
     pub problems: Vec<String>,
     /// Whether the window shows the note.
     pub(crate) shown: bool,
+    /// Why the note's volume is read-only; `None` if it isn't.
+    pub(crate) locked: Option<String>,
     /// Number of holders that keep the note open without showing it.
     pub(crate) holds: u32,
     pub(crate) doc: DocPhase,
@@ -243,6 +245,7 @@ impl Note {
             kernel: KernelPhase::Off,
             problems: Vec::new(),
             shown: false,
+            locked: None,
             holds: 0,
             doc: DocPhase::None,
             outputs: None,
@@ -438,6 +441,13 @@ impl Note {
             DocPhase::Failed(why) => Some(why),
             DocPhase::None | DocPhase::Loading | DocPhase::Loaded(_) => None,
         }
+    }
+
+    /// Returns why the note's text can't be edited, as a sentence; `None` if it can. What other programs change in its
+    /// file is still read if only its volume is read-only.
+    pub fn edit_refusal(&self) -> Option<String> {
+        let unreadable = || self.read_only().map(|why| format!("the note can only be read: {why}"));
+        self.locked.clone().or_else(unreadable)
     }
 
     /// Returns the note's document; `None` until it's loaded.

@@ -526,6 +526,7 @@ impl SessionState {
         self.files.volumes.mounts = started.mounts;
         (self.files.volumes.workspace_folder, self.files.volumes.memory_place) =
             (started.folder.clone(), started.memory_place);
+        self.files.volumes.read_only = started.read_only_volumes;
         self.workspace.folder = started.folder;
         turn.journal.saving = SaveStatus { last: started.last_seq, durable: started.last_seq, trouble: None };
         self.files.notes.unfinished = started.unfinished;

@@ -45,6 +45,7 @@ pub const GUIDE_FILES: &[EmbeddedFile] = guide![
     "from-jupyter.md",
     "from-notion.md",
     "from-obsidian.md",
+    "git.md",
     "history-and-trash.md",
     "hub.md",
     "import-and-export.md",

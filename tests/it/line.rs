@@ -8,6 +8,7 @@ mod devices;
 mod environments;
 mod follower;
 mod forms;
+mod git;
 mod history;
 mod kills;
 mod logging;
@@ -35,6 +36,7 @@ mod state_programs;
 pub(crate) mod states;
 mod tasks;
 mod updates;
+mod volumes;
 mod widgets;
 
 use crate::program::House;
@@ -42,7 +44,9 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The subcommands, as the README and the manual name them.
-const COMMANDS: [&str; 45] = [
+const COMMANDS: [&str; 47] = [
+    "cp",
+    "git",
     "capture",
     "devices",
     "pair",

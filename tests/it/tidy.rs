@@ -26,6 +26,7 @@ use std::fs;
 /// A workspace crate, its layer, and the crates that it uses. Dependencies only point to lower layers.
 const INSIDE: &[(u32, &str, &[&str])] = &[
     (0, "embed", &[]),
+    (0, "git_program", &[]),
     (0, "guarded", &[]),
     (0, "kernel_states", &[]),
     (0, "mcp", &[]),
@@ -57,6 +58,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
             "agent",
             "collection",
             "engine",
+            "git_program",
             "hub",
             "index",
             "kernel_states",
@@ -82,6 +84,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
             "collection",
             "engine",
             "export",
+            "git_program",
             "host",
             "hub",
             "jupyter",
@@ -94,6 +97,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
             "system",
             "text",
             "typeset",
+            "vcs",
         ],
     ),
     (7, "agent_ui", &["agent", "editor", "engine", "host", "store", "text", "ui"]),

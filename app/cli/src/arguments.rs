@@ -727,6 +727,8 @@ pub(super) struct HubArguments {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::git_commands::GitArguments;
+    use crate::system_files::CopyArguments;
     use clap::Command;
 
     /// The subcommands and their types.
@@ -759,6 +761,8 @@ mod tests {
             grammar::<CatArguments>("cat"),
             grammar::<EditArguments>("edit"),
             grammar::<LsArguments>("ls"),
+            grammar::<CopyArguments>("cp"),
+            grammar::<GitArguments>("git"),
             grammar::<LinksArguments>("links"),
             grammar::<RelatedArguments>("related"),
             grammar::<TodosArguments>("todos"),

@@ -30,6 +30,11 @@ pub(crate) const HELP_GROUPS: &[(&str, &[SubcommandHelp])] = &[
                 ["edit Log.md < edits.jsonl", "edit notes:Log.md < edits.jsonl"],
             ),
             entry("mv", "Move or rename a note or folder", ["mv Boat.md Ideas/Boat.md", "mv Old/ Archive/"]),
+            entry(
+                "cp",
+                "Copy a note, or a file of System to change it",
+                ["cp system/agents/qa.md", "cp Boat.md Ideas/Boat.md"],
+            ),
             entry("rm", "Move a note to the trash", ["rm Boat.md", "rm notes:Boat.md"]),
             entry("trash", "List or empty the trash", ["trash", "trash --empty"]),
             entry(
@@ -137,6 +142,10 @@ pub(crate) const HELP_GROUPS: &[(&str, &[SubcommandHelp])] = &[
             entry("devices", "List, rename or revoke devices", ["devices", "devices revoke laptop"]),
             entry("hub", "Run a sync server", ["hub", "hub invite"]),
         ],
+    ),
+    (
+        "Git",
+        &[entry("git", "See, commit, push and pull changes; clone", ["git status", "git clone ada/notes ~/notes"])],
     ),
     (
         "Maintenance",

@@ -11,6 +11,7 @@ mod collection_view;
 mod devices;
 mod events;
 mod file_ops;
+mod git_commands;
 mod help;
 mod history;
 #[cfg(feature = "hub")]
@@ -34,6 +35,7 @@ mod sample_workspace;
 mod schedules;
 mod search;
 mod sync;
+mod system_files;
 mod tasks;
 mod terminal_writer;
 mod update;
@@ -361,6 +363,19 @@ fn run_command_line(
                 None => run_bench_program(words),
             };
         }
+        "git" => {
+            let args: git_commands::GitArguments = typed(args)?;
+            if args.volume.is_none() {
+                let mut errors = std::io::stderr();
+                let code = git_commands::run_in_folder(&here, &args, json, (&mut out, &mut errors, true))?;
+                let Some(cloned) = git_commands::cloned_folder(&args, &here) else { return Ok(code) };
+                drop(out);
+                let mut words = vec!["open".to_owned(), cloned, "--workspace".to_owned(), folder.display().to_string()];
+                words.extend(json.then(|| "--json".to_owned()));
+                let matches = parse::parse(&words).map_err(|error| CliError::usage(error.to_string()))?;
+                return run_command_line(&matches, &words, (here, None), hooks);
+            }
+        }
         "fsck" => {
             if let Some(code) = maintenance::check_closed_workspace(&folder, &typed(args)?, json, &mut out)? {
                 return Ok(code);
@@ -510,6 +525,8 @@ fn run_subcommand(scene: &mut CommandContext<'_>, name: &str, args: &ArgMatches)
         "links" => links::cmd_links(scene, &typed(args)?),
         "todos" => links::cmd_todos(scene, &typed(args)?),
         "mv" => file_ops::cmd_mv(scene, &typed(args)?),
+        "cp" => system_files::cmd_cp(scene, &typed(args)?),
+        "git" => git_commands::cmd_git(scene, &typed(args)?),
         "rm" => file_ops::cmd_rm(scene, &typed(args)?),
         "trash" => file_ops::cmd_trash(scene, &typed(args)?),
         "restore-note" => file_ops::cmd_restore_note(scene, &typed(args)?),

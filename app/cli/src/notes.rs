@@ -1,6 +1,6 @@
 //! `cmd_cat`, `cmd_edit`, `cmd_outputs`: commands for one note.
 
-use super::{CliError, CommandContext, EXIT_DONE, EXIT_USAGE, output_files, resolve};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_USAGE, output_files, resolve, system_files};
 use crate::arguments::{CatArguments, EditArguments, OutputsArguments};
 use anyhow::anyhow;
 use engine::{Command, Note, Session, StaleReason};
@@ -29,7 +29,11 @@ fn report_problems(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), Cl
 
 pub(super) fn cmd_cat(scene: &mut CommandContext<'_>, args: &CatArguments) -> Result<u8, CliError> {
     let word = args.note.as_str();
-    let note = match (resolve::resolve_note(scene, word), word.rsplit_once('#')) {
+    let found = resolve::resolve_note(scene, word);
+    if let Some(path) = system_files::system_path(word).filter(|_| found.is_err()) {
+        return system_files::print_file(scene, &path);
+    }
+    let note = match (found, word.rsplit_once('#')) {
         (Ok(note), _) => note,
         (Err(_), Some((path, place))) => return print_passage(scene, path, place),
         (Err(why), None) => return Err(why),
@@ -87,10 +91,8 @@ pub(super) fn cmd_edit(scene: &mut CommandContext<'_>, args: &EditArguments) -> 
     let note = resolve::resolve_note(scene, args.note.as_str())?;
     let _held = export::open_note::hold_note(scene.handle, note)?;
     // A read-only document is reported before any edit is acknowledged.
-    if let Some(why) =
-        export::open_note::read_loaded_note(scene.handle, note, |note| note.read_only().map(ToOwned::to_owned))?
-    {
-        return Err(CliError::workspace(format!("the note can only be read: {why}")));
+    if let Some(why) = export::open_note::read_loaded_note(scene.handle, note, engine::Note::edit_refusal)? {
+        return Err(CliError::workspace(why));
     }
     if args.text {
         replace_text(scene, note)?;

@@ -33,9 +33,12 @@ pub fn build_grammar() -> Command {
                 ArgumentForm::Needed => made.required(true),
                 ArgumentForm::Optional => made,
                 ArgumentForm::Many => made.required(true).num_args(1..),
+                ArgumentForm::Rest => made.num_args(0..),
                 ArgumentForm::Values => {
                     made.long(arg.name).value_name(arg.name.to_uppercase()).action(ArgAction::Append)
                 }
+                // As `git commit -m` has it.
+                ArgumentForm::Value if arg.name == "message" => made.long(arg.name).short('m').value_name("MESSAGE"),
                 ArgumentForm::Value => made.long(arg.name).value_name(arg.name.to_uppercase()),
                 ArgumentForm::OptionalValue => {
                     made.long(arg.name).value_name(arg.name.to_uppercase()).num_args(0..=1).default_missing_value("")

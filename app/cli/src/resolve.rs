@@ -1,6 +1,7 @@
 //! Resolves names on the command line to notes and volumes.
 
-use super::{CliError, CommandContext};
+use super::{CliError, CommandContext, system_files};
+use agent::system_volume::{SYSTEM_READ_ONLY, SYSTEM_VOLUME_NAME};
 use engine::{Session, Volume};
 use std::time::Duration;
 use store::{DocId, FileKind};
@@ -62,14 +63,19 @@ fn find_in_session(session: &Session, word: &str, folder: &std::path::Path) -> R
     };
     let absolute = folder.join(word);
     // From the strictest match to the loosest; the first match wins.
-    let meanings: [NameMatch<'_>; 5] = [
+    let bare = word.trim_start_matches('/');
+    let meanings: [NameMatch<'_>; 6] = [
         &|_, path| path == word,
-        &|volume, path| word.strip_prefix(&volume.name).and_then(|rest| rest.strip_prefix(':')) == Some(path),
+        &|volume, path| {
+            let rest = bare.strip_prefix(&volume.name).and_then(|rest| rest.strip_prefix([':', '/']));
+            rest.is_some_and(|rest| rest == path || path.strip_suffix(".md") == Some(rest))
+        },
         &|volume, path| volume.root.as_ref().is_some_and(|root| root.join(path) == absolute),
-        &|_, path| path.strip_suffix(".md") == Some(word),
+        &|_, path| path == bare,
+        &|_, path| path.strip_suffix(".md") == Some(bare),
         &|_, path| {
             let path = path.strip_suffix(".md").unwrap_or(path).to_lowercase();
-            let word = word.strip_suffix(".md").unwrap_or(word).to_lowercase();
+            let word = bare.strip_suffix(".md").unwrap_or(bare).to_lowercase();
             path == word || path.ends_with(&format!("/{word}"))
         },
     ];
@@ -95,7 +101,13 @@ fn find_in_session(session: &Session, word: &str, folder: &std::path::Path) -> R
         let why = why.map_or("it is an attachment, not a note", |other| other.why.as_str());
         return Err(CliError::usage(format!("{why}: {word}")));
     }
-    Err(CliError::usage(format!("there is no note “{word}”; `tracebook ls` lists them")))
+    if system_files::system_path(word).is_some() {
+        return Err(CliError::usage(SYSTEM_READ_ONLY));
+    }
+    let notes = files().filter(|(_, row)| row.kind.is_text()).map(|(_, row)| row.path.as_str());
+    let near = agent::name_suggestions::closest_paths(word, notes);
+    let hint = if near.is_empty() { String::new() } else { format!(" The closest are: {}.", near.join(", ")) };
+    Err(CliError::usage(format!("there is no note “{word}”; `tracebook ls` lists them.{hint}")))
 }
 
 /// Resolves a name to a volume; without a name, returns the first one.
@@ -105,6 +117,7 @@ pub(super) fn resolve_volume(scene: &CommandContext<'_>, name: Option<&str>) -> 
     let find = move |session: &Session| match wanted {
         Some(name) => match session.volumes().find(|volume| volume.name == name || volume.id.to_string() == name) {
             Some(volume) => Ok(Some(volume.id)),
+            None if name.eq_ignore_ascii_case(SYSTEM_VOLUME_NAME) => Err(CliError::usage(SYSTEM_READ_ONLY)),
             None => {
                 let mut names: Vec<&str> = session.volumes().map(|volume| volume.name.as_str()).collect();
                 names.sort_unstable();

@@ -1,7 +1,8 @@
 //! `cmd_open`, `cmd_new`, `ls`, `cmd_import`, `cmd_export`: commands for volumes and their files.
 
-use super::{CliError, CommandContext, EXIT_DONE, notebooks, resolve};
+use super::{CliError, CommandContext, EXIT_DONE, notebooks, resolve, system_files};
 use crate::arguments::{ExportArguments, ImportArguments, LsArguments, NewArguments, OpenArguments, typed};
+use agent::system_volume::SYSTEM_VOLUME_NAME;
 use clap::ArgMatches;
 use engine::event::SkippedFile;
 use engine::{Command, Session};
@@ -141,6 +142,7 @@ pub(super) fn cmd_new(scene: &mut CommandContext<'_>, args: &NewArguments) -> Re
     }
     let (volume, _) = volume_or_new(scene, args.volume.as_deref(), true)?;
     resolve::wait_for_volumes(scene, true)?;
+    system_files::refuse_system_path(scene, volume, &path)?;
     scene.handle.run_command(Command::NewNote { volume, path: path.clone(), text })?;
     export::open_note::wait_until_saved(scene.handle)?;
     let made = scene.handle.read(move |session| {
@@ -162,6 +164,10 @@ pub(super) fn cmd_new(scene: &mut CommandContext<'_>, args: &NewArguments) -> Re
 }
 
 pub(super) fn cmd_ls(scene: &mut CommandContext<'_>, args: &LsArguments) -> Result<u8, CliError> {
+    let is_system = args.volume.as_deref().is_some_and(|name| name.eq_ignore_ascii_case(SYSTEM_VOLUME_NAME));
+    if is_system && resolve::resolve_volume(scene, args.volume.as_deref()).is_err() {
+        return system_files::list_files(scene);
+    }
     let only = match args.volume.as_ref() {
         Some(name) => resolve::resolve_volume(scene, Some(name))?,
         None => None,
@@ -226,7 +232,10 @@ pub(super) fn cmd_import(scene: &mut CommandContext<'_>, args: &ImportArguments)
     let (notebooks, paths): (Vec<PathBuf>, Vec<PathBuf>) =
         import_paths(args, scene.folder).into_iter().partition(|path| export::notebook_import::is_notebook_path(path));
     let notebooks = export::notebook_import::read_notebooks(&notebooks)?;
-    let (_, root) = volume_or_new(scene, args.volume.as_deref(), false)?;
+    let (volume, root) = volume_or_new(scene, args.volume.as_deref(), false)?;
+    if let Some(why) = scene.handle.read(move |session| session.read_only_reason(volume))? {
+        return Err(CliError::usage(why));
+    }
     // All or nothing: two files with the same name would collide in the middle of copying.
     let twins = |at: usize| paths[..at].iter().any(|other| other.file_name() == paths[at].file_name());
     if let Some(twin) = (0..paths.len()).find(|at| twins(*at)) {

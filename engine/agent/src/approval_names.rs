@@ -11,7 +11,7 @@ use crate::tool_catalog::BuiltInTool;
 const ACTION_NAMES: [(&str, &[&str]); 4] = [
     ("api_key_usage", &["*/*"]),
     ("delete_files", &[BuiltInTool::DeleteFile.as_str()]),
-    ("deploy_production", &["git_push", "shell: *deploy*"]),
+    ("deploy_production", &[BuiltInTool::GitPush.as_str(), "shell: *deploy*"]),
     ("list_directory", &[BuiltInTool::ListFiles.as_str()]),
 ];
 /// Action names that can't be allowed for good, because their patterns also match calls that do something else.

@@ -13,7 +13,7 @@ use crate::router::RoutingCondition;
 use crate::tool_spec::ToolRisk;
 use serde::Deserialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 pub use values::is_local;
 pub use watchdog::{WatchdogConfig, WatchdogLimits};
@@ -62,6 +62,25 @@ pub struct AgentConfig {
     /// Where the program checks for updates.
     #[serde(deserialize_with = "values::section")]
     pub update: UpdateConfig,
+    /// Settings of volumes, by name.
+    #[serde(deserialize_with = "values::section")]
+    pub volumes: BTreeMap<String, VolumeConfig>,
+}
+
+impl AgentConfig {
+    /// Returns the names of the volumes that nothing may change.
+    pub fn read_only_volumes(&self) -> BTreeSet<String> {
+        self.volumes.iter().filter(|(_, volume)| volume.readonly).map(|(name, _)| name.clone()).collect()
+    }
+}
+
+/// Settings of a volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct VolumeConfig {
+    /// Whether notes and files of the volume can be read only: in the window, on the command line and by agents.
+    #[serde(deserialize_with = "values::plain")]
+    pub readonly: bool,
 }
 
 /// Resource limits of kernels.

@@ -2,6 +2,10 @@
 
 /// Maximum number of suggested names.
 const MAX_CLOSEST_NAMES: usize = 3;
+/// Maximum number of files that are compared with a path that isn't there.
+const MAX_COMPARED_FILES: usize = 20_000;
+/// Maximum length in characters of paths that are compared.
+const MAX_COMPARED_CHARS: usize = 100;
 
 /// Returns the known names closest to an unknown one, closest first; none if all are too different.
 pub fn closest_names<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
@@ -22,6 +26,38 @@ pub fn closest_names<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Ve
     found.into_iter().map(|(_, one)| one).take(MAX_CLOSEST_NAMES).collect()
 }
 
+/// Returns the known paths closest to one that isn't there, the closest first: the same file name elsewhere, then
+/// similar names.
+pub fn closest_paths<'a>(path: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let short = |text: &str| -> String { text.chars().take(MAX_COMPARED_CHARS).flat_map(char::to_lowercase).collect() };
+    let name_of = |path: &str| path.rsplit('/').next().map(short).unwrap_or_default();
+    let (wanted, wanted_name) = (short(path), name_of(path));
+    let stem = |name: &str| name.strip_suffix(".md").unwrap_or(name).to_owned();
+    let mut found: Vec<(usize, &str)> = known
+        .take(MAX_COMPARED_FILES)
+        .map(|one| {
+            let name = name_of(one);
+            let distance = if stem(&name) == stem(&wanted_name) {
+                0
+            } else {
+                strsim::damerau_levenshtein(&stem(&wanted_name), &stem(&name))
+                    .min(strsim::damerau_levenshtein(&wanted, &short(one)))
+            };
+            (distance, one)
+        })
+        .collect();
+    found.sort_unstable();
+    found.into_iter().map(|(_, one)| one).take(MAX_CLOSEST_NAMES).collect()
+}
+
+/// Returns a sentence that names the closest paths; empty if nothing is known.
+pub fn closest_sentence<'a>(path: &str, known: impl Iterator<Item = &'a str>) -> String {
+    match closest_paths(path, known).as_slice() {
+        [] => String::new(),
+        near => format!(" The closest are: {}.", near.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -35,5 +71,13 @@ mod tests {
         assert_eq!(near("secur"), ["security"]);
         assert_eq!(near("nonsense"), [] as [&str; 0]);
         assert_eq!(near(""), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn a_missing_path_has_neighbours() {
+        let known = ["notes/plan.md", "plans/Plans.md", "a.py", "readme.md"];
+        assert_eq!(closest_paths("plan.md", known.into_iter())[0], "notes/plan.md");
+        assert_eq!(closest_paths("plam.md", known.into_iter()).len(), 3);
+        assert_eq!(closest_sentence("x", std::iter::empty()), "");
     }
 }

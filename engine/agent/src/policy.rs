@@ -119,6 +119,10 @@ impl ToolPolicy {
         if let Some(why) = crate::protected_writes::always_ask_reason(tool, arguments) {
             return verdict(Permission::Ask, why);
         }
+        let elsewhere = arguments.get("volume").and_then(Value::as_str);
+        if let Some(volume) = elsewhere.filter(|_| tool.source == ToolSource::BuiltIn && tool.risk > ToolRisk::None) {
+            return verdict(Permission::Ask, format!("it concerns {volume}, which isn't the project of this run"));
+        }
         if let Some(why) = crate::secrets::secret_access_reason(arguments) {
             return verdict(Permission::Ask, why);
         }
@@ -152,6 +156,15 @@ impl ToolPolicy {
                     verdict(Permission::Ask, format!("it would reach {site}, the {}{changed}", inside.join(", the ")))
                 }
             };
+        }
+        if crate::tool_catalog::BuiltInTool::GitCommit.is_named(&tool.name)
+            && arguments.get("push").and_then(Value::as_bool) == Some(true)
+        {
+            return verdict(Permission::Ask, "it sends the commit to the remote".to_owned());
+        }
+        if tool.permissions.network && tool.source == ToolSource::BuiltIn {
+            let reach = if self.restricted { "hosts on the list" } else { "the remote of the repository" };
+            return verdict(Permission::Ask, format!("it may reach {reach}"));
         }
         if tool.permissions.network {
             let reach = if self.restricted { "hosts on the list" } else { "any public host" };

@@ -123,6 +123,95 @@ fn parse_call(json: &str) -> Result<(String, Map<String, Value>), FencedCallErro
     }
 }
 
+/// Finds calls that stand in the text itself, as `{"tool": …, "inputs": {…}}`, or alone in a `json` fence. Only objects
+/// that name one of `tools` count, because an answer may also speak about calls; other code and quotes are left alone.
+pub fn find_inline_calls<'a>(text: &str, tools: impl Iterator<Item = &'a str> + Clone) -> Vec<FencedCall> {
+    let mut found = Vec::new();
+    let mut fence: Option<InlineFence> = None;
+    let mut at = 0;
+    let mut resume = 0;
+    for line in text.split_inclusive('\n') {
+        let (start, body) = (at, line.trim());
+        at += line.len();
+        if start < resume {
+            continue; // it belongs to a call of several lines
+        }
+        let ticks = body.bytes().take_while(|byte| *byte == b'`').count();
+        match &fence {
+            None if ticks >= 3 => {
+                let is_json = matches!(body[ticks..].trim(), "" | "json");
+                fence = Some(InlineFence { start, from: at, ticks, is_json });
+            }
+            Some(open) if ticks >= open.ticks && body.len() == ticks => {
+                if open.is_json
+                    && let Ok((name, inputs)) = parse_call(&text[open.from..start])
+                    && nearest_tool_name(&name, tools.clone()).is_some()
+                {
+                    let range = open.start..start + line.trim_end().len();
+                    found.push(FencedCall { range, call: Ok((name, inputs)) });
+                }
+                fence = None;
+            }
+            Some(_) => {}
+            None => {
+                let mut from = start;
+                while let Some(begin) = inline_call_start(&text[from..at]).map(|begin| from + begin) {
+                    match read_inline_call(&text[begin..], tools.clone()) {
+                        Some((length, call)) => {
+                            found.push(FencedCall { range: begin..begin + length, call: Ok(call) });
+                            from = begin + length;
+                        }
+                        None => from = begin + 1,
+                    }
+                    if from >= at {
+                        break;
+                    }
+                }
+                resume = from.max(at);
+            }
+        }
+        if found.len() > MAX_CALLS_PER_ANSWER {
+            break;
+        }
+    }
+    found
+}
+
+/// A code fence that is open while inline calls are searched.
+struct InlineFence {
+    start: usize,
+    from: usize,
+    ticks: usize,
+    is_json: bool,
+}
+
+/// Returns where an object begins whose first key is `tool`, outside of inline code.
+fn inline_call_start(line: &str) -> Option<usize> {
+    let mut from = 0;
+    while let Some(at) = line[from..].find('{').map(|at| from + at) {
+        let is_call = line[at + 1..].trim_start().starts_with("\"tool\"");
+        let is_code = line[..at].bytes().filter(|byte| *byte == b'`').count() % 2 == 1;
+        if is_call && !is_code {
+            return Some(at);
+        }
+        from = at + 1;
+    }
+    None
+}
+
+/// Reads a call at the beginning of a text. Returns its length in bytes, its name and its arguments.
+fn read_inline_call<'a>(
+    text: &str,
+    tools: impl Iterator<Item = &'a str>,
+) -> Option<(usize, (String, Map<String, Value>))> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    values.next()?.ok()?;
+    let length = values.byte_offset();
+    let call = parse_call(&text[..length]).ok()?;
+    nearest_tool_name(&call.0, tools)?;
+    Some((length, call))
+}
+
 /// Returns the text without its fenced calls.
 pub fn strip_fenced_calls(text: &str, calls: &[FencedCall]) -> String {
     let mut rest = String::new();
@@ -146,7 +235,18 @@ pub fn displayable_prefix(text: &str) -> String {
         match open {
             None if !line.ends_with('\n') && (body.is_empty() || body.starts_with('`')) => break,
             None if ticks >= 3 && is_tool_fence(&body[ticks..]) => open = Some(ticks),
-            None => out.push_str(line),
+            None => {
+                // What may become a call in the text isn't shown, nor what follows it.
+                if let Some(at) = inline_call_start(line) {
+                    out.push_str(&line[..at]);
+                    break;
+                }
+                let tail = line.rfind('{').filter(|at| {
+                    let rest = line[at + 1..].trim_start();
+                    !line.ends_with('\n') && "\"tool\"".starts_with(rest)
+                });
+                out.push_str(&line[..tail.unwrap_or(line.len())]);
+            }
             Some(fence) if ticks >= fence && body.len() == ticks => {
                 open = None;
                 // The line end after the closing fence belongs to the text.
@@ -229,12 +329,35 @@ pub fn check_arguments(tool: &ToolSpec, arguments: &Map<String, Value>) -> Resul
     Err(ToolArgumentError::Unfit { tool, faults: wrong.join("; "), schema })
 }
 
-/// Returns the tool whose name differs only in case or separators, for a model that has misspelled it.
+/// Other names of built-in tools, in the seeds and in other programs, without separators.
+const TOOL_ALIASES: [(&str, &str); 8] = [
+    ("executepython", "runpython"),
+    ("python", "runpython"),
+    ("executeshell", "shell"),
+    ("bash", "shell"),
+    ("listdirectory", "listfiles"),
+    ("listdir", "listfiles"),
+    ("createfile", "writefile"),
+    ("searchnotes", "search"),
+];
+
+/// Returns the tool whose name differs only in case or separators, or that has another name elsewhere, for a model that
+/// has misspelled it.
 pub fn nearest_tool_name<'a>(name: &str, tools: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let plain = |name: &str| name.to_lowercase().replace(['-', ' ', '.'], "_");
-    let wanted = plain(name);
-    let bare = |name: &str| name.replace('_', "");
-    tools.into_iter().find(|tool| bare(&plain(tool)) == bare(&wanted))
+    let bare = |name: &str| name.to_lowercase().replace(['-', ' ', '.', '_'], "");
+    let wanted = bare(name);
+    let alias = TOOL_ALIASES.iter().find(|(other, _)| *other == wanted).map(|(_, tool)| *tool);
+    let mut by_alias = None;
+    for tool in tools {
+        let known = bare(tool);
+        if known == wanted {
+            return Some(tool);
+        }
+        if alias == Some(known.as_str()) {
+            by_alias = Some(tool);
+        }
+    }
+    by_alias
 }
 
 #[cfg(test)]
@@ -270,6 +393,37 @@ mod tests {
         assert_eq!(find_fenced_calls("```tool\n{\"tool\": \"ls\"}").len(), 1, "the end may be missing");
         assert_eq!(find_fenced_calls("```tool\n{\"tool\": \"l").len(), 0, "half a call is none");
         assert_eq!(find_fenced_calls("```python\n{\"tool\": \"ls\"}\n```").len(), 0);
+    }
+
+    #[test]
+    fn calls_in_the_text_itself_are_found() {
+        let tools = ["read_file", "run_python"];
+        let found = |text: &str| -> Vec<String> {
+            let calls = find_inline_calls(text, tools.into_iter());
+            calls.into_iter().filter_map(|call| Some(call.call.ok()?.0)).collect()
+        };
+        let text = "Sure: {\"tool\":\"read-file\",\"inputs\":{\"path\":\"a {b}.md\"}} and\n{ \"tool\": \"execute-python\",\n \
+                    \"inputs\": {\"code\": \"1\"}\n}\nDone.";
+        assert_eq!(found(text), ["read-file", "execute-python"]);
+        let calls = find_inline_calls(text, tools.into_iter());
+        assert_eq!(strip_fenced_calls(text, &calls), "Sure:  and\n\nDone.");
+        assert_eq!(found("```json\n{\"tool\": \"read_file\", \"inputs\": {}}\n```"), ["read_file"]);
+        for other in [
+            "`{\"tool\":\"read_file\",\"inputs\":{}}` is how to call it",
+            "```python\nx = {\"tool\": \"read_file\"}\n```",
+            "{\"tool\": \"hammer\", \"inputs\": {}}",
+            "{\"tool\": \"read_file\", \"inputs\": {",
+            "{\"tools\": [\"read_file\"]}",
+        ] {
+            assert_eq!(found(other), [] as [&str; 0], "{other}");
+        }
+        let mut before = String::new();
+        for end in (0..=text.len()).filter(|end| text.is_char_boundary(*end)) {
+            let now = displayable_prefix(&text[..end]);
+            assert!(now.starts_with(&before) && !now.contains('{'), "{before:?} and then {now:?}");
+            before = now;
+        }
+        assert_eq!(nearest_tool_name("execute-python", tools.into_iter()), Some("run_python"));
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub const VIEW_GUIDE: &str = "A node is an object with a \"type\": column or row
 const READ_FILES_ONLY: ToolPermissions = ToolPermissions { network: false, fs: true, process: false, ui: false };
 /// Permissions of a tool that runs code.
 const RUN_PROGRAMS: ToolPermissions = ToolPermissions { network: false, fs: true, process: true, ui: false };
+/// Permissions of a tool that runs the user's `git` with a remote.
+const USE_REMOTES: ToolPermissions = ToolPermissions { network: true, fs: true, process: true, ui: false };
 /// Permissions of a tool that accesses nothing outside the run.
 const NO_PERMISSIONS: ToolPermissions = ToolPermissions { network: false, fs: false, process: false, ui: false };
 
@@ -96,10 +98,11 @@ macro_rules! tool_table {
 tool_table!(offered {
     ReadFile = (
         "read_file",
-        "Read a note or another text file of the project.",
+        "Read a note or another text file: of the project, of another volume as VOLUME/PATH, or of the read-only volume \
+         system (agents, prompts, tools, guide, config.yaml).",
         ToolRisk::None,
         READ_FILES_ONLY,
-        json!({"path": path_schema(), "from_line": {"type": "integer", "minimum": 1, "optional": true},
+        json!({"volume": volume_schema(), "path": path_schema(), "from_line": {"type": "integer", "minimum": 1, "optional": true},
             "lines": {"type": "integer", "minimum": 1, "maximum": 5000, "optional": true}}),
     ),
     WriteFile = (
@@ -107,14 +110,14 @@ tool_table!(offered {
         "Create a file, or replace all that it holds. To change a part of a file use edit_file.",
         ToolRisk::Low,
         READ_FILES_ONLY,
-        json!({"path": path_schema(), "content": {"type": "string", "description": "The whole new text"}}),
+        json!({"volume": volume_schema(), "path": path_schema(), "content": {"type": "string", "description": "The whole new text"}}),
     ),
     EditFile = (
         "edit_file",
         "Replace one passage of a file. old_content must stand there exactly once.",
         ToolRisk::Low,
         READ_FILES_ONLY,
-        json!({"path": path_schema(), "old_content": {"type": "string", "minLength": 1},
+        json!({"volume": volume_schema(), "path": path_schema(), "old_content": {"type": "string", "minLength": 1},
             "new_content": {"type": "string"}}),
     ),
     DeleteFile = (
@@ -122,14 +125,15 @@ tool_table!(offered {
         "Put a file into the trash. The user can take it out again.",
         ToolRisk::Medium,
         READ_FILES_ONLY,
-        json!({"path": path_schema()}),
+        json!({"volume": volume_schema(), "path": path_schema()}),
     ),
     ListFiles = (
         "list_files",
         "List the files of the project, or of one folder of it.",
         ToolRisk::None,
         READ_FILES_ONLY,
-        json!({"directory": {"type": "string", "description": "Folder inside the project", "optional": true}}),
+        json!({"volume": volume_schema(),
+            "directory": {"type": "string", "description": "Folder inside the project", "optional": true}}),
     ),
     Search = (
         "search",
@@ -144,7 +148,7 @@ tool_table!(offered {
         "Run a Python cell of a note, as the user would, and read what it prints.",
         ToolRisk::Medium,
         RUN_PROGRAMS,
-        json!({"path": path_schema(), "cell": {"type": "integer", "minimum": 1, "description": "Its number, from 1"}}),
+        json!({"volume": volume_schema(), "path": path_schema(), "cell": {"type": "integer", "minimum": 1, "description": "Its number, from 1"}}),
     ),
     RunPython = (
         "run_python",
@@ -165,32 +169,85 @@ tool_table!(offered {
     ),
     GitStatus = (
         "git_status",
-        "What has changed since the last commit.",
+        "The branch, how far it is ahead of and behind its remote, and what has changed since the last commit.",
         ToolRisk::None,
         READ_FILES_ONLY,
-        json!({}),
+        json!({"volume": volume_schema()}),
     ),
     GitDiff = (
         "git_diff",
         "How files have changed since the last commit.",
         ToolRisk::None,
         READ_FILES_ONLY,
-        json!({"path": {"type": "string", "optional": true}}),
+        json!({"volume": volume_schema(), "path": {"type": "string", "optional": true}}),
     ),
     GitLog = (
         "git_log",
         "The last commits.",
         ToolRisk::None,
         READ_FILES_ONLY,
-        json!({"limit": {"type": "integer", "minimum": 1, "maximum": 200, "optional": true}}),
+        json!({"volume": volume_schema(), "limit": {"type": "integer", "minimum": 1, "maximum": 200, "optional": true}}),
+    ),
+    GitBlame = (
+        "git_blame",
+        "Who last changed each line of a file, and in which commit.",
+        ToolRisk::None,
+        READ_FILES_ONLY,
+        json!({"volume": volume_schema(), "path": path_schema()}),
     ),
     GitCommit = (
         "git_commit",
-        "Commit files: those that are named, or all that changed.",
-        ToolRisk::Medium,
+        "Commit files: those that are named, or all that changed. With push, send the commit to the remote, too.",
+        ToolRisk::Low,
         READ_FILES_ONLY,
-        json!({"message": {"type": "string", "minLength": 1},
-            "files": {"type": "array", "items": {"type": "string"}, "optional": true}}),
+        json!({"volume": volume_schema(), "message": {"type": "string", "minLength": 1},
+            "files": {"type": "array", "items": {"type": "string"}, "optional": true},
+            "push": {"type": "boolean", "optional": true}}),
+    ),
+    GitFetch = (
+        "git_fetch",
+        "Get new commits from the remote. No file changes.",
+        ToolRisk::High,
+        USE_REMOTES,
+        json!({"volume": volume_schema()}),
+    ),
+    GitPull = (
+        "git_pull",
+        "Get new commits from the remote and merge them, or rebase onto them. A conflict changes nothing.",
+        ToolRisk::High,
+        USE_REMOTES,
+        json!({"volume": volume_schema(), "rebase": {"type": "boolean", "optional": true}}),
+    ),
+    GitPush = (
+        "git_push",
+        "Send the commits of the branch to the remote.",
+        ToolRisk::High,
+        USE_REMOTES,
+        json!({"volume": volume_schema()}),
+    ),
+    GitBranch = (
+        "git_branch",
+        "Create a branch at the last commit, or list all branches. It is not switched to.",
+        ToolRisk::High,
+        READ_FILES_ONLY,
+        json!({"volume": volume_schema(), "name": {"type": "string", "minLength": 1, "optional": true}}),
+    ),
+    GitSwitch = (
+        "git_switch",
+        "Switch to another branch, or to a new one. Files change to what they are there.",
+        ToolRisk::High,
+        RUN_PROGRAMS,
+        json!({"volume": volume_schema(), "branch": {"type": "string", "minLength": 1},
+            "create": {"type": "boolean", "optional": true}}),
+    ),
+    GitClone = (
+        "git_clone",
+        "Clone a repository into a new folder of the project. OWNER/NAME is one of GitHub.",
+        ToolRisk::High,
+        USE_REMOTES,
+        json!({"volume": volume_schema(), "repository": {"type": "string", "minLength": 1, "maxLength": 2000},
+            "directory": {"type": "string", "minLength": 1},
+            "depth": {"type": "integer", "minimum": 1, "optional": true}}),
     ),
     FetchUrl = (
         "fetch_url",
@@ -250,7 +307,7 @@ tool_table!(offered {
          note and variables of its cells. It is shown once the user presses \u{201c}Render preview\u{201d}.",
         ToolRisk::Low,
         READ_FILES_ONLY,
-        json!({"path": path_schema(), "title": {"type": "string"},
+        json!({"volume": volume_schema(), "path": path_schema(), "title": {"type": "string"},
             "view": {"type": "object", "description": VIEW_GUIDE}}),
     ),
 } internal {
@@ -281,6 +338,11 @@ impl std::fmt::Display for BuiltInTool {
 /// Returns the schema of the argument that names a file.
 fn path_schema() -> Value {
     json!({"type": "string", "description": "Path inside the project, such as notes/plan.md"})
+}
+
+/// Returns the schema of the argument that names a volume.
+fn volume_schema() -> Value {
+    json!({"type": "string", "optional": true})
 }
 
 #[cfg(test)]

@@ -110,6 +110,15 @@ pub enum ToolJob {
         /// The Git operation.
         what: GitJob,
     },
+    /// Runs the user's `git` program in the repository that contains the volume.
+    GitProgram {
+        /// The volume's folder on this device.
+        root: PathBuf,
+        /// The Git operation.
+        what: GitProgramJob,
+        /// Hosts that remotes may be on.
+        web: WebAccess,
+    },
     /// Fetches an `http` or `https` address: HTML as Markdown, at most 2 MB, 20 seconds, 5 redirects.
     Fetch {
         /// The approved address.
@@ -176,6 +185,17 @@ pub enum GitJob {
         #[serde(default)]
         limit: Option<usize>,
     },
+    /// Lists who last changed each line of a file.
+    Blame {
+        /// Path of the file.
+        path: String,
+    },
+    /// Creates a branch at the last commit, or lists the branches.
+    Branch {
+        /// Name of the new branch; `None` to list.
+        #[serde(default)]
+        name: Option<String>,
+    },
     /// Commits the named files, or all changed files.
     Commit {
         /// The commit message.
@@ -183,6 +203,48 @@ pub enum GitJob {
         /// Paths to commit; empty for all changed files.
         #[serde(default)]
         files: Vec<String>,
+    },
+}
+
+/// An operation that the user's `git` program performs, because it needs the network or changes the working tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "operation", rename_all = "lowercase")]
+pub enum GitProgramJob {
+    /// Gets commits from the remote.
+    Fetch,
+    /// Gets commits from the remote, and merges them or rebases onto them.
+    Pull {
+        /// Whether to rebase instead of to merge.
+        #[serde(default)]
+        rebase: bool,
+    },
+    /// Sends the branch's commits to the remote.
+    Push,
+    /// Commits in process, then pushes.
+    CommitAndPush {
+        /// The commit message.
+        message: String,
+        /// Paths to commit; empty for all changed files.
+        #[serde(default)]
+        files: Vec<String>,
+    },
+    /// Switches to a branch.
+    Switch {
+        /// Name of the branch.
+        branch: String,
+        /// Whether the branch is created.
+        #[serde(default)]
+        create: bool,
+    },
+    /// Clones a repository into a new folder.
+    Clone {
+        /// URL of the repository, or `OWNER/NAME` on GitHub.
+        repository: String,
+        /// Path of the new folder, relative to `root`.
+        directory: String,
+        /// Number of commits to get; `None` for all.
+        #[serde(default)]
+        depth: Option<u32>,
     },
 }
 
@@ -216,4 +278,6 @@ pub struct ToolOutcome {
     pub outdated: bool,
     /// Whether a search found nothing, so that `text` only says so.
     pub found_nothing: bool,
+    /// Whether it failed because there's no file of that name.
+    pub is_missing: bool,
 }

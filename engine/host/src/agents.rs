@@ -20,6 +20,7 @@ use agent::tool_job::{ToolJob, ToolOutcome};
 use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSpec};
 use agent::web_address::{WebAddress, is_listed};
 use anyhow::{Context, bail};
+use engine::effect::MentionedFile;
 use engine::{AgentSetup, Event};
 use mcp::{McpServer, McpServerPool, McpTransport};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -240,16 +241,14 @@ impl AgentEffects {
         &self,
         run: DocId,
         root: PathBuf,
-        paths: Vec<String>,
+        paths: Vec<MentionedFile>,
         text: String,
         limit: usize,
         (memory_root, memory): (PathBuf, Vec<String>),
     ) {
         let mut jobs: Vec<(String, ToolJob)> = Vec::new();
-        for path in paths {
-            // `plan.md#cell2` names a part of the note: read the whole note.
-            let file = path.split('#').next().unwrap_or(&path).to_owned();
-            jobs.push((path, ToolJob::Read { root: root.clone(), path: file, lines: None }));
+        for MentionedFile { name, root, path } in paths {
+            jobs.push((name, ToolJob::Read { root, path, lines: None }));
         }
         if limit > 0 {
             let query = query_of_message(&text, MAX_QUERY_CHARS);

@@ -139,6 +139,7 @@ impl ToolRunner {
             drop(running);
             on_done(done.unwrap_or_else(|why| ToolOutcome {
                 text: truncate::truncate_middle(&why.to_string()),
+                is_missing: files::is_missing(&why),
                 ..ToolOutcome::default()
             }));
         });
@@ -236,10 +237,13 @@ fn run_job(place: &Arc<ToolWorkspace>, job: &ToolJob, stop: &StopSignal) -> anyh
             // A commit that has begun isn't abandoned halfway; read-only operations can be.
             let (root, what) = (root.clone(), what.clone());
             match &what {
-                agent::tool_job::GitJob::Commit { .. } => git::run(place, &root, &what),
+                agent::tool_job::GitJob::Commit { .. } | agent::tool_job::GitJob::Branch { name: Some(_) } => {
+                    git::run(place, &root, &what)
+                }
                 _ => run_detached(place, stop, move |place| git::run(place, &root, &what)),
             }
         }
+        ToolJob::GitProgram { root, what, web } => git::run_program(place, root, what, web, stop),
         ToolJob::Fetch { url, hosts, inside } => {
             let (url, hosts, inside) = (url.clone(), hosts.clone(), inside.clone());
             run_detached(place, stop, move |place| fetch::run(place, &url, &hosts, &inside))

@@ -126,3 +126,29 @@ pub(super) const BENCH: &[CommandArgument] = &[
         "for `memory`: a JSON file of LoCoMo's form, whose evidence is searched",
     ),
 ];
+
+/// Arguments of `tracebook git`.
+pub(super) const GIT_ARGUMENTS: &[CommandArgument] = &[
+    command_argument(
+        "VERB",
+        ArgumentForm::Needed,
+        "status, diff, log, show, blame, add, commit, fetch, pull, push, branch, switch, merge, stash or clone",
+    ),
+    command_argument(
+        "NAME",
+        ArgumentForm::Rest,
+        "files, a commit or a branch; with stash list, pop or drop; with clone the address and the new folder",
+    ),
+    command_argument("volume", ArgumentForm::Value, "the volume (its name); the current folder when left out"),
+    command_argument("message", ArgumentForm::Value, "with commit and stash: the message"),
+    command_argument("limit", ArgumentForm::Value, "with log: the number of commits; 20 when left out"),
+    command_argument("depth", ArgumentForm::Value, "with clone: the number of commits to get"),
+    command_argument("staged", ArgumentForm::Flag, "with diff: what is staged"),
+    command_argument("all", ArgumentForm::Flag, "with commit: all changed files that Git knows"),
+    command_argument("amend", ArgumentForm::Flag, "with commit: replace the last commit"),
+    command_argument("signoff", ArgumentForm::Flag, "with commit: add Signed-off-by"),
+    command_argument("push", ArgumentForm::Flag, "with commit: push it, too"),
+    command_argument("rebase", ArgumentForm::Flag, "with pull: rebase instead of merging"),
+    command_argument("create", ArgumentForm::Flag, "with switch: create the branch"),
+    command_argument("delete", ArgumentForm::Flag, "with branch: delete it, if it is merged"),
+];

@@ -256,6 +256,10 @@ impl FilesState {
     ) -> Result<(), CommandError> {
         self.moves.ensure_no_pending_move()?;
         let Some(id) = files.first().map(|file| file.row.volume) else { return Ok(()) };
+        // Another device's moves have no link updates; they come from where the volume may be written.
+        if relinks.is_some() {
+            self.volumes.ensure_writable(id)?;
+        }
         let Some(volume) = self.volumes.by_id.get_mut(&id) else {
             return Err(CommandError("its volume is closed".to_owned()));
         };

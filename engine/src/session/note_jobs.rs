@@ -224,6 +224,9 @@ impl FilesState {
         at: usize,
         what: NoteJobKind,
     ) -> Result<(), CommandError> {
+        if let Some((volume, _)) = self.volumes.locate_file(note) {
+            self.volumes.ensure_writable(volume)?;
+        }
         let open = self.notes.open.get(&note).filter(|open| open.is_settled());
         match open.map(|open| (open.read_only().map(ToOwned::to_owned), what.locate_change(&open.text(), at).is_some()))
         {

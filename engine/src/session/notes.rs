@@ -126,7 +126,8 @@ impl FilesState {
         };
         let Some(root) = self.volumes.by_id.get(&volume).and_then(|volume| volume.root.clone()) else { return };
         let file = root.join(&path);
-        self.notes.open.insert(id, Note::new(id, volume, FileKind::from_path(&path)));
+        let locked = self.volumes.read_only_reason(volume);
+        self.notes.open.insert(id, Note { locked, ..Note::new(id, volume, FileKind::from_path(&path)) });
         if self.moves.is_moving(id) {
             return; // read at its new place
         }
@@ -493,8 +494,8 @@ impl NotesState {
         insert: &str,
     ) -> Result<(), CommandError> {
         let note = self.ready_note(id)?;
-        if let Some(why) = note.read_only() {
-            return Err(CommandError(format!("the note can only be read: {why}")));
+        if let Some(why) = note.edit_refusal() {
+            return Err(CommandError(why));
         }
         let length = note.length();
         let Some(removed) = note.slice(at, delete) else {
@@ -526,8 +527,8 @@ impl NotesState {
         edits: Vec<TextEdit>,
     ) -> Result<(), CommandError> {
         let note = self.ready_note(id)?;
-        if let Some(why) = note.read_only() {
-            return Err(CommandError(format!("the note can only be read: {why}")));
+        if let Some(why) = note.edit_refusal() {
+            return Err(CommandError(why));
         }
         let apart = edits.windows(2).all(|pair| pair[0].at.saturating_add(pair[0].delete) <= pair[1].at);
         let changes: Option<Vec<UndoChange>> = edits
@@ -578,8 +579,8 @@ impl NotesState {
         id: DocId,
         redo: bool,
     ) -> Result<(), CommandError> {
-        if let Some(why) = self.ready_note(id)?.read_only() {
-            return Err(CommandError(format!("the note can only be read: {why}")));
+        if let Some(why) = self.ready_note(id)?.edit_refusal() {
+            return Err(CommandError(why));
         }
         let Some(note) = self.open.get_mut(&id) else { return Ok(()) };
         let Some(change) = note.undo.next_change(redo) else {

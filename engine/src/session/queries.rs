@@ -250,6 +250,11 @@ impl Session {
         self.state.files.volumes.volume(id)
     }
 
+    /// Returns why nothing may change in a volume, as a sentence; `None` if it may.
+    pub fn read_only_reason(&self, volume: DocId) -> Option<String> {
+        self.state.files.volumes.read_only_reason(volume)
+    }
+
     /// Returns the note if it's open.
     pub fn note(&self, id: DocId) -> Option<&Note> {
         self.state.files.notes.note(id)

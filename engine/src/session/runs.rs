@@ -4,6 +4,7 @@
 mod agent_mentions;
 mod approvals;
 mod budget;
+mod call_volumes;
 mod changes;
 mod delegation;
 mod embedding_costs;
@@ -100,6 +101,10 @@ impl RunsState {
         self.notify_changed_tools(turn, &setup.servers);
         if setup.trouble.is_none() {
             files.volumes.memory_place = setup.config.memory.place;
+            files.volumes.read_only = setup.config.read_only_volumes();
+            for note in files.notes.open.values_mut() {
+                note.locked = files.volumes.read_only_reason(note.volume);
+            }
         }
         self.setup = Some(Arc::new(setup));
         self.is_reading_setup = false;
@@ -322,7 +327,9 @@ impl RunsState {
         let mut paths = model_context::mentions(&text);
         paths.extend(note.and_then(|note| files.volumes.locate_file(note)).map(|(_, path)| path.to_owned()));
         paths.dedup();
-        let withheld = prompt_material::withhold_secret_files(&mut paths);
+        let mut withheld = prompt_material::withhold_secret_files(&mut paths);
+        let (paths, texts) = files.volumes.mentioned_files(volume, paths);
+        withheld.extend(texts);
         let place = note.and_then(|note| files.volumes.locate_file(note)).map(|(_, path)| path.to_owned());
         let memory = (files.volumes.memory_root(volume).unwrap_or_default(), memory::memory_folders(place.as_deref()));
         if self.setup().is_some_and(|setup| setup.config.memory.learn) {

@@ -511,6 +511,7 @@ impl FilesState {
         let path = normalize_volume_path(path)?;
         let path = if FileKind::from_path(&path).is_text() { path } else { format!("{path}.md") };
         let kind = FileKind::from_path(&path);
+        self.volumes.ensure_writable(id)?;
         let Some(volume) = self.volumes.by_id.get_mut(&id) else {
             return Err(CommandError(format!("there is no volume {id}")));
         };

@@ -46,6 +46,7 @@ impl HostlessSession {
             doc: Box::new(doc),
             mounts: BTreeMap::new(),
             memory_place: None,
+            read_only_volumes: Default::default(),
             settings: Settings::default(),
             last_seq: 0,
             unfinished: Vec::new(),

@@ -88,6 +88,7 @@ fn subcommands_page() -> String {
                 ArgumentForm::Needed => write!(usage, " {}", argument.name),
                 ArgumentForm::Optional => write!(usage, " [{}]", argument.name),
                 ArgumentForm::Many => write!(usage, " {}…", argument.name),
+                ArgumentForm::Rest => write!(usage, " [{}…]", argument.name),
                 ArgumentForm::Value | ArgumentForm::OptionalValue | ArgumentForm::Values | ArgumentForm::Flag => Ok(()),
             };
         }

@@ -303,7 +303,7 @@ impl HistoryPage {
     /// Draws the title of the selection and its actions.
     fn head(&mut self, ui: &mut Ui, story: &NoteHistory, session: &Session) {
         let colours = ThemeColors::of(ui);
-        let locked = session.note(self.note).is_none_or(|note| note.read_only().is_some());
+        let locked = session.note(self.note).is_none_or(|note| note.edit_refusal().is_some());
         if ui.available_width() < MIN_SINGLE_LINE_TOOLBAR_WIDTH {
             ui.add_space(space::S);
             let room = ui.available_rect_before_wrap().shrink2(vec2(space::S, 0.0));

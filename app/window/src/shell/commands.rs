@@ -294,6 +294,8 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         | CommandId::AgentApprovals
         | CommandId::WorkspaceInit
         | CommandId::NoteCat
+        | CommandId::NoteCopy
+        | CommandId::GitRun
         | CommandId::NoteEdit
         | CommandId::WorkspaceList
         | CommandId::NoteLinks

@@ -93,6 +93,9 @@ pub(crate) fn save_status(session: &Session, note: Option<&Note>, slow: bool) ->
         if let Some(why) = note.read_only() {
             return (format!("Can only be read: {why}"), StatusTone::Warn);
         }
+        if let Some(why) = note.edit_refusal() {
+            return (why, StatusTone::Warn);
+        }
     }
     if let Some(other) = session.notes().find(|note| note.file.trouble.is_some()) {
         let path = session.locate_file(other.id).map_or("a note", |(_, path)| path);

@@ -52,6 +52,7 @@ fn tool_name(job: &ToolJob) -> String {
         ToolJob::Python { .. } => "python",
         ToolJob::Git { what: GitJob::Commit { .. }, .. } => "git commit",
         ToolJob::Git { .. } => "git",
+        ToolJob::GitProgram { .. } => "git program",
         ToolJob::Fetch { .. } => "fetch",
         ToolJob::Mcp { server, tool, .. } => return format!("mcp {server}/{tool}"),
     };

@@ -3,7 +3,7 @@
 use super::truncate::{store_blob, truncate_output};
 use super::{StopSignal, ToolWorkspace};
 use crate::fs::atomic_write::{ReplaceOutcome, replace_file};
-use crate::fs::confined_dir::{ConfinedFolder, normalize_path};
+use crate::fs::confined_dir::{ConfinedFolder, OpenRefusal, normalize_path};
 use agent::tool_job::{FileChange, ToolOutcome};
 use anyhow::{anyhow, bail};
 use std::fs::File;
@@ -20,6 +20,16 @@ const MAX_REMOVED_FILE_BYTES: u64 = 100 << 20;
 const MAX_LISTED_ENTRIES: usize = 2_000;
 /// Number of retries if another program writes between our read and our write.
 const MAX_WRITE_TRIES: usize = 4;
+
+/// There's no file of that name.
+#[derive(Debug, thiserror::Error)]
+#[error("no such file or folder: {0}")]
+pub(super) struct MissingFileError(String);
+
+/// Returns whether an error means that there's no file of that name.
+pub(super) fn is_missing(error: &anyhow::Error) -> bool {
+    error.is::<MissingFileError>() || error.downcast_ref::<OpenRefusal>().is_some_and(OpenRefusal::is_missing)
+}
 
 pub(super) fn read(
     place: &ToolWorkspace,
@@ -107,10 +117,25 @@ fn walk(
         } else if meta.is_symlink() {
             lines.push(format!("{path} (a link)\n"));
         } else {
-            lines.push(format!("{path} ({} bytes)\n", meta.len()));
+            lines.push(format!("{path} ({})\n", describe_file(&name, &meta)));
         }
     }
     Ok(whole)
+}
+
+/// Describes a file: size, type, last change, and whether it's read-only.
+fn describe_file(name: &str, meta: &std::fs::Metadata) -> String {
+    let kind = match Path::new(name).extension().and_then(|ending| ending.to_str()) {
+        Some(ending) => format!(", {}", ending.to_lowercase()),
+        None => String::new(),
+    };
+    let seconds = meta.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+    let changed = seconds
+        .and_then(|time| jiff::Timestamp::from_second(i64::try_from(time.as_secs()).ok()?).ok())
+        .map(|time| format!(", changed {}", time.strftime("%Y-%m-%d %H:%M UTC")))
+        .unwrap_or_default();
+    let locked = if meta.permissions().readonly() { ", read-only" } else { "" };
+    format!("{} bytes{kind}{changed}{locked}", meta.len())
 }
 
 pub(super) fn write_text(
@@ -139,7 +164,7 @@ pub(super) fn edit_text(
         bail!("the text to replace is empty; give the exact text from the file");
     }
     change_file(place, root, path, false, &|there| {
-        let Some(there) = there else { bail!("no such file or folder: {path}") };
+        let Some(there) = there else { return Err(MissingFileError(path.to_owned()).into()) };
         let there = std::str::from_utf8(there).map_err(|_| not_text_error(path))?;
         match there.matches(old).count() {
             0 => Err(anyhow!("the text to replace isn't in the file; read the file again: {path}")),
@@ -200,7 +225,7 @@ pub(super) fn remove(place: &ToolWorkspace, root: &Path, path: &str) -> anyhow::
     let (folder, name) = ConfinedFolder::open_root(root)?.open_parent(path, false)?;
     let meta = std::fs::symlink_metadata(folder.stable_path().join(&name));
     match meta {
-        Err(_) => bail!("no such file or folder: {path}"),
+        Err(_) => return Err(MissingFileError(path.to_owned()).into()),
         Ok(meta) if meta.is_dir() => bail!("it's a folder; only files can be removed: {path}"),
         Ok(meta) if meta.is_symlink() => bail!("it's a link; only files can be removed: {path}"),
         Ok(_) => {}

@@ -1,7 +1,11 @@
-//! Git status, diff, log and commit for one folder of a repository.
+//! Git status, diff, log, blame, branches and commit for one folder of a repository.
 //!
 //! It runs no hook, filter or other program, uses no network, and touches nothing outside the folder except the
 //! repository's own store.
+
+mod reads;
+
+pub use reads::{BlameLine, BranchInfo, BranchState, MAX_BLAME_FILE_BYTES, MAX_LISTED_REFERENCES, StashInfo};
 
 use git2::{
     AttrCheckFlags, Delta, Diff, DiffFormat, DiffOptions, ErrorCode, Index, IndexEntry, IndexTime, Oid, Repository,
@@ -44,7 +48,7 @@ impl From<git2::Error> for VcsError {
 }
 
 /// A commit as listed in the log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Commit {
     /// Commit hash, 40 hexadecimal digits.
     pub id: String,
@@ -135,14 +139,7 @@ impl RepositoryFolder {
         walk.take(limit.min(MAX_LOG_COMMITS))
             .map(|id| {
                 let commit = self.repository.find_commit(id?)?;
-                let author = commit.author();
-                let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                Ok(Commit {
-                    id: commit.id().to_string(),
-                    time: commit.time().seconds(),
-                    author: words(author.name_bytes()),
-                    summary: words(commit.message_raw_bytes().split(|byte| *byte == b'\n').next().unwrap_or_default()),
-                })
+                Ok(reads::describe(&commit))
             })
             .collect()
     }

@@ -400,7 +400,11 @@ impl RunsState {
             .collect();
         if asked.is_empty() && unreadable.is_empty() {
             // Models without native tool calls write calls into their answer.
-            let fenced = tool_call_parser::find_fenced_calls(&text);
+            let mut fenced = tool_call_parser::find_fenced_calls(&text);
+            if fenced.is_empty() {
+                let names = tools.iter().map(|tool| tool.name.as_str());
+                fenced = tool_call_parser::find_inline_calls(&text, names);
+            }
             text = tool_call_parser::strip_fenced_calls(&text, &fenced);
             for call in fenced {
                 match call.call {
@@ -418,6 +422,7 @@ impl RunsState {
             {
                 call.name = name.to_owned();
             }
+            files.volumes.normalize_call(run.about.volume, &call.name, &mut call.arguments);
         }
         let asked = tool_call_parser::assign_call_ids(asked, &mut run.used_call_ids);
         let took = u64::try_from(turn.now.ms_since(live.since)).ok();

@@ -5,6 +5,7 @@ use crate::commands::CommandId;
 use crate::note::{Note, NotePhase};
 use crate::notice::Notice;
 use crate::session::apply_context::ApplyContext;
+use crate::session::runs::call_volumes::CallVolume;
 use crate::session::runs::tool_outcomes::{failed_outcome, number_argument, string_argument};
 use crate::session::state::FilesState;
 use crate::session::state::agent_run::{CallPhase, PendingCall};
@@ -53,7 +54,20 @@ fn describe_call(tool: &ToolSpec, arguments: &Map<String, Value>) -> String {
         }
         Some(BuiltInTool::RunPython) => "Run Python in the sandbox".to_owned(),
         Some(BuiltInTool::FetchUrl) => format!("Fetch {subject}"),
-        Some(BuiltInTool::GitCommit) => format!("Commit: {}", string_argument(arguments, "message")),
+        Some(BuiltInTool::GitCommit) => {
+            let push = arguments.get("push").and_then(Value::as_bool).unwrap_or(false);
+            let word = if push { "Commit and push" } else { "Commit" };
+            format!("{word}: {}", string_argument(arguments, "message"))
+        }
+        Some(BuiltInTool::GitPush) => "Push the branch to its remote".to_owned(),
+        Some(BuiltInTool::GitPull) => "Pull from the remote".to_owned(),
+        Some(BuiltInTool::GitFetch) => "Fetch from the remote".to_owned(),
+        Some(BuiltInTool::GitSwitch) => format!("Switch to the branch {}", string_argument(arguments, "branch")),
+        Some(BuiltInTool::GitClone) => format!(
+            "Clone {} into {}",
+            string_argument(arguments, "repository"),
+            string_argument(arguments, "directory")
+        ),
         Some(BuiltInTool::AskUser) => string_argument(arguments, "question").to_owned(),
         Some(BuiltInTool::RunAgent) => {
             format!("Run the agent {} of this project in the sandbox", string_argument(arguments, "agent"))
@@ -109,7 +123,10 @@ impl RunsState {
         match BuiltInTool::from_name(&tool.name) {
             Some(BuiltInTool::RunCell | BuiltInTool::NoteCommand) => {
                 let path = string_argument(arguments, "path").trim_start_matches("./");
-                let Some(id) = files.volumes.find_note(run.about.volume, path) else {
+                let Ok(CallVolume::Known(volume)) = files.volumes.call_volume(run.about.volume, arguments) else {
+                    return FactsLookup::Complete(facts);
+                };
+                let Some(id) = files.volumes.find_note(volume, path) else {
                     return FactsLookup::Complete(facts);
                 };
                 match files.notes.open.get(&id) {
@@ -161,6 +178,11 @@ impl RunsState {
             };
             if let Err(why) = tool_call_parser::check_arguments(tool, &call.arguments) {
                 self.answer_call(turn, id, &call.id, failed_outcome(why.to_string()), record);
+                continue;
+            }
+            let own = self.runs.get(&id).map(|run| run.about.volume);
+            if let Some(refused) = own.and_then(|own| files.volumes.refuse_call(own, &tool.name, &call.arguments)) {
+                self.answer_call(turn, id, &call.id, refused, record);
                 continue;
             }
             match self.look_up_facts(files, id, tool, &call.arguments) {

@@ -124,15 +124,17 @@ impl RunsState {
         let reads =
             |pending: &&mut PendingCall| pending.call.id == call && BuiltInTool::ReadFile.is_named(&pending.call.name);
         let Some(pending) = run.calls.iter_mut().find(reads) else { return false };
-        let path = string_argument(&pending.call.arguments, "path").to_owned();
+        let place = |arguments: &Map<String, Value>| {
+            (string_argument(arguments, "volume").to_owned(), string_argument(arguments, "path").to_owned())
+        };
+        let asked = place(&pending.call.arguments);
+        let path = asked.1.clone();
         let by_user = |approval: &RunApproval| {
             let decided = approval
                 .decision
                 .as_ref()
                 .is_some_and(|decision| decision.allowed && decision.by == DecisionMaker::User);
-            decided
-                && BuiltInTool::ReadFile.is_named(&approval.tool)
-                && string_argument(&approval.arguments, "path") == path
+            decided && BuiltInTool::ReadFile.is_named(&approval.tool) && place(&approval.arguments) == asked
         };
         if run.approvals.iter().any(by_user) {
             return false;

@@ -1,12 +1,13 @@
 //! Execution of tool calls. The session itself carries out calls that concern notes, as if the user had acted; others
 //! are jobs for the host. Each call ends with a result, a step and a message.
 
+use super::call_volumes::CallVolume;
 use super::prompt_material;
 use crate::commands::UnknownCommand;
 use crate::effect::Effect;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::runs::tool_outcomes::{
-    DEFAULT_TOOL_TIMEOUT_SECS, failed_outcome, number_argument, string_argument, successful_outcome,
+    DEFAULT_TOOL_TIMEOUT_SECS, failed_outcome, line_range, number_argument, string_argument, successful_outcome,
 };
 use crate::session::state::FilesState;
 use crate::session::state::agent_run::{AgentRun, CallPhase, PendingCall, new_step};
@@ -16,11 +17,12 @@ use crate::session::state::workspace::WorkspaceState;
 use agent::policy::CallFacts;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_file;
-use agent::tool_job::{GitJob, MAX_TOOL_RESULT_BYTES, ToolJob, ToolOutcome, WebAccess};
+use agent::tool_job::{GitJob, GitProgramJob, MAX_TOOL_RESULT_BYTES, ToolJob, ToolOutcome, WebAccess};
 use agent::tool_program::tool_program;
 use agent::tool_spec::{ToolRisk, ToolSpec};
 use agent::web_address::WebAddress;
 use serde_json::{Map, Value};
+use std::path::PathBuf;
 use store::{
     ChangeKind, DocId, ExecutionStep, FileKind, MessageId, MessageRole, SessionMessage, StepId, StepKind, StepTool,
     TodoItem, TodoStatus, ToolCall, ToolGrants, UserTool,
@@ -134,7 +136,16 @@ impl RunsState {
     ) -> Option<ToolOutcome> {
         let ToolCall { id: call, name: tool, arguments, .. } = call;
         let (call, tool) = (call.as_str(), tool.as_str());
-        let volume = self.runs.get(&id)?.about.volume;
+        let own = self.runs.get(&id)?.about.volume;
+        // The user may have changed the arguments, or the configuration, since the call was checked.
+        if let Some(refused) = all_files.volumes.refuse_call(own, tool, arguments) {
+            return Some(refused);
+        }
+        let volume = match all_files.volumes.call_volume(own, arguments) {
+            Ok(CallVolume::Known(volume)) => volume,
+            Ok(CallVolume::System) => return Some(agent::system_volume::perform_call(tool, arguments)),
+            Err(refused) => return Some(refused),
+        };
         let Some(root) = all_files.volumes.by_id.get(&volume).and_then(|volume| volume.root.clone()) else {
             return Some(failed_outcome("the project's folder is not on this device"));
         };
@@ -224,7 +235,8 @@ impl RunsState {
                 let Some(note) =
                     all_files.volumes.find_file(volume, &path).filter(|note| all_files.volumes.is_note(*note))
                 else {
-                    return Some(failed_outcome(format!("there is no note {path}")));
+                    let near = all_files.volumes.closest_sentence(own, arguments);
+                    return Some(failed_outcome(format!("There is no note {path}.{near}")));
                 };
                 let number = number_argument(arguments, "cell").unwrap_or(1) as usize;
                 return self.begin_tool_note_job(
@@ -287,13 +299,35 @@ impl RunsState {
                 let limit = number_argument(arguments, "limit").map(|limit| limit as usize);
                 ToolJob::Git { root, what: GitJob::Log { limit } }
             }
+            Some(BuiltInTool::GitBlame) => ToolJob::Git { root, what: GitJob::Blame { path } },
+            Some(BuiltInTool::GitBranch) => {
+                let name = arguments.get("name").and_then(Value::as_str).map(ToOwned::to_owned);
+                ToolJob::Git { root, what: GitJob::Branch { name } }
+            }
             Some(BuiltInTool::GitCommit) => {
                 let files = arguments.get("files").and_then(Value::as_array).into_iter().flatten();
                 let files = files.filter_map(|file| file.as_str().map(ToOwned::to_owned)).collect();
-                ToolJob::Git {
-                    root,
-                    what: GitJob::Commit { message: string_argument(arguments, "message").to_owned(), files },
+                let message = string_argument(arguments, "message").to_owned();
+                match is_set(arguments, "push") {
+                    true => self.git_program_job(root, GitProgramJob::CommitAndPush { message, files }),
+                    false => ToolJob::Git { root, what: GitJob::Commit { message, files } },
                 }
+            }
+            Some(BuiltInTool::GitFetch) => self.git_program_job(root, GitProgramJob::Fetch),
+            Some(BuiltInTool::GitPull) => {
+                self.git_program_job(root, GitProgramJob::Pull { rebase: is_set(arguments, "rebase") })
+            }
+            Some(BuiltInTool::GitPush) => self.git_program_job(root, GitProgramJob::Push),
+            Some(BuiltInTool::GitSwitch) => {
+                let branch = string_argument(arguments, "branch").to_owned();
+                let what = GitProgramJob::Switch { branch, create: is_set(arguments, "create") };
+                self.git_program_job(root, what)
+            }
+            Some(BuiltInTool::GitClone) => {
+                let text = |key: &str| string_argument(arguments, key).to_owned();
+                let depth = number_argument(arguments, "depth").and_then(|depth| u32::try_from(depth).ok());
+                let (repository, directory) = (text("repository"), text("directory"));
+                self.git_program_job(root, GitProgramJob::Clone { repository, directory, depth })
             }
             Some(BuiltInTool::FetchUrl) => {
                 let url = string_argument(arguments, "url").to_owned();
@@ -342,6 +376,12 @@ impl RunsState {
         };
         turn.effects.push(Effect::RunTool { run: id, call: call.to_owned(), job: Box::new(job) });
         None
+    }
+
+    /// Returns the job for the user's `git`, with the hosts that it may reach.
+    fn git_program_job(&self, root: PathBuf, what: GitProgramJob) -> ToolJob {
+        let policy = self.policy();
+        ToolJob::GitProgram { root, what, web: WebAccess { hosts: policy.hosts, restricted: policy.restricted } }
     }
 
     /// Creates a note for a tool call.
@@ -446,6 +486,16 @@ impl RunsState {
         }
         let Some(run) = self.runs.get(&id) else { return };
         let volume = run.about.volume;
+        let arguments = run.calls.iter().find(|pending| pending.call.id == call).map(|pending| &pending.call.arguments);
+        if outcome.is_missing
+            && let Some(arguments) = arguments
+        {
+            outcome.text = format!("{}.{}", outcome.text, files.volumes.closest_sentence(volume, arguments));
+        }
+        let volume = match arguments.map(|arguments| files.volumes.call_volume(volume, arguments)) {
+            Some(Ok(CallVolume::Known(volume))) => volume,
+            Some(Ok(CallVolume::System) | Err(_)) | None => volume,
+        };
         if self.ask_about_masked_content(turn, files, sync, workspace, (id, call), &outcome) {
             return;
         }
@@ -575,6 +625,11 @@ impl RunsState {
     }
 }
 
+/// Returns whether an argument is `true`.
+fn is_set(arguments: &Map<String, Value>, key: &str) -> bool {
+    arguments.get(key).and_then(Value::as_bool).unwrap_or(false)
+}
+
 /// Returns the addresses outside of the public internet that were allowed for a URL.
 fn allowed_private_addresses(url: &str, facts: &CallFacts) -> Vec<String> {
     let mut all: Vec<String> = facts.ips.iter().map(ToString::to_string).collect();
@@ -584,12 +639,4 @@ fn allowed_private_addresses(url: &str, facts: &CallFacts) -> Vec<String> {
         all.extend(address.ip.filter(|ip| ip.to_string() != address.site.host).map(|_| "::1".to_owned()));
     }
     all
-}
-
-/// Returns these lines of a text, counted from 1.
-fn line_range(text: &str, lines: Option<(usize, usize)>) -> String {
-    match lines {
-        None => text.to_owned(),
-        Some((from, count)) => text.split_inclusive('\n').skip(from.saturating_sub(1)).take(count).collect(),
-    }
 }

@@ -156,8 +156,10 @@ impl RunsState {
             NotePhase::Ready if note.is_settled() => {}
             NotePhase::Reading | NotePhase::Ready => return None,
         }
-        if let Some(why) = note.read_only() {
-            return Some(failed_outcome(format!("the note can only be read: {why}")));
+        let writes =
+            matches!(what, ToolNoteJobKind::Write(_) | ToolNoteJobKind::Append(_) | ToolNoteJobKind::Edit { .. });
+        if let Some(why) = note.edit_refusal().filter(|_| writes || note.read_only().is_some()) {
+            return Some(failed_outcome(why));
         }
         let text = match what {
             ToolNoteJobKind::RunCell { .. } | ToolNoteJobKind::RunCommand(_) | ToolNoteJobKind::ReadForCheck { .. } => {

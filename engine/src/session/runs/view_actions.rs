@@ -190,8 +190,8 @@ impl NotesState {
         let Some(note) = self.open.get_mut(&id).filter(|note| note.phase == NotePhase::Ready) else {
             return Err(CommandError("the note is not open yet; try again in a moment".to_owned()));
         };
-        if let Some(why) = note.read_only() {
-            return Err(CommandError(format!("the note can only be read: {why}")));
+        if let Some(why) = note.edit_refusal() {
+            return Err(CommandError(why));
         }
         if shown {
             let text = note.text();

@@ -30,6 +30,8 @@ pub(in crate::session) struct VolumesState {
     pub(in crate::session) workspace_folder: PathBuf,
     /// Where new memory is kept; `None` to keep it where the volume already has its memory.
     pub(in crate::session) memory_place: Option<MemoryPlace>,
+    /// Names of the volumes that the configuration makes read-only.
+    pub(in crate::session) read_only: BTreeSet<String>,
 }
 
 impl VolumesState {
@@ -41,6 +43,17 @@ impl VolumesState {
     /// Returns the volume with this id.
     pub(in crate::session) fn volume(&self, id: DocId) -> Option<&Volume> {
         self.by_id.get(&id)
+    }
+
+    /// Returns why nothing may change in a volume; `None` if it may.
+    pub(in crate::session) fn read_only_reason(&self, volume: DocId) -> Option<String> {
+        let name = &self.by_id.get(&volume).filter(|volume| self.read_only.contains(&volume.name))?.name;
+        Some(format!("{name} is read-only. Remove `readonly` of {name} from config.yaml to change it."))
+    }
+
+    /// Refuses a change of a read-only volume.
+    pub(in crate::session) fn ensure_writable(&self, volume: DocId) -> Result<(), CommandError> {
+        self.read_only_reason(volume).map_or(Ok(()), |why| Err(CommandError(why)))
     }
 
     /// Returns a file's volume and its path in the volume.

@@ -1,0 +1,331 @@
+//! `cmd_git`: Git for the current folder or a volume. Reads run in process and start no program; the rest is done by
+//! the user's own `git`.
+
+use super::{CliError, CommandContext, EXIT_DONE, parse, resolve};
+use clap::Args;
+use git_program::{GitCaller, GitOperation, GitProgramError, RepositoryAddress};
+use serde_json::{Value, json};
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use text::untrusted_text::{escape_block, escape_line};
+use vcs::{RepositoryFolder, VcsError};
+
+/// Number of commits in a log by default.
+const DEFAULT_LOG_COMMITS: usize = 20;
+/// Subcommands that change files of the folder or its history.
+const CHANGING_VERBS: [&str; 7] = ["add", "commit", "pull", "switch", "merge", "stash", "branch"];
+
+impl From<VcsError> for CliError {
+    fn from(error: VcsError) -> Self {
+        CliError::usage(error)
+    }
+}
+
+impl From<GitProgramError> for CliError {
+    fn from(error: GitProgramError) -> Self {
+        match error {
+            GitProgramError::Conflict { .. } | GitProgramError::Rejected | GitProgramError::NothingToCommit => {
+                CliError { code: super::EXIT_FAILED, why: error.to_string() }
+            }
+            // tidy: open because every other error has one exit code.
+            _ => CliError::usage(error),
+        }
+    }
+}
+
+/// `git`.
+#[derive(Args, Clone, Debug)]
+pub(super) struct GitArguments {
+    #[arg(id = "VERB")]
+    pub(super) verb: String,
+    #[arg(id = "NAME")]
+    pub(super) names: Vec<String>,
+    #[arg(long)]
+    pub(super) volume: Option<String>,
+    #[arg(long)]
+    pub(super) message: Option<String>,
+    #[arg(long)]
+    pub(super) limit: Option<String>,
+    #[arg(long)]
+    pub(super) depth: Option<String>,
+    #[arg(long)]
+    pub(super) staged: bool,
+    #[arg(long)]
+    pub(super) all: bool,
+    #[arg(long)]
+    pub(super) amend: bool,
+    #[arg(long)]
+    pub(super) signoff: bool,
+    #[arg(long)]
+    pub(super) push: bool,
+    #[arg(long)]
+    pub(super) rebase: bool,
+    #[arg(long)]
+    pub(super) create: bool,
+    #[arg(long)]
+    pub(super) delete: bool,
+}
+
+/// Output and errors, and whether they're this process's own.
+type GitStreams<'a> = (&'a mut dyn Write, &'a mut dyn Write, bool);
+
+/// Runs `git` for a volume of the workspace.
+pub(super) fn cmd_git(scene: &mut CommandContext<'_>, args: &GitArguments) -> Result<u8, CliError> {
+    let volume = resolve::resolve_volume(scene, args.volume.as_deref())?;
+    let Some(volume) = volume else { return Err(CliError::usage("there is no volume yet; `tracebook open` adds one")) };
+    let (root, locked) = scene.handle.read(move |session| {
+        let root = session.volume(volume).and_then(|volume| volume.root.clone());
+        (root, session.read_only_reason(volume))
+    })?;
+    let root = root.ok_or_else(|| CliError::usage("the volume has no folder on this device"))?;
+    if let Some(why) = locked.filter(|_| changes(args)) {
+        return Err(CliError::usage(why));
+    }
+    run_in_folder(&root, args, scene.json, (&mut *scene.out, &mut *scene.errors, scene.own))
+}
+
+/// Returns whether a subcommand changes files or history, and doesn't only list.
+fn changes(args: &GitArguments) -> bool {
+    let lists = match args.verb.as_str() {
+        "branch" => args.names.is_empty(),
+        "stash" => args.names.first().is_some_and(|word| word == "list"),
+        _ => false,
+    };
+    CHANGING_VERBS.contains(&args.verb.as_str()) && !lists
+}
+
+/// Returns the folder that `clone` has made.
+pub(super) fn cloned_folder(args: &GitArguments, here: &Path) -> Option<String> {
+    (args.verb == "clone")
+        .then(|| clone_target(args, here))
+        .and_then(Result::ok)
+        .map(|folder| folder.display().to_string())
+}
+
+/// Returns the folder that `clone` makes: the named one, or one called as the repository.
+fn clone_target(args: &GitArguments, here: &Path) -> Result<PathBuf, CliError> {
+    let address = parse::needed(args.names.first().map(String::as_str), "the address of the repository")?;
+    let last = address.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default();
+    let own = last.strip_suffix(".git").unwrap_or(last);
+    let folder = args.names.get(1).map_or(own, String::as_str);
+    if folder.is_empty() {
+        return Err(CliError::usage("name the new folder, too"));
+    }
+    Ok(host::fs::copy::absolute_path(here, folder))
+}
+
+/// Runs `git` in a folder.
+pub(super) fn run_in_folder(
+    folder: &Path,
+    args: &GitArguments,
+    json: bool,
+    (out, errors, own): GitStreams<'_>,
+) -> Result<u8, CliError> {
+    let first = args.names.first().map(String::as_str);
+    let open = || RepositoryFolder::open(folder);
+    match args.verb.as_str() {
+        "status" => return print_status(&open()?, json, out),
+        "diff" => {
+            let (text, whole) = if args.staged { open()?.staged_diff(first)? } else { open()?.diff(first)? };
+            return print_text(json, out, &text, &json!({"diff": text, "complete": whole}));
+        }
+        "log" => {
+            let limit = parse::number_option("limit", args.limit.as_deref())?
+                .map_or(DEFAULT_LOG_COMMITS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+            let commits = open()?.log(limit)?;
+            let text: String = commits.iter().map(|commit| commit_line(commit) + "\n").collect();
+            return print_text(json, out, &text, &json!(commits));
+        }
+        "show" => {
+            let (commit, diff, whole) = open()?.show(first.unwrap_or("HEAD"))?;
+            let text = format!("{}\n\n{diff}", commit_line(&commit));
+            return print_text(json, out, &text, &json!({"commit": commit, "diff": diff, "complete": whole}));
+        }
+        "blame" => {
+            let lines = open()?.blame(parse::needed(first, "the file")?)?;
+            let line = |line: &vcs::BlameLine| {
+                let id = line.id.as_deref().map_or("--------", short);
+                format!("{id} {} {:<16.16} {:>5} {}\n", day(line.time), line.author, line.line, line.text)
+            };
+            let text: String = lines.iter().map(line).collect();
+            return print_text(json, out, &text, &json!(lines));
+        }
+        "branch" if first.is_none() => {
+            let branches = open()?.branches()?;
+            let line = |branch: &vcs::BranchInfo| {
+                let mark = if branch.current { "*" } else { " " };
+                let follows = branch.upstream.as_ref().map(|name| format!(" [{name}]")).unwrap_or_default();
+                format!("{mark} {} {}{follows} {}\n", branch.name, short(&branch.id), branch.summary)
+            };
+            let text: String = branches.iter().map(line).collect();
+            return print_text(json, out, &text, &json!(branches));
+        }
+        "stash" if first == Some("list") => {
+            let stashes = open()?.stashes()?;
+            let text: String = stashes.iter().map(|stash| format!("{} {}\n", stash.number, stash.message)).collect();
+            return print_text(json, out, &text, &json!(stashes));
+        }
+        _ => {}
+    }
+    let shows_progress = own && !json && std::io::stderr().is_terminal();
+    let mut progress = |line: &str| {
+        if shows_progress {
+            // Progress that can't be shown isn't worth stopping for.
+            let _ = write!(errors, "\r{:<78.78}", escape_line(line));
+        }
+    };
+    let mut said = String::new();
+    for operation in operations(folder, args)? {
+        let printed = git_program::run(folder, &operation, GitCaller::User, &mut progress, &|| false)?;
+        said.push_str(&printed);
+        if !printed.is_empty() {
+            said.push('\n');
+        }
+    }
+    if args.verb == "commit" && args.push {
+        let first = open()?.first_push_target()?;
+        said += &git_program::run(folder, &GitOperation::Push { first }, GitCaller::User, &mut progress, &|| false)?;
+    }
+    if shows_progress {
+        write!(errors, "\r{:<78}\r", "")?;
+    }
+    let place = if args.verb == "clone" { clone_target(args, folder)? } else { folder.to_owned() };
+    let repository = RepositoryFolder::open(&place)?;
+    let state = repository.branch_state()?;
+    if json {
+        let answer = json!({"done": args.verb, "branch": state, "folder": place, "output": said.trim()});
+        writeln!(out, "{answer}")?;
+        return Ok(EXIT_DONE);
+    }
+    if matches!(args.verb.as_str(), "commit" | "merge" | "pull")
+        && let Some(commit) = repository.log(1)?.first()
+    {
+        writeln!(out, "{}", escape_line(&commit_line(commit)))?;
+    } else if !said.trim().is_empty() && args.verb != "clone" {
+        writeln!(out, "{}", escape_block(said.trim()))?;
+    }
+    writeln!(out, "{}", escape_line(&branch_line(&state)))?;
+    Ok(EXIT_DONE)
+}
+
+/// Returns what the user's `git` has to do, in order.
+fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, CliError> {
+    let first = args.names.first().map(String::as_str);
+    let named = |what: &str| parse::needed(first, what).map(ToOwned::to_owned);
+    let message = args.message.clone().unwrap_or_default();
+    // A folder outside of a repository is reported in the same words for all subcommands.
+    let open = || RepositoryFolder::open(folder);
+    if args.verb != "clone" {
+        open()?;
+    }
+    Ok(match args.verb.as_str() {
+        "add" => vec![GitOperation::Add { files: args.names.clone() }],
+        "commit" => {
+            if message.is_empty() && !args.amend {
+                return Err(CliError::usage("a commit needs a message: -m \"What has changed\""));
+            }
+            let files = args.names.clone();
+            let commit = GitOperation::Commit {
+                message,
+                files: files.clone(),
+                all: args.all,
+                amend: args.amend,
+                signoff: args.signoff,
+            };
+            let is_staged = |line: &String| !line.starts_with([' ', '?']);
+            let stages = match (files.is_empty(), args.all || args.amend) {
+                (false, _) => Some(files),
+                (true, false) if !open()?.status()?.0.iter().any(is_staged) => Some(Vec::new()),
+                (true, _) => None,
+            };
+            stages.map(|files| GitOperation::Add { files }).into_iter().chain([commit]).collect()
+        }
+        "fetch" => vec![GitOperation::Fetch],
+        "pull" => vec![GitOperation::Pull { rebase: args.rebase }],
+        "push" => vec![GitOperation::Push { first: open()?.first_push_target()? }],
+        "branch" if args.delete => vec![GitOperation::DeleteBranch { name: named("the branch")? }],
+        "branch" => vec![GitOperation::CreateBranch { name: named("the branch")? }],
+        "switch" => vec![GitOperation::Switch { branch: named("the branch")?, create: args.create }],
+        "merge" => vec![GitOperation::Merge { branch: named("the branch")? }],
+        "stash" => vec![match first {
+            None | Some("push") => GitOperation::StashPush { message },
+            Some("pop") => GitOperation::StashPop,
+            Some("drop") => GitOperation::StashDrop,
+            Some(other) => return Err(CliError::usage(format!("stash knows list, pop and drop, not “{other}”"))),
+        }],
+        "clone" => {
+            let address = named("the address of the repository")?;
+            let from = RepositoryAddress::read(&address, folder).map_err(CliError::usage)?;
+            let depth = parse::number_option("depth", args.depth.as_deref())?;
+            let depth = depth.map(|depth| u32::try_from(depth).unwrap_or(u32::MAX)).filter(|depth| *depth > 0);
+            vec![GitOperation::Clone { from, folder: clone_target(args, folder)?, depth }]
+        }
+        other => {
+            return Err(CliError::usage(format!(
+                "`tracebook git` knows status, diff, log, show, blame, add, commit, fetch, pull, push, branch, switch, \
+                 merge, stash and clone, not “{other}”; your own git does the rest"
+            )));
+        }
+    })
+}
+
+fn print_status(repository: &RepositoryFolder, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+    let state = repository.branch_state()?;
+    let (lines, whole) = repository.status()?;
+    if json {
+        let file = |line: &String| json!({"status": line.get(..2), "path": line.get(3..)});
+        let files: Vec<Value> = lines.iter().map(file).collect();
+        writeln!(out, "{}", json!({"branch": state, "files": files, "complete": whole}))?;
+        return Ok(EXIT_DONE);
+    }
+    writeln!(out, "{}", escape_line(&branch_line(&state)))?;
+    for line in &lines {
+        writeln!(out, "{}", escape_line(line))?;
+    }
+    match (lines.is_empty(), whole) {
+        (true, _) => writeln!(out, "Nothing has changed since the last commit.")?,
+        (false, true) => {}
+        (false, false) => writeln!(out, "… more than {} files …", vcs::MAX_STATUS_FILES)?,
+    }
+    Ok(EXIT_DONE)
+}
+
+fn print_text(json: bool, out: &mut dyn Write, text: &str, value: &Value) -> Result<u8, CliError> {
+    if json {
+        writeln!(out, "{value}")?;
+    } else {
+        write!(out, "{}", escape_block(text))?;
+    }
+    Ok(EXIT_DONE)
+}
+
+/// Describes the branch in a line.
+fn branch_line(state: &vcs::BranchState) -> String {
+    let branch = match (&state.branch, &state.head) {
+        (Some(branch), Some(_)) => format!("On {branch}"),
+        (Some(branch), None) => format!("On {branch}, no commit yet"),
+        (None, head) => format!("No branch, at {}", head.as_deref().map_or("no commit", short)),
+    };
+    let remote = match &state.upstream {
+        None => String::new(),
+        Some(upstream) if state.ahead + state.behind == 0 => format!(", even with {upstream}"),
+        Some(upstream) => format!(", {} ahead of and {} behind {upstream}", state.ahead, state.behind),
+    };
+    let under_way = state.under_way.map(|what| format!("; a {what} is under way")).unwrap_or_default();
+    format!("{branch}{remote}{under_way}")
+}
+
+fn commit_line(commit: &vcs::Commit) -> String {
+    format!("{} {} {}: {}", short(&commit.id), day(commit.time), commit.author, commit.summary)
+}
+
+/// Returns the first digits of a hash, as Git shows them.
+fn short(id: &str) -> &str {
+    id.get(..8).unwrap_or(id)
+}
+
+/// Formats a time in seconds since 1970 as a day in UTC.
+fn day(seconds: i64) -> String {
+    jiff::Timestamp::from_second(seconds)
+        .map_or_else(|_| "----------".to_owned(), |time| time.strftime("%Y-%m-%d").to_string())
+}

@@ -1,0 +1,119 @@
+//! The read-only volume System on the command line: `ls --volume system`, `cat system/…`, and `cmd_cp` to copy from
+//! it.
+
+use super::{CliError, CommandContext, EXIT_DONE, resolve, volumes};
+use agent::system_volume::{self, SYSTEM_READ_ONLY, SYSTEM_VOLUME_NAME};
+use clap::Args;
+use engine::{Command, Note};
+use host::fs::atomic_write::{ReplaceOutcome, replace_file};
+use host::fs::confined_dir::ConfinedFolder;
+use store::{DocId, FileKind};
+use text::untrusted_text;
+
+/// `cp`.
+#[derive(Args, Clone, Debug)]
+pub(super) struct CopyArguments {
+    #[arg(id = "FILE")]
+    pub(super) file: String,
+    #[arg(id = "PATH")]
+    pub(super) path: Option<String>,
+    #[arg(long)]
+    pub(super) volume: Option<String>,
+}
+
+/// Returns the path in System of `system/…` or `system:…`, if there's such a file.
+pub(super) fn system_path(word: &str) -> Option<String> {
+    let bare = word.trim_start_matches('/');
+    let head = bare.get(..SYSTEM_VOLUME_NAME.len())?;
+    let rest = bare[SYSTEM_VOLUME_NAME.len()..].strip_prefix(['/', ':'])?;
+    head.eq_ignore_ascii_case(SYSTEM_VOLUME_NAME).then(|| system_volume::find_path(rest)).flatten()
+}
+
+/// Refuses to create a file in System, unless the volume has a folder of that name.
+pub(super) fn refuse_system_path(scene: &CommandContext<'_>, volume: DocId, path: &str) -> Result<(), CliError> {
+    let bare = path.trim_start_matches('/').to_owned();
+    let first = bare.split('/').next().unwrap_or_default().to_owned();
+    if !first.eq_ignore_ascii_case(SYSTEM_VOLUME_NAME) || !bare.contains('/') {
+        return Ok(());
+    }
+    let has_folder = scene.handle.read(move |session| {
+        let below = format!("{first}/");
+        session.volume(volume).is_some_and(|volume| volume.files.keys().any(|path| path.starts_with(&below)))
+    })?;
+    if has_folder { Ok(()) } else { Err(CliError::usage(SYSTEM_READ_ONLY)) }
+}
+
+/// Prints a file of System.
+pub(super) fn print_file(scene: &mut CommandContext<'_>, path: &str) -> Result<u8, CliError> {
+    let text = system_volume::read(path).unwrap_or_default();
+    if scene.json {
+        writeln!(scene.out, "{}", serde_json::json!({"text": text, "volume": SYSTEM_VOLUME_NAME, "readonly": true}))?;
+    } else {
+        scene.out.write_all(text.as_bytes())?;
+    }
+    Ok(EXIT_DONE)
+}
+
+/// Lists the files of System.
+pub(super) fn list_files(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
+    if scene.json {
+        let row = |(path, size): (&str, usize)| {
+            let kind = FileKind::from_path(path);
+            serde_json::json!({
+                "path": path, "kind": kind, "size": size, "volume": SYSTEM_VOLUME_NAME, "readonly": true,
+            })
+        };
+        let rows: Vec<serde_json::Value> = system_volume::list("").map(row).collect();
+        writeln!(scene.out, "{}", serde_json::Value::from(rows))?;
+        return Ok(EXIT_DONE);
+    }
+    writeln!(scene.out, "{SYSTEM_VOLUME_NAME} (read-only)")?;
+    for (path, size) in system_volume::list("") {
+        writeln!(scene.out, "  {path}  ({size} bytes)")?;
+    }
+    Ok(EXIT_DONE)
+}
+
+/// Copies a file of System, or a note, into a volume.
+pub(super) fn cmd_cp(scene: &mut CommandContext<'_>, args: &CopyArguments) -> Result<u8, CliError> {
+    let found = resolve::resolve_note(scene, &args.file);
+    let (text, own_path) = match (found, system_path(&args.file)) {
+        (Ok(note), _) => {
+            let held = export::open_note::hold_note(scene.handle, note)?;
+            let text = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
+            drop(held);
+            (text, None)
+        }
+        (Err(_), Some(path)) => {
+            (system_volume::read(&path).unwrap_or_default().to_owned(), Some(system_volume::copy_path(&path)))
+        }
+        (Err(why), None) => return Err(why),
+    };
+    let path = args.path.clone().or(own_path);
+    let Some(path) = path else { return Err(CliError::usage("name the path of the copy, too")) };
+    let (volume, root) = volumes::volume_or_new(scene, args.volume.as_deref(), true)?;
+    resolve::wait_for_volumes(scene, true)?;
+    refuse_system_path(scene, volume, &path)?;
+    if let Some(why) = scene.handle.read(move |session| session.read_only_reason(volume))? {
+        return Err(CliError::usage(why));
+    }
+    if FileKind::from_path(&path).is_text() {
+        scene.handle.run_command(Command::NewNote { volume, path: path.clone(), text })?;
+        export::open_note::wait_until_saved(scene.handle)?;
+    } else {
+        let folder = ConfinedFolder::open_root(&root).and_then(|folder| folder.open_parent(&path, true));
+        let (folder, name) = folder.map_err(|why| CliError::usage(format!("{why}")))?;
+        match replace_file(&folder.stable_path().join(name), None, text.as_bytes()).map_err(CliError::workspace)? {
+            ReplaceOutcome::Done { .. } => {}
+            ReplaceOutcome::Raced { .. } | ReplaceOutcome::Gone => {
+                return Err(CliError::usage(format!("a file with that name already exists; choose another: {path}")));
+            }
+        }
+    }
+    if scene.json {
+        writeln!(scene.out, "{}", serde_json::json!({"path": path}))?;
+    } else {
+        writeln!(scene.out, "{}", untrusted_text::escape_line(&path))?;
+    }
+    Ok(EXIT_DONE)
+}

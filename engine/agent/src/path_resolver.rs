@@ -1,0 +1,477 @@
+//! Resolves paths as models and people write them: with a leading `/`, with the volume in front, as an argument of its
+//! own, or in another case. Every tool and mention uses it, so what search and prompts show is accepted everywhere.
+
+use crate::system_volume;
+use crate::tool_catalog::BuiltInTool;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::Path;
+
+/// Names that models use for the volume that they work in, if no volume has such a name.
+const OWN_VOLUME_NAMES: [&str; 4] = ["user", "project", "workspace", "current"];
+/// Folders at the root of an operating system. A path that begins with one, and with `/`, isn't meant for a volume.
+const SYSTEM_ROOTS: [&str; 24] = [
+    "applications",
+    "bin",
+    "boot",
+    "dev",
+    "etc",
+    "home",
+    "lib",
+    "lib64",
+    "library",
+    "media",
+    "mnt",
+    "opt",
+    "private",
+    "proc",
+    "root",
+    "run",
+    "sbin",
+    "srv",
+    "sys",
+    "tmp",
+    "users",
+    "usr",
+    "var",
+    "windows",
+];
+/// Maximum number of files that are compared with a path that isn't there.
+const MAX_COMPARED_FILES: usize = 20_000;
+/// Maximum length in characters of names that are compared.
+const MAX_COMPARED_CHARS: usize = 100;
+
+/// A volume and its known files, by their paths with `/` as separator.
+#[derive(Debug)]
+pub struct KnownVolume<'a, T> {
+    /// Name of the volume as the user sees it.
+    pub name: &'a str,
+    /// Folder of the volume on this device, if it's here.
+    pub root: Option<&'a Path>,
+    /// Files of the volume, by path.
+    pub files: &'a BTreeMap<String, T>,
+}
+
+/// Where a path is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathPlace {
+    /// In the volume with this number; 0 is the one that the path is used in.
+    Volume(usize),
+    /// In the read-only volume inside the program.
+    System,
+}
+
+/// What a path is for, which decides how something that isn't there is understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathUse {
+    /// A file that should exist.
+    Existing,
+    /// A file that may be created.
+    New,
+    /// A folder that should exist; the volume itself is one.
+    Folder,
+}
+
+/// A resolved path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolvedPath {
+    /// The volume.
+    pub place: PathPlace,
+    /// Path in that volume, without a leading `/`; empty for the volume itself.
+    pub path: String,
+    /// Whether a known file or folder has this path.
+    pub exists: bool,
+}
+
+/// Why a path can't be resolved.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// There's no volume with this name.
+    #[error("There is no volume “{name}”. There are: {}.", known.join(", "))]
+    UnknownVolume {
+        /// The name.
+        name: String,
+        /// Names of all volumes.
+        known: Vec<String>,
+    },
+}
+
+/// Returns the volume with a name: exactly, then for what models call their own volume, then in any case.
+///
+/// # Errors
+/// Returns an error with the known names if there's none.
+pub fn find_volume<T>(volumes: &[KnownVolume<'_, T>], name: &str) -> Result<PathPlace, PathError> {
+    let name = name.trim().trim_matches('/');
+    let any_case = || volumes.iter().position(|volume| volume.name.eq_ignore_ascii_case(name));
+    if let Some(at) = volumes.iter().position(|volume| volume.name == name) {
+        Ok(PathPlace::Volume(at))
+    } else if name.eq_ignore_ascii_case(system_volume::SYSTEM_VOLUME_NAME) {
+        Ok(PathPlace::System)
+    } else if let Some(at) = any_case() {
+        Ok(PathPlace::Volume(at))
+    } else if name.is_empty() || OWN_VOLUME_NAMES.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+        Ok(PathPlace::Volume(0))
+    } else {
+        let mut known: Vec<String> = volumes.iter().map(|volume| volume.name.to_owned()).collect();
+        known.push(system_volume::SYSTEM_VOLUME_NAME.to_owned());
+        Err(PathError::UnknownVolume { name: name.chars().take(MAX_COMPARED_CHARS).collect(), known })
+    }
+}
+
+/// Resolves a path. `volumes` begins with the volume that the path is used in; `volume` is the name that was given
+/// beside the path, if any.
+///
+/// # Errors
+/// Returns an error if there's no volume of that name.
+pub fn resolve<T>(
+    volumes: &[KnownVolume<'_, T>],
+    volume: Option<&str>,
+    path: &str,
+    purpose: PathUse,
+) -> Result<ResolvedPath, PathError> {
+    let path = path.trim();
+    let named = volume.map(|name| find_volume(volumes, name)).transpose()?;
+    if let Some(PathPlace::System) = named {
+        let inside = strip_name(trim_slashes(path), system_volume::SYSTEM_VOLUME_NAME);
+        return Ok(resolve_system(inside.unwrap_or_else(|| trim_slashes(path))));
+    }
+    if let Some((at, inside)) = below_root(volumes, path) {
+        return Ok(resolve_in(volumes, at, inside, purpose));
+    }
+    let bare = trim_slashes(path);
+    if let Some(PathPlace::Volume(at)) = named {
+        return Ok(resolve_in(volumes, at, bare, purpose));
+    }
+    let own = resolve_in(volumes, 0, bare, purpose);
+    if own.exists {
+        return Ok(own);
+    }
+    let first = bare.split(['/', ':']).next().unwrap_or_default();
+    let has_folder = volumes.first().is_some_and(|own| is_folder(own.files, first));
+    if !has_folder {
+        for (at, volume) in volumes.iter().enumerate().skip(1) {
+            let Some(inside) = strip_name(bare, volume.name) else { continue };
+            let found = resolve_in(volumes, at, inside, purpose);
+            // A new file stays in the own volume: a folder may be meant. With `volume` it's made elsewhere.
+            if found.exists {
+                return Ok(found);
+            }
+        }
+        if let Some(inside) = strip_name(bare, system_volume::SYSTEM_VOLUME_NAME) {
+            return Ok(resolve_system(inside));
+        }
+    }
+    let foreign = path.starts_with('/') && SYSTEM_ROOTS.iter().any(|root| root.eq_ignore_ascii_case(first));
+    if foreign {
+        // The policy refuses it, and says why.
+        return Ok(ResolvedPath { path: path.to_owned(), ..own });
+    }
+    Ok(own)
+}
+
+/// Resolves a path in one volume: as it is, without the volume's name in front, without `.md`, and in any case.
+fn resolve_in<T>(volumes: &[KnownVolume<'_, T>], at: usize, path: &str, purpose: PathUse) -> ResolvedPath {
+    let place = PathPlace::Volume(at);
+    let Some(volume) = volumes.get(at) else { return ResolvedPath { place, path: path.to_owned(), exists: false } };
+    let there = |path: &str| ResolvedPath { place, path: path.to_owned(), exists: true };
+    let exists = |path: &str| {
+        let is_file = volume.files.contains_key(path) || volume.files.contains_key(&format!("{path}.md"));
+        match purpose {
+            PathUse::Existing => is_file,
+            PathUse::New => is_file,
+            PathUse::Folder => path.is_empty() || is_file || is_folder(volume.files, path),
+        }
+    };
+    if exists(path) {
+        return there(path);
+    }
+    // A folder that is called as its volume is one; otherwise the name in front is the volume's.
+    let stripped = strip_name(path, volume.name).filter(|_| !is_folder(volume.files, volume.name));
+    if let Some(stripped) = stripped.filter(|stripped| exists(stripped)) {
+        return there(stripped);
+    }
+    for candidate in [Some(path), stripped].into_iter().flatten().filter(|candidate| !candidate.is_empty()) {
+        if let Some(found) = find_any_case(volume.files, candidate, purpose) {
+            return there(&found);
+        }
+    }
+    ResolvedPath { place, path: stripped.unwrap_or(path).to_owned(), exists: false }
+}
+
+fn resolve_system(path: &str) -> ResolvedPath {
+    match system_volume::find_path(path) {
+        Some(path) => ResolvedPath { place: PathPlace::System, path, exists: true },
+        None => {
+            ResolvedPath { place: PathPlace::System, path: path.to_owned(), exists: system_volume::is_folder(path) }
+        }
+    }
+}
+
+/// Returns the volume whose folder on this device contains an absolute path, and the path in it.
+fn below_root<'a, T>(volumes: &[KnownVolume<'_, T>], path: &'a str) -> Option<(usize, &'a str)> {
+    if !Path::new(path).is_absolute() {
+        return None;
+    }
+    volumes.iter().enumerate().find_map(|(at, volume)| {
+        let inside = Path::new(path).strip_prefix(volume.root?).ok()?;
+        Some((at, inside.to_str()?))
+    })
+}
+
+/// Returns what follows a volume's name in `NAME/…`, `NAME:…` or just `NAME`.
+fn strip_name<'a>(path: &'a str, name: &str) -> Option<&'a str> {
+    let head = path.get(..name.len())?;
+    let rest = &path[name.len()..];
+    if name.is_empty() || !head.eq_ignore_ascii_case(name) {
+        return None;
+    }
+    if rest.is_empty() {
+        return Some("");
+    }
+    rest.strip_prefix(['/', ':']).map(trim_slashes)
+}
+
+/// Removes what stands for the volume itself from both ends of a path.
+fn trim_slashes(path: &str) -> &str {
+    let mut path = path;
+    loop {
+        let shorter = path.trim_start_matches('/');
+        let shorter = shorter.strip_prefix("./").unwrap_or(shorter);
+        if shorter.len() == path.len() {
+            break;
+        }
+        path = shorter;
+    }
+    let path = path.trim_end_matches('/');
+    if path == "." { "" } else { path }
+}
+
+/// Returns whether files have paths below this one.
+fn is_folder<T>(files: &BTreeMap<String, T>, path: &str) -> bool {
+    let below = format!("{path}/");
+    let mut after = files.range::<str, _>((Bound::Included(below.as_str()), Bound::Unbounded));
+    after.next().is_some_and(|(first, _)| first.starts_with(&below))
+}
+
+/// Returns the only path that differs in its case only, or in `-`, `_` and spaces.
+fn find_any_case<T>(files: &BTreeMap<String, T>, path: &str, purpose: PathUse) -> Option<String> {
+    if purpose == PathUse::New || path.len() > 4 * MAX_COMPARED_CHARS {
+        return None; // what is created gets exactly the name that was given
+    }
+    let plain = |path: &str| path.to_lowercase().replace(['-', ' '], "_");
+    let wanted = plain(path);
+    let with_ending = format!("{wanted}.md");
+    let mut found: Option<&str> = None;
+    for known in files.keys().take(MAX_COMPARED_FILES) {
+        let known_plain = plain(known);
+        let candidate = if known_plain == wanted || known_plain == with_ending {
+            known.as_str()
+        } else if purpose == PathUse::Folder
+            && known_plain.len() > wanted.len()
+            && known_plain.starts_with(&wanted)
+            && known_plain.as_bytes().get(wanted.len()) == Some(&b'/')
+            && known.is_char_boundary(wanted.len())
+        {
+            &known[..wanted.len()]
+        } else {
+            continue;
+        };
+        if found.is_some_and(|found| found != candidate) {
+            return None; // it could be either
+        }
+        found = Some(candidate);
+    }
+    found.map(ToOwned::to_owned)
+}
+
+/// Returns the argument that names a file or folder for a tool, and what it's for.
+fn path_argument(tool: BuiltInTool) -> Option<(&'static str, PathUse)> {
+    match tool {
+        BuiltInTool::WriteFile => Some(("path", PathUse::New)),
+        BuiltInTool::ReadFile
+        | BuiltInTool::EditFile
+        | BuiltInTool::DeleteFile
+        | BuiltInTool::RunCell
+        | BuiltInTool::ProposeView
+        | BuiltInTool::GitBlame => Some(("path", PathUse::Existing)),
+        BuiltInTool::GitDiff => Some(("path", PathUse::Folder)),
+        BuiltInTool::ListFiles => Some(("directory", PathUse::Folder)),
+        BuiltInTool::GitClone => Some(("directory", PathUse::New)),
+        // tidy: open because other tools name no file.
+        _ => None,
+    }
+}
+
+/// Returns whether a tool has a `volume` argument.
+pub fn takes_volume(tool: BuiltInTool) -> bool {
+    path_argument(tool).is_some() || is_git_tool(tool)
+}
+
+/// Returns whether a tool works with a Git repository.
+pub fn is_git_tool(tool: BuiltInTool) -> bool {
+    matches!(
+        tool,
+        BuiltInTool::GitStatus
+            | BuiltInTool::GitDiff
+            | BuiltInTool::GitLog
+            | BuiltInTool::GitBlame
+            | BuiltInTool::GitCommit
+            | BuiltInTool::GitFetch
+            | BuiltInTool::GitPull
+            | BuiltInTool::GitPush
+            | BuiltInTool::GitBranch
+            | BuiltInTool::GitSwitch
+            | BuiltInTool::GitClone
+    )
+}
+
+/// Rewrites the arguments of a call to their canonical form: `path` is relative to its volume, and `volume` is there
+/// only for another volume than the run's own.
+///
+/// # Errors
+/// Returns an error if the call names an unknown volume; the arguments are unchanged then.
+pub fn normalize_arguments<T>(
+    volumes: &[KnownVolume<'_, T>],
+    tool: BuiltInTool,
+    arguments: &mut Map<String, Value>,
+) -> Result<(), PathError> {
+    if !takes_volume(tool) {
+        return Ok(());
+    }
+    let named = arguments.get("volume").and_then(Value::as_str).map(ToOwned::to_owned);
+    let mut place = match &named {
+        Some(name) => find_volume(volumes, name)?,
+        None => PathPlace::Volume(0),
+    };
+    if let Some((key, purpose)) = path_argument(tool)
+        && let Some(Value::String(path)) = arguments.get(key)
+    {
+        let resolved = resolve(volumes, named.as_deref(), path, purpose)?;
+        place = resolved.place;
+        arguments.insert(key.to_owned(), Value::String(resolved.path));
+    }
+    if let Some(Value::Array(files)) = arguments.get_mut("files") {
+        for file in files.iter_mut() {
+            let Some(path) = file.as_str() else { continue };
+            let resolved = resolve(volumes, named.as_deref(), path, PathUse::Folder)?;
+            if resolved.place == place {
+                *file = Value::String(resolved.path);
+            }
+        }
+    }
+    match place {
+        PathPlace::Volume(0) => _ = arguments.remove("volume"),
+        PathPlace::Volume(at) => {
+            let name = volumes.get(at).map_or("", |volume| volume.name).to_owned();
+            arguments.insert("volume".to_owned(), Value::String(name));
+        }
+        PathPlace::System => {
+            let name = system_volume::SYSTEM_VOLUME_NAME.to_owned();
+            arguments.insert("volume".to_owned(), Value::String(name));
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether a call may change files of its volume, so that a read-only volume refuses it.
+pub fn changes_volume(tool: BuiltInTool) -> bool {
+    matches!(
+        tool,
+        BuiltInTool::WriteFile
+            | BuiltInTool::EditFile
+            | BuiltInTool::DeleteFile
+            | BuiltInTool::ProposeView
+            | BuiltInTool::GitCommit
+            | BuiltInTool::GitPull
+            | BuiltInTool::GitBranch
+            | BuiltInTool::GitSwitch
+            | BuiltInTool::GitClone
+            | BuiltInTool::Shell
+            | BuiltInTool::RunPython
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn files(paths: &[&str]) -> BTreeMap<String, ()> {
+        paths.iter().map(|path| ((*path).to_owned(), ())).collect()
+    }
+
+    fn resolved(path: &str, purpose: PathUse, volume: Option<&str>) -> (PathPlace, String, bool) {
+        let own = files(&["Note.md", "calc.py", "sub/deep.md", "Old-Plan.md"]);
+        let other = files(&["Note.md", "Only here.md"]);
+        let nested = files(&["nest/a.md"]);
+        let volumes = [
+            KnownVolume { name: "proj", root: Some(Path::new("/home/ada/proj")), files: &own },
+            KnownVolume { name: "nb", root: None, files: &other },
+            KnownVolume { name: "nest", root: None, files: &nested },
+        ];
+        let found = resolve(&volumes, volume, path, purpose).expect("a known volume");
+        (found.place, found.path, found.exists)
+    }
+
+    #[test]
+    fn every_way_to_write_a_path_leads_to_the_same_file() {
+        let own = |path: &str| (PathPlace::Volume(0), path.to_owned(), true);
+        for path in ["Note.md", "/Note.md", "./Note.md", "proj/Note.md", "/proj/Note.md", "proj:Note.md", "note.md"] {
+            assert_eq!(resolved(path, PathUse::Existing, None), own("Note.md"), "{path}");
+            assert_eq!(resolved(path, PathUse::Existing, Some("proj")), own("Note.md"), "{path}");
+            assert_eq!(resolved(path, PathUse::Existing, Some("user")), own("Note.md"), "{path}");
+        }
+        assert_eq!(resolved("/home/ada/proj/sub/deep.md", PathUse::Existing, None), own("sub/deep.md"));
+        assert_eq!(resolved("old_plan", PathUse::Existing, None), own("Old-Plan.md"));
+        let other = (PathPlace::Volume(1), "Only here.md".to_owned(), true);
+        assert_eq!(resolved("nb/Only here.md", PathUse::Existing, None), other);
+        assert_eq!(resolved("Only here.md", PathUse::Existing, Some("NB")), other);
+        for folder in ["", "/", ".", "proj", "proj/", "/proj"] {
+            assert_eq!(resolved(folder, PathUse::Folder, None), own(""), "{folder}");
+        }
+        assert_eq!(resolved("proj/sub/", PathUse::Folder, None), own("sub"));
+    }
+
+    #[test]
+    fn a_volume_in_front_is_never_a_folder_unless_there_is_one() {
+        let new = |path: &str| (PathPlace::Volume(0), path.to_owned(), false);
+        for path in ["new.md", "/new.md", "proj/new.md", "/proj/new.md"] {
+            assert_eq!(resolved(path, PathUse::New, None), new("new.md"), "{path}");
+            assert_eq!(resolved(path, PathUse::New, Some("proj")), new("new.md"), "{path}");
+        }
+        assert_eq!(resolved("nb/new.md", PathUse::New, None), new("nb/new.md"), "a folder may be meant");
+        assert_eq!(resolved("nest/new.md", PathUse::New, Some("nest")).1, "nest/new.md", "such a folder exists");
+        assert_eq!(resolved("/etc/passwd", PathUse::Existing, None), new("/etc/passwd"), "for the policy to refuse");
+    }
+
+    #[test]
+    fn system_has_the_names_of_the_seed() {
+        for path in ["system/agents/system.md", "/system/agents/SystemAgent.md", "system/Agents/system_agent.md"] {
+            let (place, path, exists) = resolved(path, PathUse::Existing, None);
+            assert_eq!((place, path.as_str(), exists), (PathPlace::System, "agents/system.md", true));
+        }
+        let (place, path, exists) = resolved("agents/MemoryAnalysisAgent.md", PathUse::Existing, Some("system"));
+        assert_eq!((place, path.as_str(), exists), (PathPlace::System, "agents/memory-analysis.md", true));
+        assert_eq!(resolved("system/agents/x.md", PathUse::New, None).0, PathPlace::System);
+    }
+
+    #[test]
+    fn arguments_become_canonical() {
+        let own = files(&["Note.md"]);
+        let volumes = [KnownVolume { name: "proj", root: None, files: &own }];
+        let normalized = |tool, given: Value| {
+            let mut arguments = given.as_object().cloned().expect("an object");
+            normalize_arguments(&volumes, tool, &mut arguments).map(|()| Value::Object(arguments))
+        };
+        let read = normalized(BuiltInTool::ReadFile, json!({"volume": "proj", "path": "/proj/Note.md"}));
+        assert_eq!(read, Ok(json!({"path": "Note.md"})));
+        let commit = json!({"volume": "user", "message": "m", "files": ["proj/Note.md", "new.md"]});
+        assert_eq!(
+            normalized(BuiltInTool::GitCommit, commit),
+            Ok(json!({"message": "m", "files": ["Note.md", "new.md"]}))
+        );
+        let why = normalized(BuiltInTool::ReadFile, json!({"volume": "nowhere", "path": "a"})).expect_err("unknown");
+        assert_eq!(why.to_string(), "There is no volume “nowhere”. There are: proj, system.");
+    }
+}

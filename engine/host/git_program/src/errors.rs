@@ -1,0 +1,178 @@
+//! Errors of Git in words that say what to do.
+
+use std::path::{Path, PathBuf};
+
+/// Maximum number of lines of Git's own message in an error.
+const MAX_MESSAGE_LINES: usize = 6;
+/// Maximum number of files that an error names.
+const MAX_NAMED_FILES: usize = 10;
+
+/// Why an operation of Git failed.
+#[derive(Debug, thiserror::Error)]
+pub enum GitProgramError {
+    /// There's no `git` on this device.
+    #[error(
+        "Git isn't installed, and this needs it. Install it from https://git-scm.com or with your package manager, and \
+         try again."
+    )]
+    NotInstalled,
+    /// Git can't be started.
+    #[error("Git can't be started in {} ({source}).", folder.display())]
+    NotStarted {
+        /// The folder.
+        folder: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// The operation was canceled.
+    #[error("cancelled")]
+    Canceled,
+    /// Both sides changed the same places.
+    #[error("Both sides have changed the same lines of {}. {}", named_files(files), conflict_advice(*is_undone))]
+    Conflict {
+        /// Paths of the files in the repository.
+        files: Vec<String>,
+        /// Whether everything is as it was before.
+        is_undone: bool,
+    },
+    /// The remote has commits that aren't here.
+    #[error("The remote has commits that aren't here, so nothing was pushed. Pull first, then push again.")]
+    Rejected,
+    /// A hook or a rule of the remote refused it.
+    #[error("The remote refused the push: {0}")]
+    Refused(String),
+    /// The remote didn't accept the credentials, or there are none.
+    #[error(
+        "The remote didn't accept your credentials, or there are none. Set them up with a credential helper or an SSH \
+         key, and check with `git fetch` in a terminal. Git says: {0}"
+    )]
+    Credentials(String),
+    /// The remote can't be reached.
+    #[error("The remote can't be reached; nothing has changed. Git says: {0}")]
+    Unreachable(String),
+    /// Another Git program has locked the repository, or was killed.
+    #[error(
+        "Another program works in this repository, or was interrupted. If none is running, delete {} and try again.",
+        lock.display()
+    )]
+    Locked {
+        /// The lock file.
+        lock: PathBuf,
+    },
+    /// Files with changes would be overwritten.
+    #[error("Changes that aren't committed would be lost, so nothing was done. Commit or stash them first: {0}")]
+    WouldOverwrite(String),
+    /// There was nothing to commit.
+    #[error("Nothing has changed since the last commit.")]
+    NothingToCommit,
+    /// Git doesn't know the user.
+    #[error(
+        "Git doesn't know who you are. Run `git config --global user.name NAME` and `git config --global user.email \
+         ADDRESS`."
+    )]
+    Nobody,
+    /// The repository belongs to another user.
+    #[error(
+        "The repository belongs to another user. `git config --global --add safe.directory {}` trusts it.",
+        folder.display()
+    )]
+    Owner {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// Another error, in Git's words.
+    #[error("Git failed: {0}")]
+    Other(String),
+}
+
+fn named_files(files: &[String]) -> String {
+    let shown = files.iter().take(MAX_NAMED_FILES).cloned().collect::<Vec<_>>().join(", ");
+    match files.len().saturating_sub(MAX_NAMED_FILES) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+fn conflict_advice(is_undone: bool) -> &'static str {
+    match is_undone {
+        true => "Nothing was merged, and your files are as they were. Change one side, or merge with Git itself.",
+        false => "Files have conflict markers now; resolve them, then commit.",
+    }
+}
+
+/// Returns the files with conflicts that Git's output names.
+pub(crate) fn conflicting_files(output: &str) -> Vec<String> {
+    let file = |line: &str| {
+        let rest = line.strip_prefix("CONFLICT (")?;
+        let (_, rest) = rest.split_once("): ")?;
+        let file = match rest.split_once("Merge conflict in ") {
+            Some((_, file)) => file,
+            None => rest.split(" deleted in ").next()?.split(" renamed ").next()?,
+        };
+        Some(file.trim().to_owned())
+    };
+    let mut files: Vec<String> = output.lines().filter_map(file).collect();
+    files.dedup();
+    files
+}
+
+/// Returns the error that Git's messages mean.
+pub(crate) fn explain(folder: &Path, messages: &str, output: &str) -> GitProgramError {
+    let has = |words: &[&str]| words.iter().any(|words| messages.contains(words) || output.contains(words));
+    let useful = |line: &&str| {
+        let line = line.trim();
+        !line.is_empty() && !line.starts_with("hint:") && !line.contains('%')
+    };
+    let text = || {
+        let lines: Vec<&str> = messages.lines().chain(output.lines()).filter(useful).map(str::trim).collect();
+        let start = lines.len().saturating_sub(MAX_MESSAGE_LINES);
+        lines[start..].join("; ")
+    };
+    if let Some(lock) = lock_file(messages) {
+        return GitProgramError::Locked { lock };
+    }
+    if has(&["dubious ownership"]) {
+        GitProgramError::Owner { folder: folder.to_owned() }
+    } else if has(&["Please tell me who you are", "unable to auto-detect email address", "empty ident name"]) {
+        GitProgramError::Nobody
+    } else if has(&["nothing to commit", "nothing added to commit", "no changes added to commit"]) {
+        GitProgramError::NothingToCommit
+    } else if has(&["would be overwritten", "You have unstaged changes", "Your index contains uncommitted changes"]) {
+        GitProgramError::WouldOverwrite(text())
+    } else if has(&["(fetch first)", "(non-fast-forward)", "(stale info)"]) {
+        GitProgramError::Rejected
+    } else if has(&["[remote rejected]", "[rejected]"]) {
+        GitProgramError::Refused(text())
+    } else if has(&[
+        "Authentication failed",
+        "could not read Username",
+        "could not read Password",
+        "Permission denied (",
+        "Host key verification failed",
+        "terminal prompts disabled",
+    ]) {
+        GitProgramError::Credentials(text())
+    } else if has(&[
+        "Could not resolve host",
+        "Failed to connect",
+        "Couldn't connect",
+        "Connection refused",
+        "Connection timed out",
+        "Could not read from remote repository",
+        "does not appear to be a git repository",
+        "unable to access",
+        "unexpected disconnect",
+        "early EOF",
+    ]) {
+        GitProgramError::Unreachable(text())
+    } else {
+        GitProgramError::Other(text())
+    }
+}
+
+/// Returns the lock file that Git couldn't create.
+fn lock_file(messages: &str) -> Option<PathBuf> {
+    let line = messages.lines().find(|line| line.contains(".lock'") && line.contains("File exists"))?;
+    let (_, rest) = line.split_once('\'')?;
+    Some(PathBuf::from(rest.split('\'').next()?))
+}

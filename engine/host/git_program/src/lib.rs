@@ -1,0 +1,370 @@
+//! Runs the user's own `git` for what needs network, hooks, signing or filters, so that credential helpers, the SSH
+//! agent and the user's configuration apply.
+//!
+//! Arguments are a list that this crate fixes: no shell reads them, and no name or address can become an option.
+
+mod address;
+mod errors;
+
+pub use address::{RepositoryAddress, RepositoryAddressError, host_of};
+pub use errors::GitProgramError;
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// Maximum size in bytes of the kept output of each stream.
+const MAX_KEPT_OUTPUT_BYTES: usize = 1 << 20;
+/// Maximum length in bytes of a line of progress.
+const MAX_PROGRESS_LINE_BYTES: usize = 400;
+/// Interval for checking whether an operation was canceled.
+const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Time that Git gets to remove its lock files after a cancel.
+const CANCEL_GRACE_TIME: Duration = Duration::from_secs(3);
+
+/// Who wants an operation, which decides what the repository may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GitCaller {
+    /// The user has typed the command: everything is as with `git` itself, hooks included.
+    User,
+    /// An agent: no hook of the repository runs, and nothing asks on a terminal. Settings of the repository that run
+    /// programs must be refused by the caller (`vcs::RepositoryFolder::program_settings`).
+    Agent,
+}
+
+/// An operation of Git.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GitOperation {
+    /// Stages files; all changes below the folder if none are named.
+    Add {
+        /// Paths relative to the folder.
+        files: Vec<String>,
+    },
+    /// Commits what is staged, or the current content of files.
+    Commit {
+        /// The message; empty to keep the last one while amending.
+        message: String,
+        /// Paths relative to the folder; empty for what is staged, or all changed files if nothing is.
+        files: Vec<String>,
+        /// Whether all changed files are committed.
+        all: bool,
+        /// Whether the last commit is replaced.
+        amend: bool,
+        /// Whether a `Signed-off-by` line is added.
+        signoff: bool,
+    },
+    /// Gets commits of all branches from the remote.
+    Fetch,
+    /// Gets commits, and merges them or rebases onto them.
+    Pull {
+        /// Whether to rebase instead of to merge.
+        rebase: bool,
+    },
+    /// Sends the branch's commits.
+    Push {
+        /// Remote and branch for the first push; `None` if the branch has a remote one already.
+        first: Option<(String, String)>,
+    },
+    /// Switches to a branch.
+    Switch {
+        /// Name of the branch.
+        branch: String,
+        /// Whether the branch is created.
+        create: bool,
+    },
+    /// Creates a branch at the last commit.
+    CreateBranch {
+        /// Name of the branch.
+        name: String,
+    },
+    /// Deletes a branch that is merged.
+    DeleteBranch {
+        /// Name of the branch.
+        name: String,
+    },
+    /// Merges a branch into the current one.
+    Merge {
+        /// Name of the branch or commit.
+        branch: String,
+    },
+    /// Puts changes aside.
+    StashPush {
+        /// Description; empty for Git's own.
+        message: String,
+    },
+    /// Takes the newest stash back.
+    StashPop,
+    /// Deletes the newest stash.
+    StashDrop,
+    /// Clones a repository into a new folder.
+    Clone {
+        /// Where the repository is.
+        from: RepositoryAddress,
+        /// The new folder.
+        folder: PathBuf,
+        /// Number of commits to get; `None` for all.
+        depth: Option<u32>,
+    },
+}
+
+impl GitOperation {
+    /// Returns the subcommand and its arguments.
+    fn arguments(&self) -> Vec<OsString> {
+        let mut words: Vec<OsString> = Vec::new();
+        let mut add = |given: &[&str]| words.extend(given.iter().map(OsString::from));
+        match self {
+            GitOperation::Add { files } if files.is_empty() => add(&["add", "--all", "--", "."]),
+            GitOperation::Add { files } => {
+                add(&["add", "--"]);
+                files.iter().for_each(|file| add(&[&literal(file)]));
+            }
+            GitOperation::Commit { message, files, all, amend, signoff } => {
+                add(&["commit", "--quiet"]);
+                if !(message.is_empty() && *amend) {
+                    add(&[&format!("--message={message}")]);
+                } else {
+                    add(&["--no-edit"]);
+                }
+                for (flag, is_set) in [("--amend", *amend), ("--signoff", *signoff), ("--all", *all)] {
+                    if is_set {
+                        add(&[flag]);
+                    }
+                }
+                if !files.is_empty() {
+                    add(&["--"]);
+                    files.iter().for_each(|file| add(&[&literal(file)]));
+                }
+            }
+            GitOperation::Fetch => add(&["fetch", "--progress", "--prune"]),
+            GitOperation::Pull { rebase } => {
+                add(&["pull", "--progress", "--no-edit", "--no-stat"]);
+                add(&[if *rebase { "--rebase" } else { "--no-rebase" }]);
+            }
+            GitOperation::Push { first: None } => add(&["push", "--progress"]),
+            GitOperation::Push { first: Some((remote, branch)) } => {
+                add(&["push", "--progress", "--set-upstream", "--end-of-options", remote]);
+                add(&[&format!("refs/heads/{branch}:refs/heads/{branch}")]);
+            }
+            GitOperation::Switch { branch, create: false } => {
+                add(&["switch", "--progress", "--end-of-options", branch])
+            }
+            GitOperation::Switch { branch, create: true } => add(&["switch", &format!("--create={branch}")]),
+            GitOperation::CreateBranch { name } => add(&["branch", "--end-of-options", name]),
+            GitOperation::DeleteBranch { name } => add(&["branch", "--delete", "--end-of-options", name]),
+            GitOperation::Merge { branch } => add(&["merge", "--no-edit", "--no-stat", "--end-of-options", branch]),
+            GitOperation::StashPush { message } => {
+                add(&["stash", "push", "--include-untracked"]);
+                if !message.is_empty() {
+                    add(&[&format!("--message={message}")]);
+                }
+            }
+            GitOperation::StashPop => add(&["stash", "pop"]),
+            GitOperation::StashDrop => add(&["stash", "drop"]),
+            GitOperation::Clone { from, folder, depth } => {
+                add(&["clone", "--progress"]);
+                if let Some(depth) = depth {
+                    add(&[&format!("--depth={depth}")]);
+                }
+                add(&["--end-of-options", from.as_str()]);
+                words.push(folder.into());
+            }
+        }
+        words
+    }
+
+    /// Returns the command that takes back what the operation left half done after a conflict.
+    fn abort(&self) -> Option<&'static [&'static str]> {
+        match self {
+            GitOperation::Merge { .. } | GitOperation::Pull { rebase: false } => Some(&["merge", "--abort"]),
+            GitOperation::Pull { rebase: true } => Some(&["rebase", "--abort"]),
+            // tidy: open because other operations stop before they change anything, or can't conflict.
+            _ => None,
+        }
+    }
+}
+
+/// Returns a path that Git takes as it is, without wildcards.
+fn literal(file: &str) -> String {
+    format!(":(literal){file}")
+}
+
+/// Runs an operation in a folder, and returns what Git printed.
+///
+/// `progress` gets each line of Git's messages as it comes, untrusted and without its end. `is_canceled` is asked
+/// often; after a cancel, Git gets three seconds to tidy up.
+///
+/// A merge or rebase with conflicts is taken back, so that no file has conflict markers.
+///
+/// # Errors
+/// Returns a [`GitProgramError`]; its text says what the user can do.
+pub fn run(
+    folder: &Path,
+    operation: &GitOperation,
+    caller: GitCaller,
+    progress: &mut dyn FnMut(&str),
+    is_canceled: &dyn Fn() -> bool,
+) -> Result<String, GitProgramError> {
+    let done = run_git(folder, &operation.arguments(), caller, progress, is_canceled)?;
+    if done.success {
+        return Ok(done.printed());
+    }
+    let conflicts = errors::conflicting_files(&done.output);
+    if !conflicts.is_empty() {
+        let Some(abort) = operation.abort() else {
+            return Err(GitProgramError::Conflict { files: conflicts, is_undone: false });
+        };
+        let words: Vec<OsString> = abort.iter().map(OsString::from).collect();
+        let undone = run_git(folder, &words, caller, &mut |_| {}, &|| false)?;
+        return Err(GitProgramError::Conflict { files: conflicts, is_undone: undone.success });
+    }
+    Err(errors::explain(folder, &done.messages, &done.output))
+}
+
+/// Result of a finished process.
+struct GitOutput {
+    success: bool,
+    output: String,
+    messages: String,
+}
+
+impl GitOutput {
+    /// Returns the output, or if there's none, the last lines of the messages without progress.
+    fn printed(&self) -> String {
+        let kept = |line: &&str| !line.trim().is_empty() && !line.contains('%');
+        let lines: Vec<&str> = self.output.lines().chain(self.messages.lines()).filter(kept).collect();
+        lines.join("\n")
+    }
+}
+
+fn run_git(
+    folder: &Path,
+    words: &[OsString],
+    caller: GitCaller,
+    progress: &mut dyn FnMut(&str),
+    is_canceled: &dyn Fn() -> bool,
+) -> Result<GitOutput, GitProgramError> {
+    let mut command = Command::new("git");
+    command.arg("--no-pager").args(["-c", "protocol.ext.allow=never", "-c", "advice.detachedHead=false"]);
+    if caller == GitCaller::Agent {
+        let nothing = if cfg!(windows) { "NUL" } else { "/dev/null" };
+        command.arg("-c").arg(format!("core.hooksPath={nothing}")).args(["-c", "core.fsmonitor=false"]);
+        command.args(["-c", "submodule.recurse=false"]);
+        // Nothing waits for an answer that nobody can give; a helper with a window of its own still can ask.
+        command.env("GIT_TERMINAL_PROMPT", "0").env("SSH_ASKPASS_REQUIRE", "force");
+    }
+    command.args(words).current_dir(folder);
+    command.env("LC_ALL", "C.UTF-8").env_remove("LANGUAGE");
+    // The repository is the one of the folder, whoever started this program.
+    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE", "GIT_PREFIX"] {
+        command.env_remove(name);
+    }
+    command.env("GIT_EDITOR", "true").env("GIT_MERGE_AUTOEDIT", "no");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    #[cfg(unix)]
+    if caller == GitCaller::Agent {
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    }
+    let mut child = command.spawn().map_err(|error| match error.kind() {
+        // A missing folder gives the same error as a missing program.
+        std::io::ErrorKind::NotFound if folder.is_dir() => GitProgramError::NotInstalled,
+        _ => GitProgramError::NotStarted { folder: folder.to_owned(), source: error },
+    })?;
+    let (tell, told) = channel();
+    let mut readers = 0;
+    let pipes: [Option<Box<dyn Read + Send>>; 2] = [
+        child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>),
+        child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>),
+    ];
+    for (stream, pipe) in pipes.into_iter().enumerate() {
+        let Some(mut pipe) = pipe else { continue };
+        readers += 1;
+        let tell = tell.clone();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 8192];
+            loop {
+                let read = pipe.read(&mut buffer).unwrap_or(0);
+                // Once nobody listens, what comes is of no use.
+                if tell.send((stream, buffer[..read].to_vec())).is_err() || read == 0 {
+                    return;
+                }
+            }
+        });
+    }
+    drop(tell);
+    let mut kept = [Vec::new(), Vec::new()];
+    let mut line = Vec::new();
+    while readers > 0 {
+        match told.recv_timeout(CANCEL_POLL_INTERVAL) {
+            Ok((_, bytes)) if bytes.is_empty() => readers -= 1,
+            Ok((stream, bytes)) => {
+                let room = MAX_KEPT_OUTPUT_BYTES.saturating_sub(kept[stream].len());
+                kept[stream].extend_from_slice(&bytes[..bytes.len().min(room)]);
+                if stream == 1 {
+                    for byte in bytes {
+                        if matches!(byte, b'\r' | b'\n') {
+                            if !line.is_empty() {
+                                progress(&String::from_utf8_lossy(&line));
+                            }
+                            line.clear();
+                        } else if line.len() < MAX_PROGRESS_LINE_BYTES {
+                            line.push(byte);
+                        }
+                    }
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        if is_canceled() {
+            end_child(&mut child, caller);
+            return Err(GitProgramError::Canceled);
+        }
+    }
+    let status = child.wait();
+    let status = status.map_err(|source| GitProgramError::NotStarted { folder: folder.to_owned(), source })?;
+    let [output, messages] = kept.map(|bytes| String::from_utf8_lossy(&bytes).replace('\r', "\n"));
+    Ok(GitOutput { success: status.success(), output, messages })
+}
+
+/// Ends Git and what it has started: first so that it can remove its lock files.
+fn end_child(child: &mut Child, caller: GitCaller) {
+    #[cfg(unix)]
+    let signal = |signal: rustix::process::Signal| {
+        let process = rustix::process::Pid::from_child(child);
+        // Fails only if it has ended already.
+        let _ = match caller {
+            GitCaller::Agent => rustix::process::kill_process_group(process, signal),
+            GitCaller::User => rustix::process::kill_process(process, signal),
+        };
+    };
+    #[cfg(unix)]
+    signal(rustix::process::Signal::TERM);
+    #[cfg(not(unix))]
+    let _ = caller; // there are no groups
+    let begun = Instant::now();
+    while cfg!(unix) && begun.elapsed() < CANCEL_GRACE_TIME {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
+        }
+        std::thread::sleep(CANCEL_POLL_INTERVAL);
+    }
+    #[cfg(unix)]
+    {
+        let process = rustix::process::Pid::from_child(child);
+        // Fails only if it has ended already.
+        let _ = match caller {
+            GitCaller::Agent => rustix::process::kill_process_group(process, rustix::process::Signal::KILL),
+            GitCaller::User => rustix::process::kill_process(process, rustix::process::Signal::KILL),
+        };
+    }
+    // Both fail only if it has ended already.
+    #[cfg(not(unix))]
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! Tests with the real `git` and bare remotes on the local disk.
+
+use super::*;
+use std::fs;
+
+/// A bare remote and two clones of it.
+struct Place {
+    dir: tempfile::TempDir,
+}
+
+fn git(folder: &Path, words: &[&str]) -> String {
+    let done = Command::new("git").args(words).current_dir(folder).output().expect("git is there");
+    assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8_lossy(&done.stdout).trim().to_owned()
+}
+
+impl Place {
+    fn new() -> Place {
+        let dir = tempfile::tempdir().expect("a folder");
+        git(dir.path(), &["init", "-q", "--bare", "-b", "main", "remote.git"]);
+        let place = Place { dir };
+        let clone = GitOperation::Clone {
+            from: RepositoryAddress::read("remote.git", place.dir.path()).expect("an address"),
+            folder: place.path("one"),
+            depth: None,
+        };
+        run(place.dir.path(), &clone, GitCaller::User, &mut |_| {}, &|| false).expect("cloned");
+        place.know_user("one");
+        git(&place.path("one"), &["checkout", "-q", "-B", "main"]);
+        fs::write(place.path("one/a.md"), "one\ntwo\nthree\n").expect("written");
+        place.done("one", &GitOperation::Add { files: Vec::new() });
+        place.done("one", &commit("First"));
+        place.done("one", &GitOperation::Push { first: Some(("origin".to_owned(), "main".to_owned())) });
+        git(place.dir.path(), &["clone", "-q", "remote.git", "two"]);
+        place.know_user("two");
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn know_user(&self, clone: &str) {
+        git(&self.path(clone), &["config", "user.name", "Ada"]);
+        git(&self.path(clone), &["config", "user.email", "ada@example.org"]);
+    }
+
+    fn tried(&self, clone: &str, operation: &GitOperation, caller: GitCaller) -> Result<String, GitProgramError> {
+        run(&self.path(clone), operation, caller, &mut |_| {}, &|| false)
+    }
+
+    fn done(&self, clone: &str, operation: &GitOperation) -> String {
+        self.tried(clone, operation, GitCaller::User).unwrap_or_else(|error| panic!("{operation:?}: {error}"))
+    }
+}
+
+fn commit(message: &str) -> GitOperation {
+    GitOperation::Commit { message: message.to_owned(), files: Vec::new(), all: true, amend: false, signoff: false }
+}
+
+#[test]
+fn commits_travel_between_two_clones() {
+    let place = Place::new();
+    fs::write(place.path("one/a.md"), "one\ntwo\nthree\nfour\n").expect("written");
+    place.done("one", &commit("Second"));
+    place.done("one", &GitOperation::Push { first: None });
+    fs::write(place.path("two/b.md"), "b\n").expect("written");
+    place.done("two", &GitOperation::Add { files: vec!["b.md".to_owned()] });
+    place.done("two", &commit("Beside"));
+    let why = place.tried("two", &GitOperation::Push { first: None }, GitCaller::User).expect_err("rejected");
+    assert!(matches!(why, GitProgramError::Rejected), "{why}");
+    place.done("two", &GitOperation::Fetch);
+    place.done("two", &GitOperation::Pull { rebase: true });
+    place.done("two", &GitOperation::Push { first: None });
+    place.done("one", &GitOperation::Pull { rebase: false });
+    assert_eq!(git(&place.path("one"), &["log", "--format=%s"]), "Beside\nSecond\nFirst");
+
+    place.done("one", &GitOperation::Switch { branch: "idea".to_owned(), create: true });
+    fs::write(place.path("one/b.md"), "idea\n").expect("written");
+    place.done("one", &GitOperation::StashPush { message: "later".to_owned() });
+    assert_eq!(fs::read_to_string(place.path("one/b.md")).expect("there"), "b\n");
+    place.done("one", &GitOperation::StashPop);
+    place.done("one", &commit("Idea"));
+    place.done("one", &GitOperation::Switch { branch: "main".to_owned(), create: false });
+    place.done("one", &GitOperation::Merge { branch: "idea".to_owned() });
+    place.done("one", &GitOperation::DeleteBranch { name: "idea".to_owned() });
+    let amend = GitOperation::Commit {
+        message: "Better words".to_owned(),
+        files: Vec::new(),
+        all: false,
+        amend: true,
+        signoff: true,
+    };
+    place.done("one", &amend);
+    assert!(git(&place.path("one"), &["log", "-1", "--format=%B"]).contains("Signed-off-by: Ada <ada@example.org>"));
+    let why = place.tried("one", &commit("Nothing"), GitCaller::User).expect_err("nothing");
+    assert!(matches!(why, GitProgramError::NothingToCommit), "{why}");
+}
+
+#[test]
+fn a_conflict_leaves_everything_as_it_was() {
+    for rebase in [false, true] {
+        let place = Place::new();
+        fs::write(place.path("one/a.md"), "one\n2\nthree\n").expect("written");
+        place.done("one", &commit("Digits"));
+        place.done("one", &GitOperation::Push { first: None });
+        fs::write(place.path("two/a.md"), "one\nzwei\nthree\n").expect("written");
+        place.done("two", &commit("German"));
+        let why = place.tried("two", &GitOperation::Pull { rebase }, GitCaller::Agent).expect_err("a conflict");
+        let GitProgramError::Conflict { files, is_undone: true } = &why else { panic!("{why}") };
+        assert_eq!(files, &["a.md"]);
+        assert_eq!(fs::read_to_string(place.path("two/a.md")).expect("there"), "one\nzwei\nthree\n");
+        assert_eq!(git(&place.path("two"), &["status", "--porcelain"]), "");
+        // What isn't committed is never overwritten.
+        fs::write(place.path("two/a.md"), "one\ntyped\nthree\n").expect("written");
+        let why = place.tried("two", &GitOperation::Pull { rebase }, GitCaller::Agent).expect_err("refused");
+        assert!(matches!(why, GitProgramError::WouldOverwrite(_)), "{why}");
+        assert_eq!(fs::read_to_string(place.path("two/a.md")).expect("there"), "one\ntyped\nthree\n");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn hooks_run_for_the_user_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    for (name, text) in [("pre-push", "touch ../pushed"), ("post-merge", "touch ../merged")] {
+        let hook = place.path("two/.git/hooks").join(name);
+        fs::create_dir_all(hook.parent().expect("a folder")).expect("made");
+        fs::write(&hook, format!("#!/bin/sh\n{text}\n")).expect("written");
+        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("set");
+    }
+    fs::write(place.path("one/a.md"), "changed\n").expect("written");
+    place.done("one", &commit("Changed"));
+    place.done("one", &GitOperation::Push { first: None });
+    place.tried("two", &GitOperation::Pull { rebase: false }, GitCaller::Agent).expect("pulled");
+    fs::write(place.path("two/a.md"), "again\n").expect("written");
+    place.done("two", &commit("Again"));
+    place.tried("two", &GitOperation::Push { first: None }, GitCaller::Agent).expect("pushed");
+    assert!(!place.path("merged").exists() && !place.path("pushed").exists(), "an agent runs no hook");
+    fs::write(place.path("two/a.md"), "once more\n").expect("written");
+    place.done("two", &commit("Once more"));
+    place.done("two", &GitOperation::Push { first: None });
+    assert!(place.path("pushed").exists(), "the user's own push does");
+}
+
+#[test]
+fn faults_are_explained() {
+    let place = Place::new();
+    fs::write(place.path("one/a.md"), "changed\n").expect("written");
+    fs::write(place.path("one/.git/index.lock"), "").expect("written");
+    let why = place.tried("one", &commit("Locked"), GitCaller::User).expect_err("locked");
+    assert!(matches!(&why, GitProgramError::Locked { lock } if lock.ends_with(".git/index.lock")), "{why}");
+    fs::remove_file(place.path("one/.git/index.lock")).expect("removed");
+    place.done("one", &commit("Unlocked"));
+
+    fs::rename(place.path("remote.git"), place.path("gone.git")).expect("moved");
+    let why = place.tried("one", &GitOperation::Push { first: None }, GitCaller::Agent).expect_err("gone");
+    assert!(matches!(why, GitProgramError::Unreachable(_)), "{why}");
+    git(&place.path("one"), &["remote", "set-url", "origin", "ext::sh -c touch% ../hacked"]);
+    assert!(place.tried("one", &GitOperation::Fetch, GitCaller::User).is_err());
+    assert!(!place.path("hacked").exists(), "an address never runs a program");
+    for name in ["--upload-pack=touch hacked", "-f", "--help"] {
+        let switch = GitOperation::Switch { branch: name.to_owned(), create: false };
+        assert!(place.tried("one", &switch, GitCaller::Agent).is_err(), "{name}");
+        assert!(place.tried("one", &GitOperation::Merge { branch: name.to_owned() }, GitCaller::Agent).is_err());
+    }
+    let canceled = run(&place.path("one"), &GitOperation::Fetch, GitCaller::Agent, &mut |_| {}, &|| true);
+    assert!(matches!(canceled, Err(GitProgramError::Canceled | GitProgramError::Other(_))), "{canceled:?}");
+}
+
+#[test]
+fn addresses_are_read() {
+    let here = tempfile::tempdir().expect("a folder");
+    fs::create_dir(here.path().join("repo")).expect("made");
+    let read = |text: &str| RepositoryAddress::read(text, here.path()).map(|address| address.as_str().to_owned());
+    assert_eq!(read("rust-lang/log"), Ok("https://github.com/rust-lang/log.git".to_owned()));
+    for same in ["https://example.org/a.git", "ssh://git@example.org:22/a", "git@example.org:a/b.git", "file:///x"] {
+        assert_eq!(read(same), Ok(same.to_owned()));
+    }
+    assert!(read("repo").is_ok_and(|path| path.ends_with("/repo") && path.starts_with('/')));
+    for wrong in ["", "-x", "ext::sh -c true", "ftp://x/y", "ssh://-oProxyCommand=x/y", "a/b/c", "nowhere", "a\nb"] {
+        assert!(read(wrong).is_err(), "{wrong}");
+    }
+    let host = |text: &str| RepositoryAddress::read(text, here.path()).ok().and_then(|address| address.host());
+    assert_eq!(host("https://u:p@Example.org:8443/a").as_deref(), Some("example.org"));
+    assert_eq!(host("git@example.org:a/b").as_deref(), Some("example.org"));
+    assert_eq!(host("repo"), None);
+}

@@ -1,0 +1,399 @@
+//! Reads for people and agents: the branch and its remote, commits, blame, branches and stashes.
+
+use crate::{Commit, RepositoryFolder, VcsError, format_diff};
+use git2::{BlameOptions, Branch, BranchType, ConfigLevel, DiffOptions, ErrorCode, ObjectType, RepositoryState};
+use std::path::Path;
+
+/// Maximum size in bytes of a file whose lines are blamed.
+pub const MAX_BLAME_FILE_BYTES: u64 = 4 << 20;
+/// Maximum number of branches and stashes in a list.
+pub const MAX_LISTED_REFERENCES: usize = 2_000;
+
+/// Settings of a repository that name programs or lead elsewhere, in lower case; `*` stands for any text.
+const PROGRAM_SETTINGS: [&str; 24] = [
+    "core.askpass",
+    "core.attributesfile",
+    "core.editor",
+    "core.fsmonitor",
+    "core.gitproxy",
+    "core.hookspath",
+    "core.pager",
+    "core.sshcommand",
+    "credential.helper",
+    "credential.*.helper",
+    "diff.external",
+    "diff.*.command",
+    "diff.*.textconv",
+    "filter.*",
+    "gpg.program",
+    "gpg.*.program",
+    "include.path",
+    "includeif.*",
+    "merge.*.driver",
+    "protocol.*",
+    "remote.*.proxy",
+    "remote.*.receivepack",
+    "remote.*.uploadpack",
+    "url.*",
+];
+
+/// The current branch, and how it stands to its remote.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct BranchState {
+    /// Name of the branch; `None` if no branch is checked out.
+    pub branch: Option<String>,
+    /// Hash of the last commit; `None` if there's none yet.
+    pub head: Option<String>,
+    /// The remote branch that it follows, such as `origin/main`.
+    pub upstream: Option<String>,
+    /// Number of commits that the remote branch doesn't have.
+    pub ahead: usize,
+    /// Number of commits that only the remote branch has.
+    pub behind: usize,
+    /// What is under way, such as `merge` or `rebase`; `None` if nothing is.
+    pub under_way: Option<&'static str>,
+}
+
+/// A branch in a list.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct BranchInfo {
+    /// Name of the branch, such as `main` or `origin/main`.
+    pub name: String,
+    /// Whether it's checked out.
+    pub current: bool,
+    /// Whether it's a branch of a remote.
+    pub remote: bool,
+    /// The remote branch that it follows.
+    pub upstream: Option<String>,
+    /// Hash of its last commit.
+    pub id: String,
+    /// The first line of that commit's message.
+    pub summary: String,
+}
+
+/// A line of a file, and the commit that it's from.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct BlameLine {
+    /// Number of the line, from 1.
+    pub line: usize,
+    /// Hash of the commit; `None` if the line isn't committed.
+    pub id: Option<String>,
+    /// Name of the author.
+    pub author: String,
+    /// Time of the commit in seconds since 1970; 0 if the line isn't committed.
+    pub time: i64,
+    /// Text of the line, without its end.
+    pub text: String,
+}
+
+/// A stash: changes that were put aside.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct StashInfo {
+    /// Number of the stash; 0 is the newest.
+    pub number: usize,
+    /// Its description.
+    pub message: String,
+}
+
+impl RepositoryFolder {
+    /// Returns the current branch and how it stands to its remote.
+    ///
+    /// # Errors
+    /// Returns libgit2's error, here and in the methods below.
+    pub fn branch_state(&self) -> Result<BranchState, VcsError> {
+        let under_way = match self.repository.state() {
+            RepositoryState::Clean => None,
+            RepositoryState::Merge => Some("merge"),
+            RepositoryState::Revert | RepositoryState::RevertSequence => Some("revert"),
+            RepositoryState::CherryPick | RepositoryState::CherryPickSequence => Some("cherry-pick"),
+            RepositoryState::Bisect => Some("bisect"),
+            RepositoryState::Rebase
+            | RepositoryState::RebaseInteractive
+            | RepositoryState::RebaseMerge
+            | RepositoryState::ApplyMailbox
+            | RepositoryState::ApplyMailboxOrRebase => Some("rebase"),
+        };
+        let mut state = BranchState { under_way, ..BranchState::default() };
+        let head = match self.repository.head() {
+            Ok(head) => head,
+            Err(error) if matches!(error.code(), ErrorCode::UnbornBranch | ErrorCode::NotFound) => {
+                let name = self.repository.find_reference("HEAD")?;
+                let name = name.symbolic_target_bytes().map(|name| String::from_utf8_lossy(name).into_owned());
+                state.branch = name.map(|name| name.trim_start_matches("refs/heads/").to_owned());
+                return Ok(state);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let id = head.peel_to_commit()?.id();
+        state.head = Some(id.to_string());
+        if !head.is_branch() {
+            return Ok(state);
+        }
+        let branch = Branch::wrap(head);
+        state.branch = Some(branch_name(&branch)?);
+        if let Ok(upstream) = branch.upstream() {
+            state.upstream = Some(branch_name(&upstream)?);
+            let other = upstream.get().peel_to_commit()?.id();
+            (state.ahead, state.behind) = self.repository.graph_ahead_behind(id, other)?;
+        }
+        Ok(state)
+    }
+
+    /// Returns the remote and the branch to name at the first push; `None` if the branch has a remote one already.
+    ///
+    /// # Errors
+    /// Returns [`VcsError::Refused`] if no branch is checked out, or if there's no remote.
+    pub fn first_push_target(&self) -> Result<Option<(String, String)>, VcsError> {
+        let state = self.branch_state()?;
+        let Some(branch) = state.branch else {
+            return Err(VcsError::Refused("no branch is checked out; switch to one first".to_owned()));
+        };
+        if state.head.is_none() {
+            return Err(VcsError::Refused("there is no commit yet; commit something first".to_owned()));
+        }
+        if state.upstream.is_some() {
+            return Ok(None);
+        }
+        Ok(Some((self.default_remote()?, branch)))
+    }
+
+    /// Returns the remote that is used when none is named: `origin`, or the only one.
+    ///
+    /// # Errors
+    /// Returns [`VcsError::Refused`] if there's none.
+    pub fn default_remote(&self) -> Result<String, VcsError> {
+        let names = self.repository.remotes()?;
+        let names: Vec<String> = names.iter().filter_map(|name| name.ok().flatten().map(ToOwned::to_owned)).collect();
+        match names.as_slice() {
+            names if names.iter().any(|name| name == "origin") => Ok("origin".to_owned()),
+            [only] => Ok(only.clone()),
+            [] => {
+                Err(VcsError::Refused("the repository has no remote; `git remote add origin URL` adds one".to_owned()))
+            }
+            [..] => Err(VcsError::Refused(format!(
+                "the repository has several remotes and none is called origin: {}",
+                names.join(", ")
+            ))),
+        }
+    }
+
+    /// Returns the addresses of all remotes.
+    ///
+    /// # Errors
+    /// Returns libgit2's error.
+    pub fn remote_urls(&self) -> Result<Vec<String>, VcsError> {
+        let mut urls = Vec::new();
+        for name in self.repository.remotes()?.iter().filter_map(|name| name.ok().flatten()) {
+            let remote = self.repository.find_remote(name)?;
+            urls.extend(remote.url().ok().map(ToOwned::to_owned));
+            urls.extend(remote.pushurl().ok().flatten().map(ToOwned::to_owned));
+        }
+        Ok(urls)
+    }
+
+    /// Returns the settings in the repository's own configuration that make Git run programs or reach other places. A
+    /// repository that somebody else has made may have them to attack who works in it.
+    ///
+    /// # Errors
+    /// Returns libgit2's error.
+    pub fn program_settings(&self) -> Result<Vec<String>, VcsError> {
+        let config = self.repository.config()?;
+        let mut found = Vec::new();
+        for level in [ConfigLevel::Local, ConfigLevel::Worktree] {
+            let Ok(own) = config.open_level(level) else { continue }; // there's no file of this level
+            own.entries(None)?.for_each(|entry| {
+                let name = String::from_utf8_lossy(entry.name_bytes()).to_lowercase();
+                if PROGRAM_SETTINGS.iter().any(|pattern| matches_setting(pattern, &name)) && !found.contains(&name) {
+                    found.push(name);
+                }
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Returns a commit with its diff, as text, and whether the diff is complete.
+    ///
+    /// # Errors
+    /// Returns [`VcsError::Refused`] if there's no such commit.
+    pub fn show(&self, name: &str) -> Result<(Commit, String, bool), VcsError> {
+        let unknown = |error: git2::Error| match error.code() {
+            ErrorCode::NotFound | ErrorCode::InvalidSpec | ErrorCode::Ambiguous | ErrorCode::Peel => {
+                VcsError::Refused(format!("there is no such commit, or more than one: {name}"))
+            }
+            _ => VcsError::from(error),
+        };
+        let object = self.repository.revparse_single(name).map_err(unknown)?;
+        let object = object.peel(ObjectType::Commit).map_err(unknown)?;
+        let commit = self.repository.find_commit(object.id())?;
+        let before = commit.parents().next().map(|parent| parent.tree()).transpose()?;
+        let mut options = DiffOptions::new();
+        options.disable_pathspec_match(true).max_size(10 << 20);
+        if !self.prefix.is_empty() {
+            options.pathspec(&self.prefix);
+        }
+        let tree = commit.tree()?;
+        let diff = self.repository.diff_tree_to_tree(before.as_ref(), Some(&tree), Some(&mut options))?;
+        let (text, whole) = format_diff(&diff)?;
+        Ok((describe(&commit), text, whole))
+    }
+
+    /// Returns the staged changes as a unified diff, and whether it's complete.
+    ///
+    /// # Errors
+    /// Returns [`VcsError::Refused`] if the path leads out of the folder.
+    pub fn staged_diff(&self, path: Option<&str>) -> Result<(String, bool), VcsError> {
+        let mut options = DiffOptions::new();
+        options.disable_pathspec_match(true).max_size(10 << 20);
+        let within = path.map_or_else(|| Ok(self.prefix.clone()), |path| self.repository_path(path))?;
+        if !within.is_empty() {
+            options.pathspec(&within);
+        }
+        let head = self.head_tree()?;
+        let diff = self.repository.diff_tree_to_index(head.as_ref(), None, Some(&mut options))?;
+        format_diff(&diff)
+    }
+
+    /// Returns the commit of each line of a file as it is now.
+    ///
+    /// # Errors
+    /// Returns [`VcsError::Refused`] if the file isn't committed, isn't text, or has over [`MAX_BLAME_FILE_BYTES`].
+    pub fn blame(&self, path: &str) -> Result<Vec<BlameLine>, VcsError> {
+        let inside = self.repository_path(path)?;
+        let file = self.top.join(&inside);
+        let meta = file.symlink_metadata().map_err(|error| VcsError::Refused(format!("{error}: {path}")))?;
+        if !meta.is_file() || meta.len() > MAX_BLAME_FILE_BYTES {
+            return Err(VcsError::Refused(format!("it isn't a regular file of at most 4 MB: {path}")));
+        }
+        let real = file.canonicalize().map_err(|error| VcsError::Refused(format!("{error}: {path}")))?;
+        if !real.starts_with(&self.top) {
+            return Err(VcsError::Refused(format!("a link on the way leads elsewhere: {path}")));
+        }
+        let text = std::fs::read_to_string(&real).map_err(|error| VcsError::Refused(format!("{error}: {path}")))?;
+        let blame = self.repository.blame_file(Path::new(&inside), Some(&mut BlameOptions::new()));
+        let blame = blame.map_err(|error| match error.code() {
+            ErrorCode::NotFound => VcsError::Refused(format!("the file isn't committed yet: {path}")),
+            _ => VcsError::from(error),
+        })?;
+        let blame = blame.blame_buffer(text.as_bytes())?;
+        let line = |(at, text): (usize, &str)| {
+            let hunk = blame.get_line(at + 1).filter(|hunk| !hunk.final_commit_id().is_zero());
+            let author = hunk.as_ref().and_then(git2::BlameHunk::final_signature);
+            BlameLine {
+                line: at + 1,
+                id: hunk.as_ref().map(|hunk| hunk.final_commit_id().to_string()),
+                author: author.as_ref().map_or_else(
+                    || "not committed".to_owned(),
+                    |author| String::from_utf8_lossy(author.name_bytes()).into_owned(),
+                ),
+                time: author.map_or(0, |author| author.when().seconds()),
+                text: text.to_owned(),
+            }
+        };
+        Ok(text.lines().enumerate().map(line).collect())
+    }
+
+    /// Returns the local branches and those of remotes.
+    ///
+    /// # Errors
+    /// Returns libgit2's error.
+    pub fn branches(&self) -> Result<Vec<BranchInfo>, VcsError> {
+        let mut all = Vec::new();
+        for found in self.repository.branches(None)?.take(MAX_LISTED_REFERENCES) {
+            let (branch, kind) = found?;
+            // `origin/HEAD` only points to another branch.
+            let Ok(commit) = branch.get().peel_to_commit() else { continue };
+            if branch.get().symbolic_target_bytes().is_some() {
+                continue;
+            }
+            let upstream = branch.upstream().ok().map(|upstream| branch_name(&upstream)).transpose()?;
+            all.push(BranchInfo {
+                name: branch_name(&branch)?,
+                current: branch.is_head(),
+                remote: kind == BranchType::Remote,
+                upstream,
+                id: commit.id().to_string(),
+                summary: describe(&commit).summary,
+            });
+        }
+        all.sort_by(|one, other| (one.remote, &one.name).cmp(&(other.remote, &other.name)));
+        Ok(all)
+    }
+
+    /// Creates a branch at the last commit, without switching to it.
+    ///
+    /// # Errors
+    /// Returns [`VcsError::Refused`] if the name is taken or isn't allowed, or if there's no commit yet.
+    pub fn create_branch(&self, name: &str) -> Result<(), VcsError> {
+        if name.starts_with('-') || !Branch::name_is_valid(name).unwrap_or(false) {
+            return Err(VcsError::Refused(format!("a branch can't have this name: {name}")));
+        }
+        let commit = match self.repository.head() {
+            Ok(head) => head.peel_to_commit()?,
+            Err(error) if error.code() == ErrorCode::UnbornBranch => {
+                return Err(VcsError::Refused("there is no commit yet; commit something first".to_owned()));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        match self.repository.branch(name, &commit, false) {
+            Ok(_) => Ok(()),
+            Err(error) if error.code() == ErrorCode::Exists => {
+                Err(VcsError::Refused(format!("there is a branch of that name already: {name}")))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns the stashes, newest first.
+    ///
+    /// # Errors
+    /// Returns libgit2's error.
+    pub fn stashes(&mut self) -> Result<Vec<StashInfo>, VcsError> {
+        let mut all = Vec::new();
+        self.repository.stash_foreach(|number, message, _| {
+            all.push(StashInfo { number, message: String::from_utf8_lossy(message.as_bytes()).into_owned() });
+            all.len() < MAX_LISTED_REFERENCES
+        })?;
+        Ok(all)
+    }
+}
+
+fn branch_name(branch: &Branch<'_>) -> Result<String, VcsError> {
+    Ok(String::from_utf8_lossy(branch.name_bytes()?).into_owned())
+}
+
+/// Describes a commit as in the log.
+pub(crate) fn describe(commit: &git2::Commit<'_>) -> Commit {
+    let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Commit {
+        id: commit.id().to_string(),
+        time: commit.time().seconds(),
+        author: words(commit.author().name_bytes()),
+        summary: words(commit.message_raw_bytes().split(|byte| *byte == b'\n').next().unwrap_or_default()),
+    }
+}
+
+/// Returns whether a setting's name fits a pattern: its parts before and after `*` are there.
+fn matches_setting(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((before, after)) => {
+            name.len() >= before.len() + after.len() && name.starts_with(before) && name.ends_with(after)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_run_programs_are_known() {
+        let known = |name: &str| PROGRAM_SETTINGS.iter().any(|pattern| matches_setting(pattern, name));
+        for name in ["core.sshcommand", "credential.https://x.helper", "filter.lfs.clean", "url.ext::sh.insteadof"] {
+            assert!(known(name), "{name}");
+        }
+        for name in ["core.bare", "remote.origin.url", "branch.main.remote", "user.name", "core.autocrlf"] {
+            assert!(!known(name), "{name}");
+        }
+    }
+}

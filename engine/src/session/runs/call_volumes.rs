@@ -1,0 +1,127 @@
+//! The volume that a tool call is about: the run's own, another one, or the read-only volume inside the program.
+
+use crate::effect::MentionedFile;
+use crate::session::runs::tool_outcomes::{failed_outcome, string_argument};
+use crate::session::state::volumes::VolumesState;
+use agent::name_suggestions;
+use agent::path_resolver::{self, KnownVolume, PathPlace, PathUse, ResolvedPath};
+use agent::system_volume::{self, SYSTEM_READ_ONLY};
+use agent::tool_catalog::BuiltInTool;
+use agent::tool_job::ToolOutcome;
+use serde_json::{Map, Value};
+use store::DocId;
+use store::disk::FileRow;
+
+/// The volume that a call is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallVolume {
+    /// A volume of the workspace.
+    Known(DocId),
+    /// The volume inside the program.
+    System,
+}
+
+impl VolumesState {
+    /// Returns the volumes that calls of a run can name, beginning with its own.
+    fn callable_volumes(&self, own: DocId) -> (Vec<DocId>, Vec<KnownVolume<'_, FileRow>>) {
+        let others = self.volumes().filter(|volume| volume.id != own);
+        let all = self.by_id.get(&own).into_iter().chain(others);
+        all.map(|volume| {
+            (volume.id, KnownVolume { name: &volume.name, root: volume.root.as_deref(), files: &volume.files })
+        })
+        .unzip()
+    }
+
+    /// Rewrites a call's paths to their canonical form. Calls that name an unknown volume stay as they are.
+    pub(super) fn normalize_call(&self, own: DocId, tool: &str, arguments: &mut Map<String, Value>) {
+        let Some(tool) = BuiltInTool::from_name(tool) else { return };
+        // An unknown volume is reported when the call is checked.
+        let _ = path_resolver::normalize_arguments(&self.callable_volumes(own).1, tool, arguments);
+    }
+
+    /// Returns where the files are that a message mentions, and the text of those inside the program.
+    pub(super) fn mentioned_files(
+        &self,
+        own: DocId,
+        names: Vec<String>,
+    ) -> (Vec<MentionedFile>, Vec<(String, String)>) {
+        let volumes = self.callable_volumes(own).1;
+        let own_root = self.by_id.get(&own).and_then(|volume| volume.root.clone()).unwrap_or_default();
+        let (mut found, mut texts) = (Vec::new(), Vec::new());
+        for name in names {
+            // `plan.md#cell2` names a part of the note: all of it is read.
+            let path = name.split('#').next().unwrap_or(&name).to_owned();
+            let resolved = match path.contains(['/', '.']) {
+                true => path_resolver::resolve(&volumes, None, &path, PathUse::Existing).ok(),
+                false => None, // an agent is meant, or a note exactly as it's called
+            };
+            let (root, path) = match resolved {
+                Some(found) if found.place == PathPlace::System => {
+                    texts.extend(system_volume::read(&found.path).map(|text| (name.clone(), text.to_owned())));
+                    continue;
+                }
+                Some(ResolvedPath { place: PathPlace::Volume(at), path, .. }) if at > 0 => {
+                    let Some(root) = volumes.get(at).and_then(|volume| volume.root) else { continue };
+                    (root.to_owned(), path)
+                }
+                Some(found) => (own_root.clone(), found.path),
+                None => (own_root.clone(), path),
+            };
+            found.push(MentionedFile { name, root, path });
+        }
+        (found, texts)
+    }
+
+    /// Returns the volume that a call is about.
+    ///
+    /// # Errors
+    /// Returns a failed outcome if there's no such volume.
+    pub(super) fn call_volume(&self, own: DocId, arguments: &Map<String, Value>) -> Result<CallVolume, ToolOutcome> {
+        let name = string_argument(arguments, "volume");
+        if name.is_empty() {
+            return Ok(CallVolume::Known(own));
+        }
+        let (ids, volumes) = self.callable_volumes(own);
+        match path_resolver::find_volume(&volumes, name).map_err(|error| failed_outcome(error.to_string()))? {
+            PathPlace::Volume(at) => Ok(CallVolume::Known(ids.get(at).copied().unwrap_or(own))),
+            PathPlace::System => Ok(CallVolume::System),
+        }
+    }
+
+    /// Returns why a call can't be made in its volume; `None` if it can.
+    pub(super) fn refuse_call(&self, own: DocId, tool: &str, arguments: &Map<String, Value>) -> Option<ToolOutcome> {
+        let built_in = BuiltInTool::from_name(tool)?;
+        let changes = path_resolver::changes_volume(built_in);
+        if !path_resolver::takes_volume(built_in) && !changes {
+            return None;
+        }
+        match self.call_volume(own, arguments) {
+            Err(outcome) => Some(outcome),
+            Ok(CallVolume::System) if path_resolver::is_git_tool(built_in) => {
+                Some(failed_outcome("System has no history in Git: it is part of the program."))
+            }
+            Ok(CallVolume::System) => {
+                let reads = matches!(built_in, BuiltInTool::ReadFile | BuiltInTool::ListFiles);
+                (!reads).then(|| failed_outcome(SYSTEM_READ_ONLY))
+            }
+            Ok(CallVolume::Known(volume)) if changes => self.read_only_reason(volume).map(failed_outcome),
+            Ok(CallVolume::Known(_)) => None,
+        }
+    }
+
+    /// Returns a sentence that names the paths closest to one that a call didn't find.
+    pub(super) fn closest_sentence(&self, own: DocId, arguments: &Map<String, Value>) -> String {
+        let key = if arguments.contains_key("path") { "path" } else { "directory" };
+        let path = string_argument(arguments, key);
+        match self.call_volume(own, arguments) {
+            Ok(CallVolume::Known(volume)) if !path.is_empty() => {
+                let files = self.by_id.get(&volume).map(|volume| &volume.files);
+                name_suggestions::closest_sentence(
+                    path,
+                    files.into_iter().flat_map(|files| files.keys().map(String::as_str)),
+                )
+            }
+            Ok(CallVolume::Known(_) | CallVolume::System) | Err(_) => String::new(),
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Git on the command line and as tools of agents, with the real `git` and bare remotes on the local disk.
+
+use super::agents::{Said, house, model};
+use crate::program::{Done, House, finish};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+fn git(folder: &Path, words: &[&str]) -> String {
+    let done = std::process::Command::new("git").args(words).current_dir(folder).output().expect("git is there");
+    assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8_lossy(&done.stdout).trim().to_owned()
+}
+
+/// Makes the folder `notes` a repository with a bare remote, and commits and pushes what is there.
+fn with_remote(house: &House) {
+    git(&house.path(""), &["init", "-q", "--bare", "-b", "main", "remote.git"]);
+    let notes = house.path("notes");
+    git(&notes, &["init", "-q", "-b", "main"]);
+    know_user(&notes);
+    git(&notes, &["remote", "add", "origin", "../remote.git"]);
+    git(&notes, &["add", "-A"]);
+    git(&notes, &["commit", "-qm", "First"]);
+}
+
+fn know_user(folder: &Path) {
+    git(folder, &["config", "user.name", "Ada"]);
+    git(folder, &["config", "user.email", "ada@example.org"]);
+}
+
+/// Runs `tracebook git …` in a folder.
+fn run_in(house: &House, folder: &str, words: &[&str]) -> Done {
+    let mut all = vec!["git"];
+    all.extend(words);
+    let mut command = house.command(&all);
+    command.current_dir(house.path(folder));
+    finish(command, b"")
+}
+
+/// A model that makes these calls, one after another, and remembers their results.
+fn caller(calls: Vec<(&'static str, Value)>) -> (String, Arc<Mutex<Vec<String>>>) {
+    let results = Arc::new(Mutex::new(Vec::new()));
+    let heard = results.clone();
+    let address = model(move |turn, body| -> Said {
+        if turn > 0 {
+            let last = body["messages"].as_array().and_then(|all| all.last()).map(|last| last["content"].clone());
+            let text = last.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
+            heard.lock().expect("heard").push(text);
+        }
+        match calls.get(turn) {
+            Some(call) => (String::new(), vec![call.clone()]),
+            None => ("Done.".to_owned(), Vec::new()),
+        }
+    });
+    (address, results)
+}
+
+#[test]
+fn from_a_change_to_the_remote_and_back() {
+    let house = House::with(&[("a.md", "one\ntwo\n")]);
+    with_remote(&house);
+    let status = run_in(&house, "notes", &["status", "--json"]).good().json();
+    assert_eq!((&status["branch"]["branch"], &status["files"]), (&json!("main"), &json!([])));
+    run_in(&house, "notes", &["push"]).good();
+    house.write("notes/a.md", b"one\ntwo\nthree\n");
+    house.write("notes/new.md", b"new\n");
+    let status = run_in(&house, "notes", &["status"]).good().text();
+    assert_eq!(status, "On main, even with origin/main\n M a.md\n?? new.md\n");
+    assert!(run_in(&house, "notes", &["diff", "a.md"]).good().text().contains("+three\n"));
+    assert_eq!(run_in(&house, "notes", &["diff", "--staged"]).good().text(), "");
+    run_in(&house, "notes", &["add", "new.md"]).good();
+    assert!(
+        run_in(&house, "notes", &["diff", "--staged", "--json"]).good().json()["diff"].to_string().contains("+new")
+    );
+    // What is staged is committed; without anything staged, all of it.
+    let done = run_in(&house, "notes", &["commit", "-m", "Add a file", "--signoff"]).good().text();
+    assert!(done.contains("Ada: Add a file") && done.contains("1 ahead of and 0 behind origin/main"), "{done}");
+    run_in(&house, "notes", &["commit", "-m", "Count to three", "--push"]).good();
+    assert_eq!(git(&house.path("remote.git"), &["log", "--format=%s", "main"]), "Count to three\nAdd a file\nFirst");
+    run_in(&house, "notes", &["commit", "-m", "Nothing"]).refused(1, "Nothing has changed");
+
+    let log = run_in(&house, "notes", &["log", "--limit", "1", "--json"]).good().json();
+    assert_eq!((log.as_array().map(Vec::len), &log[0]["summary"]), (Some(1), &json!("Count to three")));
+    let shown = run_in(&house, "notes", &["show", "HEAD~1"]).good().text();
+    assert!(shown.contains("Add a file") && shown.contains("+new\n"), "{shown}");
+    run_in(&house, "notes", &["show", "nowhere"]).refused(2, "there is no such commit");
+    house.write("notes/a.md", b"one\ntwo\nthree\nfour\n");
+    let blame = run_in(&house, "notes", &["blame", "a.md", "--json"]).good().json();
+    assert_eq!((&blame[2]["id"], &blame[3]["id"]), (&log[0]["id"], &Value::Null), "{blame}");
+
+    // The same for a volume by its name, from anywhere.
+    let status = house.run(&["git", "status", "--volume", "notes", "--json"]).good().json();
+    assert_eq!(status["files"], json!([{"status": " M", "path": "a.md"}]));
+    house.run(&["git", "status", "--volume", "system"]).refused(2, "System is read-only");
+    run_in(&house, "W", &["status"]).refused(2, "there is no git repository");
+    run_in(&house, "notes", &["fly"]).refused(2, "not “fly”");
+}
+
+#[test]
+fn branches_stashes_conflicts_and_rejected_pushes() {
+    let house = House::with(&[("a.md", "one\ntwo\nthree\n")]);
+    with_remote(&house);
+    run_in(&house, "notes", &["push"]).good();
+    git(&house.path(""), &["clone", "-q", "remote.git", "other"]);
+    know_user(&house.path("other"));
+    house.write("other/a.md", b"one\n2\nthree\n");
+    run_in(&house, "other", &["commit", "-m", "Digits", "--push"]).good();
+    house.write("notes/a.md", b"one\nzwei\nthree\n");
+    run_in(&house, "notes", &["commit", "-m", "German"]).good();
+    run_in(&house, "notes", &["push"]).refused(1, "Pull first");
+    run_in(&house, "notes", &["pull"]).refused(1, "a.md. Nothing was merged");
+    assert_eq!(house.read("notes/a.md"), b"one\nzwei\nthree\n", "no markers");
+
+    run_in(&house, "notes", &["switch", "idea", "--create"]).good();
+    house.write("notes/b.md", b"idea\n");
+    run_in(&house, "notes", &["stash", "-m", "for later"]).good();
+    assert!(!house.path("notes/b.md").exists());
+    let stashes = run_in(&house, "notes", &["stash", "list", "--json"]).good().json();
+    assert!(stashes[0]["message"].as_str().is_some_and(|message| message.contains("for later")), "{stashes}");
+    run_in(&house, "notes", &["stash", "pop"]).good();
+    run_in(&house, "notes", &["commit", "-m", "Idea"]).good();
+    run_in(&house, "notes", &["switch", "main"]).good();
+    run_in(&house, "notes", &["merge", "idea"]).good();
+    run_in(&house, "notes", &["branch", "idea", "--delete"]).good();
+    run_in(&house, "notes", &["branch", "next"]).good();
+    let branches = run_in(&house, "notes", &["branch", "--json"]).good().json();
+    let names: Vec<&str> = branches.as_array().into_iter().flatten().filter_map(|one| one["name"].as_str()).collect();
+    assert_eq!(names, ["main", "next", "origin/main"]);
+
+    // A lock that a killed program left is explained, and nothing is lost.
+    house.write("notes/.git/index.lock", b"");
+    house.write("notes/b.md", b"more\n");
+    run_in(&house, "notes", &["commit", "-m", "More"]).refused(2, "index.lock and try again");
+    std::fs::remove_file(house.path("notes/.git/index.lock")).expect("removed");
+    run_in(&house, "notes", &["commit", "-m", "More"]).good();
+
+    // Without `git`, reads still work and the rest says what is missing.
+    let empty = house.path("no-programs");
+    std::fs::create_dir(&empty).expect("made");
+    let without = |words: &[&str]| {
+        let mut command = house.command(words);
+        command.current_dir(house.path("notes")).env("PATH", &empty);
+        finish(command, b"")
+    };
+    without(&["git", "log"]).good();
+    without(&["git", "fetch"]).refused(2, "Git isn't installed");
+}
+
+#[test]
+fn a_clone_is_opened_as_a_volume() {
+    let house = House::with(&[("a.md", "cloned words\n")]);
+    with_remote(&house);
+    run_in(&house, "notes", &["push"]).good();
+    let address = format!("file://{}", house.path("remote.git").display());
+    let done = run_in(&house, "", &["clone", &address, "copy", "--depth", "1"]).good().text();
+    assert!(done.contains("On main, even with origin/main") && done.contains("copy: 1 note"), "{done}");
+    assert_eq!(house.cat("copy/a.md"), b"cloned words\n");
+    run_in(&house, "", &["clone", &address, "copy"]).refused(2, "already exists");
+    run_in(&house, "", &["clone", "ext::sh -c touch% hacked", "x"]).refused(2, "not by this address");
+    run_in(&house, "", &["clone", "--", "--upload-pack=touch hacked", "x"]).refused(2, "address");
+    assert!(!house.path("hacked").exists() && !house.path("x").exists());
+}
+
+#[test]
+fn an_agent_commits_freely_and_pushes_when_allowed() {
+    let commit = json!({"volume": "notes", "message": "By the agent", "files": ["notes/new.txt"]});
+    let push = json!({"volume": "notes", "message": "And pushed", "push": true});
+    let (address, results) = caller(vec![
+        ("write-file", json!({"volume": "notes", "path": "new.txt", "content": "new\n"})),
+        ("git_commit", commit),
+        ("write_file", json!({"path": "/notes/more.txt", "content": "more\n"})),
+        ("git_commit", push),
+        ("git_log", json!({})),
+        ("git_blame", json!({"path": "notes/new.txt"})),
+        ("git_branch", json!({})),
+    ]);
+    let house = house(&address, &[("a.md", "# A\n")]);
+    with_remote(&house);
+    let allowed = ["ask", "commit it", "--approve", "git_commit", "--approve", "git_branch", "--json"];
+    house.run(&allowed).good();
+    let results = results.lock().expect("heard").clone();
+    assert!(results[1].contains("By the agent") && results[1].contains("new.txt"), "{results:?}");
+    assert!(results[3].contains("pushed; on main, even with origin/main"), "{results:?}");
+    assert!(results[4].contains("Ada: By the agent") && results[5].contains("Ada 1: new"), "{results:?}");
+    assert!(results[6].contains("* main"), "{results:?}");
+    assert_eq!(git(&house.path("remote.git"), &["log", "-2", "--format=%s", "main"]), "And pushed\nBy the agent");
+
+    // Nobody allows the push: it waits, and nothing leaves the device.
+    let (address, _) = caller(vec![("git_push", json!({}))]);
+    let asking = self::house(&address, &[("a.md", "# A\n")]);
+    with_remote(&asking);
+    assert_eq!(asking.fed(&["ask", "push", "--no-wait"], b"").code, 1);
+    assert!(asking.run(&["approvals"]).good().text().contains("Push the branch to its remote"));
+    assert_eq!(git(&asking.path("remote.git"), &["branch"]), "");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_hostile_repository_runs_nothing_through_an_agent() {
+    use std::os::unix::fs::PermissionsExt;
+    let calls = || vec![("git_status", json!({})), ("git_fetch", json!({})), ("git_push", json!({}))];
+    let words = ["ask", "look", "--approve", "git_fetch", "--approve", "git_push", "--json"];
+    let (address, results) = caller(calls());
+    let house = house(&address, &[("a.md", "# A\n")]);
+    with_remote(&house);
+    for name in ["pre-push", "reference-transaction", "post-checkout", "pre-commit"] {
+        let hook = house.path(&format!("notes/.git/hooks/{name}"));
+        std::fs::create_dir_all(hook.parent().expect("a folder")).expect("made");
+        std::fs::write(&hook, format!("#!/bin/sh\ntouch {}\n", house.path("hacked").display())).expect("written");
+        std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).expect("set");
+    }
+    house.run(&words).good();
+    assert!(!house.path("hacked").exists(), "no hook ran");
+    assert!(results.lock().expect("heard")[2].contains("pushed"), "{results:?}");
+
+    let (address, results) = caller(calls());
+    let hostile = self::house(&address, &[("a.md", "# A\n")]);
+    with_remote(&hostile);
+    let evil = format!("touch {}; false", hostile.path("hacked").display());
+    for name in ["core.sshCommand", "core.fsmonitor", "remote.origin.uploadpack", "remote.origin.receivepack"] {
+        git(&hostile.path("notes"), &["config", name, &evil]);
+    }
+    hostile.run(&words).good();
+    let results = results.lock().expect("heard").clone();
+    assert!(results[1].contains("core.sshcommand") && results[2].contains("tracebook git"), "{results:?}");
+    assert!(!hostile.path("hacked").exists(), "no setting ran");
+}
