@@ -7,7 +7,6 @@
 
 pub mod agenda;
 pub mod command;
-pub mod commands;
 pub mod effect;
 pub mod event;
 pub mod keymap;
@@ -19,6 +18,7 @@ pub mod session;
 pub mod settings;
 mod staleness;
 
+pub use ::commands;
 pub use agent::generated_view;
 pub use command::Command;
 pub use effect::Effect;

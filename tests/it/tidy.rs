@@ -25,6 +25,7 @@ use std::fs;
 
 /// A workspace crate, its layer, and the crates that it uses. Dependencies only point to lower layers.
 const INSIDE: &[(u32, &str, &[&str])] = &[
+    (0, "commands", &[]),
     (0, "embed", &[]),
     (0, "git_program", &[]),
     (0, "guarded", &[]),
@@ -48,7 +49,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
     (2, "python", &["plot", "sandbox"]),
     (2, "support", &["index", "peers", "store"]),
     (2, "typeset", &["store", "text"]),
-    (3, "engine", &["agent", "collection", "store", "text"]),
+    (3, "engine", &["agent", "collection", "commands", "store", "text"]),
     (3, "providers", &["agent", "store"]),
     (3, "science", &["kernel_states", "python"]),
     (
@@ -390,7 +391,7 @@ const WIDEST: usize = 120;
 const LONGEST: usize = 1000;
 
 /// Files that may be longer than `LONGEST` lines: flat tables, or the single reducer.
-const LONG: &[(&str, &str)] = &[("engine/src/commands.rs", "the one table of commands")];
+const LONG: &[(&str, &str)] = &[("engine/commands/src/lib.rs", "the one table of commands")];
 
 /// The closed enums: a new variant must break the build wherever the enum is handled.
 const CLOSED: &[&str] = &["Command", "Event", "Effect", "SessionInput"];

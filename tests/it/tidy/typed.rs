@@ -6,7 +6,7 @@ use agent::tool_catalog::BuiltInTool;
 use engine::commands::{COMMANDS, CommandId};
 
 /// The only file of the product that contains command ids as strings.
-const COMMAND_TABLE: &str = "engine/src/commands.rs";
+const COMMAND_TABLE: &str = "engine/commands/src/lib.rs";
 /// The actions of generated views' buttons. The crate is below the table; a test there compares them.
 const BUTTON_TABLE: &str = "engine/agent/src/generated_view.rs";
 

@@ -1,6 +1,6 @@
 //! The single table of commands, from which menu, palette, keymap, command line, completions and manual are generated.
 //!
-//! An entry defines a command's name and how to reach it. Its behavior is in the session ([`crate::Command`]) or, if it
+//! An entry defines a command's name and how to reach it. Its behavior is in the session (`engine::Command`) or, if it
 //! concerns only the view, in the window.
 
 mod command_id;
