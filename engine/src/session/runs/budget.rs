@@ -358,11 +358,9 @@ impl RunsState {
             ("this session", session_limit, self.session_cost(run)),
         ];
         let reported = |of: &str| {
-            let says = |step: &ExecutionStep| match &step.kind {
-                StepKind::Thinking { content, .. } => {
-                    step.route.as_deref() == Some(BUDGET_NOTICE_ROUTE) && content.contains(of)
-                }
-                _ => false,
+            let says = |step: &ExecutionStep| {
+                step.route.as_deref() == Some(BUDGET_NOTICE_ROUTE)
+                    && matches!(&step.kind, StepKind::Thinking { content, .. } if content.contains(of))
             };
             run.steps.iter().any(says)
         };
@@ -382,13 +380,16 @@ impl RunsState {
 
     /// Returns the usable provider whose call costs least and less than `more` US dollars, as a sentence for the user.
     /// `tokens`: estimated tokens of the request.
-    pub(super) fn cheaper_model_advice(setup: &AgentSetup, tokens: u64, more: f64) -> Option<String> {
+    pub(super) fn cheaper_model_advice(&self, setup: &AgentSetup, tokens: u64, more: f64) -> Option<String> {
         let cost = |name: &String, provider: &ProviderConfig| {
             let status = setup.known.get(name);
             if !provider.is_enabled() || status.is_some_and(|status| status.barred.is_some()) {
                 return None;
             }
             let local = setup.config.endpoint(name)?.local;
+            if local && self.latencies.median_latency(name).is_none() {
+                return None; // nothing says that such a model runs here
+            }
             let price = provider.price.or_else(|| status?.price);
             let answer = provider.max_tokens.map_or(router::DEFAULT_ANSWER_TOKENS, u64::from);
             if local { Some(0.0) } else { price.map(|price| price.of(tokens, answer)) }

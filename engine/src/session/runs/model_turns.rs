@@ -139,7 +139,7 @@ impl RunsState {
             if wants == Some(OrchestratorQuery::Assignments) {
                 return self.orchestrate_without_model(turn, sync, id, wants, words.trim_end_matches('.'));
             }
-            let advice = RunsState::cheaper_model_advice(&setup, size, more);
+            let advice = self.cheaper_model_advice(&setup, size, more);
             let words = advice.map_or(words.clone(), |advice| format!("{words} {advice}"));
             return self.fail_run(turn, files, sync, workspace, id, (words, RunEnding::Budget));
         }
@@ -521,8 +521,11 @@ impl RunsState {
         sync: &mut SyncState,
         workspace: &WorkspaceState,
         id: DocId,
-        (failure, live): (&ModelError, LiveModelCall),
+        (failure, mut live): (&ModelError, LiveModelCall),
     ) {
+        if live.text.len() < failure.partial.len() {
+            live.text.clone_from(&failure.partial); // the last pieces may not have been shown
+        }
         let Some(run) = self.runs.get_mut(&id) else { return };
         let provider = live.route.split('/').next().unwrap_or_default().to_owned();
         let elsewhere = matches!(
