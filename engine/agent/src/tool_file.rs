@@ -5,6 +5,7 @@ use crate::schema_limits::ToolSchemaError;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use store::{ToolGrants, UserTool};
+use text::task::CalendarDay;
 
 /// Maximum size of a tool's code in bytes.
 pub const MAX_TOOL_CODE_BYTES: usize = 256 << 10;
@@ -14,6 +15,8 @@ const MAX_DESCRIPTION_BYTES: usize = 10_000;
 const MAX_TOOL_ID_BYTES: usize = 100;
 /// Maximum number of tools in a file.
 const MAX_TOOLS_PER_FILE: usize = 500;
+/// Milliseconds per day.
+const DAY_MS: i64 = 86_400_000;
 /// Highest version number that a file may give.
 const MAX_TOOL_VERSION: u64 = 1_000_000_000;
 
@@ -142,7 +145,40 @@ pub fn permission_names(tool: &UserTool) -> Vec<&'static str> {
 
 /// Returns a time as ISO 8601 in UTC. `milliseconds` count from 1970.
 pub fn format_iso_time(milliseconds: i64) -> String {
-    jiff::Timestamp::from_millisecond(milliseconds).unwrap_or_default().to_string()
+    let (day, within) = (CalendarDay(milliseconds.div_euclid(DAY_MS)), milliseconds.rem_euclid(DAY_MS));
+    let (seconds, rest) = (within / 1_000, within % 1_000);
+    let fraction = if rest == 0 { String::new() } else { format!(".{rest:03}") };
+    format!("{day}T{:02}:{:02}:{:02}{fraction}Z", seconds / 3_600, seconds / 60 % 60, seconds % 60)
+}
+
+/// Reads a time in ISO 8601 with its offset, such as `2026-02-08T10:00:00Z`, in milliseconds since 1970.
+fn parse_iso_time(text: &str) -> Option<i64> {
+    let (day, time) = text.split_once('T')?;
+    let day = CalendarDay::parse(day).filter(|_| day.len() == 10)?;
+    let (time, offset) = match time.strip_suffix('Z') {
+        Some(time) => (time, 0),
+        None => {
+            let (time, offset) = time.split_at_checked(time.rfind(['+', '-'])?)?;
+            let (hours, minutes) = offset.get(1..)?.split_once(':')?;
+            let minutes = two_digits(hours, 23)? * 60 + two_digits(minutes, 59)?;
+            (time, if offset.starts_with('-') { -minutes } else { minutes })
+        }
+    };
+    let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    if fraction.is_empty() || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let rest: i64 = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
+    let mut parts = time.split(':');
+    let (hours, minutes) = (two_digits(parts.next()?, 23)?, two_digits(parts.next()?, 59)?);
+    let seconds = two_digits(parts.next()?, 59).filter(|_| parts.next().is_none())?;
+    Some(day.0 * DAY_MS + ((hours * 60 + minutes - offset) * 60 + seconds) * 1_000 + rest)
+}
+
+/// Reads a number of two digits, up to `most`.
+fn two_digits(text: &str, most: i64) -> Option<i64> {
+    let plain = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|number| plain && *number <= most)
 }
 
 /// Returns a tool in the form of tool files.
@@ -198,7 +234,7 @@ fn entry_to_tool(entry: ToolFileEntry) -> Result<UserTool, ToolFileError> {
     let invalid_time = || ToolFileError::InvalidTime { tool: name.clone() };
     let created = match entry.created {
         None | Some(Value::Null) => 0,
-        Some(Value::String(text)) => text.parse::<jiff::Timestamp>().map_err(|_| invalid_time())?.as_millisecond(),
+        Some(Value::String(text)) => parse_iso_time(&text).ok_or_else(invalid_time)?,
         Some(other) => other.as_i64().ok_or_else(invalid_time)?,
     };
     let version = entry.version.unwrap_or(0);
@@ -299,6 +335,24 @@ mod tests {
         assert_eq!(tool.grants, ToolGrants::default());
         let again = parse_tool_file(&tool_to_json(&tool).to_string()).expect("read");
         assert_eq!(again, [tool]);
+    }
+
+    #[test]
+    fn times_are_read_and_written() {
+        for (text, milliseconds) in [
+            ("1970-01-01T00:00:00Z", 0),
+            ("2026-02-08T10:00:00Z", 1_770_544_800_000),
+            ("2026-02-08T10:00:00.250Z", 1_770_544_800_250),
+            ("1969-12-31T23:59:59Z", -1_000),
+        ] {
+            assert_eq!(parse_iso_time(text), Some(milliseconds));
+            assert_eq!(format_iso_time(milliseconds), text);
+        }
+        assert_eq!(parse_iso_time("2026-02-08T12:30:00+02:30"), Some(1_770_544_800_000));
+        for wrong in ["2026-02-08", "2026-02-30T10:00:00Z", "2026-02-08T25:00:00Z", "2026-02-08T10:00:00", "T", "xTé-"]
+        {
+            assert_eq!(parse_iso_time(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

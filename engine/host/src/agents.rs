@@ -167,7 +167,8 @@ fn list_mcp_tools(
                         name: tool.name.clone(),
                         description: tool.description,
                         parameters: tool.schema,
-                        risk: ToolRisk::High,
+                        // What a server says can only raise the risk.
+                        risk: if tool.is_destructive { ToolRisk::Critical } else { ToolRisk::High },
                         permissions: ToolPermissions::default(),
                         idempotent: false,
                         source,

@@ -42,7 +42,8 @@ fn a_python_plugin_is_found_approved_by_its_content_and_used() {
     house.write("W/plugins/broken.py", b"x = 1\ndef f(:\n");
     house.write("W/plugins/bad.json", b"{\n  \"name\": \"bad\",\n  oops\n}\n");
     house.write("W/plugins/readme.txt", b"hello\n");
-    let listed = house.run(&["tools"]).good();
+    // Problems are printed to standard error, and nothing fails because of them.
+    let listed = house.run(&["tools"]).code(0);
     for problem in [
         "plugins/none.py, line 1: it has no function with @llm_tool",
         "plugins/wrong.py, line 3: wrong: its arguments must be written out",
@@ -52,23 +53,23 @@ fn a_python_plugin_is_found_approved_by_its_content_and_used() {
     ] {
         assert!(listed.err.contains(problem), "{problem}: {}", listed.err);
     }
-    assert!(house.run(&["tools"]).good().text().contains("simulate_quantum (version 1) waits"));
+    assert!(house.run(&["tools"]).code(0).text().contains("simulate_quantum (version 1) waits"));
     // Where an agent starts, the same is said.
     let unused = house.run(&["ask", "go", "--approve", "simulate_quantum"]);
     assert!(unused.err.contains("plugins/broken.py, line 2"), "{}", unused.err);
     assert!(unused.text().contains("there is no tool simulate_quantum"), "{}", unused.text());
-    let code = house.run(&["tools", "simulate_quantum"]).good().text();
+    let code = house.run(&["tools", "simulate_quantum"]).code(0).text();
     assert!(code.contains("async def simulate(circuit: str):") && code.contains("waiting for approval"), "{code}");
 
-    house.run(&["tools", "simulate_quantum", "--approve"]).good();
+    house.run(&["tools", "simulate_quantum", "--approve"]).code(0);
     assert_eq!(ask(&house, "simulate_quantum"), "[\"h\", \"first\"]");
     // The same content isn't asked about again; a changed file is, and until then the approved code runs.
-    assert!(!house.run(&["tools"]).good().text().contains("waits"));
+    assert!(!house.run(&["tools"]).code(0).text().contains("waits"));
     house.write("W/plugins/quantum.py", plugin("second").as_bytes());
-    house.run(&["tools"]).good();
-    assert!(house.run(&["tools"]).good().text().contains("simulate_quantum (version 2) waits"));
+    house.run(&["tools"]).code(0);
+    assert!(house.run(&["tools"]).code(0).text().contains("simulate_quantum (version 2) waits"));
     assert_eq!(ask(&house, "simulate_quantum"), "[\"h\", \"first\"]");
-    house.run(&["tools", "simulate_quantum", "--approve"]).good();
+    house.run(&["tools", "simulate_quantum", "--approve"]).code(0);
     assert_eq!(ask(&house, "simulate_quantum"), "[\"h\", \"second\"]");
 }
 
@@ -118,11 +119,14 @@ fn versions_are_listed_compared_chosen_and_rolled_back() {
 
 #[test]
 fn permissions_are_separate_and_hold() {
-    let code = "def run():\n    out = []\n    try:\n        out.append(open('a.md').read())\n    \
-        except Exception as error: out.append(type(error).__name__)\n    try:\n        out.append(shell('echo ran'))\n    \
-        except Exception as error: out.append(type(error).__name__)\n    try:\n        import urllib.request\n        \
-        urllib.request.urlopen('http://127.0.0.1:9/')\n    except Exception as error: out.append(str(error))\n    \
-        return out\n";
+    let attempt =
+        |line: &str| format!("    try:\n        {line}\n    except Exception as error: out.append(str(error))\n");
+    let code = format!(
+        "import urllib.request\ndef run():\n    out = []\n{}{}{}    return out\n",
+        attempt("out.append(open('HERE/a.md').read())"),
+        attempt("out.append(shell('echo it-ran'))"),
+        attempt("urllib.request.urlopen('http://127.0.0.1:9/')"),
+    );
     for (permissions, file, command, network, risk) in [
         (json!([]), false, false, false, "medium"),
         (json!(["fs"]), true, false, false, "medium"),
@@ -132,11 +136,12 @@ fn permissions_are_separate_and_hold() {
     ] {
         let house = house(&one_call("probe", json!({})), &[("a.md", "# Alpha\n")]);
         let schema = json!({"description": "Probes.", "parameters": {"type": "object"}});
+        let code = code.replace("HERE", &house.path("notes").display().to_string());
         import(&house, &json!({"name": "probe", "func": code, "permissions": permissions, "schema": schema}));
         house.run(&["tools", "probe", "--approve"]).good();
         let said = ask(&house, "probe");
         assert_eq!(said.contains("# Alpha"), file, "{permissions}: {said}");
-        assert_eq!(said.contains("ran"), command, "{permissions}: {said}");
+        assert_eq!(said.contains("it-ran"), command, "{permissions}: {said}");
         // With the permission, the host answers, and refuses this address by its policy.
         assert_eq!(said.contains("allowed_hosts"), network, "{permissions}: {said}");
         let listed = house.run(&["tools", "--json"]).good().lines();
@@ -260,4 +265,34 @@ fn a_session_is_exported_with_all_branches_and_runs() {
     assert!(planted.starts_with('>'), "{planted}");
     let page = house.run(&["sessions", &session, "--export", "html"]).good().text();
     assert!(page.contains("<blockquote>"), "{page}");
+}
+
+/// A server of the Model Context Protocol in `sh`, with a tool that says that it destroys something.
+const SERVER: &str = r#"
+id() { printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p'; }
+while read -r line; do
+    case "$line" in
+    *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18",' "$(id)"
+        printf '"capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}\n' ;;
+    *'"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"look","inputSchema":' "$(id)"
+        printf '{"type":"object"}},{"name":"drop","annotations":{"destructiveHint":true},"inputSchema":'
+        printf '{"type":"object"}}]}}\n' ;;
+    esac
+done"#;
+
+#[test]
+fn what_a_server_calls_destructive_is_critical() {
+    let house = house("http://127.0.0.1:9", &[("a.md", "# A\n")]);
+    house.write("W/server.sh", SERVER.as_bytes());
+    let config = String::from_utf8(house.read("W/config.yaml")).expect("text");
+    let path = house.path("W/server.sh").display().to_string();
+    let server = format!("mcp:\n  servers:\n    own: {{command: sh, args: [\"{path}\"]}}\n");
+    house.write("W/config.yaml", format!("{config}{server}").as_bytes());
+    let listed = house.run(&["tools", "--json"]).good().lines();
+    let risk = |id: &str| {
+        let tool = listed.iter().find(|tool| tool["id"] == id).unwrap_or_else(|| panic!("{id}: {listed:?}"));
+        (tool["risk"].clone(), tool["type"].clone(), tool["requires_approval"].clone())
+    };
+    assert_eq!(risk("mcp:own/drop"), (json!("critical"), json!("server"), json!(true)));
+    assert_eq!(risk("mcp:own/look"), (json!("high"), json!("server"), json!(true)));
 }

@@ -20,9 +20,11 @@ pub(crate) fn cmd_tools(scene: &mut CommandContext<'_>, args: &ToolsArguments) -
         let agents = session.agents();
         let setup = agents.setup().filter(|_| !agents.is_reading())?;
         let own = session.user_tools()?;
-        let asks = |tool: ToolSpec| (session.tool_requires_approval(&tool), tool);
-        let tools: Vec<ListedTool> =
-            session.agent_tools().into_iter().map(asks).map(|(asks, tool)| (tool, asks)).collect();
+        let listed = session.agent_tools().into_iter().map(|tool| {
+            let asks = session.tool_requires_approval(&tool);
+            (tool, asks)
+        });
+        let tools: Vec<ListedTool> = listed.collect();
         Some((tools, own.to_vec(), setup.problems.clone()))
     };
     let found = scene.handle.wait(Some(DOCUMENT_READ_TIMEOUT), ready)?;

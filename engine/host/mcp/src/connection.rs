@@ -295,5 +295,6 @@ fn convert_tool(tool: rmcp::model::Tool) -> Result<McpTool, McpToolError> {
     let hints = tool.annotations.unwrap_or_default();
     let reads_only = hints.read_only_hint == Some(true);
     let idempotent = reads_only || hints.idempotent_hint == Some(true);
-    Ok(McpTool { name, description, schema, reads_only, idempotent })
+    let is_destructive = !reads_only && hints.destructive_hint == Some(true);
+    Ok(McpTool { name, description, schema, reads_only, idempotent, is_destructive })
 }

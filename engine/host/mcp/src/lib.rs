@@ -80,6 +80,8 @@ pub struct McpTool {
     pub reads_only: bool,
     /// Whether the server says that repeated calls have the effect of one. Don't rely on it.
     pub idempotent: bool,
+    /// Whether the server says that the tool makes changes that can't be undone. Without it, it may make them, too.
+    pub is_destructive: bool,
 }
 
 /// The tools of an MCP server.
