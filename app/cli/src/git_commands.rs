@@ -27,8 +27,7 @@ impl From<GitProgramError> for CliError {
             GitProgramError::Conflict { .. } | GitProgramError::Rejected | GitProgramError::NothingToCommit => {
                 CliError { code: super::EXIT_FAILED, why: error.to_string() }
             }
-            // tidy: open because every other error has one exit code.
-            _ => CliError::usage(error),
+            _ => CliError::usage(error), // tidy: open because every other error has one exit code.
         }
     }
 }

@@ -148,18 +148,21 @@ pub fn resolve<T>(
         return Ok(own);
     }
     let first = bare.split(['/', ':']).next().unwrap_or_default();
+    // Where the own volume has such a folder, a new file goes there.
     let has_folder = volumes.first().is_some_and(|own| is_folder(own.files, first));
-    if !has_folder {
-        for (at, volume) in volumes.iter().enumerate().skip(1) {
-            let Some(inside) = strip_name(bare, volume.name) else { continue };
-            let found = resolve_in(volumes, at, inside, purpose);
-            // A new file stays in the own volume: a folder may be meant. With `volume` it's made elsewhere.
-            if found.exists {
-                return Ok(found);
-            }
+    let is_own = has_folder && purpose == PathUse::New;
+    for (at, volume) in volumes.iter().enumerate().skip(1).filter(|_| !is_own) {
+        let Some(inside) = strip_name(bare, volume.name) else { continue };
+        let found = resolve_in(volumes, at, inside, purpose);
+        // A new file stays in the own volume: a folder may be meant. With `volume` it's made elsewhere.
+        if found.exists {
+            return Ok(found);
         }
-        if let Some(inside) = strip_name(bare, system_volume::SYSTEM_VOLUME_NAME) {
-            return Ok(resolve_system(inside));
+    }
+    if let Some(inside) = strip_name(bare, system_volume::SYSTEM_VOLUME_NAME).filter(|_| !is_own) {
+        let found = resolve_system(inside);
+        if found.exists || !has_folder {
+            return Ok(found);
         }
     }
     let foreign = path.starts_with('/') && SYSTEM_ROOTS.iter().any(|root| root.eq_ignore_ascii_case(first));
@@ -298,8 +301,7 @@ fn path_argument(tool: BuiltInTool) -> Option<(&'static str, PathUse)> {
         BuiltInTool::GitDiff => Some(("path", PathUse::Folder)),
         BuiltInTool::ListFiles => Some(("directory", PathUse::Folder)),
         BuiltInTool::GitClone => Some(("directory", PathUse::New)),
-        // tidy: open because other tools name no file.
-        _ => None,
+        _ => None, // tidy: open because other tools name no file.
     }
 }
 

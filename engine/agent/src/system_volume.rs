@@ -101,8 +101,7 @@ pub fn perform_call(tool: &str, arguments: &Map<String, Value>) -> ToolOutcome {
             let rows: String = list(folder).map(row).collect();
             if rows.is_empty() { missing("folder ", folder) } else { outcome(true, rows) }
         }
-        // tidy: open because every other tool would change the volume.
-        _ => outcome(false, SYSTEM_READ_ONLY.to_owned()),
+        _ => outcome(false, SYSTEM_READ_ONLY.to_owned()), // tidy: open because all others change it
     }
 }
 

@@ -155,7 +155,7 @@ pub fn find_inline_calls<'a>(text: &str, tools: impl Iterator<Item = &'a str> + 
             Some(_) => {}
             None => {
                 let mut from = start;
-                while let Some(begin) = inline_call_start(&text[from..at]).map(|begin| from + begin) {
+                while let Some(begin) = inline_call_start(&text[from..], at - from, false).map(|begin| from + begin) {
                     match read_inline_call(&text[begin..], tools.clone()) {
                         Some((length, call)) => {
                             found.push(FencedCall { range: begin..begin + length, call: Ok(call) });
@@ -185,11 +185,15 @@ struct InlineFence {
     is_json: bool,
 }
 
-/// Returns where an object begins whose first key is `tool`, outside of inline code.
-fn inline_call_start(line: &str) -> Option<usize> {
+/// Returns where an object begins whose first key is `tool`: in the first `length` bytes, and outside of inline code.
+/// With `partly`, an object also counts whose first key is still to come.
+fn inline_call_start(text: &str, length: usize, partly: bool) -> Option<usize> {
+    const FIRST_KEY: &str = "\"tool\"";
+    let line = &text[..length];
     let mut from = 0;
     while let Some(at) = line[from..].find('{').map(|at| from + at) {
-        let is_call = line[at + 1..].trim_start().starts_with("\"tool\"");
+        let rest = text[at + 1..].trim_start();
+        let is_call = rest.starts_with(FIRST_KEY) || (partly && FIRST_KEY.starts_with(rest));
         let is_code = line[..at].bytes().filter(|byte| *byte == b'`').count() % 2 == 1;
         if is_call && !is_code {
             return Some(at);
@@ -229,7 +233,10 @@ pub fn strip_fenced_calls(text: &str, calls: &[FencedCall]) -> String {
 pub fn displayable_prefix(text: &str) -> String {
     let mut out = String::new();
     let mut open = None;
+    let mut next = 0;
     for line in text.split_inclusive('\n') {
+        let at = next;
+        next += line.len();
         let body = line.trim();
         let ticks = body.bytes().take_while(|byte| *byte == b'`').count();
         match open {
@@ -237,15 +244,11 @@ pub fn displayable_prefix(text: &str) -> String {
             None if ticks >= 3 && is_tool_fence(&body[ticks..]) => open = Some(ticks),
             None => {
                 // What may become a call in the text isn't shown, nor what follows it.
-                if let Some(at) = inline_call_start(line) {
-                    out.push_str(&line[..at]);
+                if let Some(begin) = inline_call_start(&text[at..], line.len(), true) {
+                    out.push_str(&line[..begin]);
                     break;
                 }
-                let tail = line.rfind('{').filter(|at| {
-                    let rest = line[at + 1..].trim_start();
-                    !line.ends_with('\n') && "\"tool\"".starts_with(rest)
-                });
-                out.push_str(&line[..tail.unwrap_or(line.len())]);
+                out.push_str(line);
             }
             Some(fence) if ticks >= fence && body.len() == ticks => {
                 open = None;
@@ -402,7 +405,7 @@ mod tests {
             let calls = find_inline_calls(text, tools.into_iter());
             calls.into_iter().filter_map(|call| Some(call.call.ok()?.0)).collect()
         };
-        let text = "Sure: {\"tool\":\"read-file\",\"inputs\":{\"path\":\"a {b}.md\"}} and\n{ \"tool\": \"execute-python\",\n \
+        let text = "Sure: {\"tool\":\"read-file\",\"inputs\":{\"path\":\"a {b}.md\"}} and\n{\n \"tool\": \"execute-python\",\n \
                     \"inputs\": {\"code\": \"1\"}\n}\nDone.";
         assert_eq!(found(text), ["read-file", "execute-python"]);
         let calls = find_inline_calls(text, tools.into_iter());

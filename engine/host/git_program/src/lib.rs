@@ -180,8 +180,7 @@ impl GitOperation {
         match self {
             GitOperation::Merge { .. } | GitOperation::Pull { rebase: false } => Some(&["merge", "--abort"]),
             GitOperation::Pull { rebase: true } => Some(&["rebase", "--abort"]),
-            // tidy: open because other operations stop before they change anything, or can't conflict.
-            _ => None,
+            _ => None, // tidy: open because other operations stop before they change anything, or can't conflict.
         }
     }
 }

@@ -273,7 +273,7 @@ pub(super) fn restore(
 
 /// Normalizes a path that a tool may write. Refuses paths in `.git`, because Git would run files there as the user,
 /// outside every sandbox.
-fn check_writable_path(path: &str) -> anyhow::Result<String> {
+pub(super) fn check_writable_path(path: &str) -> anyhow::Result<String> {
     let path = normalize_path(path)?;
     if path.split('/').any(is_git_folder_name) {
         bail!("git's own files are not written by tools: {path}");

@@ -38,7 +38,8 @@ pub(super) fn run_program(
                 bail!("agents clone from other devices only, not from a folder here: {}", from.display_text());
             };
             check_hosts([host].into_iter(), web)?;
-            let (folder, name) = ConfinedFolder::open_root(root)?.open_parent(directory, true)?;
+            let directory = super::files::check_writable_path(directory)?;
+            let (folder, name) = ConfinedFolder::open_root(root)?.open_parent(&directory, true)?;
             let target = folder.stable_path().join(&name);
             if target.symlink_metadata().is_ok() {
                 bail!("there is something of that name already; choose another folder: {directory}");
