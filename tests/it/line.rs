@@ -9,6 +9,7 @@ mod forms;
 mod history;
 mod kills;
 mod logging;
+mod mcp_server;
 mod meaning;
 mod memory;
 mod moves;
@@ -39,11 +40,12 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The subcommands, as the README and the manual name them.
-const COMMANDS: [&str; 45] = [
+const COMMANDS: [&str; 46] = [
     "capture",
     "devices",
     "pair",
     "hub",
+    "mcp",
     "providers",
     "secrets",
     "ask",
