@@ -12,6 +12,7 @@ mod git;
 mod history;
 mod kills;
 mod logging;
+mod mcp_server;
 mod meaning;
 mod memory;
 mod moves;
@@ -44,13 +45,15 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The subcommands, as the README and the manual name them.
-const COMMANDS: [&str; 47] = [
     "cp",
     "git",
+const COMMANDS: [&str; 46] = [
+const COMMANDS: [&str; 47] = [
     "capture",
     "devices",
     "pair",
     "hub",
+    "mcp",
     "providers",
     "secrets",
     "ask",

@@ -63,6 +63,8 @@ pub(super) struct RunArguments {
     pub(super) stale: bool,
     #[arg(long)]
     pub(super) clean: bool,
+    #[arg(long)]
+    pub(super) stop: bool,
 }
 
 /// `cells`.
@@ -153,6 +155,8 @@ pub(super) struct AskArguments {
     pub(super) without: Vec<String>,
     #[arg(id = "no-wait", long = "no-wait")]
     pub(super) no_wait: bool,
+    #[arg(id = "run", long = "run")]
+    pub(super) run_id: Option<String>,
 }
 
 /// `runs`.
@@ -457,6 +461,10 @@ pub(super) struct TodosArguments {
     pub(super) words: Option<String>,
     #[arg(long)]
     pub(super) all: bool,
+    #[arg(long)]
+    pub(super) check: Option<String>,
+    #[arg(long)]
+    pub(super) at: Option<String>,
 }
 
 /// `base`.
@@ -724,6 +732,23 @@ pub(super) struct HubArguments {
     pub(super) access: Option<String>,
 }
 
+/// `mcp`.
+#[derive(Args, Clone, Debug)]
+pub(super) struct McpArguments {
+    #[arg(id = "WHAT")]
+    pub(super) what: Option<String>,
+    #[arg(id = "PROGRAM")]
+    pub(super) program: Option<String>,
+    #[arg(id = "allow-write", long = "allow-write")]
+    pub(super) allow_write: bool,
+    #[arg(id = "allow-run", long = "allow-run")]
+    pub(super) allow_run: bool,
+    #[arg(id = "allow-agent", long = "allow-agent")]
+    pub(super) allow_agent: bool,
+    #[arg(long)]
+    pub(super) yes: bool,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -789,6 +814,7 @@ mod tests {
             grammar::<DevicesArguments>("devices"),
             grammar::<PairArguments>("pair"),
             grammar::<HubArguments>("hub"),
+            grammar::<McpArguments>("mcp"),
         ]
     }
 

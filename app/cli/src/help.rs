@@ -143,6 +143,7 @@ pub(crate) const HELP_GROUPS: &[(&str, &[SubcommandHelp])] = &[
             entry("hub", "Run a sync server", ["hub", "hub invite"]),
         ],
     ),
+    ("Programs", &[entry("mcp", "Let coding agents use the notes", ["mcp install claude-code", "mcp --allow-write"])]),
     (
         "Git",
         &[entry("git", "See, commit, push and pull changes; clone", ["git status", "git clone ada/notes ~/notes"])],

@@ -34,6 +34,7 @@ mod run_cells;
 mod sample_workspace;
 mod schedules;
 mod search;
+mod served;
 mod sync;
 mod system_files;
 mod tasks;
@@ -357,6 +358,7 @@ fn run_command_line(
         "hub" => return hub::cmd_hub(&folder, &typed(args)?, json, &mut out),
         #[cfg(not(feature = "hub"))]
         "hub" => return Err(maintenance::built_without_hub()),
+        "mcp" => return served::cmd_mcp(&folder, &typed(args)?, json, &mut out),
         "bench" | "screenshots" => {
             return match hooks.bench {
                 Some(measure) => measure(name, args, json, &mut out),
@@ -483,6 +485,10 @@ fn run_request(
     let done = parse::parse(&request.words).map_err(|error| CliError::usage(error.to_string())).and_then(|matches| {
         let json = matches.get_flag("json");
         let Some((name, args)) = matches.subcommand() else {
+            // A window wants the workspace. A server of other programs gives it up and works through the window.
+            if served::request_release() {
+                return Ok(EXIT_DONE);
+            }
             return Err(CliError::workspace("the workspace is open in another window already"));
         };
         log = Some(host::logging::CommandLog::begin(name, &request.words));
@@ -599,7 +605,7 @@ fn open_window(folder: &Path, path: Option<&Path>, hooks: ProgramHooks) -> Resul
     }
     let begun = std::time::Instant::now();
     let first = !host::workspace_exists(folder);
-    let mut driver = host::open_workspace(folder, WorkspaceOptions { program: program_path()?, create: true })?;
+    let mut driver = served::open_released(folder, WorkspaceOptions { program: program_path()?, create: true })?;
     let zones = host::clock::load_zones(host::clock::schedule_zone_names(driver.session()));
     driver.run_command(engine::Command::MindSchedules { zones })?;
     if driver.serve_requests(serve_request).is_err() {

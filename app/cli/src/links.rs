@@ -2,10 +2,15 @@
 
 use super::{CliError, CommandContext, EXIT_DONE, file_ops, resolve};
 use crate::arguments::{LinksArguments, TodosArguments};
-use engine::{Session, Volume};
+use engine::{Command, Session, Volume};
 use serde_json::{Value, json};
+use std::time::Duration;
 use text::outline::{LinkKind, NoteLink};
+use text::task::NoteTask;
 use text::untrusted_text;
+
+/// Maximum wait until a task is checked in its note.
+const TASK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Formats a link's target and part, as other notations write it.
 fn link_text(link: &NoteLink) -> String {
@@ -111,7 +116,47 @@ fn list_broken_links(scene: &mut CommandContext<'_>, only: Option<store::DocId>)
     Ok(EXIT_DONE)
 }
 
+/// Checks or unchecks the task with this text, the one closest to `--at`.
+fn toggle_task(scene: &mut CommandContext<'_>, word: &str, args: &TodosArguments) -> Result<u8, CliError> {
+    let words = crate::parse::needed(args.words.as_deref(), "--words")?.to_owned();
+    let at = usize::try_from(crate::parse::number_option("at", args.at.as_deref())?.unwrap_or(0)).unwrap_or(0);
+    let note = resolve::resolve_note(scene, word)?;
+    let _held = export::open_note::hold_note(scene.handle, note)?;
+    let problems = scene.handle.read(|session| session.problems().len())?;
+    let command = Command::Check { note, at, words: words.clone(), today: host::clock::today() };
+    scene.handle.run_command(command)?;
+    let done = |session: &Session| (session.pending_note_jobs() == 0).then_some(());
+    scene.handle.wait(Some(TASK_TIMEOUT), done)?;
+    let said = scene.handle.read(move |session| session.problems().get(problems..).unwrap_or_default().join("; "))?;
+    if !said.is_empty() {
+        return Err(CliError::usage(said));
+    }
+    super::notes::wait_for_file(scene, note)?;
+    let state = move |session: &Session| {
+        let text = session.note(note)?.text();
+        let path = session.locate_file(note)?.1.to_owned();
+        let mut start = 0;
+        let mut tasks = Vec::new();
+        for line in text.split_inclusive('\n') {
+            tasks.extend(NoteTask::parse_line(line.trim_end_matches(['\n', '\r']), start));
+            start += line.len();
+        }
+        let same = tasks.iter().filter(|task| task.text == words);
+        let done = same.min_by_key(|task| task.at.abs_diff(at)).is_none_or(NoteTask::is_done);
+        Some((path, done))
+    };
+    let (path, done) = scene.handle.read(state)?.unwrap_or_default();
+    match scene.json {
+        true => writeln!(scene.out, "{}", json!({"path": path, "done": done}))?,
+        false => writeln!(scene.out, "{}", if done { "Done" } else { "Open again" })?,
+    }
+    Ok(EXIT_DONE)
+}
+
 pub(super) fn cmd_todos(scene: &mut CommandContext<'_>, args: &TodosArguments) -> Result<u8, CliError> {
+    if let Some(word) = args.check.as_deref() {
+        return toggle_task(scene, word, args);
+    }
     file_ops::wait_for_links(scene)?;
     let (all, words) = (args.all, args.words.clone().unwrap_or_default());
     let today = host::clock::today();

@@ -41,7 +41,12 @@ pub(super) fn cmd_cat(scene: &mut CommandContext<'_>, args: &CatArguments) -> Re
     let held = export::open_note::hold_note(scene.handle, note)?;
     let text = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
     if scene.json {
-        writeln!(scene.out, "{}", serde_json::json!({"text": text}))?;
+        let place = scene.handle.read(move |session| {
+            let (volume, path) = session.locate_file(note)?;
+            Some((session.volume(volume)?.name.clone(), path.to_owned()))
+        })?;
+        let (volume, path) = place.unwrap_or_default();
+        writeln!(scene.out, "{}", serde_json::json!({"text": text, "path": path, "volume": volume}))?;
     } else {
         scene.out.write_all(text.as_bytes())?;
     }
@@ -85,6 +90,9 @@ struct EditInputLine {
     delete: usize,
     #[serde(default)]
     insert: String,
+    /// Instead of `delete`: the text that is replaced. If something else is there, nothing is changed.
+    #[serde(default)]
+    old: Option<String>,
 }
 
 pub(super) fn cmd_edit(scene: &mut CommandContext<'_>, args: &EditArguments) -> Result<u8, CliError> {
@@ -165,7 +173,17 @@ fn apply_edit_lines(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), C
 fn apply_edit_line(handle: &host::Handle, note: DocId, line: &[u8]) -> anyhow::Result<u64> {
     let line: EditInputLine = serde_json::from_slice(line)
         .map_err(|error| anyhow!("not of the form {{\"at\":BYTE,\"delete\":N,\"insert\":\"…\"}} ({error})"))?;
-    let (at, delete, insert) = (line.at, line.delete, line.insert);
+    let (at, mut delete, insert) = (line.at, line.delete, line.insert);
+    if let Some(old) = line.old {
+        delete = old.len();
+        let there = move |session: &Session| {
+            let text = session.note(note).map(Note::text).unwrap_or_default();
+            text.get(at..).is_some_and(|rest| rest.starts_with(&old))
+        };
+        if !handle.read(there)? {
+            return Err(anyhow!("the text to replace is no longer at byte {at}; read the note again"));
+        }
+    }
     Ok(handle.run_command(Command::Edit { note, at, delete, insert })?)
 }
 

@@ -30,6 +30,10 @@ pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &RunArguments) -> Re
         return Err(CliError::usage("choose one of --cell, --stale and --clean"));
     }
     let _held = export::open_note::hold_note(scene.handle, note)?;
+    if args.stop {
+        scene.handle.run_command(Command::Interrupt { note })?;
+        return Ok(EXIT_DONE);
+    }
     if let Some(kernel) = args.kernel.clone() {
         super::kernels::find_kernels(scene, note)?;
         scene.handle.run_command(Command::UseKernel { note, kernel: Some(kernel), keep: false, seen: None })?;

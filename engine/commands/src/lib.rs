@@ -652,6 +652,7 @@ command_table!(
             ),
             command_argument("without", ArgumentForm::Values, "a trace or an experience that it may not use"),
             command_argument("no-wait", ArgumentForm::Flag, "end when something waits for a decision"),
+            command_argument("run", ArgumentForm::Value, "the new run's id, for programs; a random one when left out"),
         ],
         "Let an agent work in a project, and print its steps as they happen. It asks before it does anything risky.",
     ),
@@ -952,9 +953,11 @@ command_table!(
         "todos",
         &[
             command_argument("words", ArgumentForm::Value, "only those with these words"),
-            command_argument("all", ArgumentForm::Flag, "also those that are done")
+            command_argument("all", ArgumentForm::Flag, "also those that are done"),
+            command_argument("check", ArgumentForm::Value, "check or uncheck a task of this note; --words is its text"),
+            command_argument("at", ArgumentForm::Value, "with --check: where the task is in the note, in bytes")
         ],
-        "List the tasks of all notes by day.",
+        "List the tasks of all notes by day, or check one.",
     ),
     CollectionList = command_line_form(
         "collection.list",
@@ -1326,6 +1329,14 @@ command_table!(
         "pair",
         sharing::PAIR,
         "Pair this device with another device or a hub, using a one-time code of eight digits.",
+    ),
+    ServeMcp = command_line_form(
+        "serve.mcp",
+        "MCP server",
+        "mcp",
+        sharing::MCP,
+        "Serve notes, todos, cells and memory to a coding agent or another program, over the Model Context Protocol \
+         on standard input and output. `mcp install` writes a program's configuration for it.",
     ),
     SyncHub = command_line_form(
         "sync.hub",

@@ -31,6 +31,7 @@ pub(super) const RUN: &[CommandArgument] = &[
     ),
     command_argument("stale", ArgumentForm::Flag, "only what is stale, and what that needs"),
     command_argument("clean", ArgumentForm::Flag, "in a fresh kernel, and say whether the results are the same"),
+    command_argument("stop", ArgumentForm::Flag, "interrupt what runs in the note"),
 ];
 
 /// Arguments of `tracebook export`.

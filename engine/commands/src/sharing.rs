@@ -98,3 +98,17 @@ pub(super) const HUB: &[CommandArgument] = &[
         "for `invite`: the most that the device may do: none, read or write",
     ),
 ];
+
+/// Arguments of `tracebook mcp`.
+pub(super) const MCP: &[CommandArgument] = &[
+    command_argument("WHAT", ArgumentForm::Optional, "serve (when left out), or install"),
+    command_argument(
+        "PROGRAM",
+        ArgumentForm::Optional,
+        "with install: claude-code, opencode, gemini, zed, vscode or cursor",
+    ),
+    command_argument("allow-write", ArgumentForm::Flag, "let the program change notes and memory"),
+    command_argument("allow-run", ArgumentForm::Flag, "let the program run cells"),
+    command_argument("allow-agent", ArgumentForm::Flag, "let the program ask agents, which costs money"),
+    command_argument("yes", ArgumentForm::Flag, "with install: write without asking"),
+];

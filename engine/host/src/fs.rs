@@ -10,4 +10,5 @@ pub mod obsidian_settings;
 pub(crate) mod read;
 pub(crate) mod scan;
 pub mod shipped_files;
+pub mod user_file;
 pub(crate) mod watch;

@@ -153,7 +153,7 @@ pub(crate) fn listen(folder: &Path, handle: Handle, serve: RequestHandler) -> an
     // The holder of the lock is the owner, so an existing socket belongs to a dead process.
     let _ = std::fs::remove_file(&path);
     let name = path.clone().to_fs_name::<GenericFilePath>().map_err(say)?;
-    let listener = ListenerOptions::new().name(name).create_sync().map_err(say)?;
+    let listener = ListenerOptions::new().name(name).reclaim_name(false).create_sync().map_err(say)?;
     restrict_to_owner(&path).map_err(say)?;
     let guests = GuestRequests(Arc::new((Mutex::new(Some(0)), Condvar::new())));
     let entrance = GuestRequests(guests.0.clone());
@@ -162,7 +162,7 @@ pub(crate) fn listen(folder: &Path, handle: Handle, serve: RequestHandler) -> an
             let handle = handle.clone();
             // No more requests are accepted. The requesting process finds its connection closed, and then a free
             // workspace.
-            let Some(guest) = entrance.admit() else { continue };
+            let Some(guest) = entrance.admit() else { break };
             std::thread::spawn(move || {
                 if let Err(error) = serve_request(&handle, stream, serve) {
                     let why = crate::logging::content_field(error);
@@ -282,6 +282,41 @@ pub enum SocketError {
 pub fn send_request(socket: &str, request: &SocketRequest) -> Result<u8, SocketError> {
     let (from, to) = start_request(socket, request).map_err(SocketError::NotStarted)?;
     relay_output(from, to).map_err(SocketError::Interrupted)
+}
+
+/// Sends a request with this input to the owner of the workspace; its output and errors go to `out` and `errors`.
+/// Returns the exit code. If `out` can't be written, the request is broken off.
+///
+/// # Errors
+/// Returns an error if the owner can't be reached, or ends before the request is done.
+pub fn exchange(
+    socket: &str,
+    request: &SocketRequest,
+    input: &[u8],
+    out: &mut dyn Write,
+    errors: &mut dyn Write,
+) -> Result<u8, SocketError> {
+    let (mut from, mut to) = start_request(socket, request).map_err(SocketError::NotStarted)?;
+    let input = input.to_vec();
+    // The owner may print before it has read all of the input.
+    std::thread::spawn(move || {
+        for chunk in input.chunks(65_536) {
+            if write_frame(&mut to, INPUT_FRAME, chunk).is_err() {
+                return;
+            }
+        }
+        // If the owner is gone, reading its answer fails and reports that.
+        let _ = write_frame(&mut to, INPUT_END_FRAME, &[]);
+    });
+    let mut relay = || loop {
+        match read_frame(&mut from)? {
+            (OUTPUT_FRAME, bytes) => out.write_all(&bytes)?,
+            (ERROR_FRAME, bytes) => errors.write_all(&bytes)?,
+            (EXIT_FRAME, code) => return Ok(code.first().copied().unwrap_or(0)),
+            (_, _) => return Err(io::Error::other("the owner of the workspace said something unknown")),
+        }
+    };
+    relay().map_err(SocketError::Interrupted)
 }
 
 /// Sends a request and waits until the owner has accepted it.

@@ -72,7 +72,13 @@ pub(crate) fn cmd_ask(scene: &mut CommandContext<'_>, args: &AskArguments) -> Re
         }
         None => None,
     };
-    let run = new_doc_id();
+    let run = match args.run_id.as_deref() {
+        Some(word) => word.parse().map_err(|_| CliError::usage(format!("--run wants a new id, not “{word}”")))?,
+        None => new_doc_id(),
+    };
+    if scene.handle.read(move |session| session.agents().runs().any(|(id, _)| id == run))? {
+        return Err(CliError::usage(format!("there is a run {run} already")));
+    }
     let allow: Vec<String> = args.approve.clone();
     let allowed = allow.clone();
     let agent = args.agent.as_ref().map(|name| name.trim_start_matches('@').to_owned());

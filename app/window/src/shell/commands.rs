@@ -324,6 +324,7 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         | CommandId::AppCompletions
         | CommandId::AppMan
         | CommandId::SyncPair
+        | CommandId::ServeMcp
         | CommandId::SyncHub => return None,
     })
 }

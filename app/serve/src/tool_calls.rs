@@ -1,0 +1,421 @@
+//! Tool calls of MCP clients, carried out as commands of the command line.
+
+use crate::command_calls::{CommandCall, CommandOutcome, WorkspaceCommands, text_page, text_version};
+use crate::tool_arguments::{ToolArguments, ToolCallError};
+use crate::tool_table::{ServedTool, ToolRow};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Length of a page of a note in bytes, if the client doesn't say.
+const DEFAULT_PAGE_BYTES: u64 = 50_000;
+/// Maximum length of a page of a note in bytes.
+const MAX_PAGE_BYTES: u64 = 1_000_000;
+/// Maximum length of a text that a client sends, in bytes.
+const MAX_SENT_TEXT_BYTES: usize = 8 << 20;
+/// Maximum length of one text in outputs, in bytes. The rest is left out and named.
+const MAX_OUTPUT_TEXT_BYTES: usize = 100_000;
+/// Maximum size of all outputs in a result, in bytes of JSON.
+const MAX_OUTPUTS_BYTES: usize = 2_000_000;
+/// Limits of numbers of results.
+const MAX_HITS: u64 = 50;
+const MAX_LISTED: u64 = 1_000;
+/// Maximum limit for a cell in seconds.
+const MAX_CELL_SECONDS: u64 = 3_600;
+/// How often a running call looks whether the client has cancelled it.
+const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
+/// Time between attempts to stop what a cancelled call has begun.
+const STOP_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Returns what a line of output means for a person who waits.
+type StepWords = fn(&str) -> Option<String>;
+
+/// A text of a note, with where it is.
+pub(crate) struct ServedNote {
+    pub(crate) text: String,
+    pub(crate) path: String,
+    pub(crate) volume: String,
+}
+
+/// What a tool call needs besides its arguments.
+pub(crate) struct ToolCallContext<'a> {
+    pub(crate) commands: &'a dyn WorkspaceCommands,
+    pub(crate) cancelled: Arc<AtomicBool>,
+    /// Reports what the call does, for a person who waits.
+    pub(crate) on_progress: &'a mut dyn FnMut(String),
+}
+
+impl ToolCallContext<'_> {
+    fn perform(&self, call: CommandCall) -> CommandOutcome {
+        self.perform_lines(call, &mut |_| {})
+    }
+
+    fn perform_lines(&self, mut call: CommandCall, on_line: &mut dyn FnMut(&str)) -> CommandOutcome {
+        call.cancelled = self.cancelled.clone();
+        self.commands.perform(&call, on_line)
+    }
+
+    /// Performs a command. If the client cancels it meanwhile, `stop` ends what it began.
+    fn perform_stoppable(&mut self, mut call: CommandCall, stop: CommandCall, words: StepWords) -> CommandOutcome {
+        let (cancelled, commands) = (self.cancelled.clone(), self.commands);
+        call.cancelled = cancelled.clone();
+        let is_over = AtomicBool::new(false);
+        let progress = &mut self.on_progress;
+        std::thread::scope(|scope| {
+            let watch = scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) && !cancelled.load(Ordering::Relaxed) {
+                    std::thread::park_timeout(CANCEL_CHECK_INTERVAL);
+                }
+                // What was cancelled may not have begun yet.
+                while !is_over.load(Ordering::Relaxed) {
+                    commands.perform(&stop, &mut |_| {});
+                    std::thread::park_timeout(STOP_INTERVAL);
+                }
+            });
+            let outcome = commands.perform(&call, &mut |line| {
+                if let Some(words) = words(line) {
+                    progress(words);
+                }
+            });
+            is_over.store(true, Ordering::Relaxed);
+            watch.thread().unpark();
+            outcome
+        })
+    }
+
+    /// Performs a command that must succeed.
+    fn perform_ok(&self, call: CommandCall) -> Result<CommandOutcome, ToolCallError> {
+        let outcome = self.perform(call);
+        match outcome.code {
+            0 if !outcome.is_cut => Ok(outcome),
+            _ => Err(ToolCallError::new(outcome.reason())),
+        }
+    }
+
+    /// Reads a note, or the passage at a search address.
+    pub(crate) fn read_note(&self, note: &str) -> Result<ServedNote, ToolCallError> {
+        let outcome = self.perform_ok(CommandCall::json("cat").operands([note]))?;
+        let whole = outcome.value().filter(|value| value["text"].is_string() && value["path"].is_string());
+        let Some(Value::Object(mut found)) = whole else {
+            // A passage is printed as it is.
+            let path = note.rsplit_once('#').map_or(note, |(path, _)| path).to_owned();
+            return Ok(ServedNote { text: outcome.text(), path, volume: String::new() });
+        };
+        let mut take = |name: &str| match found.remove(name) {
+            Some(Value::String(text)) => text,
+            _ => String::new(),
+        };
+        Ok(ServedNote { text: take("text"), path: take("path"), volume: take("volume") })
+    }
+
+    /// Rejects a change of a file that other programs run or take as instructions.
+    fn ensure_unguarded(&self, path: &str) -> Result<(), ToolCallError> {
+        let path = path.trim_start_matches("./");
+        match guarded::guarded_reason(path) {
+            None => Ok(()),
+            Some(why) => Err(ToolCallError(format!("{path} is protected ({why}); the user must change it"))),
+        }
+    }
+
+    /// Carries out a call of an allowed tool. Returns its structured output.
+    pub(crate) fn call(&mut self, row: &ToolRow, arguments: &Map<String, Value>) -> Result<Value, ToolCallError> {
+        if let Some(unknown) = arguments.keys().find(|name| row.input.iter().all(|(known, ..)| known != name)) {
+            return Err(ToolCallError(format!("{} has no argument `{unknown}`", row.name)));
+        }
+        let args = &ToolArguments(arguments);
+        match row.tool {
+            ServedTool::SearchNotes => {
+                let limit = args.number("limit", MAX_HITS)?.unwrap_or(10).max(1);
+                let query = args.needed_text("query")?;
+                let call = CommandCall::json("search").flag("explain", true).option("limit", Some(limit));
+                self.hits(call.operands([query]))
+            }
+            ServedTool::RelatedNotes => {
+                let limit = args.number("limit", MAX_HITS)?.unwrap_or(10).max(1);
+                self.hits(
+                    CommandCall::json("related").option("limit", Some(limit)).operands([args.needed_text("note")?]),
+                )
+            }
+            ServedTool::ReadNote => self.note_page(args),
+            ServedTool::ListNotes => self.list_notes(args),
+            ServedTool::NoteLinks => {
+                let call = CommandCall::json("links").operands([args.needed_text("note")?]);
+                let value = self.perform_ok(call)?.value().filter(Value::is_object);
+                value.ok_or_else(|| ToolCallError::new("the note's links are not known yet; try again in a moment"))
+            }
+            ServedTool::NoteOutputs => {
+                let outcome = self.perform_ok(CommandCall::json("outputs").operands([args.needed_text("note")?]))?;
+                Ok(json!({"cells": bounded_outputs(outcome.lines())}))
+            }
+            ServedTool::ListTodos => {
+                let limit = args.number("limit", MAX_LISTED)?.unwrap_or(200);
+                let call = CommandCall::json("todos").option("words", args.text("words")?);
+                let todos = self.perform_ok(call.flag("all", args.flag("all")?))?.lines();
+                Ok(json!({"total": todos.len(), "todos": first(todos, limit)}))
+            }
+            ServedTool::Recall => {
+                let call = CommandCall::json("memory").option("project", args.text("project")?);
+                let found = self.perform_ok(call.operands(["bearing", args.needed_text("goal")?]))?.lines();
+                Ok(json!({"memories": first(found, MAX_HITS)}))
+            }
+            ServedTool::ListRuns => {
+                let limit = args.number("limit", MAX_HITS)?.unwrap_or(10);
+                let runs = self.perform_ok(CommandCall::json("runs"))?.lines();
+                Ok(json!({"total": runs.len(), "runs": first(runs, limit)}))
+            }
+            ServedTool::ListApprovals => {
+                let approvals = self.perform_ok(CommandCall::json("approvals"))?.lines();
+                Ok(json!({"approvals": first(approvals, MAX_LISTED)}))
+            }
+            ServedTool::CreateNote => self.create_note(args),
+            ServedTool::EditNote => self.edit_note(args),
+            ServedTool::AppendToNote => self.append(args.needed_text("note")?, args.needed_text("text")?),
+            ServedTool::Capture => {
+                let call = CommandCall::json("capture").option("volume", args.text("volume")?);
+                let text = sent_text(args.needed_text("text")?)?;
+                Ok(self.perform_ok(call.operands(["-"]).with_input(text))?.value().unwrap_or_default())
+            }
+            ServedTool::AddTodo => self.add_todo(args),
+            ServedTool::CheckTodo => {
+                let path = args.needed_text("path")?;
+                let at = args.number("at", u64::MAX)?.ok_or_else(|| ToolCallError::new("`at` is missing"))?;
+                self.ensure_unguarded(path)?;
+                let call = CommandCall::json("todos").option("check", Some(path)).option("at", Some(at));
+                let outcome = self.perform_ok(call.option("words", Some(args.needed_text("text")?)))?;
+                Ok(outcome.value().unwrap_or_default())
+            }
+            ServedTool::Remember => {
+                let call = CommandCall::json("memory")
+                    .option("project", args.text("project")?)
+                    .option("goal", args.text("goal")?)
+                    .option("outcome", args.text("outcome")?)
+                    .option("source", Some("a program, over MCP"));
+                let outcome = self.perform_ok(call.operands(["add", sent_text(args.needed_text("text")?)?]))?;
+                Ok(json!({"said": outcome.text().trim()}))
+            }
+            ServedTool::RunCells => self.run_cells(args),
+            ServedTool::AskAgent => self.ask_agent(args),
+        }
+    }
+
+    fn hits(&self, call: CommandCall) -> Result<Value, ToolCallError> {
+        Ok(json!({"hits": self.perform_ok(call)?.value().unwrap_or_else(|| json!([]))}))
+    }
+
+    fn note_page(&self, args: &ToolArguments<'_>) -> Result<Value, ToolCallError> {
+        let length = args.number("length", MAX_PAGE_BYTES)?.unwrap_or(DEFAULT_PAGE_BYTES).max(4);
+        let offset = args.number("offset", u64::MAX)?.unwrap_or(0);
+        let note = self.read_note(args.needed_text("note")?)?;
+        let (from, length) = (usize::try_from(offset).unwrap_or(usize::MAX), usize::try_from(length).unwrap_or(4));
+        let (page, next) = text_page(&note.text, from, length);
+        let mut value = json!({
+            "text": page, "path": note.path, "volume": note.volume, "version": text_version(&note.text),
+            "bytes": note.text.len(),
+        });
+        if let Some(next) = next {
+            value["next_offset"] = next.into();
+        }
+        Ok(value)
+    }
+
+    fn list_notes(&self, args: &ToolArguments<'_>) -> Result<Value, ToolCallError> {
+        let limit = usize::try_from(args.number("limit", MAX_LISTED)?.unwrap_or(200)).unwrap_or(200);
+        let offset = usize::try_from(args.number("offset", u64::MAX)?.unwrap_or(0)).unwrap_or(usize::MAX);
+        let prefix = args.text("prefix")?.unwrap_or_default();
+        let notes: Vec<Value> = self.notes(args.text("volume")?, prefix)?;
+        let total = notes.len();
+        let page: Vec<Value> = notes.into_iter().skip(offset).take(limit).collect();
+        let end = offset.saturating_add(page.len());
+        let mut value = json!({"notes": page, "total": total});
+        if end < total {
+            value["next_offset"] = end.into();
+        }
+        Ok(value)
+    }
+
+    /// Returns the notes of all volumes or one, with paths that begin with `prefix`.
+    pub(crate) fn notes(&self, volume: Option<&str>, prefix: &str) -> Result<Vec<Value>, ToolCallError> {
+        let all = self.perform_ok(CommandCall::json("ls").option("volume", volume))?.value().unwrap_or_default();
+        let is_note = |row: &&Value| {
+            row["kind"].as_str().is_some_and(|kind| kind.eq_ignore_ascii_case("note"))
+                && row["path"].as_str().is_some_and(|path| path.starts_with(prefix))
+        };
+        let short = |row: &Value| json!({"path": row["path"], "volume": row["volume"], "kind": row["kind"], "cells": row["cells"]});
+        Ok(all.as_array().map(Vec::as_slice).unwrap_or_default().iter().filter(is_note).map(short).collect())
+    }
+
+    fn create_note(&self, args: &ToolArguments<'_>) -> Result<Value, ToolCallError> {
+        let path = args.needed_text("path")?;
+        let name = path.rsplit('/').next().unwrap_or(path);
+        if name.contains('.') && !name.to_lowercase().ends_with(".md") {
+            return Err(ToolCallError(format!("a note's path ends with .md, not as in {path}")));
+        }
+        self.ensure_unguarded(path)?;
+        self.ensure_unguarded(&format!("{path}.md"))?;
+        let text = sent_text(args.text("text")?.unwrap_or_default())?;
+        let call = CommandCall::json("new").option("volume", args.text("volume")?).option("text", Some("-"));
+        let made = self.perform_ok(call.operands([path]).with_input(text))?.value();
+        made.ok_or_else(|| ToolCallError::new("the note was made, but is not listed yet"))
+    }
+
+    /// Replaces `old` at byte `at` of a note by `new`; the owner checks that `old` is still there.
+    fn apply_edit(&self, note: &str, at: usize, old: &str, new: &str) -> Result<(), ToolCallError> {
+        let line = json!({"at": at, "old": old, "insert": new}).to_string();
+        self.perform_ok(CommandCall::json("edit").operands([note]).with_input(line)).map(|_| ())
+    }
+
+    fn edit_note(&self, args: &ToolArguments<'_>) -> Result<Value, ToolCallError> {
+        let word = args.needed_text("note")?;
+        let old = args.text("old_text")?.filter(|old| !old.is_empty());
+        let old = old.ok_or_else(|| ToolCallError::new("`old_text` is missing"))?;
+        let new = args.text("new_text")?.ok_or_else(|| ToolCallError::new("`new_text` is missing"))?;
+        let new = sent_text(new)?;
+        let note = self.read_note(word)?;
+        self.ensure_unguarded(&note.path)?;
+        if args.text("version")?.is_some_and(|version| version != text_version(&note.text)) {
+            return Err(ToolCallError(format!("{} has changed since that version; read it again", note.path)));
+        }
+        let mut places = note.text.match_indices(old).map(|(at, _)| at);
+        let (Some(at), None) = (places.next(), places.next()) else {
+            let count = note.text.matches(old).count();
+            return Err(ToolCallError(format!(
+                "old_text is {count} times in {}; give a text that is there exactly once",
+                note.path
+            )));
+        };
+        self.apply_edit(word, at, old, new)?;
+        let after = self.read_note(word)?;
+        Ok(json!({"path": note.path, "at": at, "version": text_version(&after.text)}))
+    }
+
+    fn append(&self, word: &str, text: &str) -> Result<Value, ToolCallError> {
+        let text = sent_text(text)?;
+        let note = self.read_note(word)?;
+        self.ensure_unguarded(&note.path)?;
+        let begin = if note.text.is_empty() || note.text.ends_with('\n') { "" } else { "\n" };
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        let at = note.text.len();
+        self.apply_edit(word, at, "", &format!("{begin}{text}{end}"))?;
+        Ok(json!({"path": note.path, "at": at + begin.len()}))
+    }
+
+    fn add_todo(&self, args: &ToolArguments<'_>) -> Result<Value, ToolCallError> {
+        let text = args.needed_text("text")?.trim();
+        if text.contains(['\n', '\r']) {
+            return Err(ToolCallError::new("`text` must be one line"));
+        }
+        match args.text("note")? {
+            Some(note) => self.append(note, &format!("- [ ] {text}")),
+            // `capture` makes it an item of a list.
+            None => {
+                let call = CommandCall::json("capture").operands(["-"]).with_input(format!("[ ] {text}"));
+                Ok(self.perform_ok(call)?.value().unwrap_or_default())
+            }
+        }
+    }
+
+    fn run_cells(&mut self, args: &ToolArguments<'_>) -> Result<Value, ToolCallError> {
+        let seconds = args.number("timeout_seconds", MAX_CELL_SECONDS)?.map(|seconds| seconds.max(1));
+        let (cell, stale) = (args.number("cell", u64::MAX)?, args.flag("stale")?);
+        let note = args.needed_text("note")?;
+        let call = CommandCall::json("run").option("cell", cell).flag("stale", stale);
+        let call = call.option("timeout", seconds.filter(|_| !stale)).operands([note]);
+        (self.on_progress)(format!("runs cells of {note}"));
+        let stop = CommandCall::json("run").flag("stop", true).operands([note]);
+        let outcome = self.perform_stoppable(call, stop, |_| Some("a cell has printed".to_owned()));
+        if outcome.code > 1 || outcome.is_cut {
+            return Err(ToolCallError::new(outcome.reason()));
+        }
+        Ok(json!({
+            "ok": outcome.code == 0, "outputs": bounded_outputs(outcome.lines()), "messages": outcome.messages.trim(),
+        }))
+    }
+
+    fn ask_agent(&mut self, args: &ToolArguments<'_>) -> Result<Value, ToolCallError> {
+        let budget = match args.0.get("budget") {
+            None | Some(Value::Null) => None,
+            Some(value) => Some(value.as_f64().ok_or_else(|| ToolCallError::new("`budget` must be a number"))?),
+        };
+        let call = CommandCall::json("ask")
+            .option("project", args.text("project")?)
+            .option("agent", args.text("agent")?)
+            .option("budget", budget);
+        let run = new_run_id();
+        let call = call.option("run", Some(&run));
+        let call = call.operands(["-"]).with_input(sent_text(args.needed_text("text")?)?);
+        let stop = CommandCall::json("runs").flag("stop", true).operands([&run]);
+        let outcome = self.perform_stoppable(call, stop, step_words);
+        let steps = outcome.lines();
+        let answer = steps.iter().rev().find(|step| step["type"] == "final_answer").map(|step| step["content"].clone());
+        if outcome.code > 1 || (steps.is_empty() && outcome.code != 0) {
+            return Err(ToolCallError::new(outcome.reason()));
+        }
+        Ok(json!({
+            "run": run, "ok": outcome.code == 0,
+            "answer": answer.and_then(|answer| answer.as_str().map(str::to_owned)).unwrap_or_default(),
+            "steps": steps.len(), "messages": outcome.messages.trim(),
+        }))
+    }
+}
+
+/// Returns what a step of a run does, in a few words.
+fn step_words(line: &str) -> Option<String> {
+    let step: Value = serde_json::from_str(line).ok()?;
+    let kind = step["type"].as_str()?.replace('_', " ");
+    Some(match step["toolName"].as_str() {
+        Some(tool) => format!("{kind}: {tool}"),
+        None => kind,
+    })
+}
+
+/// Returns the id of a new run: 16 random bytes.
+pub(crate) fn new_run_id() -> String {
+    let mut bytes: [u8; 16] = rand::random();
+    // As of a UUID of version 4: other programs accept no other ids of documents.
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn sent_text(text: &str) -> Result<&str, ToolCallError> {
+    match text.len() {
+        0..=MAX_SENT_TEXT_BYTES => Ok(text),
+        length => Err(ToolCallError(format!("the text has {length} bytes; at most {MAX_SENT_TEXT_BYTES} are taken"))),
+    }
+}
+
+fn first(mut all: Vec<Value>, limit: u64) -> Vec<Value> {
+    all.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    all
+}
+
+/// Shortens outputs: long texts are cut, images and figures are named, and what is beyond the maximum is left out.
+fn bounded_outputs(outputs: Vec<Value>) -> Vec<Value> {
+    let mut size = 0;
+    let mut kept = Vec::new();
+    for mut output in outputs {
+        shorten_value(&mut output);
+        size += output.to_string().len();
+        if size > MAX_OUTPUTS_BYTES {
+            kept.push(json!({"output_type": "stream", "name": "stderr", "text": "further outputs are left out"}));
+            break;
+        }
+        kept.push(output);
+    }
+    kept
+}
+
+fn shorten_value(value: &mut Value) {
+    match value {
+        Value::String(text) if text.len() > MAX_OUTPUT_TEXT_BYTES => {
+            let end = text.floor_char_boundary(MAX_OUTPUT_TEXT_BYTES);
+            let left = text.len() - end;
+            text.truncate(end);
+            text.push_str(&format!("… {left} more bytes"));
+        }
+        Value::Array(all) => all.iter_mut().for_each(shorten_value),
+        Value::Object(all) => all.values_mut().for_each(shorten_value),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
