@@ -57,7 +57,7 @@ pub struct RankingWeights {
     /// How much words count compared to meaning, decided per query.
     pub gate: FusionGate,
     /// Weight of the best passages' vectors in the query's vector, 0 to 1: pseudo-relevance feedback after Rocchio
-    /// (1971). Off, because it helped on two collections and hurt on most others (BENCHMARKS.md). Not used while the
+    /// (1971). Off, because it gains nothing on average over twelve collections (BENCHMARKS.md). Not used while the
     /// last word is being typed.
     pub feedback: f32,
     /// A passage without any of the words needs at least this cosine to be a hit.
