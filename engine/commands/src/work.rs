@@ -116,6 +116,16 @@ pub(super) const BENCH: &[CommandArgument] = &[
          bfcl-eval",
     ),
     command_argument(
+        "all",
+        ArgumentForm::Value,
+        "for `retrieval`: a folder of such folders, a row of the table for each",
+    ),
+    command_argument(
+        "dump",
+        ArgumentForm::Value,
+        "with --all: the file for the candidates of tests/bench/fusion/train.py",
+    ),
+    command_argument(
         "foreign",
         ArgumentForm::Value,
         "for `retrieval`: another such folder, whose queries nothing should fit",
@@ -123,7 +133,7 @@ pub(super) const BENCH: &[CommandArgument] = &[
     command_argument(
         "conversations",
         ArgumentForm::Value,
-        "for `memory`: a JSON file of LoCoMo's form, whose evidence is searched",
+        "for `memory` and `retrieval`: a JSON file of LoCoMo's form, or a folder of such, whose evidence is searched",
     ),
 ];
 

@@ -17,8 +17,8 @@ pub(crate) mod unlinked_mentions;
 
 pub use exact_search::{ExactMatch, ExactSearch, MAX_EXACT_MATCHES, NoteMatches};
 pub use index::{
-    HitReason, IndexCounts, IndexedPassage, NoteHit, NoteText, ParsedQuery, PassageKind, RankingWeights, SearchAnswer,
-    SearchMode, SearchRequest, excerpt, highlight_ranges, vocabulary_words,
+    FusionGate, GATE_SIGNALS, HitReason, IndexCounts, IndexedPassage, NoteHit, NoteText, ParsedQuery, PassageKind,
+    RankingWeights, SearchAnswer, SearchMode, SearchRequest, excerpt, highlight_ranges, vocabulary_words,
 };
 
 pub(crate) use agent_search::query_of_message;

@@ -1,5 +1,6 @@
 //! Rank fusion: scales the scores by words and by meaning to the same range, and adds them.
 
+use crate::fusion_gate::{GateSignals, QueryShape};
 use crate::query::ParsedQuery;
 use crate::query_terms::RareWord;
 use crate::ranking::{SearchMode, SearchRequest};
@@ -8,6 +9,8 @@ use tantivy::{DocAddress, Searcher};
 
 /// Scores are scaled to 0 to 1 between the best hit and the hit at this rank, regardless of the requested number.
 pub(crate) const NORMALIZATION_RANK: usize = 100;
+/// The constant of reciprocal rank fusion: with a small one, the first ranks count most.
+const RECIPROCAL_RANK_OFFSET: f32 = 10.0;
 /// A passage with a rare word of the query is moved up to at least this rank.
 const MAX_RARE_WORD_RANK: usize = 3;
 
@@ -85,9 +88,32 @@ fn score_span(best: &[(f32, DocAddress)], none: f32) -> (f32, f32) {
     (high.max(low + 1e-6), low)
 }
 
-/// Merges both rankings by a convex sum of the scores, each scaled to 0 to 1 (Bruch, Gai and Ingber, 2023).
+/// Returns what the reciprocal ranks of a ranking add to each of its passages: together with another ranking 0 to 1.
+#[allow(clippy::cast_precision_loss, reason = "ranks")]
+fn reciprocal_ranks(best: &[(f32, DocAddress)]) -> HashMap<DocAddress, f32> {
+    let first = RECIPROCAL_RANK_OFFSET + 1.0;
+    let ranked = best.iter().take(NORMALIZATION_RANK).zip(0_u32..);
+    ranked.map(|((_, address), place)| (*address, 0.5 * first / (first + place as f32))).collect()
+}
+
+/// Returns what the fusion gate sees of a query, by its words and its two rankings.
+pub(crate) fn gate_signals(
+    shape: QueryShape,
+    by_words: &[(f32, DocAddress)],
+    nearest: &[(f32, DocAddress)],
+) -> GateSignals {
+    let spread = |best: &[(f32, DocAddress)], none: f32| {
+        let (high, low) = score_span(best, none);
+        if best.is_empty() { 0.0 } else { high - low }
+    };
+    GateSignals::measure(shape, spread(by_words, 0.0), spread(nearest, nearest.last().map_or(0.0, |(near, _)| *near)))
+}
+
+/// Merges both rankings by a convex sum of the scores, each scaled to 0 to 1 (Bruch, Gai and Ingber, 2023), plus their
+/// reciprocal ranks. The query's signals decide how much its words count against meaning.
 pub(crate) fn fuse_scores(
     ask: &SearchRequest,
+    shape: QueryShape,
     scores: &PassageScores,
     by_words: &[(f32, DocAddress)],
     meanings: &MeaningScores,
@@ -110,6 +136,8 @@ pub(crate) fn fuse_scores(
     let floor = if alone { tuning.min_cosine + 0.1 } else { tuning.min_cosine };
     let others = meanings.nearest.iter().filter(|(near, address)| *near >= floor && !seen.contains(address));
     candidates.extend(others.map(|(_, address)| *address));
+    let weight = tuning.gate.word_weight(&gate_signals(shape, by_words, &meanings.nearest));
+    let (word_ranks, meaning_ranks) = (reciprocal_ranks(by_words), reciprocal_ranks(&meanings.nearest));
     let mut fused: Vec<(f32, DocAddress)> = candidates
         .into_iter()
         .map(|address| {
@@ -118,8 +146,13 @@ pub(crate) fn fuse_scores(
             let words = scaled(scores.score(address), most, least) + 0.01 * scores.score(address) / most;
             // A passage without a vector (yet) is ranked by its words only.
             let near = |near: &f32| scaled(*near, nearest, farthest) + 0.01 * near;
-            let meaning = meanings.cosines.get(&address).map_or(words, near);
-            (tuning.words * words + (1.0 - tuning.words) * meaning, address)
+            let cosine = meanings.cosines.get(&address);
+            let meaning = cosine.map_or(words, near);
+            let rank = |of: &HashMap<DocAddress, f32>| of.get(&address).copied().unwrap_or(0.0);
+            let by_rank = rank(&word_ranks);
+            let ranks = by_rank + if cosine.is_some() { rank(&meaning_ranks) } else { by_rank };
+            let score = weight * words + (1.0 - weight) * meaning + tuning.gate.ranks * ranks;
+            (score / (1.0 + tuning.gate.ranks), address)
         })
         .collect();
     let all = fused.len();

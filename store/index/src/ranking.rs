@@ -5,11 +5,12 @@ use crate::boosts::ScoreBoosts;
 use crate::error::IndexError;
 use crate::filter::{self, AdmittedPassages};
 use crate::fulltext::{FullTextIndex, embedding_windows, stored_text};
+use crate::fusion_gate::{FusionGate, GateSignals, QueryShape};
 use crate::highlights::{excerpt, highlight_ranges};
 use crate::passage::PassageKind;
 use crate::query::ParsedQuery;
 use crate::query_terms::{QueryWord, RareWord, idf, matched_terms};
-use crate::rank_fusion::{MeaningScores, NORMALIZATION_RANK, PassageScores, fuse_scores, promote_rare};
+use crate::rank_fusion::{MeaningScores, NORMALIZATION_RANK, PassageScores, fuse_scores, gate_signals, promote_rare};
 use crate::relevance::{self, RelevanceFit};
 use crate::vector_search::VectorField;
 use std::collections::{HashMap, HashSet};
@@ -53,10 +54,11 @@ pub struct RankingWeights {
     pub exact: f32,
     /// Weight of a word in the title.
     pub title: f32,
-    /// Weight of words compared to meaning, 0 to 1.
-    pub words: f32,
+    /// How much words count compared to meaning, decided per query.
+    pub gate: FusionGate,
     /// Weight of the best passages' vectors in the query's vector, 0 to 1: pseudo-relevance feedback after Rocchio
-    /// (1971). Not used while the last word is being typed.
+    /// (1971). Off, because it gains nothing on average over twelve collections (BENCHMARKS.md). Not used while the
+    /// last word is being typed.
     pub feedback: f32,
     /// A passage without any of the words needs at least this cosine to be a hit.
     pub min_cosine: f32,
@@ -81,8 +83,8 @@ impl Default for RankingWeights {
             b: 0.75,
             exact: 0.1,
             title: 0.3,
-            words: 0.4,
-            feedback: 0.5,
+            gate: FusionGate::default(),
+            feedback: 0.0,
             min_cosine: 0.35,
             recency_boost: 0.02,
             link_boost: 0.02,
@@ -233,6 +235,8 @@ pub struct SearchAnswer {
     pub by_meaning: bool,
     /// How well the best hits match.
     pub fit: RelevanceFit,
+    /// What decided how much words counted against meaning; `None` if only one of them was searched.
+    pub signals: Option<GateSignals>,
 }
 
 impl SearchAnswer {
@@ -282,6 +286,8 @@ impl FullTextIndex {
             return self.newest_notes(&searcher, admitted.as_ref(), ask.limit);
         }
         let wanted = self.query_words(&searcher, &words)?;
+        let weights = self.word_weights(&searcher, &wanted)?;
+        let shape = QueryShape { terms: wanted.len(), rarity: weights.iter().sum() };
         let mut scores = PassageScores::new(&searcher);
         let mut rare = Vec::new();
         if ask.mode != SearchMode::Meaning {
@@ -296,7 +302,7 @@ impl FullTextIndex {
         let compared = vector.zip(field.as_ref());
         let mut meanings = MeaningScores::default();
         let order = |meanings: &MeaningScores| {
-            let mut ranked = fuse_scores(ask, &scores, &by_words, meanings);
+            let mut ranked = fuse_scores(ask, shape, &scores, &by_words, meanings);
             if ask.mode == SearchMode::Both {
                 promote_rare(&mut ranked, &rare);
             }
@@ -330,18 +336,18 @@ impl FullTextIndex {
             compared,
         };
         let hits = self.build_hits(&searcher, &ranked, &grounds, ask.limit)?;
-        let fit = self.measure_fit(&searcher, &wanted, &hits)?;
-        Ok(SearchAnswer { hits, terms: matched_terms(&wanted), by_meaning: !meanings.cosines.is_empty(), fit })
+        let weighed: Vec<(&QueryWord, f32)> = wanted.iter().zip(weights).collect();
+        let fit = relevance::relevance_fit(&weighed, &hits);
+        let by_meaning = !meanings.cosines.is_empty();
+        let fused = by_meaning && ask.mode == SearchMode::Both;
+        let signals = fused.then(|| gate_signals(shape, &by_words, &meanings.nearest));
+        Ok(SearchAnswer { hits, terms: matched_terms(&wanted), by_meaning, fit, signals })
     }
 
-    fn measure_fit(
-        &self,
-        searcher: &Searcher,
-        wanted: &[QueryWord],
-        hits: &[NoteHit],
-    ) -> Result<RelevanceFit, IndexError> {
+    /// Returns the inverse document frequency of each word.
+    fn word_weights(&self, searcher: &Searcher, wanted: &[QueryWord]) -> Result<Vec<f32>, IndexError> {
         let total: u64 = searcher.segment_readers().iter().map(|segment| u64::from(segment.max_doc())).sum();
-        let mut weighed = Vec::new();
+        let mut weights = Vec::new();
         for word in wanted {
             let mut count = searcher.doc_freq(&Term::from_field_text(self.fields.stems, &word.stem))?;
             if word.typo || count == 0 {
@@ -349,9 +355,9 @@ impl FullTextIndex {
                     count += searcher.doc_freq(&Term::from_field_text(self.fields.words, exact))?;
                 }
             }
-            weighed.push((word, idf(count.min(total), total)));
+            weights.push(idf(count.min(total), total));
         }
-        Ok(relevance::relevance_fit(&weighed, hits))
+        Ok(weights)
     }
 
     /// Returns the most recently changed admitted notes, for a query without words.
@@ -551,10 +557,10 @@ mod tests {
             };
             index.search(&ask).expect("an answer").hits.iter().map(|hit| hit.note.0[0]).collect()
         };
-        let alone = RankingWeights { feedback: 0.0, ..RankingWeights::default() };
-        assert_eq!(found(alone, false), [1], "the question alone is near to nothing else");
-        assert_eq!(found(RankingWeights::default(), false), [1, 2], "what is near to the best passage is found, too");
-        assert_eq!(found(RankingWeights::default(), true), [1], "not while the word is being typed");
+        let with = RankingWeights { feedback: 0.5, ..RankingWeights::default() };
+        assert_eq!(found(RankingWeights::default(), false), [1], "the question alone is near to nothing else");
+        assert_eq!(found(with, false), [1, 2], "what is near to the best passage is found, too");
+        assert_eq!(found(with, true), [1], "not while the word is being typed");
     }
 
     #[test]

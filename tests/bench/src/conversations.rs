@@ -12,7 +12,7 @@ use host::agents::project_memory::{memory_folders, nearest_experiences, read_pro
 use host::search::SearchMode;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 use support::measure::{self, ScratchFolder};
 
@@ -128,12 +128,31 @@ impl EvidenceRecall {
     }
 }
 
-/// Measures recall on a file of conversations.
+/// Reads a file of conversations, or all `.json` files of a folder, by name.
+fn read_files(path: &Path) -> Result<Vec<BenchConversation>, String> {
+    if !path.is_dir() {
+        return read_conversations(&measure::read(path)?).map_err(|why| format!("{why}: {}", path.display()));
+    }
+    let entries = std::fs::read_dir(path).map_err(|error| format!("{} can't be read: {error}", path.display()))?;
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "json"));
+    files.sort();
+    if files.is_empty() {
+        return Err(format!("{} has no .json file with conversations", path.display()));
+    }
+    let mut all = Vec::new();
+    for file in files {
+        all.extend(read_files(&file)?);
+    }
+    Ok(all)
+}
+
+/// Measures recall on a file or a folder of conversations.
 ///
 /// Each conversation is a separate memory and each turn an experience. A question is searched as a run searches for
 /// experiences relevant to its goal.
-pub(super) fn measure(report: &mut BenchReport, file: &Path) -> Result<(), String> {
-    let all = read_conversations(&measure::read(file)?).map_err(|why| format!("{why}: {}", file.display()))?;
+pub(super) fn measure(report: &mut BenchReport, path: &Path) -> Result<(), String> {
+    let all = read_files(path)?;
     let mut ways: BTreeMap<&str, EvidenceRecall> = BTreeMap::new();
     let mut categories: BTreeMap<u64, EvidenceRecall> = BTreeMap::new();
     let mut took = Vec::new();

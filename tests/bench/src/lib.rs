@@ -20,6 +20,7 @@ mod remote_typing;
 mod replay;
 mod report;
 mod retrieval;
+mod retrieval_collections;
 pub mod screenshots;
 mod search;
 mod sync;
@@ -70,6 +71,10 @@ struct BenchArguments {
     #[arg(long)]
     corpus: Option<String>,
     #[arg(long)]
+    all: Option<String>,
+    #[arg(long)]
+    dump: Option<String>,
+    #[arg(long)]
     foreign: Option<String>,
     #[arg(long)]
     conversations: Option<String>,
@@ -83,9 +88,23 @@ fn run_bench(args: &BenchArguments, json: bool) -> Result<u8, CliError> {
         return Err(CliError::usage(format!("bench measures {known}, not “{what}”")));
     }
     if what == "retrieval" {
+        if let Some(folder) = &args.all {
+            let dump = args.dump.as_deref().map(Path::new);
+            let found = retrieval_collections::measure(Path::new(folder), dump);
+            let found = found.map_err(|why| CliError { code: EXIT_FAILED, why })?;
+            return retrieval_collections::print_table(&found, json, &mut std::io::stdout());
+        }
+        if let Some(path) = &args.conversations {
+            let mut report = BenchReport::new(what, json);
+            let done = conversations::measure(&mut report, Path::new(path));
+            report.finish();
+            done.map_err(|why| CliError { code: EXIT_FAILED, why })?;
+            return Ok(if report.is_correct() { EXIT_DONE } else { EXIT_FAILED });
+        }
         let Some(corpus) = &args.corpus else {
             return Err(CliError::usage(
-                "bench retrieval wants --corpus DIR with corpus.jsonl, queries.jsonl, qrels.tsv",
+                "bench retrieval wants --corpus DIR with corpus.jsonl, queries.jsonl, qrels.tsv, \
+                 or --all DIR with such folders, or --conversations FILE or DIR",
             ));
         };
         let foreign = args.foreign.as_deref().map(Path::new);

@@ -4,7 +4,8 @@
 
 use super::{CliError, EXIT_DONE, drive_until, open_volume, open_workspace};
 use engine::Session;
-use host::search::{RankingWeights, SearchMode, SearchRequest, SearchService};
+use host::Driver;
+use host::search::{GATE_SIGNALS, NoteHit, RankingWeights, SearchMode, SearchRequest, SearchService};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -32,7 +33,7 @@ struct CorpusText {
 
 /// Scores of a search mode, summed over queries.
 #[derive(Clone, Copy, Default)]
-struct RetrievalScores {
+pub(super) struct RetrievalScores {
     ndcg10: f64,
     recall10: f64,
     recall100: f64,
@@ -40,7 +41,7 @@ struct RetrievalScores {
 }
 
 impl RetrievalScores {
-    fn add(&mut self, found: &[String], wanted: &BTreeMap<String, f64>) {
+    pub(super) fn add(&mut self, found: &[String], wanted: &BTreeMap<String, f64>) {
         let relevant = wanted.values().filter(|grade| **grade > 0.0).count() as f64;
         let gain = |grade: f64, place: usize| grade / (place as f64 + 2.0).log2();
         let grades = found.iter().map(|id| wanted.get(id).copied().unwrap_or(0.0));
@@ -58,38 +59,104 @@ impl RetrievalScores {
         self.queries += 1.0;
     }
 
+    /// Returns the mean nDCG@10.
+    pub(super) fn mean_ndcg10(self) -> f64 {
+        self.ndcg10 / self.queries.max(1.0)
+    }
+
     fn to_json(self) -> Value {
         let mean = |sum: f64| (sum / self.queries.max(1.0) * 1e4).round() / 1e4;
         json!({"ndcg10": mean(self.ndcg10), "recall10": mean(self.recall10), "recall100": mean(self.recall100)})
     }
 }
 
+/// The documents found for a query.
+pub(super) struct DocumentRanking {
+    /// The documents' ids, best first, each with its hit.
+    pub(super) hits: Vec<(String, NoteHit)>,
+    /// The signals of the fusion gate, if two rankings were fused.
+    pub(super) signals: Option<[f32; GATE_SIGNALS]>,
+}
+
+/// A corpus that is indexed, and its queries.
+pub(super) struct IndexedCorpus {
+    scratch: ScratchFolder,
+    driver: Driver,
+    /// The documents' ids by their notes' paths.
+    names: HashMap<String, String>,
+    queries: Vec<CorpusText>,
+    wanted: HashMap<String, BTreeMap<String, f64>>,
+}
+
+impl IndexedCorpus {
+    /// Indexes a folder with `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`.
+    pub(super) fn open(corpus: &Path) -> Result<IndexedCorpus, String> {
+        let scratch = ScratchFolder::new("retrieval")?;
+        let mut names: HashMap<String, String> = HashMap::new();
+        for (text, number) in read_texts(&corpus.join("corpus.jsonl"))?.into_iter().zip(0_usize..) {
+            // The id isn't used as a file name, because it must not be found as one.
+            let path = format!("{}/{number}.md", number / 500);
+            scratch.write(&format!("N/{path}"), format!("# {}\n\n{}\n", text.title.trim(), text.text).as_bytes())?;
+            names.insert(path, text.id);
+        }
+        let queries = read_texts(&corpus.join("queries.jsonl"))?;
+        let wanted = read_judgements(&corpus.join("qrels.tsv"))?;
+        let mut driver = open_workspace(&scratch)?;
+        open_volume(&mut driver, &scratch.folder().join("N"))?;
+        drive_until(&mut driver, "all is on disk", Session::is_saved)?;
+        let search = driver.search();
+        search.wait_until_indexed(CORPUS_EMBEDDING_TIMEOUT).map_err(|why| why.to_string())?;
+        search.wait_until_embedded(CORPUS_EMBEDDING_TIMEOUT).map_err(|why| why.to_string())?;
+        Ok(IndexedCorpus { scratch, driver, names, queries, wanted })
+    }
+
+    /// Number of documents.
+    pub(super) fn documents(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Returns the judged queries that have an answer: id, text, and the documents' grades.
+    pub(super) fn judged(&self) -> impl Iterator<Item = (&str, &str, &BTreeMap<String, f64>)> {
+        let asked = self.queries.iter().filter_map(|query| Some((query, self.wanted.get(&query.id)?)));
+        asked
+            .filter(|(_, wanted)| wanted.values().any(|grade| *grade > 0.0))
+            .map(|(query, wanted)| (query.id.as_str(), query.text.as_str(), wanted))
+    }
+
+    /// Returns the hits for a query with their documents' ids, and what the fusion gate saw.
+    pub(super) fn ranking(
+        &self,
+        text: &str,
+        mode: SearchMode,
+        tuning: RankingWeights,
+        limit: usize,
+    ) -> Result<DocumentRanking, String> {
+        let ask = SearchRequest { text: plain_query(text), limit, mode, tuning, ..SearchRequest::default() };
+        let answer = self.driver.search().search_blocking(ask).map_err(|why| why.to_string())?;
+        let signals = answer.signals.map(|signals| signals.values);
+        let hits = answer.hits.into_iter().filter_map(|hit| Some((self.names.get(&hit.path)?.clone(), hit)));
+        Ok(DocumentRanking { hits: hits.collect(), signals })
+    }
+
+    /// Closes the workspace and deletes it.
+    pub(super) fn close(self) -> Result<(), String> {
+        let closed = self.driver.close().map_err(|why| why.to_string());
+        drop(self.scratch);
+        closed
+    }
+}
+
 /// Indexes the corpus and runs all its queries. Returns what `--json` prints.
 pub(super) fn measure(corpus: &Path, foreign: Option<&Path>) -> Result<Value, String> {
-    let scratch = ScratchFolder::new("retrieval")?;
-    let mut names: HashMap<String, String> = HashMap::new();
-    for (text, number) in read_texts(&corpus.join("corpus.jsonl"))?.into_iter().zip(0_usize..) {
-        // The id isn't used as a file name, because it must not be found as one.
-        let path = format!("{}/{number}.md", number / 500);
-        scratch.write(&format!("N/{path}"), format!("# {}\n\n{}\n", text.title.trim(), text.text).as_bytes())?;
-        names.insert(path, text.id);
-    }
-    let queries = read_texts(&corpus.join("queries.jsonl"))?;
-    let wanted = read_judgements(&corpus.join("qrels.tsv"))?;
-    let mut driver = open_workspace(&scratch)?;
-    open_volume(&mut driver, &scratch.folder().join("N"))?;
-    drive_until(&mut driver, "all is on disk", Session::is_saved)?;
-    let search = driver.search().clone();
-    search.wait_until_indexed(CORPUS_EMBEDDING_TIMEOUT).map_err(|why| why.to_string())?;
-    search.wait_until_embedded(CORPUS_EMBEDDING_TIMEOUT).map_err(|why| why.to_string())?;
+    let indexed = IndexedCorpus::open(corpus)?;
+    let (search, names) = (indexed.driver.search().clone(), &indexed.names);
     let mut sums: BTreeMap<&str, [RetrievalScores; 2]> = BTreeMap::new();
-    let asked = queries.iter().filter_map(|query| Some((query, wanted.get(&query.id)?)));
     let (mut count, mut answered) = (0, [0, 0]);
-    for (query, wanted) in asked.filter(|(_, wanted)| wanted.values().any(|grade| *grade > 0.0)) {
+    for (_, text, wanted) in indexed.judged() {
         let mut orders = Vec::new();
         for (name, mode) in [("bm25", SearchMode::Words), ("vectors", SearchMode::Meaning), ("fused", SearchMode::Both)]
         {
-            let (found, fits) = run_query(&search, &query.text, mode, &names)?;
+            let (found, fits) = run_query(&search, text, mode, names)?;
             if mode == SearchMode::Both && fits {
                 answered[count % 2] += 1;
             }
@@ -102,7 +169,7 @@ pub(super) fn measure(corpus: &Path, foreign: Option<&Path>) -> Result<Value, St
     let (mut sieved, mut nearest) = (0, 0);
     let vectors = search.counts().map_err(|why| why.to_string())?.meanings;
     let sieve = RankingWeights { exact_limit: 0, sieve_size: vectors / SIEVE_DIVISOR, ..RankingWeights::default() };
-    for query in &queries {
+    for query in &indexed.queries {
         let ten = |tuning: RankingWeights| {
             let ask = SearchRequest {
                 text: plain_query(&query.text),
@@ -122,9 +189,9 @@ pub(super) fn measure(corpus: &Path, foreign: Option<&Path>) -> Result<Value, St
     }
     let mut others = Vec::new();
     for query in foreign.map(|foreign| read_texts(&foreign.join("queries.jsonl"))).transpose()?.unwrap_or_default() {
-        others.push(run_query(&search, &query.text, SearchMode::Both, &names)?.1);
+        others.push(run_query(&search, &query.text, SearchMode::Both, names)?.1);
     }
-    driver.close().map_err(|why| why.to_string())?;
+    indexed.close()?;
     let mut value = json!({"queries": count, "halves": [{}, {}]});
     // Share of queries with a match, among the corpus' own queries and those of another corpus.
     let share = |part: usize, all: usize| (part as f64 / all.max(1) as f64 * 1e4).round() / 1e4;
@@ -203,7 +270,7 @@ fn run_query(
 }
 
 /// Merges rankings by reciprocal rank fusion with k = 10, for comparison with ours.
-fn fuse_ranks(orders: &[Vec<String>]) -> Vec<String> {
+pub(super) fn fuse_ranks(orders: &[Vec<String>]) -> Vec<String> {
     let mut scores: BTreeMap<&String, f64> = BTreeMap::new();
     for (id, place) in orders.iter().flat_map(|order| order.iter().zip(1_u32..)) {
         *scores.entry(id).or_default() += 1.0 / (10.0 + f64::from(place));

@@ -273,6 +273,15 @@ fn a_collection_is_measured() {
         }
     }
     house.run(&["bench", "retrieval"]).refused(2, "--corpus");
+    let all = house.json(&["bench", "retrieval", "--all", ".", "--dump", "candidates.jsonl"]);
+    assert_eq!(all["collections"][0]["collection"], "set", "{all}");
+    for way in ["words", "vectors", "fused", "rrf10"] {
+        assert_eq!(all["collections"][0][way], 1.0, "{way}: {all}");
+    }
+    assert_eq!((all["fused_change"]["mean"].as_f64(), all["fused_change"]["lowest"].as_f64()), (Some(0.0), Some(0.0)));
+    let lines = fs::read_to_string(house.path("candidates.jsonl")).expect("written");
+    assert!(lines.lines().count() == 2 && lines.contains("\"wanted\":{\"y\":1.0}"), "{lines}");
+    house.run(&["bench", "retrieval", "--all", "set"]).refused(1, "no folder");
 }
 
 #[test]

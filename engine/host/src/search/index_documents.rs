@@ -9,6 +9,8 @@ use text::markdown;
 
 /// Maximum length of a cell's indexed output in bytes.
 const MAX_FOUND_OUTPUT_BYTES: usize = 65_536;
+/// Maximum indexed bytes of an experience's source that holds a date.
+const MAX_DATED_SOURCE_BYTES: usize = 200;
 /// Maximum indexed bytes of a code line; a person doesn't write longer ones.
 const MAX_CODE_LINE_BYTES: usize = 20_000;
 
@@ -71,15 +73,22 @@ fn experience_passages(path: &str, blocks: &[Block]) -> Vec<IndexedPassage> {
     let one = |entry: agent::memory::experience::ExperienceEntry| {
         let place = ends.iter().find(|(end, _)| entry.at < *end).map(|(_, id)| id.to_string()).unwrap_or_default();
         let heading = entry.experience.experience_id.clone();
-        new_passage(
-            place,
-            PassageKind::Memory,
-            "",
-            heading,
-            truncate_bytes(&entry.experience.search_text(), MAX_CODE_LINE_BYTES).to_owned(),
-        )
+        let mut text = truncate_bytes(&entry.experience.search_text(), MAX_CODE_LINE_BYTES).to_owned();
+        let source = entry.experience.source.trim();
+        if names_a_year(source) {
+            // A conversation's date: people ask when something was said.
+            text.push('\n');
+            text.push_str(truncate_bytes(source, MAX_DATED_SOURCE_BYTES));
+        }
+        new_passage(place, PassageKind::Memory, "", heading, text)
     };
     agent::memory::experience::parse_entries(path, &text, &mut Vec::new()).into_iter().map(one).collect()
+}
+
+/// Whether a text has a year, such as 2026.
+fn names_a_year(text: &str) -> bool {
+    let numbers = text.split(|c: char| !c.is_ascii_digit());
+    numbers.filter(|number| number.len() == 4).any(|number| number.starts_with("19") || number.starts_with("20"))
 }
 
 fn new_passage(place: String, kind: PassageKind, lang: &str, heading: String, text: String) -> IndexedPassage {
@@ -343,7 +352,7 @@ mod tests {
             experience_id: id.to_owned(),
             primary_goal: goal.to_owned(),
             learnings_or_issues: lesson.to_owned(),
-            source: "run".to_owned(),
+            source: if id == "exp_2" { "chat, 8 May 2023".to_owned() } else { "run 3000".to_owned() },
             ..Experience::default()
         };
         let log = format!(
@@ -358,7 +367,10 @@ mod tests {
             note.passages.iter().map(|one| (one.kind, one.heading.as_str(), one.text.as_str())).collect();
         assert_eq!(
             said,
-            [(PassageKind::Memory, "exp_1", "Find peaks\nuse scipy"), (PassageKind::Memory, "exp_2", "b\nc")]
+            [
+                (PassageKind::Memory, "exp_1", "Find peaks\nuse scipy"),
+                (PassageKind::Memory, "exp_2", "b\nc\nchat, 8 May 2023")
+            ]
         );
         assert!(note.passages.iter().all(|one| !one.place.is_empty()));
     }
