@@ -45,10 +45,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The subcommands, as the README and the manual name them.
-    "cp",
-    "git",
-const COMMANDS: [&str; 46] = [
-const COMMANDS: [&str; 47] = [
+const COMMANDS: [&str; 49] = [
     "capture",
     "devices",
     "pair",
@@ -95,6 +92,9 @@ const COMMANDS: [&str; 47] = [
     "screenshots",
     "completions",
     "man",
+    "cp",
+    "git",
+    "events",
 ];
 
 const CELLS: &str = "# Cells

@@ -37,7 +37,7 @@ impl From<GitProgramError> for CliError {
 pub(super) struct GitArguments {
     #[arg(id = "VERB")]
     pub(super) verb: String,
-    #[arg(id = "NAME")]
+    #[arg(id = "NAME", num_args = 0..)]
     pub(super) names: Vec<String>,
     #[arg(long)]
     pub(super) volume: Option<String>,

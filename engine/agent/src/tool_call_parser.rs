@@ -405,7 +405,8 @@ mod tests {
             let calls = find_inline_calls(text, tools.into_iter());
             calls.into_iter().filter_map(|call| Some(call.call.ok()?.0)).collect()
         };
-        let text = "Sure: {\"tool\":\"read-file\",\"inputs\":{\"path\":\"a {b}.md\"}} and\n{\n \"tool\": \"execute-python\",\n \
+        let text = "Sure: {\"tool\":\"read-file\",\"inputs\":{\"path\":\"a {b}.md\"}} and\n{\n \
+                    \"tool\": \"execute-python\",\n \
                     \"inputs\": {\"code\": \"1\"}\n}\nDone.";
         assert_eq!(found(text), ["read-file", "execute-python"]);
         let calls = find_inline_calls(text, tools.into_iter());

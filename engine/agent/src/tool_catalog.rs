@@ -98,11 +98,12 @@ macro_rules! tool_table {
 tool_table!(offered {
     ReadFile = (
         "read_file",
-        "Read a note or another text file: of the project, of another volume as VOLUME/PATH, or of the read-only volume \
-         system (agents, prompts, tools, guide, config.yaml).",
+        "Read a note or another text file: of the project, of another volume as VOLUME/PATH, or of the read-only \
+         volume system (agents, prompts, tools, guide, config.yaml).",
         ToolRisk::None,
         READ_FILES_ONLY,
-        json!({"volume": volume_schema(), "path": path_schema(), "from_line": {"type": "integer", "minimum": 1, "optional": true},
+        json!({"volume": volume_schema(),
+            "path": path_schema(), "from_line": {"type": "integer", "minimum": 1, "optional": true},
             "lines": {"type": "integer", "minimum": 1, "maximum": 5000, "optional": true}}),
     ),
     WriteFile = (
@@ -110,7 +111,8 @@ tool_table!(offered {
         "Create a file, or replace all that it holds. To change a part of a file use edit_file.",
         ToolRisk::Low,
         READ_FILES_ONLY,
-        json!({"volume": volume_schema(), "path": path_schema(), "content": {"type": "string", "description": "The whole new text"}}),
+        json!({"volume": volume_schema(),
+            "path": path_schema(), "content": {"type": "string", "description": "The whole new text"}}),
     ),
     EditFile = (
         "edit_file",
@@ -148,7 +150,8 @@ tool_table!(offered {
         "Run a Python cell of a note, as the user would, and read what it prints.",
         ToolRisk::Medium,
         RUN_PROGRAMS,
-        json!({"volume": volume_schema(), "path": path_schema(), "cell": {"type": "integer", "minimum": 1, "description": "Its number, from 1"}}),
+        json!({"volume": volume_schema(),
+            "path": path_schema(), "cell": {"type": "integer", "minimum": 1, "description": "Its number, from 1"}}),
     ),
     RunPython = (
         "run_python",
@@ -186,7 +189,8 @@ tool_table!(offered {
         "The last commits.",
         ToolRisk::None,
         READ_FILES_ONLY,
-        json!({"volume": volume_schema(), "limit": {"type": "integer", "minimum": 1, "maximum": 200, "optional": true}}),
+        json!({"volume": volume_schema(),
+            "limit": {"type": "integer", "minimum": 1, "maximum": 200, "optional": true}}),
     ),
     GitBlame = (
         "git_blame",

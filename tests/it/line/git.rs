@@ -83,7 +83,7 @@ fn from_a_change_to_the_remote_and_back() {
     assert_eq!((log.as_array().map(Vec::len), &log[0]["summary"]), (Some(1), &json!("Count to three")));
     let shown = run_in(&house, "notes", &["show", "HEAD~1"]).good().text();
     assert!(shown.contains("Add a file") && shown.contains("+new\n"), "{shown}");
-    run_in(&house, "notes", &["show", "nowhere"]).refused(2, "there is no such commit");
+    run_in(&house, "notes", &["show", "nowhere"]).refused(2, "no such commit");
     house.write("notes/a.md", b"one\ntwo\nthree\nfour\n");
     let blame = run_in(&house, "notes", &["blame", "a.md", "--json"]).good().json();
     assert_eq!((&blame[2]["id"], &blame[3]["id"]), (&log[0]["id"], &Value::Null), "{blame}");

@@ -42,7 +42,7 @@ pub(super) fn run_program(
             let (folder, name) = ConfinedFolder::open_root(root)?.open_parent(&directory, true)?;
             let target = folder.stable_path().join(&name);
             if target.symlink_metadata().is_ok() {
-                bail!("there is something of that name already; choose another folder: {directory}");
+                bail!("a file or folder with that name already exists; choose another: {directory}");
             }
             let operation = GitOperation::Clone { from: from.clone(), folder: target, depth: *depth };
             run(root, &operation)?;

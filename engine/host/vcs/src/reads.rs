@@ -218,7 +218,7 @@ impl RepositoryFolder {
     pub fn show(&self, name: &str) -> Result<(Commit, String, bool), VcsError> {
         let unknown = |error: git2::Error| match error.code() {
             ErrorCode::NotFound | ErrorCode::InvalidSpec | ErrorCode::Ambiguous | ErrorCode::Peel => {
-                VcsError::Refused(format!("there is no such commit, or more than one: {name}"))
+                VcsError::Refused(format!("no such commit, or more than one: {name}"))
             }
             _ => VcsError::from(error),
         };
@@ -337,7 +337,7 @@ impl RepositoryFolder {
         match self.repository.branch(name, &commit, false) {
             Ok(_) => Ok(()),
             Err(error) if error.code() == ErrorCode::Exists => {
-                Err(VcsError::Refused(format!("there is a branch of that name already: {name}")))
+                Err(VcsError::Refused(format!("a branch with that name already exists: {name}")))
             }
             Err(error) => Err(error.into()),
         }
