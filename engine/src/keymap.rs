@@ -1,8 +1,8 @@
 //! Maps keys to commands: the keys of the command table, then those of a preset, then the user's own, each overriding
 //! the one before. A key belongs to one command; a later assignment takes it from the earlier command.
 
-use crate::commands::{COMMANDS, CommandId};
 use crate::settings::Settings;
+use commands::{COMMANDS, CommandId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

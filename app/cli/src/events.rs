@@ -211,6 +211,18 @@ fn step_event(run: &AgentRun, step: &ExecutionStep) -> WorkspaceEvent {
     }
 }
 
+/// Returns whether a step says something: a turn that only calls tools has no text.
+fn has_news(step: &ExecutionStep) -> bool {
+    match &step.kind {
+        StepKind::Thinking { content, .. } => !content.trim().is_empty(),
+        StepKind::ToolCall { .. }
+        | StepKind::ToolResult { .. }
+        | StepKind::Todo { .. }
+        | StepKind::FinalAnswer { .. }
+        | StepKind::Error { .. } => true,
+    }
+}
+
 impl EventCursor {
     /// Adds what happened since the last call, and remembers it.
     fn collect(&mut self, session: &Session, events: &mut Vec<WorkspaceEvent>) {
@@ -248,9 +260,7 @@ impl EventCursor {
                 events.push(WorkspaceEvent::of_run("USER_INPUT", &run.about.agent, run.about.start_time, run, data));
             }
             let seen = known.unwrap_or(0).min(run.steps.len());
-            // A turn that only calls tools has no text.
-            let says = |step: &&ExecutionStep| !matches!(&step.kind, StepKind::Thinking { content, .. } if content.trim().is_empty());
-            events.extend(run.steps[seen..].iter().filter(says).map(|step| step_event(run, step)));
+            events.extend(run.steps[seen..].iter().filter(|step| has_news(step)).map(|step| step_event(run, step)));
             self.steps.insert(run.id, run.steps.len());
         }
     }

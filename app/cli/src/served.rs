@@ -7,6 +7,7 @@ mod mcp_install;
 
 use super::{CliError, EXIT_DONE, program_path, run_request, serve_request, sleep};
 use crate::arguments::McpArguments;
+use anyhow::anyhow;
 use host::socket::{self, GuestRequests, SocketError, SocketRequest};
 use host::{Driver, Handle, OpenError, WorkspaceOptions};
 use serve::{CommandCall, CommandOutcome, McpPermissions, WorkspaceCommands};
@@ -241,14 +242,14 @@ impl WorkspaceCommands for WorkspaceLink {
         let request = SocketRequest { words: call.words.clone(), folder: self.here.clone(), terminal: false };
         let mut out = OutputLines { call, outcome: &outcome, on_line, line: Vec::new() };
         let mut errors = MessageLines(&outcome);
-        let mut done: Result<u8, String> = Err("the workspace is busy; try again".to_owned());
+        let mut done: anyhow::Result<u8> = Err(anyhow!("the workspace is busy; try again"));
         for _ in 0..OWNER_ATTEMPTS {
             done = match self.perform_here(&request, &call.input, &mut out, &mut errors) {
                 Ok(code) => Ok(code),
                 Err(OpenError::Owned { socket: Some(socket), .. }) => {
                     match socket::exchange(&socket, &request, &call.input, &mut out, &mut errors) {
                         Ok(code) => Ok(code),
-                        Err(SocketError::Interrupted(error)) => Err(format!(
+                        Err(SocketError::Interrupted(error)) => Err(anyhow!(
                             "the program that has the workspace open ended in the middle of this ({error}); look at \
                              what was done, and try again"
                         )),
@@ -262,7 +263,7 @@ impl WorkspaceCommands for WorkspaceLink {
                     sleep(OWNER_ATTEMPT_INTERVAL);
                     continue;
                 }
-                Err(error @ (OpenError::Disk(_) | OpenError::Other(_))) => Err(error.to_string()),
+                Err(error @ (OpenError::Disk(_) | OpenError::Other(_))) => Err(error.into()),
             };
             break;
         }

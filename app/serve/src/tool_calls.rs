@@ -241,7 +241,10 @@ impl ToolCallContext<'_> {
             row["kind"].as_str().is_some_and(|kind| kind.eq_ignore_ascii_case("note"))
                 && row["path"].as_str().is_some_and(|path| path.starts_with(prefix))
         };
-        let short = |row: &Value| json!({"path": row["path"], "volume": row["volume"], "kind": row["kind"], "cells": row["cells"]});
+        let short = |row: &Value| {
+            let (path, volume) = (&row["path"], &row["volume"]);
+            json!({"path": path, "volume": volume, "kind": row["kind"], "cells": row["cells"]})
+        };
         Ok(all.as_array().map(Vec::as_slice).unwrap_or_default().iter().filter(is_note).map(short).collect())
     }
 

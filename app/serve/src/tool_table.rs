@@ -298,7 +298,7 @@ pub(crate) const TOOL_ROWS: &[ToolRow] = &[
     },
     ToolRow {
         tool: T::AskAgent,
-        name: "ask_agent",
+        name: "ask_an_agent",
         title: "Ask an agent",
         description: "Let one of the user's agents work on a goal, and wait for its answer. What its policy asks \
                       about waits for the user. The user pays for its models.",

@@ -184,7 +184,7 @@ impl ProjectMemory {
             || self.entries.iter().any(|entry| entry.experience.experience_id == name)
     }
 
-    /// Returns the traces that match a goal, trusted ones and those with the highest confidence first. `tools` maps each
+    /// Returns the traces that match a goal, trusted ones first, then by confidence. `tools` maps each
     /// tool's name to its current schema hash; `trust` says how far a trace is trusted.
     pub fn matching_traces(
         &self,

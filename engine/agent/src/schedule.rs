@@ -5,7 +5,7 @@
 //! twice for the same time, even if the clock is set back. If it's set back by more than a day, the earlier time was
 //! wrong, and the schedule restarts from now.
 //!
-//! Instead of a time, a schedule may name an event: `on change Inbox/*` or `on failed run`. It then starts shortly after
+//! Instead of a time, a schedule may name an event: `on change Inbox/*` or `on failed run`. It then starts soon after
 //! the event, at most once in [`MIN_TRIGGER_INTERVAL_MS`], and is paused if it starts too often.
 //!
 //! Expressions use local time including summer time. A time skipped by the change starts right after it. A time that

@@ -321,10 +321,33 @@ tool_table!(offered {
     Assign = "assign": "Says who does which tasks of a plan.",
 });
 
+/// Returns whether a goal speaks of work with Git.
+pub fn mentions_git(goal: &str) -> bool {
+    const GIT_WORDS: [&str; 11] =
+        ["blame", "branch", "checkout", "clone", "fetch", "git", "merge", "pull", "push", "remote", "repository"];
+    let lower = goal.to_lowercase();
+    lower.split(|letter: char| !letter.is_alphanumeric()).any(|word| GIT_WORDS.contains(&word))
+}
+
 impl BuiltInTool {
     /// Returns the tool with this name.
     pub fn from_name(name: &str) -> Option<BuiltInTool> {
         BuiltInTool::ALL.iter().copied().find(|tool| tool.as_str() == name)
+    }
+
+    /// Returns whether the tool is of use only for work with Git beyond a look and a commit, so that a model with a small
+    /// context can do without it.
+    pub fn is_rarely_needed(self) -> bool {
+        matches!(
+            self,
+            BuiltInTool::GitBlame
+                | BuiltInTool::GitFetch
+                | BuiltInTool::GitPull
+                | BuiltInTool::GitPush
+                | BuiltInTool::GitBranch
+                | BuiltInTool::GitSwitch
+                | BuiltInTool::GitClone
+        )
     }
 
     /// Returns whether this is the tool's name.
@@ -353,6 +376,17 @@ fn volume_schema() -> Value {
 mod tests {
     use super::*;
     use crate::tool_call_parser;
+
+    #[test]
+    fn goals_that_speak_of_git_are_recognized() {
+        for git in ["Push it to the remote", "git pull, please", "Who wrote this? Use blame."] {
+            assert!(mentions_git(git), "{git}");
+        }
+        for other in ["Write the report", "Which digits are in it?", ""] {
+            assert!(!mentions_git(other), "{other}");
+        }
+        assert!(BuiltInTool::GitPush.is_rarely_needed() && !BuiltInTool::GitStatus.is_rarely_needed());
+    }
 
     #[test]
     fn every_tool_is_known_by_its_name_alone() {

@@ -55,8 +55,8 @@ pub(super) const SCHEDULE_ARGUMENTS: &[CommandArgument] = &[
     command_argument(
         "WHAT",
         ArgumentForm::Optional,
-        "the schedule's name; with add: a cron expression as in \"0 9 * * 1-5\", or an event: \"on change Inbox/*\", \"on \
-         failed run\"",
+        "the schedule's name; with add: a cron expression as in \"0 9 * * 1-5\", or an event as in \"on change \
+         Inbox/*\"",
     ),
     command_argument("GOAL", ArgumentForm::Optional, "with add: what an agent is to do"),
     command_argument("name", ArgumentForm::Value, "with add: what it is called"),

@@ -1,7 +1,6 @@
 //! Schedules: starts due work in a process that stays open. Its runs are under the same policy as a request of the
 //! user; calls that aren't allowed wait as approvals.
 
-use crate::commands::CommandId;
 use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::notes::NotesState;
@@ -15,6 +14,7 @@ use agent::memory::{MemoryMaintenance, RecallOptions};
 use agent::policy::ToolPolicy;
 use agent::schedule::{DueStatus, Schedule, ScheduleOutcome, ScheduledWork};
 use agent::tool_catalog::BuiltInTool;
+use commands::CommandId;
 use serde_json::{Map, Value, json};
 use store::{BlobHash, DocId, RunOrigin, ToolCall};
 use text::time::UnixMillis;

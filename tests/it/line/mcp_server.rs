@@ -158,7 +158,7 @@ fn a_client_that_may_only_read_finds_and_reads_notes() {
         assert!(tool["inputSchema"]["type"] == "object" && tool["outputSchema"]["type"] == "object", "{tool}");
     }
     for (tool, option) in
-        [("create_note", "--allow-write"), ("run_cells", "--allow-run"), ("ask_agent", "--allow-agent")]
+        [("create_note", "--allow-write"), ("run_cells", "--allow-run"), ("ask_an_agent", "--allow-agent")]
     {
         assert!(tools.iter().all(|listed| listed["name"] != tool));
         let why = client.refused(tool, json!({"path": "x.md", "note": "Cells.md", "text": "go"}));
@@ -323,7 +323,7 @@ fn an_agent_answers_and_its_policy_still_asks() {
     });
     let house = agents::house(&model, &[("Boat.md", "The panel gives 12 volts.\n")]);
     let mut client = Client::new(&house, &["--allow-agent"]);
-    let answer = client.call("ask_agent", json!({"text": "How many volts?"}));
+    let answer = client.call("ask_an_agent", json!({"text": "How many volts?"}));
     assert_eq!((&answer["ok"], &answer["answer"]), (&json!(true), &json!("It gives 12 volts.")), "{answer}");
     let run = answer["run"].as_str().expect("an id").to_owned();
     assert!(client.call("list_runs", json!({}))["runs"].to_string().contains(&run));

@@ -1,4 +1,4 @@
-//! Traces: what a model did once is repeated without a model, under the policy that holds for a model's calls, and stops
+//! Traces: what a model did once is repeated without a model, under the policy of a model's calls, and stops
 //! where something differs.
 
 use super::agents::{agent, answer, config, done, fine, kinds, said, setup};

@@ -25,6 +25,8 @@ use store::{
     AgentState, CallUsage, DocId, MessageId, MessageRole, RunEnding, RunOrigin, SessionMessage, StepKind, ToolCall,
 };
 
+/// Models with a smaller context than this many tokens aren't offered tools that they rarely need.
+const SMALL_CONTEXT_TOKENS: u64 = 16_000;
 /// Number of turns without progress after which the model must answer with what it has.
 const MAX_IDLE_TURNS: usize = 3;
 /// Number of recent steps that are checked for loops.
@@ -151,8 +153,12 @@ impl RunsState {
         let limit = room.saturating_sub(room / 4).max(1_000);
         let max_tokens = agent.max_tokens.or(provider.and_then(|provider| provider.max_tokens));
         let temperature = agent.temperature.or(provider.and_then(|provider| provider.temperature));
+        let (mut system, mut tools, mut fixed) = (system, tools, fixed);
+        if room < SMALL_CONTEXT_TOKENS && agent.tools.is_none() && !tool_catalog::mentions_git(&run.about.prompt) {
+            tools.retain(|tool| !BuiltInTool::from_name(&tool.name).is_some_and(BuiltInTool::is_rarely_needed));
+            fixed = model_context::estimate_tokens(&system) + model_context::estimate_tool_tokens(&tools);
+        }
         let mut summary_of = model_context::messages_to_summarize(&messages, fixed, limit);
-        let (mut system, mut tools) = (system, tools);
         if summary_of.is_empty() {
             model_context::truncate_to_fit(&mut messages, fixed, limit);
         } else {

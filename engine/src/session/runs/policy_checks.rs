@@ -1,7 +1,6 @@
 //! Policy checks of tool calls: gathers the facts, asks the user, and asks again if a call is no longer what was
 //! allowed.
 
-use crate::commands::CommandId;
 use crate::note::{Note, NotePhase};
 use crate::notice::Notice;
 use crate::session::apply_context::ApplyContext;
@@ -19,6 +18,7 @@ use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::{AccessRequest, ToolOutcome};
 use agent::tool_spec::{ToolSource, ToolSpec};
 use agent::web_address::describe_ip;
+use commands::CommandId;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use store::{

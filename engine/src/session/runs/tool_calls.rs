@@ -3,7 +3,6 @@
 
 use super::call_volumes::CallVolume;
 use super::prompt_material;
-use crate::commands::UnknownCommand;
 use crate::effect::Effect;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::runs::tool_outcomes::{
@@ -21,6 +20,7 @@ use agent::tool_job::{GitJob, GitProgramJob, MAX_TOOL_RESULT_BYTES, ToolJob, Too
 use agent::tool_program::tool_program;
 use agent::tool_spec::{ToolRisk, ToolSpec};
 use agent::web_address::WebAddress;
+use commands::UnknownCommand;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use store::{

@@ -1,6 +1,5 @@
 //! Tool work on notes that may be closed: the notes are opened, changed or run as by a user, and closed.
 
-use crate::commands::CommandId;
 use crate::effect::Effect;
 use crate::note::{KernelPhase, NotePhase};
 use crate::session::apply_context::{ApplyContext, CommandError};
@@ -11,6 +10,7 @@ use crate::session::state::runs::{RunRecord, RunsState, ToolNoteJob, ToolNoteJob
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::tool_job::ToolOutcome;
+use commands::CommandId;
 use store::{ChangeKind, DocId, ExecutionStatus, RunChange, RunOrigin, TextHunk};
 use text::text_edit;
 use text::undo::UndoChange as Undoable;

@@ -1,4 +1,4 @@
-//! Trace replay: runs whose calls come from a trace instead of a model. They pass the same policy and the same sandbox as
+//! Trace replay: runs whose calls come from a trace instead of a model. They pass the same policy and sandbox as
 //! calls of a model: a trace grants nothing, and takes nothing away. If a condition doesn't hold, a model takes over.
 
 use crate::effect::Effect;

@@ -1,5 +1,5 @@
 //! The watchdog: the only place that stops hanging work of a run, and reports it there. Components have their own
-//! limits; these are the last resort in case those fail. `watchdog` in the configuration, or in an agent's front matter,
+//! limits; these are the last resort in case those fail. `watchdog` in `config.yaml`, or in an agent's front matter,
 //! sets the limits named in it.
 //!
 //! | what | its own limit | the watchdog's |

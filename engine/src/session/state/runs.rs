@@ -1,6 +1,5 @@
 //! State of runs, sessions and tools.
 
-use crate::commands::CommandId;
 use crate::records::saving::BatchNumber;
 use crate::session::state::agent_run::AgentRun;
 use crate::session::state::agent_session::AgentSession;
@@ -8,6 +7,7 @@ use agent::policy::{PolicyRule, ToolPolicy};
 use agent::run_records::{AgentSetup, EmbeddingCost, RunSummary, SessionSummary};
 use agent::task_block::TaskBlock;
 use agent::{memory, router};
+use commands::CommandId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::{
