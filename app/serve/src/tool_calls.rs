@@ -8,6 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// Names, in lowercase, of files from which coding agents take instructions: none of them may write its own.
+const INSTRUCTION_FILES: [&str; 4] = ["agents.md", "claude.md", "gemini.md", "skill.md"];
+
 /// Length of a page of a note in bytes, if the client doesn't say.
 const DEFAULT_PAGE_BYTES: u64 = 50_000;
 /// Maximum length of a page of a note in bytes.
@@ -112,7 +115,9 @@ impl ToolCallContext<'_> {
     /// Rejects a change of a file that other programs run or take as instructions.
     fn ensure_unguarded(&self, path: &str) -> Result<(), ToolCallError> {
         let path = path.trim_start_matches("./");
-        match guarded::guarded_reason(path) {
+        let name = path.rsplit('/').next().unwrap_or(path).to_lowercase();
+        let instructs = INSTRUCTION_FILES.contains(&name.as_str()).then_some("agents take it as instructions");
+        match guarded::guarded_reason(path).or(instructs) {
             None => Ok(()),
             Some(why) => Err(ToolCallError(format!("{path} is protected ({why}); the user must change it"))),
         }

@@ -168,7 +168,7 @@ pub(crate) const TOOL_ROWS: &[ToolRow] = &[
             ("goal", "string", true, "the goal of the work"),
             ("project", "string", false, "the volume; all when left out"),
         ],
-        output: &[("memories", "array", "kind, name, what and why of each")],
+        output: &[("memories", "array", "kind, name, what, why and what was learned, of each")],
     },
     ToolRow {
         tool: T::ListRuns,

@@ -335,8 +335,8 @@ impl BuiltInTool {
         BuiltInTool::ALL.iter().copied().find(|tool| tool.as_str() == name)
     }
 
-    /// Returns whether the tool is of use only for work with Git beyond a look and a commit, so that a model with a small
-    /// context can do without it.
+    /// Returns whether the tool is of use only for work with Git beyond a look and a commit. A model with a small context
+    /// does without it.
     pub fn is_rarely_needed(self) -> bool {
         matches!(
             self,

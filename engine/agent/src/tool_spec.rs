@@ -83,6 +83,16 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
+    /// Removes the optional argument that names a volume from a built-in tool's parameters, to save room in a request.
+    /// A path may name the volume instead.
+    pub fn remove_volume_argument(&mut self) {
+        if self.source == ToolSource::BuiltIn
+            && let Some(properties) = self.parameters.get_mut("properties").and_then(Value::as_object_mut)
+        {
+            properties.remove("volume");
+        }
+    }
+
     /// Returns the name shown to users, as `SERVER/TOOL` for a tool of an MCP server.
     pub fn title(&self) -> String {
         match &self.source {

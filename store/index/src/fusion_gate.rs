@@ -14,12 +14,18 @@ pub struct FusionGate {
     /// Weight of reciprocal ranks (k = 10) in addition to scores, from 0. It keeps the fusion from doing worse than
     /// rank fusion where the two kinds of scores are spread differently than on the collections of the training.
     pub ranks: f32,
+    /// Minimum weight of words for a query of at most [`SHORT_QUERY_TERMS`] words, 0 to 1. Who types so few looks for
+    /// these words; the collections of the training hold questions.
+    pub short_query_floor: f32,
 }
+
+/// Maximum number of words of a short query.
+const SHORT_QUERY_TERMS: usize = 3;
 
 impl Default for FusionGate {
     /// The parameters in `tests/bench/fusion/gate.json`, written by `tests/bench/fusion/train.py`.
     fn default() -> Self {
-        FusionGate { factors: [-1.244, 0.472, 1.285, -1.29], ranks: 0.25 }
+        FusionGate { factors: [-1.244, 0.472, 1.285, -1.29], ranks: 0.25, short_query_floor: 0.4 }
     }
 }
 
@@ -29,13 +35,14 @@ impl FusionGate {
         let words = words.clamp(0.001, 0.999);
         let mut factors = [0.0; GATE_SIGNALS];
         factors[0] = (words / (1.0 - words)).ln();
-        FusionGate { factors, ranks: 0.0 }
+        FusionGate { factors, ranks: 0.0, short_query_floor: 0.0 }
     }
 
     /// Returns the weight of words for a query with these signals, 0 to 1.
-    pub(crate) fn word_weight(&self, signals: &GateSignals) -> f32 {
+    pub(crate) fn word_weight(&self, shape: QueryShape, signals: &GateSignals) -> f32 {
+        let floor = if shape.terms <= SHORT_QUERY_TERMS { self.short_query_floor } else { 0.0 };
         let sum: f32 = self.factors.iter().zip(signals.values).map(|(factor, value)| factor * value).sum();
-        1.0 / (1.0 + (-sum).exp())
+        (1.0 / (1.0 + (-sum).exp())).max(floor)
     }
 }
 
@@ -73,10 +80,12 @@ mod tests {
 
     #[test]
     fn what_tells_hits_apart_counts_more() {
-        let gate = FusionGate { factors: [0.0, 0.0, 1.0, -1.0], ranks: 0.0 };
+        let gate = FusionGate { factors: [0.0, 0.0, 1.0, -1.0], ranks: 0.0, short_query_floor: 0.4 };
         let shape = QueryShape { terms: 6, rarity: 24.0 };
-        let weight = |words: f32, cosines: f32| gate.word_weight(&GateSignals::measure(shape, words, cosines));
+        let weight = |words: f32, cosines: f32| gate.word_weight(shape, &GateSignals::measure(shape, words, cosines));
         assert!(weight(10.0, 0.2) > weight(5.0, 0.2) && weight(10.0, 0.2) > weight(10.0, 0.5));
+        let short = QueryShape { terms: 2, rarity: 9.0 };
+        assert!(gate.word_weight(short, &GateSignals::measure(short, 0.1, 0.9)) >= 0.4, "few words are looked for");
         let values = GateSignals::measure(shape, 9.999, 0.199).values;
         let expected = [1.0, 7.0_f32.ln() - 2.0, 2.0_f32.ln(), 0.2_f32.ln() + 1.5];
         assert!(values.iter().zip(expected).all(|(value, wanted)| (value - wanted).abs() < 1e-4), "{values:?}");
@@ -88,8 +97,9 @@ mod tests {
         for (words, cosines) in [(0.0, 0.0), (1e9, 1.0), (-1.0, -1.0)] {
             let signals = GateSignals::measure(QueryShape::default(), words, cosines);
             assert!(signals.values.iter().all(|value| value.is_finite()));
-            assert!((fixed.word_weight(&signals) - 0.4).abs() < 1e-5);
-            assert!((0.0..=1.0).contains(&FusionGate::default().word_weight(&signals)));
+            let shape = QueryShape::default();
+            assert!((fixed.word_weight(shape, &signals) - 0.4).abs() < 1e-5);
+            assert!((0.0..=1.0).contains(&FusionGate::default().word_weight(shape, &signals)));
         }
     }
 

@@ -89,11 +89,19 @@ fn score_span(best: &[(f32, DocAddress)], none: f32) -> (f32, f32) {
 }
 
 /// Returns what the reciprocal ranks of a ranking add to each of its passages: together with another ranking 0 to 1.
+/// Passages with the same score have the same rank.
 #[allow(clippy::cast_precision_loss, reason = "ranks")]
 fn reciprocal_ranks(best: &[(f32, DocAddress)]) -> HashMap<DocAddress, f32> {
     let first = RECIPROCAL_RANK_OFFSET + 1.0;
-    let ranked = best.iter().take(NORMALIZATION_RANK).zip(0_u32..);
-    ranked.map(|((_, address), place)| (*address, 0.5 * first / (first + place as f32))).collect()
+    let (mut rank, mut above) = (0_u32, f32::INFINITY);
+    let ranked = best.iter().take(NORMALIZATION_RANK).zip(0_u32..).map(|((score, address), place)| {
+        if above - score > 1e-6 {
+            rank = place;
+        }
+        above = *score;
+        (*address, 0.5 * first / (first + rank as f32))
+    });
+    ranked.collect()
 }
 
 /// Returns what the fusion gate sees of a query, by its words and its two rankings.
@@ -136,7 +144,7 @@ pub(crate) fn fuse_scores(
     let floor = if alone { tuning.min_cosine + 0.1 } else { tuning.min_cosine };
     let others = meanings.nearest.iter().filter(|(near, address)| *near >= floor && !seen.contains(address));
     candidates.extend(others.map(|(_, address)| *address));
-    let weight = tuning.gate.word_weight(&gate_signals(shape, by_words, &meanings.nearest));
+    let weight = tuning.gate.word_weight(shape, &gate_signals(shape, by_words, &meanings.nearest));
     let (word_ranks, meaning_ranks) = (reciprocal_ranks(by_words), reciprocal_ranks(&meanings.nearest));
     let mut fused: Vec<(f32, DocAddress)> = candidates
         .into_iter()

@@ -49,7 +49,7 @@ impl TrainedGate {
         let factors = self.factors.clone().try_into();
         let factors = factors.map_err(|_| "gate.json has another number of factors than the program; train again")?;
         let ranks = *self.ranks.first().ok_or("gate.json has no weight of ranks; train again")?;
-        Ok(FusionGate { factors, ranks })
+        Ok(FusionGate { factors, ranks, ..FusionGate::default() })
     }
 }
 

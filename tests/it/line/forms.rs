@@ -68,7 +68,8 @@ fn edit_acknowledges_each_line() {
     assert_eq!(house.cat("a.md"), b"# Alpha\n\nall new\n");
     let json = house.fed(&["edit", "a.md", "--json"], line(0, 0, "x").as_bytes()).good().lines();
     assert_eq!(keys(&json[0]), BTreeSet::from(["durable", "seq"]));
-    assert_eq!(house.json(&["cat", "a.md"]), json!({"text": "x# Alpha\n\nall new\n"}));
+    let whole = json!({"text": "x# Alpha\n\nall new\n", "path": "a.md", "volume": "notes"});
+    assert_eq!(house.json(&["cat", "a.md"]), whole);
     assert_eq!(house.fed(&["edit", "a.md"], b"").good().out, b"");
 }
 

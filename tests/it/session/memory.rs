@@ -155,8 +155,10 @@ fn what_a_model_repeats_is_proof_and_enough_of_it_replays() {
     let mut foreign = trace(&twin).1;
     foreign.known.learned_from = DocId([77; 16]).to_string();
     twin.outside(&path, Some(&foreign.to_note()));
+    // Time passes, so what the replay began is given up.
     twin.settle();
     twin.tools.clear();
+    twin.models.clear();
     ask(&mut twin, 11, "Write the report for December 2026 into reports/2026-12.md", ReplayMode::Auto);
     assert_eq!((twin.models.len(), twin.tools.len()), (1, 0));
     twin.models.clear();

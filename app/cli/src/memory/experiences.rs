@@ -13,6 +13,7 @@ use engine::Command;
 use engine::notice::{Notice, NumberedNotice};
 use host::search::SearchMode;
 use serde_json::json;
+use std::collections::BTreeMap;
 use store::DocId;
 use text::task::CalendarDay;
 
@@ -212,6 +213,12 @@ fn recall_for_goal(scene: &mut CommandContext<'_>, all: Vec<RememberedProject>, 
             goal,
             SearchMode::Both,
         );
+        let learned: BTreeMap<String, String> = project
+            .memory
+            .entries
+            .iter()
+            .map(|entry| (entry.experience.experience_id.clone(), entry.experience.learnings_or_issues.clone()))
+            .collect();
         let (memory, goal, schemas) = (project.memory, goal.to_owned(), schemas.clone());
         let found = scene.handle.read(move |session| {
             let trust = |trace: &_| session.trace_trust(trace);
@@ -219,7 +226,13 @@ fn recall_for_goal(scene: &mut CommandContext<'_>, all: Vec<RememberedProject>, 
         })?;
         for one in found {
             match scene.json {
-                true => writeln!(scene.out, "{}", serde_json::to_string(&one).unwrap_or_default())?,
+                true => {
+                    let mut line = serde_json::to_value(&one).unwrap_or_default();
+                    if let Some(learned) = learned.get(&one.name) {
+                        line["learned"] = json!(learned);
+                    }
+                    writeln!(scene.out, "{line}")?;
+                }
                 false => writeln!(scene.out, "{} {}  {}  ({})", one.kind, one.name, one.what, one.why)?,
             }
         }
