@@ -323,10 +323,26 @@ tool_table!(offered {
 
 /// Returns whether a goal speaks of work with Git.
 pub fn mentions_git(goal: &str) -> bool {
-    const GIT_WORDS: [&str; 11] =
-        ["blame", "branch", "checkout", "clone", "fetch", "git", "merge", "pull", "push", "remote", "repository"];
+    // Beginnings, so that they match "branches" and "committed", too.
+    const GIT_WORDS: [&str; 13] = [
+        "blame",
+        "branch",
+        "checkout",
+        "clone",
+        "commit",
+        "fetch",
+        "git",
+        "merge",
+        "pull",
+        "push",
+        "rebase",
+        "remote",
+        "repositor",
+    ];
     let lower = goal.to_lowercase();
-    lower.split(|letter: char| !letter.is_alphanumeric()).any(|word| GIT_WORDS.contains(&word))
+    lower
+        .split(|letter: char| !letter.is_alphanumeric())
+        .any(|word| matches!(word, "diff" | "repo") || GIT_WORDS.iter().any(|git| word.starts_with(git)))
 }
 
 impl BuiltInTool {
@@ -335,12 +351,15 @@ impl BuiltInTool {
         BuiltInTool::ALL.iter().copied().find(|tool| tool.as_str() == name)
     }
 
-    /// Returns whether the tool is of use only for work with Git beyond a look and a commit. A model with a small context
-    /// does without it.
-    pub fn is_rarely_needed(self) -> bool {
+    /// Returns whether the tool is of use only for work with Git. A model with a small context does without it.
+    pub fn is_for_git(self) -> bool {
         matches!(
             self,
-            BuiltInTool::GitBlame
+            BuiltInTool::GitStatus
+                | BuiltInTool::GitDiff
+                | BuiltInTool::GitLog
+                | BuiltInTool::GitBlame
+                | BuiltInTool::GitCommit
                 | BuiltInTool::GitFetch
                 | BuiltInTool::GitPull
                 | BuiltInTool::GitPush
@@ -379,13 +398,16 @@ mod tests {
 
     #[test]
     fn goals_that_speak_of_git_are_recognized() {
-        for git in ["Push it to the remote", "git pull, please", "Who wrote this? Use blame."] {
+        for git in ["Push it to the remote", "git pull, please", "Who wrote this? Use blame.", "What was committed?"] {
             assert!(mentions_git(git), "{git}");
         }
-        for other in ["Write the report", "Which digits are in it?", ""] {
+        for other in ["Write the report", "Which digits are in it?", "Is it different?", ""] {
             assert!(!mentions_git(other), "{other}");
         }
-        assert!(BuiltInTool::GitPush.is_rarely_needed() && !BuiltInTool::GitStatus.is_rarely_needed());
+        let for_git: Vec<&BuiltInTool> = BuiltInTool::ALL.iter().filter(|tool| tool.is_for_git()).collect();
+        let named: Vec<&BuiltInTool> =
+            BuiltInTool::ALL.iter().filter(|tool| tool.as_str().starts_with("git_")).collect();
+        assert_eq!(for_git, named);
     }
 
     #[test]

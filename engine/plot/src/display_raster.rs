@@ -9,10 +9,11 @@ use crate::display_list::{
     StrokeCap, StrokeJoin, TickPart,
 };
 use crate::display_prepared::{AxesShift, PreparedDisplay, SeenLimits, mesh_cell, moves_with_axes};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use tiny_skia::{
-    Color, FillRule, FilterQuality, LineCap, LineJoin, Mask, Paint, Path, PathBuilder, Pattern, Pixmap,
-    PremultipliedColorU8, Rect, Shader, SpreadMode, Stroke, StrokeDash, Transform,
+    Color, FillRule, FilterQuality, LineCap, LineJoin, Mask, Paint, Path, PathBuilder, PathSegment, Pattern, Pixmap,
+    Point, PremultipliedColorU8, Rect, Shader, SpreadMode, Stroke, StrokeDash, Transform,
 };
 
 /// Maximum number of pixels filled, counted each time they're filled: a few seconds of work.
@@ -23,6 +24,10 @@ const MAX_DASHES: f32 = 50_000.0;
 const MAX_THIN_WIDTH_PIXELS: f32 = 8.0;
 /// Maximum number of cached clip masks; each is as large as the canvas.
 const MAX_KEPT_MASKS: usize = 8;
+/// Largest distance of a point from the origin, and largest width of a line, in pixels. Single precision leaves no
+/// fractions of a pixel much beyond it, so edges would no longer be in order where they meet the canvas, which tiny-skia
+/// doesn't expect.
+const MAX_DISTANCE_PIXELS: f32 = 1e6;
 /// Miter limit: a sharper corner, which would extend more half widths than this, is beveled.
 pub(crate) const MITER_LIMIT: f32 = 10.0;
 /// Units of glyph outlines per font size.
@@ -144,6 +149,49 @@ pub(crate) fn build_path(path: &OutlinePath, map: impl Fn([f32; 2]) -> PixelPoin
     builder.finish()
 }
 
+/// Returns a path in pixels with all its points within [`MAX_DISTANCE_PIXELS`]. `None` if it can't be filled.
+fn within_reach(path: &Path, turn: Transform) -> Option<Cow<'_, Path>> {
+    let bounds = path.bounds().transform(turn)?;
+    if [bounds.left(), bounds.top(), bounds.right(), bounds.bottom()]
+        .iter()
+        .all(|side| side.abs() <= MAX_DISTANCE_PIXELS)
+    {
+        return if turn.is_identity() {
+            Some(Cow::Borrowed(path))
+        } else {
+            path.clone().transform(turn).map(Cow::Owned)
+        };
+    }
+    let path = path.clone().transform(turn)?;
+    let near = |point: Point| {
+        let [x, y] = [point.x, point.y].map(|at| at.clamp(-MAX_DISTANCE_PIXELS, MAX_DISTANCE_PIXELS));
+        (x, y)
+    };
+    let mut builder = PathBuilder::with_capacity(path.len(), path.points().len());
+    for segment in path.segments() {
+        match segment {
+            PathSegment::MoveTo(to) => {
+                let (x, y) = near(to);
+                builder.move_to(x, y);
+            }
+            PathSegment::LineTo(to) => {
+                let (x, y) = near(to);
+                builder.line_to(x, y);
+            }
+            PathSegment::QuadTo(by, to) => {
+                let ((x1, y1), (x, y)) = (near(by), near(to));
+                builder.quad_to(x1, y1, x, y);
+            }
+            PathSegment::CubicTo(first, second, to) => {
+                let ((x1, y1), (x2, y2), (x, y)) = (near(first), near(second), near(to));
+                builder.cubic_to(x1, y1, x2, y2, x, y);
+            }
+            PathSegment::Close => builder.close(),
+        }
+    }
+    builder.finish().map(Cow::Owned)
+}
+
 /// Snaps a position to whole pixels; for odd line widths, to the middle of a pixel.
 fn snapped((x, y): PixelPoint, width: f32) -> PixelPoint {
     let half = if width.round().rem_euclid(2.0) == 1.0 { 0.5 } else { 0.0 };
@@ -167,7 +215,7 @@ fn stroke_dash(dash: &[f32], scale: f32, path: &Path) -> Option<StrokeDash> {
 
 /// Returns the stroke for a line style at a scale; `None` without a positive width.
 fn stroke_of(width: f32, dash: &[f32], join: StrokeJoin, cap: StrokeCap, scale: f32, path: &Path) -> Option<Stroke> {
-    let width = width * scale;
+    let width = (width * scale).min(MAX_DISTANCE_PIXELS);
     (width > 0.0 && width.is_finite()).then(|| Stroke {
         width,
         miter_limit: MITER_LIMIT,
@@ -502,7 +550,12 @@ impl<'a> DisplayRaster<'a> {
                 let (x, y) = shift.map_or((x, y), |shift| shift.apply(x, y));
                 (x * self.scale, y * self.scale)
             })?;
-            mask.intersect_path(&path, FillRule::Winding, true, Transform::identity());
+            mask.intersect_path(
+                within_reach(&path, Transform::identity())?.as_ref(),
+                FillRule::Winding,
+                true,
+                Transform::identity(),
+            );
         }
         Some(mask)
     }
@@ -523,8 +576,9 @@ impl<'a> DisplayRaster<'a> {
             VisiblePart::Everything => None,
             VisiblePart::Masked(key) => self.masks.get(&key),
         };
+        let Some(path) = within_reach(path, turn) else { return Ok(()) };
         let paint = SolidBrush { color, is_smooth }.paint();
-        self.pixmap.fill_path(path, &paint, FillRule::Winding, turn, mask);
+        self.pixmap.fill_path(&path, &paint, FillRule::Winding, Transform::identity(), mask);
         Ok(())
     }
 
@@ -557,8 +611,9 @@ impl<'a> DisplayRaster<'a> {
             VisiblePart::Everything => None,
             VisiblePart::Masked(key) => self.masks.get(&key),
         };
+        let Some(path) = within_reach(path, Transform::identity()) else { return Ok(()) };
         let paint = SolidBrush { color, is_smooth }.paint();
-        self.pixmap.stroke_path(path, &paint, stroke, Transform::identity(), mask);
+        self.pixmap.stroke_path(&path, &paint, stroke, Transform::identity(), mask);
         Ok(())
     }
 
@@ -577,6 +632,7 @@ impl<'a> DisplayRaster<'a> {
         let Some(mut pixels) = Pixmap::new(tile as u32, tile as u32) else { return Ok(()) };
         let Some(lines) = build_path(&hatch.path, |[x, y]| (x * tile, (1.0 - y) * tile)) else { return Ok(()) };
         let paint = SolidBrush { color: hatch.color.0, is_smooth: true }.paint();
+        let Some(lines) = within_reach(&lines, Transform::identity()) else { return Ok(()) };
         pixels.fill_path(&lines, &paint, FillRule::Winding, Transform::identity(), None);
         let stroke =
             stroke_of(hatch.width, &[], StrokeJoin::Miter, StrokeCap::Projecting, self.scale * tile / inch, &lines);
@@ -596,8 +652,9 @@ impl<'a> DisplayRaster<'a> {
             VisiblePart::Everything => None,
             VisiblePart::Masked(key) => self.masks.get(&key),
         };
+        let Some(path) = within_reach(path, Transform::identity()) else { return };
         let paint = Paint { shader, ..Paint::default() };
-        self.pixmap.fill_path(path, &paint, FillRule::Winding, Transform::identity(), mask);
+        self.pixmap.fill_path(&path, &paint, FillRule::Winding, Transform::identity(), mask);
     }
 
     /// Blends a color over a pixel.
