@@ -54,14 +54,17 @@ struct EventFilter {
     subject: Option<String>,
 }
 
+/// Files by path, each with its size in bytes and its modification time in nanoseconds since 1970.
+type SeenFiles = BTreeMap<String, (u64, i64)>;
+
 /// What was reported already.
 #[derive(Default)]
 struct EventCursor {
     notice: u64,
     /// Number of reported steps, by run.
     steps: BTreeMap<DocId, usize>,
-    /// For each volume: its revision, and its files with size in bytes and modification time in nanoseconds since 1970.
-    files: BTreeMap<DocId, (u64, BTreeMap<String, (u64, i64)>)>,
+    /// For each volume: its revision and its files.
+    files: BTreeMap<DocId, (u64, SeenFiles)>,
 }
 
 /// Parses `KIND` or `KIND: PATTERN`.
@@ -271,8 +274,7 @@ impl EventCursor {
             if known.is_some_and(|(revision, _)| *revision == volume.revision) {
                 continue;
             }
-            let now: BTreeMap<String, (u64, i64)> =
-                volume.files.iter().map(|(path, row)| (path.clone(), (row.size, row.mtime))).collect();
+            let now: SeenFiles = volume.files.iter().map(|(path, row)| (path.clone(), (row.size, row.mtime))).collect();
             if let Some((_, before)) = known.filter(|_| !first) {
                 let mut tell = |path: &str, change: &str, at: i64| {
                     let mut data = Map::new();

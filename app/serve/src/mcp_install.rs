@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn a_new_configuration_is_what_the_program_reads() {
         for client in McpClientProgram::ALL {
-            let new: Value = serde_json::from_str(&install(client, "").unwrap()).unwrap();
+            let new: Value = serde_json::from_str(&install(client, "").expect("fine")).expect("fine");
             let entry = &new[client.servers_key()]["tracebook"];
             assert!(entry["command"].to_string().contains("/usr/bin/tracebook"), "{new}");
             assert_eq!(McpClientProgram::from_name(client.name()), Some(client));
@@ -334,14 +334,14 @@ mod tests {
             "// mine\n{\n  \"theme\": \"dark\", /* { */\n  \"context_servers\": {\n",
             "    \"other\": {\"command\": \"x\",},\n  },\n  \"z\": [1, -2.5e3, \"}\\\"\", null,],\n}\n",
         );
-        let new = install(McpClientProgram::Zed, old).unwrap();
+        let new = install(McpClientProgram::Zed, old).expect("fine");
         for line in old.lines() {
             assert!(new.contains(line), "{line} is gone:\n{new}");
         }
         assert!(new.contains("\"tracebook\": {") && new.find("\"tracebook\"") < new.find("\"other\""));
         // Once more changes nothing, and other arguments change the entry alone.
-        assert_eq!(install(McpClientProgram::Zed, &new).unwrap(), new);
-        let other = McpClientProgram::Zed.with_entry(&new, Path::new("/opt/tb"), &[]).unwrap();
+        assert_eq!(install(McpClientProgram::Zed, &new).expect("fine"), new);
+        let other = McpClientProgram::Zed.with_entry(&new, Path::new("/opt/tb"), &[]).expect("fine");
         assert!(other.contains("/opt/tb") && !other.contains("/usr/bin/tracebook") && other.contains("// mine"));
     }
 
@@ -350,10 +350,11 @@ mod tests {
         for old in
             ["{}", "{\"mcpServers\": {}}", "{\"a\": 1}", "{\"mcpServers\": {\"x\": {\"command\": \"y\"}}, \"b\": []}"]
         {
-            let new: Value = serde_json::from_str(&install(McpClientProgram::Cursor, old).unwrap()).unwrap();
-            let before: Value = serde_json::from_str(old).unwrap();
+            let new: Value =
+                serde_json::from_str(&install(McpClientProgram::Cursor, old).expect("fine")).expect("fine");
+            let before: Value = serde_json::from_str(old).expect("fine");
             assert_eq!(new["mcpServers"]["tracebook"]["args"], json!(["mcp"]));
-            for (key, value) in before.as_object().unwrap().iter().filter(|(key, _)| *key != "mcpServers") {
+            for (key, value) in before.as_object().expect("fine").iter().filter(|(key, _)| *key != "mcpServers") {
                 assert_eq!(&new[key], value);
             }
             assert_eq!(new["mcpServers"]["x"], before["mcpServers"]["x"]);

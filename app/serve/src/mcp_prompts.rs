@@ -92,12 +92,12 @@ mod tests {
     fn prompts_name_all_their_arguments() {
         for row in PROMPT_ROWS {
             let arguments = row.arguments.iter().map(|(name, _)| ((*name).to_owned(), json!("X-1"))).collect();
-            let filled = serde_json::to_string(&fill_prompt(row.name, &arguments).unwrap()).unwrap();
+            let filled = serde_json::to_string(&fill_prompt(row.name, &arguments).expect("fine")).expect("fine");
             assert!(filled.contains("X-1") && !row.text.is_empty(), "{}", row.name);
             assert_eq!(row.text.matches('{').count(), row.arguments.len(), "{}", row.name);
         }
         let none = Map::new();
-        assert_eq!(fill_prompt("nothing", &none).unwrap_err(), PromptError::Unknown("nothing".to_owned()));
+        assert_eq!(fill_prompt("nothing", &none).expect_err("refused"), PromptError::Unknown("nothing".to_owned()));
         assert!(matches!(fill_prompt("summarize_note", &none), Err(PromptError::Missing { argument: "note", .. })));
     }
 }

@@ -376,8 +376,8 @@ mod tests {
         assert_eq!(names.len(), TOOL_ROWS.len());
         for row in TOOL_ROWS {
             let schema = row.input_schema();
-            for needed in schema["required"].as_array().unwrap() {
-                assert!(schema["properties"][needed.as_str().unwrap()].is_object(), "{}", row.name);
+            for needed in schema["required"].as_array().expect("fine") {
+                assert!(schema["properties"][needed.as_str().expect("fine")].is_object(), "{}", row.name);
             }
         }
         let reading = McpPermissions::default();

@@ -351,10 +351,10 @@ fn check_signature(parameters: &Parameters, schema: &Value) -> Result<(), Plugin
         parameters.iter_non_variadic_params().map(|one| (one.parameter.name.as_str(), one.default.is_none())).collect();
     let empty = Map::new();
     let properties = schema["properties"].as_object().unwrap_or(&empty);
-    if let Some(name) = properties.keys().find(|name| !named.contains_key(name.as_str())) {
-        if parameters.kwarg.is_none() {
-            return Err(PluginToolError::UnknownParameter(name.clone()));
-        }
+    if let Some(name) = properties.keys().find(|name| !named.contains_key(name.as_str()))
+        && parameters.kwarg.is_none()
+    {
+        return Err(PluginToolError::UnknownParameter(name.clone()));
     }
     match named.iter().find(|(name, needed)| **needed && !properties.contains_key(**name)) {
         Some((name, _)) => Err(PluginToolError::MissingParameter((*name).to_owned())),

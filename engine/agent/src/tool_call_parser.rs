@@ -109,7 +109,7 @@ pub fn find_fenced_calls(text: &str) -> Vec<FencedCall> {
     found
 }
 
-fn parse_call(json: &str) -> Result<(String, Map<String, Value>), FencedCallError> {
+fn parse_call(json: &str) -> Result<ParsedCall, FencedCallError> {
     let value: Value =
         serde_json::from_str(json.trim()).map_err(|error| FencedCallError::NotJson(error.to_string()))?;
     let Value::Object(mut object) = value else { return Err(FencedCallError::NotObject) };
@@ -203,11 +203,11 @@ fn inline_call_start(text: &str, length: usize, partly: bool) -> Option<usize> {
     None
 }
 
+/// The name and the arguments of a call.
+type ParsedCall = (String, Map<String, Value>);
+
 /// Reads a call at the beginning of a text. Returns its length in bytes, its name and its arguments.
-fn read_inline_call<'a>(
-    text: &str,
-    tools: impl Iterator<Item = &'a str>,
-) -> Option<(usize, (String, Map<String, Value>))> {
+fn read_inline_call<'a>(text: &str, tools: impl Iterator<Item = &'a str>) -> Option<(usize, ParsedCall)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     values.next()?.ok()?;
     let length = values.byte_offset();

@@ -314,7 +314,7 @@ mod tests {
     fn a_file_comes_back_as_it_was() {
         let theirs = example();
         let read = parse_tool_file(&theirs.to_string()).expect("read");
-        assert_eq!(read.iter().map(tool_to_json).collect::<Vec<_>>(), [theirs.clone()]);
+        assert_eq!(read.iter().map(tool_to_json).collect::<Vec<_>>(), std::slice::from_ref(&theirs));
         let grants = ToolGrants { fs: false, ui: false, process: false };
         assert_eq!((read[0].network, read[0].grants), (true, grants));
         assert!(check_tool(&read[0]).is_ok());

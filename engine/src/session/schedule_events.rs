@@ -4,10 +4,9 @@
 use crate::notice::Notice;
 use crate::session::apply_context::ApplyContext;
 use crate::session::state::runs::RunsState;
-use crate::session::state::schedules::SchedulesState;
+use crate::session::state::schedules::{SchedulesState, SeenFiles};
 use crate::session::state::volumes::VolumesState;
 use agent::schedule::{Schedule, ScheduleTrigger};
-use std::collections::BTreeMap;
 use store::{DocId, RunEnding, RunOrigin};
 
 /// A file that an agent changed less than this many milliseconds ago was changed by the agent: the file is written and
@@ -66,8 +65,7 @@ impl SchedulesState {
             if before.is_some_and(|(revision, _)| *revision == volume.revision) {
                 continue;
             }
-            let now: BTreeMap<String, (u64, i64)> =
-                volume.files.iter().map(|(path, row)| (path.clone(), (row.size, row.mtime))).collect();
+            let now: SeenFiles = volume.files.iter().map(|(path, row)| (path.clone(), (row.size, row.mtime))).collect();
             if let Some((_, before)) = before {
                 let changed = now.iter().filter(|(path, state)| before.get(*path) != Some(state)).map(|(path, _)| path);
                 let removed = before.keys().filter(|path| !now.contains_key(*path));

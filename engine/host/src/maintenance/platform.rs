@@ -169,7 +169,8 @@ impl<F: PlatformFacts> PlatformRuntime for DetectedPlatform<F> {
                 variable("PREFIX").unwrap_or_else(|| Path::new(TERMUX_FOLDER).join("files").join("usr"))
             }
             PlatformKind::Windows => {
-                variable("SystemDrive").map_or_else(|| PathBuf::from("C:\\"), |drive| drive.join("\\"))
+                let drive = self.facts.variable("SystemDrive").unwrap_or_else(|| "C:".to_owned());
+                PathBuf::from(format!("{drive}\\"))
             }
             PlatformKind::Wsl | PlatformKind::Linux | PlatformKind::Macos | PlatformKind::Generic => PathBuf::from("/"),
         }
@@ -344,7 +345,8 @@ mod tests {
     fn each_platform_is_recognized() {
         let wsl = "Linux version 5.15.153.1-microsoft-standard-WSL2 (root@x) (gcc 11.2.0)";
         let plain = "Linux version 6.1.0-21-amd64 (debian-kernel@lists.debian.org)";
-        let table: [(&str, &[(&str, &str)], PlatformKind); 8] = [
+        type Machine<'a> = (&'static str, &'a [(&'static str, &'static str)], PlatformKind);
+        let table: [Machine<'_>; 8] = [
             ("linux", &[(LINUX_VERSION_FILE, plain)], PlatformKind::Linux),
             ("linux", &[(LINUX_VERSION_FILE, wsl)], PlatformKind::Wsl),
             ("linux", &[], PlatformKind::Linux),

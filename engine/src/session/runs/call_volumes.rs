@@ -76,13 +76,17 @@ impl VolumesState {
     ///
     /// # Errors
     /// Returns a failed outcome if there's no such volume.
-    pub(super) fn call_volume(&self, own: DocId, arguments: &Map<String, Value>) -> Result<CallVolume, ToolOutcome> {
+    pub(super) fn call_volume(
+        &self,
+        own: DocId,
+        arguments: &Map<String, Value>,
+    ) -> Result<CallVolume, Box<ToolOutcome>> {
         let name = string_argument(arguments, "volume");
         if name.is_empty() {
             return Ok(CallVolume::Known(own));
         }
         let (ids, volumes) = self.callable_volumes(own);
-        match path_resolver::find_volume(&volumes, name).map_err(|error| failed_outcome(error.to_string()))? {
+        match path_resolver::find_volume(&volumes, name).map_err(|error| Box::new(failed_outcome(error.to_string())))? {
             PathPlace::Volume(at) => Ok(CallVolume::Known(ids.get(at).copied().unwrap_or(own))),
             PathPlace::System => Ok(CallVolume::System),
         }
@@ -96,7 +100,7 @@ impl VolumesState {
             return None;
         }
         match self.call_volume(own, arguments) {
-            Err(outcome) => Some(outcome),
+            Err(outcome) => Some(*outcome),
             Ok(CallVolume::System) if path_resolver::is_git_tool(built_in) => {
                 Some(failed_outcome("System has no history in Git: it is part of the program."))
             }

@@ -144,7 +144,7 @@ impl RunsState {
         let volume = match all_files.volumes.call_volume(own, arguments) {
             Ok(CallVolume::Known(volume)) => volume,
             Ok(CallVolume::System) => return Some(agent::system_volume::perform_call(tool, arguments)),
-            Err(refused) => return Some(refused),
+            Err(refused) => return Some(*refused),
         };
         let Some(root) = all_files.volumes.by_id.get(&volume).and_then(|volume| volume.root.clone()) else {
             return Some(failed_outcome("the project's folder is not on this device"));

@@ -58,7 +58,8 @@ impl LiveModelCall {
     /// request that got no answer, unless `is_sent` says that a provider is at work on it.
     pub(in crate::session) fn received_usage(&self, is_sent: bool) -> Option<CallUsage> {
         let is_received = !self.text.is_empty() || !self.thinking.is_empty();
-        if !is_received && !(is_sent && self.again.is_none()) {
+        let is_billed = is_received || is_sent && self.again.is_none();
+        if !is_billed {
             return Some(self.lost).filter(|lost| lost.input_tokens > 0);
         }
         let output = |text: &str| if text.is_empty() { 0 } else { model_context::estimate_tokens(text) };

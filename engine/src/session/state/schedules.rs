@@ -35,13 +35,16 @@ pub(in crate::session) struct SchedulesState {
     pub(in crate::session) reading_memory: BTreeSet<DocId>,
 }
 
+/// Files by path, each with its size in bytes and its modification time in nanoseconds since 1970.
+pub(in crate::session) type SeenFiles = BTreeMap<String, (u64, i64)>;
+
 /// What schedules that wait for events have seen.
 #[derive(Debug, Default)]
 pub(in crate::session) struct SeenEvents {
     /// Number of the last notice.
     pub(in crate::session) notice: u64,
-    /// For each volume: its revision, and its files with size in bytes and modification time in nanoseconds since 1970.
-    pub(in crate::session) files: BTreeMap<DocId, (u64, BTreeMap<String, (u64, i64)>)>,
+    /// For each volume: its revision and its files.
+    pub(in crate::session) files: BTreeMap<DocId, (u64, SeenFiles)>,
 }
 
 impl SchedulesState {
