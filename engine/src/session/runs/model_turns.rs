@@ -154,8 +154,10 @@ impl RunsState {
         let max_tokens = agent.max_tokens.or(provider.and_then(|provider| provider.max_tokens));
         let temperature = agent.temperature.or(provider.and_then(|provider| provider.temperature));
         let (mut system, mut tools, mut fixed) = (system, tools, fixed);
-        if room < SMALL_CONTEXT_TOKENS && agent.tools.is_none() && !tool_catalog::mentions_git(&run.about.prompt) {
-            tools.retain(|tool| !BuiltInTool::from_name(&tool.name).is_some_and(BuiltInTool::is_for_git));
+        if room < SMALL_CONTEXT_TOKENS {
+            if agent.tools.is_none() && !tool_catalog::mentions_git(&run.about.prompt) {
+                tools.retain(|tool| !BuiltInTool::from_name(&tool.name).is_some_and(BuiltInTool::is_for_git));
+            }
             tools.iter_mut().for_each(ToolSpec::remove_volume_argument);
             fixed = model_context::estimate_tokens(&system) + model_context::estimate_tool_tokens(&tools);
         }
