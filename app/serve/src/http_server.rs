@@ -150,6 +150,10 @@ async fn start_tcp(
     let _ = rustls::crypto::ring::default_provider().install_default();
     let config = RustlsConfig::from_pem_file(&files.certificate, &files.key).await;
     let config = config.map_err(|source| HttpServeError::Certificate { path: files.certificate.clone(), source })?;
+    // The server speaks HTTP/1.1 only, so it must not agree to more.
+    let mut http1 = rustls::ServerConfig::clone(&config.get_inner());
+    http1.alpn_protocols = vec![b"http/1.1".to_vec()];
+    let config = RustlsConfig::from_config(Arc::new(http1));
     let server = with_limits(axum_server::from_tcp_rustls(listener, config).map_err(failed)?).handle(handle);
     tokio::spawn(server.map(|tls| tls.handshake_timeout(HEAD_TIMEOUT)).serve(service));
     Ok(format!("https://{bound}"))
