@@ -6,7 +6,8 @@ use crate::staleness::Reactivity;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use store::{
-    BlobRef, BlockId, DecisionRecord, DocId, Execution, ExecutionStep, MessageId, RunAbout, SessionMessage, TodoItem,
+    BlobHash, BlobRef, BlockId, DecisionRecord, DocId, Execution, ExecutionStep, MessageId, RunAbout, SessionMessage,
+    TodoItem,
 };
 use text::text_edit::TextEdit;
 
@@ -96,6 +97,15 @@ pub enum Command {
         /// The note to edit.
         note: DocId,
         /// The edits in ascending order, at offsets of the current text, without touching each other.
+        edits: Vec<TextEdit>,
+    },
+    /// Edits several places of a note, if its text is still the one with this hash.
+    EditIfUnchanged {
+        /// The note to edit.
+        note: DocId,
+        /// BLAKE3 hash of the whole text that the edits were made for.
+        expected: BlobHash,
+        /// The edits, as in [`Command::EditAll`].
         edits: Vec<TextEdit>,
     },
     /// Undoes the last edit of the note that was made on this device.

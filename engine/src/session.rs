@@ -200,6 +200,10 @@ impl SessionState {
                 self.files.notes.edit_note(turn, &self.sync, note, at, delete, &insert)
             }
             Command::EditAll { note, edits } => self.files.notes.apply_edits(turn, &self.sync, note, edits),
+            Command::EditIfUnchanged { note, expected, edits } => {
+                self.files.notes.ensure_text(note, expected)?;
+                self.files.notes.apply_edits(turn, &self.sync, note, edits)
+            }
             Command::Undo { note } => self.files.notes.undo(turn, &self.sync, note, false),
             Command::Redo { note } => self.files.notes.undo(turn, &self.sync, note, true),
             Command::TakeNotebook { note, notebook, executions } => {

@@ -60,6 +60,7 @@ pub const GUIDE_FILES: &[EmbeddedFile] = guide![
     "python-cells.md",
     "scripts.md",
     "search.md",
+    "serving.md",
     "settings-and-keys.md",
     "subcommands.md",
     "tasks-and-agenda.md",

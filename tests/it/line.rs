@@ -10,6 +10,7 @@ mod follower;
 mod forms;
 mod git;
 mod history;
+mod http_server;
 mod kills;
 mod logging;
 mod mcp_server;
@@ -45,12 +46,14 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The subcommands, as the README and the manual name them.
-const COMMANDS: [&str; 49] = [
+const COMMANDS: [&str; 51] = [
     "capture",
     "devices",
     "pair",
     "hub",
     "mcp",
+    "serve",
+    "tokens",
     "providers",
     "secrets",
     "ask",

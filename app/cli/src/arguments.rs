@@ -427,6 +427,8 @@ pub(super) struct EditArguments {
     pub(super) note: String,
     #[arg(long)]
     pub(super) text: bool,
+    #[arg(id = "if-version", long = "if-version")]
+    pub(super) if_version: Option<String>,
 }
 
 /// `ls`.
@@ -434,6 +436,8 @@ pub(super) struct EditArguments {
 pub(super) struct LsArguments {
     #[arg(long)]
     pub(super) volume: Option<String>,
+    #[arg(long)]
+    pub(super) volumes: bool,
 }
 
 /// `links`.
@@ -749,6 +753,36 @@ pub(super) struct McpArguments {
     pub(super) yes: bool,
 }
 
+/// `serve`.
+#[derive(Args, Clone, Debug)]
+pub(super) struct ServeArguments {
+    #[arg(long)]
+    pub(super) listen: Option<String>,
+    #[arg(id = "tls-cert", long = "tls-cert")]
+    pub(super) tls_cert: Option<String>,
+    #[arg(id = "tls-key", long = "tls-key")]
+    pub(super) tls_key: Option<String>,
+    #[arg(long)]
+    pub(super) host: Vec<String>,
+    #[arg(id = "no-tcp", long = "no-tcp")]
+    pub(super) no_tcp: bool,
+}
+
+/// `tokens`.
+#[derive(Args, Clone, Debug)]
+pub(super) struct TokensArguments {
+    #[arg(id = "WHAT")]
+    pub(super) what: Option<String>,
+    #[arg(id = "NAME")]
+    pub(super) name: Option<String>,
+    #[arg(long)]
+    pub(super) scopes: Option<String>,
+    #[arg(long)]
+    pub(super) volume: Option<String>,
+    #[arg(long)]
+    pub(super) days: Option<String>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -815,6 +849,8 @@ mod tests {
             grammar::<PairArguments>("pair"),
             grammar::<HubArguments>("hub"),
             grammar::<McpArguments>("mcp"),
+            grammar::<ServeArguments>("serve"),
+            grammar::<TokensArguments>("tokens"),
         ]
     }
 

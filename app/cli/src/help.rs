@@ -143,7 +143,18 @@ pub(crate) const HELP_GROUPS: &[(&str, &[SubcommandHelp])] = &[
             entry("hub", "Run a sync server", ["hub", "hub invite"]),
         ],
     ),
-    ("Programs", &[entry("mcp", "Let coding agents use the notes", ["mcp install claude-code", "mcp --allow-write"])]),
+    (
+        "Programs",
+        &[
+            entry("mcp", "Let coding agents use the notes", ["mcp install claude-code", "mcp --allow-write"]),
+            entry("serve", "Let programs use the notes over HTTP", ["serve", "serve --listen 127.0.0.1:7611"]),
+            entry(
+                "tokens",
+                "Create, list or revoke access tokens",
+                ["tokens create phone --scopes read,write", "tokens revoke phone"],
+            ),
+        ],
+    ),
     (
         "Git",
         &[entry("git", "See, commit, push and pull changes; clone", ["git status", "git clone ada/notes ~/notes"])],

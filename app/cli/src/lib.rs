@@ -359,6 +359,8 @@ fn run_command_line(
         #[cfg(not(feature = "hub"))]
         "hub" => return Err(maintenance::built_without_hub()),
         "mcp" => return served::cmd_mcp(&folder, &typed(args)?, json, &mut out),
+        "serve" => return served::cmd_serve(&folder, &typed(args)?, json, &mut out),
+        "tokens" => return served::tokens::cmd_tokens(&folder, &typed(args)?, json, &mut out),
         "bench" | "screenshots" => {
             return match hooks.bench {
                 Some(measure) => measure(name, args, json, &mut out),

@@ -163,9 +163,12 @@ pub(super) fn cmd_todos(scene: &mut CommandContext<'_>, args: &TodosArguments) -
     let read = move |session: &Session| -> Vec<Value> {
         let tasks = engine::agenda::agenda_tasks(session, &words, all);
         let row = |task: engine::agenda::AgendaEntry| {
+            let volume = session.locate_file(task.note).and_then(|(volume, _)| session.volume(volume));
+            let volume = volume.map(|volume| volume.name.as_str());
             let day = |day: Option<text::task::CalendarDay>| day.map(|day| day.to_string());
             json!({
-                "path": task.path, "at": task.task.at, "text": task.task.text, "done": task.task.is_done(),
+                "path": task.path, "volume": volume, "at": task.task.at, "text": task.task.text,
+                "done": task.task.is_done(),
                 "status": task.task.mark.to_string(), "due": day(task.task.due),
                 "scheduled": day(task.task.scheduled), "start": day(task.task.start),
                 "repeat": task.task.repeat, "priority": task.task.priority,

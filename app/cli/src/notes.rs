@@ -7,7 +7,7 @@ use engine::{Command, Note, Session, StaleReason};
 use host::fs::copy;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::time::Duration;
-use store::{BlockId, DocId, Execution};
+use store::{BlobHash, BlockId, DocId, Execution};
 use text::text_edit;
 
 /// After the end of its input, `cmd_edit` waits this long for a disk that rejects writes.
@@ -46,7 +46,9 @@ pub(super) fn cmd_cat(scene: &mut CommandContext<'_>, args: &CatArguments) -> Re
             Some((session.volume(volume)?.name.clone(), path.to_owned()))
         })?;
         let (volume, path) = place.unwrap_or_default();
-        writeln!(scene.out, "{}", serde_json::json!({"text": text, "path": path, "volume": volume}))?;
+        let version = BlobHash::of(text.as_bytes()).to_string();
+        let shown = serde_json::json!({"text": text, "path": path, "volume": volume, "version": version});
+        writeln!(scene.out, "{shown}")?;
     } else {
         scene.out.write_all(text.as_bytes())?;
     }
@@ -103,7 +105,7 @@ pub(super) fn cmd_edit(scene: &mut CommandContext<'_>, args: &EditArguments) -> 
         return Err(CliError::workspace(why));
     }
     if args.text {
-        replace_text(scene, note)?;
+        replace_text(scene, note, args.if_version.as_deref())?;
     } else {
         apply_edit_lines(scene, note)?;
     }
@@ -206,18 +208,20 @@ pub(super) fn wait_until_durable(handle: &host::Handle, seq: u64, errors: &mut d
     }
 }
 
-fn replace_text(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
+/// Replaces the note's text by standard input; with a version, only if the note still has it.
+fn replace_text(scene: &mut CommandContext<'_>, note: DocId, version: Option<&str>) -> Result<(), CliError> {
     let mut text = String::new();
     if scene.input.take(64 << 20).read_to_string(&mut text).is_err() {
         return Err(CliError::usage("standard input is not UTF-8 text"));
     }
     let old = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
-    let mut seq = 0;
-    // From last to first, so that the offsets of earlier edits stay valid.
-    for splice in text_edit::compute_edits(&old, &text).into_iter().rev() {
-        let (at, delete, insert) = (splice.at, splice.delete, splice.insert);
-        seq = scene.handle.run_command(Command::Edit { note, at, delete, insert })?;
+    let expected = BlobHash::of(old.as_bytes());
+    if version.is_some_and(|version| version != expected.to_string()) {
+        return Err(CliError::usage("the note has changed since it was read; read it again"));
     }
+    let edits = text_edit::compute_edits(&old, &text);
+    // Whoever edits meanwhile, in the window or from elsewhere, is never overwritten.
+    let seq = scene.handle.run_command(Command::EditIfUnchanged { note, expected, edits })?;
     wait_until_durable(scene.handle, seq, scene.errors)?;
     writeln!(scene.out, "{{\"seq\":{seq},\"durable\":true}}")?;
     Ok(())

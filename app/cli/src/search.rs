@@ -124,6 +124,7 @@ fn print_hits(
                 let (text, _) = hit.excerpt(&answer.terms, MAX_JSON_PASSAGE_BYTES);
                 let mut value = json!({
                     "address": hit_address(hit, &twice),
+                    "volume": hit.volume,
                     "title": hit.title,
                     "text": text,
                     "score": hit.score,

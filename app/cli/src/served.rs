@@ -1,16 +1,19 @@
-//! `cmd_mcp`: servers through which other programs use the workspace.
+//! `cmd_mcp`, `cmd_serve`: servers through which other programs use the workspace.
 //!
 //! A server performs each request as a command. It owns the workspace only while it's busy and for a while after; if a
 //! window or another command has it, requests go through that process, and a window that starts gets it at once.
 
 mod mcp_install;
+pub(super) mod tokens;
 
 use super::{CliError, EXIT_DONE, program_path, run_request, serve_request, sleep};
-use crate::arguments::McpArguments;
+use crate::arguments::{McpArguments, ServeArguments};
 use anyhow::anyhow;
 use host::socket::{self, GuestRequests, SocketError, SocketRequest};
 use host::{Driver, Handle, OpenError, WorkspaceOptions};
-use serve::{CommandCall, CommandOutcome, McpPermissions, WorkspaceCommands};
+use serve::{
+    CommandCall, CommandOutcome, HttpServerSettings, McpPermissions, ServedPlaces, TlsFiles, WorkspaceCommands,
+};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +28,9 @@ const RELEASE_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Number of attempts to reach the owner of the workspace, and the time between them.
 const OWNER_ATTEMPTS: u32 = 50;
 const OWNER_ATTEMPT_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Where `serve` listens if nothing else is said.
+const DEFAULT_ADDRESS: &str = "127.0.0.1:7610";
 
 /// Whether this process is a server, which can give up the workspace.
 static IS_SERVER: AtomicBool = AtomicBool::new(false);
@@ -94,8 +100,8 @@ impl OwnedWorkspace {
 #[derive(Default)]
 struct LinkState {
     owned: Option<OwnedWorkspace>,
-    /// Number of requests that are using `owned`.
-    active: usize,
+    /// The requests that are using `owned`: for each, whether it only watches.
+    active: Vec<Arc<AtomicBool>>,
     last_used: Option<Instant>,
 }
 
@@ -145,7 +151,10 @@ impl WorkspaceLink {
     fn release_if_idle(&self, keep: Duration) {
         let wanted = IS_RELEASE_WANTED.load(Ordering::Relaxed);
         let mut state = self.state();
-        let is_idle = state.active == 0 && (wanted || state.last_used.is_none_or(|used| used.elapsed() >= keep));
+        let is_unused = state.last_used.is_none_or(|used| used.elapsed() >= keep);
+        let is_watched = !state.active.is_empty() && !keep.is_zero();
+        let is_used = state.active.iter().any(|watches| !watches.load(Ordering::Relaxed));
+        let is_idle = !is_used && (wanted || (is_unused && !is_watched));
         if is_idle && let Some(owned) = state.owned.take() {
             IS_RELEASE_WANTED.store(false, Ordering::Relaxed);
             // Requests wait meanwhile: until it's closed, nobody can open it.
@@ -171,11 +180,14 @@ impl WorkspaceLink {
     fn perform_here(
         &self,
         request: &SocketRequest,
-        input: &[u8],
+        call: &CommandCall,
         out: &mut dyn Write,
         errors: &mut dyn Write,
     ) -> Result<u8, OpenError> {
         let mut state = self.state();
+        if state.owned.is_none() && self.is_closed.load(Ordering::Relaxed) {
+            return Err(OpenError::Other("the server is ending".to_owned()));
+        }
         if state.owned.is_none() {
             let options = WorkspaceOptions { program: self.program.clone(), create: false };
             state.owned = Some(OwnedWorkspace::new(host::open_workspace(&self.folder, options)?));
@@ -183,12 +195,15 @@ impl WorkspaceLink {
         let Some(handle) = state.owned.as_ref().map(|owned| owned.handle.clone()) else {
             return Err(OpenError::Other("the workspace was closed".to_owned()));
         };
-        state.active += 1;
+        state.active.push(call.watches.clone());
         drop(state);
-        let mut input = input;
+        let mut input = call.input.as_slice();
         let code = run_request(&handle, request, &mut input, out, errors, false);
         let mut state = self.state();
-        state.active -= 1;
+        let at = state.active.iter().position(|watches| Arc::ptr_eq(watches, &call.watches));
+        if let Some(at) = at {
+            state.active.swap_remove(at);
+        }
         state.last_used = Some(Instant::now());
         Ok(code)
     }
@@ -223,11 +238,12 @@ impl Write for OutputLines<'_> {
     }
 }
 
-struct MessageLines<'a>(&'a Mutex<CommandOutcome>);
+struct MessageLines<'a>(&'a Mutex<CommandOutcome>, &'a AtomicBool);
 
 impl Write for MessageLines<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push_messages(bytes);
+        self.1.store(true, Ordering::Relaxed);
         Ok(bytes.len())
     }
 
@@ -241,10 +257,10 @@ impl WorkspaceCommands for WorkspaceLink {
         let outcome = Mutex::new(CommandOutcome::default());
         let request = SocketRequest { words: call.words.clone(), folder: self.here.clone(), terminal: false };
         let mut out = OutputLines { call, outcome: &outcome, on_line, line: Vec::new() };
-        let mut errors = MessageLines(&outcome);
+        let mut errors = MessageLines(&outcome, &call.has_messages);
         let mut done: anyhow::Result<u8> = Err(anyhow!("the workspace is busy; try again"));
         for _ in 0..OWNER_ATTEMPTS {
-            done = match self.perform_here(&request, &call.input, &mut out, &mut errors) {
+            done = match self.perform_here(&request, call, &mut out, &mut errors) {
                 Ok(code) => Ok(code),
                 Err(OpenError::Owned { socket: Some(socket), .. }) => {
                     match socket::exchange(&socket, &request, &call.input, &mut out, &mut errors) {
@@ -293,4 +309,36 @@ pub(super) fn cmd_mcp(folder: &Path, args: &McpArguments, json: bool, out: &mut 
         ("install", None) => Err(CliError::usage(format!("name a program: {}", mcp_install::program_names()))),
         (other, _) => Err(CliError::usage(format!("mcp does serve or install, not “{other}”"))),
     }
+}
+
+/// Runs `cmd_serve`: serves HTTP until the system asks the program to end.
+pub(super) fn cmd_serve(folder: &Path, args: &ServeArguments, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+    let tls = match (&args.tls_cert, &args.tls_key) {
+        (Some(certificate), Some(key)) => Some(TlsFiles { certificate: certificate.into(), key: key.into() }),
+        (None, None) => None,
+        _ => return Err(CliError::usage("TLS needs both --tls-cert and --tls-key")),
+    };
+    let listen = match (&args.listen, args.no_tcp) {
+        (Some(_), true) => return Err(CliError::usage("choose one of --listen and --no-tcp")),
+        (None, true) => None,
+        (listen, false) => Some(listen.as_deref().unwrap_or(DEFAULT_ADDRESS).parse().map_err(|_| {
+            CliError::usage("--listen wants ADDRESS:PORT, such as 127.0.0.1:7610; names aren't addresses")
+        })?),
+    };
+    let link = WorkspaceLink::start(folder)?;
+    let settings = HttpServerSettings { workspace: folder.to_owned(), listen, tls, host_names: args.host.clone() };
+    let mut announce = |places: &ServedPlaces| {
+        let written = match json {
+            true => writeln!(out, "{}", serde_json::json!({"url": places.url, "socket": places.socket})),
+            false => places.url.iter().try_for_each(|url| writeln!(out, "serving at {url}")).and_then(|()| {
+                let socket = places.socket.iter();
+                socket.map(|socket| socket.display()).try_for_each(|socket| writeln!(out, "serving at {socket}"))
+            }),
+        };
+        // A closed standard output doesn't matter to clients.
+        let _ = written.and_then(|()| out.flush());
+    };
+    let done = serve::serve_http(link.clone(), &settings, &mut announce);
+    link.close();
+    done.map(|()| EXIT_DONE).map_err(CliError::usage)
 }

@@ -5,13 +5,13 @@ use crate::arguments::{ExportArguments, ImportArguments, LsArguments, NewArgumen
 use agent::system_volume::SYSTEM_VOLUME_NAME;
 use clap::ArgMatches;
 use engine::event::SkippedFile;
-use engine::{Command, Session};
+use engine::{Command, Session, Volume};
 use export::{self, ExportFormat, ExportProgress, ExportScope};
 use host::fs::copy;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use store::DocId;
+use store::{DocId, FileKind};
 use text::untrusted_text;
 use typeset::pdf::PaperSize;
 
@@ -163,6 +163,33 @@ pub(super) fn cmd_new(scene: &mut CommandContext<'_>, args: &NewArguments) -> Re
     Ok(EXIT_DONE)
 }
 
+/// Lists volumes with their folders and numbers of files.
+fn list_volumes(scene: &mut CommandContext<'_>, only: Option<DocId>) -> Result<u8, CliError> {
+    let rows = scene.handle.read(move |session| {
+        let mut volumes: Vec<_> =
+            session.volumes().filter(|volume| only.is_none_or(|only| only == volume.id)).collect();
+        volumes.sort_by_key(|volume| &volume.name);
+        let row = |volume: &Volume| {
+            let notes = volume.files.values().filter(|row| row.kind == FileKind::Note).count();
+            serde_json::json!({
+                "id": volume.id, "name": volume.name, "folder": volume.root, "notes": notes,
+                "files": volume.files.len(),
+            })
+        };
+        volumes.into_iter().map(row).collect::<Vec<_>>()
+    })?;
+    if scene.json {
+        writeln!(scene.out, "{}", serde_json::Value::from(rows))?;
+        return Ok(EXIT_DONE);
+    }
+    for row in rows {
+        let text = |key: &str| untrusted_text::escape_line(row[key].as_str().unwrap_or("not on this device"));
+        let id: String = row["id"].as_str().unwrap_or_default().chars().take(8).collect();
+        writeln!(scene.out, "{id}  {}  {} notes  {}", text("name"), row["notes"], text("folder"))?;
+    }
+    Ok(EXIT_DONE)
+}
+
 pub(super) fn cmd_ls(scene: &mut CommandContext<'_>, args: &LsArguments) -> Result<u8, CliError> {
     let is_system = args.volume.as_deref().is_some_and(|name| name.eq_ignore_ascii_case(SYSTEM_VOLUME_NAME));
     if is_system && resolve::resolve_volume(scene, args.volume.as_deref()).is_err() {
@@ -173,6 +200,9 @@ pub(super) fn cmd_ls(scene: &mut CommandContext<'_>, args: &LsArguments) -> Resu
         None => None,
     };
     resolve::wait_for_volumes(scene, true)?;
+    if args.volumes {
+        return list_volumes(scene, only);
+    }
     let rows = scene.handle.read(move |session| {
         let mut rows: Vec<serde_json::Value> = Vec::new();
         let mut volumes: Vec<_> =

@@ -18,6 +18,10 @@ pub struct CommandCall {
     pub input: Vec<u8>,
     /// Set when nobody wants the result any more.
     pub cancelled: Arc<AtomicBool>,
+    /// Set while the command only watches the workspace. It then doesn't keep a window from getting it, which ends it.
+    pub watches: Arc<AtomicBool>,
+    /// Set when the command has printed a message.
+    pub has_messages: Arc<AtomicBool>,
 }
 
 impl CommandCall {

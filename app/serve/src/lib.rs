@@ -1,15 +1,30 @@
-//! How other programs use a workspace: the MCP server (`tracebook mcp`).
+//! How other programs use a workspace: the MCP server (`tracebook mcp`) and the HTTP server (`tracebook serve`).
 //!
 //! Nothing here opens a workspace. Every request becomes a command of the command line, which the process that owns
 //! the workspace performs. So a program gets what its user would get in a terminal, under the same policy.
 
+mod access_tokens;
+mod audit_log;
 mod command_calls;
+mod event_feed;
+mod http_guard;
+mod http_router;
+mod http_server;
+mod http_state;
+mod mcp_http;
 pub mod mcp_install;
 mod mcp_prompts;
 mod mcp_server;
+mod problem;
+mod rest_events;
+mod rest_notes;
+mod rest_work;
+mod task_queue;
 mod tool_arguments;
 mod tool_calls;
 mod tool_table;
 
+pub use access_tokens::{AccessToken, TokenGrant, TokenScope, TokenStore, TokenStoreError};
 pub use command_calls::{CommandCall, CommandOutcome, WorkspaceCommands};
+pub use http_server::{HttpServeError, HttpServerSettings, ServedPlaces, TlsFiles, serve_http};
 pub use mcp_server::{McpPermissions, McpServeError, serve_mcp};

@@ -76,7 +76,7 @@ pub enum McpServeError {
 /// Returns an error if the client doesn't speak the protocol, or the connection fails.
 pub fn serve_mcp(commands: Arc<dyn WorkspaceCommands>, permissions: McpPermissions) -> Result<(), McpServeError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let server = NotebookMcpServer { commands, permissions, slots: Arc::new(Semaphore::new(MAX_CONCURRENT_CALLS)) };
+    let server = NotebookMcpServer::new(commands, permissions);
     let done = runtime.block_on(async {
         let running = match rmcp::serve_server(server, rmcp::transport::io::stdio()).await {
             Ok(running) => running,
@@ -100,14 +100,19 @@ impl Drop for CancelOnDrop {
     }
 }
 
+/// The MCP server of a workspace, whatever carries its messages.
 #[derive(Clone)]
-struct NotebookMcpServer {
+pub(crate) struct NotebookMcpServer {
     commands: Arc<dyn WorkspaceCommands>,
     permissions: McpPermissions,
     slots: Arc<Semaphore>,
 }
 
 impl NotebookMcpServer {
+    pub(crate) fn new(commands: Arc<dyn WorkspaceCommands>, permissions: McpPermissions) -> NotebookMcpServer {
+        NotebookMcpServer { commands, permissions, slots: Arc::new(Semaphore::new(MAX_CONCURRENT_CALLS)) }
+    }
+
     /// Performs blocking work on a thread of its own. It's told when the client cancels the request.
     async fn perform<R: Send + 'static>(
         &self,

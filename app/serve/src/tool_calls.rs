@@ -50,7 +50,7 @@ pub(crate) struct ToolCallContext<'a> {
 }
 
 impl ToolCallContext<'_> {
-    fn perform(&self, call: CommandCall) -> CommandOutcome {
+    pub(crate) fn perform(&self, call: CommandCall) -> CommandOutcome {
         self.perform_lines(call, &mut |_| {})
     }
 
@@ -113,7 +113,7 @@ impl ToolCallContext<'_> {
     }
 
     /// Rejects a change of a file that other programs run or take as instructions.
-    fn ensure_unguarded(&self, path: &str) -> Result<(), ToolCallError> {
+    pub(crate) fn ensure_unguarded(&self, path: &str) -> Result<(), ToolCallError> {
         let path = path.trim_start_matches("./");
         let name = path.rsplit('/').next().unwrap_or(path).to_lowercase();
         let instructs = INSTRUCTION_FILES.contains(&name.as_str()).then_some("agents take it as instructions");
@@ -399,7 +399,7 @@ fn first(mut all: Vec<Value>, limit: u64) -> Vec<Value> {
 }
 
 /// Shortens outputs: long texts are cut, images and figures are named, and what is beyond the maximum is left out.
-fn bounded_outputs(outputs: Vec<Value>) -> Vec<Value> {
+pub(crate) fn bounded_outputs(outputs: Vec<Value>) -> Vec<Value> {
     let mut size = 0;
     let mut kept = Vec::new();
     for mut output in outputs {

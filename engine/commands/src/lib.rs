@@ -893,6 +893,11 @@ command_table!(
                 "text",
                 ArgumentForm::Flag,
                 "standard input is the note's new text; it becomes the smallest edits"
+            ),
+            command_argument(
+                "if-version",
+                ArgumentForm::Value,
+                "with --text: only if the note still has this version, as `cat --json` prints it"
             )
         ],
         "Read {\"at\":BYTE,\"delete\":N,\"insert\":\"…\"} lines from standard input and perform each; print \
@@ -902,8 +907,11 @@ command_table!(
         "workspace.list",
         "List files",
         "ls",
-        &[command_argument("volume", ArgumentForm::Value, "only this volume; `system` is the one inside the program")],
-        "List notes and attachments.",
+        &[
+            command_argument("volume", ArgumentForm::Value, "only this volume; `system` is the one inside the program"),
+            command_argument("volumes", ArgumentForm::Flag, "the volumes and their folders instead of files"),
+        ],
+        "List notes and attachments, or volumes.",
     ),
     NoteCopy = command_line_form(
         "note.copy",
@@ -1337,6 +1345,22 @@ command_table!(
         sharing::MCP,
         "Serve notes, todos, cells and memory to a coding agent or another program, over the Model Context Protocol \
          on standard input and output. `mcp install` writes a program's configuration for it.",
+    ),
+    ServeHttp = command_line_form(
+        "serve.http",
+        "HTTP server",
+        "serve",
+        sharing::SERVE,
+        "Serve the workspace to other programs over HTTP: REST at /api/v1 and MCP at /mcp. Every request needs a \
+         token of `tracebook tokens`.",
+    ),
+    ServeTokens = command_line_form(
+        "serve.tokens",
+        "Access tokens",
+        "tokens",
+        sharing::TOKENS,
+        "Create, list and revoke the tokens that programs show to `tracebook serve`. A token is printed once; the \
+         workspace keeps only its hash.",
     ),
     SyncHub = command_line_form(
         "sync.hub",

@@ -112,3 +112,29 @@ pub(super) const MCP: &[CommandArgument] = &[
     command_argument("allow-agent", ArgumentForm::Flag, "let the program ask agents, which costs money"),
     command_argument("yes", ArgumentForm::Flag, "with install: write without asking"),
 ];
+
+/// Arguments of `tracebook serve`.
+pub(super) const SERVE: &[CommandArgument] = &[
+    command_argument("listen", ArgumentForm::Value, "ADDRESS:PORT; 127.0.0.1:7610 when left out"),
+    command_argument("tls-cert", ArgumentForm::Value, "a certificate (PEM); needed for other machines to connect"),
+    command_argument("tls-key", ArgumentForm::Value, "its key (PEM)"),
+    command_argument(
+        "host",
+        ArgumentForm::Values,
+        "a name under which clients reach it, besides localhost and addresses",
+    ),
+    command_argument("no-tcp", ArgumentForm::Flag, "only the Unix socket in the workspace"),
+];
+
+/// Arguments of `tracebook tokens`.
+pub(super) const TOKENS: &[CommandArgument] = &[
+    command_argument("WHAT", ArgumentForm::Optional, "list (when left out), create or revoke"),
+    command_argument("NAME", ArgumentForm::Optional, "with create: a name for it; with revoke: its id or name"),
+    command_argument(
+        "scopes",
+        ArgumentForm::Value,
+        "with create: read, write, run, agent, approve or admin, several with commas; read when left out",
+    ),
+    command_argument("volume", ArgumentForm::Value, "with create: only this volume"),
+    command_argument("days", ArgumentForm::Value, "with create: days until it expires; 90 when left out, 0 for no end"),
+];

@@ -519,6 +519,14 @@ impl NotesState {
         Ok(())
     }
 
+    /// Rejects a change that was made for another text of the note.
+    pub(super) fn ensure_text(&self, id: DocId, expected: BlobHash) -> Result<(), CommandError> {
+        if BlobHash::of(self.ready_note(id)?.text().as_bytes()) == expected {
+            return Ok(());
+        }
+        Err(CommandError("the note has changed since it was read; read it again".to_owned()))
+    }
+
     pub(super) fn apply_edits(
         &mut self,
         turn: &mut ApplyContext<'_>,

@@ -325,6 +325,8 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         | CommandId::AppMan
         | CommandId::SyncPair
         | CommandId::ServeMcp
+        | CommandId::ServeHttp
+        | CommandId::ServeTokens
         | CommandId::SyncHub => return None,
     })
 }

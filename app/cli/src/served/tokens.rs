@@ -1,0 +1,90 @@
+//! `cmd_tokens`: creates, lists and revokes the tokens that programs show to `cmd_serve`.
+
+use crate::agents::format_time;
+use crate::arguments::TokensArguments;
+use crate::parse::number_option;
+use crate::{CliError, EXIT_DONE};
+use serde_json::json;
+use serve::{AccessToken, TokenGrant, TokenScope, TokenStore};
+use std::io::Write;
+use std::path::Path;
+use text::untrusted_text;
+
+/// Number of days after which a token expires, if nothing else is said.
+const DEFAULT_TOKEN_DAYS: u64 = 90;
+const MAX_TOKEN_DAYS: u64 = 36_500;
+const DAY_MILLIS: i64 = 86_400_000;
+
+fn parse_scopes(words: Option<&str>) -> Result<Vec<TokenScope>, CliError> {
+    let parse = |word: &str| {
+        TokenScope::from_name(word.trim()).ok_or_else(|| {
+            let all = TokenScope::ALL.map(TokenScope::name).join(", ");
+            CliError::usage(format!("there is no scope “{}”; there are {all}", untrusted_text::escape_line(word)))
+        })
+    };
+    words.unwrap_or("read").split(',').map(parse).collect()
+}
+
+fn token_line(token: &AccessToken) -> String {
+    let scopes = token.scopes.iter().map(|scope| scope.name()).collect::<Vec<_>>().join(",");
+    let volume = token.volume.as_ref().map_or_else(String::new, |volume| format!(", only {volume}"));
+    let end = token.expires.map_or_else(|| "never expires".to_owned(), |at| format!("expires {}", format_time(at)));
+    format!("{}  {scopes}{volume}  {end}  {}", token.id, untrusted_text::escape_line(&token.name))
+}
+
+/// Runs `cmd_tokens`. It needs no open workspace.
+pub(crate) fn cmd_tokens(
+    folder: &Path,
+    args: &TokensArguments,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<u8, CliError> {
+    if !host::workspace_exists(folder) {
+        return Err(CliError::usage(format!("there is no workspace in {}", folder.display())));
+    }
+    let store = TokenStore::new(folder);
+    match (args.what.as_deref().unwrap_or("list"), args.name.as_deref()) {
+        ("list", None) => {
+            for token in store.list().map_err(CliError::workspace)? {
+                match json {
+                    true => writeln!(out, "{}", json!(token))?,
+                    false => writeln!(out, "{}", token_line(&token))?,
+                }
+            }
+        }
+        ("create", Some(name)) => {
+            let days = number_option("days", args.days.as_deref())?.unwrap_or(DEFAULT_TOKEN_DAYS).min(MAX_TOKEN_DAYS);
+            let days = i64::try_from(days).unwrap_or(0);
+            let grant = TokenGrant {
+                name: name.to_owned(),
+                scopes: parse_scopes(args.scopes.as_deref())?,
+                volume: args.volume.clone(),
+                lifetime: (days > 0).then_some(days * DAY_MILLIS),
+            };
+            let now = jiff::Timestamp::now().as_millisecond();
+            let (about, token) = store.create(grant, now).map_err(CliError::usage)?;
+            if json {
+                let mut value = json!(about);
+                value["token"] = token.into();
+                writeln!(out, "{value}")?;
+            } else {
+                writeln!(out, "{token}")?;
+                eprintln!("tracebook: this token is shown only now; keep it where only its program can read it");
+            }
+        }
+        ("revoke", Some(word)) => {
+            let token = store.revoke(word).map_err(CliError::usage)?;
+            match json {
+                true => writeln!(out, "{}", json!(token))?,
+                false => writeln!(out, "{} is revoked", untrusted_text::escape_line(&token.name))?,
+            }
+        }
+        ("create", None) => return Err(CliError::usage("name the token: tracebook tokens create NAME")),
+        ("revoke", None) => return Err(CliError::usage("say which token: tracebook tokens revoke NAME")),
+        (other, _) => {
+            let other = untrusted_text::escape_line(other);
+            return Err(CliError::usage(format!("tokens does list, create or revoke, not “{other}”")));
+        }
+    }
+    Ok(EXIT_DONE)
+}

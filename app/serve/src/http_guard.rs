@@ -1,0 +1,165 @@
+//! What every HTTP request passes before it's handled: `Host` and `Origin`, the token, the rate, and the audit log.
+//!
+//! Browsers let any page send requests to this machine. A page can't know a token, and it can't hide where it's from:
+//! a `Host` that isn't ours means DNS rebinding, and an `Origin` that isn't ours means another site.
+
+use crate::access_tokens::{AccessToken, TokenRefusal, TokenScope};
+use crate::audit_log::AuditEntry;
+use crate::http_state::HttpState;
+use crate::problem::ProblemDetails;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The only path that needs no token: it holds nothing of the user.
+pub(crate) const OPEN_PATH: &str = "/api/v1/openapi.json";
+/// Maximum number of open connections. Beyond it, requests are refused.
+const MAX_CONNECTIONS: usize = 512;
+
+/// Returns the time in milliseconds since 1970.
+pub(crate) fn unix_millis() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+/// Returns the host of an authority, without its port.
+fn host_name(authority: &str) -> &str {
+    if let Some(rest) = authority.strip_prefix('[') {
+        return rest.split(']').next().unwrap_or_default();
+    }
+    authority.rsplit_once(':').map_or(authority, |(host, _)| host)
+}
+
+/// Returns whether a client may reach the server under this authority. A rebinding attack needs a name of its own, so
+/// addresses are fine.
+pub(crate) fn is_own_host(authority: &str, names: &[String]) -> bool {
+    let host = host_name(authority).trim_end_matches('.').to_ascii_lowercase();
+    host == "localhost" || host.parse::<IpAddr>().is_ok() || names.iter().any(|name| name.eq_ignore_ascii_case(&host))
+}
+
+fn header_text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a str> {
+    headers.get(name).map(|value| value.to_str().unwrap_or("?"))
+}
+
+/// Refuses requests under a foreign name and requests of other sites.
+fn check_site(state: &HttpState, headers: &HeaderMap, uri: &Uri) -> Result<(), ProblemDetails> {
+    let forbidden = |why: &str| Err(ProblemDetails::new(StatusCode::FORBIDDEN, why));
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let (Some(host), None) = (hosts.next().and_then(|host| host.to_str().ok()), hosts.next()) else {
+        return Err(ProblemDetails::new(StatusCode::BAD_REQUEST, "the request needs exactly one Host header"));
+    };
+    let authority = uri.authority().map(|authority| authority.as_str());
+    if !is_own_host(host, &state.host_names) || authority.is_some_and(|own| own != host) {
+        return forbidden("this server isn't known under that host; name it with `tracebook serve --host NAME`");
+    }
+    if let Some(origin) = header_text(headers, &header::ORIGIN) {
+        let scheme = if state.has_tls { "https" } else { "http" };
+        if origin != format!("{scheme}://{host}") {
+            return forbidden("requests of other sites are refused");
+        }
+    }
+    match headers.get("sec-fetch-site").map(|site| site.as_bytes()) {
+        None | Some(b"same-origin" | b"none") => Ok(()),
+        Some(_) => forbidden("requests of other sites are refused"),
+    }
+}
+
+/// Returns the token that a request shows.
+fn check_token(state: &HttpState, headers: &HeaderMap) -> Result<AccessToken, ProblemDetails> {
+    let unauthorized = |why: String| {
+        // Guessing is hopeless; this only keeps it from using the machine.
+        match state.refusals.check() {
+            Ok(()) => ProblemDetails::new(StatusCode::UNAUTHORIZED, why)
+                .with_header(header::WWW_AUTHENTICATE, "Bearer realm=\"tracebook\""),
+            Err(_) => too_many("too many requests without a valid token"),
+        }
+    };
+    let shown = header_text(headers, &header::AUTHORIZATION).and_then(|value| {
+        let (scheme, token) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    });
+    let shown = shown.ok_or_else(|| unauthorized("send a token: `Authorization: Bearer TOKEN`".to_owned()))?;
+    match state.tokens.check(shown, unix_millis()) {
+        Ok(token) if state.rates.check_key(&token.id).is_err() => Err(too_many("too many requests with this token")),
+        Ok(token) => Ok(token),
+        Err(error @ TokenRefusal::Unreadable) => {
+            Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()))
+        }
+        Err(error @ (TokenRefusal::Unknown | TokenRefusal::Expired)) => Err(unauthorized(error.to_string())),
+    }
+}
+
+fn too_many(why: &str) -> ProblemDetails {
+    ProblemDetails::new(StatusCode::TOO_MANY_REQUESTS, why).with_header(header::RETRY_AFTER, "1")
+}
+
+/// Admits a request or refuses it, and records it.
+pub(crate) async fn guard(State(state): State<Arc<HttpState>>, mut request: Request, next: Next) -> Response {
+    let begun = Instant::now();
+    let method = request.method().clone();
+    let path = request.uri().path_and_query().map(|path| path.as_str().to_owned()).unwrap_or_default();
+    let is_open = method == Method::GET && request.uri().path() == OPEN_PATH;
+    let admitted = if state.connections() > MAX_CONNECTIONS {
+        Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, "too many connections are open"))
+    } else {
+        check_site(&state, request.headers(), request.uri())
+            .and_then(|()| if is_open { Ok(None) } else { check_token(&state, request.headers()).map(Some) })
+    };
+    let (token, mut response) = match admitted {
+        Err(problem) => (None, problem.into_response()),
+        Ok(token) => {
+            let id = token.as_ref().map(|token| token.id.clone());
+            if let Some(token) = token {
+                request.extensions_mut().insert(token);
+            }
+            (id, next.run(request).await)
+        }
+    };
+    let entry = AuditEntry {
+        at: unix_millis(),
+        token,
+        method: method.to_string(),
+        path,
+        status: response.status().as_u16(),
+        millis: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+    };
+    if state.audit.record(entry).is_err() {
+        // What isn't recorded isn't answered.
+        let why = "the audit log in the workspace can't be written";
+        response = ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, why).into_response();
+    }
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, header::HeaderValue::from_static("nosniff"));
+    headers.insert(header::CONTENT_SECURITY_POLICY, header::HeaderValue::from_static("default-src 'none'; sandbox"));
+    headers.entry(header::CACHE_CONTROL).or_insert(header::HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Refuses requests whose token lacks a scope.
+pub(crate) async fn require_scope(State(scope): State<TokenScope>, request: Request, next: Next) -> Response {
+    let token = request.extensions().get::<AccessToken>();
+    if token.is_some_and(|token| token.allows(scope)) {
+        return next.run(request).await;
+    }
+    let why = format!("the token lacks the scope `{}`", scope.name());
+    ProblemDetails::new(StatusCode::FORBIDDEN, why).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_own_names_and_addresses_are_hosts() {
+        let names = ["notes.example".to_owned()];
+        for own in ["localhost", "LOCALHOST:7610", "127.0.0.1:7610", "[::1]:7610", "[::1]", "notes.example:1"] {
+            assert!(is_own_host(own, &names), "{own}");
+        }
+        for foreign in ["evil.example", "localhost.evil.example:7610", "127.0.0.1.evil.example", ""] {
+            assert!(!is_own_host(foreign, &names), "{foreign}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The paths of the HTTP server, the scope that each needs, and their description in OpenAPI 3.1.
+
+use crate::access_tokens::TokenScope;
+use crate::http_guard::{OPEN_PATH, guard, require_scope};
+use crate::http_state::HttpState;
+use crate::mcp_http::serve_mcp_request;
+use crate::problem::ProblemDetails;
+use crate::{rest_events, rest_notes, rest_work};
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::{StatusCode, header};
+use axum::middleware::from_fn_with_state;
+use axum::response::IntoResponse;
+use axum::routing::{any, get};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// Where the REST interface is.
+const API_PREFIX: &str = "/api/v1";
+const PROBLEM_TYPE: &str = "application/problem+json";
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Tracebook", description = "Notes, tasks, cells and agents of a workspace"),
+    components(schemas(ProblemDetails)),
+    tags(
+        (name = "notes", description = "Volumes, notes, search and todos"),
+        (name = "agents", description = "Tasks, agents, approvals and runs"),
+        (name = "cells", description = "Cells and their outputs"),
+        (name = "events", description = "What happens, as it happens"),
+        (name = "admin", description = "Tokens and the audit log"),
+    ),
+)]
+struct ApiDescription;
+
+/// Limits endpoints to tokens with a scope.
+fn scoped(scope: TokenScope, endpoints: OpenApiRouter<Arc<HttpState>>) -> OpenApiRouter<Arc<HttpState>> {
+    endpoints.route_layer(from_fn_with_state(scope, require_scope))
+}
+
+/// Returns the endpoints of the REST interface. Each is in a group with the scope that it needs.
+fn rest_endpoints() -> OpenApiRouter<Arc<HttpState>> {
+    let read = OpenApiRouter::new()
+        .routes(routes!(rest_notes::list_volumes))
+        .routes(routes!(rest_notes::list_notes))
+        .routes(routes!(rest_notes::read_note))
+        .routes(routes!(rest_notes::search_notes))
+        .routes(routes!(rest_notes::list_todos))
+        .routes(routes!(rest_work::task_status))
+        .routes(routes!(rest_work::list_agents))
+        .routes(routes!(rest_work::list_pending_approvals))
+        .routes(routes!(rest_work::list_runs))
+        .routes(routes!(rest_work::show_run))
+        .routes(routes!(rest_work::list_steps))
+        .routes(routes!(rest_work::list_outputs))
+        .routes(routes!(rest_events::stream_events));
+    let write = OpenApiRouter::new()
+        .routes(routes!(rest_notes::write_note))
+        .routes(routes!(rest_notes::delete_note))
+        .routes(routes!(rest_notes::check_todo));
+    let run = OpenApiRouter::new().routes(routes!(rest_work::run_cells)).routes(routes!(rest_work::stop_cells));
+    let agent = OpenApiRouter::new().routes(routes!(rest_work::submit_task)).routes(routes!(rest_work::cancel_task));
+    let approve = OpenApiRouter::new().routes(routes!(rest_work::decide_approval));
+    let admin = OpenApiRouter::new()
+        .routes(routes!(rest_events::list_tokens))
+        .routes(routes!(rest_events::revoke_token))
+        .routes(routes!(rest_events::list_audit));
+    OpenApiRouter::with_openapi(ApiDescription::openapi())
+        .merge(scoped(TokenScope::Read, read))
+        .merge(scoped(TokenScope::Write, write))
+        .merge(scoped(TokenScope::Run, run))
+        .merge(scoped(TokenScope::Agent, agent))
+        .merge(scoped(TokenScope::Approve, approve))
+        .merge(scoped(TokenScope::Admin, admin))
+}
+
+/// Completes the description with what all operations share: the token, errors, and paths without the router's marks.
+fn complete_description(mut described: Value) -> Value {
+    described["components"]["securitySchemes"] = json!({"token": {"type": "http", "scheme": "bearer"}});
+    described["security"] = json!([{"token": []}]);
+    let paths = described["paths"].as_object_mut().map(std::mem::take).unwrap_or_default();
+    let problem = json!({
+        "description": "an error",
+        "content": {PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}},
+    });
+    let completed = paths.into_iter().map(|(path, mut operations)| {
+        if let Some(operations) = operations.as_object_mut() {
+            for operation in operations.values_mut().filter(|operation| operation["responses"].is_object()) {
+                operation["responses"]["default"] = problem.clone();
+            }
+        }
+        (format!("{API_PREFIX}{}", path.replace("{*", "{")), operations)
+    });
+    described["paths"] = Value::Object(completed.collect());
+    described
+}
+
+async fn unknown_path() -> ProblemDetails {
+    ProblemDetails::not_found("there is nothing at this path; /api/v1/openapi.json lists what there is")
+}
+
+async fn unknown_method() -> ProblemDetails {
+    ProblemDetails::new(StatusCode::METHOD_NOT_ALLOWED, "this path has other methods")
+}
+
+/// Returns the router of the server. Everything passes [`guard`] first.
+pub(crate) fn http_router(state: Arc<HttpState>) -> Router {
+    let (rest, described) = rest_endpoints().split_for_parts();
+    let described = complete_description(serde_json::to_value(&described).unwrap_or_default()).to_string();
+    let description = move || async move { ([(header::CONTENT_TYPE, "application/json")], described).into_response() };
+    let mcp = Router::new()
+        .route("/mcp", any(serve_mcp_request))
+        .route_layer(from_fn_with_state(TokenScope::Read, require_scope));
+    Router::new()
+        .nest(API_PREFIX, rest)
+        .route(OPEN_PATH, get(description))
+        .merge(mcp)
+        .fallback(unknown_path)
+        .method_not_allowed_fallback(unknown_method)
+        // Bodies are limited where they are received.
+        .layer(DefaultBodyLimit::disable())
+        .layer(from_fn_with_state(state.clone(), guard))
+        .with_state(state)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_description_has_the_seeds_endpoints_and_schemas() {
+        let (_, described) = rest_endpoints().split_for_parts();
+        let described = complete_description(serde_json::to_value(&described).expect("a value"));
+        assert_eq!(described["openapi"], "3.1.0");
+        let paths = &described["paths"];
+        for (path, method) in [
+            ("/api/v1/tasks", "post"),
+            ("/api/v1/tasks/{taskId}", "get"),
+            ("/api/v1/agents", "get"),
+            ("/api/v1/approvals/pending", "get"),
+            ("/api/v1/approvals/{actionId}", "post"),
+            ("/api/v1/volumes/{volume}/notes/{path}", "get"),
+            ("/api/v1/volumes/{volume}/notes/{path}", "put"),
+            ("/api/v1/volumes/{volume}/notes/{path}", "delete"),
+        ] {
+            assert!(paths[path][method].is_object(), "{method} {path}");
+        }
+        let schemas = &described["components"]["schemas"];
+        for (schema, field) in [
+            ("Task", "description"),
+            ("Task", "context"),
+            ("Task", "priority"),
+            ("Task", "type"),
+            ("TaskStatus", "progress"),
+            ("TaskStatus", "result"),
+            ("Agent", "capabilities"),
+            ("Decision", "approved"),
+            ("Decision", "comment"),
+            ("ProblemDetails", "detail"),
+        ] {
+            assert!(schemas[schema]["properties"][field].is_object(), "{schema}.{field}: {schemas}");
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! What the handlers of HTTP requests share, and how they perform commands.
+
+use crate::access_tokens::{AccessToken, TokenStore};
+use crate::audit_log::AuditLog;
+use crate::command_calls::{CommandCall, CommandOutcome, WorkspaceCommands};
+use crate::event_feed::EventFeed;
+use crate::mcp_http::HttpMcpServers;
+use crate::problem::ProblemDetails;
+use crate::task_queue::TaskQueue;
+use crate::tool_arguments::ToolCallError;
+use crate::tool_calls::ToolCallContext;
+use axum::body::Body;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use futures_util::StreamExt;
+use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// Maximum number of commands that run at the same time; other requests wait.
+const MAX_CONCURRENT_COMMANDS: usize = 8;
+/// Maximum time that a request waits for its turn.
+const TURN_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum length of a request's body in bytes.
+pub(crate) const MAX_BODY_BYTES: usize = 9 << 20;
+/// Of a longer body, this much is received before the answer.
+const MAX_DROPPED_BYTES: usize = 64 << 20;
+/// Maximum time to receive a request's body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(15);
+/// Requests a second of one token, and how many may come at once.
+const REQUESTS_PER_SECOND: u32 = 200;
+const REQUEST_BURST: u32 = 1_000;
+/// Requests a second without a valid token.
+const REFUSALS_PER_SECOND: u32 = 20;
+
+/// What the handlers of HTTP requests share.
+pub(crate) struct HttpState {
+    pub(crate) commands: Arc<dyn WorkspaceCommands>,
+    pub(crate) tokens: TokenStore,
+    pub(crate) audit: AuditLog,
+    /// Names under which clients reach the server.
+    pub(crate) host_names: Vec<String>,
+    pub(crate) has_tls: bool,
+    pub(crate) rates: DefaultKeyedRateLimiter<String>,
+    pub(crate) refusals: DefaultDirectRateLimiter,
+    pub(crate) feed: Arc<EventFeed>,
+    pub(crate) tasks: Arc<TaskQueue>,
+    pub(crate) mcp: HttpMcpServers,
+    pub(crate) slots: Arc<Semaphore>,
+    /// Counts open connections; set when the servers start.
+    pub(crate) connection_count: OnceLock<Box<dyn Fn() -> usize + Send + Sync>>,
+}
+
+impl HttpState {
+    pub(crate) fn new(
+        commands: Arc<dyn WorkspaceCommands>,
+        workspace: &std::path::Path,
+        host_names: Vec<String>,
+        has_tls: bool,
+    ) -> HttpState {
+        let per_second = |count| NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
+        let quota = Quota::per_second(per_second(REQUESTS_PER_SECOND)).allow_burst(per_second(REQUEST_BURST));
+        HttpState {
+            tokens: TokenStore::new(workspace),
+            audit: AuditLog::new(workspace),
+            host_names,
+            has_tls,
+            rates: RateLimiter::keyed(quota),
+            refusals: RateLimiter::direct(Quota::per_second(per_second(REFUSALS_PER_SECOND))),
+            feed: Arc::new(EventFeed::new(commands.clone())),
+            tasks: Arc::new(TaskQueue::new(commands.clone())),
+            mcp: HttpMcpServers::new(commands.clone()),
+            slots: Arc::new(Semaphore::new(MAX_CONCURRENT_COMMANDS)),
+            connection_count: OnceLock::new(),
+            commands,
+        }
+    }
+
+    /// Returns the number of open connections.
+    pub(crate) fn connections(&self) -> usize {
+        self.connection_count.get().map_or(0, |count| count())
+    }
+}
+
+/// Sets its flag when it's dropped: the request has ended or was given up.
+struct CancelledOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelledOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The program that makes a request: its token, and the way to the workspace.
+pub(crate) struct ApiCaller {
+    pub(crate) state: Arc<HttpState>,
+    pub(crate) token: AccessToken,
+}
+
+impl FromRequestParts<Arc<HttpState>> for ApiCaller {
+    type Rejection = ProblemDetails;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Arc<HttpState>) -> Result<ApiCaller, ProblemDetails> {
+        let token = parts.extensions.get::<AccessToken>().cloned();
+        let token = token.ok_or_else(|| ProblemDetails::new(StatusCode::UNAUTHORIZED, "send a token"))?;
+        Ok(ApiCaller { state: state.clone(), token })
+    }
+}
+
+impl ApiCaller {
+    /// Performs blocking work on a thread of its own. It's told when the client goes away.
+    pub(crate) async fn perform_calls<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut ToolCallContext<'_>) -> R + Send + 'static,
+    ) -> Result<R, ProblemDetails> {
+        let busy = || ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, "the workspace is busy; try again");
+        let turn = tokio::time::timeout(TURN_TIMEOUT, self.state.slots.clone().acquire_owned()).await;
+        let slot = turn.map_err(|_| busy())?.map_err(|_| busy())?;
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let _guard = CancelledOnDrop(cancelled.clone());
+        let commands = self.state.commands.clone();
+        let job = tokio::task::spawn_blocking(move || {
+            // The slot stays taken until the work has ended, also if nobody waits for it any more.
+            let _slot = slot;
+            work(&mut ToolCallContext { commands: &*commands, cancelled, on_progress: &mut |_: String| {} })
+        });
+        let failed = |_| ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, "the request failed inside Tracebook");
+        job.await.map_err(failed)
+    }
+
+    /// Performs blocking work that can fail for a reason.
+    pub(crate) async fn perform_tool<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut ToolCallContext<'_>) -> Result<R, ToolCallError> + Send + 'static,
+    ) -> Result<R, ProblemDetails> {
+        Ok(self.perform_calls(work).await??)
+    }
+
+    /// Performs a command, whatever its exit code.
+    pub(crate) async fn perform(&self, call: CommandCall) -> Result<CommandOutcome, ProblemDetails> {
+        if call.words.iter().any(|word| word.contains('\0')) {
+            return Err(ProblemDetails::unprocessable("names and texts have no NUL characters"));
+        }
+        self.perform_calls(move |calls| calls.perform(call)).await
+    }
+
+    /// Performs a command that must succeed.
+    pub(crate) async fn perform_ok(&self, call: CommandCall) -> Result<CommandOutcome, ProblemDetails> {
+        let outcome = self.perform(call).await?;
+        match outcome.code {
+            0 if !outcome.is_cut => Ok(outcome),
+            _ => Err(ProblemDetails::of_outcome(&outcome)),
+        }
+    }
+
+    /// Returns the volume that a request may use: what it names, limited by the token.
+    pub(crate) fn volume(&self, named: Option<String>) -> Result<Option<String>, ProblemDetails> {
+        match (&self.token.volume, named) {
+            (None, named) => Ok(named),
+            (Some(own), None) => Ok(Some(own.clone())),
+            (Some(own), Some(named)) if *own == named => Ok(Some(named)),
+            (Some(_), Some(_)) => Err(ProblemDetails::new(StatusCode::FORBIDDEN, "the token is for another volume")),
+        }
+    }
+
+    /// Returns whether the token reaches a volume by its name.
+    pub(crate) fn reaches(&self, volume: &Value) -> bool {
+        self.token.volume.as_ref().is_none_or(|own| volume.as_str() == Some(own.as_str()))
+    }
+
+    /// Returns the volumes that the token reaches.
+    pub(crate) async fn volumes(&self) -> Result<Vec<Value>, ProblemDetails> {
+        let call = CommandCall::json("ls").flag("volumes", true);
+        let all = self.perform_ok(call).await?.value().unwrap_or_default();
+        let all = if let Value::Array(all) = all { all } else { Vec::new() };
+        Ok(all.into_iter().filter(|volume| self.reaches(&volume["name"])).collect())
+    }
+
+    /// Returns the id of the only volume that the token reaches; `None` if it reaches all.
+    pub(crate) async fn only_volume_id(&self) -> Result<Option<String>, ProblemDetails> {
+        if self.token.volume.is_none() {
+            return Ok(None);
+        }
+        let id = self.volumes().await?.first().and_then(|volume| volume["id"].as_str().map(str::to_owned));
+        id.map(Some).ok_or_else(|| ProblemDetails::new(StatusCode::FORBIDDEN, "the token's volume is not here"))
+    }
+}
+
+/// Query parameters, or a problem that says what is wrong with them.
+pub(crate) struct UrlQuery<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequestParts<Arc<HttpState>> for UrlQuery<T> {
+    type Rejection = ProblemDetails;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Arc<HttpState>) -> Result<UrlQuery<T>, ProblemDetails> {
+        let query = Query::<T>::from_request_parts(parts, state).await;
+        query
+            .map(|Query(query)| UrlQuery(query))
+            .map_err(|error| ProblemDetails::new(StatusCode::BAD_REQUEST, error.body_text()))
+    }
+}
+
+/// Parts of the path, or a problem that says what is wrong with them.
+pub(crate) struct UrlPath<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Arc<HttpState>> for UrlPath<T> {
+    type Rejection = ProblemDetails;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Arc<HttpState>) -> Result<UrlPath<T>, ProblemDetails> {
+        let path = Path::<T>::from_request_parts(parts, state).await;
+        path.map(|Path(path)| UrlPath(path))
+            .map_err(|error| ProblemDetails::new(StatusCode::BAD_REQUEST, error.body_text()))
+    }
+}
+
+/// Receives a body. Of one that is too large, more is read and dropped, so that the client gets to read why.
+async fn receive_body(body: Body) -> Result<Vec<u8>, ProblemDetails> {
+    let (mut stream, mut bytes, mut size) = (body.into_data_stream(), Vec::new(), 0_usize);
+    while let Some(part) = stream.next().await {
+        let broken = |_| ProblemDetails::new(StatusCode::BAD_REQUEST, "the body did not arrive whole");
+        let part = part.map_err(broken)?;
+        size = size.saturating_add(part.len());
+        if size <= MAX_BODY_BYTES {
+            bytes.extend_from_slice(&part);
+        } else if size > MAX_DROPPED_BYTES {
+            break;
+        }
+    }
+    if size <= MAX_BODY_BYTES {
+        return Ok(bytes);
+    }
+    let why = format!("a body has at most {MAX_BODY_BYTES} bytes");
+    Err(ProblemDetails::new(StatusCode::PAYLOAD_TOO_LARGE, why))
+}
+
+/// A text as a request's body.
+pub(crate) struct TextBody(pub(crate) String);
+
+impl FromRequest<Arc<HttpState>> for TextBody {
+    type Rejection = ProblemDetails;
+
+    async fn from_request(request: Request, _state: &Arc<HttpState>) -> Result<TextBody, ProblemDetails> {
+        let slow = |_| ProblemDetails::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time");
+        let bytes = tokio::time::timeout(BODY_TIMEOUT, receive_body(request.into_body())).await.map_err(slow)??;
+        String::from_utf8(bytes)
+            .map(TextBody)
+            .map_err(|_| ProblemDetails::new(StatusCode::BAD_REQUEST, "the body isn't UTF-8 text"))
+    }
+}
+
+/// A JSON object as a request's body.
+pub(crate) struct JsonBody<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<HttpState>> for JsonBody<T> {
+    type Rejection = ProblemDetails;
+
+    async fn from_request(request: Request, state: &Arc<HttpState>) -> Result<JsonBody<T>, ProblemDetails> {
+        let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        if !kind.eq_ignore_ascii_case("application/json") {
+            let why = "send the body as application/json";
+            return Err(ProblemDetails::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
+        }
+        let TextBody(text) = TextBody::from_request(request, state).await?;
+        let wrong = |error: serde_json::Error| ProblemDetails::unprocessable(format!("the body doesn't fit: {error}"));
+        serde_json::from_str(&text).map(JsonBody).map_err(wrong)
+    }
+}

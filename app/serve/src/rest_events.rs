@@ -1,0 +1,151 @@
+//! REST: events as they happen, tokens, and the audit log.
+
+use crate::access_tokens::{AccessToken, TokenStoreError};
+use crate::audit_log::AuditEntry;
+use crate::event_feed::EventFeed;
+use crate::http_state::{ApiCaller, UrlPath, UrlQuery};
+use crate::problem::ProblemDetails;
+use crate::rest_notes::page_limit;
+use axum::Json;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use futures_util::Stream;
+use futures_util::stream;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use utoipa::{IntoParams, ToSchema};
+
+/// Time between signs of life on a stream without events.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
+/// Number of requests of the audit log, if the client doesn't say, and at most.
+const DEFAULT_ENTRIES: u64 = 100;
+const MAX_ENTRIES: u64 = 1_000;
+
+/// Where a client is in the feed.
+struct StreamPosition {
+    feed: Arc<EventFeed>,
+    number: u64,
+    /// Id of the only volume whose events are sent.
+    only: Option<String>,
+    /// What is sent before the next event.
+    first: VecDeque<Event>,
+}
+
+/// An event that says that others are missing.
+fn gap_event(why: &str) -> Event {
+    Event::default().event("GAP").data(serde_json::json!({"kind": "GAP", "why": why}).to_string())
+}
+
+async fn next_event(mut position: StreamPosition) -> Option<(Result<Event, Infallible>, StreamPosition)> {
+    loop {
+        if let Some(first) = position.first.pop_front() {
+            return Some((Ok(first), position));
+        }
+        let (event, has_gap) = position.feed.next_after(position.number).await;
+        position.number = event.number;
+        if has_gap {
+            position.first.push_back(gap_event("events came faster than they were read"));
+        }
+        let is_gap = event.kind == "GAP";
+        if is_gap || position.only.is_none() || event.volume == position.only {
+            let id = position.feed.event_id(event.number);
+            position.first.push_back(Event::default().id(id).event(&event.kind).data(&event.data));
+        }
+    }
+}
+
+/// Sends events as they happen (`text/event-stream`). With `Last-Event-ID`, begins with those after it.
+///
+/// An event `GAP` says that events are missing: read again what you show.
+#[utoipa::path(
+    get, path = "/events", tag = "events",
+    params(("Last-Event-ID" = Option<String>, Header, description = "id of the last event that was received")),
+    responses((status = 200, body = String, content_type = "text/event-stream")),
+)]
+pub(crate) async fn stream_events(
+    caller: ApiCaller,
+    headers: HeaderMap,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ProblemDetails> {
+    let only = caller.only_volume_id().await?;
+    let feed = caller.state.feed.clone();
+    feed.begin().await?;
+    let mut first = VecDeque::new();
+    let resumed = headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default());
+    let number = match resumed.map(|id| feed.resumed_number(id)) {
+        None => feed.last_number(),
+        Some(Some(number)) => number,
+        Some(None) => {
+            first.push_back(gap_event("events after that id are no longer known"));
+            feed.last_number()
+        }
+    };
+    let position = StreamPosition { feed, number, only, first };
+    Ok(Sse::new(stream::unfold(position, next_event)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL)))
+}
+
+/// Access tokens.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct TokenList {
+    tokens: Vec<AccessToken>,
+}
+
+fn store_problem(error: TokenStoreError) -> ProblemDetails {
+    let status = match error {
+        TokenStoreError::Missing(_) => StatusCode::NOT_FOUND,
+        TokenStoreError::Name | TokenStoreError::Taken(_) | TokenStoreError::Full => StatusCode::UNPROCESSABLE_ENTITY,
+        TokenStoreError::Io { .. } | TokenStoreError::Damaged { .. } => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    ProblemDetails::new(status, error.to_string())
+}
+
+/// Lists access tokens, without their secrets.
+#[utoipa::path(get, path = "/tokens", tag = "admin", responses((status = 200, body = TokenList)))]
+pub(crate) async fn list_tokens(caller: ApiCaller) -> Result<Json<TokenList>, ProblemDetails> {
+    let tokens = caller.state.tokens.list().map_err(store_problem)?;
+    Ok(Json(TokenList { tokens }))
+}
+
+/// Revokes an access token.
+#[utoipa::path(
+    delete, path = "/tokens/{tokenId}", tag = "admin",
+    params(("tokenId" = String, Path, description = "id of the token")),
+    responses((status = 204, description = "the token is revoked")),
+)]
+pub(crate) async fn revoke_token(
+    caller: ApiCaller,
+    UrlPath(id): UrlPath<String>,
+) -> Result<StatusCode, ProblemDetails> {
+    caller.state.tokens.revoke(&id).map(|_| StatusCode::NO_CONTENT).map_err(store_problem)
+}
+
+/// How many requests of the audit log are listed.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AuditQuery {
+    /// How many at most.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u64>,
+}
+
+/// Requests in the audit log, newest first.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct AuditList {
+    entries: Vec<AuditEntry>,
+}
+
+/// Lists the newest requests of the audit log.
+#[utoipa::path(get, path = "/audit", tag = "admin", params(AuditQuery), responses((status = 200, body = AuditList)))]
+pub(crate) async fn list_audit(
+    caller: ApiCaller,
+    UrlQuery(query): UrlQuery<AuditQuery>,
+) -> Result<Json<AuditList>, ProblemDetails> {
+    let limit = page_limit(query.limit, DEFAULT_ENTRIES, MAX_ENTRIES)?;
+    let entries = caller.state.audit.newest(usize::try_from(limit).unwrap_or(usize::MAX));
+    let unreadable =
+        |_| ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, "the audit log in the workspace can't be read");
+    entries.map(|entries| Json(AuditList { entries })).map_err(unreadable)
+}

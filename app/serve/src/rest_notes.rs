@@ -1,0 +1,493 @@
+//! REST: volumes, notes, search and todos.
+
+use crate::command_calls::CommandCall;
+use crate::http_state::{ApiCaller, JsonBody, TextBody, UrlPath, UrlQuery};
+use crate::problem::ProblemDetails;
+use crate::tool_calls::ToolCallContext;
+use axum::Json;
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+
+/// Number of notes in a page, if the client doesn't say, and at most.
+const DEFAULT_PAGE_NOTES: u64 = 200;
+const MAX_PAGE_NOTES: u64 = 1_000;
+/// Number of hits, if the client doesn't say, and at most.
+const DEFAULT_HITS: u64 = 10;
+const MAX_HITS: u64 = 100;
+/// Number of hits that are looked through for those in the token's volume.
+const MAX_FILTERED_HITS: u64 = 1_000;
+/// Maximum length of a note's path in bytes.
+const MAX_PATH_BYTES: usize = 1_024;
+
+/// A volume: a folder of notes.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct VolumeInfo {
+    /// Its id, which stays.
+    id: String,
+    /// Its name, by which other requests name it.
+    name: String,
+    /// Its folder; `null` if it isn't on this device.
+    folder: Option<String>,
+    /// Number of notes.
+    notes: u64,
+    /// Number of files, notes among them.
+    files: u64,
+}
+
+/// Volumes.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct VolumeList {
+    volumes: Vec<VolumeInfo>,
+}
+
+/// Lists volumes.
+#[utoipa::path(get, path = "/volumes", tag = "notes", responses((status = 200, body = VolumeList)))]
+pub(crate) async fn list_volumes(caller: ApiCaller) -> Result<Json<VolumeList>, ProblemDetails> {
+    let volumes = caller.volumes().await?.into_iter().filter_map(|row| serde_json::from_value(row).ok());
+    Ok(Json(VolumeList { volumes: volumes.collect() }))
+}
+
+/// Which notes are listed.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NotesQuery {
+    /// Only paths that begin like this, such as `Journal/`.
+    prefix: Option<String>,
+    /// How many at most.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u64>,
+    /// Where to begin: `next_cursor` of the last page.
+    cursor: Option<u64>,
+}
+
+/// A note in a list.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct NoteInfo {
+    /// The path inside the volume.
+    path: String,
+    /// The volume.
+    volume: String,
+    /// Number of cells.
+    cells: u64,
+}
+
+/// A page of notes, by path.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct NoteList {
+    notes: Vec<NoteInfo>,
+    /// Number of notes on all pages.
+    total: u64,
+    /// Where the next page begins; missing on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<u64>,
+}
+
+/// Lists the notes of a volume.
+#[utoipa::path(
+    get, path = "/volumes/{volume}/notes", tag = "notes",
+    params(("volume" = String, Path, description = "name of the volume"), NotesQuery),
+    responses((status = 200, body = NoteList)),
+)]
+pub(crate) async fn list_notes(
+    caller: ApiCaller,
+    UrlPath(volume): UrlPath<String>,
+    UrlQuery(query): UrlQuery<NotesQuery>,
+) -> Result<Json<NoteList>, ProblemDetails> {
+    let limit = page_limit(query.limit, DEFAULT_PAGE_NOTES, MAX_PAGE_NOTES)?;
+    caller.volume(Some(volume.clone()))?;
+    if !caller.volumes().await?.iter().any(|known| known["name"] == volume.as_str()) {
+        return Err(ProblemDetails::not_found(format!("there is no volume {volume}")));
+    }
+    let prefix = query.prefix.unwrap_or_default();
+    let notes = caller.perform_tool(move |calls| calls.notes(Some(volume.as_str()), &prefix)).await?;
+    let total = notes.len() as u64;
+    let first = query.cursor.unwrap_or(0);
+    let page = notes.into_iter().skip(usize::try_from(first).unwrap_or(usize::MAX));
+    let page = page.take(usize::try_from(limit).unwrap_or(usize::MAX));
+    let notes: Vec<NoteInfo> = page.filter_map(|row| serde_json::from_value(row).ok()).collect();
+    let end = first.saturating_add(notes.len() as u64);
+    Ok(Json(NoteList { total, next_cursor: (end < total).then_some(end), notes }))
+}
+
+/// Checks a limit that a client names.
+pub(crate) fn page_limit(limit: Option<u64>, default: u64, max: u64) -> Result<u64, ProblemDetails> {
+    match limit.unwrap_or(default) {
+        limit if (1..=max).contains(&limit) => Ok(limit),
+        _ => Err(ProblemDetails::new(StatusCode::BAD_REQUEST, format!("`limit` is a number from 1 to {max}"))),
+    }
+}
+
+/// A note that a request names: a volume, and a path inside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NoteAddress {
+    volume: String,
+    path: String,
+}
+
+impl NoteAddress {
+    /// Checks that the token reaches the volume, and that the path is one that a note can have.
+    pub(crate) fn new(caller: &ApiCaller, volume: String, path: String) -> Result<NoteAddress, ProblemDetails> {
+        caller.volume(Some(volume.clone()))?;
+        let is_plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(['\\', '\0']);
+        let fits = path.len() <= MAX_PATH_BYTES && path.split('/').all(is_plain) && !path.contains(char::is_control);
+        if !fits || volume.is_empty() || volume.contains(char::is_control) {
+            let why = "a note has a path inside its volume, without `..`, empty parts and control characters";
+            return Err(ProblemDetails::unprocessable(why));
+        }
+        Ok(NoteAddress { volume, path })
+    }
+
+    /// Returns the name under which commands know the note.
+    pub(crate) fn word(&self) -> String {
+        format!("{}:{}", self.volume, self.path)
+    }
+
+    /// Reads exactly this note, and no other that its name could mean to a command.
+    fn read(&self, calls: &ToolCallContext<'_>) -> Result<Option<NoteText>, ProblemDetails> {
+        let outcome = calls.perform(CommandCall::json("cat").operands([&self.word()]));
+        match outcome.code {
+            0 if !outcome.is_cut => {}
+            2 => return Ok(None),
+            _ => return Err(ProblemDetails::of_outcome(&outcome)),
+        }
+        let found: Option<NoteText> = serde_json::from_slice(&outcome.output).ok();
+        Ok(found.filter(|note| note.path == self.path && note.volume == self.volume))
+    }
+
+    pub(crate) fn needed(&self, calls: &ToolCallContext<'_>) -> Result<NoteText, ProblemDetails> {
+        let missing = || ProblemDetails::not_found(format!("there is no note {} in {}", self.path, self.volume));
+        self.read(calls)?.ok_or_else(missing)
+    }
+
+    fn ensure_unguarded(&self, calls: &ToolCallContext<'_>) -> Result<(), ProblemDetails> {
+        calls.ensure_unguarded(&self.path).map_err(|error| ProblemDetails::new(StatusCode::FORBIDDEN, error.0))
+    }
+}
+
+/// A note's text as `cat --json` prints it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(crate) struct NoteText {
+    text: String,
+    path: String,
+    volume: String,
+    version: String,
+}
+
+impl NoteText {
+    fn etag(&self) -> String {
+        format!("\"{}\"", self.version)
+    }
+}
+
+/// Returns whether a header of entity tags names this one.
+fn names_tag(header: &str, tag: &str) -> bool {
+    header.split(',').map(str::trim).any(|named| named == tag || named == "*")
+}
+
+fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name).map(|value| value.to_str().unwrap_or_default())
+}
+
+/// Reads a note: exactly the bytes of its file.
+#[utoipa::path(
+    get, path = "/volumes/{volume}/notes/{*path}", tag = "notes",
+    params(
+        ("volume" = String, Path, description = "name of the volume"),
+        ("path" = String, Path, description = "path of the note inside the volume"),
+        ("If-None-Match" = Option<String>, Header, description = "answer 304 if the note still has this entity tag"),
+    ),
+    responses(
+        (status = 200, body = String, content_type = "text/markdown", description = "the note's text",
+            headers(("ETag" = String, description = "changes with every byte of the note"))),
+        (status = 304, description = "the note still has that entity tag"),
+    ),
+)]
+pub(crate) async fn read_note(
+    caller: ApiCaller,
+    UrlPath((volume, path)): UrlPath<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, ProblemDetails> {
+    let address = NoteAddress::new(&caller, volume, path)?;
+    let note = caller.perform_calls(move |calls| address.needed(calls)).await??;
+    let tag = note.etag();
+    if header_text(&headers, header::IF_NONE_MATCH).is_some_and(|known| names_tag(known, &tag)) {
+        return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
+    }
+    let headers = [(header::ETAG, tag), (header::CONTENT_TYPE, "text/markdown; charset=utf-8".to_owned())];
+    Ok((headers, note.text).into_response())
+}
+
+/// A note that was written.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct WrittenNote {
+    volume: String,
+    path: String,
+    /// The new entity tag, without quotes.
+    version: String,
+    /// Length of the text in bytes.
+    bytes: u64,
+}
+
+/// Writes a note: a new one with `If-None-Match: *`, or a new text for the version that `If-Match` names.
+#[utoipa::path(
+    put, path = "/volumes/{volume}/notes/{*path}", tag = "notes",
+    params(
+        ("volume" = String, Path, description = "name of the volume"),
+        ("path" = String, Path, description = "path of the note inside the volume"),
+        ("If-Match" = Option<String>, Header, description = "entity tag of the text that is replaced"),
+        ("If-None-Match" = Option<String>, Header, description = "`*` to create a note"),
+    ),
+    request_body(content = String, content_type = "text/markdown"),
+    responses(
+        (status = 200, body = WrittenNote, description = "the text was replaced"),
+        (status = 201, body = WrittenNote, description = "the note was created"),
+        (status = 412, body = ProblemDetails, content_type = "application/problem+json",
+            description = "the note has another text, or exists"),
+        (status = 428, body = ProblemDetails, content_type = "application/problem+json",
+            description = "neither If-Match nor If-None-Match was sent"),
+    ),
+)]
+pub(crate) async fn write_note(
+    caller: ApiCaller,
+    UrlPath((volume, path)): UrlPath<(String, String)>,
+    headers: HeaderMap,
+    TextBody(text): TextBody,
+) -> Result<Response, ProblemDetails> {
+    let address = NoteAddress::new(&caller, volume, path)?;
+    let replaces = header_text(&headers, header::IF_MATCH).map(str::to_owned);
+    let creates = header_text(&headers, header::IF_NONE_MATCH).map(str::to_owned);
+    let (status, written) = caller
+        .perform_calls(move |calls| {
+            let status = match (replaces, creates.as_deref()) {
+                (Some(tags), None) => replace_text(calls, &address, &tags, text)?,
+                (None, Some("*")) => create_note(calls, &address, text)?,
+                (None, None) => {
+                    let why = "send If-Match with the note's entity tag, or If-None-Match: * to create it";
+                    return Err(ProblemDetails::new(StatusCode::PRECONDITION_REQUIRED, why));
+                }
+                (_, Some(_)) => {
+                    let why = "If-None-Match is * here, and without If-Match";
+                    return Err(ProblemDetails::new(StatusCode::BAD_REQUEST, why));
+                }
+            };
+            Ok((status, address.needed(calls)?))
+        })
+        .await??;
+    let (tag, bytes) = (written.etag(), written.text.len() as u64);
+    let NoteText { path, volume, version, .. } = written;
+    Ok((status, [(header::ETAG, tag)], Json(WrittenNote { volume, path, version, bytes })).into_response())
+}
+
+fn changed() -> ProblemDetails {
+    ProblemDetails::new(StatusCode::PRECONDITION_FAILED, "the note has another text now; read it again")
+}
+
+fn replace_text(
+    calls: &ToolCallContext<'_>,
+    address: &NoteAddress,
+    tags: &str,
+    text: String,
+) -> Result<StatusCode, ProblemDetails> {
+    let old = address.read(calls)?.ok_or_else(changed)?;
+    address.ensure_unguarded(calls)?;
+    if !names_tag(tags, &old.etag()) {
+        return Err(changed());
+    }
+    // The owner compares again, in the moment in which it edits.
+    let call = CommandCall::json("edit").flag("text", true).option("if-version", Some(&old.version));
+    let outcome = calls.perform(call.operands([&address.word()]).with_input(text));
+    match outcome.code {
+        0 => Ok(StatusCode::OK),
+        2 if address.read(calls)?.is_none_or(|now| now.version != old.version) => Err(changed()),
+        _ => Err(ProblemDetails::of_outcome(&outcome)),
+    }
+}
+
+fn create_note(calls: &ToolCallContext<'_>, address: &NoteAddress, text: String) -> Result<StatusCode, ProblemDetails> {
+    if !address.path.to_lowercase().ends_with(".md") {
+        return Err(ProblemDetails::unprocessable("a note's path ends with .md"));
+    }
+    address.ensure_unguarded(calls)?;
+    let exists = || ProblemDetails::new(StatusCode::PRECONDITION_FAILED, "a note with this path exists already");
+    if address.read(calls)?.is_some() {
+        return Err(exists());
+    }
+    let call = CommandCall::json("new").option("volume", Some(&address.volume)).option("text", Some("-"));
+    let outcome = calls.perform(call.operands([&address.path]).with_input(text));
+    match outcome.code {
+        0 => Ok(StatusCode::CREATED),
+        2 if address.read(calls)?.is_some() => Err(exists()),
+        _ => Err(ProblemDetails::of_outcome(&outcome)),
+    }
+}
+
+/// Moves a note to the trash.
+#[utoipa::path(
+    delete, path = "/volumes/{volume}/notes/{*path}", tag = "notes",
+    params(
+        ("volume" = String, Path, description = "name of the volume"),
+        ("path" = String, Path, description = "path of the note inside the volume"),
+        ("If-Match" = Option<String>, Header, description = "only if the note has this entity tag"),
+    ),
+    responses((status = 204, description = "the note is in the trash")),
+)]
+pub(crate) async fn delete_note(
+    caller: ApiCaller,
+    UrlPath((volume, path)): UrlPath<(String, String)>,
+    headers: HeaderMap,
+) -> Result<StatusCode, ProblemDetails> {
+    let address = NoteAddress::new(&caller, volume, path)?;
+    let tags = header_text(&headers, header::IF_MATCH).map(str::to_owned);
+    caller
+        .perform_calls(move |calls| {
+            let note = address.needed(calls)?;
+            address.ensure_unguarded(calls)?;
+            if tags.is_some_and(|tags| !names_tag(&tags, &note.etag())) {
+                return Err(changed());
+            }
+            let outcome = calls.perform(CommandCall::json("rm").operands([&address.word()]));
+            match outcome.code {
+                0 => Ok(StatusCode::NO_CONTENT),
+                _ => Err(ProblemDetails::of_outcome(&outcome)),
+            }
+        })
+        .await?
+}
+
+/// What is searched.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SearchQuery {
+    /// Words, "phrases", -not, OR, tag: path: title: in:code is:todo before: after:
+    #[param(min_length = 1)]
+    query: String,
+    /// How many at most.
+    #[param(minimum = 1, maximum = 100)]
+    limit: Option<u64>,
+}
+
+/// What was found, best first.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct SearchHits {
+    /// Each with its address, volume, title, text, score and the parts of the score.
+    #[schema(value_type = Vec<Object>)]
+    hits: Vec<Value>,
+}
+
+/// Searches notes, code and outputs by words and by meaning.
+#[utoipa::path(
+    get, path = "/search", tag = "notes", params(SearchQuery), responses((status = 200, body = SearchHits)),
+)]
+pub(crate) async fn search_notes(
+    caller: ApiCaller,
+    UrlQuery(query): UrlQuery<SearchQuery>,
+) -> Result<Json<SearchHits>, ProblemDetails> {
+    let limit = page_limit(query.limit, DEFAULT_HITS, MAX_HITS)?;
+    if query.query.is_empty() {
+        return Err(ProblemDetails::new(StatusCode::BAD_REQUEST, "`query` says what is searched"));
+    }
+    let asked = if caller.token.volume.is_some() { MAX_FILTERED_HITS } else { limit };
+    let call = CommandCall::json("search").flag("explain", true).option("limit", Some(asked));
+    let found = caller.perform_ok(call.operands([&query.query])).await?.value().unwrap_or_default();
+    let hits = if let Value::Array(hits) = found { hits } else { Vec::new() };
+    let own = hits.into_iter().filter(|hit| caller.reaches(&hit["volume"]));
+    Ok(Json(SearchHits { hits: own.take(usize::try_from(limit).unwrap_or(usize::MAX)).collect() }))
+}
+
+/// Which todos are listed.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TodosQuery {
+    /// Only those with these words.
+    words: Option<String>,
+    /// Also those that are done.
+    all: Option<bool>,
+}
+
+/// Todos of notes.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct TodoList {
+    /// Each with its volume, path and byte offset, text, whether it's done, and its days.
+    #[schema(value_type = Vec<Object>)]
+    todos: Vec<Value>,
+}
+
+/// Lists todos of notes.
+#[utoipa::path(get, path = "/todos", tag = "notes", params(TodosQuery), responses((status = 200, body = TodoList)))]
+pub(crate) async fn list_todos(
+    caller: ApiCaller,
+    UrlQuery(query): UrlQuery<TodosQuery>,
+) -> Result<Json<TodoList>, ProblemDetails> {
+    let call = CommandCall::json("todos").option("words", query.words).flag("all", query.all.unwrap_or(false));
+    let todos = caller.perform_ok(call).await?.lines();
+    Ok(Json(TodoList { todos: todos.into_iter().filter(|todo| caller.reaches(&todo["volume"])).collect() }))
+}
+
+/// The todo to check or uncheck.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TodoCheck {
+    #[schema(min_length = 1)]
+    volume: String,
+    #[schema(min_length = 1)]
+    path: String,
+    /// Its text, as the list has it.
+    #[schema(min_length = 1)]
+    text: String,
+    /// Its byte offset, as the list has it: of several with that text, the nearest is meant.
+    at: u64,
+}
+
+/// A todo after it was checked or unchecked.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct CheckedTodo {
+    path: String,
+    /// Whether it's done now.
+    done: bool,
+}
+
+/// Checks a todo, or unchecks it if it's done.
+#[utoipa::path(
+    post, path = "/todos/check", tag = "notes", request_body = TodoCheck,
+    responses((status = 200, body = CheckedTodo)),
+)]
+pub(crate) async fn check_todo(
+    caller: ApiCaller,
+    JsonBody(check): JsonBody<TodoCheck>,
+) -> Result<Json<CheckedTodo>, ProblemDetails> {
+    let address = NoteAddress::new(&caller, check.volume, check.path)?;
+    if check.text.contains('\0') {
+        return Err(ProblemDetails::unprocessable("a todo's text has no NUL characters"));
+    }
+    let (text, at) = (check.text, check.at);
+    caller
+        .perform_calls(move |calls| {
+            let note = address.needed(calls)?;
+            address.ensure_unguarded(calls)?;
+            let call = CommandCall::json("todos").option("check", Some(address.word())).option("at", Some(at));
+            let outcome = calls.perform(call.option("words", Some(text)));
+            let done = outcome.value().and_then(|value| value["done"].as_bool());
+            match (outcome.code, done) {
+                (0, Some(done)) => Ok(Json(CheckedTodo { path: note.path, done })),
+                _ => Err(ProblemDetails::of_outcome(&outcome)),
+            }
+        })
+        .await?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entity_tags_are_compared_strongly() {
+        assert!(names_tag("\"a\", \"b\"", "\"b\"") && names_tag("*", "\"b\""));
+        assert!(!names_tag("W/\"b\"", "\"b\"") && !names_tag("b", "\"b\"") && !names_tag("", "\"b\""));
+    }
+}

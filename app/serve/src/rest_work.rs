@@ -1,0 +1,534 @@
+//! REST: tasks, agents, approvals, runs and cells.
+
+use crate::command_calls::CommandCall;
+use crate::http_state::{ApiCaller, JsonBody, UrlPath, UrlQuery};
+use crate::problem::ProblemDetails;
+use crate::rest_notes::{NoteAddress, page_limit};
+use crate::task_queue::QueueStatus;
+use crate::tool_calls::{bounded_outputs, new_run_id};
+use crate::tool_table::ToolRow;
+use axum::Json;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use utoipa::{IntoParams, ToSchema};
+
+/// Number of runs, if the client doesn't say, and at most.
+const DEFAULT_RUNS: u64 = 20;
+const MAX_RUNS: u64 = 500;
+/// Maximum length of a task's description in bytes.
+const MAX_DESCRIPTION_BYTES: usize = 512 << 10;
+/// Number of characters of a run's id.
+const RUN_ID_CHARS: usize = 32;
+
+/// A task for an agent.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[schema(as = Task)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TaskRequest {
+    /// Kind of task, in a word of the client. The agent is told.
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    /// What is to be done.
+    #[schema(min_length = 1)]
+    description: String,
+    /// What the agent should know besides.
+    #[schema(value_type = Option<Object>)]
+    context: Option<Map<String, Value>>,
+    /// Of tasks that wait, the highest begins first.
+    priority: Option<i32>,
+    /// The agent; the usual one if left out.
+    agent: Option<String>,
+    /// The volume to work in; needed if there are several.
+    project: Option<String>,
+    /// The most that it may cost, in US dollars.
+    #[schema(minimum = 0)]
+    budget: Option<f64>,
+}
+
+/// How far a task is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum TaskState {
+    /// It waits for its turn, or for an approval.
+    Pending,
+    /// An agent works on it.
+    Running,
+    /// It's done.
+    Completed,
+    /// It ended without success.
+    Failed,
+}
+
+/// The state of a task.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = TaskStatus)]
+pub(crate) struct TaskStatusReport {
+    /// Its id, which is the id of its run.
+    id: String,
+    status: TaskState,
+    /// The part that is done, from 0 to 1.
+    progress: f64,
+    /// The answer, or why it failed; `null` while it isn't over.
+    #[schema(value_type = Option<Object>)]
+    result: Option<Value>,
+}
+
+fn ensure_sent(text: &str, what: &str) -> Result<(), ProblemDetails> {
+    match text.contains('\0') {
+        true => Err(ProblemDetails::unprocessable(format!("`{what}` has no NUL characters"))),
+        false => Ok(()),
+    }
+}
+
+/// Gives a task to an agent.
+#[utoipa::path(
+    post, path = "/tasks", tag = "agents", request_body = TaskRequest,
+    responses((status = 201, body = TaskStatusReport, description = "Task created",
+        headers(("Location" = String, description = "where its status is")))),
+)]
+pub(crate) async fn submit_task(
+    caller: ApiCaller,
+    JsonBody(task): JsonBody<TaskRequest>,
+) -> Result<Response, ProblemDetails> {
+    if task.description.trim().is_empty() || task.description.len() > MAX_DESCRIPTION_BYTES {
+        let why = format!("`description` has 1 to {MAX_DESCRIPTION_BYTES} bytes");
+        return Err(ProblemDetails::unprocessable(why));
+    }
+    if task.budget.is_some_and(|budget| !budget.is_finite() || budget < 0.0) {
+        return Err(ProblemDetails::unprocessable("`budget` is a number of US dollars"));
+    }
+    for (text, what) in [(&task.kind, "type"), (&task.agent, "agent"), (&task.project, "project")] {
+        ensure_sent(text.as_deref().unwrap_or_default(), what)?;
+    }
+    let project = caller.volume(task.project)?;
+    let mut prompt = task.description;
+    for (title, text) in [
+        ("Type", task.kind),
+        ("Context", task.context.filter(|context| !context.is_empty()).map(|context| json!(context).to_string())),
+    ] {
+        if let Some(text) = text {
+            prompt.push_str(&format!("\n\n{title}: {text}"));
+        }
+    }
+    let id = new_run_id();
+    let call = CommandCall::json("ask").option("project", project).option("agent", task.agent);
+    let call = call.option("budget", task.budget).option("run", Some(&id)).operands(["-"]).with_input(prompt);
+    if !caller.state.tasks.add(id.clone(), task.priority.unwrap_or(0), call) {
+        return Err(ProblemDetails::new(StatusCode::TOO_MANY_REQUESTS, "too many tasks wait; try again later"));
+    }
+    let place = format!("/api/v1/tasks/{id}");
+    let status = TaskStatusReport { id, status: TaskState::Pending, progress: 0.0, result: None };
+    Ok((StatusCode::CREATED, [(header::LOCATION, place)], Json(status)).into_response())
+}
+
+fn checked_run_id(id: String) -> Result<String, ProblemDetails> {
+    let is_id = id.len() == RUN_ID_CHARS && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if is_id { Ok(id) } else { Err(ProblemDetails::not_found("no such run; /api/v1/runs lists them")) }
+}
+
+/// Returns the runs that the token reaches, newest first.
+async fn reachable_runs(caller: &ApiCaller) -> Result<Vec<Value>, ProblemDetails> {
+    let only = caller.only_volume_id().await?;
+    let runs = caller.perform_ok(CommandCall::json("runs")).await?.lines();
+    let is_own = |run: &Value| only.as_ref().is_none_or(|only| run["volume"] == only.as_str());
+    Ok(runs.into_iter().filter(is_own).collect())
+}
+
+async fn find_run(caller: &ApiCaller, id: &str) -> Result<Option<Value>, ProblemDetails> {
+    Ok(reachable_runs(caller).await?.into_iter().find(|run| run["id"] == id))
+}
+
+/// Returns the id of a run that the token reaches.
+async fn needed_run(caller: &ApiCaller, id: String) -> Result<String, ProblemDetails> {
+    let id = checked_run_id(id)?;
+    find_run(caller, &id)
+        .await?
+        .map(|_| id)
+        .ok_or_else(|| ProblemDetails::not_found("no such run; /api/v1/runs lists them"))
+}
+
+/// Shows how far a task is.
+#[utoipa::path(
+    get, path = "/tasks/{taskId}", tag = "agents",
+    params(("taskId" = String, Path, description = "id of the task")),
+    responses((status = 200, body = TaskStatusReport, description = "Task status")),
+)]
+pub(crate) async fn task_status(
+    caller: ApiCaller,
+    UrlPath(id): UrlPath<String>,
+) -> Result<Json<TaskStatusReport>, ProblemDetails> {
+    let id = checked_run_id(id)?;
+    let report = |status, progress, result| TaskStatusReport { id: id.clone(), status, progress, result };
+    let queued = caller.state.tasks.status(&id);
+    let Some(run) = find_run(&caller, &id).await? else {
+        return match queued {
+            QueueStatus::Unknown => Err(ProblemDetails::not_found("no such task")),
+            QueueStatus::Waiting | QueueStatus::Running => Ok(Json(report(TaskState::Pending, 0.0, None))),
+            QueueStatus::Failed(why) => Ok(Json(report(TaskState::Failed, 0.0, Some(json!({"error": why}))))),
+        };
+    };
+    if run["ending"].is_null() {
+        let about = caller.perform_ok(CommandCall::json("runs").operands([&id])).await?.value().unwrap_or_default();
+        let todos = about["todos"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let done = todos.iter().filter(|todo| todo["status"] == "completed").count();
+        // What isn't over isn't whole.
+        let progress = if todos.is_empty() { 0.0 } else { (done as f64 / todos.len() as f64).min(0.99) };
+        let waits = run["pending"].as_u64().unwrap_or(0) > 0;
+        return Ok(Json(report(if waits { TaskState::Pending } else { TaskState::Running }, progress, None)));
+    }
+    let steps = caller.perform_ok(CommandCall::json("steps").operands([&id])).await?.lines();
+    let last = |kind: &str, field: &str| {
+        let step = steps.iter().rev().find(|step| step["type"] == kind);
+        step.map_or(Value::Null, |step| step[field].clone())
+    };
+    let ending = run["standing"].clone();
+    let result = json!({"answer": last("final_answer", "content"), "ending": ending, "cost": run["spent"]["cost"]});
+    if ending == "done" {
+        return Ok(Json(report(TaskState::Completed, 1.0, Some(result))));
+    }
+    let mut result = result;
+    result["error"] = last("error", "message");
+    Ok(Json(report(TaskState::Failed, 1.0, Some(result))))
+}
+
+/// Cancels a task that waits or runs.
+#[utoipa::path(
+    delete, path = "/tasks/{taskId}", tag = "agents",
+    params(("taskId" = String, Path, description = "id of the task")),
+    responses((status = 204, description = "the task is canceled")),
+)]
+pub(crate) async fn cancel_task(caller: ApiCaller, UrlPath(id): UrlPath<String>) -> Result<StatusCode, ProblemDetails> {
+    let id = checked_run_id(id)?;
+    if caller.token.volume.is_none() && caller.state.tasks.withdraw(&id) {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    let id = needed_run(&caller, id).await?;
+    caller.perform_ok(CommandCall::json("runs").flag("stop", true).operands([&id])).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// In which volume agents are listed.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AgentsQuery {
+    /// The volume; needed if there are several.
+    #[param(min_length = 1)]
+    project: Option<String>,
+}
+
+/// An agent.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Agent)]
+pub(crate) struct AgentInfo {
+    id: String,
+    name: String,
+    role: String,
+    /// `idle`, `busy` or `disabled`.
+    status: String,
+    capabilities: Vec<String>,
+}
+
+/// Lists agents.
+#[utoipa::path(
+    get, path = "/agents", tag = "agents", params(AgentsQuery),
+    responses((status = 200, body = [AgentInfo], description = "Agent list")),
+)]
+pub(crate) async fn list_agents(
+    caller: ApiCaller,
+    UrlQuery(query): UrlQuery<AgentsQuery>,
+) -> Result<Json<Vec<AgentInfo>>, ProblemDetails> {
+    let project = caller.volume(query.project)?;
+    let call = CommandCall::json("tasks").option("project", project).operands(["agents"]);
+    let agents = caller.perform_ok(call).await?.lines();
+    Ok(Json(agents.into_iter().filter_map(|agent| serde_json::from_value(agent).ok()).collect()))
+}
+
+/// A call of an agent that waits for a decision.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct PendingApproval {
+    /// Its id, for the decision.
+    action_id: String,
+    /// The tool.
+    action_type: String,
+    /// What the call does, as a sentence.
+    description: String,
+    /// Why it needs approval, as a sentence.
+    reason: String,
+    /// The run that waits.
+    run: String,
+    /// The agent that made the call.
+    agent: String,
+    /// Arguments of the call.
+    #[schema(value_type = Object)]
+    parameters: Value,
+    /// Code that would run and isn't part of the arguments.
+    #[schema(value_type = Vec<Object>)]
+    code: Vec<Value>,
+    /// When it was asked, in milliseconds since 1970.
+    asked: i64,
+    /// When it expires and counts as denied, in milliseconds since 1970.
+    expires: i64,
+}
+
+async fn pending_approvals(caller: &ApiCaller) -> Result<Vec<PendingApproval>, ProblemDetails> {
+    let runs = reachable_runs(caller).await?;
+    let approvals = caller.perform_ok(CommandCall::json("approvals")).await?.lines();
+    let shown = approvals.into_iter().filter_map(|approval| {
+        let run = runs.iter().find(|run| run["id"] == approval["run"])?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        Some(PendingApproval {
+            // As the command line names it, without the slash that would end a part of a path.
+            action_id: approval["name"].as_str()?.replacen('/', ":", 1),
+            action_type: text(&approval["tool"]),
+            description: text(&approval["what"]),
+            reason: text(&approval["reason"]),
+            run: text(&approval["run"]),
+            agent: text(&run["agent"]),
+            parameters: approval["arguments"].clone(),
+            code: approval["code"].as_array().cloned().unwrap_or_default(),
+            asked: approval["asked"].as_i64().unwrap_or(0),
+            expires: approval["expires"].as_i64().unwrap_or(0),
+        })
+    });
+    Ok(shown.collect())
+}
+
+/// Lists calls that wait for a decision.
+#[utoipa::path(
+    get, path = "/approvals/pending", tag = "agents",
+    responses((status = 200, body = [PendingApproval], description = "Pending approvals")),
+)]
+pub(crate) async fn list_pending_approvals(caller: ApiCaller) -> Result<Json<Vec<PendingApproval>>, ProblemDetails> {
+    pending_approvals(&caller).await.map(Json)
+}
+
+/// A decision about a call.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[schema(as = Decision)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ApprovalDecision {
+    approved: bool,
+    /// What the agent is told.
+    comment: Option<String>,
+}
+
+/// A decision that was taken.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct DecidedApproval {
+    action_id: String,
+    approved: bool,
+}
+
+/// Approves or denies a call, this once.
+#[utoipa::path(
+    post, path = "/approvals/{actionId}", tag = "agents", request_body = ApprovalDecision,
+    params(("actionId" = String, Path, description = "id of the pending approval")),
+    responses((status = 200, body = DecidedApproval)),
+)]
+pub(crate) async fn decide_approval(
+    caller: ApiCaller,
+    UrlPath(id): UrlPath<String>,
+    JsonBody(decision): JsonBody<ApprovalDecision>,
+) -> Result<Json<DecidedApproval>, ProblemDetails> {
+    let pending = pending_approvals(&caller).await?;
+    if !pending.iter().any(|approval| approval.action_id == id) {
+        return Err(ProblemDetails::not_found("nothing waits for a decision under this id"));
+    }
+    let approved = decision.approved;
+    let call = CommandCall::json("approvals").flag("allow", approved).flag("deny", !approved);
+    let call = call.option("comment", decision.comment).operands([&id.replacen(':', "/", 1)]);
+    caller.perform_ok(call).await?;
+    Ok(Json(DecidedApproval { action_id: id, approved }))
+}
+
+/// How many runs are listed.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RunsQuery {
+    /// How many at most.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<u64>,
+}
+
+/// Runs of agents, newest first.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct RunList {
+    /// Each with its id, prompt, agent, standing and cost.
+    #[schema(value_type = Vec<Object>)]
+    runs: Vec<Value>,
+    /// Number of all runs.
+    total: u64,
+}
+
+/// Lists runs.
+#[utoipa::path(get, path = "/runs", tag = "agents", params(RunsQuery), responses((status = 200, body = RunList)))]
+pub(crate) async fn list_runs(
+    caller: ApiCaller,
+    UrlQuery(query): UrlQuery<RunsQuery>,
+) -> Result<Json<RunList>, ProblemDetails> {
+    let limit = page_limit(query.limit, DEFAULT_RUNS, MAX_RUNS)?;
+    let mut runs = reachable_runs(&caller).await?;
+    let total = runs.len() as u64;
+    runs.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok(Json(RunList { runs, total }))
+}
+
+/// Shows a run: what was asked, its todos and its changes.
+#[utoipa::path(
+    get, path = "/runs/{runId}", tag = "agents", params(("runId" = String, Path, description = "id of the run")),
+    responses((status = 200, body = Value)),
+)]
+pub(crate) async fn show_run(caller: ApiCaller, UrlPath(id): UrlPath<String>) -> Result<Json<Value>, ProblemDetails> {
+    let id = needed_run(&caller, id).await?;
+    let shown = caller.perform_ok(CommandCall::json("runs").operands([&id])).await?.value();
+    shown.map(Json).ok_or_else(|| ProblemDetails::not_found("the run can't be read"))
+}
+
+/// Steps of a run.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct StepList {
+    /// What the agent thought, called, got and answered.
+    #[schema(value_type = Vec<Object>)]
+    steps: Vec<Value>,
+}
+
+/// Lists the steps of a run.
+#[utoipa::path(
+    get, path = "/runs/{runId}/steps", tag = "agents",
+    params(("runId" = String, Path, description = "id of the run")),
+    responses((status = 200, body = StepList)),
+)]
+pub(crate) async fn list_steps(
+    caller: ApiCaller,
+    UrlPath(id): UrlPath<String>,
+) -> Result<Json<StepList>, ProblemDetails> {
+    let id = needed_run(&caller, id).await?;
+    let steps = caller.perform_ok(CommandCall::json("steps").operands([&id])).await?.lines();
+    Ok(Json(StepList { steps }))
+}
+
+/// The cells to run.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CellsRequest {
+    #[schema(min_length = 1)]
+    volume: String,
+    #[schema(min_length = 1)]
+    path: String,
+    /// Only this cell, counted from 1; all in order if left out.
+    #[schema(minimum = 1)]
+    cell: Option<u64>,
+    /// Only what is stale, and what that needs.
+    stale: Option<bool>,
+    /// Stop a cell after this many seconds.
+    #[schema(minimum = 1, maximum = 3600)]
+    timeout_seconds: Option<u64>,
+}
+
+/// What cells printed.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct CellsResult {
+    /// Whether all cells ran without an error.
+    ok: bool,
+    /// Outputs in the form of Jupyter notebooks, each with the number of its cell.
+    #[schema(value_type = Vec<Object>)]
+    outputs: Vec<Value>,
+    /// What the command said besides.
+    messages: String,
+}
+
+/// Runs cells of a note and waits for their end. They stop if the client goes away.
+#[utoipa::path(
+    post, path = "/cells/run", tag = "cells", request_body = CellsRequest,
+    responses((status = 200, body = CellsResult)),
+)]
+pub(crate) async fn run_cells(
+    caller: ApiCaller,
+    JsonBody(request): JsonBody<CellsRequest>,
+) -> Result<Json<CellsResult>, ProblemDetails> {
+    let address = NoteAddress::new(&caller, request.volume, request.path)?;
+    let mut arguments = Map::new();
+    arguments.insert("note".to_owned(), address.word().into());
+    arguments.insert("cell".to_owned(), request.cell.into());
+    arguments.insert("stale".to_owned(), request.stale.into());
+    arguments.insert("timeout_seconds".to_owned(), request.timeout_seconds.into());
+    let result = caller
+        .perform_calls(move |calls| {
+            address.needed(calls)?;
+            let row = ToolRow::named("run_cells").ok_or_else(|| ProblemDetails::not_found("cells can't be run"))?;
+            calls.call(row, &arguments).map_err(ProblemDetails::from)
+        })
+        .await??;
+    let failed = |_| ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, "the result can't be read");
+    serde_json::from_value(result).map(Json).map_err(failed)
+}
+
+/// The note whose cells are meant.
+#[derive(Clone, Debug, Deserialize, IntoParams, ToSchema)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CellsQuery {
+    /// Name of the volume.
+    #[param(min_length = 1)]
+    #[schema(min_length = 1)]
+    volume: String,
+    /// Path of the note inside the volume.
+    #[param(min_length = 1)]
+    #[schema(min_length = 1)]
+    path: String,
+}
+
+/// Interrupts what runs in a note.
+#[utoipa::path(
+    post, path = "/cells/stop", tag = "cells", request_body = CellsQuery,
+    responses((status = 204, description = "what ran was interrupted")),
+)]
+pub(crate) async fn stop_cells(
+    caller: ApiCaller,
+    JsonBody(query): JsonBody<CellsQuery>,
+) -> Result<StatusCode, ProblemDetails> {
+    let address = NoteAddress::new(&caller, query.volume, query.path)?;
+    caller
+        .perform_calls(move |calls| {
+            address.needed(calls)?;
+            let outcome = calls.perform(CommandCall::json("run").flag("stop", true).operands([&address.word()]));
+            match outcome.code {
+                0 => Ok(StatusCode::NO_CONTENT),
+                _ => Err(ProblemDetails::of_outcome(&outcome)),
+            }
+        })
+        .await?
+}
+
+/// The last outputs of a note's cells.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct OutputList {
+    /// The last execution of each cell, with its number, outputs, and whether it's stale.
+    #[schema(value_type = Vec<Object>)]
+    cells: Vec<Value>,
+}
+
+/// Lists the last outputs of a note's cells.
+#[utoipa::path(
+    get, path = "/cells/outputs", tag = "cells", params(CellsQuery), responses((status = 200, body = OutputList)),
+)]
+pub(crate) async fn list_outputs(
+    caller: ApiCaller,
+    UrlQuery(query): UrlQuery<CellsQuery>,
+) -> Result<Json<OutputList>, ProblemDetails> {
+    let address = NoteAddress::new(&caller, query.volume, query.path)?;
+    caller
+        .perform_calls(move |calls| {
+            address.needed(calls)?;
+            let outcome = calls.perform(CommandCall::json("outputs").operands([&address.word()]));
+            match outcome.code {
+                0 if !outcome.is_cut => Ok(Json(OutputList { cells: bounded_outputs(outcome.lines()) })),
+                _ => Err(ProblemDetails::of_outcome(&outcome)),
+            }
+        })
+        .await?
+}
