@@ -109,8 +109,9 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
         "notebook",
         &["agent_ui", "collection", "editor", "engine", "export", "host", "plot", "store", "text", "typeset", "ui"],
     ),
+    (9, "source_control", &["agent_ui", "engine", "host", "notebook", "store", "text", "ui"]),
     (
-        9,
+        10,
         "window",
         &[
             "agent",
@@ -122,6 +123,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
             "host",
             "notebook",
             "providers",
+            "source_control",
             "store",
             "system",
             "text",
@@ -130,7 +132,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
         ],
     ),
     (
-        10,
+        11,
         "bench",
         &[
             "agent",
@@ -147,19 +149,20 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
             "window",
         ],
     ),
-    (10, "tracebook", &["cli", "window"]),
-    (11, "tests", &["agent", "bench", "text", "ui", "window"]),
+    (11, "tracebook", &["cli", "window"]),
+    (12, "tests", &["agent", "bench", "text", "ui", "window"]),
 ];
 
 /// The crates that do no I/O.
 const PURE: &[&str] = &["agent", "collection", "engine", "text"];
 
 /// The crates that draw, and those that must not.
-const DRAWN: &[&str] = &["agent_ui", "editor", "notebook", "ui", "window"];
+const DRAWN: &[&str] = &["agent_ui", "editor", "notebook", "source_control", "ui", "window"];
 const HEADLESS: &[&str] = &["cli", "export", "host"];
 
 /// The crates that use the host: program, window, command line and their parts.
-const APP: &[&str] = &["agent_ui", "cli", "editor", "export", "notebook", "tracebook", "ui", "window"];
+const APP: &[&str] =
+    &["agent_ui", "cli", "editor", "export", "notebook", "source_control", "tracebook", "ui", "window"];
 
 /// Crates that must not be reachable from others, even indirectly.
 const UNREACHABLE: &[(&[&str], &[&str], &str)] = &[
@@ -274,6 +277,7 @@ const APP_FOLDERS: &[&str] = &[
     "app/editor/src/",
     "app/export/src/",
     "app/notebook/src/",
+    "app/source_control/src/",
     "app/ui/src/",
     "app/window/src/",
 ];

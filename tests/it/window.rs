@@ -47,6 +47,7 @@ mod selecting;
 mod setting;
 mod settings;
 mod shortcuts;
+mod source_control;
 mod spelling;
 mod status;
 mod syncing;

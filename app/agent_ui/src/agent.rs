@@ -6,7 +6,7 @@ mod changes;
 mod comparison;
 mod composer;
 pub mod connection;
-mod diff_view;
+pub mod diff_view;
 mod labels;
 mod markdown_view;
 mod messages;

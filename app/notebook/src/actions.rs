@@ -6,6 +6,7 @@ use engine::commands::CommandId;
 use engine::{ColorTheme, Command};
 use export::ExportScope;
 use host::search::NoteHit;
+use host::source_control::GitRequest;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::ops::Range;
@@ -171,6 +172,25 @@ pub enum PageAction {
     },
     /// Ask which hub to share a volume over.
     Share(DocId),
+    /// Use source control.
+    SourceControl(SourceControlAction),
+    /// Show a file of the read-only volume System.
+    ShowSystemFile(String),
+    /// Copy a file of System into the open note's volume.
+    CopySystemFile(String),
+}
+
+/// Action of the page of source control.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourceControlAction {
+    /// Start an operation in the repository of this volume.
+    Begin(DocId, GitRequest),
+    /// Cancel the operation that runs.
+    Cancel,
+    /// Remove the report of the last operation.
+    Dismiss,
+    /// Read the repository of this volume again.
+    Refresh(DocId),
 }
 
 impl From<PanelAction> for PageAction {

@@ -60,6 +60,8 @@ impl AppWindow {
         let wake = ctx.clone();
         driver.on_wake(move || wake.request_repaint());
         editor::assets::set_host(ctx, driver.handle());
+        let wake = ctx.clone();
+        let source = host::source_control::SourceControl::start(move || wake.request_repaint());
         let settings = driver.session().settings();
         let prefs = WindowState::from_settings(settings);
         prefs.apply(ctx);
@@ -83,6 +85,7 @@ impl AppWindow {
                 pdf_printer: None,
                 setup_variables: Vec::new(),
                 science: host::science_pack::SciencePack::of_running_program(),
+                source,
                 done_steps: Vec::new(),
             },
         }
@@ -181,6 +184,7 @@ impl HostLink {
         if let Some(wake) = self.driver.next_wake() {
             ctx.request_repaint_after(wake.max(Duration::from_millis(1)));
         }
+        self.source.follow(self.driver.session());
         notices.show_news(self.session());
     }
 }

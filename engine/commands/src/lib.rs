@@ -225,6 +225,12 @@ command_table!(
         "Show the notes around the open note as a graph."
     ),
     ViewAgenda = window_command("view.agenda", "Agenda", &["Ctrl+Shift+A"], "Show the tasks of all notes by day."),
+    ViewSourceControl = window_command(
+        "view.source_control",
+        "Source control",
+        &["Ctrl+Alt+V"],
+        "Show what has changed in the Git repository. Commit, push, pull and switch branches."
+    ),
     NoteSave = window_command(
         "note.save",
         "Save now",

@@ -23,6 +23,7 @@ pub mod rlimits;
 pub mod sandbox;
 pub mod search;
 pub mod socket;
+pub mod source_control;
 pub mod spelling;
 pub mod sync;
 pub mod terminal;

@@ -452,6 +452,8 @@ fn links() -> Drive {
     drive.until("its link is shown", |window| path(window) == "One.md");
     drive.choose(CommandId::NoteDelete);
     drive.until("it is in the trash", |window| session(window).trash().count() == 2);
+    drive.choose(CommandId::ViewSourceControl);
+    assert!(drive.has("Source control"));
     drive.choose(CommandId::ViewTrash);
     assert!(drive.has("Restore One"));
     drive.choose(CommandId::TrashEmpty);

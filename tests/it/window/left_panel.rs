@@ -21,7 +21,7 @@ fn lines(window: &Driven) -> Vec<String> {
         .collect();
     found.sort_by(|a, b| a.0.total_cmp(&b.0));
     let lines = found.into_iter().map(|(_, label)| label);
-    lines.skip_while(|label| label != "notes").collect()
+    lines.skip_while(|label| label != "notes").take_while(|label| label != "System (read-only)").collect()
 }
 
 fn indexed() -> (Bench, Driven) {

@@ -144,7 +144,11 @@ fn look(window: &mut Driven, page: &str, faults: &mut Vec<String>) {
 #[test]
 fn every_page_can_be_read_and_hit_in_both_themes_and_in_a_small_window() {
     let bench = Bench::new(&[("Rain.md", RAIN), ("Other.md", "[[Rain]] [[Nowhere]]\n"), ("Books.base", BOOKS)]);
+    super::source_control::commit_all(&bench);
+    std::fs::write(bench.notes().join("Other.md"), "[[Rain]] [[Nowhere]] [[Rain]]\n").expect("written");
+    std::fs::write(bench.notes().join("New.md"), "new\n").expect("written");
     let mut window = bench.opened();
+    until(&mut window, "the repository is read", |window| window.query_by_label("Branch: main").is_some());
     until(&mut window, "the links are known", |window| session(window).volumes().all(engine::Volume::is_indexed));
     let files = |window: &Driven, name: &str| session(window).volumes().next().expect("a volume").files[name].id;
     let (rain, books) = (files(&window, "Rain.md"), files(&window, "Books.base"));
@@ -181,6 +185,7 @@ fn every_page_can_be_read_and_hit_in_both_themes_and_in_a_small_window() {
                 CommandId::ViewAgenda,
                 CommandId::ViewGraph,
                 CommandId::ViewTrash,
+                CommandId::ViewSourceControl,
                 CommandId::ViewMemory,
                 CommandId::SyncStatus,
                 CommandId::AppWelcome,
@@ -188,6 +193,14 @@ fn every_page_can_be_read_and_hit_in_both_themes_and_in_a_small_window() {
             ] {
                 window.state_mut().perform_command(&ctx, page);
                 look(&mut window, page.as_str(), &mut faults);
+                let change = window.query_by_label("Other.md, modified, not staged");
+                if let Some(change) = change.filter(|_| page == CommandId::ViewSourceControl) {
+                    change.click();
+                    until(&mut window, "the diff", |window| {
+                        window.query_all_by_label_contains("+[[Rain]]").next().is_some()
+                    });
+                    look(&mut window, "source control with a diff", &mut faults);
+                }
             }
             if session(&window).settings().right_open {
                 window.state_mut().perform_command(&ctx, CommandId::ViewRight);

@@ -17,6 +17,8 @@ fn the_rail_leads_everywhere() {
     until(&mut window, "the agenda", |window| window.query_by_label("Agenda").is_some());
     click(&mut window, "Open graph");
     until(&mut window, "the graph", |window| window.query_by_label("Graph").is_some());
+    click(&mut window, "Open source control");
+    until(&mut window, "source control", |window| window.query_by_label("Source control").is_some());
     click(&mut window, "Open memory");
     until(&mut window, "what is remembered", |window| window.query_by_label("Memory").is_some());
     click(&mut window, "Open sync");

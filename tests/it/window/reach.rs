@@ -48,6 +48,7 @@ const SCREENS: &[CommandId] = &[
     CommandId::NoteWriters,
     CommandId::ViewAgenda,
     CommandId::ViewTrash,
+    CommandId::ViewSourceControl,
     CommandId::ViewGraph,
     CommandId::ViewLinks,
     CommandId::ViewBroken,

@@ -59,6 +59,7 @@ fn nothing_lies_on_another_at_any_scale() {
             CommandId::ViewAgenda,
             CommandId::ViewGraph,
             CommandId::ViewTrash,
+            CommandId::ViewSourceControl,
         ] {
             window.state_mut().perform_command(&ctx, page);
             window.run_steps(8);

@@ -42,7 +42,7 @@ struct HunkLine {
 
 /// A hunk prepared for display.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct DiffView {
+pub struct DiffView {
     lines: Vec<HunkLine>,
     left_out: usize,
 }
@@ -61,7 +61,7 @@ fn shown_line(text: &str, line: &DiffLine) -> (String, Vec<Range<usize>>) {
 
 impl DiffView {
     /// Builds the view of a hunk, with its recorded context lines.
-    pub(super) fn of_hunk(hunk: &TextHunk) -> DiffView {
+    pub fn of_hunk(hunk: &TextHunk) -> DiffView {
         let mut view = DiffView::default();
         let (mut old, mut new) = hunk.lines.map_or((0, 0), |(old, new)| (old as usize, new as usize));
         let count = hunk.lines_before.lines().count();
@@ -75,7 +75,7 @@ impl DiffView {
     }
 
     /// Builds the view of newly created text.
-    pub(super) fn of_new_text(text: &str) -> DiffView {
+    pub fn of_new_text(text: &str) -> DiffView {
         let hunk = TextHunk { inserted: text.to_owned(), lines: Some((1, 1)), ..TextHunk::default() };
         DiffView::of_hunk(&hunk)
     }
@@ -112,7 +112,7 @@ impl DiffView {
     }
 
     /// Returns the hunk as a textual diff, for screen readers.
-    pub(super) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let sign = |kind: HunkLineKind| match kind {
             HunkLineKind::Same => ' ',
             HunkLineKind::Gone => '-',
@@ -148,13 +148,13 @@ impl DiffView {
     }
 
     /// Returns the height at this width.
-    pub(super) fn height(&self, ui: &Ui, width: f32) -> f32 {
+    pub fn height(&self, ui: &Ui, width: f32) -> f32 {
         let lines = self.lines.iter().map(|line| DiffView::galley(ui, line, width).size().y.max(LINE_HEIGHT));
         lines.sum::<f32>() + if self.left_out > 0 { LINE_HEIGHT } else { 0.0 }
     }
 
     /// Draws the hunk.
-    pub(super) fn paint(&self, ui: &Ui, at: Pos2, width: f32) {
+    pub fn paint(&self, ui: &Ui, at: Pos2, width: f32) {
         let (colours, clip) = (ThemeColors::of(ui), ui.clip_rect());
         let mut top = at.y;
         for line in &self.lines {

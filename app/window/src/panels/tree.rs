@@ -4,17 +4,20 @@
 //! and each has a menu.
 
 use crate::shell::commands::ShortcutTable;
+use agent::system_volume;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Ui, WidgetInfo, pos2, vec2};
 use engine::commands::CommandId;
 use engine::{Command, ScanState, Session, Settings, TreeOrder, Volume};
 use export::ExportScope;
+use host::source_control::{FileChangeKind, RepositoryStatus, SourceControl};
 use notebook::actions::ExportCommand;
 use notebook::actions::{FileAction, PageAction, TreeAction};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
+use std::sync::Arc;
 use store::disk::FileRow;
 use store::{DocId, FileKind};
 use ui::icons;
@@ -47,6 +50,12 @@ enum TreeItem {
     },
     Note(DocId),
     Attachment(DocId),
+    /// The read-only volume System (with an empty path), or a folder or file of it.
+    System {
+        path: String,
+        /// Whether it's unfolded; `None` for a file.
+        open: Option<bool>,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -67,6 +76,8 @@ pub(crate) struct FileTree {
     folded: HashSet<DocId>,
     open: HashSet<(DocId, String)>,
     recent_open: bool,
+    /// Unfolded folders of System; the empty path is System itself.
+    system_open: HashSet<String>,
     lines: Vec<TreeRow>,
     /// What the rows were made from.
     made: Option<TreeStamp>,
@@ -109,11 +120,12 @@ impl FileTree {
     pub(crate) fn show(
         &mut self,
         ui: &mut Ui,
-        session: &Session,
+        (session, source): (&Session, &SourceControl),
         shortcuts: &ShortcutTable,
         note: Option<DocId>,
         actions: &mut Vec<PageAction>,
     ) {
+        let badges = FileBadges::of(session, source);
         self.head(ui, session.settings().tree_order, shortcuts, actions);
         if self.marked != note {
             self.marked = note;
@@ -150,7 +162,7 @@ impl FileTree {
                     pos2(page.left(), page.top() + top_of(index)),
                     vec2(page.width(), TREE_ROW_HEIGHT),
                 );
-                if self.line(ui, session, index, rect, note, actions) {
+                if self.line(ui, (session, &badges), index, rect, note, actions) {
                     toggled = Some(index);
                 }
             }
@@ -238,6 +250,33 @@ impl FileTree {
                 self.folder(volume, session.settings().tree_order, "", 1);
             }
         }
+        if !self.lines.is_empty() {
+            self.system_rows();
+        }
+    }
+
+    /// Adds the rows of the volume System.
+    fn system_rows(&mut self) {
+        let row = |depth: u16, name: &str, path: &str, open: Option<bool>| {
+            let thing = TreeItem::System { path: path.to_owned(), open };
+            TreeRow { volume: DocId([0; 16]), depth, name: name.to_owned(), thing }
+        };
+        let is_open = |folder: &str| self.system_open.contains(folder);
+        let mut rows = vec![row(0, "System", "", Some(is_open("")))];
+        let paths = system_volume::files().keys().filter(|_| is_open(""));
+        let (inner, outer): (Vec<&String>, Vec<&String>) = paths.partition(|path| path.contains('/'));
+        let mut last = "";
+        for (folder, name) in inner.iter().filter_map(|path| path.split_once('/')) {
+            if folder != last {
+                rows.push(row(1, folder, folder, Some(is_open(folder))));
+                last = folder;
+            }
+            if is_open(folder) {
+                rows.push(row(2, shown_name(name), &format!("{folder}/{name}"), None));
+            }
+        }
+        rows.extend(outer.iter().map(|path| row(1, path, path, None)));
+        self.lines.append(&mut rows);
     }
 
     /// Adds a section's heading and its notes, if there are any.
@@ -306,6 +345,11 @@ impl FileTree {
                     self.open.insert(key);
                 }
             }
+            TreeItem::System { path, .. } => {
+                if !self.system_open.remove(path) {
+                    self.system_open.insert(path.clone());
+                }
+            }
             TreeItem::Note(_) | TreeItem::Attachment(_) => {}
         }
         self.changes += 1;
@@ -314,6 +358,7 @@ impl FileTree {
     /// Folds all folders.
     pub(crate) fn collapse_folders(&mut self) {
         self.open.clear();
+        self.system_open.clear();
         self.changes += 1;
     }
 
@@ -345,7 +390,7 @@ impl FileTree {
     fn line(
         &self,
         ui: &Ui,
-        session: &Session,
+        (session, badges): (&Session, &FileBadges),
         index: usize,
         rect: Rect,
         note: Option<DocId>,
@@ -364,9 +409,15 @@ impl FileTree {
         let marked = index >= starred && note.is_some() && file_of(&line.thing) == note;
         self.carry(ui, session, line, rect, &response, actions);
         menu(session, line, &response, actions);
+        let badge = badges.kind_of(session, line);
+        let is_system = matches!(&line.thing, TreeItem::System { path, .. } if path.is_empty());
+        let name = if is_system { "System (read-only)" } else { line.name.as_str() };
         response.widget_info(|| {
-            WidgetInfo::selected(Role::TreeItem, true, marked, text::untrusted_text::escape_line(&line.name))
+            WidgetInfo::selected(Role::TreeItem, true, marked, text::untrusted_text::escape_line(name))
         });
+        if let Some(kind) = badge {
+            ui.ctx().accesskit_node_builder(id, |node| node.set_description(kind.word()));
+        }
         if marked {
             ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
             let bar = Rect::from_min_size(rect.left_top() + vec2(0.0, 6.0), vec2(3.0, TREE_ROW_HEIGHT - 12.0));
@@ -387,21 +438,35 @@ impl FileTree {
             );
         };
         match &line.thing {
-            TreeItem::Section { open } | TreeItem::Volume { open } | TreeItem::Folder { open, .. } => {
+            TreeItem::Section { open }
+            | TreeItem::Volume { open }
+            | TreeItem::Folder { open, .. }
+            | TreeItem::System { open: Some(open), .. } => {
                 icon(x, if *open { icons::CARET_DOWN } else { icons::CARET_RIGHT }, 12.0);
                 ui.ctx().accesskit_node_builder(id, |node| node.set_expanded(*open));
             }
             TreeItem::Attachment(_) => icon(x, icons::PAPERCLIP, 13.0),
             TreeItem::Note(_) if collection::is_collection(&line.name) => icon(x, icons::TABLE, 13.0),
-            TreeItem::Note(_) => {}
+            TreeItem::Note(_) | TreeItem::System { open: None, .. } => {}
         }
         x += TREE_INDENT + 2.0;
         let mut right = rect.right() - space::S;
+        if is_system {
+            right -= space::XL;
+            icon(right + 6.0, icons::LOCK, 13.0);
+        }
         if let (TreeItem::Volume { .. }, Some(volume)) = (&line.thing, session.volume(line.volume)) {
             right -= self.about_volume(ui, volume, pos2(right, middle), &response);
         }
+        if let Some(kind) = badge {
+            let font = theme::tabular_font(12.0);
+            let colour = source_control::change_color(kind, colours);
+            let drawn = ui.painter().text(pos2(right, middle), Align2::RIGHT_CENTER, kind.letter(), font, colour);
+            right -= drawn.width() + space::S;
+        }
         let cut = match line.thing {
             TreeItem::Volume { .. } | TreeItem::Section { .. } => theme::InterCut::SemiBold,
+            _ if is_system => theme::InterCut::SemiBold,
             _ if marked => theme::InterCut::SemiBold,
             _ => theme::InterCut::Regular,
         };
@@ -416,7 +481,11 @@ impl FileTree {
         }
         match &line.thing {
             TreeItem::Note(file) | TreeItem::Attachment(file) if beside => actions.push(PageAction::OpenBeside(*file)),
-            TreeItem::Section { .. } | TreeItem::Volume { .. } | TreeItem::Folder { .. } => return true,
+            TreeItem::Section { .. }
+            | TreeItem::Volume { .. }
+            | TreeItem::Folder { .. }
+            | TreeItem::System { open: Some(_), .. } => return true,
+            TreeItem::System { path, open: None } => actions.push(PageAction::ShowSystemFile(path.clone())),
             TreeItem::Note(file) | TreeItem::Attachment(file) => actions.push(PageAction::Open(*file)),
         }
         false
@@ -433,7 +502,7 @@ impl FileTree {
         actions: &mut Vec<PageAction>,
     ) {
         let colours = ThemeColors::of(ui);
-        if !matches!(line.thing, TreeItem::Section { .. } | TreeItem::Volume { .. }) {
+        if !matches!(line.thing, TreeItem::Section { .. } | TreeItem::Volume { .. } | TreeItem::System { .. }) {
             response.dnd_set_drag_payload(line.clone());
             if response.dragged()
                 && let Some(at) = ui.input(|input| input.pointer.latest_pos())
@@ -444,7 +513,7 @@ impl FileTree {
         let into = match &line.thing {
             TreeItem::Volume { .. } => String::new(),
             TreeItem::Folder { path, .. } => path.clone(),
-            TreeItem::Section { .. } | TreeItem::Note(_) | TreeItem::Attachment(_) => return,
+            TreeItem::Section { .. } | TreeItem::Note(_) | TreeItem::Attachment(_) | TreeItem::System { .. } => return,
         };
         let fits = |dragged: &TreeRow| dragged.volume == line.volume && !moves(session, dragged, &into).is_empty();
         if response.dnd_hover_payload::<TreeRow>().is_some_and(|dragged| fits(&dragged)) {
@@ -479,6 +548,26 @@ impl FileTree {
     }
 }
 
+/// The marks of changed files, from the volumes' Git repositories.
+struct FileBadges(Vec<(DocId, Arc<RepositoryStatus>)>);
+
+impl FileBadges {
+    fn of(session: &Session, source: &SourceControl) -> FileBadges {
+        FileBadges(session.volumes().filter_map(|volume| Some((volume.id, source.status(volume.id)?))).collect())
+    }
+
+    /// Returns how a row's file, or what is below its folder, has changed.
+    fn kind_of(&self, session: &Session, line: &TreeRow) -> Option<FileChangeKind> {
+        let (_, status) = self.0.iter().find(|(volume, _)| *volume == line.volume)?;
+        let path = match &line.thing {
+            TreeItem::Folder { path, .. } => path.trim_end_matches('/'),
+            TreeItem::Note(file) | TreeItem::Attachment(file) => session.locate_file(*file)?.1,
+            TreeItem::Section { .. } | TreeItem::Volume { .. } | TreeItem::System { .. } => return None,
+        };
+        status.badges.get(path).copied()
+    }
+}
+
 /// Returns a file's creation time in sortable form: its `created` property, or otherwise the time of its last edit.
 fn creation_day(volume: &Volume, row: &FileRow) -> String {
     let outline = volume.links.outline(row.id);
@@ -492,7 +581,7 @@ fn creation_day(volume: &Volume, row: &FileRow) -> String {
 fn file_of(thing: &TreeItem) -> Option<DocId> {
     match thing {
         TreeItem::Note(file) | TreeItem::Attachment(file) => Some(*file),
-        TreeItem::Section { .. } | TreeItem::Volume { .. } | TreeItem::Folder { .. } => None,
+        TreeItem::Section { .. } | TreeItem::Volume { .. } | TreeItem::Folder { .. } | TreeItem::System { .. } => None,
     }
 }
 
@@ -519,7 +608,7 @@ fn moves(session: &Session, line: &TreeRow, into: &str) -> Vec<(DocId, String)> 
             };
             files_below(volume, path).map(|(file, id)| (id, format!("{to}{}", &file[path.len()..]))).collect()
         }
-        TreeItem::Section { .. } | TreeItem::Volume { .. } => Vec::new(),
+        TreeItem::Section { .. } | TreeItem::Volume { .. } | TreeItem::System { .. } => Vec::new(),
     }
 }
 
@@ -537,7 +626,7 @@ fn ghost(ui: &Ui, at: egui::Pos2, name: &str) {
 
 /// Shows the menu of a row.
 fn menu(session: &Session, line: &TreeRow, response: &egui::Response, actions: &mut Vec<PageAction>) {
-    if matches!(line.thing, TreeItem::Section { .. }) {
+    if matches!(line.thing, TreeItem::Section { .. } | TreeItem::System { open: Some(_), .. }) {
         return;
     }
     response.context_menu(|ui| {
@@ -605,6 +694,10 @@ fn menu(session: &Session, line: &TreeRow, response: &egui::Response, actions: &
                 exports(ui, &ExportScope::Folder(line.volume, String::new()), &mut item);
                 ui.separator();
                 item(ui, "Close volume", PageAction::Tree(TreeAction::CloseVolume(line.volume)));
+            }
+            TreeItem::System { path, .. } => {
+                item(ui, "Open", PageAction::ShowSystemFile(path.clone()));
+                item(ui, "Copy to workspace", PageAction::CopySystemFile(path.clone()));
             }
             TreeItem::Section { .. } => {}
         }

@@ -76,6 +76,13 @@ pub(crate) fn show_activity_rail(ui: &mut Ui, context: &RailContext<'_>, actions
             badge: approvals_badge(context.session),
             ..item(icons::ROBOT, "Agent", "Toggle agent", CommandId::AgentOpen, agent_on)
         },
+        item(
+            icons::BRANCH,
+            "Source control",
+            "Open source control",
+            CommandId::ViewSourceControl,
+            matches!(view, Some(PageView::SourceControl(_))),
+        ),
         item(icons::BRAIN, "Memory", "Open memory", CommandId::ViewMemory, is_memory),
         item(icons::SYNC, "Sync", "Open sync", CommandId::SyncStatus, is_sync),
     ];

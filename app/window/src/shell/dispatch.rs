@@ -8,6 +8,7 @@ use crate::overlays::command_palette::{CommandPalette, PaletteChoice};
 use crate::overlays::dialogs::{Dialog, DialogDecision};
 use crate::overlays::settings::{self, SettingsSection};
 use crate::overlays::window_overlay::WindowOverlay;
+use crate::pages::system_file::SystemFilePage;
 use crate::pages::welcome::WelcomePage;
 use crate::shell::dock_state::{LeftPanel, RightPanel};
 use crate::shell::host_link::HostLink;
@@ -145,6 +146,13 @@ impl AppWindow {
                 PageAction::UseScience { cell, .. } => {
                     self.panes.use_science(&mut self.host, &mut self.overlay, &mut self.notices, Some(cell))
                 }
+                PageAction::ShowSystemFile(path) => {
+                    self.panes.view = Some(PageView::SystemFile(SystemFilePage::new(path)))
+                }
+                PageAction::CopySystemFile(path) => {
+                    self.panes.copy_system_file(&mut self.host, &mut self.notices, &self.jobs, ctx, &path)
+                }
+                PageAction::SourceControl(action) => self.host.use_source_control(&mut self.notices, ctx, action),
                 PageAction::Share(volume) => self.overlay.ask_share(&self.host, volume),
                 PageAction::Collection(collection, deed) => self.panes.apply_collection_edit(
                     &mut self.host,

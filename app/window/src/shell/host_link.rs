@@ -6,6 +6,7 @@ use engine::{Command, FirstStep, Note, Session};
 use host::Driver;
 use host::desktop::{FileOpener, FolderChooser, PdfPrinter};
 use host::science_pack::SciencePack;
+use host::source_control::SourceControl;
 use std::ffi::OsString;
 use store::DocId;
 
@@ -22,6 +23,8 @@ pub(crate) struct HostLink {
     pub(crate) setup_variables: Vec<(String, OsString)>,
     /// The user's science pack.
     pub(crate) science: SciencePack,
+    /// The Git repositories of the volumes.
+    pub(crate) source: SourceControl,
     /// Completed first steps that aren't in the settings yet.
     pub(crate) done_steps: Vec<FirstStep>,
 }

@@ -84,7 +84,8 @@ impl AppWindow {
         let mut centre = ui::layout::part(ui, "middle", middle, middle);
         match &mut self.panes.view {
             Some(view) => {
-                if view.show(&mut centre, self.host.session(), self.panes.active.note, &mut actions) {
+                if view.show(&mut centre, self.host.session(), &self.host.source, self.panes.active.note, &mut actions)
+                {
                     self.panes.view = None;
                 }
             }
@@ -103,7 +104,9 @@ impl AppWindow {
         let shortcuts = &self.input.shortcuts;
         let (carets, index) = (self.panes.carets(), self.host.driver.search().freshness());
         let carets = if self.panes.view.is_some() { &[][..] } else { &carets };
-        let context = StatusContext { session, shortcuts, note, words, mode: mode.as_deref(), carets, index: &index };
+        let source = &self.host.source;
+        let context =
+            StatusContext { session, source, shortcuts, note, words, mode: mode.as_deref(), carets, index: &index };
         self.notices.status.show(&mut foot, &context, &mut actions);
         if self.prefs.left_open && both {
             let moved = edge(ui, "left edge", tree.right(), body, 180.0..=400.0, self.prefs.left);
@@ -173,7 +176,7 @@ impl PaneState {
         match dock.left {
             LeftPanel::Files => {
                 let ui = &mut ui::layout::part(ui, "files", rest, rest);
-                dock.tree.show(ui, session, shortcuts, self.active.note, actions);
+                dock.tree.show(ui, (session, &host.source), shortcuts, self.active.note, actions);
                 if session.is_open() && session.volumes().next().is_none() {
                     tree::show_empty_tree(ui, actions);
                 }

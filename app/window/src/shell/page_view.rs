@@ -2,6 +2,7 @@
 
 use crate::pages::agenda::AgendaPage;
 use crate::pages::graph::GraphPage;
+use crate::pages::system_file::SystemFilePage;
 use crate::pages::trash::TrashPage;
 use crate::pages::welcome::WelcomePage;
 use crate::pages::{history, sync};
@@ -12,7 +13,9 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::Session;
+use host::source_control::SourceControl;
 use notebook::actions::PageAction;
+use source_control::SourceControlPage;
 use store::DocId;
 use ui::icons;
 use ui::theme::{self, ThemeColors, size, space};
@@ -48,6 +51,10 @@ pub(crate) enum PageView {
     Agents(Box<AgentsPage>),
     /// Plans: tasks, agents and dependencies.
     Plans(Box<PlansPage>),
+    /// The volume's Git repository.
+    SourceControl(Box<SourceControlPage>),
+    /// A file of the volume System.
+    SystemFile(SystemFilePage),
     /// Ways to begin, for the first start.
     Welcome(WelcomePage),
 }
@@ -71,6 +78,8 @@ impl PageView {
             PageView::Schedule(_) => "Schedule",
             PageView::Agents(_) => "Agents",
             PageView::Plans(_) => "Plans",
+            PageView::SourceControl(_) => "Source control",
+            PageView::SystemFile(_) => "System",
             PageView::Welcome(_) => "Welcome",
         }
     }
@@ -80,6 +89,7 @@ impl PageView {
         &mut self,
         ui: &mut Ui,
         session: &Session,
+        source: &SourceControl,
         note: Option<DocId>,
         actions: &mut Vec<PageAction>,
     ) -> bool {
@@ -104,6 +114,8 @@ impl PageView {
             PageView::Schedule(page) => page.show(&mut ui, session, note, &mut asked),
             PageView::Agents(page) => page.show(&mut ui, session, note, &mut asked),
             PageView::Plans(page) => page.show(&mut ui, session, note, &mut asked),
+            PageView::SourceControl(page) => page.show(&mut ui, session, source, note, actions),
+            PageView::SystemFile(page) => page.show(&mut ui, actions),
             PageView::Welcome(page) => closed |= page.show(&mut ui, session, actions),
         }
         actions.extend(asked.into_iter().map(PageAction::from));

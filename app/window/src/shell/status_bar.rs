@@ -9,6 +9,7 @@ use egui::{Align2, Color32, Galley, Rect, Sense, Ui, Vec2, pos2, vec2};
 use engine::commands::CommandId;
 use engine::{ColorTheme, KernelPhase, Note, NotePhase, ScanState, Session, SyncStatus};
 use host::search::IndexFreshness;
+use host::source_control::SourceControl;
 use notebook::actions::PageAction;
 use std::sync::Arc;
 use store::DocId;
@@ -41,6 +42,7 @@ pub(crate) struct StatusBar {
 #[derive(Clone, Copy)]
 pub(crate) struct StatusContext<'a> {
     pub(crate) session: &'a Session,
+    pub(crate) source: &'a SourceControl,
     pub(crate) shortcuts: &'a ShortcutTable,
     /// The open note.
     pub(crate) note: Option<&'a Note>,
@@ -201,6 +203,14 @@ impl StatusBar {
                 items.push(StatusItem { name, ..item });
             }
         }
+        if let Some(volume) = source_control::concerned_volume(session, context.source, note.map(|note| note.id))
+            && let Some(status) = context.source.status(volume)
+        {
+            let text = source_control::branch_label(&status.branch);
+            let item = StatusItem::new(StatusPart::Branch, text, colours.muted);
+            let name = source_control::branch_name(&status.branch);
+            items.push(StatusItem { name, hint: "Source control", icon: Some(icons::BRANCH), ..item });
+        }
         if let Some(standing) = self.visible_sync_status(ui, session, now) {
             let text = standing.describe();
             let (icon, _) = sync::status_icon(&standing, colours);
@@ -333,6 +343,7 @@ enum StatusPart {
     Words,
     Kernel,
     Caret,
+    Branch,
     Sync(SyncStatus),
     Approvals,
     Agent,
@@ -352,9 +363,10 @@ impl StatusPart {
             StatusPart::Kernel => 4,
             StatusPart::Sync(_) => 5,
             StatusPart::Scan => 6,
-            StatusPart::Index { is_bad: false } => 7,
-            StatusPart::Caret => 8,
-            StatusPart::Words => 9,
+            StatusPart::Branch => 7,
+            StatusPart::Index { is_bad: false } => 8,
+            StatusPart::Caret => 9,
+            StatusPart::Words => 10,
         }
     }
 
@@ -427,6 +439,7 @@ impl StatusItem {
         set_accessible_name(&response, if is_button { Role::Button } else { Role::Label }, &self.name);
         if response.clicked() {
             match self.part {
+                StatusPart::Branch => actions.push(PageAction::Run(CommandId::ViewSourceControl)),
                 StatusPart::Sync(_) => actions.push(PageAction::Run(CommandId::SyncStatus)),
                 StatusPart::Approvals | StatusPart::Agent => actions.push(PageAction::ShowAgent),
                 StatusPart::Index { .. } => actions.push(PageAction::Run(CommandId::SearchOpen)),

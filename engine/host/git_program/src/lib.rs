@@ -30,6 +30,8 @@ const CANCEL_GRACE_TIME: Duration = Duration::from_secs(3);
 pub enum GitCaller {
     /// The user has typed the command: everything is as with `git` itself, hooks included.
     User,
+    /// The user has chosen it in the window: as with `git` itself, but nothing asks on a terminal.
+    Window,
     /// An agent: no hook of the repository runs, and nothing asks on a terminal. Settings of the repository that run
     /// programs must be refused by the caller (`vcs::RepositoryFolder::program_settings`).
     Agent,
@@ -43,6 +45,18 @@ pub enum GitOperation {
         /// Paths relative to the folder.
         files: Vec<String>,
     },
+    /// Takes files out of what is staged. The files themselves stay.
+    Unstage {
+        /// Paths relative to the folder.
+        files: Vec<String>,
+    },
+    /// Replaces files by what is staged of them, or else by the last commit.
+    Discard {
+        /// Paths relative to the folder.
+        files: Vec<String>,
+    },
+    /// Makes the folder a repository.
+    Init,
     /// Commits what is staged, or the current content of files.
     Commit {
         /// The message; empty to keep the last one while amending.
@@ -121,6 +135,15 @@ impl GitOperation {
                 add(&["add", "--"]);
                 files.iter().for_each(|file| add(&[&literal(file)]));
             }
+            GitOperation::Unstage { files } => {
+                add(&["reset", "--quiet", "--"]);
+                files.iter().for_each(|file| add(&[&literal(file)]));
+            }
+            GitOperation::Discard { files } => {
+                add(&["checkout", "--quiet", "--"]);
+                files.iter().for_each(|file| add(&[&literal(file)]));
+            }
+            GitOperation::Init => add(&["init", "--quiet"]),
             GitOperation::Commit { message, files, all, amend, signoff } => {
                 add(&["commit", "--quiet"]);
                 if !(message.is_empty() && *amend) {
@@ -251,6 +274,8 @@ fn run_git(
         let nothing = if cfg!(windows) { "NUL" } else { "/dev/null" };
         command.arg("-c").arg(format!("core.hooksPath={nothing}")).args(["-c", "core.fsmonitor=false"]);
         command.args(["-c", "submodule.recurse=false"]);
+    }
+    if caller != GitCaller::User {
         // Nothing waits for an answer that nobody can give; a helper with a window of its own still can ask.
         command.env("GIT_TERMINAL_PROMPT", "0").env("SSH_ASKPASS_REQUIRE", "force");
     }
@@ -263,7 +288,7 @@ fn run_git(
     command.env("GIT_EDITOR", "true").env("GIT_MERGE_AUTOEDIT", "no");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     #[cfg(unix)]
-    if caller == GitCaller::Agent {
+    if caller != GitCaller::User {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
     }
     let mut child = command.spawn().map_err(|error| match error.kind() {
@@ -335,7 +360,7 @@ fn end_child(child: &mut Child, caller: GitCaller) {
         let process = rustix::process::Pid::from_child(child);
         // Fails only if it has ended already.
         let _ = match caller {
-            GitCaller::Agent => rustix::process::kill_process_group(process, signal),
+            GitCaller::Window | GitCaller::Agent => rustix::process::kill_process_group(process, signal),
             GitCaller::User => rustix::process::kill_process(process, signal),
         };
     };
@@ -355,7 +380,9 @@ fn end_child(child: &mut Child, caller: GitCaller) {
         let process = rustix::process::Pid::from_child(child);
         // Fails only if it has ended already.
         let _ = match caller {
-            GitCaller::Agent => rustix::process::kill_process_group(process, rustix::process::Signal::KILL),
+            GitCaller::Window | GitCaller::Agent => {
+                rustix::process::kill_process_group(process, rustix::process::Signal::KILL)
+            }
             GitCaller::User => rustix::process::kill_process(process, rustix::process::Signal::KILL),
         };
     }

@@ -187,3 +187,32 @@ fn addresses_are_read() {
     assert_eq!(host("git@example.org:a/b").as_deref(), Some("example.org"));
     assert_eq!(host("repo"), None);
 }
+
+#[test]
+fn files_are_staged_unstaged_and_discarded_also_before_the_first_commit() {
+    let place = Place::new();
+    let files = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    fs::create_dir(place.path("fresh")).expect("made");
+    place.done("fresh", &GitOperation::Init);
+    fs::write(place.path("fresh/[a].md"), "a\n").expect("written");
+    fs::write(place.path("fresh/a.md"), "a\n").expect("written");
+    place.done("fresh", &GitOperation::Add { files: files(&["[a].md"]) });
+    assert_eq!(git(&place.path("fresh"), &["status", "--porcelain"]), "A  [a].md\n?? a.md", "names aren't patterns");
+    place.done("fresh", &GitOperation::Unstage { files: files(&["[a].md"]) });
+    assert_eq!(git(&place.path("fresh"), &["status", "--porcelain"]), "?? [a].md\n?? a.md");
+
+    fs::write(place.path("one/a.md"), "staged\n").expect("written");
+    place.done("one", &GitOperation::Add { files: files(&["a.md"]) });
+    fs::write(place.path("one/a.md"), "typed\n").expect("written");
+    let discard = GitOperation::Discard { files: files(&["a.md"]) };
+    place.done("one", &discard);
+    assert_eq!(fs::read_to_string(place.path("one/a.md")).expect("there"), "staged\n");
+    place.done("one", &GitOperation::Unstage { files: files(&["a.md"]) });
+    assert_eq!(fs::read_to_string(place.path("one/a.md")).expect("there"), "staged\n", "the file stays");
+    place.done("one", &discard);
+    assert_eq!(fs::read_to_string(place.path("one/a.md")).expect("there"), "one\ntwo\nthree\n");
+    fs::remove_file(place.path("one/a.md")).expect("removed");
+    place.done("one", &GitOperation::Add { files: files(&["a.md"]) });
+    assert_eq!(git(&place.path("one"), &["status", "--porcelain"]), "D  a.md", "a deletion can be staged");
+    assert!(place.tried("one", &GitOperation::Discard { files: files(&["--help"]) }, GitCaller::Window).is_err());
+}

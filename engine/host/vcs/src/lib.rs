@@ -3,8 +3,10 @@
 //! It runs no hook, filter or other program, uses no network, and touches nothing outside the folder except the
 //! repository's own store.
 
+mod changes;
 mod reads;
 
+pub use changes::{FileChange, FileChangeKind};
 pub use reads::{BlameLine, BranchInfo, BranchState, MAX_BLAME_FILE_BYTES, MAX_LISTED_REFERENCES, StashInfo};
 
 use git2::{

@@ -98,3 +98,58 @@ fn what_is_not_ours_is_refused() {
     config.set_str("user.email", "ada@example.org").expect("set");
     assert_eq!(part.commit("First", &[]).expect("committed").1, ["a.md"]);
 }
+
+#[test]
+fn staged_and_unstaged_changes_are_told_apart() {
+    let dir = repository();
+    let notes = dir.path().join("notes");
+    let part = RepositoryFolder::open(&notes).expect("opened");
+    fs::write(notes.join("long.md"), "a line that stays\n".repeat(20)).expect("written");
+    fs::write(notes.join("gone.md"), "gone\n").expect("written");
+    part.commit("More", &[]).expect("committed");
+    fs::rename(notes.join("long.md"), notes.join("moved.md")).expect("moved");
+    fs::remove_file(notes.join("gone.md")).expect("removed");
+    fs::write(notes.join("one.md"), "staged\n").expect("written");
+    let repository = Repository::open(dir.path()).expect("opened");
+    let mut index = repository.index().expect("an index");
+    index.remove_path(Path::new("notes/long.md")).expect("staged");
+    index.add_path(Path::new("notes/moved.md")).expect("staged");
+    index.add_path(Path::new("notes/one.md")).expect("staged");
+    index.write().expect("written");
+    fs::write(notes.join("one.md"), "staged\nand more\n").expect("written");
+    fs::write(notes.join("new.md"), "new\n").expect("written");
+    fs::write(dir.path().join("beside.txt"), "not in the folder\n").expect("written");
+    let (changes, whole) = part.changes().expect("told");
+    let rows: Vec<_> = changes
+        .iter()
+        .map(|change| (change.path.as_str(), change.old_path.as_deref(), change.staged, change.unstaged))
+        .collect();
+    let modified = Some(FileChangeKind::Modified);
+    assert!(whole);
+    assert_eq!(
+        rows,
+        [
+            ("gone.md", None, None, Some(FileChangeKind::Deleted)),
+            ("moved.md", Some("long.md"), Some(FileChangeKind::Renamed), None),
+            ("new.md", None, None, Some(FileChangeKind::Untracked)),
+            ("one.md", None, modified, modified),
+        ]
+    );
+    let (staged, _) = part.staged_diff(Some("one.md")).expect("a diff");
+    assert!(staged.contains("-one\n+staged\n") && !staged.contains("and more"), "{staged}");
+    let (unstaged, _) = part.unstaged_diff("one.md").expect("a diff");
+    assert!(unstaged.contains(" staged\n+and more\n") && !unstaged.contains("-one"), "{unstaged}");
+    assert!(part.unstaged_diff("new.md").expect("a diff").0.contains("+new\n"));
+    assert!(part.unstaged_diff("../beside.txt").is_err());
+
+    let kept = part.keep_file("one.md").expect("kept").expect("a file");
+    assert_eq!(part.kept_bytes(&kept).expect("there"), b"staged\nand more\n");
+    assert_eq!(part.keep_file("gone.md").expect("no error"), None);
+    assert!(part.keep_file("../beside.txt").is_err());
+    let times = |part: &RepositoryFolder| -> Vec<_> {
+        part.state_files().iter().map(|file| fs::metadata(file).and_then(|meta| meta.modified()).ok()).collect()
+    };
+    let before = times(&part);
+    part.commit("Once more", &["one.md".to_owned()]).expect("committed");
+    assert_ne!(times(&part), before, "a commit is seen by the files' times");
+}

@@ -1,0 +1,91 @@
+//! The row of the branch: its menu, ahead and behind, and the buttons for the remote.
+
+use super::{PageScene, begin, branch_label, branch_name};
+use eframe::egui;
+use egui::{Align, Layout, Ui, vec2};
+use host::source_control::GitRequest;
+use notebook::actions::PageAction;
+use ui::menus::{menu_below, menu_choice, menu_item, menu_separator};
+use ui::theme::{self, ThemeColors, size, space};
+use ui::widgets::{set_accessible_name, text_button};
+
+/// Maximum number of branches in the menu. `git switch` reaches the rest.
+const MAX_LISTED_BRANCHES: usize = 40;
+
+/// The name of a branch that is about to be created.
+#[derive(Default)]
+pub(crate) struct NewBranch {
+    name: String,
+    has_focus: bool,
+}
+
+/// Draws the row.
+pub(crate) fn show(ui: &mut Ui, scene: &PageScene<'_>, new: &mut Option<NewBranch>, actions: &mut Vec<PageAction>) {
+    let branch = &scene.status.branch;
+    ui.horizontal(|ui| {
+        ui.set_min_height(size::MIN_CLICK_HEIGHT);
+        let button = text_button(ui, &branch_label(branch), false);
+        set_accessible_name(&button, egui::accesskit::Role::Button, &branch_name(branch));
+        menu_below(&button, "Branches", |ui| {
+            egui::ScrollArea::vertical().max_height(320.0).show(ui, |ui| {
+                for one in scene.status.branches.iter().take(MAX_LISTED_BRANCHES) {
+                    if menu_choice(ui, &one.name, one.current) && !one.current {
+                        begin(actions, scene.volume, GitRequest::Switch { branch: one.name.clone(), create: false });
+                    }
+                }
+            });
+            menu_separator(ui);
+            if menu_item(ui, "New branch…", None, scene.can_change()) {
+                *new = Some(NewBranch::default());
+            }
+        });
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+            ui.spacing_mut().item_spacing.x = space::S;
+            for (name, request) in
+                [("Push", GitRequest::Push), ("Pull", GitRequest::Pull), ("Fetch", GitRequest::Fetch)]
+            {
+                if text_button(ui, name, false).clicked() {
+                    match scene.status.has_remote {
+                        true => begin(actions, scene.volume, request),
+                        false => actions.push(PageAction::Say(
+                            "This repository has no remote. `git remote add origin URL` adds one.".to_owned(),
+                        )),
+                    }
+                }
+            }
+        });
+    });
+    ui.add_space(space::M);
+    let Some(typed) = new else { return };
+    let mut is_done = false;
+    ui.horizontal(|ui| {
+        let style = theme::small();
+        let hint = egui::RichText::new("Name of the new branch").font(style.font.clone());
+        let field = egui::TextEdit::singleline(&mut typed.name)
+            .font(style.font)
+            .hint_text(hint.color(ThemeColors::of(ui).muted))
+            .margin(egui::Margin::symmetric(8, 6))
+            .desired_width(200.0_f32.min(ui.available_width() * 0.5));
+        let response = ui.add(field).accessible_name("Name of the new branch");
+        if !std::mem::replace(&mut typed.has_focus, true) {
+            response.request_focus();
+        }
+        let is_entered = response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
+        if text_button(ui, "Create branch", true).clicked() || is_entered {
+            let branch = typed.name.trim().to_owned();
+            match branch.is_empty() {
+                true => actions.push(PageAction::Say("Name the branch first.".to_owned())),
+                false => {
+                    begin(actions, scene.volume, GitRequest::Switch { branch, create: true });
+                    is_done = true;
+                }
+            }
+        }
+        is_done |= text_button(ui, "Don't create", false).clicked();
+        ui.allocate_exact_size(vec2(0.0, size::MIN_CLICK_HEIGHT), egui::Sense::hover());
+    });
+    ui.add_space(space::M);
+    if is_done {
+        *new = None;
+    }
+}

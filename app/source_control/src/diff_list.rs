@@ -1,0 +1,97 @@
+//! The unfolded diff below a file or a commit.
+
+use super::{PageScene, note_line};
+use agent_ui::agent::diff_view::DiffView;
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Sense, Stroke, StrokeKind, Ui, vec2};
+use host::source_control::{DiffReading, DiffTarget};
+use std::sync::Arc;
+use ui::icons;
+use ui::theme::{self, CARD_CORNER, ThemeColors, space};
+use ui::widgets::{paint_clipped_text, set_accessible_name};
+
+/// The views of a diff, kept until the diff or the width changes.
+#[derive(Default)]
+pub(crate) struct DiffList {
+    made: Option<(Arc<DiffReading>, u32)>,
+    files: Vec<ShownFileDiff>,
+}
+
+/// A file of the diff with its hunks and their heights.
+struct ShownFileDiff {
+    title: String,
+    is_binary: bool,
+    hunks: Vec<(DiffView, f32)>,
+}
+
+impl DiffList {
+    /// Draws the diff of a target; `has_titles` names its files.
+    pub(crate) fn show(&mut self, ui: &mut Ui, scene: &PageScene<'_>, target: &DiffTarget, has_titles: bool) {
+        ui.add_space(space::XS);
+        let Some(reading) = scene.source.diff(scene.volume, target, scene.status.number) else {
+            note_line(ui, icons::HOURGLASS, "Reading the changes…");
+            return;
+        };
+        if let Some(why) = &reading.trouble {
+            note_line(ui, icons::WARNING, why);
+            return;
+        }
+        let width = ui.available_width();
+        let is_made = |(made, at): &(Arc<DiffReading>, u32)| Arc::ptr_eq(made, &reading) && *at == width.to_bits();
+        if !self.made.as_ref().is_some_and(is_made) {
+            let shown = |file: &host::source_control::FileDiff| ShownFileDiff {
+                title: file.path.clone(),
+                is_binary: file.is_binary,
+                hunks: file
+                    .hunks
+                    .iter()
+                    .map(|hunk| {
+                        let view = DiffView::of_hunk(hunk);
+                        let height = view.height(ui, width);
+                        (view, height)
+                    })
+                    .collect(),
+            };
+            self.files = reading.files.iter().map(shown).collect();
+            self.made = Some((reading.clone(), width.to_bits()));
+        }
+        if self.files.is_empty() {
+            note_line(ui, icons::INFO, "No text has changed.");
+        }
+        for (place, file) in self.files.iter().enumerate() {
+            if has_titles {
+                let colours = ThemeColors::of(ui);
+                let (rect, response) = ui.allocate_exact_size(vec2(width, 24.0), Sense::hover());
+                paint_clipped_text(
+                    ui,
+                    rect.min + vec2(space::S, 2.0),
+                    width,
+                    &file.title,
+                    &theme::small(),
+                    colours.ink,
+                );
+                set_accessible_name(&response, Role::Label, &file.title);
+            }
+            if file.is_binary {
+                note_line(ui, icons::INFO, "This file isn't text.");
+            }
+            for (number, (view, height)) in file.hunks.iter().enumerate() {
+                let (rect, _) = ui.allocate_exact_size(vec2(width, height + 2.0 * space::XS), Sense::hover());
+                ui.add_space(space::S);
+                if !ui.is_rect_visible(rect) {
+                    continue;
+                }
+                let colours = ThemeColors::of(ui);
+                let stroke = Stroke::new(1.0, colours.line);
+                ui.painter().rect(rect, CARD_CORNER, colours.sunken, stroke, StrokeKind::Inside);
+                let response = ui.interact(rect, ui.scope_id().with(("hunk", place, number)), Sense::hover());
+                view.paint(ui, rect.min + vec2(0.0, space::XS), rect.width());
+                set_accessible_name(&response, Role::Label, &view.text());
+            }
+        }
+        if !reading.is_complete {
+            note_line(ui, icons::INFO, "The diff is longer than what is shown here.");
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! The page of source control: branch, changed files with their diffs, commit, remote and the last commits of a volume's
+//! Git repository. It reads what the host knows, and returns actions.
+
+mod branch_row;
+mod change_list;
+mod diff_list;
+
+use branch_row::NewBranch;
+use diff_list::DiffList;
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align2, Rect, Sense, Ui, UiBuilder, pos2, vec2};
+use engine::Session;
+use engine::commands::CommandId;
+use host::source_control::{BranchState, DiffTarget, GitReport, GitRequest, RepositoryReading, RepositoryStatus};
+use host::source_control::{FileChangeKind, MAX_QUIET_TIME, SourceControl};
+use notebook::actions::{PageAction, SourceControlAction};
+use store::DocId;
+use ui::icons;
+use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
+use ui::widgets::{chip_button, paint_clipped_text, set_accessible_name, text_button};
+use ui::{empty_state, setting_rows};
+
+/// Height of a row of a list.
+const ROW_HEIGHT: f32 = 32.0;
+/// Maximum length of a branch's name in labels, in characters.
+const MAX_BRANCH_LABEL_CHARS: usize = 24;
+/// Maximum number of volumes to choose from.
+const MAX_LISTED_VOLUMES: usize = 12;
+
+/// The page of source control.
+#[derive(Default)]
+pub struct SourceControlPage {
+    /// The volume that the user has chosen; `None` follows the open note.
+    volume: Option<DocId>,
+    message: String,
+    amend: bool,
+    /// Whether the message is cleared once the commit is made.
+    is_committing: bool,
+    new_branch: Option<NewBranch>,
+    /// The diff that is unfolded.
+    unfolded: Option<DiffTarget>,
+    diff: DiffList,
+}
+
+/// What the parts of the page draw from.
+pub(crate) struct PageScene<'a> {
+    pub(crate) volume: DocId,
+    pub(crate) status: &'a RepositoryStatus,
+    pub(crate) session: &'a Session,
+    pub(crate) source: &'a SourceControl,
+    /// Why the folder can't be changed.
+    pub(crate) locked: Option<String>,
+}
+
+/// Describes the branch and how it stands to its remote, in few letters.
+pub fn branch_label(branch: &BranchState) -> String {
+    let name = match (&branch.branch, &branch.head) {
+        (Some(name), _) => match name.char_indices().nth(MAX_BRANCH_LABEL_CHARS) {
+            Some((end, _)) => format!("{}…", &name[..end]),
+            None => name.clone(),
+        },
+        (None, Some(head)) => format!("at {}", head.get(..8).unwrap_or(head)),
+        (None, None) => "no commit".to_owned(),
+    };
+    let count = |sign: &str, count: usize| if count > 0 { format!(" {sign}{count}") } else { String::new() };
+    format!("{name}{}{}", count("↑", branch.ahead), count("↓", branch.behind))
+}
+
+/// Describes the branch for screen readers.
+pub fn branch_name(branch: &BranchState) -> String {
+    let name = branch.branch.as_deref().unwrap_or("none");
+    let commits = |count: usize| if count == 1 { "1 commit".to_owned() } else { format!("{count} commits") };
+    let remote = match &branch.upstream {
+        None => String::new(),
+        Some(remote) if branch.ahead + branch.behind == 0 => format!(", even with {remote}"),
+        Some(remote) => format!(", {} ahead of and {} behind {remote}", commits(branch.ahead), commits(branch.behind)),
+    };
+    format!("Branch: {name}{remote}")
+}
+
+/// Returns the color of a change's letter.
+pub fn change_color(kind: FileChangeKind, colours: &ThemeColors) -> egui::Color32 {
+    match kind {
+        FileChangeKind::Modified | FileChangeKind::Renamed => colours.warn,
+        FileChangeKind::Added => colours.ok,
+        FileChangeKind::Untracked => colours.tool,
+        FileChangeKind::Deleted | FileChangeKind::Conflicted => colours.bad,
+    }
+}
+
+/// Returns the volume whose repository concerns the open note, or else the first volume with a repository.
+pub fn concerned_volume(session: &Session, source: &SourceControl, note: Option<DocId>) -> Option<DocId> {
+    let of_note = note.and_then(|note| session.locate_file(note)).map(|(volume, _)| volume);
+    let rooted = || session.volumes().filter(|volume| volume.root.is_some()).map(|volume| volume.id);
+    of_note.or_else(|| rooted().find(|volume| source.status(*volume).is_some())).or_else(|| rooted().next())
+}
+
+impl SourceControlPage {
+    /// Draws the page.
+    pub fn show(
+        &mut self,
+        ui: &mut Ui,
+        session: &Session,
+        source: &SourceControl,
+        note: Option<DocId>,
+        actions: &mut Vec<PageAction>,
+    ) {
+        let chosen = self.volume.filter(|volume| session.volume(*volume).is_some());
+        let Some(volume) = chosen.or_else(|| concerned_volume(session, source, note)) else {
+            let hint = "Source control shows what has changed in a folder since its last commit.";
+            if empty_state::show_message(ui, "No folder is open.", Some("Open a folder"), hint) {
+                actions.push(PageAction::Run(CommandId::FolderOpen));
+            }
+            return;
+        };
+        let width = size::WIDE_BLOCK_WIDTH.min(ui.available_width() - 2.0 * space::XL).max(120.0);
+        let margin = ((ui.available_width() - width) / 2.0).max(space::S);
+        let all = ui.available_rect_before_wrap();
+        egui::ScrollArea::vertical().id_salt("source control").auto_shrink(false).show(ui, |ui| {
+            let top = ui.cursor().top();
+            let column = Rect::from_min_size(pos2(all.left() + margin, top), vec2(width, f32::INFINITY));
+            let mut child = ui.new_child(UiBuilder::new().max_rect(column).id_salt(("repository", volume)));
+            child.spacing_mut().item_spacing = vec2(space::S, 0.0);
+            child.add_space(space::L);
+            self.volumes(&mut child, session, volume);
+            self.outcome(&mut child, source, actions);
+            let below = Rect::from_min_max(pos2(all.left(), child.cursor().top()), all.max);
+            let message = |ui: &mut Ui, text: &str, button: &str, hint: &str| {
+                let mut place = ui.new_child(UiBuilder::new().max_rect(below).id_salt("message"));
+                empty_state::show_message(&mut place, text, Some(button), hint)
+            };
+            let name = session.volume(volume).map_or("This folder", |volume| volume.name.as_str());
+            match source.repository(volume) {
+                RepositoryReading::Waiting => empty_state::show_skeleton(&child, width, 0.0),
+                RepositoryReading::Missing => {
+                    let hint =
+                        "Source control keeps versions of your files and shares them. Your files stay as they are.";
+                    let text = format!("{name} is not a Git repository.");
+                    if message(&mut child, &text, "Create repository", hint) {
+                        begin(actions, volume, GitRequest::Init);
+                    }
+                }
+                RepositoryReading::Failed(why) => {
+                    if message(&mut child, &why, "Try again", "") {
+                        actions.push(PageAction::SourceControl(SourceControlAction::Refresh(volume)));
+                    }
+                }
+                RepositoryReading::Read(status) => {
+                    let locked = session.read_only_reason(volume);
+                    let scene = PageScene { volume, status: &status, session, source, locked };
+                    self.repository(&mut child, &scene, actions);
+                }
+            }
+            child.add_space(space::XL);
+            let used = child.min_rect().height();
+            ui.allocate_exact_size(vec2(ui.available_width(), used), Sense::hover());
+        });
+    }
+
+    /// Draws the choice of the volume if there are several.
+    fn volumes(&mut self, ui: &mut Ui, session: &Session, shown: DocId) {
+        let volumes: Vec<_> = session.volumes().filter(|volume| volume.root.is_some()).collect();
+        if volumes.len() < 2 {
+            return;
+        }
+        ui.horizontal_wrapped(|ui| {
+            ui.spacing_mut().item_spacing = vec2(space::XS, space::XS);
+            for volume in volumes.into_iter().take(MAX_LISTED_VOLUMES) {
+                let name = format!("Repository: {}", volume.name);
+                if chip_button(ui, &volume.name, &name, volume.id == shown, &theme::caption()) {
+                    (self.volume, self.unfolded) = (Some(volume.id), None);
+                }
+            }
+        });
+        ui.add_space(space::M);
+    }
+
+    /// Draws the operation that runs, or how the last one ended.
+    fn outcome(&mut self, ui: &mut Ui, source: &SourceControl, actions: &mut Vec<PageAction>) {
+        if let Some(job) = source.job() {
+            if !job.is_slow() {
+                ui.ctx().request_repaint_after(MAX_QUIET_TIME);
+                return;
+            }
+            let text = match job.progress.trim() {
+                "" => format!("{}…", job.title),
+                progress => format!("{}… {progress}", job.title),
+            };
+            let clicked = banner(ui, (icons::SPINNER, ThemeColors::of(ui).muted), &text, &["Cancel"]);
+            if clicked.is_some() {
+                actions.push(PageAction::SourceControl(SourceControlAction::Cancel));
+            }
+            return;
+        }
+        let Some(report) = source.report() else { return };
+        if report.is_commit && std::mem::take(&mut self.is_committing) && !report.is_error {
+            self.message.clear();
+            self.amend = false;
+        }
+        if report.text.is_empty() {
+            return;
+        }
+        let GitReport { volume, text, is_error, discarded, .. } = report;
+        let colours = ThemeColors::of(ui);
+        let mark = if is_error { (icons::WARNING_CIRCLE, colours.bad) } else { (icons::CHECK, colours.ok) };
+        let buttons: &[&str] = if discarded.is_empty() { &["Dismiss"] } else { &["Undo discard", "Dismiss"] };
+        match banner(ui, mark, &text, buttons) {
+            Some("Undo discard") => begin(actions, volume, GitRequest::Restore(discarded)),
+            Some(_) => actions.push(PageAction::SourceControl(SourceControlAction::Dismiss)),
+            None => {}
+        }
+    }
+
+    fn repository(&mut self, ui: &mut Ui, scene: &PageScene<'_>, actions: &mut Vec<PageAction>) {
+        branch_row::show(ui, scene, &mut self.new_branch, actions);
+        if let Some(why) = &scene.locked {
+            note_line(ui, icons::LOCK, &ui::text::sentence(why));
+        }
+        if let Some(what) = scene.status.branch.under_way {
+            note_line(ui, icons::WARNING, &format!("A {what} is in progress. End it with Git itself."));
+        }
+        self.commit_box(ui, scene, actions);
+        let staged: Vec<_> = scene.status.changes.iter().filter(|change| change.staged.is_some()).collect();
+        let unstaged: Vec<_> = scene.status.changes.iter().filter(|change| change.unstaged.is_some()).collect();
+        if staged.is_empty() && unstaged.is_empty() {
+            section(ui, "Changes", &[]);
+            note_line(ui, icons::CHECK, "Nothing has changed since the last commit.");
+        }
+        if !staged.is_empty() {
+            let title = format!("Staged changes ({})", staged.len());
+            let enabled: &[&str] = if scene.can_change() { &["Unstage all"] } else { &[] };
+            if section(ui, &title, enabled).is_some() {
+                let files = staged.iter().flat_map(|change| change_list::all_paths(change)).collect();
+                begin(actions, scene.volume, GitRequest::Unstage(files));
+            }
+            change_list::show(ui, scene, &staged, true, (&mut self.unfolded, &mut self.diff), actions);
+        }
+        if !unstaged.is_empty() {
+            let title = format!("Changes ({})", unstaged.len());
+            let enabled: &[&str] = if scene.can_change() { &["Stage all"] } else { &[] };
+            if section(ui, &title, enabled).is_some() {
+                begin(actions, scene.volume, GitRequest::Stage(Vec::new()));
+            }
+            change_list::show(ui, scene, &unstaged, false, (&mut self.unfolded, &mut self.diff), actions);
+        }
+        if !scene.status.is_complete {
+            note_line(ui, icons::INFO, "There are more changed files than are shown here.");
+        }
+        self.commits(ui, scene);
+    }
+
+    /// Draws the message field with its buttons.
+    fn commit_box(&mut self, ui: &mut Ui, scene: &PageScene<'_>, actions: &mut Vec<PageAction>) {
+        // Without changes, only the last message can be amended.
+        if scene.status.changes.is_empty() && scene.status.commits.is_empty() {
+            return;
+        }
+        let colours = ThemeColors::of(ui);
+        let style = theme::small();
+        let hint = if self.amend { "Leave this empty to keep the last message." } else { "What has changed?" };
+        let hint = egui::RichText::new(hint).font(style.font.clone()).color(colours.muted);
+        let rows = self.message.lines().count().clamp(2, 8);
+        let field = egui::TextEdit::multiline(&mut self.message)
+            .font(style.font)
+            .hint_text(hint)
+            .margin(egui::Margin::symmetric(8, 6))
+            .desired_rows(rows)
+            .desired_width(f32::INFINITY);
+        ui.add(field).accessible_name("Commit message");
+        ui.add_space(space::S);
+        let has_staged = scene.status.changes.iter().any(|change| change.staged.is_some());
+        ui.horizontal(|ui| {
+            let title = match (self.amend, has_staged) {
+                (true, _) => "Amend commit",
+                (false, true) => "Commit",
+                (false, false) => "Commit all",
+            };
+            if text_button(ui, title, true).clicked() {
+                let message = self.message.trim();
+                if message.is_empty() && !self.amend {
+                    actions.push(PageAction::Say("Write a message first: what has changed?".to_owned()));
+                } else {
+                    self.is_committing = true;
+                    let request = GitRequest::Commit { message: message.to_owned(), amend: self.amend };
+                    begin(actions, scene.volume, request);
+                }
+            }
+            if !scene.status.commits.is_empty() && setting_rows::toggle_switch(ui, "Amend the last commit", self.amend)
+            {
+                self.amend = !self.amend;
+            }
+            let rect = ui.available_rect_before_wrap();
+            let at = pos2(rect.left(), ui.min_rect().center().y - 8.0);
+            paint_clipped_text(ui, at, rect.width(), "Amend the last commit", &theme::caption(), colours.muted);
+        });
+    }
+
+    /// Draws the last commits.
+    fn commits(&mut self, ui: &mut Ui, scene: &PageScene<'_>) {
+        section(ui, "Last commits", &[]);
+        if scene.status.commits.is_empty() {
+            note_line(ui, icons::INFO, "There is no commit yet.");
+        }
+        let colours = ThemeColors::of(ui);
+        for commit in &scene.status.commits {
+            let target = DiffTarget::Commit(commit.id.clone());
+            let is_open = self.unfolded.as_ref() == Some(&target);
+            let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), ROW_HEIGHT), Sense::click());
+            if response.clicked() {
+                self.unfolded = (!is_open).then(|| target.clone());
+            }
+            if ui.is_rect_visible(rect) {
+                let when = ui::time::when(commit.time);
+                let id = commit.id.get(..8).unwrap_or(&commit.id);
+                let about = format!("{}, {when}", commit.author);
+                set_accessible_name(&response, Role::Button, &format!("Commit {id}: {}, by {about}", commit.summary));
+                change_list::paint_row(ui, &response, is_open);
+                let text = text::untrusted_text::escape_line(&about).into_owned();
+                let galley = ui.painter().layout_no_wrap(text, theme::caption().font, colours.muted);
+                let shown = galley.size().x.min(rect.width() * 0.45);
+                let room = rect.width() - shown - 84.0 - 2.0 * space::M;
+                let middle = rect.center().y;
+                ui.painter().text(
+                    pos2(rect.left() + space::S, middle),
+                    Align2::LEFT_CENTER,
+                    id,
+                    theme::tabular_font(12.0),
+                    colours.muted,
+                );
+                let at = pos2(rect.left() + 84.0, middle - 10.0);
+                paint_clipped_text(ui, at, room, &commit.summary, &theme::small(), colours.ink);
+                let at = pos2(rect.right() - shown - space::S, middle - 8.0);
+                paint_clipped_text(ui, at, shown, &about, &theme::caption(), colours.muted);
+            }
+            if is_open {
+                self.diff.show(ui, scene, &target, true);
+            }
+        }
+    }
+}
+
+impl PageScene<'_> {
+    /// Returns whether files and history may be changed.
+    pub(crate) fn can_change(&self) -> bool {
+        self.locked.is_none()
+    }
+}
+
+/// Requests an operation.
+pub(crate) fn begin(actions: &mut Vec<PageAction>, volume: DocId, request: GitRequest) {
+    actions.push(PageAction::SourceControl(SourceControlAction::Begin(volume, request)));
+}
+
+/// Draws a section's heading with buttons at its right. Returns the clicked one.
+fn section<'a>(ui: &mut Ui, title: &str, buttons: &[&'a str]) -> Option<&'a str> {
+    ui.add_space(space::L);
+    let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
+    let style = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 13.0), line: 20.0 };
+    let at = pos2(rect.left(), rect.center().y - 10.0);
+    let width = paint_clipped_text(ui, at, rect.width() - 100.0, title, &style, ThemeColors::of(ui).ink);
+    let place = Rect::from_min_size(rect.min, vec2(width, rect.height()));
+    let response = ui.interact(place, ui.scope_id().with(("section", title)), Sense::hover());
+    set_accessible_name(&response, Role::Heading, title);
+    let layout = egui::Layout::right_to_left(egui::Align::Center);
+    let mut child = ui.new_child(UiBuilder::new().max_rect(rect).id_salt(title).layout(layout));
+    let clicked = buttons.iter().find(|name| text_button(&mut child, name, false).clicked()).copied();
+    ui.add_space(space::XS);
+    clicked
+}
+
+/// Draws a line of text with an icon.
+pub(crate) fn note_line(ui: &mut Ui, icon: &str, text: &str) {
+    let colours = ThemeColors::of(ui);
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
+    let at = pos2(rect.left() + 8.0, rect.center().y);
+    ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(14.0), colours.muted);
+    let at = pos2(rect.left() + space::XL, rect.center().y - 10.0);
+    paint_clipped_text(ui, at, rect.width() - space::XL, text, &theme::small(), colours.muted);
+    set_accessible_name(&response, Role::Label, text);
+}
+
+/// Draws a message with buttons below it. Returns the clicked one.
+fn banner<'a>(ui: &mut Ui, (icon, colour): (&str, egui::Color32), text: &str, buttons: &[&'a str]) -> Option<&'a str> {
+    let colours = ThemeColors::of(ui);
+    let small = theme::small();
+    let mut job = egui::text::LayoutJob::default();
+    job.wrap.max_width = (ui.available_width() - space::XL - 2.0 * space::M).max(80.0);
+    job.wrap.max_rows = 8;
+    job.append(
+        &text::untrusted_text::escape_block(text),
+        0.0,
+        ui::widgets::format(small.font, small.line, colours.ink),
+    );
+    let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+    let height = galley.size().y + size::MIN_CLICK_HEIGHT + 2.0 * space::S + space::XS;
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), height), Sense::hover());
+    set_accessible_name(&response, Role::Label, text);
+    ui.painter().rect_filled(rect, CONTROL_CORNER, colours.sunken);
+    let at = pos2(rect.left() + space::M + 6.0, rect.top() + space::S + 10.0);
+    ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(size::ICON_SIZE), colour);
+    ui.painter().galley(pos2(rect.left() + space::M + space::XL, rect.top() + space::S), galley, colours.ink);
+    let foot = Rect::from_min_max(
+        pos2(rect.left() + space::M + space::L, rect.bottom() - size::MIN_CLICK_HEIGHT - space::XS),
+        rect.max - vec2(space::S, space::XS),
+    );
+    let layout = egui::Layout::left_to_right(egui::Align::Center);
+    let mut child = ui.new_child(UiBuilder::new().max_rect(foot).id_salt("banner").layout(layout));
+    let clicked = buttons.iter().find(|name| text_button(&mut child, name, false).clicked()).copied();
+    ui.add_space(space::M);
+    clicked
+}

@@ -1,0 +1,217 @@
+//! Git operations that the user starts in the window. Each runs the user's own `git`, which never asks on a terminal.
+
+use super::DiscardedFile;
+use crate::fs::atomic_write::{ReplaceOutcome, replace_file};
+use crate::fs::confined_dir::ConfinedFolder;
+use anyhow::{anyhow, bail};
+use git_program::{GitCaller, GitOperation, GitProgramError};
+use std::path::{Path, PathBuf};
+use store::BlobHash;
+use vcs::{FileChange, RepositoryFolder};
+
+/// What the user wants from source control.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GitRequest {
+    /// Makes the folder a repository.
+    Init,
+    /// Stages files.
+    Stage(Vec<String>),
+    /// Takes files out of what is staged.
+    Unstage(Vec<String>),
+    /// Replaces files by what is staged of them, or else by the last commit. New files are deleted. The bytes are kept.
+    Discard(Vec<String>),
+    /// Brings discarded files back.
+    Restore(Vec<DiscardedFile>),
+    /// Commits what is staged, or all changes if nothing is.
+    Commit {
+        /// The message.
+        message: String,
+        /// Whether the last commit is replaced.
+        amend: bool,
+    },
+    /// Gets commits of all branches.
+    Fetch,
+    /// Gets commits and merges them.
+    Pull,
+    /// Sends the branch's commits.
+    Push,
+    /// Switches to a branch.
+    Switch {
+        /// Name of the branch.
+        branch: String,
+        /// Whether it's created.
+        create: bool,
+    },
+}
+
+impl GitRequest {
+    /// Returns what is running, for display.
+    pub(super) fn title(&self) -> &'static str {
+        match self {
+            GitRequest::Init => "Creating the repository",
+            GitRequest::Stage(_) => "Staging",
+            GitRequest::Unstage(_) => "Unstaging",
+            GitRequest::Discard(_) => "Discarding",
+            GitRequest::Restore(_) => "Restoring",
+            GitRequest::Commit { .. } => "Committing",
+            GitRequest::Fetch => "Fetching",
+            GitRequest::Pull => "Pulling",
+            GitRequest::Push => "Pushing",
+            GitRequest::Switch { .. } => "Switching",
+        }
+    }
+
+    /// Returns whether it changes files of the folder or its history.
+    pub(super) fn changes_folder(&self) -> bool {
+        !matches!(self, GitRequest::Fetch | GitRequest::Push)
+    }
+}
+
+/// Performs a request. Returns what was done in a sentence, and the discarded files.
+pub(super) fn perform(
+    root: &Path,
+    request: &GitRequest,
+    progress: &mut dyn FnMut(&str),
+    is_canceled: &dyn Fn() -> bool,
+) -> anyhow::Result<(String, Vec<DiscardedFile>)> {
+    let mut run = |operation: GitOperation| {
+        let done = git_program::run(root, &operation, GitCaller::Window, progress, is_canceled);
+        done.map_err(|error| match error {
+            GitProgramError::Canceled => anyhow!("Cancelled."),
+            error => anyhow!("{error}"), // tidy: open because the text of all others is for the user
+        })
+    };
+    let said = match request {
+        GitRequest::Init => {
+            run(GitOperation::Init)?;
+            "This folder is a Git repository now.".to_owned()
+        }
+        GitRequest::Stage(files) => {
+            run(GitOperation::Add { files: files.clone() })?;
+            String::new()
+        }
+        GitRequest::Unstage(files) => {
+            run(GitOperation::Unstage { files: files.clone() })?;
+            String::new()
+        }
+        GitRequest::Discard(files) => return discard(root, files, &mut run),
+        GitRequest::Restore(files) => restore(root, files)?,
+        GitRequest::Commit { message, amend } => {
+            let repository = RepositoryFolder::open(root)?;
+            let is_staged = |change: &FileChange| change.staged.is_some();
+            if !amend && !repository.changes()?.0.iter().any(is_staged) {
+                run(GitOperation::Add { files: Vec::new() })?;
+            }
+            let message = message.trim().to_owned();
+            run(GitOperation::Commit { message, files: Vec::new(), all: false, amend: *amend, signoff: false })?;
+            let last = RepositoryFolder::open(root)?.log(1)?;
+            let last = last.first().ok_or_else(|| anyhow!("Git made no commit."))?;
+            format!("Committed {}: {}", last.id.get(..8).unwrap_or(&last.id), last.summary)
+        }
+        GitRequest::Fetch => {
+            run(GitOperation::Fetch)?;
+            let state = RepositoryFolder::open(root)?.branch_state()?;
+            match state.behind {
+                0 => "Fetched. Nothing new for this branch.".to_owned(),
+                1 => "Fetched. 1 commit to pull.".to_owned(),
+                count => format!("Fetched. {count} commits to pull."),
+            }
+        }
+        GitRequest::Pull => {
+            let before = RepositoryFolder::open(root)?.branch_state()?.head;
+            run(GitOperation::Pull { rebase: false })?;
+            let after = RepositoryFolder::open(root)?.branch_state()?.head;
+            if before == after { "Already up to date.".to_owned() } else { "Pulled.".to_owned() }
+        }
+        GitRequest::Push => {
+            let first = RepositoryFolder::open(root)?.first_push_target()?;
+            run(GitOperation::Push { first })?;
+            let upstream = RepositoryFolder::open(root)?.branch_state()?.upstream;
+            format!("Pushed to {}.", upstream.as_deref().unwrap_or("the remote"))
+        }
+        GitRequest::Switch { branch, create } => {
+            run(GitOperation::Switch { branch: branch.clone(), create: *create })?;
+            format!("Switched to {branch}.")
+        }
+    };
+    Ok((said, Vec::new()))
+}
+
+/// Discards changes after their bytes are kept in the repository's store.
+fn discard(
+    root: &Path,
+    files: &[String],
+    run: &mut dyn FnMut(GitOperation) -> anyhow::Result<String>,
+) -> anyhow::Result<(String, Vec<DiscardedFile>)> {
+    let repository = RepositoryFolder::open(root)?;
+    let (changes, _) = repository.changes()?;
+    let mut discarded = Vec::new();
+    let (mut known, mut new) = (Vec::new(), Vec::new());
+    for path in files {
+        let change = changes.iter().find(|change| change.path == *path);
+        let Some(kind) = change.and_then(|change| change.unstaged) else {
+            bail!("{path} has no changes to discard any more.");
+        };
+        discarded.push(DiscardedFile { path: path.clone(), kept: repository.keep_file(path)? });
+        match kind {
+            vcs::FileChangeKind::Untracked => new.push(path.clone()),
+            vcs::FileChangeKind::Conflicted => bail!("{path} is in conflict. Resolve it, then stage it."),
+            vcs::FileChangeKind::Modified
+            | vcs::FileChangeKind::Added
+            | vcs::FileChangeKind::Renamed
+            | vcs::FileChangeKind::Deleted => known.push(path.clone()),
+        }
+    }
+    if !known.is_empty() {
+        run(GitOperation::Discard { files: known })?;
+    }
+    for path in new {
+        delete_file(root, &path)?;
+    }
+    let said = match files {
+        [only] => format!("Discarded the changes in {only}."),
+        _ => format!("Discarded the changes in {} files.", files.len()),
+    };
+    Ok((said, discarded))
+}
+
+/// Brings discarded files back, unless they have changed since.
+fn restore(root: &Path, files: &[DiscardedFile]) -> anyhow::Result<String> {
+    let repository = RepositoryFolder::open(root)?;
+    let (changes, _) = repository.changes()?;
+    for file in files {
+        if changes.iter().any(|change| change.path == file.path && change.unstaged.is_some()) {
+            bail!("{} has changed since, so it wasn't restored.", file.path);
+        }
+        let Some(kept) = &file.kept else {
+            delete_file(root, &file.path)?;
+            continue;
+        };
+        let bytes = repository.kept_bytes(kept)?;
+        let (_folder, target) = confined_file(root, &file.path, true)?;
+        let before = std::fs::read(&target).ok().map(|bytes| BlobHash::of(&bytes));
+        match replace_file(&target, before, &bytes)? {
+            ReplaceOutcome::Done { .. } => {}
+            ReplaceOutcome::Raced { .. } | ReplaceOutcome::Gone => {
+                bail!("{} has changed meanwhile, so it wasn't restored.", file.path);
+            }
+        }
+    }
+    Ok(match files {
+        [only] => format!("Restored the changes in {}.", only.path),
+        _ => format!("Restored the changes in {} files.", files.len()),
+    })
+}
+
+/// Returns a file's path through a folder that's held open, so that no link leads out of the volume.
+fn confined_file(root: &Path, path: &str, make: bool) -> anyhow::Result<(ConfinedFolder, PathBuf)> {
+    let opened = ConfinedFolder::open_root(root).and_then(|folder| folder.open_parent(path, make));
+    let (folder, name) = opened.map_err(|why| anyhow!("Can't open {path}: {why}"))?;
+    let file = folder.stable_path().join(name);
+    Ok((folder, file))
+}
+
+fn delete_file(root: &Path, path: &str) -> anyhow::Result<()> {
+    let (_folder, file) = confined_file(root, path, false)?;
+    std::fs::remove_file(file).map_err(|error| anyhow!("Can't delete {path}: {error}."))
+}

@@ -1,0 +1,303 @@
+//! Source control in the window, on real repositories with bare remotes on the local disk.
+
+use super::*;
+use egui_kittest::kittest::NodeT;
+use engine::commands::CommandId;
+use std::path::Path;
+
+fn git(folder: &Path, words: &[&str]) -> String {
+    let done = std::process::Command::new("git").args(words).current_dir(folder).output().expect("git is there");
+    assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8_lossy(&done.stdout).trim().to_owned()
+}
+
+/// Makes the folder of notes a repository with a commit of all that's in it.
+pub(super) fn commit_all(bench: &Bench) {
+    let notes = bench.notes();
+    git(&notes, &["init", "-q", "-b", "main"]);
+    git(&notes, &["config", "user.name", "Ada"]);
+    git(&notes, &["config", "user.email", "ada@example.org"]);
+    git(&notes, &["add", "-A"]);
+    git(&notes, &["commit", "-qm", "First"]);
+}
+
+/// Adds a bare remote and pushes to it.
+fn add_remote(bench: &Bench) {
+    git(bench.folder.path(), &["init", "-q", "--bare", "-b", "main", "remote.git"]);
+    git(&bench.notes(), &["remote", "add", "origin", "../remote.git"]);
+    git(&bench.notes(), &["push", "-qu", "origin", "main"]);
+}
+
+fn has(window: &Driven, label: &str) -> bool {
+    window.query_all_by_label_contains(label).next().is_some()
+}
+
+fn wait(window: &mut Driven, label: &str) {
+    until(window, label, |window| has(window, label));
+}
+
+fn click(window: &mut Driven, label: &str) {
+    window.get_by_label(label).click();
+    window.run();
+}
+
+/// How a row of the tree is marked.
+fn mark(window: &Driven, name: &str) -> Option<String> {
+    let rows = window.query_all_by_role_and_label(Role::TreeItem, name);
+    rows.filter_map(|row| row.accesskit_node().description()).next()
+}
+
+fn open_page(window: &mut Driven) {
+    window.get_by_role_and_label(Role::Button, "Open source control").click();
+    window.run();
+}
+
+#[test]
+fn a_change_is_marked_staged_committed_and_pushed() {
+    let bench = Bench::new(&[("One.md", "one\n"), ("Folder/Two.md", "two\n")]);
+    commit_all(&bench);
+    add_remote(&bench);
+    let mut window = bench.opened();
+    wait(&mut window, "Branch: main, even with origin/main");
+    assert_eq!(mark(&window, "One"), None, "nothing has changed");
+    std::fs::write(bench.notes().join("Folder/New.md"), "new\n").expect("written");
+    window.state_mut().place_caret(3);
+    window.run();
+    type_text(&mut window, " more");
+    until(&mut window, "the note is marked", |window| mark(window, "One").as_deref() == Some("modified"));
+    until(&mut window, "so is the folder", |window| mark(window, "Folder").as_deref() == Some("untracked"));
+
+    // The branch in the status bar leads to the page.
+    click(&mut window, "Branch: main, even with origin/main");
+    window.get_by_role_and_label(Role::Heading, "Source control");
+    wait(&mut window, "Folder/New.md, untracked, not staged");
+    click(&mut window, "One.md, modified, not staged");
+    wait(&mut window, "-one\n+one more\n");
+    pictured(&mut window, "source-control");
+    click(&mut window, "Stage One.md");
+    wait(&mut window, "One.md, modified, staged");
+    assert_eq!(git(&bench.notes(), &["diff", "--cached", "--name-only"]), "One.md");
+    click(&mut window, "Unstage One.md");
+    wait(&mut window, "One.md, modified, not staged");
+    assert_eq!(git(&bench.notes(), &["diff", "--cached", "--name-only"]), "");
+    click(&mut window, "Stage One.md");
+    wait(&mut window, "One.md, modified, staged");
+
+    click(&mut window, "Commit");
+    wait(&mut window, "Write a message first");
+    click(&mut window, "Commit message");
+    type_text(&mut window, "Say more");
+    click(&mut window, "Commit");
+    wait(&mut window, "Branch: main, 1 commit ahead of and 0 commits behind origin/main");
+    assert_eq!(git(&bench.notes(), &["log", "-1", "--format=%s", "--name-only"]), "Say more\n\nOne.md");
+    until(&mut window, "the note has no mark", |window| mark(window, "One").is_none());
+    wait(&mut window, "Folder/New.md, untracked, not staged");
+    // The message is used up; without staged files, all changes are committed.
+    click(&mut window, "Commit message");
+    type_text(&mut window, "Add a note");
+    click(&mut window, "Commit all");
+    wait(&mut window, "Nothing has changed since the last commit.");
+    click(&mut window, "Push");
+    wait(&mut window, "Pushed to origin/main.");
+    wait(&mut window, "Branch: main, even with origin/main");
+    assert_eq!(git(&bench.folder.path().join("remote.git"), &["log", "--format=%s"]), "Add a note\nSay more\nFirst");
+    let row = window.get_all_by_label_contains("Say more, by Ada").next().expect("the commit is listed");
+    row.click();
+    window.run();
+    wait(&mut window, "-one\n+one more\n");
+}
+
+#[test]
+fn commits_of_others_are_pulled_and_branches_switched() {
+    let bench = Bench::new(&[("One.md", "one\n")]);
+    commit_all(&bench);
+    add_remote(&bench);
+    let other = bench.folder.path().join("other");
+    git(bench.folder.path(), &["clone", "-q", "remote.git", "other"]);
+    git(&other, &["config", "user.name", "Bob"]);
+    git(&other, &["config", "user.email", "bob@example.org"]);
+    std::fs::write(other.join("One.md"), "one\nfrom Bob\n").expect("written");
+    git(&other, &["commit", "-qam", "Bob's words"]);
+    git(&other, &["push", "-q"]);
+    let mut window = bench.opened();
+    open_page(&mut window);
+    wait(&mut window, "Branch: main, even with origin/main");
+    click(&mut window, "Fetch");
+    wait(&mut window, "Fetched. 1 commit to pull.");
+    wait(&mut window, "Branch: main, 0 commits ahead of and 1 commit behind origin/main");
+    click(&mut window, "Pull");
+    wait(&mut window, "Pulled.");
+    until(&mut window, "the note has Bob's words", |window| text(window).as_deref() == Some("one\nfrom Bob\n"));
+    wait(&mut window, "Bob's words, by Bob");
+
+    let branch = |window: &mut Driven, name: &str| {
+        window.get_all_by_label_contains("Branch: ").next().expect("the branch's button").click();
+        window.run();
+        window.get_by_role_and_label(Role::MenuItem, name).click();
+        window.run();
+    };
+    branch(&mut window, "New branch…");
+    type_text(&mut window, "idea");
+    click(&mut window, "Create branch");
+    wait(&mut window, "Switched to idea.");
+    assert_eq!(git(&bench.notes(), &["branch", "--show-current"]), "idea");
+    wait(&mut window, "Branch: idea");
+    // Another program's switch is seen, too.
+    git(&bench.notes(), &["switch", "-q", "main"]);
+    wait(&mut window, "Branch: main");
+    window.get_all_by_label_contains("Branch: main").next().expect("the branch's button").click();
+    window.run();
+    window.get_by_role_and_label(Role::MenuItemRadio, "idea").click();
+    wait(&mut window, "Branch: idea");
+    until(&mut window, "it's done", |window| window.query_by_label("Dismiss").is_some());
+
+    // What both sides have changed isn't merged, and the reason stays on the page.
+    git(&bench.notes(), &["switch", "-q", "main"]);
+    std::fs::write(other.join("One.md"), "one\nfrom Bob again\n").expect("written");
+    git(&other, &["commit", "-qam", "Again"]);
+    git(&other, &["push", "-q"]);
+    std::fs::write(bench.notes().join("One.md"), "one\nfrom me\n").expect("written");
+    git(&bench.notes(), &["commit", "-qam", "Mine"]);
+    wait(&mut window, "Branch: main, 1 commit ahead");
+    click(&mut window, "Push");
+    wait(&mut window, "The remote has commits that aren't here, so nothing was pushed.");
+    click(&mut window, "Pull");
+    wait(&mut window, "Both sides have changed the same lines of One.md. Nothing was merged");
+    click(&mut window, "Dismiss");
+    assert!(!has(&window, "Both sides"));
+    assert_eq!(bench.file("One.md"), "one\nfrom me\n");
+}
+
+#[test]
+fn discarded_changes_can_be_brought_back() {
+    let bench = Bench::new(&[("One.md", "one\n"), ("data.bin", "\u{0}old")]);
+    commit_all(&bench);
+    std::fs::write(bench.notes().join("One.md"), "one changed\n").expect("written");
+    std::fs::write(bench.notes().join("data.bin"), "\u{0}new\r\n").expect("written");
+    std::fs::write(bench.notes().join("New.md"), "new\n").expect("written");
+    let mut window = bench.opened();
+    open_page(&mut window);
+    for (path, old, new) in [("One.md", "one\n", "one changed\n"), ("data.bin", "\u{0}old", "\u{0}new\r\n")] {
+        wait(&mut window, &format!("{path}, modified, not staged"));
+        click(&mut window, &format!("Discard changes in {path}"));
+        wait(&mut window, &format!("Discarded the changes in {path}."));
+        assert_eq!(bench.file(path), old);
+        until(&mut window, "it isn't listed", |window| !has(window, &format!("{path}, modified")));
+        click(&mut window, "Undo discard");
+        wait(&mut window, &format!("Restored the changes in {path}."));
+        assert_eq!(bench.file(path), new);
+        wait(&mut window, &format!("{path}, modified, not staged"));
+    }
+    // A new note goes into the trash, like any note that's deleted.
+    until(&mut window, "the note is known", |window| {
+        session(window).volumes().all(|volume| volume.files.contains_key("New.md"))
+    });
+    click(&mut window, "Discard changes in New.md");
+    until(&mut window, "it is in the trash", |window| session(window).trash().count() == 1);
+    until(&mut window, "it isn't listed", |window| !has(window, "New.md, untracked"));
+    // Discarded changes aren't brought back over newer ones.
+    click(&mut window, "Discard changes in One.md");
+    wait(&mut window, "Discarded the changes in One.md.");
+    std::fs::write(bench.notes().join("One.md"), "newer\n").expect("written");
+    click(&mut window, "Undo discard");
+    wait(&mut window, "One.md has changed since, so it wasn't restored.");
+    assert_eq!(bench.file("One.md"), "newer\n");
+}
+
+#[test]
+fn a_folder_becomes_a_repository() {
+    let bench = Bench::new(&[("One.md", "one\n")]);
+    let mut window = bench.opened();
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, CommandId::ViewSourceControl);
+    wait(&mut window, "notes is not a Git repository.");
+    pictured(&mut window, "source-control-none");
+    assert!(!has(&window, "Branch:"), "the status bar has no branch");
+    click(&mut window, "Create repository");
+    wait(&mut window, "This folder is a Git repository now.");
+    wait(&mut window, "One.md, untracked, not staged");
+    assert!(bench.notes().join(".git").is_dir());
+    click(&mut window, "Stage all");
+    wait(&mut window, "One.md, added, staged");
+    click(&mut window, "Unstage all");
+    wait(&mut window, "One.md, untracked, not staged");
+    click(&mut window, "Push");
+    wait(&mut window, "This repository has no remote.");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_push_that_hangs_is_canceled() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new(&[("One.md", "one\n")]);
+    commit_all(&bench);
+    add_remote(&bench);
+    let hook = bench.notes().join(".git/hooks/pre-push");
+    std::fs::create_dir_all(hook.parent().expect("a folder")).expect("made");
+    std::fs::write(&hook, "#!/bin/sh\necho Checking all 12 notes >&2\nsleep 600\n").expect("written");
+    std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).expect("set");
+    std::fs::write(bench.notes().join("One.md"), "one\ntwo\n").expect("written");
+    git(&bench.notes(), &["commit", "-qam", "Second"]);
+    let mut window = bench.opened();
+    open_page(&mut window);
+    wait(&mut window, "Branch: main, 1 commit ahead");
+    click(&mut window, "Push");
+    wait(&mut window, "Pushing… Checking all 12 notes");
+    click(&mut window, "Pull");
+    wait(&mut window, "Pushing is still running.");
+    click(&mut window, "Cancel");
+    wait(&mut window, "Cancelled.");
+    assert_eq!(git(&bench.folder.path().join("remote.git"), &["log", "--format=%s"]), "First");
+}
+
+#[test]
+fn a_locked_volume_shows_its_repository_and_changes_nothing() {
+    let bench = Bench::new(&[("One.md", "one\n")]);
+    commit_all(&bench);
+    bench.opened().into_state().close().expect("all is saved");
+    let config = bench.folder.path().join("workspace/config.yaml");
+    std::fs::write(config, "volumes:\n  notes: {readonly: true}\n").expect("written");
+    std::fs::write(bench.notes().join("One.md"), "one\ntwo\n").expect("written");
+    let mut window = bench.window();
+    open_page(&mut window);
+    wait(&mut window, "One.md, modified, not staged");
+    assert!(window.query_by_label("Stage One.md").is_none() && window.query_by_label("Stage all").is_none());
+    click(&mut window, "Commit message");
+    type_text(&mut window, "No");
+    click(&mut window, "Commit all");
+    wait(&mut window, "read-only");
+    assert_eq!(git(&bench.notes(), &["log", "--format=%s"]), "First");
+}
+
+#[test]
+fn the_volume_system_is_read_and_copied() {
+    let bench = Bench::new(&[("One.md", "one\n")]);
+    let mut window = bench.opened();
+    let row = |window: &mut Driven, name: &str| {
+        window.get_by_role_and_label(Role::TreeItem, name).click();
+        window.run();
+    };
+    assert!(window.query_by_role_and_label(Role::TreeItem, "agents").is_none(), "it's folded at first");
+    row(&mut window, "System (read-only)");
+    row(&mut window, "config.yaml");
+    click(&mut window, "Copy to workspace");
+    wait(&mut window, "Copied to config.yaml.");
+    assert_eq!(Some(bench.file("config.yaml").as_str()), ::agent::system_volume::read("config.yaml"));
+    // What is there already isn't overwritten.
+    std::fs::write(bench.notes().join("config.yaml"), "mine: 1\n").expect("written");
+    click(&mut window, "Copy to workspace");
+    wait(&mut window, "already exists");
+    assert_eq!(bench.file("config.yaml"), "mine: 1\n");
+    row(&mut window, "agents");
+    row(&mut window, "qa");
+    window.get_by_role_and_label(Role::Heading, "system/agents/qa.md");
+    window.get_by_label("System is read-only. Copy it to your workspace to change it.");
+    pictured(&mut window, "system-file");
+    click(&mut window, "Copy to workspace");
+    until(&mut window, "the copy is shown", |window| path(window) == "components/agents/qa.md");
+    let original = ::agent::system_volume::read("agents/qa.md").expect("it's there");
+    until(&mut window, "it has the text", |window| text(window).as_deref() == Some(original));
+    until(&mut window, "so has its file", |_| {
+        std::fs::read_to_string(bench.notes().join("components/agents/qa.md")).is_ok_and(|text| text == original)
+    });
+}
