@@ -87,6 +87,7 @@ fn matching_passages(
             QueryAtom::Tag(tag) => mark_term(segment, fields.marks, &format!("tag:{tag}"), &mut fits)?,
             QueryAtom::In(kind) => mark_term(segment, fields.marks, &format!("in:{}", kind.name()), &mut fits)?,
             QueryAtom::Lang(lang) => mark_term(segment, fields.marks, &format!("lang:{lang}"), &mut fits)?,
+            QueryAtom::By(name) => mark_term(segment, fields.marks, &format!("by:{name}"), &mut fits)?,
             QueryAtom::Is { done } => {
                 let mark = if *done { "is:done" } else { "is:todo" };
                 mark_term(segment, fields.marks, mark, &mut fits)?;
@@ -196,7 +197,15 @@ fn mark_path(segment: &SegmentReader, part: &str, fits: &mut [bool]) -> Result<(
 
 fn mark_changed(segment: &SegmentReader, fits_time: impl Fn(i64) -> bool, fits: &mut [bool]) -> Result<(), IndexError> {
     let modified = segment.fast_fields().i64("modified")?;
-    for doc in segment.doc_ids_alive().filter(|doc| modified.first(*doc).is_some_and(&fits_time)) {
+    let said = segment.fast_fields().column_opt::<i64>("said")?;
+    let session = segment.fast_fields().column_opt::<u64>("session")?;
+    let fits_doc = |doc: DocId| {
+        let said = said.as_ref().and_then(|said| said.first(doc));
+        // A turn of a conversation has its own day; a note with a date has two.
+        let is_turn = said.is_some() && session.as_ref().is_some_and(|session| session.first(doc).is_some());
+        said.is_some_and(&fits_time) || (!is_turn && modified.first(doc).is_some_and(&fits_time))
+    };
+    for doc in segment.doc_ids_alive().filter(|doc| fits_doc(*doc)) {
         set_match(fits, doc);
     }
     Ok(())

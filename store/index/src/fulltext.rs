@@ -1,10 +1,11 @@
 //! The full-text index on disk: its schema and its maintenance.
 
-use crate::analyzer::WordAnalyzer;
+use crate::analyzer::{self, WordAnalyzer};
+use crate::dates::{self, DAY_MS};
 use crate::error::IndexError;
-use crate::passage::{IndexedPassage, NoteText};
+use crate::passage::{IndexedPassage, NoteText, PassageKind};
 use crate::vectors::VectorTable;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
@@ -16,7 +17,7 @@ use tantivy::schema::{
 use tantivy::{DocAddress, IndexReader, IndexWriter, ReloadPolicy, Searcher, SegmentReader, TantivyDocument, Term};
 
 /// Part of the folder's name. An index in another format is rebuilt.
-const INDEX_FORMAT: &str = "words-4";
+const INDEX_FORMAT: &str = "words-5";
 /// Memory budget of the index writer, in bytes.
 const WRITER_MEMORY_BYTES: usize = 32 << 20;
 /// The sentence model reads about 250 words and works best on a few sentences. A longer passage is embedded in windows
@@ -50,6 +51,14 @@ pub(crate) struct IndexFields {
     pub(crate) marks: Field,
     pub(crate) kind: Field,
     pub(crate) modified: Field,
+    /// Identifies the session of a turn; only turns of conversations have one.
+    pub(crate) session: Field,
+    /// Whether a turn asks something (1 or 0).
+    pub(crate) asks: Field,
+    /// When a passage was said or written, in milliseconds since 1970.
+    pub(crate) said: Field,
+    /// The days that a passage is about, each as a first and a last day since 1970.
+    pub(crate) about: Field,
     /// The hashes of the texts that are embedded for the passage, in order.
     pub(crate) meaning: Field,
 }
@@ -76,6 +85,10 @@ fn build_schema() -> (Schema, IndexFields) {
         marks: schema.add_text_field("marks", STRING),
         kind: schema.add_u64_field("kind", FAST | STORED),
         modified: schema.add_i64_field("modified", FAST | INDEXED),
+        session: schema.add_u64_field("session", FAST | STORED),
+        asks: schema.add_u64_field("asks", FAST),
+        said: schema.add_i64_field("said", FAST),
+        about: schema.add_i64_field("about", FAST),
         meaning: schema.add_u64_field("meaning", FAST),
     };
     (schema.build(), fields)
@@ -319,7 +332,25 @@ impl FullTextIndex {
         }
         doc.add_u64(fields.kind, passage.kind.to_index_number());
         doc.add_i64(fields.modified, note.modified);
-        for window in embedded_texts(passage.kind, &note.title, &passage.heading, &passage.text) {
+        if let Some(said) = passage.said {
+            doc.add_i64(fields.said, said);
+        }
+        if passage.kind != PassageKind::Output {
+            let said = passage.said.map(|said| said.div_euclid(DAY_MS));
+            for (first, last) in dates::mentioned_days(&passage.text, said) {
+                doc.add_i64(fields.about, first);
+                doc.add_i64(fields.about, last);
+            }
+        }
+        if !passage.session.is_empty() {
+            doc.add_u64(fields.session, text_hash(&format!("{id} {}", passage.session)));
+            doc.add_u64(fields.asks, u64::from(passage.text.contains('?')));
+        }
+        for name in speaker_marks(&passage.speaker) {
+            mark(&mut doc, "by", &name);
+        }
+        let is_turn = !passage.session.is_empty();
+        for window in embedded_texts(passage.kind, is_turn, &note.title, &passage.heading, &passage.text) {
             doc.add_u64(fields.meaning, text_hash(&window));
         }
         doc
@@ -514,9 +545,10 @@ impl MissingVectors {
             let doc: TantivyDocument = self.searcher.doc(address)?;
             let text = |field| stored_text(&doc, field);
             let kind = doc.get_first(self.fields.kind).and_then(|kind| kind.as_u64()).unwrap_or(0);
-            let kind = crate::passage::PassageKind::from_index_number(kind);
+            let kind = PassageKind::from_index_number(kind);
+            let is_turn = doc.get_first(self.fields.session).is_some();
             let (title, heading, text) = (text(self.fields.name), text(self.fields.heading), text(self.fields.text));
-            let text = embedded_texts(kind, &title, &heading, &text).into_iter().nth(window);
+            let text = embedded_texts(kind, is_turn, &title, &heading, &text).into_iter().nth(window);
             if let Some(text) = text.filter(|text| text_hash(text) == wanted) {
                 return Ok(Some((wanted, text)));
             }
@@ -544,15 +576,23 @@ fn passage_context(title: &str, heading: &str, text: &str) -> String {
     out
 }
 
+/// Returns the names by which a speaker is found: the whole name, and each of its words.
+fn speaker_marks(speaker: &str) -> BTreeSet<String> {
+    let words = analyzer::split_words(speaker).into_iter().map(|word| word.text);
+    words.chain([analyzer::fold_text(speaker)]).filter(|name| !name.is_empty()).collect()
+}
+
 /// Returns the texts that are embedded for a passage, one per window.
-fn embedded_texts(kind: crate::passage::PassageKind, title: &str, heading: &str, text: &str) -> Vec<String> {
+fn embedded_texts(kind: PassageKind, is_turn: bool, title: &str, heading: &str, text: &str) -> Vec<String> {
+    // Title and heading are the same for all turns of a conversation, and would drown what a short one says.
+    let (title, heading) = if is_turn { ("", "") } else { (title, heading) };
     embedding_windows(kind, text).into_iter().map(|window| passage_context(title, heading, &text[window])).collect()
 }
 
 /// Splits a passage into the parts that are embedded separately.
-pub(crate) fn embedding_windows(kind: crate::passage::PassageKind, text: &str) -> Vec<Range<usize>> {
+pub(crate) fn embedding_windows(kind: PassageKind, text: &str) -> Vec<Range<usize>> {
     // Program output is found by its words. Numbers and logs mean nothing to a sentence model.
-    if kind == crate::passage::PassageKind::Output || !text.chars().any(char::is_alphabetic) {
+    if kind == PassageKind::Output || !text.chars().any(char::is_alphabetic) {
         return Vec::new();
     }
     let mut all = Vec::new();
@@ -592,7 +632,7 @@ mod tests {
     proptest! {
         #[test]
         fn windows_hold_every_word(text in "(\\PC{0,300} ?){0,12}") {
-            let windows = embedded_texts(crate::PassageKind::Prose, "Title", "Heading", &text);
+            let windows = embedded_texts(PassageKind::Prose, false, "Title", "Heading", &text);
             let said = windows.join(" ");
             if !windows.is_empty() && windows.len() < MAX_WINDOWS_PER_PASSAGE {
                 for word in text.split_whitespace().filter(|word| word.len() < WINDOW_OVERLAP_BYTES / 2) {
@@ -604,11 +644,11 @@ mod tests {
 
     #[test]
     fn a_short_passage_is_one_window() {
-        assert_eq!(embedded_texts(crate::PassageKind::Prose, "T", "H", "some words").len(), 1);
-        assert_eq!(embedded_texts(crate::PassageKind::Output, "T", "H", "some words").len(), 0);
-        assert_eq!(embedded_texts(crate::PassageKind::Prose, "T", "H", &"word ".repeat(1_000)).len(), 6);
+        assert_eq!(embedded_texts(PassageKind::Prose, false, "T", "H", "some words").len(), 1);
+        assert_eq!(embedded_texts(PassageKind::Output, false, "T", "H", "some words").len(), 0);
+        assert_eq!(embedded_texts(PassageKind::Prose, false, "T", "H", &"word ".repeat(1_000)).len(), 6);
         assert_eq!(
-            embedded_texts(crate::PassageKind::Prose, "T", "H", &"word ".repeat(1_000_000)).len(),
+            embedded_texts(PassageKind::Prose, false, "T", "H", &"word ".repeat(1_000_000)).len(),
             MAX_WINDOWS_PER_PASSAGE
         );
     }

@@ -5,6 +5,8 @@
 
 pub mod analyzer;
 mod boosts;
+mod conversation;
+mod dates;
 mod error;
 mod filter;
 mod fulltext;
@@ -16,6 +18,7 @@ mod query_terms;
 mod rank_fusion;
 mod ranking;
 mod relevance;
+pub mod turns;
 mod vector_search;
 mod vectors;
 

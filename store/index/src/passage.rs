@@ -71,13 +71,31 @@ pub struct IndexedPassage {
     pub links: Vec<String>,
     /// Whether only a query for memory finds it.
     pub private: bool,
+    /// The speaker, if it's a turn of a conversation.
+    pub speaker: String,
+    /// The session that it's a turn of; empty if it's no turn. The turns of a session follow each other.
+    pub session: String,
+    /// The day on which it was said or that the note is of, in milliseconds since 1970.
+    pub said: Option<i64>,
 }
 
 impl IndexedPassage {
     /// Creates an empty passage of this kind.
     pub fn new(kind: PassageKind) -> IndexedPassage {
-        let (place, lang, heading, text) = Default::default();
-        IndexedPassage { place, kind, lang, heading, text, todo: false, done: false, links: Vec::new(), private: false }
+        IndexedPassage {
+            place: String::new(),
+            kind,
+            lang: String::new(),
+            heading: String::new(),
+            text: String::new(),
+            todo: false,
+            done: false,
+            links: Vec::new(),
+            private: false,
+            speaker: String::new(),
+            session: String::new(),
+            said: None,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The query language: words, "phrases", -exclusions, `field:value` and OR. Every text is a valid query; anything that
 //! can't be parsed is treated as words.
 
+use crate::analyzer;
 use crate::passage::PassageKind;
 use std::ops::Range;
 
@@ -26,9 +27,11 @@ pub enum QueryAtom {
     In(PassageKind),
     /// `lang:`: the language of code.
     Lang(String),
-    /// `before:`: changed before this day (milliseconds since 1970).
+    /// `by:`: the speaker of a turn.
+    By(String),
+    /// `before:`: said or changed before this day (milliseconds since 1970).
     Before(i64),
-    /// `after:`: changed on this day or later (milliseconds since 1970).
+    /// `after:`: said or changed on this day or later (milliseconds since 1970).
     After(i64),
     /// `is:todo` (`done` is `false`) or `is:done` (`true`).
     Is {
@@ -114,6 +117,7 @@ impl ParsedQuery {
                 | QueryAtom::Path(_)
                 | QueryAtom::In(_)
                 | QueryAtom::Lang(_)
+                | QueryAtom::By(_)
                 | QueryAtom::Before(_)
                 | QueryAtom::After(_)
                 | QueryAtom::Is { .. } => {}
@@ -193,6 +197,7 @@ fn parse_field(field: &str, value: &str) -> Option<QueryAtom> {
         "title" => Some(QueryAtom::Title(value.to_owned())),
         "in" => PassageKind::from_name(&value.to_ascii_lowercase()).map(QueryAtom::In),
         "lang" => Some(QueryAtom::Lang(value.to_lowercase())),
+        "by" => Some(QueryAtom::By(analyzer::fold_text(value))),
         "before" => parse_day(value).map(QueryAtom::Before),
         "after" => parse_day(value).map(QueryAtom::After),
         "is" => match value.to_ascii_lowercase().as_str() {

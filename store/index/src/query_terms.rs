@@ -167,6 +167,7 @@ impl FullTextIndex {
             for (segment, number) in searcher.segment_readers().iter().zip(0_u32..) {
                 let index = segment.inverted_index(field)?;
                 let lengths = segment.get_fieldnorms_reader(field)?;
+                let sessions = segment.fast_fields().column_opt::<u64>("session")?;
                 let place = number as usize;
                 let admitted = admitted.and_then(|admitted| admitted.get(place));
                 for term in terms {
@@ -184,7 +185,9 @@ impl FullTextIndex {
                         if allowed {
                             let often = postings.term_freq() as f32;
                             let length = lengths.fieldnorm(doc) as f32 / average;
-                            let norm = tuning.k1 * (1.0 - tuning.b + tuning.b * length);
+                            let is_turn = sessions.as_ref().is_some_and(|sessions| sessions.first(doc).is_some());
+                            let b = if is_turn { tuning.turn_b } else { tuning.b };
+                            let norm = tuning.k1 * (1.0 - b + b * length);
                             scores.0[place][at] += weight * often / (often + norm);
                             if field == fields.words
                                 && let Some((_, holders)) = &mut rare

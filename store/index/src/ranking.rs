@@ -50,6 +50,8 @@ pub struct RankingWeights {
     pub k1: f32,
     /// BM25 `b`: how strongly long passages are penalized.
     pub b: f32,
+    /// BM25 `b` for turns of conversations: a long turn says more, and isn't about something else.
+    pub turn_b: f32,
     /// Weight of the exact word in addition to its stem.
     pub exact: f32,
     /// Weight of a word in the title.
@@ -81,6 +83,7 @@ impl Default for RankingWeights {
         RankingWeights {
             k1: 1.5,
             b: 0.75,
+            turn_b: 0.15,
             exact: 0.1,
             title: 0.3,
             gate: FusionGate::default(),
@@ -322,7 +325,10 @@ impl FullTextIndex {
                 ranked = order(&field.score_among(&vector, &pool).keep_nearest(count).rescale_cosines(ask.unrelated));
             }
         }
-        let lifts = self.apply_boosts(&searcher, ask, &mut ranked)?;
+        let mut lifts = self.rank_turns(&searcher, ask, &query.meaning_text(), &mut ranked)?;
+        for (address, parts) in self.apply_boosts(&searcher, ask, &mut ranked)? {
+            lifts.entry(address).or_default().extend(parts);
+        }
         if ask.mode == SearchMode::Both {
             promote_rare(&mut ranked, &rare);
         }

@@ -127,6 +127,50 @@ fn of_a_long_passage_the_part_that_is_near_in_meaning_is_shown() {
     assert!(hits[0]["text"].as_str().expect("text").contains("dough"), "{hits}");
 }
 
+const CHAT: &str = "# Chat\n\n## 2023-05-08\n\n\
+    **Ann** (2023-05-08): I repaired the bicycle yesterday.\n\
+    **Bob** (2023-05-08): The bicycle looks new. Which shop sold you the chain?\n\
+    **Ann** (2023-05-08): A small one by the canal.\n\n## 2023-07-14\n\n\
+    **Bob** (2023-07-14): My bicycle was stolen at the station.\n\
+    **Ann** (2023-07-14): The bicycle that I had is yours until autumn.\n\
+    **Bob** (2023-07-14): Thanks!\n";
+const CHAT_EXPORT: &str = "[08/05/2023, 13:56:01] Cem: The ferry leaves at nine.\n\
+    [08/05/2023, 13:57:10] Dora: The ferry is late in winter.\n\
+    [09/12/2023, 08:01:44] Cem: No ferry today, too much ice.\n\
+    [09/12/2023, 08:02:03] Dora: Then the ferry is for summer.\n";
+
+#[test]
+fn conversations_are_searched_by_speaker_and_time() {
+    let terms = "**Bicycle**: two wheels\n\n**Chain**: links\n\n**Canal**: water\n\n**Shop**: sells\n";
+    let house = House::with(&[("Chat.md", CHAT), ("Ferry.md", CHAT_EXPORT), ("Terms.md", terms)]);
+    for (query, note, text) in [
+        ("bicycle by:bob before:2023-06-01", "Chat.md", "looks new"),
+        ("bicycle by:ann after:2023-06-01", "Chat.md", "until autumn"),
+        ("What did Ann say about the bicycle before June 2023?", "Chat.md", "repaired"),
+        ("What did Ann say about the bicycle in July 2023?", "Chat.md", "until autumn"),
+        ("What did Bob say about the bicycle after 2023-06-01?", "Chat.md", "stolen"),
+        ("What did Bob say about the bicycle between April and June 2023?", "Chat.md", "looks new"),
+        ("When did Ann repair the bicycle?", "Chat.md", "repaired"),
+        ("ferry by:cem before:2023-06-01", "Ferry.md", "at nine"),
+        ("What did Cem write about the ferry in December?", "Ferry.md", "ice"),
+        ("What did Dora write about the ferry on 8 May 2023?", "Ferry.md", "late"),
+    ] {
+        let hits = house.json(&["search", query, "--explain"]);
+        let hit = &hits[0];
+        assert!(hit["address"].as_str().is_some_and(|address| address.starts_with(note)), "{query}: {hits}");
+        assert!(hit["text"].as_str().is_some_and(|found| found.contains(text)), "{query}: {hits}");
+    }
+    // A filter admits only that speaker's turns, and names need not be written with capitals.
+    assert_eq!(found(&house, "by:ANN bicycle"), ["Chat.md"]);
+    assert!(found(&house, "by:eve").is_empty() && found(&house, "by:bicycle").is_empty());
+    let hits = house.json(&["search", "What did Ann say about the bicycle before June 2023?", "--explain"]);
+    let parts = &hits[0]["parts"];
+    assert!(parts["its speaker"].as_f64() > Some(0.1) && parts["its day"].as_f64() > Some(0.1), "{hits}");
+    // A list of terms is no conversation: it stays whole.
+    let hits = house.json(&["search", "links canal title:terms"]);
+    assert!(hits[0]["text"].as_str().is_some_and(|text| text.contains("wheels")), "{hits}");
+}
+
 #[test]
 fn what_a_cell_printed_is_found() {
     let house = house();

@@ -4,10 +4,9 @@
 use crate::fs::confined_dir::ConfinedFolder;
 use crate::search::{SearchMode, SearchRequest, SearchService, query_of_message};
 use agent::agent_registry::{self, AgentRegistry};
-use agent::memory::experience::ExperienceEntry;
 use agent::memory::{self, ExperienceMatch, ProjectMemory};
 use agent::task_block::TASKS_FOLDER;
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
@@ -21,13 +20,9 @@ const MAX_MEMORY_BYTES: usize = 16 << 20;
 
 /// Maximum number of a goal's characters used as a query.
 const MAX_GOAL_CHARS: usize = 400;
-/// Maximum number of experiences found for a goal.
+/// Maximum number of experiences found for a goal, and of those searched: each also counts for those next to it.
 const MAX_FOUND_EXPERIENCES: usize = 40;
-/// Number of experiences searched, from which those next to each other support each other.
 const MAX_SEARCHED_EXPERIENCES: usize = 100;
-/// Share of its neighbor's score that an experience gets in addition: an answer follows its question. Chosen on real
-/// chats (BENCHMARKS.md).
-const NEIGHBOR_SHARE: f64 = 0.3;
 /// Time limit for the search; without a result, only words decide what is relevant to the goal.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -55,40 +50,15 @@ pub fn nearest_experiences(
         || {},
     );
     let Ok(Ok(answer)) = asked.recv_timeout(SEARCH_TIMEOUT) else { return Vec::new() };
-    let places: HashMap<(&str, &str), usize> = memory.entries.iter().map(entry_key).zip(0..).collect();
-    let mut found: Vec<(usize, ExperienceMatch)> = Vec::new();
-    for hit in answer.hits {
-        let Some(place) = places.get(&(hit.path.as_str(), hit.heading.as_str())) else { continue };
-        let (score, meaning) = (f64::from(hit.score), hit.why.meaning.map(f64::from));
-        found.push((*place, ExperienceMatch { score, meaning, id: hit.heading }));
-    }
-    let mut near = add_neighbor_scores(&memory.entries, &found);
-    near.sort_by(|a, b| b.score.total_cmp(&a.score));
-    near.truncate(MAX_FOUND_EXPERIENCES);
-    near
-}
-
-fn entry_key(entry: &ExperienceEntry) -> (&str, &str) {
-    (&entry.path, &entry.experience.experience_id)
-}
-
-/// Adds to each found experience a share of the better score next to it in the log, if both are of one conversation.
-/// The found ones come with their places among the entries, and keep their order.
-fn add_neighbor_scores(entries: &[ExperienceEntry], found: &[(usize, ExperienceMatch)]) -> Vec<ExperienceMatch> {
-    let scores: HashMap<usize, f64> = found.iter().map(|(place, one)| (*place, one.score)).collect();
-    // A source without a number, such as “user”, is no particular conversation.
-    let source = |place: usize| {
-        let entry = entries.get(place)?;
-        let source = entry.experience.source.as_str();
-        source.contains(|c: char| c.is_ascii_digit()).then_some((entry.path.as_str(), source))
-    };
-    let raised = |place: usize, own: &ExperienceMatch| {
-        let beside = [place.checked_sub(1), Some(place + 1)].into_iter().flatten();
-        let beside = beside.filter(|other| source(place).is_some() && source(*other) == source(place));
-        let best = beside.filter_map(|other| scores.get(&other)).copied().fold(0.0, f64::max);
-        ExperienceMatch { score: own.score + NEIGHBOR_SHARE * best, ..own.clone() }
-    };
-    found.iter().map(|(place, own)| raised(*place, own)).collect()
+    let known: HashSet<(&str, &str)> =
+        memory.entries.iter().map(|entry| (entry.path.as_str(), entry.experience.experience_id.as_str())).collect();
+    let hits = answer.hits.into_iter().filter(|hit| known.contains(&(hit.path.as_str(), hit.heading.as_str())));
+    let near = hits.take(MAX_FOUND_EXPERIENCES).map(|hit| ExperienceMatch {
+        score: f64::from(hit.score),
+        meaning: hit.why.meaning.map(f64::from),
+        id: hit.heading,
+    });
+    near.collect()
 }
 
 /// Returns the files in these folders with these extensions: path and text. Missing, hidden and non-text files and
@@ -170,28 +140,4 @@ pub fn read_agent_registry(root: &Path) -> AgentRegistry {
 /// Reads the plans of a volume and of its projects: path and text.
 pub fn read_plans(root: &Path) -> Vec<(String, String)> {
     read_texts(root, &folder_in_each_project(root, TASKS_FOLDER), &[".md"])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use agent::memory::experience::Experience;
-
-    #[test]
-    fn what_was_said_next_to_a_hit_moves_up_within_one_conversation() {
-        let entry = |id: &str, source: &str| ExperienceEntry {
-            path: "log.md".to_owned(),
-            at: 0,
-            text: String::new(),
-            experience: Experience { experience_id: id.to_owned(), source: source.to_owned(), ..Experience::default() },
-        };
-        let entries =
-            [entry("a", "chat 1"), entry("b", "chat 1"), entry("c", "chat 2"), entry("d", "u"), entry("e", "u")];
-        let one =
-            |place: usize, id: &str, score: f64| (place, ExperienceMatch { id: id.to_owned(), score, meaning: None });
-        let found = [one(1, "b", 1.0), one(3, "d", 0.9), one(2, "c", 0.8), one(0, "a", 0.7), one(4, "e", 0.6)];
-        let scores: Vec<f64> = add_neighbor_scores(&entries, &found).iter().map(|near| near.score).collect();
-        let expected = [1.0 + NEIGHBOR_SHARE * 0.7, 0.9, 0.8, 0.7 + NEIGHBOR_SHARE, 0.6];
-        assert!(scores.iter().zip(expected).all(|(score, wanted)| (score - wanted).abs() < 1e-9), "{scores:?}");
-    }
 }

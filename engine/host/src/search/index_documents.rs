@@ -1,7 +1,7 @@
 //! Converts a note for the search index: its title, tags, prose, code and cell outputs, each passage with the address
 //! of its block. Reads lines of Markdown, no documents and no files.
 
-use index::{IndexedPassage, NoteText, PassageKind};
+use index::{IndexedPassage, NoteText, PassageKind, turns};
 use std::collections::BTreeSet;
 use store::disk::FileRow;
 use store::{Block, BlockId, CellOutput, Execution, OutputBody};
@@ -11,6 +11,9 @@ use text::markdown;
 const MAX_FOUND_OUTPUT_BYTES: usize = 65_536;
 /// Maximum indexed bytes of an experience's source that holds a date.
 const MAX_DATED_SOURCE_BYTES: usize = 200;
+/// Maximum number of lines that decide whether a note is a conversation.
+const MAX_CONVERSATION_LINES: usize = 2_000;
+const DAY_MS: i64 = 86_400_000;
 /// Maximum indexed bytes of a code line; a person doesn't write longer ones.
 const MAX_CODE_LINE_BYTES: usize = 20_000;
 
@@ -22,7 +25,11 @@ pub(crate) fn build_note_text(
     blocks: &[Block],
     executions: &[Execution],
 ) -> NoteText {
-    let mut reading = PassageReader::default();
+    let name = row.path.rsplit('/').next().unwrap_or(&row.path);
+    let name = name.rsplit_once('.').map_or(name, |(name, _)| name);
+    let mut reading = PassageReader { dated: turns::date_in(name), ..PassageReader::default() };
+    let lines = blocks.iter().flat_map(|block| block.text.lines()).take(MAX_CONVERSATION_LINES);
+    reading.is_conversation = row.kind != store::FileKind::Script && turns::is_conversation(lines);
     for block in blocks.iter().filter(|block| !block.text.is_empty()) {
         if row.kind == store::FileKind::Script {
             let code = truncate_bytes(&block.text, markdown::MAX_CELL_BYTES).to_owned();
@@ -36,10 +43,9 @@ pub(crate) fn build_note_text(
             }
         }
     }
-    let name = row.path.rsplit('/').next().unwrap_or(&row.path);
-    let name = name.rsplit_once('.').map_or(name, |(name, _)| name);
     let title = reading.named.or(reading.first).filter(|title| !title.is_empty()).unwrap_or_else(|| name.to_owned());
     let mut passages = reading.passages;
+    passages.iter_mut().for_each(|passage| passage.said = passage.said.or(reading.dated));
     if agent::memory::is_experience_log(&row.path) {
         // The log's entries are YAML, so index their content instead.
         let told = experience_passages(&row.path, blocks);
@@ -70,7 +76,10 @@ fn experience_passages(path: &str, blocks: &[Block]) -> Vec<IndexedPassage> {
         end += block.text.len();
         ends.push((end, block.id));
     }
-    let one = |entry: agent::memory::experience::ExperienceEntry| {
+    let entries = agent::memory::experience::parse_entries(path, &text, &mut Vec::new());
+    let goals: Vec<&str> = entries.iter().map(|entry| entry.experience.primary_goal.as_str()).collect();
+    let speakers = turns::message_speakers(&goals);
+    let one = |(entry, speaker): (&agent::memory::experience::ExperienceEntry, Option<String>)| {
         let place = ends.iter().find(|(end, _)| entry.at < *end).map(|(_, id)| id.to_string()).unwrap_or_default();
         let heading = entry.experience.experience_id.clone();
         let mut text = truncate_bytes(&entry.experience.search_text(), MAX_CODE_LINE_BYTES).to_owned();
@@ -80,9 +89,16 @@ fn experience_passages(path: &str, blocks: &[Block]) -> Vec<IndexedPassage> {
             text.push('\n');
             text.push_str(truncate_bytes(source, MAX_DATED_SOURCE_BYTES));
         }
-        new_passage(place, PassageKind::Memory, "", heading, text)
+        let mut passage = new_passage(place, PassageKind::Memory, "", heading, text);
+        passage.said = turns::date_in(source);
+        // A source without a number, such as “user”, is no particular conversation.
+        if source.contains(|c: char| c.is_ascii_digit()) {
+            passage.session = source.to_owned();
+        }
+        passage.speaker = speaker.unwrap_or_default();
+        passage
     };
-    agent::memory::experience::parse_entries(path, &text, &mut Vec::new()).into_iter().map(one).collect()
+    entries.iter().zip(speakers).map(one).collect()
 }
 
 /// Whether a text has a year, such as 2026.
@@ -143,11 +159,35 @@ struct PassageReader {
     /// The headings above the current line, with their levels.
     headings: Vec<(usize, String)>,
     begun: bool,
+    /// Whether the note is a conversation, each of whose turns is a passage.
+    is_conversation: bool,
+    /// The day of the note: from its front matter or its name, in milliseconds since 1970.
+    dated: Option<i64>,
+    /// The day of the current heading or turn.
+    day: Option<i64>,
+    /// The speaker of the current turn.
+    speaker: Option<String>,
 }
 
 impl PassageReader {
     fn current_heading(&self) -> String {
         self.headings.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join(" › ")
+    }
+
+    /// Adds prose, as a turn if someone is speaking.
+    fn add_prose(&mut self, place: &str, heading: String, prose: &str) {
+        if prose.trim().is_empty() {
+            return;
+        }
+        let text = prose.trim().to_owned();
+        let mut passage = new_passage(place.to_owned(), PassageKind::Prose, "", heading, text);
+        passage.said = self.day;
+        if let Some(speaker) = &self.speaker {
+            passage.speaker.clone_from(speaker);
+            let day = self.day.or(self.dated).unwrap_or(0).div_euclid(DAY_MS);
+            passage.session = format!("{} {day}", self.current_heading());
+        }
+        self.passages.push(passage);
     }
 
     fn add_block(&mut self, block: &Block) {
@@ -189,12 +229,28 @@ impl PassageReader {
                 fence = Some((mark, lang, String::new()));
                 continue;
             } else if let Some((level, text)) = parse_heading(line) {
+                if self.is_conversation {
+                    if let Some(heading) = above.take() {
+                        self.add_prose(&place, heading, &std::mem::take(&mut prose));
+                    }
+                    self.speaker = None;
+                }
+                self.day = turns::date_in(&text).or(self.day.filter(|_| level > 1));
                 self.headings.retain(|(other, _)| *other < level);
                 if self.first.is_none() || (level == 1 && self.first_level > 1) {
                     (self.first, self.first_level) = (Some(text.clone()), level);
                 }
                 self.headings.push((level, text));
             } else if !line.trim().is_empty() {
+                let turn = self.is_conversation.then(|| turns::parse_turn_start(line)).flatten();
+                if let Some(turn) = turn {
+                    // Headings alone belong to the turn below them.
+                    if let Some(heading) = above.take() {
+                        self.add_prose(&place, heading, &std::mem::take(&mut prose));
+                    }
+                    self.day = turn.said.or(self.day);
+                    self.speaker = Some(turn.speaker);
+                }
                 above.get_or_insert_with(|| self.current_heading());
                 collect_hashtags(line, &mut self.tags);
             }
@@ -204,10 +260,8 @@ impl PassageReader {
         if let Some((_, lang, code)) = fence {
             self.passages.push(new_passage(place.clone(), PassageKind::Code, &lang, self.current_heading(), code));
         }
-        if !prose.trim().is_empty() {
-            let heading = above.unwrap_or_else(|| self.current_heading());
-            self.passages.push(new_passage(place, PassageKind::Prose, "", heading, prose.trim().to_owned()));
-        }
+        let heading = above.unwrap_or_else(|| self.current_heading());
+        self.add_prose(&place, heading, &prose);
     }
 
     /// Reads a line of the front matter, if search uses its property.
@@ -221,6 +275,7 @@ impl PassageReader {
         *list_of_tags = false;
         match name.trim().to_ascii_lowercase().as_str() {
             "title" if !unquote(value).is_empty() => self.named = Some(unquote(value).to_owned()),
+            "date" => self.dated = turns::date_in(value).or(self.dated),
             "tags" | "tag" => {
                 let value = value.trim().trim_start_matches('[').trim_end_matches(']');
                 *list_of_tags = value.is_empty();

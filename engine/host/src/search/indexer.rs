@@ -38,7 +38,7 @@ const INDEX_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum number of automatic rebuilds of a damaged index.
 const MAX_INDEX_REBUILDS: usize = 3;
 /// Format of the passages, which is part of every key: a new one causes all notes to be indexed again.
-const PASSAGES_FORMAT: &[u8] = b"tracebook 2026 passages 4";
+const PASSAGES_FORMAT: &[u8] = b"tracebook 2026 passages 5";
 /// Delay before a failed model is tried again.
 const MODEL_RETRY_INTERVAL: Duration = Duration::from_secs(60);
 /// Interval of checks while a model is loading.

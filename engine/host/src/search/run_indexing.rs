@@ -16,7 +16,7 @@ const MAX_RUN_PASSAGES: usize = 20_000;
 /// An active run is indexed again after this many steps, and at its end.
 const STEPS_PER_REREAD: usize = 50;
 /// Format of the passages, which is part of every key: a new one causes all runs to be indexed again.
-const RUN_PASSAGES_FORMAT: u8 = 1;
+const RUN_PASSAGES_FORMAT: u8 = 2;
 
 /// Reads runs and sessions from disk.
 pub(crate) struct RunDocumentReader {
@@ -93,6 +93,9 @@ impl RunDocumentReader {
                 place: message.id.to_string(),
                 heading: message.role.as_str().to_owned(),
                 text: truncate_text(&message.content),
+                speaker: message.role.as_str().to_owned(),
+                session: "messages".to_owned(),
+                said: (message.timestamp > 0).then_some(message.timestamp),
                 ..IndexedPassage::new(PassageKind::Run)
             })
             .collect();
