@@ -1,5 +1,5 @@
-//! The page of source control: branch, changed files with their diffs, commit, remote and the last commits of a volume's
-//! Git repository. It reads what the host knows, and returns actions.
+//! The page of source control: branch, changed files with their diffs, commit, remote and the last commits of a
+//! volume's Git repository. It reads what the host knows, and returns actions.
 
 mod branch_row;
 mod change_list;

@@ -206,8 +206,8 @@ impl SourceControl {
         SourceControl { shared, requests, wake, is_canceled, followed: Vec::new(), saved: 0, waiting: None }
     }
 
-    /// Follows the session's volumes, and starts an operation that waits for edits to be saved. Costs nothing if no file
-    /// has changed.
+    /// Follows the session's volumes, and starts an operation that waits for edits to be saved. Costs nothing if no
+    /// file has changed.
     pub fn follow(&mut self, session: &Session) {
         let is_ready = |waiting: &mut WaitingOperation| {
             session.is_saved() || waiting.since.elapsed() >= MAX_SAVE_WAIT || self.is_canceled.load(Ordering::Relaxed)
@@ -247,8 +247,8 @@ impl SourceControl {
         }
     }
 
-    /// Returns the diff of this target, and reads it in the background if it isn't current. `number` is the number of the
-    /// status that it belongs to.
+    /// Returns the diff of this target, and reads it in the background if it isn't current. `number` is the number of
+    /// the status that it belongs to.
     pub fn diff(&self, volume: DocId, target: &DiffTarget, number: u64) -> Option<Arc<DiffReading>> {
         let mut shared = lock(&self.shared);
         let known = shared.diff.as_ref().filter(|(of, known, _, _)| *of == volume && known == target);
@@ -501,8 +501,8 @@ fn read_repository(root: &Path, number: u64) -> Result<ReadRepository, VcsError>
     Ok((status, state_files, stamps))
 }
 
-/// Returns the marks of changed files and of the folders around them. A folder has its own mark if all changes below are
-/// of one kind, and otherwise counts as modified; a conflict always shows.
+/// Returns the marks of changed files and of the folders around them. A folder has its own mark if all changes below
+/// are of one kind, and otherwise counts as modified; a conflict always shows.
 fn roll_up(changes: &[FileChange]) -> BTreeMap<String, FileChangeKind> {
     let mut badges = BTreeMap::new();
     for change in changes {

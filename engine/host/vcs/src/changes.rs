@@ -61,7 +61,8 @@ pub struct FileChange {
 }
 
 impl RepositoryFolder {
-    /// Lists the changed files in the folder by path, at most [`MAX_STATUS_FILES`]. Returns whether the list is complete.
+    /// Lists the changed files in the folder by path, at most [`MAX_STATUS_FILES`]. Returns whether the list is
+    /// complete.
     ///
     /// # Errors
     /// Returns libgit2's error.
