@@ -24,8 +24,8 @@ const MAX_DASHES: f32 = 50_000.0;
 const MAX_THIN_WIDTH_PIXELS: f32 = 8.0;
 /// Maximum number of cached clip masks; each is as large as the canvas.
 const MAX_KEPT_MASKS: usize = 8;
-/// Largest distance of a point from the origin, and largest width of a line, in pixels. Much beyond it, single precision
-/// leaves no fractions of a pixel, and edges are not in the order where they meet the canvas that tiny-skia expects.
+/// Largest distance of a point from the origin, and largest width of a line, in pixels. Much beyond it, single
+/// precision leaves no fractions of a pixel, and edges no longer meet the canvas in the order that tiny-skia expects.
 const MAX_DISTANCE_PIXELS: f32 = 1e6;
 /// Miter limit: a sharper corner, which would extend more half widths than this, is beveled.
 pub(crate) const MITER_LIMIT: f32 = 10.0;

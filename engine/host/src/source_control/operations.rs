@@ -150,7 +150,7 @@ fn discard(
     for path in files {
         let change = changes.iter().find(|change| change.path == *path);
         let Some(kind) = change.and_then(|change| change.unstaged) else {
-            bail!("{path} has no changes to discard any more.");
+            bail!("{path} no longer has changes to discard.");
         };
         discarded.push(DiscardedFile { path: path.clone(), kept: repository.keep_file(path)? });
         match kind {
