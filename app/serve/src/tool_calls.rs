@@ -288,7 +288,7 @@ impl ToolCallContext<'_> {
         let (Some(at), None) = (places.next(), places.next()) else {
             let count = note.text.matches(old).count();
             return Err(ToolCallError(format!(
-                "old_text is {count} times in {}; give a text that is there exactly once",
+                "old_text occurs {count} times in {}; give a text that occurs exactly once",
                 note.path
             )));
         };

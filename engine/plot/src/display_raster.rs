@@ -9,11 +9,11 @@ use crate::display_list::{
     StrokeCap, StrokeJoin, TickPart,
 };
 use crate::display_prepared::{AxesShift, PreparedDisplay, SeenLimits, mesh_cell, moves_with_axes};
-use std::borrow::Cow;
+use crate::display_reach::{MAX_DISTANCE_PIXELS, within_reach};
 use std::collections::HashMap;
 use tiny_skia::{
-    Color, FillRule, FilterQuality, LineCap, LineJoin, Mask, Paint, Path, PathBuilder, PathSegment, Pattern, Pixmap,
-    Point, PremultipliedColorU8, Rect, Shader, SpreadMode, Stroke, StrokeDash, Transform,
+    Color, FillRule, FilterQuality, LineCap, LineJoin, Mask, Paint, Path, PathBuilder, Pattern, Pixmap,
+    PremultipliedColorU8, Rect, Shader, SpreadMode, Stroke, StrokeDash, Transform,
 };
 
 /// Maximum number of pixels filled, counted each time they're filled: a few seconds of work.
@@ -24,9 +24,6 @@ const MAX_DASHES: f32 = 50_000.0;
 const MAX_THIN_WIDTH_PIXELS: f32 = 8.0;
 /// Maximum number of cached clip masks; each is as large as the canvas.
 const MAX_KEPT_MASKS: usize = 8;
-/// Largest distance of a point from the origin, and largest width of a line, in pixels. Much beyond it, single
-/// precision leaves no fractions of a pixel, and edges no longer meet the canvas in the order that tiny-skia expects.
-const MAX_DISTANCE_PIXELS: f32 = 1e6;
 /// Miter limit: a sharper corner, which would extend more half widths than this, is beveled.
 pub(crate) const MITER_LIMIT: f32 = 10.0;
 /// Units of glyph outlines per font size.
@@ -146,49 +143,6 @@ pub(crate) fn build_path(path: &OutlinePath, map: impl Fn([f32; 2]) -> PixelPoin
         }
     }
     builder.finish()
-}
-
-/// Returns a path in pixels with all its points within [`MAX_DISTANCE_PIXELS`]. `None` if it can't be filled.
-fn within_reach(path: &Path, turn: Transform) -> Option<Cow<'_, Path>> {
-    let bounds = path.bounds().transform(turn)?;
-    if [bounds.left(), bounds.top(), bounds.right(), bounds.bottom()]
-        .iter()
-        .all(|side| side.abs() <= MAX_DISTANCE_PIXELS)
-    {
-        return if turn.is_identity() {
-            Some(Cow::Borrowed(path))
-        } else {
-            path.clone().transform(turn).map(Cow::Owned)
-        };
-    }
-    let path = path.clone().transform(turn)?;
-    let near = |point: Point| {
-        let [x, y] = [point.x, point.y].map(|at| at.clamp(-MAX_DISTANCE_PIXELS, MAX_DISTANCE_PIXELS));
-        (x, y)
-    };
-    let mut builder = PathBuilder::with_capacity(path.len(), path.points().len());
-    for segment in path.segments() {
-        match segment {
-            PathSegment::MoveTo(to) => {
-                let (x, y) = near(to);
-                builder.move_to(x, y);
-            }
-            PathSegment::LineTo(to) => {
-                let (x, y) = near(to);
-                builder.line_to(x, y);
-            }
-            PathSegment::QuadTo(by, to) => {
-                let ((x1, y1), (x, y)) = (near(by), near(to));
-                builder.quad_to(x1, y1, x, y);
-            }
-            PathSegment::CubicTo(first, second, to) => {
-                let ((x1, y1), (x2, y2), (x, y)) = (near(first), near(second), near(to));
-                builder.cubic_to(x1, y1, x2, y2, x, y);
-            }
-            PathSegment::Close => builder.close(),
-        }
-    }
-    builder.finish().map(Cow::Owned)
 }
 
 /// Snaps a position to whole pixels; for odd line widths, to the middle of a pixel.

@@ -9,6 +9,7 @@ mod display_hover;
 mod display_list;
 mod display_prepared;
 mod display_raster;
+mod display_reach;
 mod display_svg;
 mod display_view;
 mod downsample;

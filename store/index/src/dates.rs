@@ -270,10 +270,14 @@ fn parse_numeric_date(word: &str) -> Option<NamedDays> {
 fn parse_days(words: &[String], at: usize, today: Option<i64>) -> Option<(NamedDays, usize)> {
     let word = |place: usize| words.get(place).map_or("", String::as_str);
     let first = word(at);
-    // “and” and “to” only join two dates.
-    let is_dated = |word: &str| year_number(word).is_some() || month_number(word).is_some();
+    // “and” and “to” only join two dates: the first is a year, or a month that is more than a verb.
+    let is_date_word = |word: &str| DATE_PREPOSITIONS.contains(&word) || day_of_month(word).is_some();
+    let is_dated = |place: usize| {
+        let is_month = month_number(word(place)).is_some() && place.checked_sub(1).map(word).is_some_and(is_date_word);
+        is_month || year_number(word(place)).is_some()
+    };
     let stands_after = |all: &[&str]| match at.checked_sub(1).map(word) {
-        Some("and" | "to") => at > 1 && is_dated(word(at - 2)),
+        Some("and" | "to") => at > 1 && is_dated(at - 2),
         Some(before) => all.contains(&before),
         None => false,
     };
@@ -439,6 +443,7 @@ mod tests {
         assert_eq!(asked("what happened last week"), [range("2026-11-16", "2026-11-22")]);
         assert_eq!(asked("two months ago"), [range("2026-09-01", "2026-09-30")]);
         assert_eq!(asked("during 2023"), [range("2023-01-01", "2023-12-31")]);
+        assert!(asked("we may march to 2000 bells").is_empty());
         assert!(asked("we may march with 2000 bells").is_empty());
         assert!(NamedDays::Yearly(501, 531).contains(day("2019-05-31")));
         assert!(!NamedDays::Yearly(0, 600).contains(day("2019-06-01")));
