@@ -285,7 +285,7 @@ pub enum Command {
         volume: DocId,
         /// The note that's open in the window, if any.
         note: Option<DocId>,
-        /// The message that this one answers. `None` means the end of the current branch, [`MessageId::BEGINNING`]
+        /// The message that this one answers. `None` means the end of the current branch, [`MessageId::SESSION_ROOT`]
         /// starts a new branch.
         parent: Option<MessageId>,
         /// The text of the message.

@@ -35,11 +35,12 @@ pub use session::{
     LAN_HUB_ADDRESS, LINKS_KEY_PREFIX, LiveModelCall, MERGES_KEY, MergeKind, MergeRecord, NotePackages, OUTBOX_KEY,
     PENDING_MOVE_KEY, PHASE_NAMES, POLICY_RULES_KEY, PROVIDER_LATENCIES_KEY, PendingCall, PendingMove, PhaseStatus,
     RELINK_KEY_PREFIX, REQUIRES_PYTHON_PROPERTY, RUN_KEY_PREFIX, RemotePeer, RunPhase, RunSummary, RunTraceError,
-    RunsState, SCHEDULE_KEY_PREFIX, SCIENCE_KERNEL, SEEN_DEVICES_KEY, SESSION_KEY_PREFIX, SYNC_LOG_KEY,
-    SYNC_SHARES_KEY, SaveStatus, SavedSyncState, ScanState, ScopeSpending, SeenDevice, Session, SessionInput,
-    SessionSummary, SharedHub, StdinRequest, SyncProgress, SyncShares, SyncState, SyncStatus, SyncTargets,
-    TRASH_FOLDER, TRASH_KEY_PREFIX, TrashedFile, UNDO_MOVES_KEY, Volume, VolumeAttachments, hub_address, links_key,
-    parse_heads, phases_of, read_volume_address, revertible_parts, run_address, session_address, volume_address,
+    RunVerificationError, RunsState, SCHEDULE_KEY_PREFIX, SCIENCE_KERNEL, SEEN_DEVICES_KEY, SESSION_KEY_PREFIX,
+    SYNC_LOG_KEY, SYNC_SHARES_KEY, SaveStatus, SavedSyncState, ScanState, ScopeSpending, SeenDevice, Session,
+    SessionInput, SessionSummary, SharedHub, StdinRequest, SyncProgress, SyncShares, SyncState, SyncStatus,
+    SyncTargets, TRASH_FOLDER, TRASH_KEY_PREFIX, TrashedFile, UNDO_MOVES_KEY, Volume, VolumeAttachments, hub_address,
+    links_key, parse_heads, phases_of, read_volume_address, revertible_parts, run_address, session_address,
+    volume_address,
 };
 pub use settings::{ColorTheme, EnterInsertion, FirstStep, Settings, TreeOrder};
 pub use staleness::{Reactivity, StaleReason};

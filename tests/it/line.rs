@@ -37,6 +37,7 @@ mod sql;
 mod state_programs;
 pub(crate) mod states;
 mod tasks;
+mod trace_files;
 mod updates;
 mod volumes;
 mod widgets;

@@ -12,6 +12,7 @@ pub(super) use tools::cmd_tools;
 use super::parse::number_option;
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
 use crate::arguments::{ApprovalsArguments, RunsArguments, StepsArguments};
+use agent::run_result::{RecordedRun, RunMetrics, RunResult};
 use agent::{approval_text, policy, session_files};
 use engine::{AgentRun, Command, RunSummary, Session};
 use serde_json::{Map, Value, json};
@@ -204,6 +205,52 @@ pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &RunsArguments) -> 
     Ok(EXIT_DONE)
 }
 
+/// Returns the result of a run with the runs that it delegated; `None` while it goes on.
+fn result_of_run(scene: &CommandContext<'_>, run: DocId) -> Result<Option<RunResult>, CliError> {
+    let family = scene.handle.read(move |session| session.agents().run_family(run))?;
+    for part in &family {
+        resolve_run(scene, &part.to_string())?;
+    }
+    Ok(scene.handle.read(move |session| {
+        let recorded = |id: DocId| {
+            let AgentRun { about, steps, changes, .. } = session.agents().run(id)?;
+            Some(RecordedRun { about, steps, changes })
+        };
+        let delegated: Vec<RecordedRun<'_>> = family.into_iter().filter(|id| *id != run).filter_map(recorded).collect();
+        RunResult::of_run(recorded(run)?, &delegated)
+    })?)
+}
+
+/// Prints the result of a run.
+fn show_result(scene: &mut CommandContext<'_>, result: Option<RunResult>) -> Result<u8, CliError> {
+    let Some(result) = result else {
+        writeln!(
+            scene.errors,
+            "tracebook: the run isn't over, so there is no result yet; `runs` says what it waits for"
+        )?;
+        return Ok(EXIT_FAILED);
+    };
+    if scene.json {
+        writeln!(scene.out, "{}", json!(result))?;
+        return Ok(EXIT_DONE);
+    }
+    writeln!(scene.out, "{}", untrusted_text::escape_block(&result.output))?;
+    for path in &result.artifacts {
+        writeln!(scene.out, "file: {}", untrusted_text::escape_line(path))?;
+    }
+    for error in &result.errors {
+        writeln!(scene.out, "error: {}", untrusted_text::escape_line(error))?;
+    }
+    let RunMetrics { model_calls, tool_calls, failed_tool_calls, cost_usd, duration_ms, .. } = result.metrics;
+    let seconds = duration_ms as f64 / 1_000.0;
+    let cost = format_cost(cost_usd);
+    writeln!(
+        scene.out,
+        "{model_calls} model calls, {tool_calls} tool calls ({failed_tool_calls} failed), {seconds:.1} s, {cost}"
+    )?;
+    Ok(EXIT_DONE)
+}
+
 /// Prints a run's prompt, steps and changes.
 fn show_run(scene: &mut CommandContext<'_>, run: DocId, args: &RunsArguments) -> Result<u8, CliError> {
     let state = read_run(scene, run, |run| (run.about.clone(), run.todos.clone(), run.changes.clone()))?;
@@ -215,8 +262,12 @@ fn show_run(scene: &mut CommandContext<'_>, run: DocId, args: &RunsArguments) ->
         writeln!(scene.out, "{}", serde_json::to_string_pretty(&exported).unwrap_or_default())?;
         return Ok(EXIT_DONE);
     }
-    if scene.json {
-        let value = json!({"id": run, "about": about, "todos": todos, "changes": changes});
+    if scene.json || args.result {
+        let result = result_of_run(scene, run)?;
+        if args.result {
+            return show_result(scene, result);
+        }
+        let value = json!({"id": run, "about": about, "todos": todos, "changes": changes, "result": result});
         writeln!(scene.out, "{value}")?;
         return Ok(EXIT_DONE);
     }

@@ -183,6 +183,8 @@ pub(super) struct RunsArguments {
     #[arg(long)]
     pub(super) hunk: Option<String>,
     #[arg(long)]
+    pub(super) result: bool,
+    #[arg(long)]
     pub(super) export: bool,
     #[arg(long)]
     pub(super) import: Option<String>,
@@ -245,6 +247,10 @@ pub(super) struct TasksArguments {
     pub(super) priority: Option<String>,
     #[arg(long)]
     pub(super) mode: Option<String>,
+    #[arg(long)]
+    pub(super) risk: Option<String>,
+    #[arg(long)]
+    pub(super) checkpoint: bool,
     #[arg(long)]
     pub(super) model: bool,
     #[arg(long)]
@@ -318,6 +324,10 @@ pub(super) struct TracesArguments {
     pub(super) pin: bool,
     #[arg(long)]
     pub(super) unpin: bool,
+    #[arg(long)]
+    pub(super) signed: bool,
+    #[arg(long)]
+    pub(super) preview: bool,
     #[arg(long)]
     pub(super) project: Option<String>,
 }

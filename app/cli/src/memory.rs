@@ -2,6 +2,8 @@
 
 mod budget;
 mod experiences;
+mod trace_library;
+mod trace_verification;
 mod traces;
 
 pub(super) use budget::cmd_budget;

@@ -6,7 +6,7 @@ use crate::arguments::TasksArguments;
 use agent::agent_definition::AgentDefinition;
 use agent::agent_registry::PythonAgent;
 use agent::memory::{RecallOptions, ReplayMode};
-use agent::task_block::{self, TASKS_FOLDER, TaskBlock, TaskStatus};
+use agent::task_block::{self, TASKS_FOLDER, TaskBlock, TaskRiskLevel, TaskStatus};
 use agent::{agent_definition, agent_registry, planner};
 use engine::{AgentRun, Command};
 use host::agents::project_memory;
@@ -66,7 +66,8 @@ fn task_json(task: &TaskBlock) -> Value {
     json!({
         "id": task.id, "goal": task.goal, "standing": task.standing.as_str(), "inputs": task.inputs,
         "constraints": task.constraints, "priority": task.priority, "tools_required": task.tools_required,
-        "mode": task.mode, "agent": task.agent, "needs": task.needs,
+        "mode": task.mode, "agent": task.agent, "needs": task.needs, "risk": task.risk,
+        "checkpoint": task.has_checkpoint(),
     })
 }
 
@@ -192,7 +193,14 @@ fn run_progress_json(run: &AgentRun) -> Value {
 fn task_line(task: &TaskBlock) -> String {
     let agent = task.agent.as_ref().map(|agent| format!("  @{agent}")).unwrap_or_default();
     let needs = if task.needs.is_empty() { String::new() } else { format!("  (after {})", task.needs.join(", ")) };
-    format!("  [{}] {}  {}{agent}{needs}", task.standing.checkbox_mark(), task.id, task.goal)
+    let checkpoint = if task.has_checkpoint() { "  (you decide before it begins)" } else { "" };
+    format!("  [{}] {}  {}{agent}{needs}{checkpoint}", task.standing.checkbox_mark(), task.id, task.goal)
+}
+
+/// Parses the option `--risk`.
+fn parse_risk(word: &str) -> Result<TaskRiskLevel, CliError> {
+    serde_json::from_value(Value::from(word))
+        .map_err(|_| CliError::usage(format!("--risk is low, medium or high, not “{word}”")))
 }
 
 /// Adds a task to a plan.
@@ -226,6 +234,8 @@ fn add_task(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: &str) -
         mode: super::memory::parse_mode(args.mode.as_deref())?,
         agent: args.agent.clone(),
         needs: args.needs.clone(),
+        risk: args.risk.as_deref().map(parse_risk).transpose()?,
+        checkpoint: args.checkpoint,
     };
     all.push(task.clone());
     agents::wait_for_setup(scene)?;

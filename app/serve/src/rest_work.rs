@@ -184,11 +184,14 @@ pub(crate) async fn task_status(
         step.map_or(Value::Null, |step| step[field].clone())
     };
     let ending = run["standing"].clone();
-    let result = json!({"answer": last("final_answer", "content"), "ending": ending, "cost": run["spent"]["cost"]});
+    let about = caller.perform_ok(CommandCall::json("runs").operands([&id])).await?.value().unwrap_or_default();
+    let mut result = about["result"].clone();
+    result["answer"] = last("final_answer", "content");
+    result["ending"] = ending.clone();
+    result["cost"] = run["spent"]["cost"].clone();
     if ending == "done" {
         return Ok(Json(report(TaskState::Completed, 1.0, Some(result))));
     }
-    let mut result = result;
     result["error"] = last("error", "message");
     Ok(Json(report(TaskState::Failed, 1.0, Some(result))))
 }

@@ -20,6 +20,7 @@ pub mod protected_writes;
 pub mod python_plugin;
 pub mod router;
 pub mod run_records;
+pub mod run_result;
 pub mod schedule;
 pub mod schema_limits;
 pub mod secrets;

@@ -10,8 +10,11 @@ pub mod run_outcome;
 pub mod slots;
 pub mod task_log;
 pub mod trace;
+pub mod trace_compression;
 pub mod trace_extraction;
+pub mod trace_library;
 pub mod trace_trust;
+pub mod trace_verification;
 
 use goal::ParsedGoal;
 use serde::{Deserialize, Serialize};

@@ -67,7 +67,10 @@ pub fn plan_tool() -> ToolSpec {
                     "constraints": words,
                     "priority": {"type": "integer", "minimum": 0, "maximum": 100},
                     "tools_required": words,
-                    "mode": {"enum": ["auto", "learner", "follower"]}}}},
+                    "mode": {"enum": ["auto", "learner", "follower"]},
+                    "risk": {"enum": ["low", "medium", "high"],
+                        "description": "high: it can't be taken back, costs money or leaves the project"},
+                    "checkpoint": {"type": "boolean", "description": "The user is asked before it begins"}}}},
             "agents": {"type": "array", "maxItems": 5, "items": {"type": "object", "additionalProperties": false,
                 "required": ["name", "description", "prompt"], "properties": {
                     "name": name, "description": {"type": "string", "maxLength": 500},

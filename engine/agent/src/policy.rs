@@ -119,6 +119,10 @@ impl ToolPolicy {
         if let Some(why) = crate::protected_writes::always_ask_reason(tool, arguments) {
             return verdict(Permission::Ask, why);
         }
+        let is_checkpoint = arguments.get("checkpoint").and_then(Value::as_bool) == Some(true);
+        if is_checkpoint && BuiltInTool::AskAgent.is_named(&tool.name) {
+            return verdict(Permission::Ask, "the plan has a checkpoint before this task".to_owned());
+        }
         let elsewhere = arguments.get("volume").and_then(Value::as_str);
         if let Some(volume) = elsewhere.filter(|_| tool.source == ToolSource::BuiltIn && tool.risk > ToolRisk::None) {
             return verdict(Permission::Ask, format!("it concerns {volume}, which isn't the project of this run"));

@@ -72,6 +72,29 @@ impl TaskStatus {
     }
 }
 
+/// How much harm a task can do, as its plan says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskRiskLevel {
+    /// All of it can be undone.
+    Low,
+    /// It takes work to undo.
+    Medium,
+    /// It can't be taken back, costs money, or leaves the project. Such a task has a checkpoint.
+    High,
+}
+
+impl TaskRiskLevel {
+    /// Returns the name of the level.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TaskRiskLevel::Low => "low",
+            TaskRiskLevel::Medium => "medium",
+            TaskRiskLevel::High => "high",
+        }
+    }
+}
+
 /// A task of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -106,6 +129,12 @@ pub struct TaskBlock {
     /// Ids of the tasks that must be done before.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
+    /// How much harm the task can do; `None` if the plan doesn't say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub risk: Option<TaskRiskLevel>,
+    /// Whether the user is asked before the task begins.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub checkpoint: bool,
 }
 
 fn is_open(standing: &TaskStatus) -> bool {
@@ -133,6 +162,8 @@ impl Default for TaskBlock {
             mode: ReplayMode::Auto,
             agent: None,
             needs: Vec::new(),
+            risk: None,
+            checkpoint: false,
         }
     }
 }
@@ -255,6 +286,11 @@ impl TaskBlock {
             let end = amount.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(amount.len());
             amount[..end].trim_end_matches('.').parse().ok()
         })
+    }
+
+    /// Returns whether the user is asked before the task begins.
+    pub fn has_checkpoint(&self) -> bool {
+        self.checkpoint || self.risk == Some(TaskRiskLevel::High)
     }
 
     /// Returns the prompt for the agent.

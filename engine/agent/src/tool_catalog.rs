@@ -48,7 +48,7 @@ fn new_tool_spec(
         risk,
         permissions,
         // Another agent may do something different the second time.
-        idempotent: risk == ToolRisk::None && tool != BuiltInTool::AskAgent,
+        idempotent: risk == ToolRisk::None && !matches!(tool, BuiltInTool::AskAgent | BuiltInTool::SendMessage),
         source: ToolSource::BuiltIn,
     }
 }
@@ -288,7 +288,19 @@ tool_table!(offered {
             "goal": {"type": "string", "minLength": 1, "maxLength": 20000},
             "task": {"type": "string", "maxLength": 60, "optional": true},
             "mode": {"enum": ["auto", "learner", "follower"], "optional": true},
+            "checkpoint": {"type": "boolean", "description": "Ask the user first", "optional": true},
             "budget": {"type": "number", "minimum": 0, "description": "US dollars", "optional": true}}),
+    ),
+    SendMessage = (
+        "send_message",
+        "Tell another agent that works on the same task something, or all of them (to: all). It reads it before its next \
+         step. Nothing is waited for; a reply comes as a message, too.",
+        ToolRisk::None,
+        NO_PERMISSIONS,
+        json!({"to": {"type": "string", "minLength": 1, "maxLength": 60, "description": "Name of the agent, or all"},
+            "text": {"type": "string", "minLength": 1, "maxLength": 4000},
+            "reply_to": {"type": "string", "maxLength": 60, "optional": true,
+                "description": "Name of the message that this one answers"}}),
     ),
     CreateTool = (
         "create_tool",

@@ -677,6 +677,11 @@ command_table!(
             command_argument("redo", ArgumentForm::Flag, "redo what was undone"),
             command_argument("change", ArgumentForm::Value, "with --undo and --redo: only this change"),
             command_argument("hunk", ArgumentForm::Value, "and only this part of it"),
+            command_argument(
+                "result",
+                ArgumentForm::Flag,
+                "print only what came of it: answer, files, errors, numbers"
+            ),
             command_argument("export", ArgumentForm::Flag, "print it as execution-state.json"),
             command_argument(
                 "import",
@@ -766,7 +771,7 @@ command_table!(
             command_argument(
                 "ACTION",
                 ArgumentForm::Optional,
-                "list, show, export, import, forget, learn, or the name of a trace",
+                "list, show, verify, export, import, forget, learn, or the name of a trace",
             ),
             command_argument("NAME", ArgumentForm::Optional, "the trace; with import a file or `-`, with learn a run"),
             command_argument(
@@ -775,13 +780,19 @@ command_table!(
                 "with show: trust exactly these steps, so that runs replay them"
             ),
             command_argument("unpin", ArgumentForm::Flag, "with show: take the trust back"),
+            command_argument("signed", ArgumentForm::Flag, "with export: sign the file with this device's key"),
+            command_argument(
+                "preview",
+                ArgumentForm::Flag,
+                "with import: only show who signed the file, and what differs here"
+            ),
             command_argument(
                 "project",
                 ArgumentForm::Value,
                 "only those of this volume; with import: the volume that gets them"
             ),
         ],
-        "List what can be repeated without a model. Show, export, import or delete a trace, or learn one from a run.",
+        "List what can be repeated without a model. Show, verify, export, import or delete a trace, or learn one from a run.",
     ),
     AgentSteps = command_line_form(
         "agent.steps",

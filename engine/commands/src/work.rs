@@ -27,6 +27,8 @@ pub(super) const TASKS_ARGUMENTS: &[CommandArgument] = &[
         ArgumentForm::Value,
         "with add: auto, learner (a model), or follower (a trace, without a model)",
     ),
+    command_argument("risk", ArgumentForm::Value, "with add: low, medium or high; before high risk you are asked"),
+    command_argument("checkpoint", ArgumentForm::Flag, "with add: you are asked before it begins"),
     command_argument("model", ArgumentForm::Flag, "with plan: a model splits the goal, not rules"),
     command_argument(
         "approve",
@@ -96,12 +98,13 @@ pub(super) const BENCH: &[CommandArgument] = &[
     command_argument(
         "WHAT",
         ArgumentForm::Needed,
-        "edit, open, import, frames, search, cells, kernels, tools, agent, hub, sync, replay, memory or retrieval",
+        "edit, open, import, frames, search, cells, kernels, tools, agent, learning, hub, sync, replay, memory or retrieval",
     ),
     command_argument(
         "size",
         ArgumentForm::Value,
-        "blocks for `frames` (default 10000), clients for `hub` (1000); the same as --notes for the others",
+        "blocks for `frames` (default 10000), clients for `hub` (1000), days for `learning` (30); the same as --notes \
+         for the others",
     ),
     command_argument(
         "notes",
@@ -134,6 +137,11 @@ pub(super) const BENCH: &[CommandArgument] = &[
         "conversations",
         ArgumentForm::Value,
         "for `memory` and `retrieval`: a JSON file of LoCoMo's form, or a folder of such, whose evidence is searched",
+    ),
+    command_argument(
+        "split",
+        ArgumentForm::Flag,
+        "for `replay`: every second task is held out from tuning; both halves apart",
     ),
 ];
 

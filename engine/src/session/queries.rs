@@ -3,7 +3,7 @@
 use crate::note::Note;
 use crate::records::kernels::{KernelGrant, KernelSpec};
 use crate::records::moves::{PendingMove, TrashedFile};
-use crate::session::runs::{BudgetScope, BudgetStatus, RunTraceError, ScopeSpending};
+use crate::session::runs::{BudgetScope, BudgetStatus, RunTraceError, RunVerificationError, ScopeSpending};
 use crate::session::state::Session;
 use crate::session::state::agent_run::AgentRun;
 use crate::session::state::runs::RunsState;
@@ -181,6 +181,14 @@ impl Session {
     /// Returns why the run can't be replayed by rules.
     pub fn trace_of_run(&self, id: DocId) -> Result<RunTrace, RunTraceError> {
         self.state.runs.trace_of_run(&self.state.files.volumes, id)
+    }
+
+    /// Compares a trace with an open run, without repeating anything.
+    ///
+    /// # Errors
+    /// Returns the first difference, or that the run isn't open.
+    pub fn verify_trace(&self, run: DocId, trace: &RunTrace) -> Result<(), RunVerificationError> {
+        self.state.runs.verify_trace(&self.state.files.volumes, run, trace)
     }
 
     /// Returns the schedules of this device.

@@ -2,6 +2,7 @@
 //! tools, and continues until there's an answer. Nothing with an outside effect starts before it's on disk.
 
 mod agent_mentions;
+mod agent_messages;
 mod approvals;
 mod budget;
 mod call_volumes;
@@ -29,6 +30,7 @@ mod tool_outcomes;
 mod tool_registry;
 mod tool_sharing;
 mod trace_replay;
+mod trace_verification;
 mod view_actions;
 mod watchdog;
 
@@ -38,6 +40,7 @@ pub use links::{run_address, session_address};
 pub use orchestrated_run::PHASE_NAMES;
 pub use phases::{PhaseStatus, RunPhase, phases_of};
 pub use trace_replay::RunTraceError;
+pub use trace_verification::RunVerificationError;
 
 use crate::effect::Effect;
 use crate::notice::Notice;

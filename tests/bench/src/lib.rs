@@ -13,6 +13,7 @@ pub mod headless_window;
 mod hub;
 mod import;
 mod kernels;
+mod learning;
 mod memory;
 mod open;
 mod plots;
@@ -78,12 +79,13 @@ struct BenchArguments {
     foreign: Option<String>,
     #[arg(long)]
     conversations: Option<String>,
+    #[arg(long)]
+    split: bool,
 }
 
 fn run_bench(args: &BenchArguments, json: bool) -> Result<u8, CliError> {
     let what = args.what.as_str();
-    let known =
-        "edit, open, import, frames, search, cells, kernels, tools, agent, hub, sync, replay, memory or retrieval";
+    let known = "edit, open, import, frames, search, cells, kernels, tools, agent, learning, hub, sync, replay, memory or retrieval";
     if known.split([' ', ',']).filter(|word| *word != "or").all(|word| word != what) {
         return Err(CliError::usage(format!("bench measures {known}, not “{what}”")));
     }
@@ -123,7 +125,7 @@ fn run_bench(args: &BenchArguments, json: bool) -> Result<u8, CliError> {
         let mut report = BenchReport::new(what, json);
         let done = corpus.map_or(Ok(()), |corpus| match what {
             "memory" => memory::measure(&mut report, corpus),
-            _ => replay::measure(&mut report, corpus),
+            _ => replay::measure(&mut report, corpus, args.split),
         });
         let done = done.and_then(|()| said.map_or(Ok(()), |file| conversations::measure(&mut report, file)));
         report.finish();
@@ -142,6 +144,7 @@ fn run_bench(args: &BenchArguments, json: bool) -> Result<u8, CliError> {
         ("cells", _) => cells::measure(&mut report, asked.unwrap_or(500)),
         ("kernels", _) => kernels::measure(&mut report, asked.unwrap_or(500)),
         ("agent", _) => agent::measure(&mut report),
+        ("learning", _) => learning::measure(&mut report, asked.unwrap_or(learning::DEFAULT_DAY_COUNT)),
         ("hub", _) => hub::measure(&mut report, asked.unwrap_or(1_000)),
         ("sync", _) => sync::measure(&mut report, asked.unwrap_or(50_000)),
         ("tools", _) => tools::measure(&mut report, asked.unwrap_or(200)),

@@ -134,7 +134,11 @@ struct ReplayBench {
     world: BfclEnvironments,
     memory: ProjectMemory,
     facts: BTreeMap<String, ToolFacts>,
-    counts: BTreeMap<&'static str, ReplayCounts>,
+    /// Whether the tasks are reported in two halves.
+    split: bool,
+    /// Name of the half of the current task; empty without a split.
+    half: &'static str,
+    counts: BTreeMap<(&'static str, &'static str), ReplayCounts>,
     matching: Vec<f64>,
     /// Milliseconds of completed replays, and of stopped ones, each including matching.
     hits: Vec<f64>,
@@ -143,7 +147,13 @@ struct ReplayBench {
     calls: [u64; 2],
 }
 
-pub(super) fn measure(report: &mut BenchReport, corpus: &Path) -> Result<(), String> {
+/// Returns the half of a task: rules may be tuned on tasks with an even number, and never on the others.
+fn half_of(at: usize) -> &'static str {
+    if at.is_multiple_of(2) { "even tasks, for tuning" } else { "odd tasks, held out" }
+}
+
+/// Measures replays on BFCL's tasks; with `split`, the two halves of the tasks apart.
+pub(super) fn measure(report: &mut BenchReport, corpus: &Path, split: bool) -> Result<(), String> {
     let mut world = BfclEnvironments::start(corpus)?;
     let tasks: Vec<ReplayTask> = serde_json::from_value(world.request(&json!({"op": "tasks"}))?["tasks"].take())
         .map_err(|error| error.to_string())?;
@@ -180,6 +190,8 @@ pub(super) fn measure(report: &mut BenchReport, corpus: &Path) -> Result<(), Str
         world,
         memory,
         facts,
+        split,
+        half: "",
         counts: BTreeMap::new(),
         matching: Vec::new(),
         hits: Vec::new(),
@@ -187,6 +199,7 @@ pub(super) fn measure(report: &mut BenchReport, corpus: &Path) -> Result<(), Str
         calls: [0; 2],
     };
     for (at, task) in tasks.iter().enumerate() {
+        bench.half = if bench.split { half_of(at) } else { "" };
         bench.measure_task(at, task, &truths[at].0)?;
     }
     bench.report_counts(report);
@@ -366,7 +379,7 @@ impl ReplayBench {
     }
 
     fn record_end(&mut self, kind: &'static str, end: ReplayEnd, right: bool) {
-        let count = self.counts.entry(kind).or_default();
+        let count = self.counts.entry((self.half, kind)).or_default();
         count.asked += 1;
         match end {
             ReplayEnd::Missed => {}
@@ -478,30 +491,10 @@ impl ReplayBench {
     }
 
     fn report_counts(&mut self, report: &mut BenchReport) {
-        let mut whole = ReplayCounts::default();
-        for (kind, count) in &self.counts {
-            let of = |name: &str| format!("{kind}: {name}");
-            report.add_figure(of("asked"), count.asked as f64, "", Aim::None);
-            report.add_figure(of("replayed to the end"), count.hits as f64, "", Aim::None);
-            report.add_figure(of("with the right state"), count.right as f64, "", Aim::None);
-            report.add_figure(of("stopped by a condition"), count.stopped as f64, "", Aim::None);
-            report.add_figure(of("silently wrong"), count.wrong as f64, "", Aim::None);
-            whole.asked += count.asked;
-            whole.hits += count.hits;
-            whole.right += count.right;
-            whole.stopped += count.stopped;
-            whole.wrong += count.wrong;
+        let halves: BTreeSet<&str> = self.counts.keys().map(|(half, _)| *half).collect();
+        for half in halves {
+            self.report_half(report, half);
         }
-        let share = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 * 100.0 };
-        report.add_figure("all: asked", whole.asked as f64, "", Aim::None);
-        report.add_figure("all: hits", share(whole.hits, whole.asked), "%", Aim::None);
-        report.add_figure("all: hits with the right state", share(whole.right, whole.hits), "%", Aim::None);
-        let fallen = whole.asked - whole.hits;
-        report.add_figure("all: fallen back to a model", share(fallen, whole.asked), "%", Aim::None);
-        report.add_figure("unsafe replays", share(whole.wrong, whole.asked), "%", Aim::None);
-        // The upper bound of the unsafe share is one minus the lower bound of the safe share.
-        let upper = (1.0 - wilson_lower_bound(whole.asked - whole.wrong, whole.asked)) * 100.0;
-        report.add_figure("unsafe replays, upper end at 95 %", upper, "%", Aim::Under(1.0));
         report.add_figure(
             "a goal matched against all traces, p50",
             percentile(&mut self.matching, 50),
@@ -519,5 +512,38 @@ impl ReplayBench {
         );
         report.add_figure("calls of tools in hits", made as f64, "", Aim::None);
         report.add_figure("calls of tools in replays that stopped", lost as f64, "", Aim::None);
+    }
+
+    fn report_half(&self, report: &mut BenchReport, half: &str) {
+        let prefix = if half.is_empty() { String::new() } else { format!("{half}: ") };
+        let mut whole = ReplayCounts::default();
+        for ((_, kind), count) in self.counts.iter().filter(|((of, _), _)| *of == half) {
+            let of = |name: &str| format!("{prefix}{kind}: {name}");
+            report.add_figure(of("asked"), count.asked as f64, "", Aim::None);
+            report.add_figure(of("replayed to the end"), count.hits as f64, "", Aim::None);
+            report.add_figure(of("with the right state"), count.right as f64, "", Aim::None);
+            report.add_figure(of("stopped by a condition"), count.stopped as f64, "", Aim::None);
+            report.add_figure(of("silently wrong"), count.wrong as f64, "", Aim::None);
+            whole.asked += count.asked;
+            whole.hits += count.hits;
+            whole.right += count.right;
+            whole.stopped += count.stopped;
+            whole.wrong += count.wrong;
+        }
+        let share = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 * 100.0 };
+        report.add_figure(format!("{prefix}all: asked"), whole.asked as f64, "", Aim::None);
+        report.add_figure(format!("{prefix}all: hits"), share(whole.hits, whole.asked), "%", Aim::None);
+        report.add_figure(
+            format!("{prefix}all: hits with the right state"),
+            share(whole.right, whole.hits),
+            "%",
+            Aim::None,
+        );
+        let fallen = whole.asked - whole.hits;
+        report.add_figure(format!("{prefix}all: fallen back to a model"), share(fallen, whole.asked), "%", Aim::None);
+        report.add_figure(format!("{prefix}unsafe replays"), share(whole.wrong, whole.asked), "%", Aim::None);
+        // The upper bound of the unsafe share is one minus the lower bound of the safe share.
+        let upper = (1.0 - wilson_lower_bound(whole.asked - whole.wrong, whole.asked)) * 100.0;
+        report.add_figure(format!("{prefix}unsafe replays, upper end at 95 %"), upper, "%", Aim::Under(1.0));
     }
 }

@@ -11,6 +11,8 @@ pub(super) enum FigureGoal {
     None,
     /// Less than this value.
     Under(f64),
+    /// This value or more.
+    AtLeast(f64),
     /// Exactly zero.
     Zero,
 }
@@ -93,6 +95,9 @@ impl BenchReport {
         let (words, met) = match goal {
             FigureGoal::None => (None, None),
             FigureGoal::Under(limit) => (Some(format!("under {} {unit}", format_number(limit))), Some(value < limit)),
+            FigureGoal::AtLeast(limit) => {
+                (Some(format!("at least {} {unit}", format_number(limit))), Some(value >= limit))
+            }
             FigureGoal::Zero => (Some("0".to_owned()), Some(value == 0.0)),
         };
         let said = match (&words, met) {

@@ -9,12 +9,12 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-const CSV: &str = "day,sold\n1,517\n";
+pub(super) const CSV: &str = "day,sold\n1,517\n";
 /// What a stalling model sends before it stalls.
 const NOTHING: &[&str] = &[];
 const ONE_WORD: &[&str] = &["one "];
 /// What the model is asked first, from which a trace is learned.
-const OCTOBER: &str = "Count the lines of October 2026 into reports/2026-10.txt";
+pub(super) const OCTOBER: &str = "Count the lines of October 2026 into reports/2026-10.txt";
 const NOVEMBER: &str = "Count the lines of November 2026 into reports/2026-11.txt";
 
 fn shell_command(month: &str) -> String {
@@ -37,7 +37,7 @@ fn counter() -> (String, Arc<AtomicUsize>) {
 }
 
 /// A house that has learned to count lines, and the number of the model's calls so far.
-fn learned() -> (House, Arc<AtomicUsize>, usize) {
+pub(super) fn learned() -> (House, Arc<AtomicUsize>, usize) {
     let (address, count) = counter();
     let house = house(&address, &[("a.md", "# A\n"), ("data/2026-10.csv", CSV), ("data/2026-11.csv", CSV)]);
     house.run(&["ask", OCTOBER, "--approve", "shell"]).good();

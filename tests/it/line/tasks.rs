@@ -46,7 +46,24 @@ fn a_plan_is_made_listed_carried_out_and_given_up() {
     let runs = house.run(&["runs", "--json"]).good().lines();
     let asked = runs.iter().filter(|run| run["origin"]["by"] == "agent").count();
     assert_eq!((runs.len(), asked), (3, 2), "{runs:?}");
+    let lead =
+        runs.iter().find(|run| run["origin"]["by"] != "agent").and_then(|run| run["id"].as_str()).expect("it led");
+    let result = house.run(&["runs", lead, "--result", "--json"]).good().json();
+    assert_eq!((&result["success"], &result["metrics"]["runs"]), (&json!(true), &json!(3)), "{result}");
+    assert!(result["output"].as_str().is_some_and(|text| text.contains("tasks are done")), "{result}");
+    assert!(result["artifacts"].is_array() && result["errors"].is_array(), "{result}");
+    assert!(result["metrics"]["durationMs"].as_i64().is_some_and(|time| time > 0), "{result}");
+    assert_eq!(house.run(&["runs", lead, "--json"]).good().json()["result"], result);
+    let shown = house.run(&["runs", lead, "--result"]).good().text();
+    assert!(shown.contains("tasks are done") && shown.contains(" model calls, "), "{shown}");
 
+    house.run(&["tasks", "add", "Send it", "--plan", "tasks/send.md", "--risk", "high"]).good();
+    house.run(&["tasks", "add", "Look", "--plan", "tasks/send.md", "--risk", "low", "--checkpoint"]).good();
+    let text = String::from_utf8_lossy(&house.read("notes/tasks/send.md")).into_owned();
+    assert!(text.contains("risk: high\n") && text.contains("risk: low\n  checkpoint: true\n"), "{text}");
+    let listed = house.run(&["tasks"]).good().text();
+    assert_eq!(listed.matches("(you decide before it begins)").count(), 2, "{listed}");
+    house.run(&["tasks", "add", "Jump", "--risk", "extreme"]).refused(2, "low, medium or high, not “extreme”");
     house.run(&["tasks", "add", "Fly", "--tool", "wings"]).refused(2, "the tool wings");
     house.run(&["tasks", "add", "Walk", "--needs", "nothing"]).refused(2, "needs nothing");
     house.run(&["tasks", "show", &format!("{plan}#t9")]).refused(2, "no task t9");

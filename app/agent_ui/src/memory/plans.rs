@@ -457,6 +457,8 @@ fn facts(task: &TaskBlock, standing: TaskStatus) -> Vec<(&'static str, String)> 
         ("Mode", mode.to_owned()),
         ("Agent", agent),
         ("After", task.needs.join(", ")),
+        ("Risk", task.risk.map_or_else(String::new, |risk| risk.as_str().to_owned())),
+        ("Checkpoint", if task.has_checkpoint() { "you decide before it begins".to_owned() } else { String::new() }),
         ("Name", task.id.clone()),
     ]
 }

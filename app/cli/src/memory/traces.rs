@@ -2,18 +2,16 @@
 
 use super::super::agents;
 use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
+use super::trace_library::{export_traces, import_traces};
+use super::trace_verification::verify_traces;
 use super::{RememberedProject, find_file, load_projects, move_to_trash, write_note};
 use crate::arguments::TracesArguments;
 use agent::memory::StoredTrace;
-use agent::memory::trace::{self, RunTrace, TRACES_FOLDER};
+use agent::memory::trace::{RunTrace, TRACES_FOLDER};
 use agent::memory::trace_trust::TraceTrust;
 use engine::Command;
 use serde_json::json;
-use std::io::Read;
 use store::DocId;
-
-/// Maximum size of an imported trace library in bytes.
-const MAX_TRACE_LIBRARY_BYTES: u64 = 64 << 20;
 
 pub(crate) fn cmd_traces(scene: &mut CommandContext<'_>, args: &TracesArguments) -> Result<u8, CliError> {
     let action = args.action.as_deref().unwrap_or("list");
@@ -27,15 +25,14 @@ pub(crate) fn cmd_traces(scene: &mut CommandContext<'_>, args: &TracesArguments)
             let all = load_projects(scene, args.project.as_deref())?;
             show_trace(scene, args, find_trace(&all, &word)?.1)
         }
+        "verify" => {
+            let all = load_projects(scene, args.project.as_deref())?;
+            let wanted = chosen_traces(&all, name.as_deref())?;
+            verify_traces(scene, &wanted)
+        }
         "export" => {
             let all = load_projects(scene, args.project.as_deref())?;
-            let wanted: Vec<&StoredTrace> = match &name {
-                Some(word) => vec![find_trace(&all, word)?.1],
-                None => all.iter().flat_map(|project| &project.memory.traces).collect(),
-            };
-            let texts: Vec<String> = wanted.iter().map(|filed| filed.trace.to_library_yaml()).collect();
-            write!(scene.out, "{}", texts.join("\n"))?;
-            Ok(EXIT_DONE)
+            export_traces(scene, &chosen_traces(&all, name.as_deref())?, args.signed)
         }
         "import" => import_traces(scene, args, &needed("which file, or - for standard input")?),
         "forget" => {
@@ -61,8 +58,8 @@ pub(crate) fn cmd_traces(scene: &mut CommandContext<'_>, args: &TracesArguments)
 
 fn unknown_action(word: &str) -> CliError {
     CliError::usage(format!(
-        "traces can be listed (list), shown (show), exported (export), imported (import), forgotten (forget) and \
-             learned (learn), not “{word}”; `tracebook traces` lists them"
+        "traces can be listed (list), shown (show), verified (verify), exported (export), imported (import), forgotten \
+             (forget) and learned (learn), not “{word}”; `tracebook traces` lists them"
     ))
 }
 
@@ -115,6 +112,14 @@ fn show_trace(scene: &mut CommandContext<'_>, args: &TracesArguments, filed: &St
     Ok(EXIT_DONE)
 }
 
+/// Returns the named trace, or all.
+fn chosen_traces<'a>(all: &'a [RememberedProject], word: Option<&str>) -> Result<Vec<&'a StoredTrace>, CliError> {
+    Ok(match word {
+        Some(word) => vec![find_trace(all, word)?.1],
+        None => all.iter().flat_map(|project| &project.memory.traces).collect(),
+    })
+}
+
 /// Resolves a word to a trace: its path, its file name, or a prefix of its signature.
 fn find_trace<'a>(all: &'a [RememberedProject], word: &str) -> Result<(DocId, &'a StoredTrace), CliError> {
     let found: Vec<(DocId, &StoredTrace)> = all
@@ -162,35 +167,6 @@ pub(super) fn list_traces(scene: &mut CommandContext<'_>, all: &[RememberedProje
     }
     if !scene.json && tokens > 0 {
         writeln!(scene.out, "Saved so far: {tokens} tokens, ${money:.4}")?;
-    }
-    Ok(EXIT_DONE)
-}
-
-/// Imports a trace library. Statistics of imported traces are reset, since they were measured elsewhere.
-fn import_traces(scene: &mut CommandContext<'_>, args: &TracesArguments, from: &str) -> Result<u8, CliError> {
-    let mut text = String::new();
-    if from == "-" {
-        scene.input.take(MAX_TRACE_LIBRARY_BYTES).read_to_string(&mut text)?;
-    } else {
-        let path = scene.folder.join(from);
-        let bytes =
-            host::fs::copy::read(&path, MAX_TRACE_LIBRARY_BYTES).and_then(|bytes| String::from_utf8(bytes).ok());
-        text = bytes
-            .ok_or_else(|| CliError::usage(format!("it is not there, too long, or no text: {}", path.display())))?;
-    }
-    let found = trace::parse_library(&text).map_err(|why| CliError::usage(format!("{from}: {why}")))?;
-    super::super::resolve::wait_for_volumes(scene, true)?;
-    let volume = agents::resolve_agent_volume(scene, args.project.clone(), None)?;
-    let volume = super::open_memory(scene, volume)?;
-    for trace in found {
-        let trace = trace.reset_for_import();
-        let path = format!("{}/{TRACES_FOLDER}/{}", agent::memory::MEMORY_FOLDER, trace.file_name());
-        if find_file(scene, volume, &path)?.is_some() {
-            writeln!(scene.errors, "tracebook: there is a trace for this goal already, so it was left out: {path}")?;
-            continue;
-        }
-        write_note(scene, volume, &path, &trace.to_note())?;
-        writeln!(scene.out, "{path}")?;
     }
     Ok(EXIT_DONE)
 }

@@ -5,6 +5,7 @@ use super::goal::{ParsedGoal, SlotKind};
 use super::result_check::ResultCheck;
 use super::slots::{self, TemplatePart};
 use super::trace::{RunTrace, TraceMetadata, TraceSlot, TraceStep, iso_timestamp};
+use super::trace_compression::without_redundant_calls;
 use crate::secrets;
 use crate::tool_catalog::BuiltInTool;
 use serde_json::{Map, Value};
@@ -14,8 +15,8 @@ use store::{ChangeKind, ExecutionStep, RunAbout, RunApproval, StepKind};
 
 /// Tools whose calls have no lasting effect and no relevant result.
 const IGNORED_TOOLS: [BuiltInTool; 1] = [BuiltInTool::TodoWrite];
-/// Tools that need a person, who may be absent during a replay.
-const INTERACTIVE_TOOLS: [BuiltInTool; 2] = [BuiltInTool::AskUser, BuiltInTool::CreateTool];
+/// Tools that need a person or another agent, who may be absent during a replay.
+const INTERACTIVE_TOOLS: [BuiltInTool; 3] = [BuiltInTool::AskUser, BuiltInTool::CreateTool, BuiltInTool::SendMessage];
 /// Values of at most this length are extracted only if they're the whole text.
 const MAX_STANDALONE_VALUE_CHARS: usize = 2;
 
@@ -204,13 +205,12 @@ pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, TraceLearnError
     if goal.tokens.is_empty() || about.prompt.len() > super::goal::MAX_GOAL_BYTES {
         return Err(TraceLearnError::UnusableGoal);
     }
-    let mut calls = completed_calls(lived.steps, lived.approvals, lived.changes);
+    let calls = completed_calls(lived.steps, lived.approvals, lived.changes);
     let facts = |tool: &str| lived.tools.get(tool);
     if let Some(call) = calls.iter().find(|call| INTERACTIVE_TOOLS.iter().any(|tool| tool.is_named(&call.tool))) {
         return Err(TraceLearnError::InteractiveTool { tool: call.tool.clone() });
     }
-    // A failed read changed nothing and is dropped.
-    calls.retain(|call| call.success == Some(true) || !facts(&call.tool).is_some_and(|facts| facts.idempotent));
+    let calls = without_redundant_calls(calls, lived.tools);
     if let Some(call) = calls.iter().find(|call| call.success != Some(true)) {
         return Err(TraceLearnError::FailedCall { tool: call.tool.clone() });
     }
@@ -625,6 +625,16 @@ mod tests {
         assert_eq!(trace.steps[0].expect.same, "", "only the columns count");
         let said = slots::fill_template(trace.answer.as_deref().expect("an answer"), &values, &results);
         assert_eq!(said, Ok("The report for November 2026 is written.".to_owned()));
+    }
+
+    #[test]
+    fn detours_of_the_run_are_not_repeated() {
+        let mut calls = report();
+        calls.insert(1, calls[0].clone());
+        let draft = json!({"path": "reports/2026-10.md", "content": "# A draft\n"});
+        calls.insert(3, ("write_file", draft, "Changed"));
+        let trace = learned(REPORT, &calls, "The report for October 2026 is written.").expect("learned");
+        assert_eq!(trace, learned(REPORT, &report(), "The report for October 2026 is written.").expect("learned"));
     }
 
     #[test]

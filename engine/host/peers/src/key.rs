@@ -28,6 +28,19 @@ impl DeviceId {
     }
 }
 
+/// Returns the bytes that a signature of a file covers. The purpose comes first, so that no signature for one purpose, such
+/// as a greeting, holds for another.
+fn file_to_sign(purpose: &str, bytes: &[u8]) -> Vec<u8> {
+    [b"tracebook file\n", purpose.as_bytes(), b"\n", bytes].concat()
+}
+
+impl DeviceId {
+    /// Returns whether this device signed a file for a purpose. `signature` is in hexadecimal.
+    pub fn has_signed_file(&self, purpose: &str, bytes: &[u8], signature: &str) -> bool {
+        unhex(signature).is_some_and(|signature| self.has_signed(&file_to_sign(purpose, bytes), &signature))
+    }
+}
+
 impl fmt::Display for DeviceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -127,6 +140,11 @@ impl DeviceKey {
         DeviceId(self.0.verifying_key().to_bytes())
     }
 
+    /// Signs a file for a purpose, such as `trace library`. Returns the signature in hexadecimal.
+    pub fn sign_file(&self, purpose: &str, bytes: &[u8]) -> String {
+        hex(&self.sign(&file_to_sign(purpose, bytes)))
+    }
+
     /// Signs bytes with the device's key.
     pub(crate) fn sign(&self, bytes: &[u8]) -> [u8; 64] {
         self.0.sign(bytes).to_bytes()
@@ -166,6 +184,10 @@ mod tests {
         assert!(!format!("{key:?}").contains(&key.secret()[..8]));
         assert!(key.id().has_signed(b"words", &key.sign(b"words")));
         assert!(!key.id().has_signed(b"other", &key.sign(b"words")));
+        let signature = key.sign_file("letter", b"words");
+        assert!(key.id().has_signed_file("letter", b"words", &signature));
+        assert!(!key.id().has_signed_file("order", b"words", &signature));
+        assert!(!key.id().has_signed_file("letter", b"words", "zz") && !key.id().has_signed(b"words", &[0; 64]));
         assert_eq!(key.id().to_string().parse(), Ok(key.id()));
         for odd in ["", "zz", "é".repeat(32).as_str(), &"0".repeat(63)] {
             assert!(odd.parse::<DeviceId>().is_err());

@@ -70,13 +70,19 @@ impl RunsState {
         }
         let leading = self.runs.get(&id).is_some_and(is_orchestrated);
         let wants = self.runs.get_mut(&id).and_then(|run| run.orchestrator.next_query.take());
+        if (!leading || wants.is_none()) && self.deliver_messages(turn, sync, id) {
+            return;
+        }
         if leading && wants.is_none() {
             return self.step_orchestration(turn, files, sync, workspace, id);
         }
         if self.replay_next(turn, files, sync, workspace, id) {
             return;
         }
-        let tools = self.available_tools();
+        let mut tools = self.available_tools();
+        if !self.has_companions(id) {
+            tools.retain(|tool| !BuiltInTool::SendMessage.is_named(&tool.name));
+        }
         let Some(run) = self.runs.get(&id) else { return };
         let session = run.about.session;
         let (setup, conversation) = (self.setup.clone(), self.sessions.get(&session));

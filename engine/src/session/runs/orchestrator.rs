@@ -568,6 +568,9 @@ impl RunsState {
             if let Some(budget) = task.budget() {
                 arguments.insert("budget".to_owned(), json!(budget));
             }
+            if task.has_checkpoint() {
+                arguments.insert("checkpoint".to_owned(), json!(true));
+            }
             if let Some(run) = self.runs.get_mut(&id) {
                 run.orchestrator.started_tasks.insert(task.id.clone());
             }

@@ -68,6 +68,10 @@ fn describe_call(tool: &ToolSpec, arguments: &Map<String, Value>) -> String {
             string_argument(arguments, "repository"),
             string_argument(arguments, "directory")
         ),
+        Some(BuiltInTool::AskAgent) => {
+            let goal = string_argument(arguments, "goal").lines().next().unwrap_or_default();
+            format!("Let {} begin: {goal}", string_argument(arguments, "agent"))
+        }
         Some(BuiltInTool::AskUser) => string_argument(arguments, "question").to_owned(),
         Some(BuiltInTool::RunAgent) => {
             format!("Run the agent {} of this project in the sandbox", string_argument(arguments, "agent"))

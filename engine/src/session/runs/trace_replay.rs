@@ -483,14 +483,15 @@ impl RunsState {
             files.create_own_note(turn, sync, volume, &path, &learned.to_note());
             return turn.notify(Notice::Remembered { volume, path });
         };
-        let calls = memory::trace_extraction::completed_calls(&run.steps, &run.approvals, &run.changes);
-        let results: Vec<String> = calls.iter().map(|call| call.result.clone()).collect();
         let values = filed.trace.match_goal(&ParsedGoal::parse(&prompt), note.as_deref()).unwrap_or_default();
-        let told = filed.trace.predicted_calls(&values, &results);
-        let same = told.len() == calls.len()
-            && told.iter().zip(&calls).all(|(told, call)| {
-                told.as_ref().is_ok_and(|(tool, arguments)| *tool == call.tool && *arguments == call.arguments)
-            });
+        let same = self.calls_to_compare(run).iter().any(|calls| {
+            let results: Vec<String> = calls.iter().map(|call| call.result.clone()).collect();
+            let told = filed.trace.predicted_calls(&values, &results);
+            told.len() == calls.len()
+                && told.iter().zip(calls).all(|(told, call)| {
+                    told.as_ref().is_ok_and(|(tool, arguments)| *tool == call.tool && *arguments == call.arguments)
+                })
+        });
         if same && stopped.is_none() {
             if !self.is_known_run(&filed.trace.known.learned_from)
                 && let Some(note) = files.volumes.find_file(volume, &filed.path)

@@ -1,0 +1,186 @@
+//! Trace libraries: several traces in one file, signed by the device that wrote it, and looked at before they are taken over.
+
+use super::super::agents;
+use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
+use super::{find_file, write_note};
+use crate::arguments::TracesArguments;
+use agent::memory::StoredTrace;
+use agent::memory::slots::{self, SlotValues};
+use agent::memory::trace::{self, RunTrace, TRACES_FOLDER};
+use agent::memory::trace_library::{LibrarySignature, split_signature, with_signature};
+use host::peers::DeviceId;
+use host::sync::devices::{existing_device_key, load_or_create_device_key, open_device_list};
+use serde_json::json;
+use std::io::Read;
+use store::DocId;
+use text::untrusted_text;
+
+/// Maximum size of an imported trace library in bytes.
+const MAX_TRACE_LIBRARY_BYTES: u64 = 64 << 20;
+/// What a signature of a library is for; no other signature of a device holds for it.
+const LIBRARY_SIGNATURE_PURPOSE: &str = "trace library";
+
+/// Prints traces as a library, signed if the user wants it.
+pub(super) fn export_traces(
+    scene: &mut CommandContext<'_>,
+    traces: &[&StoredTrace],
+    is_signed: bool,
+) -> Result<u8, CliError> {
+    if traces.is_empty() {
+        writeln!(scene.errors, "tracebook: there are no traces to export; `tracebook ask` makes some")?;
+        return Ok(EXIT_FAILED);
+    }
+    let texts: Vec<String> = traces.iter().map(|filed| filed.trace.to_library_yaml()).collect();
+    let mut library = texts.join("\n");
+    if is_signed {
+        let (key, _) =
+            load_or_create_device_key().map_err(|why| CliError { code: EXIT_FAILED, why: why.to_string() })?;
+        let signature = key.sign_file(LIBRARY_SIGNATURE_PURPOSE, library.as_bytes());
+        library = with_signature(&library, &LibrarySignature { device: key.id().to_string(), signature });
+    }
+    write!(scene.out, "{library}")?;
+    Ok(EXIT_DONE)
+}
+
+/// Returns who signed a library, as a sentence without its period. `None` if nobody did.
+///
+/// # Errors
+/// Returns an error if the signature isn't valid: then the file was changed, and nothing of it is used.
+fn verified_signer(from: &str, signed: &str, signature: Option<&LibrarySignature>) -> Result<Option<String>, CliError> {
+    let Some(LibrarySignature { device, signature }) = signature else { return Ok(None) };
+    let refused = |why: &str| CliError { code: EXIT_FAILED, why: format!("{from}: {why}; nothing was imported") };
+    let id: DeviceId = device.parse().map_err(|_| refused("its signature names no device"))?;
+    if !id.has_signed_file(LIBRARY_SIGNATURE_PURPOSE, signed.as_bytes(), signature) {
+        return Err(refused("it was changed after it was signed"));
+    }
+    let own = existing_device_key().ok().flatten().is_some_and(|(key, _)| key.id() == id);
+    let listed = open_device_list().and_then(|devices| Ok(devices.list()?)).unwrap_or_default();
+    let known = listed.get(&id).filter(|device| device.is_authorized());
+    Ok(Some(match known {
+        _ if own => "signed by this device".to_owned(),
+        Some(device) => {
+            format!("signed by {}, which is paired", untrusted_text::escape_line(&device.name).into_owned())
+        }
+        None => format!("signed by the device {}, which isn't paired with this one", id.short_id()),
+    }))
+}
+
+/// Imports a trace library, or only says what is in it. Statistics of imported traces are reset, since they were measured
+/// elsewhere.
+pub(super) fn import_traces(
+    scene: &mut CommandContext<'_>,
+    args: &TracesArguments,
+    from: &str,
+) -> Result<u8, CliError> {
+    let mut text = String::new();
+    if from == "-" {
+        scene.input.take(MAX_TRACE_LIBRARY_BYTES).read_to_string(&mut text)?;
+    } else {
+        let path = scene.folder.join(from);
+        let bytes =
+            host::fs::copy::read(&path, MAX_TRACE_LIBRARY_BYTES).and_then(|bytes| String::from_utf8(bytes).ok());
+        text = bytes
+            .ok_or_else(|| CliError::usage(format!("it is not there, too long, or no text: {}", path.display())))?;
+    }
+    let (signed, signature) = split_signature(&text).map_err(|why| CliError::usage(format!("{from}: {why}")))?;
+    let signer = verified_signer(from, signed, signature.as_ref())?;
+    let found = trace::parse_library(signed).map_err(|why| CliError::usage(format!("{from}: {why}")))?;
+    super::super::resolve::wait_for_volumes(scene, true)?;
+    let project = agents::resolve_agent_volume(scene, args.project.clone(), None)?;
+    agents::wait_for_setup(scene)?; // it says which tools there are
+    let signer_text = signer.unwrap_or_else(|| "not signed".to_owned());
+    if args.preview {
+        if !scene.json {
+            writeln!(scene.out, "The file is {signer_text}.")?;
+        }
+        for trace in &found {
+            preview_trace(scene, project, trace, &signer_text)?;
+        }
+        return Ok(EXIT_DONE);
+    }
+    writeln!(scene.errors, "tracebook: {from} is {signer_text}")?;
+    let volume = super::open_memory(scene, project)?;
+    for trace in found {
+        for difference in trace_differences(scene, project, &trace)? {
+            writeln!(scene.errors, "tracebook: {}: {difference}", trace.file_name())?;
+        }
+        let trace = trace.reset_for_import();
+        let path = format!("{}/{TRACES_FOLDER}/{}", agent::memory::MEMORY_FOLDER, trace.file_name());
+        if find_file(scene, volume, &path)?.is_some() {
+            writeln!(scene.errors, "tracebook: there is a trace for this goal already, so it was left out: {path}")?;
+            continue;
+        }
+        write_note(scene, volume, &path, &trace.to_note())?;
+        writeln!(scene.out, "{path}")?;
+    }
+    Ok(EXIT_DONE)
+}
+
+/// Prints what a trace would do here.
+fn preview_trace(
+    scene: &mut CommandContext<'_>,
+    project: DocId,
+    trace: &RunTrace,
+    signer: &str,
+) -> Result<(), CliError> {
+    let differences = trace_differences(scene, project, trace)?;
+    let goal = untrusted_text::escape_line(trace.known.goal_text.lines().next().unwrap_or_default()).into_owned();
+    let tools: Vec<String> =
+        trace.steps.iter().map(|step| untrusted_text::escape_line(&step.tool).into_owned()).collect();
+    if scene.json {
+        let shown = json!({"goal": goal, "file": trace.file_name(), "signer": signer, "tools": tools, "differences": differences});
+        writeln!(scene.out, "{shown}")?;
+        return Ok(());
+    }
+    writeln!(scene.out, "{goal}\n  {} steps: {}", trace.steps.len(), tools.join(", "))?;
+    if differences.is_empty() {
+        writeln!(scene.out, "  It finds here what it needs.")?;
+    }
+    for difference in differences {
+        writeln!(scene.out, "  {difference}")?;
+    }
+    Ok(())
+}
+
+/// Returns what is different in a project from where a trace was learned: its tools, and the files that it needs.
+fn trace_differences(scene: &CommandContext<'_>, project: DocId, trace: &RunTrace) -> Result<Vec<String>, CliError> {
+    let values: SlotValues =
+        trace.slots.iter().map(|slot| (slot.name.clone(), (slot.kind, slot.value.clone()))).collect();
+    let needed: Vec<String> = trace
+        .steps
+        .iter()
+        .flat_map(|step| &step.needs)
+        .filter_map(|place| slots::fill_template(place, &values, &[]).ok())
+        .collect();
+    let steps: Vec<(String, String)> =
+        trace.steps.iter().map(|step| (step.tool.clone(), step.schema.clone())).collect();
+    let agent = trace.known.agent.clone();
+    let made: Vec<String> = trace.steps.iter().flat_map(|step| step.free.clone()).collect();
+    Ok(scene.handle.read(move |session| {
+        let tools = session.tool_schemas(&agent);
+        let mut found = Vec::new();
+        for (tool, schema) in steps {
+            let tool_text = untrusted_text::escape_line(&tool).into_owned();
+            let difference = match tools.get(&tool) {
+                Some(known) if *known == schema => continue,
+                Some(_) => format!("The tool {tool_text} is not the one it was learned with, so runs won't replay it."),
+                None => format!("There is no tool {tool_text} here, so runs won't replay it."),
+            };
+            if !found.contains(&difference) {
+                found.push(difference);
+            }
+        }
+        let files = session.volume(project).map(|volume| &volume.files);
+        for path in needed {
+            let is_there = files.is_some_and(|files| files.contains_key(&path)) || made.contains(&path);
+            let difference = format!(
+                "{} is not here; a replay for another goal may need another file.",
+                untrusted_text::escape_line(&path).into_owned()
+            );
+            if !is_there && !found.contains(&difference) {
+                found.push(difference);
+            }
+        }
+        found
+    })?)
+}
