@@ -173,19 +173,22 @@ pub(super) fn measure(report: &mut BenchReport, corpus: &Path, split: bool) -> R
     let facts: BTreeMap<String, ToolFacts> = names.iter().map(fact).collect();
     let mut memory = ProjectMemory::default();
     let mut owner: Vec<usize> = Vec::new();
-    let mut refused = 0.0;
+    let mut refused: BTreeMap<String, u64> = BTreeMap::new();
     for (at, task) in tasks.iter().enumerate() {
         match learn_task_trace(task, &truths[at].0, &facts) {
             Ok(trace) => {
                 memory.traces.push(StoredTrace { path: format!("memory/traces/{at}.md"), text: String::new(), trace });
                 owner.push(at);
             }
-            Err(_) => refused += 1.0,
+            Err(why) => *refused.entry(why).or_default() += 1,
         }
     }
     report.add_figure("goals", tasks.len() as f64, "", Aim::None);
     report.add_figure("learned as traces", owner.len() as f64, "", Aim::None);
-    report.add_figure("not learned, with a reason", refused, "", Aim::None);
+    report.add_figure("not learned, with a reason", refused.values().sum::<u64>() as f64, "", Aim::None);
+    for (why, count) in refused {
+        report.add_figure(format!("not learned because {why}"), count as f64, "", Aim::None);
+    }
     let mut bench = ReplayBench {
         world,
         memory,
