@@ -676,7 +676,7 @@ fn a_checkpoint_waits_for_the_user() {
         run(&twin).pending().map(|approval| (approval.what.clone(), approval.reason.clone())).collect();
     assert_eq!(
         asked,
-        [("Let docs begin: Publish the plot".to_owned(), "the plan has a checkpoint before this task".to_owned())]
+        [("Let data begin: Publish the plot".to_owned(), "the plan has a checkpoint before this task".to_owned())]
     );
     let asked = run(&twin).pending().next().expect("it asks").id.clone();
     decide(&mut twin, &asked, true, DecisionScope::Once);

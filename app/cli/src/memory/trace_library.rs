@@ -88,6 +88,7 @@ pub(super) fn import_traces(
     super::super::resolve::wait_for_volumes(scene, true)?;
     let project = agents::resolve_agent_volume(scene, args.project.clone(), None)?;
     agents::wait_for_setup(scene)?; // it says which tools there are
+    let is_signed = signer.is_some();
     let signer_text = signer.unwrap_or_else(|| "not signed".to_owned());
     if args.preview {
         if !scene.json {
@@ -98,7 +99,9 @@ pub(super) fn import_traces(
         }
         return Ok(EXIT_DONE);
     }
-    writeln!(scene.errors, "tracebook: {from} is {signer_text}")?;
+    if is_signed {
+        writeln!(scene.errors, "tracebook: {from} is {signer_text}")?;
+    }
     let volume = super::open_memory(scene, project)?;
     for trace in found {
         for difference in trace_differences(scene, project, &trace)? {
