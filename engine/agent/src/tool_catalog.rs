@@ -293,8 +293,8 @@ tool_table!(offered {
     ),
     SendMessage = (
         "send_message",
-        "Tell another agent that works on the same task something, or all of them (to: all). It reads it before its next \
-         step. Nothing is waited for; a reply comes as a message, too.",
+        "Tell another agent that works on the same task something, or all of them (to: all). It reads it before its \
+         next step. Nothing is waited for; a reply comes as a message, too.",
         ToolRisk::None,
         NO_PERMISSIONS,
         json!({"to": {"type": "string", "minLength": 1, "maxLength": 60, "description": "Name of the agent, or all"},

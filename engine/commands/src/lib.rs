@@ -680,7 +680,7 @@ command_table!(
             command_argument(
                 "result",
                 ArgumentForm::Flag,
-                "print only what came of it: answer, files, errors, numbers"
+                "print only the result: answer, files, errors, numbers"
             ),
             command_argument("export", ArgumentForm::Flag, "print it as execution-state.json"),
             command_argument(
@@ -792,7 +792,8 @@ command_table!(
                 "only those of this volume; with import: the volume that gets them"
             ),
         ],
-        "List what can be repeated without a model. Show, verify, export, import or delete a trace, or learn one from a run.",
+        "List what can be repeated without a model. Show, verify, export, import or delete a trace, or learn one from \
+         a run.",
     ),
     AgentSteps = command_line_form(
         "agent.steps",

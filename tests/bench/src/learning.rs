@@ -1,9 +1,10 @@
 //! Benchmark of learning: 100 recurring tasks over 30 days, with memory off and with three thresholds of trust.
 //!
 //! The model is a server of this process that speaks OpenAI's protocol. It knows what each task is about and errs as
-//! often as [`MODEL_SKILL`] says; the user undoes its errors. Some days' data has another form, some requests are worded
-//! otherwise, and some only look like the task. Everything else is real: workspace, files, tools, policy, memory. A run
-//! without a model is unsafe if it leaves another text than a model without errors would have left, or changes another file.
+//! often as [`MODEL_SKILL`] says; the user undoes its errors. Some days' data has another form, some requests are
+//! worded otherwise, and some only look like the task. Everything else is real: workspace, files, tools, policy,
+//! memory. A run without a model is unsafe if it leaves another text than a model without errors would have left, or
+//! changes another file.
 
 use super::report::{BenchReport, FigureGoal};
 use super::{drive_until, open_volume, open_workspace, to_ms};
@@ -98,8 +99,8 @@ fn date_of(day: usize) -> String {
 }
 
 impl RecurringTask {
-    /// Returns all tasks: 30 reports, 20 copies, 15 logs, 15 lookups, 10 in the shell and 10 judgments. Of each ten, six
-    /// recur daily, two every third day, and two weekly.
+    /// Returns all tasks: 30 reports, 20 copies, 15 logs, 15 lookups, 10 in the shell and 10 judgments. Of each ten,
+    /// six recur daily, two every third day, and two weekly.
     fn all() -> Vec<RecurringTask> {
         let works = [
             (RecurringWork::Report, 30),

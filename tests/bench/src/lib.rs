@@ -1,7 +1,7 @@
 //! `run_bench` measures the figures of BENCHMARKS.md on this machine with this program.
 //!
-//! Every measurement creates its data in a temporary folder, uses the same interfaces as a user, and deletes the folder
-//! afterwards. It doesn't touch the user's data, and prints its results even if a goal is missed.
+//! Every measurement creates its data in a temporary folder, uses the same interfaces as a user, and deletes the
+//! folder afterwards. It doesn't touch the user's data, and prints its results even if a goal is missed.
 
 mod agent;
 mod cells;

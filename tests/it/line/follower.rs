@@ -1,5 +1,5 @@
-//! Replays, time limits and costs through the program: a replay runs under the policy of a model's calls, is trusted as
-//! far as the user says, and what a stopped call has cost is counted.
+//! Replays, time limits and costs through the program: a replay runs under the policy of a model's calls, is trusted
+//! as far as the user says, and what a stopped call has cost is counted.
 
 use super::agents::{Said, house, model, owns};
 use crate::program::{House, until};

@@ -1,5 +1,5 @@
-//! Traces as files, through the program: verified against recorded runs, signed, looked at before they are imported, and
-//! replayed on a copy of the project.
+//! Traces as files, through the program: verified against recorded runs, signed, looked at before they are imported,
+//! and replayed on a copy of the project.
 
 use super::agents::{Said, house, model};
 use super::follower::{CSV, OCTOBER, learned};

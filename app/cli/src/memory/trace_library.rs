@@ -1,4 +1,5 @@
-//! Trace libraries: several traces in one file, signed by the device that wrote it, and looked at before they are taken over.
+//! Trace libraries: several traces in one file, signed by the device that wrote it, and looked at before they are
+//! taken over.
 
 use super::super::agents;
 use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
@@ -65,8 +66,8 @@ fn verified_signer(from: &str, signed: &str, signature: Option<&LibrarySignature
     }))
 }
 
-/// Imports a trace library, or only says what is in it. Statistics of imported traces are reset, since they were measured
-/// elsewhere.
+/// Imports a trace library, or only says what is in it. Statistics of imported traces are reset, since they were
+/// measured elsewhere.
 pub(super) fn import_traces(
     scene: &mut CommandContext<'_>,
     args: &TracesArguments,
@@ -131,7 +132,8 @@ fn preview_trace(
     let tools: Vec<String> =
         trace.steps.iter().map(|step| untrusted_text::escape_line(&step.tool).into_owned()).collect();
     if scene.json {
-        let shown = json!({"goal": goal, "file": trace.file_name(), "signer": signer, "tools": tools, "differences": differences});
+        let file = trace.file_name();
+        let shown = json!({"goal": goal, "file": file, "signer": signer, "tools": tools, "differences": differences});
         writeln!(scene.out, "{shown}")?;
         return Ok(());
     }

@@ -11,8 +11,8 @@ use store::{DocId, RunEnding};
 /// Maximum number of runs that a trace is compared with; the newest count.
 const MAX_COMPARED_RUNS: usize = 50;
 
-/// Returns the runs that a trace is compared with: the one from which it was learned, and the newest completed ones that
-/// asked for the same.
+/// Returns the runs that a trace is compared with: the one from which it was learned, and the newest completed ones
+/// that asked for the same.
 fn comparable_runs(session: &Session, filed: &StoredTrace) -> Vec<DocId> {
     let origin = filed.trace.known.learned_from.parse::<DocId>().ok();
     let mut found: Vec<(i64, DocId)> = session

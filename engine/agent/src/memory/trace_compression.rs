@@ -113,7 +113,9 @@ mod tests {
             let run = |calls: &[CompletedCall]| {
                 let mut files: BTreeMap<String, String> = BTreeMap::new();
                 for call in calls {
-                    let text = |key: &str| call.arguments.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+                    let text = |key: &str| {
+                        call.arguments.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+                    };
                     match call.tool.as_str() {
                         "write_file" => { files.insert(text("path"), text("content")); }
                         "shell" => { files.insert("log".to_owned(), format!("{files:?}")); }

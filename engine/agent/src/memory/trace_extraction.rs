@@ -1,5 +1,5 @@
-//! Learns a trace from a successful run. A run that can't be repeated by rule isn't learned, and the reason is given: a
-//! missing trace costs money, a wrong one costs trust.
+//! Learns a trace from a successful run. A run that can't be repeated by rule isn't learned, and the reason is given:
+//! a missing trace costs money, a wrong one costs trust.
 
 use super::goal::{ParsedGoal, SlotKind};
 use super::result_check::ResultCheck;
@@ -366,8 +366,8 @@ fn slot_candidates(goal: &ParsedGoal, note: Option<&str>) -> Vec<SlotCandidate> 
     found
 }
 
-/// Returns the slots whose values must stay the same in a replay: those that no step uses, those with equal values, and
-/// those with remnants in an unknown form.
+/// Returns the slots whose values must stay the same in a replay: those that no step uses, those with equal values,
+/// and those with remnants in an unknown form.
 fn pinned_values(candidates: &[SlotCandidate], calls: &[CompletedCall]) -> BTreeSet<String> {
     let mut pinned: BTreeSet<String> = BTreeSet::new();
     // Two equal texts can't be told apart. Different values that can be written alike must be alike again in a replay

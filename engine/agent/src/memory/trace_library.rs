@@ -1,4 +1,5 @@
-//! Signatures of trace libraries: a library is text, and its last lines say which device signed all that stands before.
+//! Signatures of trace libraries: a library is text, and its last lines say which device signed all that stands
+//! before.
 //!
 //! ```text
 //! # signed-by: 64 hexadecimal digits, the device's public key (Ed25519)

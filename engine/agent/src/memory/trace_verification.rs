@@ -1,6 +1,6 @@
-//! Compares a trace with recorded runs, without calling a tool or a model: a replay with a run's values and results has to
-//! make exactly the calls that the run made, under conditions that held. Equal calls leave equal files, because tools
-//! depend on nothing but their arguments and the project.
+//! Compares a trace with recorded runs, without calling a tool or a model: a replay with a run's values and results
+//! has to make exactly the calls that the run made, under conditions that held. Equal calls leave equal files,
+//! because tools depend on nothing but their arguments and the project.
 
 use super::goal::ParsedGoal;
 use super::result_check::ResultDifference;
@@ -18,7 +18,7 @@ pub enum TraceVerificationError {
     #[error("the trace doesn't fit the goal of the run: {0}")]
     Goal(#[from] GoalMismatch),
     /// The tool isn't the one that the trace was learned with.
-    #[error("the tool {0} has changed since, so the trace isn't replayed any more")]
+    #[error("the tool {0} has changed since, so the trace is no longer replayed")]
     ChangedTool(String),
     /// The numbers of calls differ.
     #[error("the trace has {own} steps, and the run made {recorded} calls")]
@@ -74,8 +74,8 @@ pub enum TraceVerificationError {
     },
 }
 
-/// Compares a trace with what a run did. `calls` are the run's calls without redundant ones, and `schemas` maps each tool's
-/// name to its current schema hash.
+/// Compares a trace with what a run did. `calls` are the run's calls without redundant ones, and `schemas` maps each
+/// tool's name to its current schema hash.
 ///
 /// # Errors
 /// Returns the first difference.

@@ -28,8 +28,8 @@ impl DeviceId {
     }
 }
 
-/// Returns the bytes that a signature of a file covers. The purpose comes first, so that no signature for one purpose, such
-/// as a greeting, holds for another.
+/// Returns the bytes that a signature of a file covers. The purpose comes first, so that no signature for one
+/// purpose, such as a greeting, holds for another.
 fn file_to_sign(purpose: &str, bytes: &[u8]) -> Vec<u8> {
     [b"tracebook file\n", purpose.as_bytes(), b"\n", bytes].concat()
 }

@@ -1,6 +1,6 @@
-//! Messages between agents that work on the same task. A message is a tool call of the run that sends it, and a step and an
-//! entry of the session of each run that receives it, so that both sides keep it. It's read before the next call of the
-//! receiver's model, as quoted material: it gives no one more rights than they have.
+//! Messages between agents that work on the same task. A message is a tool call of the run that sends it, and a step
+//! and an entry of the session of each run that receives it, so that both sides keep it. It's read before the next
+//! call of the receiver's model, as quoted material: it gives no one more rights than they have.
 
 use crate::session::apply_context::ApplyContext;
 use crate::session::runs::tool_outcomes::{failed_outcome, string_argument, successful_outcome};
@@ -109,8 +109,8 @@ impl RunsState {
         self.companions(id).next().is_some()
     }
 
-    /// Checks a message and says whom it reaches. The call and its result are the message; receivers fetch it before their
-    /// next turn.
+    /// Checks a message and says whom it reaches. The call and its result are the message; receivers fetch it before
+    /// their next turn.
     pub(super) fn send_message(&self, id: DocId, arguments: &Map<String, Value>) -> ToolOutcome {
         let Some(run) = self.run(id) else { return failed_outcome("the run is not open") };
         let to = receiver_of(arguments);
@@ -149,8 +149,8 @@ impl RunsState {
         failed_outcome(format!("There is no agent {}. At work: {there}.", prompt_quote::single_line(to, 60)))
     }
 
-    /// Hands a run the messages that have come since its last turn. Returns whether there were any: the run continues once
-    /// they're kept.
+    /// Hands a run the messages that have come since its last turn. Returns whether there were any: the run continues
+    /// once they're kept.
     pub(super) fn deliver_messages(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId) -> bool {
         let Some(run) = self.run(id) else { return false };
         let received = received_routes(run);

@@ -21,8 +21,8 @@ pub enum RunVerificationError {
 }
 
 impl RunsState {
-    /// Returns a run's calls in the two forms in which a trace can hold them: without redundant ones, and, for traces from
-    /// before those were left out, with them.
+    /// Returns a run's calls in the two forms in which a trace can hold them: without redundant ones, and, for traces
+    /// from before those were left out, with them.
     pub(super) fn calls_to_compare(&self, run: &AgentRun) -> [Vec<CompletedCall>; 2] {
         let tools = self.tool_facts(&self.definition_of(run));
         let mut all = completed_calls(&run.steps, &run.approvals, &run.changes);
