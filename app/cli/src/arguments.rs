@@ -428,6 +428,25 @@ pub(super) struct InitArguments {
 pub(super) struct CatArguments {
     #[arg(id = "NOTE")]
     pub(super) note: String,
+    #[arg(long)]
+    pub(super) blocks: bool,
+}
+
+/// `attachments`.
+#[derive(Args, Clone, Debug)]
+pub(super) struct AttachmentsArguments {
+    #[arg(id = "ACTION")]
+    pub(super) action: Option<String>,
+    #[arg(id = "PATH")]
+    pub(super) path: Option<String>,
+    #[arg(long)]
+    pub(super) volume: Option<String>,
+    #[arg(id = "from", long = "from")]
+    pub(super) from: Option<String>,
+    #[arg(long)]
+    pub(super) length: Option<String>,
+    #[arg(id = "if-version", long = "if-version")]
+    pub(super) if_version: Option<String>,
 }
 
 /// `edit`.
@@ -828,6 +847,7 @@ mod tests {
             grammar::<ToolsArguments>("tools"),
             grammar::<InitArguments>("init"),
             grammar::<CatArguments>("cat"),
+            grammar::<AttachmentsArguments>("attachments"),
             grammar::<EditArguments>("edit"),
             grammar::<LsArguments>("ls"),
             grammar::<CopyArguments>("cp"),

@@ -6,7 +6,7 @@ use collection::{Collection, CollectionCell, CollectionTable};
 use engine::Session;
 use host::clock;
 use host::fs::confined_dir::ConfinedPath;
-use store::DocId;
+use store::{DocId, FileKind};
 
 /// Maximum size of a collection's file in bytes.
 const MAX_COLLECTION_BYTES: u64 = 16 << 20;
@@ -18,10 +18,18 @@ fn find_collection(session: &Session, word: &str) -> Option<(DocId, DocId, Confi
         let path = path.strip_suffix(".base").map(str::to_lowercase);
         path.is_some_and(|path| path == wanted || path.ends_with(&format!("/{wanted}")))
     };
-    session.volumes().find_map(|volume| {
-        let row = volume.files.get(word).or_else(|| volume.files.values().find(|row| named(&row.path)))?;
-        Some((volume.id, row.id, ConfinedPath::new(volume.root.as_ref()?, &row.path)))
-    })
+    let whole = session.volumes().find_map(|volume| {
+        let path = word.strip_prefix(&volume.name).and_then(|rest| rest.strip_prefix(':'))?;
+        Some((volume, volume.files.get(path).filter(|row| row.kind == FileKind::Collection)?))
+    });
+    let near = || {
+        session.volumes().find_map(|volume| {
+            let row = volume.files.get(word).or_else(|| volume.files.values().find(|row| named(&row.path)))?;
+            Some((volume, row))
+        })
+    };
+    let (volume, row) = whole.or_else(near)?;
+    Some((volume.id, row.id, ConfinedPath::new(volume.root.as_ref()?, &row.path)))
 }
 
 pub(super) fn cmd_base(scene: &mut CommandContext<'_>, args: &BaseArguments) -> Result<u8, CliError> {

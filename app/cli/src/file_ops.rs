@@ -93,11 +93,16 @@ fn note_paths(scene: &CommandContext<'_>, ids: Vec<DocId>) -> Result<Vec<String>
     Ok(scene.handle.read(move |session| ids.into_iter().map(|id| path(session, id)).collect())?)
 }
 
+/// Moves a file to the trash, and waits until it's there.
+pub(super) fn delete_file(scene: &mut CommandContext<'_>, file: DocId) -> Result<(), CliError> {
+    perform_move(scene, Command::DeleteFiles { files: vec![file] })
+}
+
 pub(super) fn cmd_rm(scene: &mut CommandContext<'_>, args: &RmArguments) -> Result<u8, CliError> {
     let note = resolve::resolve_note(scene, args.note.as_str())?;
     resolve::wait_for_volumes(scene, true)?;
     let path = note_paths(scene, vec![note])?.remove(0);
-    perform_move(scene, Command::DeleteFiles { files: vec![note] })?;
+    delete_file(scene, note)?;
     if scene.json {
         writeln!(scene.out, "{}", serde_json::json!({"path": path, "id": note}))?;
     } else {

@@ -21,6 +21,11 @@ pub(crate) const HELP_GROUPS: &[(&str, &[SubcommandHelp])] = &[
         &[
             entry("open", "Open a folder of Markdown files as a volume", ["open ~/notes", "open ."]),
             entry("ls", "List notes and attachments", ["ls", "ls --json"]),
+            entry(
+                "attachments",
+                "List, print, write or delete attachments",
+                ["attachments --volume notes", "attachments get Pictures/boat.png > boat.png"],
+            ),
             entry("new", "Create a note", ["new Ideas/Boat", "new Log --text \"First line\""]),
             entry("capture", "Add a line to today's note", ["capture \"Call Ada\"", "capture - < idea.txt"]),
             entry("cat", "Print a note", ["cat Ideas/Boat.md", "cat notes:Log.md"]),

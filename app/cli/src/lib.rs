@@ -5,6 +5,7 @@
 
 mod agents;
 pub mod arguments;
+mod attachments;
 mod capture;
 mod cells;
 mod collection_view;
@@ -71,6 +72,7 @@ const EXIT_WORKSPACE: u8 = 3;
 /// rejected.
 const READING_COMMANDS: &[&str] = &[
     "approvals",
+    "attachments",
     "backup",
     "base",
     "budget",
@@ -522,6 +524,7 @@ fn run_subcommand(scene: &mut CommandContext<'_>, name: &str, args: &ArgMatches)
         "import" => volumes::cmd_import(scene, &typed(args)?),
         "export" => volumes::cmd_export(scene, &typed(args)?),
         "ls" => volumes::cmd_ls(scene, &typed(args)?),
+        "attachments" => attachments::cmd_attachments(scene, &typed(args)?),
         "cat" => notes::cmd_cat(scene, &typed(args)?),
         "edit" => notes::cmd_edit(scene, &typed(args)?),
         "history" => history::cmd_history(scene, &typed(args)?),

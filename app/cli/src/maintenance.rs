@@ -50,7 +50,11 @@ pub(super) fn built_without_hub() -> CliError {
 
 /// Returns the parts that a build may leave out, and how to get them.
 fn optional_parts() -> Vec<host::MachineCapability> {
-    let parts = [("hub server", cfg!(feature = "hub")), ("ONNX search models", cfg!(feature = "onnx"))];
+    let parts = [
+        ("hub server", cfg!(feature = "hub")),
+        ("ONNX search models", cfg!(feature = "onnx")),
+        ("gRPC server", cfg!(feature = "grpc")),
+    ];
     let capability = |(name, there): (&str, bool)| host::MachineCapability {
         area: "build",
         name: name.to_owned(),

@@ -39,6 +39,11 @@ pub(super) fn cmd_cat(scene: &mut CommandContext<'_>, args: &CatArguments) -> Re
         (Err(why), None) => return Err(why),
     };
     let held = export::open_note::hold_note(scene.handle, note)?;
+    if args.blocks {
+        print_blocks(scene, note)?;
+        drop(held);
+        return Ok(EXIT_DONE);
+    }
     let text = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
     if scene.json {
         let place = scene.handle.read(move |session| {
@@ -55,6 +60,24 @@ pub(super) fn cmd_cat(scene: &mut CommandContext<'_>, args: &CatArguments) -> Re
     drop(held);
     report_problems(scene, note)?;
     Ok(EXIT_DONE)
+}
+
+/// Prints a note's blocks, with their offsets in bytes, and what is a cell.
+fn print_blocks(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
+    let rows = export::open_note::read_loaded_note(scene.handle, note, |note| {
+        let mut at = 0;
+        let row = |block: &store::Block| {
+            let start = at;
+            at += block.text.len();
+            let language = note.cell_language(block.id);
+            serde_json::json!({"id": block.id, "at": start, "text": block.text, "cell": language})
+        };
+        note.blocks().map(row).collect::<Vec<_>>()
+    })?;
+    for row in rows {
+        writeln!(scene.out, "{row}")?;
+    }
+    Ok(())
 }
 
 /// Prints the passage at a search address: `NOTE#block`, or `NOTE#cell/output/2`.

@@ -6,7 +6,7 @@ use text::untrusted_text::{self, EscapeForm};
 /// Maximum length of an incomplete escape sequence that is held back.
 const MAX_PENDING_SEQUENCE_BYTES: usize = 64;
 /// Commands whose output is data when another program reads it: then it's written byte for byte as stored or printed.
-const DATA_COMMANDS: [&str; 7] = ["cat", "export", "run", "outputs", "history", "completions", "man"];
+const DATA_COMMANDS: [&str; 8] = ["attachments", "cat", "export", "run", "outputs", "history", "completions", "man"];
 
 /// How output is escaped for the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

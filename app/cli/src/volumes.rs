@@ -18,8 +18,8 @@ use typeset::pdf::PaperSize;
 /// Maximum time to scan a folder.
 const SCAN_TIMEOUT: Duration = Duration::from_secs(3_600);
 
-struct OpenedVolume {
-    id: DocId,
+pub(super) struct OpenedVolume {
+    pub(super) id: DocId,
     name: String,
     notes: u64,
     /// Number of files other than notes, and of collections among them.
@@ -30,7 +30,7 @@ struct OpenedVolume {
 }
 
 /// Opens a folder as a volume (or rescans it) and waits until everything is known.
-fn open_volume(
+pub(super) fn open_volume(
     scene: &mut CommandContext<'_>,
     folder: PathBuf,
     name: Option<String>,

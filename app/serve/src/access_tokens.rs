@@ -279,6 +279,12 @@ impl TokenStore {
         })
     }
 
+    /// Returns whether there still is a token with this id, for answers that go on for long.
+    pub(crate) fn holds(&self, id: &str, now: i64) -> bool {
+        let tokens = self.read().unwrap_or_default();
+        tokens.iter().any(|token| token.id == id && token.expires.is_none_or(|expires| expires > now))
+    }
+
     /// Returns what a token allows. The file is read each time, so that revoking takes effect at once.
     pub(crate) fn check(&self, shown: &str, now: i64) -> Result<AccessToken, TokenRefusal> {
         let tokens = self.read().map_err(|_| TokenRefusal::Unreadable)?;

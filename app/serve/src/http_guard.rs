@@ -4,19 +4,22 @@
 //! a `Host` that isn't ours means DNS rebinding, and an `Origin` that isn't ours means another site.
 
 use crate::access_tokens::{AccessToken, TokenRefusal, TokenScope};
+use crate::api_docs::{DOCS_PATH, DOCS_STYLE_PATH};
 use crate::audit_log::AuditEntry;
 use crate::http_state::HttpState;
 use crate::problem::ProblemDetails;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The only path that needs no token: it holds nothing of the user.
-pub(crate) const OPEN_PATH: &str = "/api/v1/openapi.json";
+/// The description of the REST interface.
+pub(crate) const DESCRIPTION_PATH: &str = "/api/v1/openapi.json";
+/// The paths that need no token: they hold nothing of the user.
+const OPEN_PATHS: [&str; 3] = [DESCRIPTION_PATH, DOCS_PATH, DOCS_STYLE_PATH];
 /// Maximum number of open connections. Beyond it, requests are refused.
 const MAX_CONNECTIONS: usize = 512;
 
@@ -45,13 +48,19 @@ fn header_text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<
 }
 
 /// Refuses requests under a foreign name and requests of other sites.
-fn check_site(state: &HttpState, headers: &HeaderMap, uri: &Uri) -> Result<(), ProblemDetails> {
+fn check_site(state: &HttpState, headers: &HeaderMap, uri: &Uri, version: Version) -> Result<(), ProblemDetails> {
     let forbidden = |why: &str| Err(ProblemDetails::new(StatusCode::FORBIDDEN, why));
+    let authority = uri.authority().map(|authority| authority.as_str());
     let mut hosts = headers.get_all(header::HOST).iter();
-    let (Some(host), None) = (hosts.next().and_then(|host| host.to_str().ok()), hosts.next()) else {
+    let host = match (hosts.next(), hosts.next()) {
+        (Some(host), None) => host.to_str().ok(),
+        // HTTP/2 has the authority in place of the header.
+        (None, None) if version == Version::HTTP_2 => authority,
+        _ => None,
+    };
+    let Some(host) = host else {
         return Err(ProblemDetails::new(StatusCode::BAD_REQUEST, "the request needs exactly one Host header"));
     };
-    let authority = uri.authority().map(|authority| authority.as_str());
     if !is_own_host(host, &state.host_names) || authority.is_some_and(|own| own != host) {
         return forbidden("this server isn't known under that host; name it with `tracebook serve --host NAME`");
     }
@@ -101,11 +110,11 @@ pub(crate) async fn guard(State(state): State<Arc<HttpState>>, mut request: Requ
     let begun = Instant::now();
     let method = request.method().clone();
     let path = request.uri().path_and_query().map(|path| path.as_str().to_owned()).unwrap_or_default();
-    let is_open = method == Method::GET && request.uri().path() == OPEN_PATH;
+    let is_open = method == Method::GET && OPEN_PATHS.contains(&request.uri().path());
     let admitted = if state.connections() > MAX_CONNECTIONS {
         Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, "too many connections are open"))
     } else {
-        check_site(&state, request.headers(), request.uri())
+        check_site(&state, request.headers(), request.uri(), request.version())
             .and_then(|()| if is_open { Ok(None) } else { check_token(&state, request.headers()).map(Some) })
     };
     let (token, mut response) = match admitted {
@@ -118,12 +127,15 @@ pub(crate) async fn guard(State(state): State<Arc<HttpState>>, mut request: Requ
             (id, next.run(request).await)
         }
     };
+    let status = response.status();
+    #[cfg(feature = "grpc")]
+    let status = crate::grpc::recorded_status(response.headers()).unwrap_or(status);
     let entry = AuditEntry {
         at: unix_millis(),
         token,
         method: method.to_string(),
         path,
-        status: response.status().as_u16(),
+        status: status.as_u16(),
         millis: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
     };
     if state.audit.record(entry).is_err() {
@@ -133,7 +145,8 @@ pub(crate) async fn guard(State(state): State<Arc<HttpState>>, mut request: Requ
     }
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, header::HeaderValue::from_static("nosniff"));
-    headers.insert(header::CONTENT_SECURITY_POLICY, header::HeaderValue::from_static("default-src 'none'; sandbox"));
+    let policy = header::HeaderValue::from_static("default-src 'none'; sandbox");
+    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(policy);
     headers.entry(header::CACHE_CONTROL).or_insert(header::HeaderValue::from_static("no-store"));
     response
 }

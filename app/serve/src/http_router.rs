@@ -1,11 +1,13 @@
 //! The paths of the HTTP server, the scope that each needs, and their description in OpenAPI 3.1.
 
 use crate::access_tokens::TokenScope;
-use crate::http_guard::{OPEN_PATH, guard, require_scope};
+use crate::api_docs::{DOCS_PATH, DOCS_STYLE_PATH, docs_page, docs_response, docs_style};
+use crate::http_guard::{DESCRIPTION_PATH, guard, require_scope};
 use crate::http_state::HttpState;
 use crate::mcp_http::serve_mcp_request;
 use crate::problem::ProblemDetails;
-use crate::{rest_events, rest_notes, rest_work};
+use crate::request_keys::{KEY_HEADER, MAX_KEY_BYTES, replay_answers};
+use crate::{rest_attachments, rest_collections, rest_events, rest_history, rest_memory, rest_notes, rest_work};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{StatusCode, header};
@@ -27,8 +29,11 @@ const PROBLEM_TYPE: &str = "application/problem+json";
     info(title = "Tracebook", description = "Notes, tasks, cells and agents of a workspace"),
     components(schemas(ProblemDetails)),
     tags(
-        (name = "notes", description = "Volumes, notes, search and todos"),
+        (name = "notes", description = "Volumes, notes, their history, search and todos"),
+        (name = "attachments", description = "Files that aren't notes"),
+        (name = "collections", description = "Tables over the properties of notes"),
         (name = "agents", description = "Tasks, agents, approvals and runs"),
+        (name = "memory", description = "What agents remember, and what runs can repeat"),
         (name = "cells", description = "Cells and their outputs"),
         (name = "events", description = "What happens, as it happens"),
         (name = "admin", description = "Tokens and the audit log"),
@@ -47,6 +52,17 @@ fn rest_endpoints() -> OpenApiRouter<Arc<HttpState>> {
         .routes(routes!(rest_notes::list_volumes))
         .routes(routes!(rest_notes::list_notes))
         .routes(routes!(rest_notes::read_note))
+        .routes(routes!(rest_history::list_versions))
+        .routes(routes!(rest_history::read_version))
+        .routes(routes!(rest_history::list_blocks))
+        .routes(routes!(rest_attachments::list_attachments))
+        .routes(routes!(rest_attachments::read_attachment))
+        .routes(routes!(rest_collections::list_collections))
+        .routes(routes!(rest_collections::read_collection))
+        .routes(routes!(rest_memory::list_memories))
+        .routes(routes!(rest_memory::show_memory))
+        .routes(routes!(rest_memory::list_traces))
+        .routes(routes!(rest_memory::show_trace))
         .routes(routes!(rest_notes::search_notes))
         .routes(routes!(rest_notes::list_todos))
         .routes(routes!(rest_work::task_status))
@@ -60,10 +76,19 @@ fn rest_endpoints() -> OpenApiRouter<Arc<HttpState>> {
     let write = OpenApiRouter::new()
         .routes(routes!(rest_notes::write_note))
         .routes(routes!(rest_notes::delete_note))
-        .routes(routes!(rest_notes::check_todo));
+        .routes(routes!(rest_notes::check_todo))
+        .routes(routes!(rest_history::restore_version))
+        .routes(routes!(rest_attachments::write_attachment))
+        .routes(routes!(rest_attachments::delete_attachment))
+        .routes(routes!(rest_memory::add_memory))
+        .routes(routes!(rest_memory::forget_memory))
+        .routes(routes!(rest_memory::forget_trace));
     let run = OpenApiRouter::new().routes(routes!(rest_work::run_cells)).routes(routes!(rest_work::stop_cells));
     let agent = OpenApiRouter::new().routes(routes!(rest_work::submit_task)).routes(routes!(rest_work::cancel_task));
-    let approve = OpenApiRouter::new().routes(routes!(rest_work::decide_approval));
+    let approve = OpenApiRouter::new()
+        .routes(routes!(rest_work::decide_approval))
+        .routes(routes!(rest_memory::pin_trace))
+        .routes(routes!(rest_memory::unpin_trace));
     let admin = OpenApiRouter::new()
         .routes(routes!(rest_events::list_tokens))
         .routes(routes!(rest_events::revoke_token))
@@ -86,10 +111,19 @@ fn complete_description(mut described: Value) -> Value {
         "description": "an error",
         "content": {PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}},
     });
+    let key = json!({
+        "name": KEY_HEADER, "in": "header", "required": false,
+        "description": "a key of the client's choice; the same request with the same key gets the first answer again",
+        "schema": {"type": "string", "minLength": 1, "maxLength": MAX_KEY_BYTES, "pattern": "^[!-~]+$"},
+    });
     let completed = paths.into_iter().map(|(path, mut operations)| {
         if let Some(operations) = operations.as_object_mut() {
             for operation in operations.values_mut().filter(|operation| operation["responses"].is_object()) {
                 operation["responses"]["default"] = problem.clone();
+            }
+            if let Some(post) = operations.get_mut("post") {
+                let parameters = post["parameters"].as_array_mut().map(std::mem::take).unwrap_or_default();
+                post["parameters"] = parameters.into_iter().chain([key.clone()]).collect();
             }
         }
         (format!("{API_PREFIX}{}", path.replace("{*", "{")), operations)
@@ -109,21 +143,31 @@ async fn unknown_method() -> ProblemDetails {
 /// Returns the router of the server. Everything passes [`guard`] first.
 pub(crate) fn http_router(state: Arc<HttpState>) -> Router {
     let (rest, described) = rest_endpoints().split_for_parts();
-    let described = complete_description(serde_json::to_value(&described).unwrap_or_default()).to_string();
+    let described = complete_description(serde_json::to_value(&described).unwrap_or_default());
+    let page = docs_page(&described);
+    let docs = move || async move { docs_response(page) };
+    let described = described.to_string();
     let description = move || async move { ([(header::CONTENT_TYPE, "application/json")], described).into_response() };
     let mcp = Router::new()
         .route("/mcp", any(serve_mcp_request))
         .route_layer(from_fn_with_state(TokenScope::Read, require_scope));
-    Router::new()
-        .nest(API_PREFIX, rest)
-        .route(OPEN_PATH, get(description))
-        .merge(mcp)
+    let router = Router::new()
+        .nest(API_PREFIX, rest.route_layer(from_fn_with_state(state.clone(), replay_answers)))
+        .route(DESCRIPTION_PATH, get(description))
+        .route(DOCS_PATH, get(docs))
+        .route(DOCS_STYLE_PATH, get(docs_style))
+        .merge(mcp);
+    #[cfg(feature = "grpc")]
+    let router = router.merge(crate::grpc::grpc_routes(state.clone()));
+    let router = router
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
         // Bodies are limited where they are received.
         .layer(DefaultBodyLimit::disable())
-        .layer(from_fn_with_state(state.clone(), guard))
-        .with_state(state)
+        .layer(from_fn_with_state(state.clone(), guard));
+    #[cfg(feature = "grpc")]
+    let router = router.layer(axum::middleware::from_fn(crate::grpc::answer_in_grpc));
+    router.with_state(state)
 }
 
 #[cfg(test)]

@@ -19,6 +19,18 @@ const SOCKET_NAME: &str = "http.sock";
 const MAX_SOCKET_PATH_BYTES: usize = 100;
 /// Maximum time to receive a request's head, and to make a TLS connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum size of a request's head in bytes.
+const MAX_HEAD_BYTES: u32 = 64 << 10;
+/// Maximum number of requests at the same time on one connection of HTTP/2, and time between checks that it lives.
+#[cfg(feature = "grpc")]
+const MAX_STREAMS: u32 = 64;
+#[cfg(feature = "grpc")]
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+/// What a TLS connection may agree to speak.
+#[cfg(feature = "grpc")]
+const TLS_PROTOCOLS: &[&[u8]] = &[b"h2", b"http/1.1"];
+#[cfg(not(feature = "grpc"))]
+const TLS_PROTOCOLS: &[&[u8]] = &[b"http/1.1"];
 /// Maximum time that requests have to end when the server ends.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
@@ -90,8 +102,20 @@ pub enum HttpServeError {
 
 /// Sets the limits for connections, whatever carries them.
 fn with_limits<A: Address, Acc>(mut server: Server<A, Acc>) -> Server<A, Acc> {
-    server.http_builder().http1().header_read_timeout(HEAD_TIMEOUT).max_buf_size(64 << 10);
-    server.http1_only().first_request_timeout(HEAD_TIMEOUT)
+    server.http_builder().http1().header_read_timeout(HEAD_TIMEOUT).max_buf_size(MAX_HEAD_BYTES as usize);
+    #[cfg(feature = "grpc")]
+    let server = {
+        let mut builder = server.http_builder().http2();
+        builder.timer(hyper_util::rt::TokioTimer::new()).max_concurrent_streams(MAX_STREAMS);
+        builder
+            .max_header_list_size(MAX_HEAD_BYTES)
+            .keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(HEAD_TIMEOUT);
+        server
+    };
+    #[cfg(not(feature = "grpc"))]
+    let server = server.http1_only();
+    server.first_request_timeout(HEAD_TIMEOUT)
 }
 
 /// Opens the socket in the workspace, which only the user can use.
@@ -150,10 +174,10 @@ async fn start_tcp(
     let _ = rustls::crypto::ring::default_provider().install_default();
     let config = RustlsConfig::from_pem_file(&files.certificate, &files.key).await;
     let config = config.map_err(|source| HttpServeError::Certificate { path: files.certificate.clone(), source })?;
-    // The server speaks HTTP/1.1 only, so it must not agree to more.
-    let mut http1 = rustls::ServerConfig::clone(&config.get_inner());
-    http1.alpn_protocols = vec![b"http/1.1".to_vec()];
-    let config = RustlsConfig::from_config(Arc::new(http1));
+    // It must not agree to more than the server speaks.
+    let mut agreed = rustls::ServerConfig::clone(&config.get_inner());
+    agreed.alpn_protocols = TLS_PROTOCOLS.iter().map(|protocol| protocol.to_vec()).collect();
+    let config = RustlsConfig::from_config(Arc::new(agreed));
     let server = with_limits(axum_server::from_tcp_rustls(listener, config).map_err(failed)?).handle(handle);
     tokio::spawn(server.map(|tls| tls.handshake_timeout(HEAD_TIMEOUT)).serve(service));
     Ok(format!("https://{bound}"))

@@ -6,6 +6,7 @@ use crate::command_calls::{CommandCall, CommandOutcome, WorkspaceCommands};
 use crate::event_feed::EventFeed;
 use crate::mcp_http::HttpMcpServers;
 use crate::problem::ProblemDetails;
+use crate::request_keys::KeptAnswers;
 use crate::task_queue::TaskQueue;
 use crate::tool_arguments::ToolCallError;
 use crate::tool_calls::ToolCallContext;
@@ -33,7 +34,7 @@ pub(crate) const MAX_BODY_BYTES: usize = 9 << 20;
 /// Of a longer body, this much is received before the answer.
 const MAX_DROPPED_BYTES: usize = 64 << 20;
 /// Maximum time to receive a request's body.
-const BODY_TIMEOUT: Duration = Duration::from_secs(15);
+pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(15);
 /// Requests a second of one token, and how many may come at once.
 const REQUESTS_PER_SECOND: u32 = 200;
 const REQUEST_BURST: u32 = 1_000;
@@ -53,6 +54,9 @@ pub(crate) struct HttpState {
     pub(crate) feed: Arc<EventFeed>,
     pub(crate) tasks: Arc<TaskQueue>,
     pub(crate) mcp: HttpMcpServers,
+    pub(crate) answers: KeptAnswers,
+    #[cfg(feature = "grpc")]
+    pub(crate) grpc: crate::grpc::GrpcState,
     pub(crate) slots: Arc<Semaphore>,
     /// Counts open connections; set when the servers start.
     pub(crate) connection_count: OnceLock<Box<dyn Fn() -> usize + Send + Sync>>,
@@ -77,6 +81,9 @@ impl HttpState {
             feed: Arc::new(EventFeed::new(commands.clone())),
             tasks: Arc::new(TaskQueue::new(commands.clone())),
             mcp: HttpMcpServers::new(commands.clone()),
+            answers: KeptAnswers::default(),
+            #[cfg(feature = "grpc")]
+            grpc: crate::grpc::GrpcState::default(),
             slots: Arc::new(Semaphore::new(MAX_CONCURRENT_COMMANDS)),
             connection_count: OnceLock::new(),
             commands,
@@ -99,6 +106,7 @@ impl Drop for CancelledOnDrop {
 }
 
 /// The program that makes a request: its token, and the way to the workspace.
+#[derive(Clone)]
 pub(crate) struct ApiCaller {
     pub(crate) state: Arc<HttpState>,
     pub(crate) token: AccessToken,
@@ -183,6 +191,15 @@ impl ApiCaller {
         Ok(all.into_iter().filter(|volume| self.reaches(&volume["name"])).collect())
     }
 
+    /// Checks that the token reaches a volume, and that there is one of this name.
+    pub(crate) async fn needed_volume(&self, name: &str) -> Result<(), ProblemDetails> {
+        self.volume(Some(name.to_owned()))?;
+        match self.volumes().await?.iter().any(|known| known["name"] == name) {
+            true => Ok(()),
+            false => Err(ProblemDetails::not_found(format!("there is no volume {name}"))),
+        }
+    }
+
     /// Returns the id of the only volume that the token reaches; `None` if it reaches all.
     pub(crate) async fn only_volume_id(&self) -> Result<Option<String>, ProblemDetails> {
         if self.token.volume.is_none() {
@@ -221,22 +238,22 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<HttpState>> for UrlPath<T>
 }
 
 /// Receives a body. Of one that is too large, more is read and dropped, so that the client gets to read why.
-async fn receive_body(body: Body) -> Result<Vec<u8>, ProblemDetails> {
+pub(crate) async fn receive_body(body: Body, max: usize) -> Result<Vec<u8>, ProblemDetails> {
     let (mut stream, mut bytes, mut size) = (body.into_data_stream(), Vec::new(), 0_usize);
     while let Some(part) = stream.next().await {
         let broken = |_| ProblemDetails::new(StatusCode::BAD_REQUEST, "the body did not arrive whole");
         let part = part.map_err(broken)?;
         size = size.saturating_add(part.len());
-        if size <= MAX_BODY_BYTES {
+        if size <= max {
             bytes.extend_from_slice(&part);
         } else if size > MAX_DROPPED_BYTES {
             break;
         }
     }
-    if size <= MAX_BODY_BYTES {
+    if size <= max {
         return Ok(bytes);
     }
-    let why = format!("a body has at most {MAX_BODY_BYTES} bytes");
+    let why = format!("a body has at most {max} bytes");
     Err(ProblemDetails::new(StatusCode::PAYLOAD_TOO_LARGE, why))
 }
 
@@ -248,7 +265,9 @@ impl FromRequest<Arc<HttpState>> for TextBody {
 
     async fn from_request(request: Request, _state: &Arc<HttpState>) -> Result<TextBody, ProblemDetails> {
         let slow = |_| ProblemDetails::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time");
-        let bytes = tokio::time::timeout(BODY_TIMEOUT, receive_body(request.into_body())).await.map_err(slow)??;
+        let bytes = tokio::time::timeout(BODY_TIMEOUT, receive_body(request.into_body(), MAX_BODY_BYTES))
+            .await
+            .map_err(slow)??;
         String::from_utf8(bytes)
             .map(TextBody)
             .map_err(|_| ProblemDetails::new(StatusCode::BAD_REQUEST, "the body isn't UTF-8 text"))

@@ -4,19 +4,29 @@
 //! the workspace performs. So a program gets what its user would get in a terminal, under the same policy.
 
 mod access_tokens;
+mod api_docs;
 mod audit_log;
+mod byte_ranges;
 mod command_calls;
 mod event_feed;
+#[cfg(feature = "grpc")]
+mod grpc;
 mod http_guard;
 mod http_router;
 mod http_server;
 mod http_state;
+mod list_pages;
 mod mcp_http;
 pub mod mcp_install;
 mod mcp_prompts;
 mod mcp_server;
 mod problem;
+mod request_keys;
+mod rest_attachments;
+mod rest_collections;
 mod rest_events;
+mod rest_history;
+mod rest_memory;
 mod rest_notes;
 mod rest_work;
 mod task_queue;

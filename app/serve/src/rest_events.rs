@@ -1,8 +1,9 @@
 //! REST: events as they happen, tokens, and the audit log.
 
-use crate::access_tokens::{AccessToken, TokenStoreError};
+use crate::access_tokens::{AccessToken, TokenStore, TokenStoreError};
 use crate::audit_log::AuditEntry;
 use crate::event_feed::EventFeed;
+use crate::http_guard::unix_millis;
 use crate::http_state::{ApiCaller, UrlPath, UrlQuery};
 use crate::problem::ProblemDetails;
 use crate::rest_notes::page_limit;
@@ -32,6 +33,9 @@ struct StreamPosition {
     only: Option<String>,
     /// What is sent before the next event.
     first: VecDeque<Event>,
+    /// The client's token, without which nothing more is sent.
+    token: String,
+    tokens: TokenStore,
 }
 
 /// An event that says that others are missing.
@@ -45,6 +49,9 @@ async fn next_event(mut position: StreamPosition) -> Option<(Result<Event, Infal
             return Some((Ok(first), position));
         }
         let (event, has_gap) = position.feed.next_after(position.number).await;
+        if !position.tokens.holds(&position.token, unix_millis()) {
+            return None;
+        }
         position.number = event.number;
         if has_gap {
             position.first.push_back(gap_event("events came faster than they were read"));
@@ -82,7 +89,8 @@ pub(crate) async fn stream_events(
             feed.last_number()
         }
     };
-    let position = StreamPosition { feed, number, only, first };
+    let tokens = caller.state.tokens.clone();
+    let position = StreamPosition { feed, number, only, first, token: caller.token.id, tokens };
     Ok(Sse::new(stream::unfold(position, next_event)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL)))
 }
 

@@ -98,10 +98,7 @@ pub(crate) async fn list_notes(
     UrlQuery(query): UrlQuery<NotesQuery>,
 ) -> Result<Json<NoteList>, ProblemDetails> {
     let limit = page_limit(query.limit, DEFAULT_PAGE_NOTES, MAX_PAGE_NOTES)?;
-    caller.volume(Some(volume.clone()))?;
-    if !caller.volumes().await?.iter().any(|known| known["name"] == volume.as_str()) {
-        return Err(ProblemDetails::not_found(format!("there is no volume {volume}")));
-    }
+    caller.needed_volume(&volume).await?;
     let prefix = query.prefix.unwrap_or_default();
     let notes = caller.perform_tool(move |calls| calls.notes(Some(volume.as_str()), &prefix)).await?;
     let total = notes.len() as u64;
@@ -141,6 +138,16 @@ impl NoteAddress {
         Ok(NoteAddress { volume, path })
     }
 
+    /// Returns the name of the volume.
+    pub(crate) fn volume(&self) -> &str {
+        &self.volume
+    }
+
+    /// Returns the path inside the volume.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
     /// Returns the name under which commands know the note.
     pub(crate) fn word(&self) -> String {
         format!("{}:{}", self.volume, self.path)
@@ -163,7 +170,7 @@ impl NoteAddress {
         self.read(calls)?.ok_or_else(missing)
     }
 
-    fn ensure_unguarded(&self, calls: &ToolCallContext<'_>) -> Result<(), ProblemDetails> {
+    pub(crate) fn ensure_unguarded(&self, calls: &ToolCallContext<'_>) -> Result<(), ProblemDetails> {
         calls.ensure_unguarded(&self.path).map_err(|error| ProblemDetails::new(StatusCode::FORBIDDEN, error.0))
     }
 }
@@ -181,14 +188,20 @@ impl NoteText {
     fn etag(&self) -> String {
         format!("\"{}\"", self.version)
     }
+
+    /// Returns what an answer says of a note that was written.
+    pub(crate) fn written(self) -> WrittenNote {
+        let NoteText { text, path, volume, version } = self;
+        WrittenNote { volume, path, version, bytes: text.len() as u64 }
+    }
 }
 
 /// Returns whether a header of entity tags names this one.
-fn names_tag(header: &str, tag: &str) -> bool {
+pub(crate) fn names_tag(header: &str, tag: &str) -> bool {
     header.split(',').map(str::trim).any(|named| named == tag || named == "*")
 }
 
-fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+pub(crate) fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name).map(|value| value.to_str().unwrap_or_default())
 }
 
@@ -277,9 +290,7 @@ pub(crate) async fn write_note(
             Ok((status, address.needed(calls)?))
         })
         .await??;
-    let (tag, bytes) = (written.etag(), written.text.len() as u64);
-    let NoteText { path, volume, version, .. } = written;
-    Ok((status, [(header::ETAG, tag)], Json(WrittenNote { volume, path, version, bytes })).into_response())
+    Ok((status, [(header::ETAG, written.etag())], Json(written.written())).into_response())
 }
 
 fn changed() -> ProblemDetails {

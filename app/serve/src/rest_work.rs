@@ -4,7 +4,7 @@ use crate::command_calls::CommandCall;
 use crate::http_state::{ApiCaller, JsonBody, UrlPath, UrlQuery};
 use crate::problem::ProblemDetails;
 use crate::rest_notes::{NoteAddress, page_limit};
-use crate::task_queue::QueueStatus;
+use crate::task_queue::{QueueStatus, QueuedTask, TaskEndAction};
 use crate::tool_calls::{bounded_outputs, new_run_id};
 use crate::tool_table::ToolRow;
 use axum::Json;
@@ -29,22 +29,22 @@ const RUN_ID_CHARS: usize = 32;
 pub(crate) struct TaskRequest {
     /// Kind of task, in a word of the client. The agent is told.
     #[serde(rename = "type")]
-    kind: Option<String>,
+    pub(crate) kind: Option<String>,
     /// What is to be done.
     #[schema(min_length = 1)]
-    description: String,
+    pub(crate) description: String,
     /// What the agent should know besides.
     #[schema(value_type = Option<Object>)]
-    context: Option<Map<String, Value>>,
+    pub(crate) context: Option<Map<String, Value>>,
     /// Of tasks that wait, the highest begins first.
-    priority: Option<i32>,
+    pub(crate) priority: Option<i32>,
     /// The agent; the usual one if left out.
-    agent: Option<String>,
+    pub(crate) agent: Option<String>,
     /// The volume to work in; needed if there are several.
-    project: Option<String>,
+    pub(crate) project: Option<String>,
     /// The most that it may cost, in US dollars.
     #[schema(minimum = 0)]
-    budget: Option<f64>,
+    pub(crate) budget: Option<f64>,
 }
 
 /// How far a task is.
@@ -66,16 +66,16 @@ pub(crate) enum TaskState {
 #[schema(as = TaskStatus)]
 pub(crate) struct TaskStatusReport {
     /// Its id, which is the id of its run.
-    id: String,
-    status: TaskState,
+    pub(crate) id: String,
+    pub(crate) status: TaskState,
     /// The part that is done, from 0 to 1.
-    progress: f64,
+    pub(crate) progress: f64,
     /// The answer, or why it failed; `null` while it isn't over.
     #[schema(value_type = Option<Object>)]
-    result: Option<Value>,
+    pub(crate) result: Option<Value>,
 }
 
-fn ensure_sent(text: &str, what: &str) -> Result<(), ProblemDetails> {
+pub(crate) fn ensure_sent(text: &str, what: &str) -> Result<(), ProblemDetails> {
     match text.contains('\0') {
         true => Err(ProblemDetails::unprocessable(format!("`{what}` has no NUL characters"))),
         false => Ok(()),
@@ -92,6 +92,21 @@ pub(crate) async fn submit_task(
     caller: ApiCaller,
     JsonBody(task): JsonBody<TaskRequest>,
 ) -> Result<Response, ProblemDetails> {
+    let id = new_run_id();
+    queue_task(&caller, id.clone(), task, Vec::new(), None)?;
+    let place = format!("/api/v1/tasks/{id}");
+    let status = TaskStatusReport { id, status: TaskState::Pending, progress: 0.0, result: None };
+    Ok((StatusCode::CREATED, [(header::LOCATION, place)], Json(status)).into_response())
+}
+
+/// Gives a task to an agent as the run `id`, once those in `after` are completed. `on_end` gets the outcome.
+pub(crate) fn queue_task(
+    caller: &ApiCaller,
+    id: String,
+    task: TaskRequest,
+    after: Vec<String>,
+    on_end: Option<TaskEndAction>,
+) -> Result<(), ProblemDetails> {
     if task.description.trim().is_empty() || task.description.len() > MAX_DESCRIPTION_BYTES {
         let why = format!("`description` has 1 to {MAX_DESCRIPTION_BYTES} bytes");
         return Err(ProblemDetails::unprocessable(why));
@@ -112,15 +127,13 @@ pub(crate) async fn submit_task(
             prompt.push_str(&format!("\n\n{title}: {text}"));
         }
     }
-    let id = new_run_id();
     let call = CommandCall::json("ask").option("project", project).option("agent", task.agent);
     let call = call.option("budget", task.budget).option("run", Some(&id)).operands(["-"]).with_input(prompt);
-    if !caller.state.tasks.add(id.clone(), task.priority.unwrap_or(0), call) {
-        return Err(ProblemDetails::new(StatusCode::TOO_MANY_REQUESTS, "too many tasks wait; try again later"));
+    let queued = QueuedTask { id, priority: task.priority.unwrap_or(0), call, after, on_end };
+    match caller.state.tasks.add(queued) {
+        true => Ok(()),
+        false => Err(ProblemDetails::new(StatusCode::TOO_MANY_REQUESTS, "too many tasks wait; try again later")),
     }
-    let place = format!("/api/v1/tasks/{id}");
-    let status = TaskStatusReport { id, status: TaskState::Pending, progress: 0.0, result: None };
-    Ok((StatusCode::CREATED, [(header::LOCATION, place)], Json(status)).into_response())
 }
 
 fn checked_run_id(id: String) -> Result<String, ProblemDetails> {
@@ -159,14 +172,19 @@ pub(crate) async fn task_status(
     caller: ApiCaller,
     UrlPath(id): UrlPath<String>,
 ) -> Result<Json<TaskStatusReport>, ProblemDetails> {
-    let id = checked_run_id(id)?;
+    report_task(&caller, &id).await.map(Json)
+}
+
+/// Returns how far a task is.
+pub(crate) async fn report_task(caller: &ApiCaller, id: &str) -> Result<TaskStatusReport, ProblemDetails> {
+    let id = checked_run_id(id.to_owned())?;
     let report = |status, progress, result| TaskStatusReport { id: id.clone(), status, progress, result };
     let queued = caller.state.tasks.status(&id);
-    let Some(run) = find_run(&caller, &id).await? else {
+    let Some(run) = find_run(caller, &id).await? else {
         return match queued {
             QueueStatus::Unknown => Err(ProblemDetails::not_found("no such task")),
-            QueueStatus::Waiting | QueueStatus::Running => Ok(Json(report(TaskState::Pending, 0.0, None))),
-            QueueStatus::Failed(why) => Ok(Json(report(TaskState::Failed, 0.0, Some(json!({"error": why}))))),
+            QueueStatus::Waiting | QueueStatus::Running => Ok(report(TaskState::Pending, 0.0, None)),
+            QueueStatus::Failed(why) => Ok(report(TaskState::Failed, 0.0, Some(json!({"error": why})))),
         };
     };
     if run["ending"].is_null() {
@@ -176,7 +194,7 @@ pub(crate) async fn task_status(
         // What isn't over isn't whole.
         let progress = if todos.is_empty() { 0.0 } else { (done as f64 / todos.len() as f64).min(0.99) };
         let waits = run["pending"].as_u64().unwrap_or(0) > 0;
-        return Ok(Json(report(if waits { TaskState::Pending } else { TaskState::Running }, progress, None)));
+        return Ok(report(if waits { TaskState::Pending } else { TaskState::Running }, progress, None));
     }
     let steps = caller.perform_ok(CommandCall::json("steps").operands([&id])).await?.lines();
     let last = |kind: &str, field: &str| {
@@ -190,10 +208,10 @@ pub(crate) async fn task_status(
     result["ending"] = ending.clone();
     result["cost"] = run["spent"]["cost"].clone();
     if ending == "done" {
-        return Ok(Json(report(TaskState::Completed, 1.0, Some(result))));
+        return Ok(report(TaskState::Completed, 1.0, Some(result)));
     }
     result["error"] = last("error", "message");
-    Ok(Json(report(TaskState::Failed, 1.0, Some(result))))
+    Ok(report(TaskState::Failed, 1.0, Some(result)))
 }
 
 /// Cancels a task that waits or runs.
@@ -203,13 +221,18 @@ pub(crate) async fn task_status(
     responses((status = 204, description = "the task is canceled")),
 )]
 pub(crate) async fn cancel_task(caller: ApiCaller, UrlPath(id): UrlPath<String>) -> Result<StatusCode, ProblemDetails> {
+    stop_task(&caller, id).await.map(|()| StatusCode::NO_CONTENT)
+}
+
+/// Takes a task out of the queue, or stops its run.
+pub(crate) async fn stop_task(caller: &ApiCaller, id: String) -> Result<(), ProblemDetails> {
     let id = checked_run_id(id)?;
     if caller.token.volume.is_none() && caller.state.tasks.withdraw(&id) {
-        return Ok(StatusCode::NO_CONTENT);
+        return Ok(());
     }
-    let id = needed_run(&caller, id).await?;
+    let id = needed_run(caller, id).await?;
     caller.perform_ok(CommandCall::json("runs").flag("stop", true).operands([&id])).await?;
-    Ok(StatusCode::NO_CONTENT)
+    Ok(())
 }
 
 /// In which volume agents are listed.
@@ -253,27 +276,27 @@ pub(crate) async fn list_agents(
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct PendingApproval {
     /// Its id, for the decision.
-    action_id: String,
+    pub(crate) action_id: String,
     /// The tool.
-    action_type: String,
+    pub(crate) action_type: String,
     /// What the call does, as a sentence.
-    description: String,
+    pub(crate) description: String,
     /// Why it needs approval, as a sentence.
-    reason: String,
+    pub(crate) reason: String,
     /// The run that waits.
-    run: String,
+    pub(crate) run: String,
     /// The agent that made the call.
-    agent: String,
+    pub(crate) agent: String,
     /// Arguments of the call.
     #[schema(value_type = Object)]
-    parameters: Value,
+    pub(crate) parameters: Value,
     /// Code that would run and isn't part of the arguments.
     #[schema(value_type = Vec<Object>)]
-    code: Vec<Value>,
+    pub(crate) code: Vec<Value>,
     /// When it was asked, in milliseconds since 1970.
-    asked: i64,
+    pub(crate) asked: i64,
     /// When it expires and counts as denied, in milliseconds since 1970.
-    expires: i64,
+    pub(crate) expires: i64,
 }
 
 async fn pending_approvals(caller: &ApiCaller) -> Result<Vec<PendingApproval>, ProblemDetails> {
@@ -296,6 +319,8 @@ async fn pending_approvals(caller: &ApiCaller) -> Result<Vec<PendingApproval>, P
             expires: approval["expires"].as_i64().unwrap_or(0),
         })
     });
+    #[cfg(feature = "grpc")]
+    let shown = shown.chain(caller.state.grpc.approvals.list(caller.token.volume.as_deref()));
     Ok(shown.collect())
 }
 
@@ -313,9 +338,9 @@ pub(crate) async fn list_pending_approvals(caller: ApiCaller) -> Result<Json<Vec
 #[schema(as = Decision)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApprovalDecision {
-    approved: bool,
+    pub(crate) approved: bool,
     /// What the agent is told.
-    comment: Option<String>,
+    pub(crate) comment: Option<String>,
 }
 
 /// A decision that was taken.
@@ -336,15 +361,29 @@ pub(crate) async fn decide_approval(
     UrlPath(id): UrlPath<String>,
     JsonBody(decision): JsonBody<ApprovalDecision>,
 ) -> Result<Json<DecidedApproval>, ProblemDetails> {
-    let pending = pending_approvals(&caller).await?;
+    let approved = decision.approved;
+    decide(&caller, &id, decision).await?;
+    Ok(Json(DecidedApproval { action_id: id, approved }))
+}
+
+/// Approves or denies a call of an agent, or what a program asked for.
+pub(crate) async fn decide(caller: &ApiCaller, id: &str, decision: ApprovalDecision) -> Result<(), ProblemDetails> {
+    let ApprovalDecision { approved, comment } = decision;
+    ensure_sent(comment.as_deref().unwrap_or_default(), "comment")?;
+    #[cfg(feature = "grpc")]
+    {
+        let said = comment.as_deref().unwrap_or_default();
+        if caller.state.grpc.approvals.decide(caller.token.volume.as_deref(), id, approved, said) {
+            return Ok(());
+        }
+    }
+    let pending = pending_approvals(caller).await?;
     if !pending.iter().any(|approval| approval.action_id == id) {
         return Err(ProblemDetails::not_found("nothing waits for a decision under this id"));
     }
-    let approved = decision.approved;
     let call = CommandCall::json("approvals").flag("allow", approved).flag("deny", !approved);
-    let call = call.option("comment", decision.comment).operands([&id.replacen(':', "/", 1)]);
-    caller.perform_ok(call).await?;
-    Ok(Json(DecidedApproval { action_id: id, approved }))
+    let call = call.option("comment", comment).operands([&id.replacen(':', "/", 1)]);
+    caller.perform_ok(call).await.map(|_| ())
 }
 
 /// How many runs are listed.

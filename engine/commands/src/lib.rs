@@ -898,8 +898,15 @@ command_table!(
         "note.cat",
         "Print a note",
         "cat",
-        &[NOTE_ARGUMENT],
+        &[NOTE_ARGUMENT, command_argument("blocks", ArgumentForm::Flag, "its blocks, one JSON object a line")],
         "Print a note's exact bytes, or with NOTE#… the passage that `search` found.",
+    ),
+    VolumeAttachments = command_line_form(
+        "volume.attachments",
+        "List attachments",
+        "attachments",
+        notes::ATTACHMENTS,
+        "List, print, write or delete files of volumes that aren't notes. Deleted ones are in the trash.",
     ),
     NoteEdit = command_line_form(
         "note.edit",

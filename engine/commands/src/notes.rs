@@ -34,6 +34,24 @@ pub(super) const RUN: &[CommandArgument] = &[
     command_argument("stop", ArgumentForm::Flag, "interrupt what runs in the note"),
 ];
 
+/// Arguments of `tracebook attachments`.
+pub(super) const ATTACHMENTS: &[CommandArgument] = &[
+    command_argument(
+        "ACTION",
+        ArgumentForm::Optional,
+        "list, get, put or remove; list when left out. `put` reads standard input",
+    ),
+    command_argument("PATH", ArgumentForm::Optional, "the attachment: its path in the volume, or VOLUME:PATH"),
+    command_argument("volume", ArgumentForm::Value, "the volume; with put, the first one when left out"),
+    command_argument("from", ArgumentForm::Value, "with get: begin at this byte"),
+    command_argument("length", ArgumentForm::Value, "with get: at most this many bytes"),
+    command_argument(
+        "if-version",
+        ArgumentForm::Value,
+        "only if the attachment has this version, as `get --json` prints it; with put, it's replaced",
+    ),
+];
+
 /// Arguments of `tracebook export`.
 pub(super) const EXPORT: &[CommandArgument] = &[
     command_argument("NOTE_OR_VOLUME", ArgumentForm::Needed, "what to export"),

@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// `tracebook serve` in a house. Killed on drop.
-struct Server {
+pub(in crate::line) struct Server {
     child: Child,
-    address: String,
+    pub(in crate::line) address: String,
     socket: String,
 }
 
 impl Server {
-    fn new(house: &House) -> Server {
+    pub(in crate::line) fn new(house: &House) -> Server {
         let words = ["serve", "--listen", "127.0.0.1:0", "--host", "notes.example", "--json"];
         let mut child = house.command(&words).stderr(Stdio::inherit()).spawn().expect("started");
         let mut line = String::new();
@@ -32,34 +32,41 @@ impl Server {
         Server { child, address, socket }
     }
 
-    fn connect(&self) -> TcpStream {
+    pub(in crate::line) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.address).expect("connected");
         stream.set_read_timeout(Some(PATIENCE)).expect("set");
         stream
     }
 
     /// Sends a request as it is, and returns the answer.
-    fn raw(&self, request: &[u8]) -> Answer {
+    pub(in crate::line) fn raw(&self, request: &[u8]) -> Answer {
         let mut stream = self.connect();
         // A server that refuses early closes the connection while the body is still sent.
         let _ = stream.write_all(request);
         Answer::read(&mut stream)
     }
 
-    fn send(&self, token: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    pub(in crate::line) fn send(
+        &self,
+        token: &str,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
         self.raw(request_text(&self.address, token, method, path, headers, body).as_bytes())
     }
 
-    fn get(&self, token: &str, path: &str) -> Answer {
+    pub(in crate::line) fn get(&self, token: &str, path: &str) -> Answer {
         self.send(token, "GET", path, &[], "")
     }
 
-    fn post(&self, token: &str, path: &str, body: &Value) -> Answer {
+    pub(in crate::line) fn post(&self, token: &str, path: &str, body: &Value) -> Answer {
         self.send(token, "POST", path, &[("Content-Type", "application/json")], &body.to_string())
     }
 
     /// Asks the server to end, and waits until it has.
-    fn end(mut self) {
+    pub(in crate::line) fn end(mut self) {
         let pid = self.child.id().to_string();
         std::process::Command::new("kill").args(["-TERM", &pid]).status().expect("told");
         until("the server ends", || self.child.try_wait().expect("a process").is_some());
@@ -73,7 +80,14 @@ impl Drop for Server {
     }
 }
 
-fn request_text(host: &str, token: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {
+pub(in crate::line) fn request_text(
+    host: &str,
+    token: &str,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> String {
     let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
     if headers.iter().all(|(name, _)| *name != "Host") {
         request += &format!("Host: {host}\r\n");
@@ -89,14 +103,14 @@ fn request_text(host: &str, token: &str, method: &str, path: &str, headers: &[(&
 
 /// An answer of the server.
 #[derive(Debug)]
-struct Answer {
-    status: u16,
-    head: String,
-    body: Vec<u8>,
+pub(in crate::line) struct Answer {
+    pub(in crate::line) status: u16,
+    pub(in crate::line) head: String,
+    pub(in crate::line) body: Vec<u8>,
 }
 
 impl Answer {
-    fn read(stream: &mut impl Read) -> Answer {
+    pub(in crate::line) fn read(stream: &mut impl Read) -> Answer {
         let mut bytes = Vec::new();
         let _ = stream.read_to_end(&mut bytes);
         let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
@@ -111,17 +125,17 @@ impl Answer {
     }
 
     #[track_caller]
-    fn code(self, status: u16) -> Answer {
+    pub(in crate::line) fn code(self, status: u16) -> Answer {
         assert_eq!(self.status, status, "{} {}", self.head, String::from_utf8_lossy(&self.body));
         self
     }
 
     #[track_caller]
-    fn json(&self) -> Value {
+    pub(in crate::line) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    fn header(&self, name: &str) -> Option<String> {
+    pub(in crate::line) fn header(&self, name: &str) -> Option<String> {
         self.head.lines().find_map(|line| {
             let (known, value) = line.split_once(": ")?;
             known.eq_ignore_ascii_case(name).then(|| value.to_owned())
@@ -130,7 +144,7 @@ impl Answer {
 
     /// Asserts a refusal in the form of RFC 9457.
     #[track_caller]
-    fn refused(self, status: u16, about: &str) {
+    pub(in crate::line) fn refused(self, status: u16, about: &str) {
         let answer = self.code(status);
         assert_eq!(answer.header("Content-Type").as_deref(), Some("application/problem+json"));
         let problem = answer.json();
@@ -155,14 +169,14 @@ fn dechunked(mut rest: &[u8]) -> Vec<u8> {
     whole
 }
 
-fn token(house: &House, name: &str, options: &[&str]) -> String {
+pub(in crate::line) fn token(house: &House, name: &str, options: &[&str]) -> String {
     let words: Vec<&str> = ["tokens", "create", name, "--json"].iter().chain(options).copied().collect();
     house.run(&words).good().json()["token"].as_str().expect("a token").to_owned()
 }
 
-const NOTE: &str = "/api/v1/volumes/notes/notes/";
+pub(in crate::line) const NOTE: &str = "/api/v1/volumes/notes/notes/";
 
-fn notes() -> House {
+pub(in crate::line) fn notes() -> House {
     House::with(&[
         ("Boat.md", "# Boat\n\nThe solar panel gives 12 volts.\n\n- [ ] Paint the hull\n"),
         ("Ideas/Sail é.md", "# Sail\r\n\r\nSee [[Boat]].\r\n"),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A model that writes a report for the requested month, and the number of its calls.
-fn reporter() -> (String, Arc<AtomicUsize>) {
+pub(super) fn reporter() -> (String, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let calls = Arc::clone(&count);
     let address = model(move |turn, body: &Value| -> Said {

@@ -328,7 +328,8 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         | CommandId::ServeMcp
         | CommandId::ServeHttp
         | CommandId::ServeTokens
-        | CommandId::SyncHub => return None,
+        | CommandId::SyncHub
+        | CommandId::VolumeAttachments => return None,
     })
 }
 

@@ -1,0 +1,112 @@
+//! REST: collections, which are tables over the properties of notes.
+
+use crate::command_calls::CommandCall;
+use crate::http_state::{ApiCaller, UrlPath, UrlQuery};
+use crate::list_pages::{PagePosition, list_page};
+use crate::problem::ProblemDetails;
+use crate::rest_history::HistoryQuery;
+use crate::rest_notes::NoteAddress;
+use crate::rest_work::ensure_sent;
+use axum::Json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+
+/// A page of the collections of a volume.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct CollectionList {
+    /// Their paths inside the volume.
+    collections: Vec<String>,
+    #[serde(flatten)]
+    page: PagePosition,
+}
+
+async fn collection_paths(caller: &ApiCaller, volume: &str) -> Result<Vec<String>, ProblemDetails> {
+    caller.needed_volume(volume).await?;
+    let rows = caller.perform_ok(CommandCall::json("ls").option("volume", Some(volume))).await?.value();
+    let rows = if let Some(Value::Array(rows)) = rows { rows } else { Vec::new() };
+    let collections = rows.iter().filter(|row| row["kind"].as_str() == Some("collection"));
+    Ok(collections.filter_map(|row| row["path"].as_str().map(str::to_owned)).collect())
+}
+
+/// Lists the collections of a volume.
+#[utoipa::path(
+    get, path = "/volumes/{volume}/collections", tag = "collections",
+    params(("volume" = String, Path, description = "name of the volume"), HistoryQuery),
+    responses((status = 200, body = CollectionList)),
+)]
+pub(crate) async fn list_collections(
+    caller: ApiCaller,
+    UrlPath(volume): UrlPath<String>,
+    UrlQuery(query): UrlQuery<HistoryQuery>,
+) -> Result<Json<CollectionList>, ProblemDetails> {
+    let paths = collection_paths(&caller, &volume).await?;
+    let (collections, page) = list_page(paths, query.limit, query.cursor)?;
+    Ok(Json(CollectionList { collections, page }))
+}
+
+/// Which rows of a collection are listed.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CollectionQuery {
+    /// The view; the first one if left out.
+    view: Option<String>,
+    /// How many at most.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u64>,
+    /// Where to begin: `next_cursor` of the last page.
+    #[param(minimum = 0)]
+    cursor: Option<u64>,
+}
+
+/// A row of a collection: a note.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct CollectionRow {
+    /// Path of the note.
+    path: String,
+    /// The group that it's in; `null` if the view has none.
+    group: Option<Value>,
+    /// What the view shows of it, by the names of the columns.
+    #[schema(value_type = Object)]
+    cells: Map<String, Value>,
+}
+
+/// A page of the rows of a collection, in the order of the view.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct CollectionRows {
+    rows: Vec<CollectionRow>,
+    /// What the view couldn't evaluate, as sentences; empty if all is well.
+    problems: String,
+    #[serde(flatten)]
+    page: PagePosition,
+}
+
+/// Evaluates a view of a collection.
+#[utoipa::path(
+    get, path = "/volumes/{volume}/collections/{*path}", tag = "collections",
+    params(
+        ("volume" = String, Path, description = "name of the volume"),
+        ("path" = String, Path, description = "path of the collection inside the volume"),
+        CollectionQuery,
+    ),
+    responses((status = 200, body = CollectionRows)),
+)]
+pub(crate) async fn read_collection(
+    caller: ApiCaller,
+    UrlPath((volume, path)): UrlPath<(String, String)>,
+    UrlQuery(query): UrlQuery<CollectionQuery>,
+) -> Result<Json<CollectionRows>, ProblemDetails> {
+    ensure_sent(query.view.as_deref().unwrap_or_default(), "view")?;
+    let address = NoteAddress::new(&caller, volume, path)?;
+    if !collection_paths(&caller, address.volume()).await?.iter().any(|known| known == address.path()) {
+        let why = format!("there is no collection {} in {}", address.path(), address.volume());
+        return Err(ProblemDetails::not_found(why));
+    }
+    let call = CommandCall::json("base").option("view", query.view).operands([&address.word()]);
+    let outcome = caller.perform_ok(call).await?;
+    let rows = outcome.lines().into_iter().filter_map(|row| serde_json::from_value(row).ok()).collect();
+    let (rows, page) = list_page(rows, query.limit, query.cursor)?;
+    let problems = if outcome.messages.is_empty() { String::new() } else { outcome.reason() };
+    Ok(Json(CollectionRows { rows, problems, page }))
+}

@@ -1,0 +1,295 @@
+//! REST: what agents remember, and the traces that runs can repeat without a model.
+
+use crate::command_calls::CommandCall;
+use crate::http_state::{ApiCaller, JsonBody, UrlPath, UrlQuery};
+use crate::list_pages::{PagePosition, list_page};
+use crate::problem::ProblemDetails;
+use crate::rest_work::ensure_sent;
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+
+/// Maximum length of a text to remember, in bytes.
+const MAX_REMEMBERED_BYTES: usize = 64 << 10;
+
+/// Which memory is listed.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MemoryListQuery {
+    /// Only of this volume.
+    #[param(min_length = 1)]
+    project: Option<String>,
+    /// How many at most.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u64>,
+    /// Where to begin: `next_cursor` of the last page.
+    #[param(minimum = 0)]
+    cursor: Option<u64>,
+}
+
+/// The volume whose memory is meant.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MemoryPlaceQuery {
+    /// Only of this volume.
+    #[param(min_length = 1)]
+    project: Option<String>,
+}
+
+/// A page of what agents remember.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct MemoryList {
+    /// Each with `experience_id`, `primary_goal`, `final_outcome`, `learnings_or_issues`, and whether it `counts`.
+    #[schema(value_type = Vec<Object>)]
+    memories: Vec<Value>,
+    #[serde(flatten)]
+    page: PagePosition,
+}
+
+async fn read_memories(caller: &ApiCaller, project: Option<String>) -> Result<Vec<Value>, ProblemDetails> {
+    ensure_sent(project.as_deref().unwrap_or_default(), "project")?;
+    let project = caller.volume(project)?;
+    let call = CommandCall::json("memory").option("project", project).operands(["list"]);
+    Ok(caller.perform_ok(call).await?.lines())
+}
+
+/// Lists what agents have learned from earlier work.
+#[utoipa::path(
+    get, path = "/memory", tag = "memory", params(MemoryListQuery), responses((status = 200, body = MemoryList)),
+)]
+pub(crate) async fn list_memories(
+    caller: ApiCaller,
+    UrlQuery(query): UrlQuery<MemoryListQuery>,
+) -> Result<Json<MemoryList>, ProblemDetails> {
+    let memories = read_memories(&caller, query.project).await?;
+    let (memories, page) = list_page(memories, query.limit, query.cursor)?;
+    Ok(Json(MemoryList { memories, page }))
+}
+
+/// Returns the memory that has exactly this id.
+async fn needed_memory(caller: &ApiCaller, id: &str, project: Option<String>) -> Result<Value, ProblemDetails> {
+    let found = read_memories(caller, project).await?.into_iter().find(|one| one["experience_id"] == id);
+    found.ok_or_else(|| ProblemDetails::not_found("nothing is remembered under this id; /api/v1/memory lists what is"))
+}
+
+/// Shows what is remembered under an id.
+#[utoipa::path(
+    get, path = "/memory/{memoryId}", tag = "memory",
+    params(("memoryId" = String, Path, description = "its `experience_id`"), MemoryPlaceQuery),
+    responses((status = 200, body = Value)),
+)]
+pub(crate) async fn show_memory(
+    caller: ApiCaller,
+    UrlPath(id): UrlPath<String>,
+    UrlQuery(query): UrlQuery<MemoryPlaceQuery>,
+) -> Result<Json<Value>, ProblemDetails> {
+    needed_memory(&caller, &id, query.project).await.map(Json)
+}
+
+/// Forgets what is remembered under an id.
+#[utoipa::path(
+    delete, path = "/memory/{memoryId}", tag = "memory",
+    params(("memoryId" = String, Path, description = "its `experience_id`"), MemoryPlaceQuery),
+    responses((status = 204, description = "it's forgotten; the note's history still has it")),
+)]
+pub(crate) async fn forget_memory(
+    caller: ApiCaller,
+    UrlPath(id): UrlPath<String>,
+    UrlQuery(query): UrlQuery<MemoryPlaceQuery>,
+) -> Result<StatusCode, ProblemDetails> {
+    needed_memory(&caller, &id, query.project.clone()).await?;
+    let call = CommandCall::json("memory").option("project", caller.volume(query.project)?);
+    caller.perform_ok(call.operands(["forget", &id])).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Something for agents to remember.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewMemory {
+    /// What was learned.
+    #[schema(min_length = 1)]
+    text: String,
+    /// What was to be done; the text if left out.
+    goal: Option<String>,
+    /// `success`, `failure` or `success_with_recovery`; `success` if left out.
+    outcome: Option<String>,
+    /// The volume; needed if there are several.
+    project: Option<String>,
+    /// The day from which on it no longer counts, such as 2027-01-31.
+    expires: Option<String>,
+}
+
+/// What is remembered now.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct KeptMemory {
+    /// Its `experience_id`.
+    id: String,
+    /// What happened, in words.
+    said: String,
+}
+
+/// Adds something for agents to remember.
+#[utoipa::path(
+    post, path = "/memory", tag = "memory", request_body = NewMemory, responses((status = 201, body = KeptMemory)),
+)]
+pub(crate) async fn add_memory(
+    caller: ApiCaller,
+    JsonBody(new): JsonBody<NewMemory>,
+) -> Result<Response, ProblemDetails> {
+    if new.text.trim().is_empty() || new.text.len() > MAX_REMEMBERED_BYTES {
+        return Err(ProblemDetails::unprocessable(format!("`text` has 1 to {MAX_REMEMBERED_BYTES} bytes")));
+    }
+    let call = CommandCall::json("memory")
+        .option("project", caller.volume(new.project)?)
+        .option("goal", new.goal)
+        .option("outcome", new.outcome)
+        .option("expires", new.expires)
+        .option("source", Some("a program, over HTTP"));
+    let outcome = caller.perform(call.operands(["add", &new.text])).await?;
+    match outcome.code {
+        0 => {}
+        1 => return Err(ProblemDetails::unprocessable(outcome.reason())),
+        _ => return Err(ProblemDetails::of_outcome(&outcome)),
+    }
+    let said = outcome.text().trim().to_owned();
+    let id = said.split([':', ' ']).next().unwrap_or_default().to_owned();
+    Ok((StatusCode::CREATED, Json(KeptMemory { id, said })).into_response())
+}
+
+/// A page of traces.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct TraceList {
+    /// Each with its `name`, `path`, `project`, `goal_text`, number of `steps`, and whether runs repeat it (`follows`).
+    #[schema(value_type = Vec<Object>)]
+    traces: Vec<Value>,
+    #[serde(flatten)]
+    page: PagePosition,
+}
+
+fn trace_name(trace: &Value) -> &str {
+    let path = trace["path"].as_str().unwrap_or_default();
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.strip_suffix(".md").unwrap_or(name)
+}
+
+async fn read_traces(caller: &ApiCaller, project: Option<String>) -> Result<Vec<Value>, ProblemDetails> {
+    ensure_sent(project.as_deref().unwrap_or_default(), "project")?;
+    let call = CommandCall::json("traces").option("project", caller.volume(project)?).operands(["list"]);
+    let mut traces = caller.perform_ok(call).await?.lines();
+    for trace in &mut traces {
+        trace["name"] = trace_name(trace).into();
+    }
+    Ok(traces)
+}
+
+/// Lists traces.
+#[utoipa::path(
+    get, path = "/traces", tag = "memory", params(MemoryListQuery), responses((status = 200, body = TraceList)),
+)]
+pub(crate) async fn list_traces(
+    caller: ApiCaller,
+    UrlQuery(query): UrlQuery<MemoryListQuery>,
+) -> Result<Json<TraceList>, ProblemDetails> {
+    let traces = read_traces(&caller, query.project).await?;
+    let (traces, page) = list_page(traces, query.limit, query.cursor)?;
+    Ok(Json(TraceList { traces, page }))
+}
+
+/// Returns the trace that has exactly this name, and a call for it, which is still without operands.
+async fn needed_trace(
+    caller: &ApiCaller,
+    name: &str,
+    project: Option<String>,
+) -> Result<(Value, String, CommandCall), ProblemDetails> {
+    let named = read_traces(caller, project).await?.into_iter().filter(|trace| trace["name"] == name);
+    let mut named = named.collect::<Vec<_>>().into_iter();
+    let trace = match (named.next(), named.next()) {
+        (Some(trace), None) => trace,
+        (None, _) => return Err(ProblemDetails::not_found("no such trace; /api/v1/traces lists them")),
+        (Some(_), Some(_)) => {
+            return Err(ProblemDetails::unprocessable("several volumes have a trace with that name; send `project`"));
+        }
+    };
+    let path = trace["path"].as_str().unwrap_or_default().to_owned();
+    let call = CommandCall::json("traces").option("project", trace["project"].as_str());
+    Ok((trace, path, call))
+}
+
+/// Shows a trace, with its steps as YAML in `text`.
+#[utoipa::path(
+    get, path = "/traces/{traceName}", tag = "memory",
+    params(("traceName" = String, Path, description = "name of the trace"), MemoryPlaceQuery),
+    responses((status = 200, body = Value)),
+)]
+pub(crate) async fn show_trace(
+    caller: ApiCaller,
+    UrlPath(name): UrlPath<String>,
+    UrlQuery(query): UrlQuery<MemoryPlaceQuery>,
+) -> Result<Json<Value>, ProblemDetails> {
+    let (mut trace, path, call) = needed_trace(&caller, &name, query.project).await?;
+    trace["text"] = caller.perform_ok(call.operands(["export", &path])).await?.text().into();
+    Ok(Json(trace))
+}
+
+/// Moves a trace to the trash.
+#[utoipa::path(
+    delete, path = "/traces/{traceName}", tag = "memory",
+    params(("traceName" = String, Path, description = "name of the trace"), MemoryPlaceQuery),
+    responses((status = 204, description = "the trace is in the trash")),
+)]
+pub(crate) async fn forget_trace(
+    caller: ApiCaller,
+    UrlPath(name): UrlPath<String>,
+    UrlQuery(query): UrlQuery<MemoryPlaceQuery>,
+) -> Result<StatusCode, ProblemDetails> {
+    let (_, path, call) = needed_trace(&caller, &name, query.project).await?;
+    caller.perform_ok(call.operands(["forget", &path])).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn set_pin(
+    caller: ApiCaller,
+    name: &str,
+    query: MemoryPlaceQuery,
+    pin: bool,
+) -> Result<Json<Value>, ProblemDetails> {
+    let (trace, path, call) = needed_trace(&caller, name, query.project).await?;
+    let call = call.flag("pin", pin).flag("unpin", !pin).operands(["show", &path]);
+    let mut shown = caller.perform_ok(call).await?.value().unwrap_or_default();
+    (shown["name"], shown["project"]) = (trace["name"].clone(), trace["project"].clone());
+    Ok(Json(shown))
+}
+
+/// Trusts exactly the steps of a trace, so that runs on this device repeat them by themselves.
+#[utoipa::path(
+    put, path = "/traces/{traceName}/pin", tag = "memory",
+    params(("traceName" = String, Path, description = "name of the trace"), MemoryPlaceQuery),
+    responses((status = 200, body = Value)),
+)]
+pub(crate) async fn pin_trace(
+    caller: ApiCaller,
+    UrlPath(name): UrlPath<String>,
+    UrlQuery(query): UrlQuery<MemoryPlaceQuery>,
+) -> Result<Json<Value>, ProblemDetails> {
+    set_pin(caller, &name, query, true).await
+}
+
+/// Takes back the trust in a trace.
+#[utoipa::path(
+    delete, path = "/traces/{traceName}/pin", tag = "memory",
+    params(("traceName" = String, Path, description = "name of the trace"), MemoryPlaceQuery),
+    responses((status = 200, body = Value)),
+)]
+pub(crate) async fn unpin_trace(
+    caller: ApiCaller,
+    UrlPath(name): UrlPath<String>,
+    UrlQuery(query): UrlQuery<MemoryPlaceQuery>,
+) -> Result<Json<Value>, ProblemDetails> {
+    set_pin(caller, &name, query, false).await
+}

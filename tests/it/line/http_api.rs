@@ -1,0 +1,331 @@
+//! The parts of `/api/v1` beyond notes and tasks: keys for repeated requests, history, blocks, attachments, memory,
+//! traces, collections, and the documentation page.
+
+use super::http_server::{Answer, NOTE, Server, notes, request_text, token};
+use super::{agents, memory};
+use crate::program::{House, noise, until};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+
+const ATTACHMENTS: &str = "/api/v1/volumes/notes/attachments";
+
+/// Sends a body of any bytes.
+fn put(server: &Server, token: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+    let mut request = format!(
+        "PUT {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
+         Content-Length: {}\r\n",
+        server.address,
+        body.len()
+    );
+    for (name, value) in headers {
+        request += &format!("{name}: {value}\r\n");
+    }
+    server.raw(&[format!("{request}\r\n").as_bytes(), body].concat())
+}
+
+#[test]
+fn a_repeated_post_with_the_same_key_is_performed_once() {
+    let house = notes();
+    let write = token(&house, "writer", &["--scopes", "read,write"]);
+    let other = token(&house, "other", &["--scopes", "read,write"]);
+    let server = Server::new(&house);
+    let post = |token: &str, key: &str, text: &str| {
+        let headers = [("Content-Type", "application/json"), ("Idempotency-Key", key)];
+        let body = json!({"text": text, "goal": text, "project": "notes"}).to_string();
+        server.send(token, "POST", "/api/v1/memory", &headers, &body)
+    };
+    let first = post(&write, "key-1", "paint needs two coats").code(201);
+    assert_eq!(first.header("Idempotency-Replayed"), None);
+    let again = post(&write, "key-1", "paint needs two coats").code(201);
+    assert_eq!((again.json(), again.header("Idempotency-Replayed")), (first.json(), Some("true".to_owned())));
+    let said = first.json()["said"].as_str().expect("words").to_owned();
+    assert!(!said.contains("once more"), "{said}");
+    // Not performed twice: a second addition would have counted once more.
+    let listed = server.get(&write, "/api/v1/memory").code(200).json();
+    assert_eq!((&listed["total"], &listed["memories"][0]["count"]), (&json!(1), &json!(1)), "{listed}");
+    post(&write, "key-1", "something else").refused(422, "another request");
+    // Another token's key is another key.
+    assert!(post(&other, "key-1", "tides turn twice a day").code(201).header("Idempotency-Replayed").is_none());
+    for wrong in ["", " ", "a b", "é", &"x".repeat(256)] {
+        post(&write, wrong, "x").refused(400, "Idempotency-Key");
+    }
+    // A refusal is an answer, too.
+    let wrong = [("Content-Type", "text/plain"), ("Idempotency-Key", "key-2")];
+    for _ in 0..2 {
+        server.send(&write, "POST", "/api/v1/memory", &wrong, "{}").refused(415, "application/json");
+    }
+    // Two at once are one.
+    let at_once: Vec<Answer> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| post(&write, "key-3", "varnish last"))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("an answer")).collect()
+    });
+    assert!(at_once.iter().all(|answer| matches!(answer.status, 201 | 409)), "{at_once:?}");
+    until("all get the first answer", || post(&write, "key-3", "varnish last").status == 201);
+    assert_eq!(server.get(&write, "/api/v1/memory").code(200).json()["total"], 3);
+    server.end();
+}
+
+#[test]
+fn a_notes_history_is_read_and_restored() {
+    let house = notes();
+    let write = token(&house, "writer", &["--scopes", "read,write"]);
+    let read = token(&house, "reader", &[]);
+    let server = Server::new(&house);
+    house.edit("Boat.md", 0, 0, "First.\n");
+    house.edit("Boat.md", 0, 6, "Second");
+    let history = "/api/v1/volumes/notes/history/Boat.md";
+    let listed = server.get(&read, history).code(200).json();
+    let total = listed["total"].as_u64().expect("a number");
+    assert!(total >= 2, "{listed}");
+    let page = server.get(&read, &format!("{history}?limit=1&cursor={}", total - 1)).code(200).json();
+    let last = page["versions"][0]["number"].as_u64().expect("a number");
+    assert_eq!((last, &page["next_cursor"]), (total, &Value::Null), "{page}");
+    let version = |number: u64| format!("/api/v1/volumes/notes/versions/{number}/Boat.md");
+    let now = server.get(&read, &format!("{NOTE}Boat.md")).code(200).body;
+    assert_eq!(server.get(&read, &version(last)).code(200).body, now);
+    let before = server.get(&read, &version(last - 1)).code(200).body;
+    assert!(before.starts_with(b"First.\n"), "{}", String::from_utf8_lossy(&before));
+    server.get(&read, &version(last + 1)).refused(404, "no change");
+    for wrong in ["x", "-1", "+1", "1.5", "--restore=1"] {
+        server.get(&read, &format!("/api/v1/volumes/notes/versions/{wrong}/Boat.md")).refused(404, "number");
+    }
+    server.send(&read, "POST", &version(last - 1), &[], "").refused(403, "`write`");
+    server.send(&write, "POST", &version(last - 1), &[], "").code(200);
+    assert_eq!(house.read("notes/Boat.md"), before);
+    assert!(server.get(&read, history).code(200).json()["total"].as_u64() > Some(total), "the changes are kept");
+    server.get(&read, "/api/v1/volumes/notes/history/None.md").refused(404, "no note");
+    server.get(&read, "/api/v1/volumes/notes/history/..%2FBoat.md").refused(422, "path inside");
+    // Blocks join to the text.
+    let blocks = server.get(&read, "/api/v1/volumes/notes/blocks/Cells.md").code(200).json();
+    let texts = blocks["blocks"].as_array().expect("a list").iter().map(|block| block["text"].as_str().expect("text"));
+    assert_eq!(texts.collect::<String>().as_bytes(), house.read("notes/Cells.md"));
+    let cells: Vec<&Value> = blocks["blocks"].as_array().expect("a list").iter().map(|block| &block["cell"]).collect();
+    assert!(cells.contains(&&json!("python")) && cells.contains(&&Value::Null), "{blocks}");
+    server.end();
+}
+
+#[test]
+fn attachments_are_sent_in_ranges_and_never_overwritten_unseen() {
+    let house = notes();
+    let large = noise(7, 3_000_000);
+    house.write("notes/Pictures/boat.png", &large);
+    house.write("notes/page.html", b"<script>alert(1)</script>");
+    house.write("other/secret.bin", b"secret");
+    house.run(&["open", "other"]).good();
+    let write = token(&house, "writer", &["--scopes", "read,write"]);
+    let own = token(&house, "own", &["--scopes", "read,write", "--volume", "notes"]);
+    let server = Server::new(&house);
+    let listed = server.get(&own, &format!("{ATTACHMENTS}?prefix=Pict")).code(200).json();
+    assert_eq!((&listed["total"], &listed["attachments"][0]["bytes"]), (&json!(1), &json!(large.len())), "{listed}");
+    let boat = format!("{ATTACHMENTS}/Pictures/boat.png");
+    let whole = server.get(&own, &boat).code(200);
+    assert_eq!(whole.header("Content-Type").as_deref(), Some("image/png"));
+    assert_eq!(whole.header("X-Content-Type-Options").as_deref(), Some("nosniff"));
+    assert!(whole.body == large, "other bytes");
+    let tag = whole.header("ETag").expect("a tag");
+    server.send(&own, "GET", &boat, &[("If-None-Match", &tag)], "").code(304);
+    let part = |range: &str, headers: &[(&str, &str)]| {
+        let headers: Vec<(&str, &str)> = headers.iter().copied().chain([("Range", range)]).collect();
+        server.send(&own, "GET", &boat, &headers, "")
+    };
+    let middle = part("bytes=1048570-2097160", &[]).code(206);
+    assert!(middle.body == large[1_048_570..=2_097_160], "other bytes");
+    assert_eq!(middle.header("Content-Range"), Some(format!("bytes 1048570-2097160/{}", large.len())));
+    assert!(part("bytes=-5", &[]).code(206).body == large[large.len() - 5..], "other bytes");
+    assert_eq!(part("bytes=5-3", &[]).code(200).body.len(), large.len());
+    assert_eq!(part("bytes=0-4", &[("If-Range", "\"old\"")]).code(200).body.len(), large.len());
+    assert_eq!(part("bytes=0-4", &[("If-Range", &tag)]).code(206).body.len(), 5);
+    part("bytes=3000000-", &[]).refused(416, "3000000 bytes");
+    let head = server.send(&own, "HEAD", &boat, &[], "").code(200);
+    assert_eq!((head.header("Content-Length"), head.body.len()), (Some(large.len().to_string()), 0));
+    // A page is never shown as one of the server's own.
+    let page = server.get(&own, &format!("{ATTACHMENTS}/page.html")).code(200);
+    assert_eq!(page.header("Content-Disposition").as_deref(), Some("attachment"));
+    assert!(page.header("Content-Security-Policy").is_some_and(|policy| policy.contains("sandbox")), "{}", page.head);
+    // Other volumes, notes and ways out.
+    server.get(&own, "/api/v1/volumes/other/attachments/secret.bin").refused(403, "another volume");
+    server.get(&own, "/api/v1/volumes/other/attachments").refused(403, "another volume");
+    assert_eq!(server.get(&write, "/api/v1/volumes/other/attachments/secret.bin").code(200).body, b"secret");
+    server.get(&own, &format!("{ATTACHMENTS}/Boat.md")).refused(404, "no attachment");
+    for wrong in ["..%2Fother%2Fsecret.bin", "%2e%2e/other/secret.bin", "a%00b", "a%5Cb"] {
+        let answer = server.get(&own, &format!("{ATTACHMENTS}/{wrong}"));
+        assert!(matches!(answer.status, 404 | 422), "{wrong}: {answer:?}");
+    }
+    // Written only where nothing is, or over what was read.
+    let new = format!("{ATTACHMENTS}/New/tide%20table.csv");
+    put(&server, &own, &new, &[], b"1").refused(428, "If-None-Match");
+    let made = put(&server, &own, &new, &[("If-None-Match", "*")], b"\xff\x001\n").code(201);
+    assert_eq!(house.read("notes/New/tide table.csv"), b"\xff\x001\n");
+    put(&server, &own, &new, &[("If-None-Match", "*")], b"2").refused(412, "exists already");
+    let tag = made.header("ETag").expect("a tag");
+    let written = put(&server, &own, &new, &[("If-Match", &tag)], b"12345").code(200);
+    assert_eq!(house.read("notes/New/tide table.csv"), b"12345");
+    put(&server, &own, &new, &[("If-Match", &tag)], b"lost").refused(412, "changed");
+    house.write("notes/New/tide table.csv", b"from elsewhere");
+    let tag = written.header("ETag").expect("a tag");
+    put(&server, &own, &new, &[("If-Match", &tag)], b"lost").refused(412, "changed");
+    assert_eq!(house.read("notes/New/tide table.csv"), b"from elsewhere");
+    for guarded in [".git/hooks/pre-commit", ".vscode/tasks.json", "AGENTS.md", ".envrc"] {
+        put(&server, &own, &format!("{ATTACHMENTS}/{guarded}"), &[("If-None-Match", "*")], b"x")
+            .refused(403, "protected");
+    }
+    put(&server, &own, &format!("{ATTACHMENTS}/.hidden"), &[("If-None-Match", "*")], b"x").refused(422, "dot");
+    put(&server, &own, &format!("{ATTACHMENTS}/a.py"), &[("If-None-Match", "*")], b"x").refused(422, "scripts");
+    put(&server, &own, &new, &[("If-None-Match", "*")], &vec![0; 33 << 20]).refused(413, "at most");
+    // Deleted ones are in the trash.
+    server.send(&own, "DELETE", &new, &[("If-Match", "\"old\"")], "").refused(412, "changed");
+    server.send(&own, "DELETE", &new, &[], "").code(204);
+    server.get(&own, &new).refused(404, "no attachment");
+    assert!(house.run(&["trash"]).good().text().contains("New/tide table.csv"));
+    let read = token(&house, "reader", &[]);
+    server.send(&read, "DELETE", &boat, &[], "").refused(403, "`write`");
+    server.end();
+}
+
+#[test]
+fn attachments_are_reached_from_the_command_line() {
+    let house = House::with(&[("Boat.md", "# Boat\n")]);
+    house.fed(&["attachments", "put", "a/b.bin"], b"\x00\xff1234").good();
+    assert_eq!(house.run(&["attachments", "get", "a/b.bin"]).good().out, b"\x00\xff1234");
+    let part = ["attachments", "get", "notes:a/b.bin", "--from", "2", "--length", "3"];
+    assert_eq!(house.run(&part).good().out, b"123");
+    let known = house.json(&["attachments", "get", "a/b.bin"]);
+    house.fed(&["attachments", "put", "a/b.bin"], b"lost").refused(2, "already exists");
+    let version = known["version"].as_str().expect("a version");
+    house.fed(&["attachments", "put", "a/b.bin", "--if-version", version], b"new").good();
+    house.fed(&["attachments", "put", "a/b.bin", "--if-version", version], b"lost").refused(2, "has changed");
+    house.fed(&["attachments", "put", "../b.bin"], b"x").refused(2, "");
+    house.fed(&["attachments", "put", "Boat.md"], b"x").refused(2, "aren't attachments");
+    house.run(&["attachments", "get", "Boat.md"]).refused(2, "no attachment");
+    house.run(&["attachments", "peel"]).refused(2, "list, get, put or remove");
+    assert!(house.run(&["attachments"]).good().text().contains("notes:a/b.bin"));
+    house.run(&["attachments", "remove", "a/b.bin"]).good();
+    assert_eq!(house.run(&["attachments"]).good().text(), "");
+}
+
+#[test]
+fn memory_is_listed_added_and_forgotten() {
+    let house = notes();
+    let write = token(&house, "writer", &["--scopes", "read,write"]);
+    let read = token(&house, "reader", &[]);
+    let server = Server::new(&house);
+    let new = json!({"text": "Two coats are enough", "goal": "Paint the hull", "outcome": "success"});
+    server.post(&read, "/api/v1/memory", &new).refused(403, "`write`");
+    let id = server.post(&write, "/api/v1/memory", &new).code(201).json()["id"].as_str().expect("an id").to_owned();
+    let shown = server.get(&read, &format!("/api/v1/memory/{id}")).code(200).json();
+    assert_eq!(shown["learnings_or_issues"], "Two coats are enough", "{shown}");
+    // An id is the whole id: a beginning of one is none.
+    let beginning = &id[..id.len() - 1];
+    server.send(&write, "DELETE", &format!("/api/v1/memory/{beginning}"), &[], "").refused(404, "nothing");
+    server.send(&read, "DELETE", &format!("/api/v1/memory/{id}"), &[], "").refused(403, "`write`");
+    server.post(&write, "/api/v1/memory", &json!({"text": " "})).refused(422, "`text`");
+    server.post(&write, "/api/v1/memory", &json!({"text": "x", "outcome": "great"})).refused(422, "--outcome");
+    server.get(&read, "/api/v1/memory?project=nowhere").refused(422, "no project");
+    server.send(&write, "DELETE", &format!("/api/v1/memory/{id}"), &[], "").code(204);
+    assert_eq!(server.get(&read, "/api/v1/memory").code(200).json()["total"], 0);
+    server.end();
+}
+
+#[test]
+fn traces_are_listed_pinned_and_forgotten() {
+    let (address, _) = memory::reporter();
+    let csv = "day,sold\n1,517\n";
+    let house = agents::house(&address, &[("a.md", "# A\n"), ("data/2026-10.csv", csv)]);
+    house.run(&["ask", "Write the report for October 2026 into reports/2026-10.md"]).good();
+    let all = token(&house, "all", &["--scopes", "read,write,approve"]);
+    let write = token(&house, "writer", &["--scopes", "read,write"]);
+    let server = Server::new(&house);
+    let listed = server.get(&all, "/api/v1/traces").code(200).json();
+    let trace = &listed["traces"][0];
+    assert_eq!(
+        (&listed["total"], &trace["steps"], &trace["pinned"]),
+        (&json!(1), &json!(2), &json!(false)),
+        "{listed}"
+    );
+    let name = trace["name"].as_str().expect("a name").to_owned();
+    let path = format!("/api/v1/traces/{name}");
+    let shown = server.get(&all, &path).code(200).json();
+    assert!(shown["text"].as_str().is_some_and(|text| text.contains("reports/")), "{shown}");
+    // To trust steps is a decision.
+    server.send(&write, "PUT", &format!("{path}/pin"), &[], "").refused(403, "`approve`");
+    let pinned = server.send(&all, "PUT", &format!("{path}/pin"), &[], "").code(200).json();
+    assert_eq!((&pinned["pinned"], &pinned["follows"]), (&json!(true), &json!(true)), "{pinned}");
+    let unpinned = server.send(&all, "DELETE", &format!("{path}/pin"), &[], "").code(200).json();
+    assert_eq!(unpinned["pinned"], false, "{unpinned}");
+    server.get(&all, &format!("/api/v1/traces/{}", &name[..name.len() - 1])).refused(404, "no such trace");
+    server.send(&all, "PUT", "/api/v1/traces/none/pin", &[], "").refused(404, "no such trace");
+    server.send(&write, "DELETE", &path, &[], "").code(204);
+    server.get(&all, &path).refused(404, "no such trace");
+    assert_eq!(server.get(&all, "/api/v1/traces").code(200).json(), json!({"traces": [], "total": 0}));
+    server.end();
+}
+
+#[test]
+fn collections_are_evaluated() {
+    let house = House::with(&[
+        ("a.md", "---\nscore: 3\n---\n"),
+        ("b.md", "---\nscore: 5\n---\n"),
+        ("Shelf.base", "views:\n  - type: table\n    name: all\n    order: [file.name, score]\n"),
+    ]);
+    house.write("other/Hidden.base", b"views:\n  - type: table\n    name: all\n");
+    house.run(&["open", "other"]).good();
+    let own = token(&house, "own", &["--volume", "notes"]);
+    let server = Server::new(&house);
+    let listed = server.get(&own, "/api/v1/volumes/notes/collections").code(200).json();
+    assert_eq!(listed["collections"], json!(["Shelf.base"]));
+    let path = "/api/v1/volumes/notes/collections/Shelf.base";
+    let rows = server.get(&own, &format!("{path}?view=all")).code(200).json();
+    assert_eq!(rows["total"], 3, "{rows}");
+    let one = rows["rows"].as_array().expect("a list").iter().find(|row| row["path"] == "b.md").expect("b.md");
+    assert!(one["cells"].to_string().contains('5'), "{rows}");
+    assert_eq!(server.get(&own, &format!("{path}?limit=1&cursor=2")).code(200).json()["rows"][0]["path"], "b.md");
+    server.get(&own, &format!("{path}?view=none")).refused(422, "no view");
+    server.get(&own, "/api/v1/volumes/notes/collections/Hidden.base").refused(404, "no collection");
+    server.get(&own, "/api/v1/volumes/other/collections/Hidden.base").refused(403, "another volume");
+    server.end();
+}
+
+#[test]
+fn the_documentation_is_one_page_without_scripts() {
+    let house = notes();
+    let server = Server::new(&house);
+    let page = server.get("", "/api/v1/docs").code(200);
+    assert_eq!(page.header("Content-Type").as_deref(), Some("text/html; charset=utf-8"));
+    let policy = page.header("Content-Security-Policy").expect("a policy");
+    assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    let text = String::from_utf8(page.body).expect("text");
+    let described = server.get("", "/api/v1/openapi.json").code(200).json();
+    for path in described["paths"].as_object().expect("paths").keys() {
+        assert!(text.contains(&format!("<code>{path}</code>")), "{path}");
+    }
+    assert!(!text.contains("<script") && !text.contains("http://") && !text.contains("https://"), "{text}");
+    server.get("", "/api/v1/docs.css").code(200);
+    server.send("", "POST", "/api/v1/docs", &[], "").refused(401, "Bearer");
+    let post = &described["paths"]["/api/v1/tasks"]["post"]["parameters"];
+    assert!(post.to_string().contains("idempotency-key"), "{post}");
+    server.end();
+}
+
+#[test]
+fn a_revoked_token_gets_no_more_events() {
+    let house = notes();
+    let read = token(&house, "reader", &[]);
+    let server = Server::new(&house);
+    let mut stream = server.connect();
+    stream.write_all(request_text(&server.address, &read, "GET", "/api/v1/events", &[], "").as_bytes()).expect("sent");
+    let mut stream = BufReader::new(stream);
+    let mut line = String::new();
+    stream.read_line(&mut line).expect("a line");
+    assert!(line.starts_with("HTTP/1.1 200"), "{line}");
+    house.run(&["new", "One", "--volume", "notes", "--text", "x"]).good();
+    while !line.contains("One.md") {
+        line.clear();
+        assert!(stream.read_line(&mut line).expect("a line in time") > 0, "the stream ended");
+    }
+    house.run(&["tokens", "revoke", "reader"]).good();
+    house.run(&["new", "Two", "--volume", "notes", "--text", "x"]).good();
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).expect("an end in time");
+    assert!(!rest.contains("Two.md"), "{rest}");
+    server.end();
+}
