@@ -677,11 +677,7 @@ command_table!(
             command_argument("redo", ArgumentForm::Flag, "redo what was undone"),
             command_argument("change", ArgumentForm::Value, "with --undo and --redo: only this change"),
             command_argument("hunk", ArgumentForm::Value, "and only this part of it"),
-            command_argument(
-                "result",
-                ArgumentForm::Flag,
-                "print only the result: answer, files, errors, numbers"
-            ),
+            command_argument("result", ArgumentForm::Flag, "print only the result: answer, files, errors, numbers"),
             command_argument("export", ArgumentForm::Flag, "print it as execution-state.json"),
             command_argument(
                 "import",
