@@ -31,6 +31,7 @@ mod refusals;
 mod sample;
 mod schedules;
 mod screenshots;
+mod script_tools;
 mod scripts;
 mod search;
 mod sql;

@@ -22,6 +22,7 @@ pub mod router;
 pub mod run_records;
 pub mod schedule;
 pub mod schema_limits;
+pub mod script_tool;
 pub mod secrets;
 pub mod session_files;
 pub mod session_tree_file;

@@ -1,6 +1,7 @@
 //! Tool jobs for the host, and their results: the contract between the loop and `engine/host/tools.rs`. Changes to
 //! notes aren't jobs: the session makes them with its own commands.
 
+use crate::script_tool::ScriptToolCall;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -101,6 +102,19 @@ pub enum ToolJob {
         /// network.
         web: Option<WebAccess>,
         /// What else the code may do. Without `fs`, its folder is an empty one of its own instead of `root`.
+        grants: ToolGrants,
+    },
+    /// Runs a tool's function in JavaScript in a process of its own, with the sandbox of cells and no folder at all.
+    JavaScript {
+        /// The folder whose files the function may ask the host for.
+        root: PathBuf,
+        /// The function and its arguments.
+        call: Box<ScriptToolCall>,
+        /// Time limit in seconds.
+        seconds: u64,
+        /// What the function may fetch from the web through the host; `None` for nothing.
+        web: Option<WebAccess>,
+        /// What else the function may do.
         grants: ToolGrants,
     },
     /// Reads or commits to the Git repository that contains the volume.

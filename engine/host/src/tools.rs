@@ -5,9 +5,10 @@ mod changes;
 mod fetch;
 mod files;
 mod git;
+mod interpreter_run;
 pub(crate) mod mcp;
 mod process_limits;
-mod python;
+mod script_files;
 mod shell;
 mod truncate;
 
@@ -16,6 +17,7 @@ pub(crate) use fetch::fetch_text_file;
 use crate::search::{SearchRequest, SearchService, excerpt, highlight_ranges};
 use agent::tool_job::{ToolJob, ToolOutcome};
 use anyhow::{Context, anyhow, bail};
+use interpreter_run::{InterpreterRun, RunProgram};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -220,14 +222,14 @@ fn run_job(place: &Arc<ToolWorkspace>, job: &ToolJob, stop: &StopSignal) -> anyh
             shell::run(place, &shell::ShellRun { root, path, command, seconds: *seconds, network: *network }, stop)
         }
         ToolJob::Python { root, code, seconds, web, grants } => {
-            let run = python::PythonRun { root, code, seconds: *seconds, web: web.as_ref(), grants: *grants };
-            match grants.fs {
-                true => python::run(place, &run, stop),
-                false => {
-                    let own = shell::PrivateFolder::new()?;
-                    python::run(place, &python::PythonRun { root: own.path(), ..run }, stop)
-                }
-            }
+            let program = RunProgram::Python(code);
+            let run = InterpreterRun { root, program, seconds: *seconds, web: web.as_ref(), grants: *grants };
+            run_interpreter(place, run, stop)
+        }
+        ToolJob::JavaScript { root, call, seconds, web, grants } => {
+            let program = RunProgram::JavaScript(call);
+            let run = InterpreterRun { root, program, seconds: *seconds, web: web.as_ref(), grants: *grants };
+            run_interpreter(place, run, stop)
         }
         ToolJob::Search { query, limit } => {
             let (query, limit) = (query.clone(), *limit);
@@ -252,6 +254,15 @@ fn run_job(place: &Arc<ToolWorkspace>, job: &ToolJob, stop: &StopSignal) -> anyh
             mcp::run(place, &mcp::McpCall { server, tool, arguments, definition }, stop)
         }
     }
+}
+
+/// Runs a program in the project's folder, or in an empty one if it may not use files.
+fn run_interpreter(place: &ToolWorkspace, run: InterpreterRun<'_>, stop: &StopSignal) -> anyhow::Result<ToolOutcome> {
+    if run.grants.fs {
+        return interpreter_run::run(place, &run, stop);
+    }
+    let own = shell::PrivateFolder::new()?;
+    interpreter_run::run(place, &InterpreterRun { root: own.path(), ..run }, stop)
 }
 
 /// Runs work that can't be interrupted on a thread of its own. The thread is abandoned on cancel, because it changes

@@ -50,6 +50,7 @@ fn tool_name(job: &ToolJob) -> String {
         ToolJob::Search { .. } => "search",
         ToolJob::Shell { .. } => "shell",
         ToolJob::Python { .. } => "python",
+        ToolJob::JavaScript { .. } => "javascript",
         ToolJob::Git { what: GitJob::Commit { .. }, .. } => "git commit",
         ToolJob::Git { .. } => "git",
         ToolJob::GitProgram { .. } => "git program",

@@ -174,6 +174,29 @@ pub(super) fn edit_text(
     })
 }
 
+/// Writes a file's bytes, whatever it contains now.
+pub(super) fn write_bytes(place: &ToolWorkspace, root: &Path, path: &str, bytes: &[u8]) -> anyhow::Result<()> {
+    let tidied = check_writable_path(path)?;
+    if bytes.len() as u64 > MAX_TOOL_FILE_BYTES {
+        bail!("a file of more than {} MB is not written: {path}", MAX_TOOL_FILE_BYTES >> 20);
+    }
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return write_text(place, root, &tidied, text, None).map(|_| ());
+    }
+    let (folder, name) = ConfinedFolder::open_root(root)?.open_parent(&tidied, true)?;
+    for _ in 0..MAX_WRITE_TRIES {
+        let there = std::fs::symlink_metadata(folder.join(&name)).is_ok();
+        let old = match there {
+            true => Some(BlobHash::of(&read_bytes(folder.open_file(&name)?, MAX_TOOL_FILE_BYTES, path)?)),
+            false => None,
+        };
+        if let ReplaceOutcome::Done { .. } = replace_file(&folder.join(&name), old, bytes)? {
+            return Ok(());
+        }
+    }
+    Err(anyhow!("another program writes to the file all the time; nothing was changed: {path}"))
+}
+
 /// Function that makes a file's new text from its bytes; `None` if the file doesn't exist.
 type FileTextMaker<'a> = dyn Fn(Option<&[u8]>) -> anyhow::Result<String> + 'a;
 

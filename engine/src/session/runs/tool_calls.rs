@@ -14,6 +14,7 @@ use crate::session::state::runs::{RunRecord, RunsState, ToolNoteJob, ToolNoteJob
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::policy::CallFacts;
+use agent::script_tool::{ScriptToolCall, detect_language};
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_file;
 use agent::tool_job::{GitJob, GitProgramJob, MAX_TOOL_RESULT_BYTES, ToolJob, ToolOutcome, WebAccess};
@@ -25,7 +26,7 @@ use serde_json::{Map, Value};
 use std::path::PathBuf;
 use store::{
     ChangeKind, DocId, ExecutionStep, FileKind, MessageId, MessageRole, SessionMessage, StepId, StepKind, StepTool,
-    TodoItem, TodoStatus, ToolCall, ToolGrants, UserTool,
+    TodoItem, TodoStatus, ToolCall, ToolGrants, ToolLanguage, UserTool,
 };
 
 /// Maximum length of a text that a tool writes, in bytes.
@@ -361,7 +362,15 @@ impl RunsState {
                 let policy = self.policy();
                 let web = tool.network.then_some(WebAccess { hosts: policy.hosts, restricted: policy.restricted });
                 let grants = tool.grants;
-                ToolJob::Python { root, code: tool_program(tool, arguments), seconds, web, grants }
+                match tool.language {
+                    ToolLanguage::Python => {
+                        ToolJob::Python { root, code: tool_program(tool, arguments), seconds, web, grants }
+                    }
+                    ToolLanguage::JavaScript => {
+                        let call = Box::new(ScriptToolCall::new(tool, arguments));
+                        ToolJob::JavaScript { root, call, seconds, web, grants }
+                    }
+                }
             }
             _ => {
                 let setup = self.setup()?;
@@ -442,6 +451,7 @@ impl RunsState {
             name: string_argument(arguments, "name").to_owned(),
             description: string_argument(arguments, "description").to_owned(),
             parameters: arguments.get("parameters").cloned().unwrap_or_else(|| Value::Object(Map::new())),
+            language: detect_language(string_argument(arguments, "code")),
             code: string_argument(arguments, "code").to_owned(),
             network: arguments.get("network").and_then(Value::as_bool).unwrap_or(false) || network,
             grants,
