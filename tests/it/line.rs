@@ -40,6 +40,7 @@ pub(crate) mod states;
 mod tasks;
 mod updates;
 mod volumes;
+mod webhooks;
 mod widgets;
 
 use crate::program::House;

@@ -59,6 +59,9 @@ pub struct AgentConfig {
     /// Resource limits of kernels.
     #[serde(deserialize_with = "values::section")]
     pub kernels: KernelsConfig,
+    /// Who is told about runs.
+    #[serde(deserialize_with = "values::section")]
+    pub notifications: NotificationsConfig,
     /// Where the program checks for updates.
     #[serde(deserialize_with = "values::section")]
     pub update: UpdateConfig,
@@ -107,6 +110,15 @@ impl Default for KernelsConfig {
 pub struct UpdateConfig {
     /// URL of a release's `latest.json`. If empty, the program never checks for updates.
     pub url: String,
+}
+
+/// Who is told about runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NotificationsConfig {
+    /// URL that gets a JSON message when a run finishes, fails or waits for an approval; `None` for no messages.
+    #[serde(deserialize_with = "values::webhook")]
+    pub webhook: Option<String>,
 }
 
 /// Spending limits per calendar month (UTC).

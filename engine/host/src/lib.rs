@@ -28,6 +28,7 @@ pub mod spelling;
 pub mod sync;
 pub mod terminal;
 pub mod tools;
+mod webhooks;
 mod workers;
 mod workspace;
 mod writer;

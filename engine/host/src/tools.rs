@@ -12,7 +12,7 @@ mod script_files;
 mod shell;
 mod truncate;
 
-pub(crate) use fetch::fetch_text_file;
+pub(crate) use fetch::{fetch_text_file, post_json};
 
 use crate::search::{SearchRequest, SearchService, excerpt, highlight_ranges};
 use agent::tool_job::{ToolJob, ToolOutcome};

@@ -31,6 +31,7 @@ mod tool_sharing;
 mod trace_replay;
 mod view_actions;
 mod watchdog;
+mod webhooks;
 
 pub use budget::{BudgetScope, BudgetStatus, ScopeSpending};
 pub use changes::revertible_parts;
