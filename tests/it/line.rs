@@ -29,6 +29,7 @@ mod providers;
 mod pure;
 mod refusals;
 mod sample;
+mod sandbox_limits;
 mod schedules;
 mod screenshots;
 mod script_tools;

@@ -1,6 +1,7 @@
 //! Tool jobs for the host, and their results: the contract between the loop and `engine/host/tools.rs`. Changes to
 //! notes aren't jobs: the session makes them with its own commands.
 
+use crate::config::SandboxLimits;
 use crate::script_tool::ScriptToolCall;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -116,6 +117,13 @@ pub enum ToolJob {
         web: Option<WebAccess>,
         /// What else the function may do.
         grants: ToolGrants,
+    },
+    /// Does a job within limits of the configuration or of the agent.
+    Limited {
+        /// The limits.
+        limits: Box<SandboxLimits>,
+        /// The job, which isn't one of this kind itself.
+        job: Box<ToolJob>,
     },
     /// Reads or commits to the Git repository that contains the volume.
     Git {

@@ -18,13 +18,13 @@ use rquickjs::{
 use serde::{Deserialize, Serialize};
 
 /// Maximum size of a call's result as JSON, in bytes.
-pub const MAX_SCRIPT_RESULT_BYTES: usize = 8 << 20;
+pub(crate) const MAX_SCRIPT_RESULT_BYTES: usize = 8 << 20;
 /// Memory that QuickJS may use for a call, unless the call says otherwise, in bytes.
-pub const DEFAULT_SCRIPT_MEMORY_BYTES: usize = 256 << 20;
+pub(crate) const DEFAULT_SCRIPT_MEMORY_BYTES: usize = 256 << 20;
 /// Stack that QuickJS may use, in bytes. Unoptimized, a call of a function takes several KiB of it.
 const MAX_SCRIPT_STACK_BYTES: usize = 2 << 20;
 /// Stack of the thread that runs a script, in bytes: what QuickJS may use, and room for what it calls.
-pub const SCRIPT_THREAD_STACK_BYTES: usize = 16 << 20;
+pub(crate) const SCRIPT_THREAD_STACK_BYTES: usize = 16 << 20;
 /// Maximum number of requests that wait for the host's answer.
 const MAX_WAITING_REQUESTS: usize = 100;
 /// Maximum number of timers that run at once.
@@ -190,7 +190,7 @@ fn cpu_time() -> Duration {
     Duration::new(used.tv_sec.unsigned_abs(), u32::try_from(used.tv_nsec).unwrap_or(0))
 }
 
-/// Runs a call and returns its result as JSON. The thread needs [`SCRIPT_THREAD_STACK_BYTES`] of stack.
+/// Runs a call and returns its result as JSON. The thread needs 16 MiB of stack.
 ///
 /// # Errors
 /// Returns an error that names the tool and, where it's known, the line of its function.

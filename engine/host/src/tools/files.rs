@@ -4,6 +4,7 @@ use super::truncate::{store_blob, truncate_output};
 use super::{StopSignal, ToolWorkspace};
 use crate::fs::atomic_write::{ReplaceOutcome, replace_file};
 use crate::fs::confined_dir::{ConfinedFolder, OpenRefusal, normalize_path};
+use agent::config::SandboxPaths;
 use agent::tool_job::{FileChange, ToolOutcome};
 use anyhow::{anyhow, bail};
 use std::fs::File;
@@ -58,14 +59,23 @@ pub(super) fn read(
     Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })
 }
 
-pub(super) fn list(place: &ToolWorkspace, root: &Path, path: &str, stop: &StopSignal) -> anyhow::Result<ToolOutcome> {
+pub(super) fn list(
+    place: &ToolWorkspace,
+    (root, path): (&Path, &str),
+    paths: &SandboxPaths,
+    stop: &StopSignal,
+) -> anyhow::Result<ToolOutcome> {
     let tidied = normalize_path(path)?;
     if tidied.split('/').any(is_git_folder_name) {
         bail!("git's own files are not listed; `git_status`, `git_log` and `git_diff` read them: {path}");
     }
     let folder = ConfinedFolder::open_root(root)?.open_folder(&tidied)?;
     let mut lines = Vec::new();
-    let whole = walk(&folder, "", 2, &mut lines, stop)?;
+    let hidden = |name: &str| {
+        let whole = if tidied.is_empty() { name.to_owned() } else { format!("{tidied}/{name}") };
+        paths.is_hidden(&whole)
+    };
+    let whole = walk(&folder, ("", 2), &mut lines, &hidden, stop)?;
     let mut text = if lines.is_empty() { "(the folder is empty)\n".to_owned() } else { lines.concat() };
     if !whole {
         text += &format!("… more than {MAX_LISTED_ENTRIES} entries; list a folder below …\n");
@@ -77,9 +87,9 @@ pub(super) fn list(place: &ToolWorkspace, root: &Path, path: &str, stop: &StopSi
 /// Lists a folder, and its subfolders if `deep` is set. Returns whether the listing is complete.
 fn walk(
     folder: &ConfinedFolder,
-    before: &str,
-    deep: usize,
+    (before, deep): (&str, usize),
     lines: &mut Vec<String>,
+    hidden: &dyn Fn(&str) -> bool,
     stop: &StopSignal,
 ) -> anyhow::Result<bool> {
     let entries =
@@ -106,11 +116,14 @@ fn walk(
             return Ok(false);
         }
         let path = format!("{before}{name}");
+        if hidden(&path) {
+            continue;
+        }
         if meta.is_dir() {
             lines.push(format!("{path}/\n"));
             if deep > 1
                 && let Ok(below) = folder.open_folder(&name)
-                && !walk(&below, &format!("{path}/"), deep - 1, lines, stop)?
+                && !walk(&below, (&format!("{path}/"), deep - 1), lines, hidden, stop)?
             {
                 return Ok(false);
             }

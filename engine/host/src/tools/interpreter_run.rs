@@ -2,16 +2,19 @@
 //! cells. Its output and result values are the tool's result.
 
 use super::changes::VolumeSnapshot;
+use super::path_limits::process_rules;
 use super::script_files::{ScriptFileRequest, answer_file_request};
 use super::shell::{self, append_end_note, end_child};
 use super::truncate::store_blob;
 use super::{MAX_JOB_SECS, StopSignal, ToolWorkspace, fetch};
 use crate::fs::confined_dir::ConfinedFolder;
+use agent::config::SandboxLimits;
 use agent::script_tool::ScriptToolCall;
 use agent::tool_job::{ToolOutcome, WebAccess};
 use anyhow::{anyhow, bail};
 use base64::Engine;
 use serde_json::{Value, json};
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -35,6 +38,11 @@ const KERNEL_START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Processor time that a function in JavaScript may use, in seconds.
 const MAX_SCRIPT_CPU_SECS: u64 = 10;
+
+/// Memory that a function in JavaScript may use, in bytes.
+const MAX_SCRIPT_MEMORY_BYTES: u64 = 256 << 20;
+/// Processor time that a process may use beyond a function's own limit, in seconds, for what the engine can't interrupt.
+const SCRIPT_CPU_GRACE_SECS: u64 = 2;
 
 /// Environment variables that are passed to the kernel.
 const PASSED_VARIABLES: [&str; 5] = ["LANG", "LC_ALL", "SystemRoot", "TEMP", "TZ"];
@@ -77,7 +85,8 @@ impl RunProgram<'_> {
             "func": call.func,
             "arguments": call.arguments,
             "permissions": {"network": run.web.is_some(), "fs": fs, "ui": ui, "process": process},
-            "cpu_seconds": run.seconds.clamp(1, MAX_SCRIPT_CPU_SECS),
+            "cpu_seconds": run.limits.cpu_seconds.unwrap_or(run.seconds.clamp(1, MAX_SCRIPT_CPU_SECS)),
+            "memory_bytes": run.limits.memory_bytes.map(|most| most.min(MAX_SCRIPT_MEMORY_BYTES)),
         })
         .to_string()
     }
@@ -93,6 +102,7 @@ pub(super) struct InterpreterRun<'a> {
     pub(super) web: Option<&'a WebAccess>,
     /// What else the code may do. In Python, `fs` is decided by `root`.
     pub(super) grants: ToolGrants,
+    pub(super) limits: &'a SandboxLimits,
 }
 
 pub(super) fn run(place: &ToolWorkspace, run: &InterpreterRun<'_>, stop: &StopSignal) -> anyhow::Result<ToolOutcome> {
@@ -108,6 +118,13 @@ pub(super) fn run(place: &ToolWorkspace, run: &InterpreterRun<'_>, stop: &StopSi
         RunProgram::Python(_) => None,
     };
     command.args(empty.as_ref().map(|_| "--javascript")).arg("--shut").arg(&place.workspace);
+    match run.program {
+        RunProgram::Python(_) => command.args(limit_arguments(run.limits, root.original_path())),
+        RunProgram::JavaScript(_) => {
+            let most = run.limits.cpu_seconds.unwrap_or(MAX_SCRIPT_CPU_SECS).saturating_add(SCRIPT_CPU_GRACE_SECS);
+            command.arg("--cpu-seconds").arg(most.to_string())
+        }
+    };
     command.current_dir(empty.as_ref().map_or(root.original_path(), |empty| empty.path())).env_clear();
     command.envs(PASSED_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
     let asks_host = run.web.is_some() || run.grants.process;
@@ -162,7 +179,10 @@ fn execute_code(
     let time = Duration::from_secs(run.seconds.clamp(1, MAX_JOB_SECS));
     let title = run.program.title();
     let ended = match run.program {
-        RunProgram::Python(_) => "(Python's process ended)".to_owned(),
+        RunProgram::Python(_) => match run.limits.cpu_seconds {
+            Some(most) => format!("(Python's process ended; it may use {most} s of processor time)"),
+            None => "(Python's process ended)".to_owned(),
+        },
         RunProgram::JavaScript(_) => format!("({title} was stopped: its process used too much time or memory)"),
     };
     let mut begun = Instant::now();
@@ -228,17 +248,18 @@ fn execute_code(
                     if !is_granted {
                         return Ok(Some("(stopped: it asked for a file, which it may not use)".to_owned()));
                     }
-                    let (place, root, stop) = (place.clone(), run.root.to_owned(), stop.clone());
+                    let (place, root, paths) = (place.clone(), run.root.to_owned(), run.limits.paths.clone());
                     // If the receiver is gone, nobody waits for the answer.
-                    std::thread::spawn(move || tell.send(answer_file_request(&place, &root, &file, &stop)));
+                    std::thread::spawn(move || tell.send(answer_file_request(&place, &root, &file, &paths)));
                 } else if let Some(command) = requested_command(&request) {
                     if !run.grants.process {
                         return Ok(Some("(stopped: it asked for a command, which it may not run)".to_owned()));
                     }
                     let left = time.saturating_sub(begun.elapsed()).as_secs().max(1);
                     let (place, root, stop) = (place.clone(), run.root.to_owned(), stop.clone());
+                    let limits = run.limits.clone();
                     // If the receiver is gone, nobody waits for the answer.
-                    std::thread::spawn(move || tell.send(run_command(&place, &root, &command, left, &stop)));
+                    std::thread::spawn(move || tell.send(run_command(&place, (&root, &command), left, &limits, &stop)));
                 } else {
                     let Some(web) = run.web.cloned() else {
                         return Ok(Some("(stopped: it asked for the network, which it may not use)".to_owned()));
@@ -257,6 +278,17 @@ fn execute_code(
     }
 }
 
+/// Returns the arguments of `tracebook kernel` that limit a process which works in this folder.
+pub(crate) fn limit_arguments(limits: &SandboxLimits, root: &Path) -> Vec<OsString> {
+    let numbers = [
+        ("--memory-bytes", limits.memory_bytes),
+        ("--file-bytes", limits.file_bytes),
+        ("--cpu-seconds", limits.cpu_seconds),
+    ];
+    let stated = numbers.into_iter().filter_map(|(flag, limit)| Some([flag.into(), limit?.to_string().into()]));
+    stated.flatten().chain(process_rules(root, &limits.paths).to_args()).collect()
+}
+
 /// Returns the command that a request to the host asks for; `None` if it's a web request.
 fn requested_command(request: &str) -> Option<String> {
     let request: Value = serde_json::from_str(request).ok()?;
@@ -270,8 +302,14 @@ fn requested_file(request: &str) -> Option<ScriptFileRequest> {
 }
 
 /// Runs a command for a tool, in the same sandbox as the shell tool, and returns the answer for the kernel.
-fn run_command(place: &ToolWorkspace, root: &Path, command: &str, seconds: u64, stop: &StopSignal) -> Value {
-    match shell::run(place, &shell::ShellRun { root, path: "", command, seconds, network: false }, stop) {
+fn run_command(
+    place: &ToolWorkspace,
+    (root, command): (&Path, &str),
+    seconds: u64,
+    limits: &SandboxLimits,
+    stop: &StopSignal,
+) -> Value {
+    match shell::run(place, &shell::ShellRun { root, path: "", command, seconds, network: false, limits }, stop) {
         Ok(done) => json!({"success": done.success, "output": done.text}),
         Err(why) => json!({"error": why.to_string()}),
     }

@@ -1,9 +1,11 @@
 //! Files for tools in JavaScript: each request of a function is done here, in the project's folder and never outside of
 //! it. Files that commonly contain secrets, and those that other programs execute, are refused.
 
+use super::ToolWorkspace;
 use super::files::{self, MAX_TOOL_FILE_BYTES};
-use super::{StopSignal, ToolWorkspace};
+use super::path_limits::{check_path, resolve_links};
 use crate::fs::confined_dir::{ConfinedFolder, normalize_path};
+use agent::config::SandboxPaths;
 use agent::secrets::secret_files::secret_file_kind;
 use anyhow::{Context, anyhow, bail};
 use base64::Engine;
@@ -11,7 +13,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 /// Maximum number of names in a listing.
@@ -45,15 +47,22 @@ pub(super) fn answer_file_request(
     place: &ToolWorkspace,
     root: &Path,
     request: &ScriptFileRequest,
-    stop: &StopSignal,
+    paths: &SandboxPaths,
 ) -> Value {
-    let answer = stop.check_not_stopped().and_then(|()| perform(place, root, request));
+    let answer = perform(place, root, request, paths);
     answer.unwrap_or_else(|why| json!({"error": why.to_string()}))
 }
 
-fn perform(place: &ToolWorkspace, root: &Path, request: &ScriptFileRequest) -> anyhow::Result<Value> {
+fn perform(
+    place: &ToolWorkspace,
+    root: &Path,
+    request: &ScriptFileRequest,
+    paths: &SandboxPaths,
+) -> anyhow::Result<Value> {
     // `./a.md` and `/a.md` are in the project, too.
     let path = normalize_path(request.path.trim_start_matches('/'))?;
+    let writes = matches!(request.operation, FileOperation::Write | FileOperation::Remove);
+    check_path(root, &path, paths, writes)?;
     let folder = ConfinedFolder::open_root(root)?;
     // Symbolic links inside of the project may lead to what is closed by its name.
     let resolved = resolve_links(&folder.original_path().join(&path));
@@ -67,7 +76,7 @@ fn perform(place: &ToolWorkspace, root: &Path, request: &ScriptFileRequest) -> a
     if let Some(kind) = names.into_iter().find_map(secret_file_kind) {
         bail!("tools in JavaScript don't reach files with {kind}: {path}");
     }
-    if matches!(request.operation, FileOperation::Write | FileOperation::Remove)
+    if writes
         // Unlike a tool call, a function's single writes aren't asked about.
         && let Some(why) = names.into_iter().find_map(agent::protected_writes::guarded_reason)
     {
@@ -96,6 +105,8 @@ fn perform(place: &ToolWorkspace, root: &Path, request: &ScriptFileRequest) -> a
             let folder = folder.open_folder(&path)?;
             let entries = std::fs::read_dir(folder.stable_path()).with_context(|| format!("can't list {path}"))?;
             let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+            let within = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
+            let names = names.filter(|name| !paths.is_hidden(&within(name)));
             let mut names: Vec<String> = names.take(MAX_LISTED_NAMES + 1).collect();
             if names.len() > MAX_LISTED_NAMES {
                 bail!("the folder has more than {MAX_LISTED_NAMES} entries: {path}");
@@ -128,14 +139,5 @@ fn perform(place: &ToolWorkspace, root: &Path, request: &ScriptFileRequest) -> a
             };
             Ok(json!({"exists": exists}))
         }
-    }
-}
-
-/// Returns a path without symbolic links; what doesn't exist yet is kept as it is.
-fn resolve_links(path: &Path) -> PathBuf {
-    let known = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
-    match known {
-        Some((above, real)) => real.join(path.strip_prefix(above).unwrap_or(Path::new(""))),
-        None => path.to_owned(),
     }
 }

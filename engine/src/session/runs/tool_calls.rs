@@ -13,6 +13,7 @@ use crate::session::state::agent_run::{AgentRun, CallPhase, PendingCall, new_ste
 use crate::session::state::runs::{RunRecord, RunsState, ToolNoteJob, ToolNoteJobKind};
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
+use agent::config::{SandboxLimits, SandboxPaths};
 use agent::policy::CallFacts;
 use agent::script_tool::{ScriptToolCall, detect_language};
 use agent::tool_catalog::BuiltInTool;
@@ -154,6 +155,10 @@ impl RunsState {
             return Some(refused);
         }
         let path = string_argument(arguments, "path").trim_start_matches("./").to_owned();
+        let limits = self.sandbox_limits(id);
+        if let Some(refused) = sandbox_refusal(&limits.paths, tool, arguments) {
+            return Some(refused);
+        }
         let most = self.runs.get(&id).map_or(u64::MAX, |run| self.watchdog_limits(run).tool / 1_000);
         let seconds = number_argument(arguments, "seconds").unwrap_or(DEFAULT_TOOL_TIMEOUT_SECS).min(most.max(1));
         let chore = |note: DocId, what: ToolNoteJobKind| ToolNoteJob {
@@ -383,8 +388,20 @@ impl RunsState {
                 }
             }
         };
+        let job = match limits == SandboxLimits::default() {
+            true => job,
+            false => ToolJob::Limited { limits: Box::new(limits), job: Box::new(job) },
+        };
         turn.effects.push(Effect::RunTool { run: id, call: call.to_owned(), job: Box::new(job) });
         None
+    }
+
+    /// Returns the limits of the sandbox for a run: those of the configuration, tightened by its agent's.
+    fn sandbox_limits(&self, id: DocId) -> SandboxLimits {
+        let Some((run, setup)) = self.runs.get(&id).zip(self.setup()) else { return SandboxLimits::default() };
+        let agents = &setup.config.agents;
+        let choice = agents.specialists.get(&run.about.agent).unwrap_or(&agents.lead);
+        SandboxLimits::combine(&[&setup.config.sandbox, &choice.sandbox, &self.definition_of(run).sandbox])
     }
 
     /// Returns the job for the user's `git`, with the hosts that it may reach.
@@ -633,6 +650,27 @@ impl RunsState {
         self.record_run(turn, sync, id, RunRecord { steps: vec![made], todos: Some(todos), ..RunRecord::default() });
         successful_outcome(words)
     }
+}
+
+/// Returns the refusal of a call whose paths the sandbox hides, or doesn't let it change.
+fn sandbox_refusal(paths: &SandboxPaths, tool: &str, arguments: &Map<String, Value>) -> Option<ToolOutcome> {
+    let writes = matches!(
+        BuiltInTool::from_name(tool),
+        Some(
+            BuiltInTool::WriteFile
+                | BuiltInTool::EditFile
+                | BuiltInTool::DeleteFile
+                | BuiltInTool::ProposeView
+                | BuiltInTool::GitClone
+        )
+    );
+    BuiltInTool::from_name(tool)?;
+    ["path", "directory", "workdir"].into_iter().find_map(|key| {
+        let path = arguments.get(key)?.as_str()?;
+        let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+        let why = paths.refusal(&parts.join("/"), writes)?;
+        Some(failed_outcome(format!("{path} is closed: {why}. Do not try it again.")))
+    })
 }
 
 /// Returns whether an argument is `true`.
