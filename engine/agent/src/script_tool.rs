@@ -21,7 +21,7 @@ impl ScriptToolCall {
     }
 }
 
-/// Returns the language of code: JavaScript if it begins, after comments, with a function such as `async ({ city }) =>`,
+/// Returns the language of code: JavaScript if it begins, after comments, with a function such as `({ city }) =>`,
 /// `city =>` or `function (`; otherwise Python.
 pub fn detect_language(code: &str) -> ToolLanguage {
     let start = skip_comments(code);

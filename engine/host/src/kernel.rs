@@ -490,7 +490,7 @@ fn kernel_limits(workspace: &Path, kind: KernelKind, root: &Path, folder: &Path)
     // A note in a hidden folder reaches its own folder.
     let below = folder.strip_prefix(root).unwrap_or(Path::new("")).to_string_lossy().into_owned();
     limits.paths.hidden.retain(|hidden| below != *hidden && !below.starts_with(&format!("{hidden}/")));
-    Ok(crate::tools::limit_arguments(&limits, root))
+    Ok(crate::sandbox_limits::limit_arguments(&limits, root))
 }
 
 /// Starts a Jupyter kernel instead of the built-in one: exactly the one that the user approved, in its current state.

@@ -21,6 +21,7 @@ pub mod maintenance;
 pub mod renderer;
 pub mod rlimits;
 pub mod sandbox;
+mod sandbox_limits;
 pub mod search;
 pub mod socket;
 pub mod source_control;

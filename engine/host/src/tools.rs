@@ -13,14 +13,12 @@ mod script_files;
 mod shell;
 mod truncate;
 
-pub(crate) use fetch::{fetch_text_file, post_json};
-pub(crate) use interpreter_run::limit_arguments;
+pub(crate) use fetch::{WebhookError, fetch_text_file, post_json};
 
 use crate::search::{SearchRequest, SearchService, excerpt, highlight_ranges};
 use agent::config::{SandboxLimits, SandboxPaths};
 use agent::tool_job::{ToolJob, ToolOutcome};
 use anyhow::{Context, anyhow, bail};
-use interpreter_run::{InterpreterRun, RunProgram};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -242,15 +240,17 @@ fn run_limited_job(
             shell::run(place, &shell::ShellRun { root, path, command, seconds, network: *network, limits }, stop)
         }
         ToolJob::Python { root, code, seconds, web, grants } => {
-            let program = RunProgram::Python(code);
+            let program = interpreter_run::RunProgram::Python(code);
             let seconds = path_limits::limited_seconds(*seconds, limits);
-            let run = InterpreterRun { root, program, seconds, web: web.as_ref(), grants: *grants, limits };
+            let run =
+                interpreter_run::InterpreterRun { root, program, seconds, web: web.as_ref(), grants: *grants, limits };
             run_interpreter(place, run, stop)
         }
         ToolJob::JavaScript { root, call, seconds, web, grants } => {
-            let program = RunProgram::JavaScript(call);
+            let program = interpreter_run::RunProgram::JavaScript(call);
             let seconds = path_limits::limited_seconds(*seconds, limits);
-            let run = InterpreterRun { root, program, seconds, web: web.as_ref(), grants: *grants, limits };
+            let run =
+                interpreter_run::InterpreterRun { root, program, seconds, web: web.as_ref(), grants: *grants, limits };
             run_interpreter(place, run, stop)
         }
         ToolJob::Search { query, limit } => {
@@ -279,12 +279,16 @@ fn run_limited_job(
 }
 
 /// Runs a program in the project's folder, or in an empty one if it may not use files.
-fn run_interpreter(place: &ToolWorkspace, run: InterpreterRun<'_>, stop: &StopSignal) -> anyhow::Result<ToolOutcome> {
+fn run_interpreter(
+    place: &ToolWorkspace,
+    run: interpreter_run::InterpreterRun<'_>,
+    stop: &StopSignal,
+) -> anyhow::Result<ToolOutcome> {
     if run.grants.fs {
         return interpreter_run::run(place, &run, stop);
     }
     let own = shell::PrivateFolder::new()?;
-    interpreter_run::run(place, &InterpreterRun { root: own.path(), ..run }, stop)
+    interpreter_run::run(place, &interpreter_run::InterpreterRun { root: own.path(), ..run }, stop)
 }
 
 /// Runs work that can't be interrupted on a thread of its own. The thread is abandoned on cancel, because it changes

@@ -1,8 +1,8 @@
-//! Sends messages to the user's webhook, one after the other, on a thread of its own. A message that fails is sent again
-//! a few times; nothing is kept beyond the process.
+//! Sends messages to the user's webhook, one after the other, on a thread of its own. A message that fails is sent a
+//! few times; nothing is kept beyond the process.
 
 use crate::mailbox::Mailbox;
-use crate::tools::post_json;
+use crate::tools::{WebhookError, post_json};
 use engine::Event;
 use serde_json::Value;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -14,36 +14,6 @@ const MAX_QUEUED_MESSAGES: usize = 100;
 const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(500), Duration::from_millis(1_500)];
 /// Time limit of one attempt.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Why a message wasn't accepted.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum WebhookError {
-    /// There was no answer, and there may be one later.
-    #[error("{0}")]
-    Unreachable(String),
-    /// The server answered with this status.
-    #[error("{host} answered with status {status}")]
-    Status {
-        /// The host, since the rest of the address may be a secret.
-        host: String,
-        /// The HTTP status.
-        status: u16,
-    },
-    /// The address isn't one that messages are sent to.
-    #[error("{0}")]
-    Refused(String),
-}
-
-impl WebhookError {
-    /// Returns whether the same message may be accepted later.
-    fn can_retry(&self) -> bool {
-        match self {
-            WebhookError::Unreachable(_) => true,
-            WebhookError::Status { status, .. } => *status == 429 || *status >= 500,
-            WebhookError::Refused(_) => false,
-        }
-    }
-}
 
 /// Sends messages to webhooks.
 pub(crate) struct WebhookSender {

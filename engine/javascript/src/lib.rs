@@ -1,8 +1,8 @@
 //! The process that runs a tool's JavaScript: the body of the child process `tracebook kernel --javascript`.
 //!
 //! It runs one function in QuickJS (`script_engine.rs`), in the same sandbox as cells. It speaks the messages of
-//! kernels: a request to execute carries a [`ScriptCall`] as its code. It opens no file and no connection itself; what a
-//! function asks for goes to the host, which decides.
+//! kernels: a request to execute carries a [`ScriptCall`] as its code. It opens no file and no connection itself; what
+//! a function asks for goes to the host, which decides.
 
 mod script_engine;
 
@@ -46,8 +46,8 @@ impl ScriptHost for HostLink {
 
 /// Runs calls until a `shutdown_request` or the end of standard input, and returns the process's exit code.
 ///
-/// Must be called once, first thing in `main`: it takes standard input and output for the protocol. The function reaches
-/// nothing but what `reach` grants; the working folder should be an empty one.
+/// Must be called once, first thing in `main`: it takes standard input and output for the protocol. The function
+/// reaches nothing but what `reach` grants; the working folder should be an empty one.
 #[must_use]
 pub fn run_script_worker(reach: SandboxGrants) -> ExitCode {
     python::close_inherited();

@@ -1,7 +1,7 @@
 //! Runs one call of a JavaScript function in QuickJS, within limits of processor time, memory and stack.
 //!
-//! It has no files, no network and no processes: it hands requests to a [`ScriptHost`], whose business it is what may be
-//! done. Nothing here decides about permissions; those in a call only say which error the function gets.
+//! It has no files, no network and no processes: it hands requests to a [`ScriptHost`], which decides what is done.
+//! Permissions in a call only say which error the function gets.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};

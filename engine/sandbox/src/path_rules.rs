@@ -1,6 +1,6 @@
 //! Rules for paths below folders that are open: some are hidden, some can only be read.
 //!
-//! Landlock only adds rights and can't take part of a folder away. What may not be changed is refused by the supervisor.
+//! Landlock only adds rights and can't take part of a folder away. The supervisor refuses what may not be changed.
 //! Hidden paths get another mount on top, in a mount namespace of the process's own, so that nothing inside reads what
 //! is below.
 
@@ -68,7 +68,7 @@ impl PathRules {
         }
     }
 
-    /// Returns whether a rule is about something below this folder, which would escape the rule if the folder were moved.
+    /// Returns whether a rule is about something below this folder. If the folder were moved, the rule wouldn't hold.
     pub fn reaches_below(&self, folder: &Path) -> bool {
         let named = self.hidden.iter().chain(&self.read_only).chain(self.writable.iter().flatten());
         named.into_iter().any(|path| path.starts_with(folder) && path != folder)

@@ -4,7 +4,6 @@
 
 use super::ToolWorkspace;
 use super::truncate::{store_blob, truncate_output};
-use crate::webhooks::WebhookError;
 use agent::tool_job::{AccessRequest, ToolOutcome, WebAccess};
 use agent::web_address::{WebAddress, describe_ip, is_listed, special_range_name, unmap_ipv4};
 use anyhow::{Context, anyhow, bail};
@@ -131,8 +130,38 @@ pub(crate) fn fetch_text_file(url: &str, max_bytes: usize) -> anyhow::Result<Str
     String::from_utf8(page.bytes).map_err(|_| anyhow!("the file isn't valid UTF-8: {}", page.url))
 }
 
-/// Posts JSON to an address in the user's own configuration: over https, or unencrypted to this machine. Redirects aren't
-/// followed. Errors name the host only, because the rest of such an address is often a secret.
+/// Why a message wasn't accepted.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WebhookError {
+    /// There was no answer, and there may be one later.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The server answered with this status.
+    #[error("{host} answered with status {status}")]
+    Status {
+        /// The host, since the rest of the address may be a secret.
+        host: String,
+        /// The HTTP status.
+        status: u16,
+    },
+    /// The address isn't one that messages are sent to.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl WebhookError {
+    /// Returns whether the same message may be accepted later.
+    pub(crate) fn can_retry(&self) -> bool {
+        match self {
+            WebhookError::Unreachable(_) => true,
+            WebhookError::Status { status, .. } => *status == 429 || *status >= 500,
+            WebhookError::Refused(_) => false,
+        }
+    }
+}
+
+/// Posts JSON to an address in the user's own configuration: over https, or unencrypted to this machine. It follows no
+/// redirects. Errors name the host only, because the rest of such an address is often a secret.
 pub(crate) fn post_json(url: &str, body: &Value, timeout: Duration) -> Result<(), WebhookError> {
     let address = WebAddress::read(url).map_err(|why| WebhookError::Refused(why.to_string()))?;
     let host = address.site.host.clone();

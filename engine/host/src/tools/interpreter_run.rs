@@ -2,19 +2,18 @@
 //! cells. Its output and result values are the tool's result.
 
 use super::changes::VolumeSnapshot;
-use super::path_limits::process_rules;
 use super::script_files::{ScriptFileRequest, answer_file_request};
 use super::shell::{self, append_end_note, end_child};
 use super::truncate::store_blob;
 use super::{MAX_JOB_SECS, StopSignal, ToolWorkspace, fetch};
 use crate::fs::confined_dir::ConfinedFolder;
+use crate::sandbox_limits::limit_arguments;
 use agent::config::SandboxLimits;
 use agent::script_tool::ScriptToolCall;
 use agent::tool_job::{ToolOutcome, WebAccess};
 use anyhow::{anyhow, bail};
 use base64::Engine;
 use serde_json::{Value, json};
-use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -41,7 +40,7 @@ const MAX_SCRIPT_CPU_SECS: u64 = 10;
 
 /// Memory that a function in JavaScript may use, in bytes.
 const MAX_SCRIPT_MEMORY_BYTES: u64 = 256 << 20;
-/// Processor time that a process may use beyond a function's own limit, in seconds, for what the engine can't interrupt.
+/// Processor time in seconds beyond a function's own limit. Then the process ends if the engine hasn't ended it.
 const SCRIPT_CPU_GRACE_SECS: u64 = 2;
 
 /// Environment variables that are passed to the kernel.
@@ -60,7 +59,7 @@ struct RunOutput {
 pub(super) enum RunProgram<'a> {
     /// Python code. Its process works in the folder.
     Python(&'a str),
-    /// A function in JavaScript. Its process has no folder; files are read and written for it.
+    /// A function in JavaScript. Its process has no folder: the host reads and writes files for it.
     JavaScript(&'a ScriptToolCall),
 }
 
@@ -276,17 +275,6 @@ fn execute_code(
             _ => {}
         }
     }
-}
-
-/// Returns the arguments of `tracebook kernel` that limit a process which works in this folder.
-pub(crate) fn limit_arguments(limits: &SandboxLimits, root: &Path) -> Vec<OsString> {
-    let numbers = [
-        ("--memory-bytes", limits.memory_bytes),
-        ("--file-bytes", limits.file_bytes),
-        ("--cpu-seconds", limits.cpu_seconds),
-    ];
-    let stated = numbers.into_iter().filter_map(|(flag, limit)| Some([flag.into(), limit?.to_string().into()]));
-    stated.flatten().chain(process_rules(root, &limits.paths).to_args()).collect()
 }
 
 /// Returns the command that a request to the host asks for; `None` if it's a web request.

@@ -1,11 +1,11 @@
-//! Applies the sandbox's rules for paths to jobs: which files tools may name, and which paths are closed to processes.
+//! Applies the limits of the sandbox to jobs: which paths tools may name, and how long they may take.
 
 use crate::fs::confined_dir::normalize_path;
-use ::sandbox::PathRules;
+use crate::sandbox_limits::resolve_links;
 use agent::config::{SandboxLimits, SandboxPaths};
 use agent::tool_job::ToolJob;
 use anyhow::bail;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// Checks that a job reads and changes no path that's closed, not even by symbolic links.
@@ -41,29 +41,6 @@ pub(super) fn check_path(root: &Path, path: &str, paths: &SandboxPaths, writes: 
         }
     }
     Ok(())
-}
-
-/// Returns a path without symbolic links; what doesn't exist yet is kept as it is.
-pub(crate) fn resolve_links(path: &Path) -> PathBuf {
-    let known = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
-    known.map_or_else(
-        || path.to_owned(),
-        |(above, real)| match path.strip_prefix(above) {
-            Ok(rest) if rest.as_os_str().is_empty() => real,
-            Ok(rest) => real.join(rest),
-            Err(_) => path.to_owned(),
-        },
-    )
-}
-
-/// Returns the rules for a process that works in the project's folder.
-pub(crate) fn process_rules(root: &Path, paths: &SandboxPaths) -> PathRules {
-    let below = |list: &[String]| list.iter().map(|path| root.join(path)).collect::<Vec<_>>();
-    PathRules {
-        hidden: below(&paths.hidden),
-        read_only: below(&paths.read_only),
-        writable: paths.writable.iter().map(|list| below(list)).collect(),
-    }
 }
 
 /// Returns a time limit in seconds, lowered to the limit of the sandbox.

@@ -3,8 +3,9 @@
 
 use super::ToolWorkspace;
 use super::files::{self, MAX_TOOL_FILE_BYTES};
-use super::path_limits::{check_path, resolve_links};
+use super::path_limits::check_path;
 use crate::fs::confined_dir::{ConfinedFolder, normalize_path};
+use crate::sandbox_limits::resolve_links;
 use agent::config::SandboxPaths;
 use agent::secrets::secret_files::secret_file_kind;
 use anyhow::{Context, anyhow, bail};

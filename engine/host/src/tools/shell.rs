@@ -2,13 +2,13 @@
 //! started.
 
 use super::changes::VolumeSnapshot;
-use super::path_limits::process_rules;
 use super::process_limits::{self, ProcessCensus, ProcessExcess};
 use super::truncate::truncate_output;
 use super::{MAX_JOB_SECS, StopSignal, ToolWorkspace};
 use crate::fs::confined_dir::ConfinedFolder;
 use crate::sandbox::granted_paths;
 use crate::sandbox::{MAX_FILE_BYTES, MAX_MEMORY_BYTES, MAX_PROCESSES, SandboxOrder, SandboxReport, SandboxVerdict};
+use crate::sandbox_limits::process_rules;
 use agent::config::SandboxLimits;
 use agent::tool_job::ToolOutcome;
 use anyhow::{anyhow, bail};

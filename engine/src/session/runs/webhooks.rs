@@ -1,5 +1,5 @@
-//! Messages to the webhook of the configuration: a run finished, failed or waits for an approval. They name runs, agents
-//! and tools, and hold nothing of notes, messages or arguments.
+//! Messages to the webhook of the configuration: a run finished, failed or waits for an approval. They name runs,
+//! agents and tools, and hold nothing of notes, messages or arguments.
 
 use crate::effect::Effect;
 use crate::session::apply_context::ApplyContext;
