@@ -285,6 +285,13 @@ pub enum Effect {
         /// Id of the tool call.
         call: String,
     },
+    /// Posts a message to the user's webhook (`WebhookDone`).
+    SendWebhook {
+        /// The address in the configuration.
+        url: String,
+        /// The message.
+        body: serde_json::Value,
+    },
     /// Sends `Tick` at this time.
     Wake {
         /// The time to send it.

@@ -273,6 +273,11 @@ pub enum Event {
         /// The result of the tool.
         outcome: Box<ToolOutcome>,
     },
+    /// A message to the webhook was accepted, or given up.
+    WebhookDone {
+        /// Why it was given up, as a part of a sentence.
+        failure: Option<String>,
+    },
     /// Jupyter kernels were found.
     KernelsFound {
         /// The kernels that were found.

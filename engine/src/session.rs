@@ -516,6 +516,7 @@ impl SessionState {
             Event::ModelDone { call, result } => {
                 self.runs.on_model_done(turn, &mut self.files, &mut self.sync, &self.workspace, call, result)
             }
+            Event::WebhookDone { failure } => self.runs.on_webhook_done(turn, failure),
             Event::ToolDone { run, call, outcome } => {
                 self.runs.on_tool_done(turn, &mut self.files, &mut self.sync, &self.workspace, (run, &call), *outcome)
             }

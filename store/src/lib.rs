@@ -37,7 +37,7 @@ pub use note::{
 };
 pub use outputs::{BlobRef, CellOutput, Execution, ExecutionStatus, OutputBody, OutputsDoc};
 pub use position::{position_between, spread_positions};
-pub use registry::{RegisteredTool, RegistryDoc, RegistryWrite, ToolGrants, UserTool};
+pub use registry::{RegisteredTool, RegistryDoc, RegistryWrite, ToolGrants, ToolLanguage, UserTool};
 pub use run::{
     AgentState, ChangeKind, CodePiece, DecisionMaker, DecisionRecord, DecisionScope, RunAbout, RunApproval, RunChange,
     RunDevice, RunDoc, RunEnding, RunOrigin, RunWrite, TextHunk,

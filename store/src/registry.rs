@@ -31,7 +31,28 @@ impl Default for ToolGrants {
     }
 }
 
-/// One version of a Python tool, written by the user or an agent.
+/// The language of a tool's code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolLanguage {
+    /// Python that defines the function `entry`.
+    #[default]
+    Python,
+    /// A JavaScript function, as an expression, that gets all arguments as one object.
+    JavaScript,
+}
+
+impl ToolLanguage {
+    /// Returns the language's name in tool files.
+    pub fn name(self) -> &'static str {
+        match self {
+            ToolLanguage::Python => "python",
+            ToolLanguage::JavaScript => "javascript",
+        }
+    }
+}
+
+/// One version of a tool, written by the user or an agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UserTool {
     /// Id that all versions of the tool share; empty if it follows from the name. See [`UserTool::tool_id`].
@@ -45,8 +66,11 @@ pub struct UserTool {
     pub description: String,
     /// JSON schema of the tool's arguments.
     pub parameters: Value,
-    /// Python code that defines the function `entry`.
+    /// The code. In Python, it defines the function `entry`; in JavaScript, it is the function.
     pub code: String,
+    /// The code's language.
+    #[serde(default, skip_serializing_if = "is_python")]
+    pub language: ToolLanguage,
     /// Name of the function that is called with the arguments; empty for `run`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub entry: String,
@@ -62,6 +86,10 @@ pub struct UserTool {
     /// Name of the author.
     #[serde(default)]
     pub author: String,
+}
+
+fn is_python(language: &ToolLanguage) -> bool {
+    *language == ToolLanguage::Python
 }
 
 impl UserTool {
@@ -80,9 +108,12 @@ impl UserTool {
     pub fn content_hash(&self) -> BlobHash {
         let parts = (&self.name, &self.code, &self.parameters, self.network);
         let plain = self.entry.is_empty() && self.grants == ToolGrants::default();
-        // Devices have stored hashes of this shorter form.
-        let bytes =
-            if plain { serde_json::to_vec(&parts) } else { serde_json::to_vec(&(parts, &self.entry, self.grants)) };
+        // Devices have stored hashes of the shorter forms.
+        let bytes = match self.language {
+            ToolLanguage::Python if plain => serde_json::to_vec(&parts),
+            ToolLanguage::Python => serde_json::to_vec(&(parts, &self.entry, self.grants)),
+            ToolLanguage::JavaScript => serde_json::to_vec(&(parts, &self.entry, self.grants, self.language)),
+        };
         BlobHash::of(&bytes.unwrap_or_default())
     }
 

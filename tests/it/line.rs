@@ -31,8 +31,10 @@ mod providers;
 mod pure;
 mod refusals;
 mod sample;
+mod sandbox_limits;
 mod schedules;
 mod screenshots;
+mod script_tools;
 mod scripts;
 mod search;
 mod sql;
@@ -42,6 +44,7 @@ mod tasks;
 mod trace_files;
 mod updates;
 mod volumes;
+mod webhooks;
 mod widgets;
 
 use crate::program::House;

@@ -52,6 +52,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
     (2, "typeset", &["store", "text"]),
     (3, "engine", &["agent", "collection", "commands", "store", "text"]),
     (3, "providers", &["agent", "store"]),
+    (3, "javascript", &["python"]),
     (3, "science", &["kernel_states", "python"]),
     (
         4,
@@ -89,6 +90,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
             "git_program",
             "host",
             "hub",
+            "javascript",
             "jupyter",
             "models",
             "plot",

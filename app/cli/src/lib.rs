@@ -219,6 +219,9 @@ pub fn main(hooks: ProgramHooks) -> ExitCode {
             }
             Some([flag, pack]) if flag == "--compile-science" => compile_science_pack(std::path::Path::new(pack)),
             Some([flag, words @ ..]) if flag == "--science" => run_science_kernel(words),
+            Some([flag, words @ ..]) if flag == "--javascript" => {
+                javascript::run_script_worker(python::SandboxGrants::from_args(words))
+            }
             words => run_python_kernel(words.unwrap_or_default()),
         };
     }

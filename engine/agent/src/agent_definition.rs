@@ -1,6 +1,6 @@
 //! Agent definitions: Markdown files with the agent's name and tools in the front matter, and its prompt as the text.
 
-use crate::config::{AgentsConfig, WatchdogConfig};
+use crate::config::{AgentsConfig, SandboxConfig, WatchdogConfig};
 use crate::name_suggestions::closest_names;
 use crate::prompt_quote::quote_inline;
 use crate::tool_spec::ToolSpec;
@@ -31,6 +31,8 @@ pub struct AgentDefinition {
     pub temperature: Option<f64>,
     /// Time limits that differ from those in `config.yaml`.
     pub watchdog: WatchdogConfig,
+    /// Limits of the sandbox, which tighten those in `config.yaml`.
+    pub sandbox: SandboxConfig,
     /// Keys of the front matter that mean nothing here.
     #[serde(flatten)]
     pub other_keys: BTreeMap<String, serde_json::Value>,
@@ -76,8 +78,19 @@ pub enum AgentDefinitionError {
 }
 
 /// Keys that an agent's front matter may have.
-const KNOWN_KEYS: [&str; 9] =
-    ["name", "description", "tools", "when", "role", "capabilities", "llm_provider", "max_tokens", "temperature"];
+const KNOWN_KEYS: [&str; 11] = [
+    "name",
+    "description",
+    "tools",
+    "when",
+    "role",
+    "capabilities",
+    "llm_provider",
+    "max_tokens",
+    "temperature",
+    "watchdog",
+    "sandbox",
+];
 /// Keys that notes have whatever they describe, so that an agent's file may have them, too.
 const NOTE_KEYS: [&str; 10] =
     ["tags", "aliases", "cssclasses", "created", "updated", "date", "id", "title", "version", "author"];

@@ -3,6 +3,7 @@
 //! and column. Then they are merged over `system::DEFAULT_CONFIG`, which names every key. The host knows where the
 //! files are.
 
+mod sandbox;
 mod values;
 mod watchdog;
 
@@ -11,6 +12,7 @@ use crate::memory::trace_trust::DEFAULT_FOLLOW_CONFIDENCE;
 use crate::model_call::{ModelEndpoint, WireProtocol};
 use crate::router::RoutingCondition;
 use crate::tool_spec::ToolRisk;
+pub use sandbox::{SandboxConfig, SandboxLimits, SandboxPaths};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,9 +58,15 @@ pub struct AgentConfig {
     /// How long models, tools and runs may take.
     #[serde(deserialize_with = "values::section")]
     pub watchdog: WatchdogConfig,
+    /// Limits of what runs in the sandbox.
+    #[serde(deserialize_with = "values::section")]
+    pub sandbox: SandboxConfig,
     /// Resource limits of kernels.
     #[serde(deserialize_with = "values::section")]
     pub kernels: KernelsConfig,
+    /// Who is told about runs.
+    #[serde(deserialize_with = "values::section")]
+    pub notifications: NotificationsConfig,
     /// Where the program checks for updates.
     #[serde(deserialize_with = "values::section")]
     pub update: UpdateConfig,
@@ -107,6 +115,15 @@ impl Default for KernelsConfig {
 pub struct UpdateConfig {
     /// URL of a release's `latest.json`. If empty, the program never checks for updates.
     pub url: String,
+}
+
+/// Who is told about runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NotificationsConfig {
+    /// URL that gets a JSON message when a run finishes, fails or waits for an approval; `None` for no messages.
+    #[serde(deserialize_with = "values::webhook")]
+    pub webhook: Option<String>,
 }
 
 /// Spending limits per calendar month (UTC).
@@ -329,6 +346,9 @@ pub struct AgentChoice {
     pub temperature: Option<f64>,
     /// Names of the tools that the agent may use; `None` uses those of its own file.
     pub tools: Option<Vec<String>>,
+    /// Limits of the agent's sandbox, which tighten those of all.
+    #[serde(deserialize_with = "values::section")]
+    pub sandbox: SandboxConfig,
 }
 
 /// Which tool calls need the user's approval.

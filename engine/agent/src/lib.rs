@@ -23,6 +23,7 @@ pub mod run_records;
 pub mod run_result;
 pub mod schedule;
 pub mod schema_limits;
+pub mod script_tool;
 pub mod secrets;
 pub mod session_files;
 pub mod session_tree_file;

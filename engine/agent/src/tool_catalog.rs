@@ -304,8 +304,9 @@ tool_table!(offered {
     ),
     CreateTool = (
         "create_tool",
-        "Propose a tool of your own, in Python. It is pending until the user has read and approved it; then it is \
-         there in every project. The code defines a function run(**arguments) that returns what can be JSON.",
+        "Propose a tool of your own, in Python or JavaScript. It is pending until the user has read and approved it; \
+         then it is there in every project. The code is Python that defines a function run(**arguments), or one \
+         function in JavaScript such as async ({ city }) => { … }. It returns what can be JSON.",
         ToolRisk::Low,
         NO_PERMISSIONS,
         json!({"name": {"type": "string", "pattern": "^[a-z][a-z0-9_]{1,47}$"},
@@ -314,7 +315,8 @@ tool_table!(offered {
             "code": {"type": "string", "minLength": 1},
             "network": {"type": "boolean", "optional": true},
             "permissions": {"type": "array", "items": {"enum": ["network", "fs", "ui", "process"]}, "optional": true,
-                "description": "All that it needs: network (urllib), fs (files of the project), ui (pictures), \
+                "description": "All that it needs: network (urllib; fetch), fs (files of the project; in JavaScript \
+                fs.readFile, writeFile, readdir, stat, exists, unlink), ui (pictures; ui.show({mime: data})), \
                 process (shell(command) in the sandbox). Without this: fs and ui."}}),
     ),
     ProposeView = (

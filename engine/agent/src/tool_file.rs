@@ -2,9 +2,10 @@
 //! type, permissions, created}. Files of earlier versions of Tracebook are read, too.
 
 use crate::schema_limits::ToolSchemaError;
+use crate::script_tool::detect_language;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use store::{ToolGrants, UserTool};
+use store::{ToolGrants, ToolLanguage, UserTool};
 use text::task::CalendarDay;
 
 /// Maximum size of a tool's code in bytes.
@@ -57,9 +58,6 @@ pub enum ToolFileError {
         /// Name of the tool.
         tool: String,
     },
-    /// The function is JavaScript.
-    #[error("the func of {0} is JavaScript, which isn't run here; write it in Python, as def run(…)")]
-    JavaScript(String),
     /// The name has other characters, or a wrong length.
     #[error("a tool's name has 2 to 48 of a-z, 0-9 and _: {0}")]
     InvalidName(String),
@@ -72,6 +70,9 @@ pub enum ToolFileError {
     /// The code doesn't define the function that is called.
     #[error("the code of a tool defines {0}(…)")]
     NoFunction(String),
+    /// The code of a tool in JavaScript isn't a function.
+    #[error("the code of a tool in JavaScript is one function, such as async ({{ city }}) => {{ … }}")]
+    NoScriptFunction,
     /// The parameters aren't a JSON object.
     #[error("the parameters of a tool are a JSON schema")]
     NoSchema,
@@ -95,6 +96,7 @@ struct ToolFileEntry {
     name: String,
     version: Option<u64>,
     func: Option<String>,
+    language: Option<ToolLanguage>,
     schema: Option<ToolFileSchema>,
     permissions: Option<Vec<String>>,
     created: Option<Value>,
@@ -193,6 +195,9 @@ pub fn tool_to_json(tool: &UserTool) -> Value {
         "permissions": permission_names(tool),
         "created": format_iso_time(tool.created),
     });
+    if detect_language(&tool.code) != tool.language {
+        value["language"] = Value::from(tool.language.name());
+    }
     for (key, text) in [("author", &tool.author), ("entry", &tool.entry)] {
         if !text.is_empty() {
             value[key] = Value::from(text.as_str());
@@ -241,27 +246,28 @@ fn entry_to_tool(entry: ToolFileEntry) -> Result<UserTool, ToolFileError> {
     if version > MAX_TOOL_VERSION {
         return Err(ToolFileError::InvalidVersion { tool: name });
     }
-    if looks_like_javascript(&code) {
-        return Err(ToolFileError::JavaScript(name));
-    }
+    let language = entry.language.unwrap_or_else(|| detect_language(&code));
     // Bounded, because the id is shown in lists.
     let id = entry.id.chars().take(MAX_TOOL_ID_BYTES).collect();
     let (author, entry) = (entry.author, entry.entry);
-    let mut tool =
-        UserTool { id, name, version, description, parameters, code, entry, network, grants, created, author };
+    let mut tool = UserTool {
+        id,
+        name,
+        version,
+        description,
+        parameters,
+        code,
+        language,
+        entry,
+        network,
+        grants,
+        created,
+        author,
+    };
     if tool.id == (UserTool { id: String::new(), ..tool.clone() }).tool_id() {
         tool.id.clear(); // it follows from the name
     }
     Ok(tool)
-}
-
-/// Returns whether the code is a JavaScript function, as other programs write it into `func`.
-fn looks_like_javascript(code: &str) -> bool {
-    let start = code.trim_start();
-    let arrow = code.lines().next().is_some_and(|line| line.contains("=>"));
-    (arrow && (start.starts_with("async") || start.starts_with('(')))
-        || start.starts_with("function")
-        || start.starts_with("async function")
 }
 
 /// Returns whether this may be the name of a user's tool.
@@ -284,11 +290,23 @@ pub fn check_tool(tool: &UserTool) -> Result<(), ToolFileError> {
     if tool.code.len() > MAX_TOOL_CODE_BYTES || tool.description.len() > MAX_DESCRIPTION_BYTES {
         return Err(ToolFileError::TooLong);
     }
+    if tool.language == ToolLanguage::JavaScript {
+        // Whether it's valid is known once it runs; what isn't one function at all is refused here.
+        let is_function = detect_language(&tool.code) == ToolLanguage::JavaScript;
+        if !is_function || !tool.entry.is_empty() || tool.code.contains('\0') {
+            return Err(ToolFileError::NoScriptFunction);
+        }
+        return check_parameters(tool);
+    }
     let entry = tool.entry_name();
     let plain = entry.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
     if !plain || !tool.code.contains(&format!("def {entry}(")) {
         return Err(ToolFileError::NoFunction(entry.chars().take(100).collect()));
     }
+    check_parameters(tool)
+}
+
+fn check_parameters(tool: &UserTool) -> Result<(), ToolFileError> {
     if !tool.parameters.is_object() {
         return Err(ToolFileError::NoSchema);
     }
@@ -323,6 +341,29 @@ mod tests {
         short.as_object_mut().expect("an object").remove("version");
         let list = parse_tool_file(&json!([theirs, short]).to_string()).expect("read");
         assert_eq!(list.iter().map(|tool| tool.version).collect::<Vec<_>>(), [1, 0]);
+    }
+
+    #[test]
+    fn a_function_in_javascript_is_told_by_its_form() {
+        let mut script = example();
+        script["func"] = json!("async ({ city }) => { const res = await fetch(city); return res.json(); }");
+        let tool = parse_tool_file(&script.to_string()).expect("read").remove(0);
+        assert_eq!(tool.language, ToolLanguage::JavaScript);
+        assert!(check_tool(&tool).is_ok());
+        assert_eq!(tool_to_json(&tool), script, "the form of a file doesn't change");
+        // A stored version keeps its language; other code of that language is refused.
+        let stored: UserTool = serde_json::from_str(&serde_json::to_string(&tool).expect("JSON")).expect("read");
+        assert_eq!(stored, tool);
+        assert_ne!(tool.content_hash(), UserTool { language: ToolLanguage::Python, ..tool.clone() }.content_hash());
+        for code in ["return 5", "def run(): pass", "x => x\0"] {
+            let wrong = UserTool { code: code.to_owned(), ..tool.clone() };
+            assert!(matches!(check_tool(&wrong), Err(ToolFileError::NoScriptFunction)), "{code}");
+        }
+        // Where code could be either, the file says it.
+        script["func"] = json!("def run(): pass");
+        script["language"] = json!("javascript");
+        let tool = parse_tool_file(&script.to_string()).expect("read").remove(0);
+        assert_eq!(tool_to_json(&tool)["language"], json!("javascript"));
     }
 
     #[test]
@@ -364,7 +405,7 @@ mod tests {
         };
         assert!(with("permissions", json!(["root"])).contains("\"root\"; there are network"));
         assert!(with("created", json!("yesterday")).contains("2026-02-08T10:00:00Z"));
-        assert!(with("func", json!("async ({ city }) => { return 1; }")).contains("JavaScript"));
+        assert!(with("language", json!("ruby")).contains("ruby"));
         assert!(with("func", Value::Null).contains("has no func"));
         assert!(with("version", json!(u64::MAX)).contains("from 1"));
         let broken = parse_tool_file("{\n \"name\": \"x\",\n \"func\": }").expect_err("refused").to_string();

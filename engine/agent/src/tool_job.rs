@@ -1,6 +1,8 @@
 //! Tool jobs for the host, and their results: the contract between the loop and `engine/host/tools.rs`. Changes to
 //! notes aren't jobs: the session makes them with its own commands.
 
+use crate::config::SandboxLimits;
+use crate::script_tool::ScriptToolCall;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -102,6 +104,26 @@ pub enum ToolJob {
         web: Option<WebAccess>,
         /// What else the code may do. Without `fs`, its folder is an empty one of its own instead of `root`.
         grants: ToolGrants,
+    },
+    /// Runs a tool's function in JavaScript in a process of its own, with the sandbox of cells and no folder at all.
+    JavaScript {
+        /// The folder whose files the function may ask the host for.
+        root: PathBuf,
+        /// The function and its arguments.
+        call: Box<ScriptToolCall>,
+        /// Time limit in seconds.
+        seconds: u64,
+        /// What the function may fetch from the web through the host; `None` for nothing.
+        web: Option<WebAccess>,
+        /// What else the function may do.
+        grants: ToolGrants,
+    },
+    /// Does a job within limits of the configuration or of the agent.
+    Limited {
+        /// The limits.
+        limits: Box<SandboxLimits>,
+        /// The job, which isn't one of this kind itself.
+        job: Box<ToolJob>,
     },
     /// Reads or commits to the Git repository that contains the volume.
     Git {

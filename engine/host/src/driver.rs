@@ -11,6 +11,7 @@ use crate::lock::WorkspaceLock;
 use crate::mailbox::{DiskJob, Mailbox, MailboxMessage, SessionQuery, StoreWriter, WriterTask};
 use crate::search::{RunDocumentReader, SearchService};
 use crate::sync::SyncService;
+use crate::webhooks::WebhookSender;
 use crate::workers::DiskWorkers;
 use anyhow::anyhow;
 use engine::event::FileChangeError;
@@ -24,6 +25,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use store::disk::{Disk, DiskError};
+
+/// Time that closing waits for messages to the webhook.
+const WEBHOOK_CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Owns the session and its workers. It lives on the drawing thread, or on a separate thread if there's no window.
 pub struct Driver {
@@ -39,6 +43,7 @@ pub struct Driver {
     watcher: FolderWatcher,
     search: SearchService,
     sync: SyncService,
+    webhooks: WebhookSender,
     folder: PathBuf,
     program: PathBuf,
     waiters: Vec<SessionQuery>,
@@ -105,6 +110,7 @@ impl Driver {
         let agents = AgentEffects::new(program.clone(), folder.clone(), search.clone(), inbox.clone());
         let kernels = RunningKernels::new(program.clone(), &folder, inbox.clone(), writer.clone());
         let watcher = FolderWatcher::new(inbox.clone());
+        let webhooks = WebhookSender::new(inbox.clone());
         let mut driver = Driver {
             session: Session::new(),
             rng: StdRng::from_os_rng(),
@@ -118,6 +124,7 @@ impl Driver {
             watcher,
             search,
             sync,
+            webhooks,
             folder,
             program,
             waiters: Vec::new(),
@@ -359,6 +366,10 @@ impl Driver {
         }
         // Saves what arrived meanwhile: the sync log and the report of merges. A refusal is already logged above.
         let _ = self.run_command(Command::Save);
+        let until = Instant::now() + WEBHOOK_CLOSE_TIMEOUT;
+        while self.session.agents().has_pending_webhooks() && Instant::now() < until {
+            self.wait(Duration::from_millis(20));
+        }
         for marker in std::mem::take(&mut self.markers) {
             if marker.recv_timeout(Duration::from_secs(2)).is_err() {
                 tracing::warn!("the list of volumes was not written in time; `fsck` has less to go by");
@@ -572,6 +583,7 @@ impl Driver {
                 Effect::CancelModel { call } => self.agents.cancel_model_call(call),
                 Effect::RunTool { run, call, job } => self.agents.start_tool_job(run, call, *job),
                 Effect::CancelTool { run, call } => self.agents.cancel_tool_job(run, &call),
+                Effect::SendWebhook { url, body } => self.webhooks.send(url, body),
                 Effect::Wake { at } => {
                     self.wake_at = Some(self.wake_at.map_or(at, |known| known.min(at)));
                 }

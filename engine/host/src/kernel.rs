@@ -22,6 +22,7 @@ use anyhow::{Context, bail};
 use engine::{Event, KernelGrant, KernelKind};
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -430,6 +431,7 @@ impl RunningKernels {
         let jupyter = kernel.filter(|_| kind == KernelKind::Jupyter).cloned();
         let packages = kernel.and_then(|kernel| kernel.packages.clone());
         let (started, still) = (process.clone(), alive.clone());
+        let workspace = self.workspace.clone();
         std::thread::spawn(move || {
             let inbox = reader.inbox();
             let log = crate::logging::KernelLog::start(number, jupyter.is_some());
@@ -444,6 +446,10 @@ impl RunningKernels {
             }
             let begun = held.and_then(|folder| {
                 command.current_dir(folder.stable_path());
+                if kind.is_confined() {
+                    let root = place.root.canonicalize()?;
+                    command.args(kernel_limits(&workspace, kind, &root, folder.original_path())?);
+                }
                 if let Some(chosen) = &jupyter {
                     configure_jupyter_kernel(&mut command, chosen, folder.original_path())?;
                 } else if kind == KernelKind::Environment {
@@ -470,6 +476,21 @@ impl RunningKernels {
         });
         RunningKernel { number, note, process, requests, alive, inquiries, saves_state }
     }
+}
+
+/// Returns the arguments that limit a kernel as the configuration says. Processor time is limited for tools only: a
+/// kernel runs as long as its note is open.
+fn kernel_limits(workspace: &Path, kind: KernelKind, root: &Path, folder: &Path) -> anyhow::Result<Vec<OsString>> {
+    let config = crate::maintenance::configuration::load_config(workspace)?;
+    let mut limits = agent::config::SandboxLimits::combine(&[&config.sandbox]);
+    limits.cpu_seconds = None;
+    if kind == KernelKind::Science {
+        limits.memory_bytes = None; // it has a limit of its own
+    }
+    // A note in a hidden folder reaches its own folder.
+    let below = folder.strip_prefix(root).unwrap_or(Path::new("")).to_string_lossy().into_owned();
+    limits.paths.hidden.retain(|hidden| below != *hidden && !below.starts_with(&format!("{hidden}/")));
+    Ok(crate::sandbox_limits::limit_arguments(&limits, root))
 }
 
 /// Starts a Jupyter kernel instead of the built-in one: exactly the one that the user approved, in its current state.

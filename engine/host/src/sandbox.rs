@@ -42,6 +42,36 @@ pub(crate) struct SandboxOrder {
     pub(crate) network: bool,
     /// CPU time limit of each process, in seconds.
     pub(crate) seconds: u64,
+    /// What of these paths is hidden or can only be read.
+    pub(crate) rules: PathRuleOrder,
+    /// Maximum memory of all processes together, in bytes.
+    pub(crate) memory_bytes: u64,
+    /// Maximum number of processes and threads.
+    pub(crate) processes: usize,
+    /// Maximum size of a file that a process writes, in bytes.
+    pub(crate) file_bytes: u64,
+}
+
+/// Rules for paths, as a part of an order.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct PathRuleOrder {
+    hidden: Vec<PathBuf>,
+    read_only: Vec<PathBuf>,
+    writable: Vec<Vec<PathBuf>>,
+}
+
+impl From<::sandbox::PathRules> for PathRuleOrder {
+    fn from(rules: ::sandbox::PathRules) -> PathRuleOrder {
+        let ::sandbox::PathRules { hidden, read_only, writable } = rules;
+        PathRuleOrder { hidden, read_only, writable }
+    }
+}
+
+impl From<PathRuleOrder> for ::sandbox::PathRules {
+    fn from(order: PathRuleOrder) -> ::sandbox::PathRules {
+        let PathRuleOrder { hidden, read_only, writable } = order;
+        ::sandbox::PathRules { hidden, read_only, writable }
+    }
 }
 
 /// How the command ended, as one line of JSON.
@@ -125,9 +155,7 @@ pub(crate) fn machine_thread_count() -> Option<usize> {
 /// The supervising process outside the sandbox, on Linux.
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::{
-        MAX_FILE_BYTES, MAX_MEMORY_BYTES, MAX_PROCESSES, SandboxOrder, SandboxVerdict, print_report, read_order,
-    };
+    use super::{MAX_PROCESSES, SandboxOrder, SandboxVerdict, print_report, read_order};
     use ::sandbox::{ConfinedKind, GuardedRefusals, SandboxPolicy, SandboxWalls};
     use anyhow::anyhow;
     use rustix::process::{
@@ -161,6 +189,8 @@ mod linux {
         std::fs::metadata("/proc/self/stat")
             .map_err(|error| fail("there is no /proc to count processes by", &error))?;
         let order = read_order()?;
+        // Before the process has a second thread.
+        ::sandbox::hide_paths(&order.rules.clone().into())?;
         std::thread::spawn(|| {
             // A pipe error also means that the host is gone.
             let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
@@ -168,13 +198,13 @@ mod linux {
         });
         // The limit counts all processes of the user, so it's the current number plus what a tool may have. Root has no
         // such limit, only the count from outside.
-        let tasks = super::machine_thread_count().unwrap_or(MAX_PROCESSES).saturating_add(MAX_PROCESSES) as u64;
+        let tasks = super::machine_thread_count().unwrap_or(MAX_PROCESSES).saturating_add(order.processes) as u64;
         let limits = [
             (Resource::Nproc, tasks),
             (Resource::Core, 0),
-            (Resource::Fsize, MAX_FILE_BYTES),
+            (Resource::Fsize, order.file_bytes),
             (Resource::Nofile, 1024),
-            (Resource::Data, MAX_MEMORY_BYTES),
+            (Resource::Data, order.memory_bytes),
             (Resource::Cpu, order.seconds.max(1)),
         ];
         for (resource, most) in limits {
@@ -197,6 +227,7 @@ mod linux {
             write: order.write.clone(),
             counted_from: order.root.iter().cloned().collect(),
             private: order.private.clone(),
+            rules: order.rules.clone().into(),
             network: order.network,
         };
         let SandboxWalls { files, calls, refused } = ::sandbox::enter(&policy);
@@ -245,7 +276,7 @@ mod linux {
 /// The supervising process on macOS, with a profile for `sandbox-exec`. Processes can't be counted there.
 #[cfg(target_os = "macos")]
 mod macos {
-    use super::{MAX_FILE_BYTES, SandboxOrder, SandboxVerdict, print_report, read_order};
+    use super::{SandboxOrder, SandboxVerdict, print_report, read_order};
     use anyhow::{Context, anyhow};
     use rustix::process::{Resource, Rlimit, Signal, kill_current_process_group, setrlimit, setsid};
     use std::os::fd::AsFd;
@@ -266,13 +297,14 @@ mod macos {
         let fail = |error: &dyn std::fmt::Display| anyhow!("the sandbox could not be made ({error})");
         setsid().map_err(|error| fail(&error))?;
         let order = read_order()?;
+        ::sandbox::hide_paths(&order.rules.clone().into())?;
         std::thread::spawn(|| {
             // A pipe error also means that the host is gone.
             let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
             let _ = kill_current_process_group(Signal::KILL);
         });
         for (resource, most) in
-            [(Resource::Core, 0), (Resource::Fsize, MAX_FILE_BYTES), (Resource::Cpu, order.seconds.max(1))]
+            [(Resource::Core, 0), (Resource::Fsize, order.file_bytes), (Resource::Cpu, order.seconds.max(1))]
         {
             let limit = Rlimit { current: Some(most), maximum: Some(most) };
             setrlimit(resource, limit).map_err(|error| fail(&error))?;

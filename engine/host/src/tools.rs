@@ -5,15 +5,18 @@ mod changes;
 mod fetch;
 mod files;
 mod git;
+mod interpreter_run;
 pub(crate) mod mcp;
+mod path_limits;
 mod process_limits;
-mod python;
+mod script_files;
 mod shell;
 mod truncate;
 
-pub(crate) use fetch::fetch_text_file;
+pub(crate) use fetch::{WebhookError, fetch_text_file, post_json};
 
 use crate::search::{SearchRequest, SearchService, excerpt, highlight_ranges};
+use agent::config::{SandboxLimits, SandboxPaths};
 use agent::tool_job::{ToolJob, ToolOutcome};
 use anyhow::{Context, anyhow, bail};
 use std::collections::HashMap;
@@ -210,28 +213,49 @@ impl ToolJobs {
 
 fn run_job(place: &Arc<ToolWorkspace>, job: &ToolJob, stop: &StopSignal) -> anyhow::Result<ToolOutcome> {
     match job {
+        ToolJob::Limited { limits, job } => {
+            path_limits::check_job_paths(job, &limits.paths)?;
+            run_limited_job(place, job, limits, stop)
+        }
+        job => run_limited_job(place, job, &SandboxLimits::default(), stop),
+    }
+}
+
+fn run_limited_job(
+    place: &Arc<ToolWorkspace>,
+    job: &ToolJob,
+    limits: &SandboxLimits,
+    stop: &StopSignal,
+) -> anyhow::Result<ToolOutcome> {
+    match job {
+        ToolJob::Limited { .. } => bail!("a job has one list of limits"),
         ToolJob::Read { root, path, lines } => files::read(place, root, path, *lines),
-        ToolJob::List { root, path } => files::list(place, root, path, stop),
+        ToolJob::List { root, path } => files::list(place, (root, path), &limits.paths, stop),
         ToolJob::Replace { root, path, text, expected } => files::write_text(place, root, path, text, *expected),
         ToolJob::Amend { root, path, old, new } => files::edit_text(place, root, path, old, new),
         ToolJob::Remove { root, path } => files::remove(place, root, path),
         ToolJob::Restore { root, path, expected, to } => files::restore(place, root, path, *expected, *to),
         ToolJob::Shell { root, path, command, seconds, network } => {
-            shell::run(place, &shell::ShellRun { root, path, command, seconds: *seconds, network: *network }, stop)
+            let seconds = path_limits::limited_seconds(*seconds, limits);
+            shell::run(place, &shell::ShellRun { root, path, command, seconds, network: *network, limits }, stop)
         }
         ToolJob::Python { root, code, seconds, web, grants } => {
-            let run = python::PythonRun { root, code, seconds: *seconds, web: web.as_ref(), grants: *grants };
-            match grants.fs {
-                true => python::run(place, &run, stop),
-                false => {
-                    let own = shell::PrivateFolder::new()?;
-                    python::run(place, &python::PythonRun { root: own.path(), ..run }, stop)
-                }
-            }
+            let program = interpreter_run::RunProgram::Python(code);
+            let seconds = path_limits::limited_seconds(*seconds, limits);
+            let run =
+                interpreter_run::InterpreterRun { root, program, seconds, web: web.as_ref(), grants: *grants, limits };
+            run_interpreter(place, run, stop)
+        }
+        ToolJob::JavaScript { root, call, seconds, web, grants } => {
+            let program = interpreter_run::RunProgram::JavaScript(call);
+            let seconds = path_limits::limited_seconds(*seconds, limits);
+            let run =
+                interpreter_run::InterpreterRun { root, program, seconds, web: web.as_ref(), grants: *grants, limits };
+            run_interpreter(place, run, stop)
         }
         ToolJob::Search { query, limit } => {
-            let (query, limit) = (query.clone(), *limit);
-            run_detached(place, stop, move |place| search_notes(place, query, limit))
+            let (query, limit, paths) = (query.clone(), *limit, limits.paths.clone());
+            run_detached(place, stop, move |place| search_notes(place, query, limit, &paths))
         }
         ToolJob::Git { root, what } => {
             // A commit that has begun isn't abandoned halfway; read-only operations can be.
@@ -252,6 +276,19 @@ fn run_job(place: &Arc<ToolWorkspace>, job: &ToolJob, stop: &StopSignal) -> anyh
             mcp::run(place, &mcp::McpCall { server, tool, arguments, definition }, stop)
         }
     }
+}
+
+/// Runs a program in the project's folder, or in an empty one if it may not use files.
+fn run_interpreter(
+    place: &ToolWorkspace,
+    run: interpreter_run::InterpreterRun<'_>,
+    stop: &StopSignal,
+) -> anyhow::Result<ToolOutcome> {
+    if run.grants.fs {
+        return interpreter_run::run(place, &run, stop);
+    }
+    let own = shell::PrivateFolder::new()?;
+    interpreter_run::run(place, &interpreter_run::InterpreterRun { root: own.path(), ..run }, stop)
 }
 
 /// Runs work that can't be interrupted on a thread of its own. The thread is abandoned on cancel, because it changes
@@ -277,7 +314,12 @@ fn run_detached(
     }
 }
 
-fn search_notes(place: &ToolWorkspace, query: String, limit: usize) -> anyhow::Result<ToolOutcome> {
+fn search_notes(
+    place: &ToolWorkspace,
+    query: String,
+    limit: usize,
+    paths: &SandboxPaths,
+) -> anyhow::Result<ToolOutcome> {
     let search = place.search.as_ref().context("there is no search here")?;
     let answer = search.search_blocking(SearchRequest {
         text: query.clone(),
@@ -285,7 +327,8 @@ fn search_notes(place: &ToolWorkspace, query: String, limit: usize) -> anyhow::R
         ..SearchRequest::default()
     })?;
     let mut text = String::new();
-    for hit in answer.hits.iter().filter(|_| answer.has_match()) {
+    let shown = answer.hits.iter().filter(|hit| answer.has_match() && !paths.is_hidden(&hit.path));
+    for hit in shown {
         let (passage, _) = excerpt(&hit.text, &highlight_ranges(&hit.text, &answer.terms), MAX_PASSAGE_BYTES);
         text += &format!("{}/{} ({}, {})\n{}\n\n", hit.volume, hit.path, hit.title, hit.place, passage.trim());
     }

@@ -64,6 +64,10 @@ pub fn run_environment_kernel(kernel: &EnvironmentKernel) -> ExitCode {
         Ok(pair) => pair,
         Err(error) => return fail(&format!("cannot take standard input and output: {error}")),
     };
+    // Before any thread starts: mounts and limits apply to the whole process.
+    if let Err(why) = ::sandbox::hide_paths(&kernel.grants.rules) {
+        return fail(&why.to_string());
+    }
     let outbox = KernelOutbox::install(output);
     let (replies, answers) = mpsc::channel();
     let question = Arc::new(AtomicU64::new(0));

@@ -7,11 +7,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use ::sandbox::PathRules;
 use serde_json::{Value, json};
 
 /// Memory limit of a process that runs cells.
 #[cfg(unix)]
 const MAX_MEMORY_BYTES: u64 = 4 << 30;
+/// Memory that a process has before it runs code: stacks, tables, its heap.
+#[cfg(unix)]
+const STARTING_MEMORY_BYTES: u64 = crate::INTERPRETER_STACK_BYTES as u64 + (64 << 20);
 /// Maximum size of a file that a cell writes.
 #[cfg(unix)]
 const MAX_WRITTEN_FILE_BYTES: u64 = 4 << 30;
@@ -32,17 +36,33 @@ pub struct SandboxGrants {
     pub write: Vec<PathBuf>,
     /// Bytes of address space that the process may use; `None` is 4 GiB.
     pub address_bytes: Option<u64>,
+    /// Bytes of memory that the process may use beyond what it starts with; `None` for no limit but the address space.
+    pub memory_bytes: Option<u64>,
+    /// Maximum size in bytes of a file that the process writes; `None` is 4 GiB.
+    pub file_bytes: Option<u64>,
+    /// Processor time of the process, in seconds; `None` for no limit.
+    pub cpu_seconds: Option<u64>,
+    /// What of all this is hidden or can only be read.
+    pub rules: PathRules,
 }
 
 impl SandboxGrants {
     /// Reads the arguments after `tracebook kernel`: `--network`, and `--shut`, `--read`, `--write`, each followed by a
-    /// path. Other arguments grant nothing.
+    /// path, and limits: `--memory-bytes`, `--file-bytes`, `--cpu-seconds` with a number, and those of [`PathRules`].
+    /// Other arguments grant nothing.
     #[must_use]
     pub fn from_args(words: &[String]) -> SandboxGrants {
         let mut reach = SandboxGrants::default();
         let mut words = words.iter();
         while let Some(word) = words.next() {
+            let number = |value: Option<&String>| value.and_then(|value| value.parse().ok());
             match word.as_str() {
+                "--memory-bytes" => reach.memory_bytes = number(words.next()),
+                "--file-bytes" => reach.file_bytes = number(words.next()),
+                "--cpu-seconds" => reach.cpu_seconds = number(words.next()),
+                "--hidden" | "--read-only" | "--writable-list" | "--writable" => {
+                    words.next().map(|value| reach.rules.read_argument(word, value));
+                }
                 "--network" => reach.network = true,
                 "--shut" => reach.shut = words.next().map(PathBuf::from),
                 "--read" => reach.read.extend(words.next().map(PathBuf::from)),
@@ -80,7 +100,11 @@ impl CellSandbox {
         let folder = std::env::current_dir().ok();
         #[cfg(unix)]
         {
-            sandbox.memory = limits::set_limits(reach.address_bytes.unwrap_or(MAX_MEMORY_BYTES));
+            sandbox.memory = limits::set_limits(&reach);
+        }
+        // Before anything runs: where a path isn't hidden, nothing is run.
+        if let Err(why) = ::sandbox::hide_paths(&reach.rules) {
+            exit_unconfined(&why);
         }
         #[cfg(target_os = "linux")]
         {
@@ -94,10 +118,16 @@ impl CellSandbox {
                 write,
                 counted_from: folder.iter().chain(&reach.write).cloned().collect(),
                 private: Vec::new(),
+                rules: reach.rules.clone(),
                 network: reach.network,
             };
             sandbox.more = reach.network || !reach.read.is_empty() || !reach.write.is_empty();
             let confined = ::sandbox::enter(&policy);
+            if let Err(why) = confined.files.as_ref().map_err(ToString::to_string)
+                && !reach.rules.is_empty()
+            {
+                exit_unconfined(&why);
+            }
             sandbox.files = confined.files.is_ok();
             sandbox.processes = confined.calls.is_ok();
             sandbox.network = confined.calls.is_ok() && !reach.network;
@@ -149,6 +179,12 @@ impl CellSandbox {
     }
 }
 
+/// Ends the process, because a rule of the user's configuration can't be enforced.
+fn exit_unconfined(why: &dyn std::fmt::Display) -> ! {
+    eprintln!("tracebook kernel: {why}");
+    std::process::exit(1);
+}
+
 /// Returns the sandbox policy of a user's interpreter whose cells have these grants and the folder `private`, and the
 /// message for denied access.
 #[cfg(target_os = "linux")]
@@ -164,6 +200,7 @@ pub(crate) fn interpreter_policy(reach: &SandboxGrants, private: &Path) -> (::sa
         write,
         counted_from: folder.iter().chain(&reach.write).cloned().collect(),
         private: vec![private.to_owned()],
+        rules: reach.rules.clone(),
         network: reach.network,
     };
     let more = reach.network || !reach.read.is_empty() || !reach.write.is_empty();
@@ -195,7 +232,7 @@ fn granted(folder: &Path, home: Option<&Path>, shut: Option<&Path>) -> Vec<PathB
 #[cfg(unix)]
 mod limits {
     /// Sets the resource limits. Returns whether the memory limit is in force.
-    pub(super) fn set_limits(address_bytes: u64) -> bool {
+    pub(super) fn set_limits(reach: &super::SandboxGrants) -> bool {
         let limit = |kind, most: u64| {
             let limit = libc::rlimit { rlim_cur: most as libc::rlim_t, rlim_max: most as libc::rlim_t };
             #[allow(unsafe_code, reason = "std has no wrapper for setrlimit")]
@@ -209,9 +246,19 @@ mod limits {
             libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
         }
         // These limits aren't security boundaries: failures are ignored.
-        let _ = limit(libc::RLIMIT_CORE, 0) && limit(libc::RLIMIT_FSIZE, super::MAX_WRITTEN_FILE_BYTES);
+        let _ = limit(libc::RLIMIT_CORE, 0);
         let _ = limit(libc::RLIMIT_NOFILE, super::MAX_OPEN_FILES);
-        limit(libc::RLIMIT_AS, address_bytes)
+        let written = limit(libc::RLIMIT_FSIZE, reach.file_bytes.unwrap_or(super::MAX_WRITTEN_FILE_BYTES));
+        let timed = reach.cpu_seconds.is_none_or(|most| limit(libc::RLIMIT_CPU, most.max(1)));
+        // Stacks of threads count as data, and so do the tables of the interpreter.
+        let own = super::STARTING_MEMORY_BYTES;
+        let data = reach.memory_bytes.is_none_or(|most| limit(libc::RLIMIT_DATA, most.saturating_add(own)));
+        // What the configuration limits has to be limited.
+        let is_stated = reach.file_bytes.is_some() || reach.cpu_seconds.is_some() || reach.memory_bytes.is_some();
+        if is_stated && !(written && timed && data) {
+            super::exit_unconfined(&"the limits of the sandbox can't be set");
+        }
+        limit(libc::RLIMIT_AS, reach.address_bytes.unwrap_or(super::MAX_MEMORY_BYTES))
     }
 }
 

@@ -11,6 +11,7 @@
 mod interpreter_start;
 #[cfg(target_os = "linux")]
 mod landlock_rules;
+mod path_rules;
 #[cfg(target_os = "linux")]
 mod raw_syscalls;
 #[cfg(target_os = "linux")]
@@ -18,6 +19,7 @@ mod supervisor;
 #[cfg(target_os = "linux")]
 mod syscall_filter;
 
+pub use path_rules::{HidePathsError, PathRules, hide_paths};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -46,6 +48,8 @@ pub struct SandboxPolicy {
     pub counted_from: Vec<PathBuf>,
     /// Folders with unrestricted access: used by nobody else, and removed with the sandbox.
     pub private: Vec<PathBuf>,
+    /// What of it is hidden or can only be read. Hidden paths are hidden with [`hide_paths`] before.
+    pub rules: PathRules,
     /// Whether they may use the network.
     pub network: bool,
 }

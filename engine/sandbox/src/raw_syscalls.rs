@@ -1,8 +1,11 @@
 //! The few calls of the kernel for which neither std nor rustix has a wrapper: another process's memory, seccomp's
 //! listener, tables of file descriptors.
 
+use std::ffi::CString;
 use std::io::Error;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// The longest path that Linux takes, with the zero at its end.
 const MAX_SYSCALL_PATH_BYTES: usize = 4096;
@@ -41,6 +44,35 @@ pub(crate) fn read_bytes(pid: u32, address: u64, size: usize) -> Result<Vec<u8>,
         Ok(_) => Err(libc::EFAULT),
         Err(_) => Err(last_errno()),
     }
+}
+
+/// Gives this process namespaces of its own.
+pub(crate) fn unshare(namespaces: i32) -> Result<(), i32> {
+    #[allow(unsafe_code, reason = "rustix has it behind an unsafe function as well")]
+    // SAFETY: no namespace of this kind changes memory or descriptors of this process.
+    let done = unsafe { libc::unshare(namespaces) };
+    if done == 0 { Ok(()) } else { Err(last_errno()) }
+}
+
+/// Mounts something at a path.
+pub(crate) fn mount(
+    source: Option<&str>,
+    target: &Path,
+    kind: Option<&str>,
+    flags: libc::c_ulong,
+    options: &str,
+) -> Result<(), i32> {
+    let text = |text: &[u8]| CString::new(text).map_err(|_| libc::EINVAL);
+    let optional = |given: Option<&str>| given.map(|given| text(given.as_bytes())).transpose();
+    let (source, kind) = (optional(source)?, optional(kind)?);
+    let (target, options) = (text(target.as_os_str().as_bytes())?, text(options.as_bytes())?);
+    let pointer = |text: &Option<CString>| text.as_ref().map_or(std::ptr::null(), |text| text.as_ptr());
+    #[allow(unsafe_code, reason = "rustix has mount only with a feature of its own")]
+    // SAFETY: all pointers are null or texts with a zero at the end, which outlive the call.
+    let done = unsafe {
+        libc::mount(pointer(&source), target.as_ptr(), pointer(&kind), flags, options.as_ptr().cast::<libc::c_void>())
+    };
+    if done == 0 { Ok(()) } else { Err(last_errno()) }
 }
 
 /// What the last call failed by.

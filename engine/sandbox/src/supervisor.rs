@@ -7,7 +7,7 @@
 
 use crate::interpreter_start::InterpreterStart;
 use crate::landlock_rules::{NULL_DEVICE, containing_root};
-use crate::{GuardedRefusals, SandboxError, SandboxPolicy, raw_syscalls, syscall_filter};
+use crate::{GuardedRefusals, PathRules, SandboxError, SandboxPolicy, raw_syscalls, syscall_filter};
 use libc::{EACCES, EINVAL, ELOOP, ENOENT, EOPNOTSUPP, EPERM};
 use rustix::fs::{AtFlags, CWD, Dev, FileType, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, XattrFlags};
 use rustix::fs::{Gid, Uid, ftruncate, statat, symlinkat, unlinkat, utimensat};
@@ -36,6 +36,7 @@ struct SupervisorBounds {
     counted_from: Vec<PathBuf>,
     /// Whether programs such as git run, which may write what a repository keeps as data.
     programs: bool,
+    rules: PathRules,
     refused: GuardedRefusals,
     /// What may be started.
     start: InterpreterStart,
@@ -70,6 +71,7 @@ pub(crate) fn start(policy: &SandboxPolicy, refused: GuardedRefusals) -> Result<
         private: whole(&policy.private),
         counted_from: whole(&policy.counted_from),
         programs: policy.kind == crate::ConfinedKind::Programs,
+        rules: policy.rules.resolved(),
         refused,
         start: InterpreterStart::of(policy.kind),
     });
@@ -276,6 +278,10 @@ impl CallingThread<'_> {
             return Ok(());
         }
         let (root, below) = self.counted_path(real).ok_or(EACCES)?;
+        if let Some(why) = self.bounds.rules.write_refusal(real) {
+            self.bounds.refused.add_path(&below, why);
+            return Err(EACCES);
+        }
         match self.guarded_reason(root, &below).or_else(|| bare_repository_reason(root, Path::new(&below))) {
             Some(why) => {
                 self.bounds.refused.add_path(&below, why);
@@ -651,6 +657,11 @@ impl CallingThread<'_> {
         }
         let old = self.resolve_allowed_path(from, &self.read_text(old)?, false, waits)?;
         let new = self.resolve_allowed_path(to, &self.read_text(new)?, false, waits)?;
+        // Elsewhere, the rules for what is below wouldn't hold.
+        let exchanged = flags.contains(RenameFlags::EXCHANGE).then_some(&new.real);
+        if [Some(&old.real), exchanged].into_iter().flatten().any(|moved| self.bounds.rules.reaches_below(moved)) {
+            return Err(EACCES);
+        }
         self.check_stays_unguarded(&old, &new.real)?;
         if flags.contains(RenameFlags::EXCHANGE) {
             self.check_stays_unguarded(&new, &old.real)?;

@@ -33,6 +33,7 @@ mod trace_replay;
 mod trace_verification;
 mod view_actions;
 mod watchdog;
+mod webhooks;
 
 pub use budget::{BudgetScope, BudgetStatus, ScopeSpending};
 pub use changes::revertible_parts;

@@ -140,6 +140,7 @@ impl HostlessSession {
                 | Effect::CancelModel { .. }
                 | Effect::RunTool { .. }
                 | Effect::CancelTool { .. }
+                | Effect::SendWebhook { .. }
                 | Effect::Wake { .. } => continue,
             };
             waiting.extend(self.apply(SessionInput::Event(event))?);

@@ -6,7 +6,7 @@ use crate::program::House;
 use serde_json::{Value, json};
 
 /// A model that makes one call and then repeats its result.
-fn one_call(name: &'static str, arguments: Value) -> String {
+pub(crate) fn one_call(name: &'static str, arguments: Value) -> String {
     model(move |turn, body| -> Said {
         let last = body["messages"].as_array().and_then(|all| all.last()).cloned().unwrap_or_default();
         match turn {
@@ -16,12 +16,12 @@ fn one_call(name: &'static str, arguments: Value) -> String {
     })
 }
 
-fn import(house: &House, tool: &Value) {
+pub(crate) fn import(house: &House, tool: &Value) {
     house.fed(&["tools", "--import", "-"], tool.to_string().as_bytes()).good();
 }
 
 /// Asks with all calls of one tool allowed, and returns the answer.
-fn ask(house: &House, tool: &str) -> String {
+pub(crate) fn ask(house: &House, tool: &str) -> String {
     let steps = without_events(house.run(&["ask", "go", "--approve", tool, "--json"]).code(0).lines());
     steps.last().and_then(|step| step["content"].as_str()).unwrap_or_default().to_owned()
 }
@@ -175,8 +175,6 @@ fn a_tool_file_comes_back_as_it_was() {
     house.run(&["tools", "fetch_weather", "--approve"]).good();
     assert_eq!(ask(&house, "fetch_weather"), "\"ROME\"");
     let mut script = file.clone();
-    script["func"] = json!("async ({ city }) => { return city; }");
-    house.fed(&["tools", "--import", "-"], script.to_string().as_bytes()).refused(2, "is JavaScript");
     script["func"] = json!("def run(): pass");
     script["permissions"] = json!(["root"]);
     house.fed(&["tools", "--import", "-"], script.to_string().as_bytes()).refused(2, "there are network, fs, ui");

@@ -226,6 +226,7 @@ pub(crate) fn follow_run(
                     "{}: waits for `tracebook approvals {name} --allow` or --deny",
                     approval_text::title(&approval)
                 )?;
+                wait_for_webhooks(scene)?;
                 return Ok(EXIT_FAILED);
             }
             if deaf || !prompt_for_decision(scene, of, &approval)? {
@@ -245,9 +246,22 @@ pub(crate) fn follow_run(
             let kept = |session: &Session| (session.pending_note_jobs() == 0).then_some(());
             scene.handle.wait(Some(super::DOCUMENT_READ_TIMEOUT), kept)?;
             export::open_note::wait_until_saved(scene.handle)?;
+            wait_for_webhooks(scene)?;
             return Ok(if ending == RunEnding::Done { EXIT_DONE } else { EXIT_FAILED });
         }
     }
+}
+
+/// Waits until messages to the webhook are sent or given up, and prints why, if so.
+fn wait_for_webhooks(scene: &mut CommandContext<'_>) -> Result<(), CliError> {
+    let done = |session: &Session| {
+        let agents = session.agents();
+        (!agents.has_pending_webhooks()).then(|| agents.webhook_failure().map(ToOwned::to_owned))
+    };
+    if let Some(Some(why)) = scene.handle.wait(Some(super::DOCUMENT_READ_TIMEOUT), done)? {
+        writeln!(scene.errors, "tracebook: {}", untrusted_text::escape_line(&why))?;
+    }
+    Ok(())
 }
 
 /// Returns the rest of an answer whose start was `streamed`, or `None` if the answer starts differently.

@@ -8,7 +8,7 @@ use agent::tool_file::{self, permission_names, tool_to_json};
 use agent::tool_spec::ToolSpec;
 use engine::{Command, Session};
 use serde_json::{Value, json};
-use store::{RegisteredTool, UserTool};
+use store::{RegisteredTool, ToolLanguage, UserTool};
 use text::untrusted_text;
 
 /// A tool that agents may use, and whether its calls are asked about.
@@ -179,7 +179,11 @@ fn show_own_tool(scene: &mut CommandContext<'_>, tool: &RegisteredTool, one: &Us
         none if none.is_empty() => "no permissions".to_owned(),
         names => format!("may use {names}"),
     };
-    writeln!(scene.out, "{} version {}, {may}, {}", one.name, one.version, version_state(tool, one))?;
+    let language = match one.language {
+        ToolLanguage::Python => "Python",
+        ToolLanguage::JavaScript => "JavaScript",
+    };
+    writeln!(scene.out, "{} version {}, {language}, {may}, {}", one.name, one.version, version_state(tool, one))?;
     writeln!(scene.out, "id {}, content {}", untrusted_text::escape_line(&one.tool_id()), one.content_hash())?;
     let (description, code) = (untrusted_text::escape_block(&one.description), untrusted_text::escape_block(&one.code));
     writeln!(scene.out, "{description}\n\n{code}")?;

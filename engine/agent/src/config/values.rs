@@ -181,6 +181,22 @@ pub(super) fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Strin
     }
 }
 
+/// Parses the address of a webhook: https, or http on this machine. An empty text means none.
+pub(super) fn webhook<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(from)?.filter(|text| !text.is_empty()) else { return Ok(None) };
+    // The address may hold a token, so the message doesn't repeat it.
+    let Ok(address) = crate::web_address::WebAddress::read(&text) else {
+        return Err(D::Error::custom("this is no address; a webhook begins with https:// and names a host"));
+    };
+    let is_here = address.ip.is_some_and(|ip| ip.is_loopback());
+    match address.site.scheme == "https" || is_here {
+        true => Ok(Some(text)),
+        false => {
+            Err(D::Error::custom("a webhook takes https; http only for this machine, such as http://127.0.0.1:8080"))
+        }
+    }
+}
+
 /// Returns the host and port of an HTTP address.
 fn host(address: &str) -> Option<&str> {
     let rest = address.strip_prefix("http://").or_else(|| address.strip_prefix("https://"))?;

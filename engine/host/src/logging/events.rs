@@ -50,6 +50,8 @@ fn tool_name(job: &ToolJob) -> String {
         ToolJob::Search { .. } => "search",
         ToolJob::Shell { .. } => "shell",
         ToolJob::Python { .. } => "python",
+        ToolJob::JavaScript { .. } => "javascript",
+        ToolJob::Limited { job, .. } => return tool_name(job),
         ToolJob::Git { what: GitJob::Commit { .. }, .. } => "git commit",
         ToolJob::Git { .. } => "git",
         ToolJob::GitProgram { .. } => "git program",

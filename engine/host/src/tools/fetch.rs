@@ -130,6 +130,64 @@ pub(crate) fn fetch_text_file(url: &str, max_bytes: usize) -> anyhow::Result<Str
     String::from_utf8(page.bytes).map_err(|_| anyhow!("the file isn't valid UTF-8: {}", page.url))
 }
 
+/// Why a message wasn't accepted.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WebhookError {
+    /// There was no answer, and there may be one later.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The server answered with this status.
+    #[error("{host} answered with status {status}")]
+    Status {
+        /// The host, since the rest of the address may be a secret.
+        host: String,
+        /// The HTTP status.
+        status: u16,
+    },
+    /// The address isn't one that messages are sent to.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl WebhookError {
+    /// Returns whether the same message may be accepted later.
+    pub(crate) fn can_retry(&self) -> bool {
+        match self {
+            WebhookError::Unreachable(_) => true,
+            WebhookError::Status { status, .. } => *status == 429 || *status >= 500,
+            WebhookError::Refused(_) => false,
+        }
+    }
+}
+
+/// Posts JSON to an address in the user's own configuration: over https, or unencrypted to this machine. It follows no
+/// redirects. Errors name the host only, because the rest of such an address is often a secret.
+pub(crate) fn post_json(url: &str, body: &Value, timeout: Duration) -> Result<(), WebhookError> {
+    let address = WebAddress::read(url).map_err(|why| WebhookError::Refused(why.to_string()))?;
+    let host = address.site.host.clone();
+    let is_here = address.ip.is_some_and(|ip| unmap_ipv4(ip).is_loopback());
+    if address.site.scheme != "https" && !is_here {
+        return Err(WebhookError::Refused(format!("use https for {host}")));
+    }
+    let allowed: Vec<IpAddr> = address.ip.into_iter().collect();
+    let sent = WebRequestBody {
+        method: "POST".to_owned(),
+        headers: BTreeMap::from([("Content-Type".to_owned(), "application/json".to_owned())]),
+        body: Some(base64::engine::general_purpose::STANDARD.encode(body.to_string())),
+        timeout: Some(timeout),
+    };
+    let page = fetch_page(&address, &sent, &|_| Ok(allowed.clone())).map_err(|halt| match halt {
+        FetchError::Failed(why) => WebhookError::Unreachable(why.to_string().replace(&address.text, &host)),
+        FetchError::Asks(AccessRequest::PrivateAddress { .. } | AccessRequest::Redirect { .. }) => {
+            WebhookError::Refused(format!("{host} leads into a private network; give the address itself"))
+        }
+    })?;
+    match page.status {
+        200..=299 => Ok(()),
+        status => Err(WebhookError::Status { host, status }),
+    }
+}
+
 /// Returns the address's IP if the list of hosts contains that IP itself.
 fn listed_ip(address: &WebAddress, hosts: &[String]) -> Vec<IpAddr> {
     let ip = address.ip.filter(|ip| ip.to_string() == address.site.host && is_listed(&address.site.host, hosts));
@@ -152,6 +210,9 @@ struct WebRequestBody {
     headers: BTreeMap<String, String>,
     /// The body, encoded in Base64.
     body: Option<String>,
+    /// Time limit; `None` for [`FETCH_TIMEOUT`].
+    #[serde(skip)]
+    timeout: Option<Duration>,
 }
 
 /// Performs a web request of a tool's program under the policy of `web`. The answer is JSON: the response, or `error`.
@@ -222,7 +283,8 @@ fn fetch_page(
     for _ in 0..=MAX_REDIRECTS {
         let allowed = gate(&at)?;
         let host = at.site.host.clone();
-        let left = FETCH_TIMEOUT.checked_sub(begun.elapsed()).with_context(|| timeout_message(&host))?;
+        let most = sent.timeout.unwrap_or(FETCH_TIMEOUT);
+        let left = most.checked_sub(begun.elapsed()).with_context(|| timeout_message(&host))?;
         let config = Config::builder()
             .timeout_global(Some(left))
             .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())

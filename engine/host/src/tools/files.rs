@@ -4,6 +4,7 @@ use super::truncate::{store_blob, truncate_output};
 use super::{StopSignal, ToolWorkspace};
 use crate::fs::atomic_write::{ReplaceOutcome, replace_file};
 use crate::fs::confined_dir::{ConfinedFolder, OpenRefusal, normalize_path};
+use agent::config::SandboxPaths;
 use agent::tool_job::{FileChange, ToolOutcome};
 use anyhow::{anyhow, bail};
 use std::fs::File;
@@ -58,14 +59,23 @@ pub(super) fn read(
     Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })
 }
 
-pub(super) fn list(place: &ToolWorkspace, root: &Path, path: &str, stop: &StopSignal) -> anyhow::Result<ToolOutcome> {
+pub(super) fn list(
+    place: &ToolWorkspace,
+    (root, path): (&Path, &str),
+    paths: &SandboxPaths,
+    stop: &StopSignal,
+) -> anyhow::Result<ToolOutcome> {
     let tidied = normalize_path(path)?;
     if tidied.split('/').any(is_git_folder_name) {
         bail!("git's own files are not listed; `git_status`, `git_log` and `git_diff` read them: {path}");
     }
     let folder = ConfinedFolder::open_root(root)?.open_folder(&tidied)?;
     let mut lines = Vec::new();
-    let whole = walk(&folder, "", 2, &mut lines, stop)?;
+    let hidden = |name: &str| {
+        let whole = if tidied.is_empty() { name.to_owned() } else { format!("{tidied}/{name}") };
+        paths.is_hidden(&whole)
+    };
+    let whole = walk(&folder, ("", 2), &mut lines, &hidden, stop)?;
     let mut text = if lines.is_empty() { "(the folder is empty)\n".to_owned() } else { lines.concat() };
     if !whole {
         text += &format!("… more than {MAX_LISTED_ENTRIES} entries; list a folder below …\n");
@@ -77,9 +87,9 @@ pub(super) fn list(place: &ToolWorkspace, root: &Path, path: &str, stop: &StopSi
 /// Lists a folder, and its subfolders if `deep` is set. Returns whether the listing is complete.
 fn walk(
     folder: &ConfinedFolder,
-    before: &str,
-    deep: usize,
+    (before, deep): (&str, usize),
     lines: &mut Vec<String>,
+    hidden: &dyn Fn(&str) -> bool,
     stop: &StopSignal,
 ) -> anyhow::Result<bool> {
     let entries =
@@ -106,11 +116,14 @@ fn walk(
             return Ok(false);
         }
         let path = format!("{before}{name}");
+        if hidden(&path) {
+            continue;
+        }
         if meta.is_dir() {
             lines.push(format!("{path}/\n"));
             if deep > 1
                 && let Ok(below) = folder.open_folder(&name)
-                && !walk(&below, &format!("{path}/"), deep - 1, lines, stop)?
+                && !walk(&below, (&format!("{path}/"), deep - 1), lines, hidden, stop)?
             {
                 return Ok(false);
             }
@@ -172,6 +185,29 @@ pub(super) fn edit_text(
             many => Err(anyhow!("the text to replace occurs {many} times; include more of the text around it: {path}")),
         }
     })
+}
+
+/// Writes a file's bytes, whatever it contains now.
+pub(super) fn write_bytes(place: &ToolWorkspace, root: &Path, path: &str, bytes: &[u8]) -> anyhow::Result<()> {
+    let tidied = check_writable_path(path)?;
+    if bytes.len() as u64 > MAX_TOOL_FILE_BYTES {
+        bail!("a file of more than {} MB is not written: {path}", MAX_TOOL_FILE_BYTES >> 20);
+    }
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return write_text(place, root, &tidied, text, None).map(|_| ());
+    }
+    let (folder, name) = ConfinedFolder::open_root(root)?.open_parent(&tidied, true)?;
+    for _ in 0..MAX_WRITE_TRIES {
+        let there = std::fs::symlink_metadata(folder.join(&name)).is_ok();
+        let old = match there {
+            true => Some(BlobHash::of(&read_bytes(folder.open_file(&name)?, MAX_TOOL_FILE_BYTES, path)?)),
+            false => None,
+        };
+        if let ReplaceOutcome::Done { .. } = replace_file(&folder.join(&name), old, bytes)? {
+            return Ok(());
+        }
+    }
+    Err(anyhow!("another program writes to the file all the time; nothing was changed: {path}"))
 }
 
 /// Function that makes a file's new text from its bytes; `None` if the file doesn't exist.

@@ -1,11 +1,13 @@
 //! Counts a tool's processes and memory from outside. A tool may start processes faster than they can be counted, so
 //! it's suspended first. Linux only; elsewhere only the other limits apply.
 
-use crate::sandbox::{MAX_MEMORY_BYTES, MAX_PROCESSES, machine_thread_count};
+use crate::sandbox::machine_thread_count;
 use std::fs;
 
 /// Number of process counts between two memory checks.
 const LOOKS_PER_MEMORY_CHECK: u32 = 10;
+/// Threads of the process `tracebook sandbox` itself: it waits, reads its input, confines and supervises.
+const SANDBOX_TASKS: usize = 4;
 
 /// Returns whether a process of a group is still running. Zombies don't count: in a container, nothing may reap them.
 pub(super) fn is_group_alive(group: u32) -> bool {
@@ -36,6 +38,10 @@ pub(super) struct ProcessCensus {
     /// Number of threads on the whole machine when the group was last counted.
     known: usize,
     looks: u32,
+    /// Maximum number of processes and threads.
+    max_tasks: usize,
+    /// Maximum memory in bytes.
+    max_memory: u64,
 }
 
 /// The limit that was exceeded.
@@ -46,16 +52,19 @@ pub(super) enum ProcessExcess {
 }
 
 impl ProcessCensus {
-    /// Creates a census; must be called before the group starts anything.
-    pub(super) fn new(group: u32) -> ProcessCensus {
-        ProcessCensus { group, known: machine_thread_count().unwrap_or(usize::MAX), looks: 0 }
+    /// Creates a census with limits of tasks and of memory in bytes; must be called before the group starts anything.
+    pub(super) fn new(group: u32, (max_tasks, max_memory): (usize, u64)) -> ProcessCensus {
+        let known = machine_thread_count().unwrap_or(usize::MAX);
+        // The sandbox's own process and its threads aren't the tool's.
+        let max_tasks = max_tasks.saturating_add(SANDBOX_TASKS);
+        ProcessCensus { group, known, looks: 0, max_tasks, max_memory }
     }
 
     /// Checks the limits, usually with one small read; returns the exceeded one.
     pub(super) fn find_excess(&mut self) -> Option<ProcessExcess> {
         self.looks = self.looks.wrapping_add(1);
         let now = machine_thread_count()?;
-        let grown = now.saturating_sub(self.known) > MAX_PROCESSES / 2;
+        let grown = now.saturating_sub(self.known) > self.max_tasks / 2;
         if !grown && !self.looks.is_multiple_of(LOOKS_PER_MEMORY_CHECK) {
             return None;
         }
@@ -64,9 +73,9 @@ impl ProcessCensus {
             self.set_suspended(true);
         }
         let (tasks, memory) = self.measure_group();
-        if tasks > MAX_PROCESSES {
+        if tasks > self.max_tasks {
             return Some(ProcessExcess::Tasks);
-        } else if memory > MAX_MEMORY_BYTES {
+        } else if memory > self.max_memory {
             return Some(ProcessExcess::Memory);
         }
         if grown {
@@ -90,7 +99,7 @@ impl ProcessCensus {
             let mut fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
             if fields.nth(2) == Some(&own) {
                 tasks += fields.nth(14).and_then(|threads| threads.parse().ok()).unwrap_or(1);
-                if tasks > MAX_PROCESSES {
+                if tasks > self.max_tasks {
                     break; // enough is known
                 }
                 let status = fs::read_to_string(entry.path().join("status")).unwrap_or_default();

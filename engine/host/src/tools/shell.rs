@@ -6,7 +6,10 @@ use super::process_limits::{self, ProcessCensus, ProcessExcess};
 use super::truncate::truncate_output;
 use super::{MAX_JOB_SECS, StopSignal, ToolWorkspace};
 use crate::fs::confined_dir::ConfinedFolder;
-use crate::sandbox::{MAX_MEMORY_BYTES, MAX_PROCESSES, SandboxOrder, SandboxReport, SandboxVerdict, granted_paths};
+use crate::sandbox::granted_paths;
+use crate::sandbox::{MAX_FILE_BYTES, MAX_MEMORY_BYTES, MAX_PROCESSES, SandboxOrder, SandboxReport, SandboxVerdict};
+use crate::sandbox_limits::process_rules;
+use agent::config::SandboxLimits;
 use agent::tool_job::ToolOutcome;
 use anyhow::{anyhow, bail};
 use rand::TryRngCore;
@@ -33,6 +36,7 @@ pub(super) struct ShellRun<'a> {
     pub(super) command: &'a str,
     pub(super) seconds: u64,
     pub(super) network: bool,
+    pub(super) limits: &'a SandboxLimits,
 }
 
 /// How the command ended.
@@ -63,7 +67,11 @@ pub(super) fn run(place: &ToolWorkspace, shell: &ShellRun<'_>, stop: &StopSignal
         private: vec![private.path.clone()],
         read: place.readable.clone(),
         network: shell.network,
-        seconds: seconds.saturating_mul(processors) + 1,
+        seconds: shell.limits.cpu_seconds.unwrap_or(seconds.saturating_mul(processors) + 1),
+        rules: process_rules(root.original_path(), &shell.limits.paths).into(),
+        memory_bytes: shell.limits.memory_bytes.unwrap_or(MAX_MEMORY_BYTES),
+        processes: shell.limits.processes.unwrap_or(MAX_PROCESSES),
+        file_bytes: shell.limits.file_bytes.unwrap_or(MAX_FILE_BYTES),
     };
     let before = VolumeSnapshot::capture(&root, &place.workspace);
     let mut running = ShellProcess::start(place, &order, folder.original_path(), &private.path)?;
@@ -81,10 +89,13 @@ pub(super) fn run(place: &ToolWorkspace, shell: &ShellRun<'_>, stop: &StopSignal
         ShellExit::Verdict(SandboxVerdict::Exited(0)) => String::new(),
         ShellExit::Verdict(SandboxVerdict::Exited(code)) => format!("(exit code {code})"),
         ShellExit::Verdict(SandboxVerdict::Signal(signal)) => format!("(ended by signal {signal})"),
-        ShellExit::Excess(ProcessExcess::Memory) => {
-            format!("(stopped: it took more than {} GB of memory)", MAX_MEMORY_BYTES >> 30)
+        ShellExit::Excess(ProcessExcess::Memory) => match shell.limits.memory_bytes {
+            Some(most) => format!("(stopped: it took more than {} MB of memory)", most >> 20),
+            None => format!("(stopped: it took more than {} GB of memory)", MAX_MEMORY_BYTES >> 30),
+        },
+        ShellExit::Excess(ProcessExcess::Tasks) => {
+            format!("(stopped: it made more than {} processes)", order.processes)
         }
-        ShellExit::Excess(ProcessExcess::Tasks) => format!("(stopped: it made more than {MAX_PROCESSES} processes)"),
         ShellExit::TimedOut => format!("(stopped after {seconds} s)"),
         ShellExit::Cancelled => "(cancelled)".to_owned(),
         ShellExit::TooMuchOutput => format!("(stopped: it printed more than {} MB)", MAX_SHELL_OUTPUT_BYTES >> 20),
@@ -101,7 +112,9 @@ pub(super) fn run(place: &ToolWorkspace, shell: &ShellRun<'_>, stop: &StopSignal
 /// Runs an empty command in a folder of its own, to test the sandbox.
 pub(super) fn probe_sandbox(place: &ToolWorkspace) -> anyhow::Result<ToolOutcome> {
     let private = PrivateFolder::new()?;
-    let nothing = ShellRun { root: &private.path, path: "", command: ":", seconds: 30, network: false };
+    let limits = SandboxLimits::default();
+    let nothing =
+        ShellRun { root: &private.path, path: "", command: ":", seconds: 30, network: false, limits: &limits };
     run(place, &nothing, &StopSignal::default())
 }
 
@@ -148,7 +161,7 @@ impl ShellProcess {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(to);
         let mut child = command.spawn().map_err(fail)?;
         drop(command); // and with it our end of the pipe
-        let processes = ProcessCensus::new(child.id());
+        let processes = ProcessCensus::new(child.id(), (order.processes, order.memory_bytes));
         let (Some(mut input), Some(said)) = (child.stdin.take(), child.stdout.take()) else {
             end_child(&mut child);
             bail!("the sandbox could not be started (no pipe)");

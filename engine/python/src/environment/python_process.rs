@@ -90,11 +90,12 @@ impl PythonProcess {
         command.env("MPLCONFIGDIR", temporary.join("matplotlib")).env("PYTHONNOUSERSITE", "1");
         // joblib would try to create a semaphore for its processes, and warn that the sandbox doesn't allow it.
         command.env("JOBLIB_MULTIPROCESSING", "0");
-        let memory = machine_memory_bytes();
+        let memory = machine_memory_bytes().min(kernel.grants.memory_bytes.unwrap_or(u64::MAX));
+        let file_bytes = kernel.grants.file_bytes.unwrap_or(MAX_WRITTEN_FILE_BYTES);
         #[allow(unsafe_code, reason = "std has no way to keep a descriptor open in a child, nor for its limits")]
         // SAFETY: between fork and exec, the closure only makes system calls and allocates nothing.
         unsafe {
-            command.pre_exec(move || prepare_child(inherited, memory));
+            command.pre_exec(move || prepare_child(inherited, memory, file_bytes));
         }
         let (child, walls) = start_confined(kernel, command, &temporary)?;
         drop((to_read, to_say));
@@ -221,10 +222,10 @@ fn start_confined(
 }
 
 /// Prepares the child process before exec: keeps two pipes open, ends it with its parent, and sets resource limits.
-fn prepare_child(inherited: [i32; 2], memory: u64) -> std::io::Result<()> {
+fn prepare_child(inherited: [i32; 2], memory: u64, file_bytes: u64) -> std::io::Result<()> {
     let limits = [
         (libc::RLIMIT_CORE, 0),
-        (libc::RLIMIT_FSIZE, MAX_WRITTEN_FILE_BYTES),
+        (libc::RLIMIT_FSIZE, file_bytes),
         (libc::RLIMIT_NOFILE, MAX_OPEN_FILES),
         (libc::RLIMIT_DATA, memory),
     ];

@@ -64,6 +64,7 @@ impl RunsState {
         self.record_run(turn, sync, id, record);
         self.remember_run(turn, files, sync, id);
         turn.notify(Notice::RunEnded { run: id, ending, why });
+        self.report_run_end(turn, id, ending);
         if let RunOrigin::Schedule { schedule } = origin {
             let outcome = ScheduleOutcome::Ended { run: id, how: ending };
             turn.requests.push_back(SessionRequest::FinishSchedule { schedule, outcome });

@@ -352,7 +352,8 @@ impl RunsState {
             self.answer_call(turn, id, call, outcome, record);
         }
         if let Some((approval, what)) = waits {
-            turn.notify(Notice::Asked { run: id, approval, what });
+            turn.notify(Notice::Asked { run: id, approval: approval.clone(), what });
+            self.report_approval(turn, id, &approval);
         }
     }
 

@@ -147,6 +147,7 @@ impl RunsState {
         let what = approval.what.clone();
         self.record_run(turn, sync, id, RunRecord { approvals: vec![call.to_owned()], ..RunRecord::default() });
         turn.notify(Notice::Asked { run: id, approval: call.to_owned(), what });
+        self.report_approval(turn, id, call);
         self.tick_runs(turn, files, sync, workspace);
         true
     }

@@ -13,7 +13,9 @@ use crate::session::state::agent_run::{AgentRun, CallPhase, PendingCall, new_ste
 use crate::session::state::runs::{RunRecord, RunsState, ToolNoteJob, ToolNoteJobKind};
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
+use agent::config::{SandboxLimits, SandboxPaths};
 use agent::policy::CallFacts;
+use agent::script_tool::{ScriptToolCall, detect_language};
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_file;
 use agent::tool_job::{GitJob, GitProgramJob, MAX_TOOL_RESULT_BYTES, ToolJob, ToolOutcome, WebAccess};
@@ -25,7 +27,7 @@ use serde_json::{Map, Value};
 use std::path::PathBuf;
 use store::{
     ChangeKind, DocId, ExecutionStep, FileKind, MessageId, MessageRole, SessionMessage, StepId, StepKind, StepTool,
-    TodoItem, TodoStatus, ToolCall, ToolGrants, UserTool,
+    TodoItem, TodoStatus, ToolCall, ToolGrants, ToolLanguage, UserTool,
 };
 
 /// Maximum length of a text that a tool writes, in bytes.
@@ -153,6 +155,10 @@ impl RunsState {
             return Some(refused);
         }
         let path = string_argument(arguments, "path").trim_start_matches("./").to_owned();
+        let limits = self.sandbox_limits(id);
+        if let Some(refused) = sandbox_refusal(&limits.paths, tool, arguments) {
+            return Some(refused);
+        }
         let most = self.runs.get(&id).map_or(u64::MAX, |run| self.watchdog_limits(run).tool / 1_000);
         let seconds = number_argument(arguments, "seconds").unwrap_or(DEFAULT_TOOL_TIMEOUT_SECS).min(most.max(1));
         let chore = |note: DocId, what: ToolNoteJobKind| ToolNoteJob {
@@ -362,7 +368,15 @@ impl RunsState {
                 let policy = self.policy();
                 let web = tool.network.then_some(WebAccess { hosts: policy.hosts, restricted: policy.restricted });
                 let grants = tool.grants;
-                ToolJob::Python { root, code: tool_program(tool, arguments), seconds, web, grants }
+                match tool.language {
+                    ToolLanguage::Python => {
+                        ToolJob::Python { root, code: tool_program(tool, arguments), seconds, web, grants }
+                    }
+                    ToolLanguage::JavaScript => {
+                        let call = Box::new(ScriptToolCall::new(tool, arguments));
+                        ToolJob::JavaScript { root, call, seconds, web, grants }
+                    }
+                }
             }
             _ => {
                 let setup = self.setup()?;
@@ -375,8 +389,20 @@ impl RunsState {
                 }
             }
         };
+        let job = match limits == SandboxLimits::default() {
+            true => job,
+            false => ToolJob::Limited { limits: Box::new(limits), job: Box::new(job) },
+        };
         turn.effects.push(Effect::RunTool { run: id, call: call.to_owned(), job: Box::new(job) });
         None
+    }
+
+    /// Returns the limits of the sandbox for a run: those of the configuration, tightened by its agent's.
+    fn sandbox_limits(&self, id: DocId) -> SandboxLimits {
+        let Some((run, setup)) = self.runs.get(&id).zip(self.setup()) else { return SandboxLimits::default() };
+        let agents = &setup.config.agents;
+        let choice = agents.specialists.get(&run.about.agent).unwrap_or(&agents.lead);
+        SandboxLimits::combine(&[&setup.config.sandbox, &choice.sandbox, &self.definition_of(run).sandbox])
     }
 
     /// Returns the job for the user's `git`, with the hosts that it may reach.
@@ -443,6 +469,7 @@ impl RunsState {
             name: string_argument(arguments, "name").to_owned(),
             description: string_argument(arguments, "description").to_owned(),
             parameters: arguments.get("parameters").cloned().unwrap_or_else(|| Value::Object(Map::new())),
+            language: detect_language(string_argument(arguments, "code")),
             code: string_argument(arguments, "code").to_owned(),
             network: arguments.get("network").and_then(Value::as_bool).unwrap_or(false) || network,
             grants,
@@ -624,6 +651,27 @@ impl RunsState {
         self.record_run(turn, sync, id, RunRecord { steps: vec![made], todos: Some(todos), ..RunRecord::default() });
         successful_outcome(words)
     }
+}
+
+/// Returns the refusal of a call whose paths the sandbox hides, or doesn't let it change.
+fn sandbox_refusal(paths: &SandboxPaths, tool: &str, arguments: &Map<String, Value>) -> Option<ToolOutcome> {
+    let writes = matches!(
+        BuiltInTool::from_name(tool),
+        Some(
+            BuiltInTool::WriteFile
+                | BuiltInTool::EditFile
+                | BuiltInTool::DeleteFile
+                | BuiltInTool::ProposeView
+                | BuiltInTool::GitClone
+        )
+    );
+    BuiltInTool::from_name(tool)?;
+    ["path", "directory", "workdir"].into_iter().find_map(|key| {
+        let path = arguments.get(key)?.as_str()?;
+        let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+        let why = paths.refusal(&parts.join("/"), writes)?;
+        Some(failed_outcome(format!("{path} is closed: {why}. Do not try it again.")))
+    })
 }
 
 /// Returns whether an argument is `true`.

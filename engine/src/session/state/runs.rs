@@ -76,6 +76,10 @@ pub struct RunsState {
     /// Delegated runs, each with the run that waits for it and the id of its call.
     pub(in crate::session) children: BTreeMap<DocId, (DocId, String)>,
     pub(in crate::session) loading: BTreeSet<DocId>,
+    /// Number of messages to the webhook without a result.
+    pub(in crate::session) pending_webhooks: usize,
+    /// The first failure of the webhook, which the user was told.
+    pub(in crate::session) webhook_failure: Option<String>,
     /// Why documents can't be read, by document.
     pub(in crate::session) read_errors: BTreeMap<DocId, String>,
     pub(in crate::session) latencies: router::ProviderLatencies,

@@ -1,0 +1,50 @@
+//! Applies the limits of the sandbox to jobs: which paths tools may name, and how long they may take.
+
+use crate::fs::confined_dir::normalize_path;
+use crate::sandbox_limits::resolve_links;
+use agent::config::{SandboxLimits, SandboxPaths};
+use agent::tool_job::ToolJob;
+use anyhow::bail;
+use std::path::Path;
+use std::time::Duration;
+
+/// Checks that a job reads and changes no path that's closed, not even by symbolic links.
+pub(super) fn check_job_paths(job: &ToolJob, paths: &SandboxPaths) -> anyhow::Result<()> {
+    let (root, path, writes) = match job {
+        ToolJob::Read { root, path, .. } | ToolJob::List { root, path } | ToolJob::Shell { root, path, .. } => {
+            (root, path, false)
+        }
+        ToolJob::Replace { root, path, .. }
+        | ToolJob::Amend { root, path, .. }
+        | ToolJob::Remove { root, path }
+        | ToolJob::Restore { root, path, .. } => (root, path, true),
+        ToolJob::Search { .. }
+        | ToolJob::Python { .. }
+        | ToolJob::JavaScript { .. }
+        | ToolJob::Limited { .. }
+        | ToolJob::Git { .. }
+        | ToolJob::GitProgram { .. }
+        | ToolJob::Fetch { .. }
+        | ToolJob::Mcp { .. } => return Ok(()),
+    };
+    check_path(root, path, paths, writes)
+}
+
+/// Checks that a path in the project's folder isn't closed to reading, or to changes if `writes` is set.
+pub(super) fn check_path(root: &Path, path: &str, paths: &SandboxPaths, writes: bool) -> anyhow::Result<()> {
+    let path = normalize_path(path)?;
+    let (real_root, real) = (resolve_links(root), resolve_links(&root.join(&path)));
+    let inner = real.strip_prefix(&real_root).unwrap_or(&real).to_string_lossy().into_owned();
+    for name in [&path, &inner] {
+        if let Some(why) = paths.refusal(name, writes) {
+            bail!("{path} is closed: {why}");
+        }
+    }
+    Ok(())
+}
+
+/// Returns a time limit in seconds, lowered to the limit of the sandbox.
+pub(super) fn limited_seconds(seconds: u64, limits: &SandboxLimits) -> u64 {
+    let most = limits.time_ms.map_or(u64::MAX, |limit| Duration::from_millis(limit).as_secs().max(1));
+    seconds.min(most)
+}

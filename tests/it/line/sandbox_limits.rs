@@ -1,0 +1,255 @@
+//! `sandbox` in the configuration and in agents' files: commands, Python, tools, cells and file tools that try to get
+//! past each limit, and limits that are refused.
+
+use super::agents::{Said, house, model, without_events};
+use super::own_tools::{import, one_call};
+use crate::program::House;
+use serde_json::{Value, json};
+
+/// A house whose model makes one call and repeats its result, with these limits.
+fn limited(call: (&'static str, Value), limits: &str, files: &[(&str, &str)]) -> House {
+    let house = house(&one_call(call.0, call.1), files);
+    configure(&house, &format!("sandbox: {{{limits}}}"));
+    house
+}
+
+fn configure(house: &House, lines: &str) {
+    let config = String::from_utf8(house.read("W/config.yaml")).expect("text");
+    house.write("W/config.yaml", format!("{config}{lines}\n").as_bytes());
+}
+
+/// Asks with the calls of these tools allowed, and returns the answer.
+fn answer(house: &House, approve: &str) -> String {
+    let steps = without_events(house.run(&["ask", "go", "--approve", approve, "--json"]).code(0).lines());
+    steps.last().and_then(|step| step["content"].as_str()).unwrap_or_default().to_owned()
+}
+
+/// Runs a command with these limits, and returns what the model gets.
+fn command(command: &str, limits: &str, files: &[(&str, &str)]) -> String {
+    answer(&limited(("shell", json!({"command": command})), limits, files), "shell")
+}
+
+/// Runs Python with these limits, and returns what the model gets.
+fn python(code: &str, limits: &str, files: &[(&str, &str)]) -> String {
+    answer(&limited(("run_python", json!({"code": code})), limits, files), "run_python")
+}
+
+const FILES: [(&str, &str); 4] =
+    [("a.md", "# A\n"), ("keys/one.txt", "planted\n"), ("lib/b.txt", "lib\n"), ("out/c.txt", "out\n")];
+
+#[test]
+fn numbers_bound_commands_python_and_scripts() {
+    let heavy = "x=a; while :; do x=$x$x; done";
+    let said = command(heavy, "memory_mb: 64", &FILES);
+    assert!(said.contains("Error") && !said.contains("4 GB"), "{said}");
+    let said = command("i=0; while [ $i -lt 30 ]; do i=$((i+1)); sleep 5 & done; wait", "processes: 8", &FILES);
+    assert!(said.contains("it made more than 8 processes") || said.contains("fork"), "{said}");
+    let said = command("while :; do :; done", "cpu_seconds: 1", &FILES);
+    assert!(said.contains("ended by signal"), "{said}");
+    let said = command("sleep 30", "time: 1 s", &FILES);
+    assert!(said.contains("stopped after 1 s"), "{said}");
+    for (call, complete) in [
+        ("shell", json!({"command": "head -c 3000000 /dev/zero > big; true"})),
+        ("run_python", json!({"code": "with open('big', 'wb') as file: file.write(bytes(3_000_000))"})),
+        ("shell", json!({"command": "head -c 900000 /dev/zero > big"})),
+    ]
+    .into_iter()
+    .zip([false, false, true])
+    {
+        let house = limited(call.clone(), "file_mb: 1", &FILES);
+        let said = answer(&house, call.0);
+        let size = std::fs::metadata(house.path("notes/big")).expect("begun").len();
+        assert!(size <= 1 << 20 && complete == (size == 900_000), "{call:?}: {size} {said}");
+    }
+
+    let said = python("x = bytearray(900 * 1024 * 1024)\nprint('kept')", "memory_mb: 128", &FILES);
+    assert!(said.contains("Error") && !said.contains("kept"), "{said}");
+    let said = python("while True: pass", "cpu_seconds: 1", &FILES);
+    assert!(said.contains("it may use 1 s of processor time"), "{said}");
+    let said = python("import time\ntime.sleep(30)", "time: 1 s", &FILES);
+    assert!(said.contains("stopped after 1 s"), "{said}");
+
+    for (func, limit, why) in [
+        (
+            "() => { for (;;) {} }",
+            "cpu_seconds: 1",
+            "probe was stopped, line 1: it used more than 1 s of processor time",
+        ),
+        ("() => { const a = []; for (;;) a.push('x'.repeat(9999)); }", "memory_mb: 64", "it used more than 64 MB"),
+        ("() => new Promise(done => setTimeout(done, 30000))", "time: 1 s", "probe was stopped after 1 s"),
+        ("() => fs.readFile('keys/one.txt')", "hidden: [keys]", "keys/one.txt is closed: sandbox.hidden"),
+        ("() => fs.writeFile('lib/b.txt', 'x')", "read_only: [lib]", "lib/b.txt is closed: sandbox.read_only"),
+        ("() => fs.writeFile('lib/b.txt', 'x')", "writable: [out]", "lib/b.txt is closed: sandbox.writable"),
+        ("async () => (await fs.readdir()).join()", "hidden: [keys]", "\"a.md,lib,out\""),
+    ] {
+        let house = limited(("probe", json!({})), limit, &FILES);
+        let schema = json!({"description": "Probes.", "parameters": {"type": "object"}});
+        import(&house, &json!({"name": "probe", "func": func, "permissions": ["fs"], "schema": schema}));
+        house.run(&["tools", "probe", "--approve"]).good();
+        let said = answer(&house, "probe");
+        assert!(said.contains(why), "{func}: {said}");
+    }
+}
+
+#[test]
+fn hidden_paths_look_empty_to_programs() {
+    let look = "cat keys/one.txt; ls keys; cat keys/../keys/one.txt; cat lib/link.txt; cat .env; cat a.md; \
+                echo new > fresh.txt; cat fresh.txt; mv keys moved; echo x > keys/two.txt; cat keys/two.txt; \
+                echo x > gone; umount keys; true";
+    let said = |limits: &str| {
+        let house = limited(("shell", json!({"command": look})), limits, &FILES);
+        house.write("notes/.env", b"planted too\n");
+        std::os::unix::fs::symlink("../keys/one.txt", house.path("notes/lib/link.txt")).expect("a link");
+        let said = answer(&house, "shell");
+        (said, house.path("notes/keys/one.txt").exists(), house.path("notes/gone").exists())
+    };
+    let (open, _, made) = said("memory_mb: 2000");
+    assert!(open.contains("planted\n") && open.contains("planted too") && made, "{open}");
+    let (shut, stays, made) = said("hidden: [keys, .env, gone]");
+    assert!(!shut.contains("planted"), "{shut}");
+    assert!(shut.contains("# A") && shut.contains("new\n"), "the rest of the folder works: {shut}");
+    assert!(stays && !made, "{shut}");
+    let code = "import os\nfor path in ('keys/one.txt', '.env'):\n    try: print(open(path).read())\n    \
+                except OSError as error: print(type(error).__name__)\nprint(os.listdir('keys'))";
+    let said = python(code, "hidden: [keys, .env]", &FILES);
+    assert!(!said.contains("planted") && said.contains("[]"), "{said}");
+    let run_shell = json!({"command": "pwd", "workdir": "keys"});
+    let said = answer(&limited(("shell", run_shell), "hidden: [keys]", &FILES), "shell");
+    assert!(said.contains("keys is closed: sandbox.hidden"), "{said}");
+}
+
+#[test]
+fn paths_that_can_only_be_read_stay_as_they_are() {
+    let tries = "cat lib/b.txt; echo x > lib/b.txt; echo x > lib/new.txt; rm lib/b.txt; mv lib elsewhere; \
+                 ln lib/b.txt out/hard.txt; chmod 777 lib/b.txt; ln -s ../lib out/away; echo x > out/away/b.txt; \
+                 mkdir lib/sub; truncate -s 0 lib/b.txt; echo fine > out/d.txt; echo x > a.txt; true";
+    for (limits, other) in [("read_only: [lib]", true), ("writable: [out]", false)] {
+        let house = limited(("shell", json!({"command": tries})), limits, &FILES);
+        let said = answer(&house, "shell");
+        assert!(said.contains("lib\n") && said.contains("(not written: lib/b.txt (sandbox."), "{limits}: {said}");
+        assert_eq!(house.read("notes/lib/b.txt"), b"lib\n", "{limits}: {said}");
+        assert_eq!(std::fs::read_dir(house.path("notes/lib")).expect("listed").count(), 1, "{limits}: {said}");
+        assert_eq!(house.read("notes/out/d.txt"), b"fine\n", "{limits}: {said}");
+        assert_eq!(house.path("notes/a.txt").exists(), other, "{limits}: {said}");
+        assert!(!house.path("notes/out/hard.txt").exists() && !house.path("notes/elsewhere").exists(), "{said}");
+    }
+    let code = "open('out/e.txt', 'w').write('fine')\nopen('lib/b.txt', 'a').write('x')";
+    let said = python(code, "read_only: [lib]", &FILES);
+    assert!(said.contains("PermissionError"), "{said}");
+}
+
+#[test]
+fn file_tools_and_search_keep_to_the_same_paths() {
+    let refused = |call: (&'static str, Value), limits: &str| {
+        let house = limited(call.clone(), limits, &FILES);
+        std::os::unix::fs::symlink("keys/one.txt", house.path("notes/plain.txt")).expect("a link");
+        let said = answer(&house, call.0);
+        assert!(!said.contains("planted"), "{call:?}: {said}");
+        (said, house)
+    };
+    for path in ["keys/one.txt", "./keys//one.txt", "keys/../keys/one.txt", "plain.txt"] {
+        let (said, _) = refused(("read_file", json!({"path": path})), "hidden: [keys]");
+        assert!(said.contains("is closed: sandbox.hidden"), "{path}: {said}");
+    }
+    let (said, _) = refused(("list_files", json!({})), "hidden: [keys]");
+    assert!(said.contains("lib/") && !said.contains("keys"), "{said}");
+    let (said, house) = refused(("write_file", json!({"path": "lib/b.txt", "content": "x"})), "read_only: [lib]");
+    assert!(said.contains("lib/b.txt is closed: sandbox.read_only"), "{said}");
+    assert_eq!(house.read("notes/lib/b.txt"), b"lib\n");
+    let (said, house) = refused(("write_file", json!({"path": "new.md", "content": "x"})), "writable: [out]");
+    assert!(said.contains("new.md is closed: sandbox.writable") && !house.path("notes/new.md").exists(), "{said}");
+    let (said, house) = refused(("delete_file", json!({"path": "a.md"})), "writable: [out]");
+    assert!(said.contains("is closed") && house.path("notes/a.md").exists(), "{said}");
+}
+
+#[test]
+fn cells_keep_to_the_limits_of_the_configuration() {
+    let attempt = "def attempt(act):\n    try: print(act())\n    except (OSError, MemoryError) as error: \
+                   print(type(error).__name__)\n";
+    let acts = [
+        "open('keys/one.txt').read()",
+        "open('lib/b.txt', 'w')",
+        "open('big', 'wb').write(bytes(3_000_000)) and None",
+        "open('out/f.txt', 'w').write('fine')",
+        "len(bytearray(900 * 1024 * 1024))",
+    ];
+    let acts = acts.map(|act| format!("attempt(lambda: {act})\n")).concat();
+    let note = &format!("# Cells\n\n```python\n{attempt}\n{acts}```\n");
+    let mut files = FILES.to_vec();
+    files.push(("cells.md", note.as_str()));
+    let house = House::with(&files);
+    let said = house.run(&["run", "cells.md"]).text();
+    assert!(said.contains("planted"), "{said}");
+    house.write("notes/lib/b.txt", b"lib\n");
+    configure_new(&house, "sandbox: {hidden: [keys], read_only: [lib], file_mb: 1, memory_mb: 128}\n");
+    let said = house.run(&["run", "cells.md"]).text();
+    assert!(!said.contains("planted"), "{said}");
+    assert_eq!(house.read("notes/lib/b.txt"), b"lib\n", "{said}");
+    assert_eq!(house.read("notes/out/f.txt"), b"fine", "{said}");
+    assert!(std::fs::metadata(house.path("notes/big")).expect("begun").len() <= 1 << 20, "{said}");
+    assert!(!said.contains("943718400"), "{said}");
+    // A kernel whose limits can't be read isn't started without them.
+    configure_new(&house, "sandbox: {hidden: [../keys]}\n");
+    let said = house.run(&["run", "cells.md"]);
+    assert!(format!("{}{}", said.text(), said.err).contains("no path of the sandbox"), "{} {}", said.text(), said.err);
+}
+
+fn configure_new(house: &House, lines: &str) {
+    house.write("W/config.yaml", lines.as_bytes());
+}
+
+#[test]
+fn an_agent_has_tighter_limits_of_its_own() {
+    let script = |turn: usize, body: &Value| -> Said {
+        let last = body["messages"].as_array().and_then(|all| all.last()).cloned().unwrap_or_default();
+        match turn {
+            0 => (
+                String::new(),
+                vec![("shell", json!({"command": "cat keys/one.txt lib/b.txt out/c.txt; sleep 3; echo end"}))],
+            ),
+            _ => (last["content"].as_str().unwrap_or_default().to_owned(), Vec::new()),
+        }
+    };
+    let ask = |agent: &str, config: &str| {
+        let house = house(&model(script), &FILES);
+        configure(&house, config);
+        let own =
+            "---\nname: narrow\ndescription: Works narrowly.\nsandbox: {hidden: [keys], time: 1 h}\n---\nYou work.\n";
+        house.write("W/agents/narrow.md", own.as_bytes());
+        let words = ["ask", "go", "--agent", agent, "--approve", "shell", "--json"];
+        let steps = without_events(house.run(&words).code(0).lines());
+        steps.last().and_then(|step| step["content"].as_str()).unwrap_or_default().to_owned()
+    };
+    let said = ask("assistant", "sandbox: {hidden: [lib]}");
+    assert!(said.contains("planted") && !said.contains("lib\n") && said.contains("end"), "{said}");
+    let said = ask("narrow", "sandbox: {hidden: [lib], time: 1 s}");
+    assert!(!said.contains("planted") && !said.contains("lib\n") && said.contains("out\n"), "{said}");
+    assert!(said.contains("stopped after 1 s"), "its own file can't loosen a limit: {said}");
+    let said = ask("narrow", "agents: {specialists: {narrow: {sandbox: {hidden: [out]}}}}");
+    assert!(said.contains("lib\n") && !said.contains("out\n") && !said.contains("planted"), "{said}");
+}
+
+#[test]
+fn limits_that_do_not_hold_are_refused_at_load() {
+    for (line, why) in [
+        ("disk_mb: 10", "disk_mb can't be enforced"),
+        ("cpu_percent: 50", "cpu_percent can't be enforced"),
+        ("memory_mb: 8", "64 to"),
+        ("cpu_seconds: 0", "1 to"),
+        ("processes: 5000", "1 to 512"),
+        ("time: soon", "no time limit"),
+        ("file_mb: many", "expected"),
+        ("hidden: [/etc]", "no path of the sandbox"),
+        ("hidden: [../up]", "no path of the sandbox"),
+        ("read_only: [\"*.md\"]", "no path of the sandbox"),
+        ("writable: [.]", "no path of the sandbox"),
+        ("hidden: keys", "expected"),
+        ("network: false", "network"),
+    ] {
+        let house = limited(("shell", json!({"command": "true"})), line, &FILES);
+        let said = house.run(&["ask", "go", "--approve", "shell"]);
+        assert!(said.err.contains(why) && said.err.contains("config.yaml"), "{line}: {}", said.err);
+    }
+    let house = limited(("shell", json!({"command": "true"})), "memory_mb: null, hidden: []", &FILES);
+    assert!(answer(&house, "shell").contains("no output"));
+}
