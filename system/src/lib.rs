@@ -40,6 +40,7 @@ pub const GUIDE_FILES: &[EmbeddedFile] = guide![
     "configuration.md",
     "daily-notes-and-templates.md",
     "devices-and-sync.md",
+    "editors-and-agents.md",
     "faq.md",
     "first-steps.md",
     "from-jupyter.md",

@@ -1,6 +1,7 @@
 //! The command line through the program's binary: output formats, exit codes and refusals. A command does the same
 //! whether it owns the workspace or another process does.
 
+mod acp;
 mod agent_settings;
 pub(crate) mod agents;
 mod answers;
@@ -52,12 +53,13 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The subcommands, as the README and the manual name them.
-const COMMANDS: [&str; 51] = [
+const COMMANDS: [&str; 52] = [
     "capture",
     "devices",
     "pair",
     "hub",
     "mcp",
+    "acp",
     "serve",
     "tokens",
     "providers",

@@ -25,6 +25,7 @@ use std::fs;
 
 /// A workspace crate, its layer, and the crates that it uses. Dependencies only point to lower layers.
 const INSIDE: &[(u32, &str, &[&str])] = &[
+    (0, "acp", &[]),
     (0, "commands", &[]),
     (0, "embed", &[]),
     (0, "git_program", &[]),
@@ -41,7 +42,6 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
     (1, "models", &["embed"]),
     (1, "peers", &["store"]),
     (1, "sandbox", &["guarded"]),
-    (1, "serve", &["guarded"]),
     (1, "text", &["store"]),
     (2, "agent", &["guarded", "store", "system", "text"]),
     (2, "collection", &["store", "text"]),
@@ -54,6 +54,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
     (3, "providers", &["agent", "store"]),
     (3, "javascript", &["python"]),
     (3, "science", &["kernel_states", "python"]),
+    (3, "serve", &["acp", "agent", "guarded"]),
     (
         4,
         "host",

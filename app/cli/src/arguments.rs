@@ -782,6 +782,10 @@ pub(super) struct McpArguments {
     pub(super) yes: bool,
 }
 
+/// `acp`.
+#[derive(Args, Clone, Debug)]
+pub(super) struct AcpArguments {}
+
 /// `serve`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct ServeArguments {
@@ -879,6 +883,7 @@ mod tests {
             grammar::<PairArguments>("pair"),
             grammar::<HubArguments>("hub"),
             grammar::<McpArguments>("mcp"),
+            grammar::<AcpArguments>("acp"),
             grammar::<ServeArguments>("serve"),
             grammar::<TokensArguments>("tokens"),
         ]

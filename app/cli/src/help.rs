@@ -152,6 +152,7 @@ pub(crate) const HELP_GROUPS: &[(&str, &[SubcommandHelp])] = &[
         "Programs",
         &[
             entry("mcp", "Let coding agents use the notes", ["mcp install claude-code", "mcp --allow-write"]),
+            entry("acp", "Use the agents in an editor", ["acp --workspace ~/w", "acp"]),
             entry("serve", "Let programs use the notes over HTTP", ["serve", "serve --listen 127.0.0.1:7611"]),
             entry(
                 "tokens",

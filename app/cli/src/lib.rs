@@ -364,6 +364,7 @@ fn run_command_line(
         #[cfg(not(feature = "hub"))]
         "hub" => return Err(maintenance::built_without_hub()),
         "mcp" => return served::cmd_mcp(&folder, &typed(args)?, json, &mut out),
+        "acp" => return served::cmd_acp(&folder),
         "serve" => return served::cmd_serve(&folder, &typed(args)?, json, &mut out),
         "tokens" => return served::tokens::cmd_tokens(&folder, &typed(args)?, json, &mut out),
         "bench" | "screenshots" => {

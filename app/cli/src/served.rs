@@ -1,4 +1,4 @@
-//! `cmd_mcp`, `cmd_serve`: servers through which other programs use the workspace.
+//! `cmd_mcp`, `cmd_acp`, `cmd_serve`: servers through which other programs use the workspace.
 //!
 //! A server performs each request as a command. It owns the workspace only while it's busy and for a while after; if a
 //! window or another command has it, requests go through that process, and a window that starts gets it at once.
@@ -309,6 +309,14 @@ pub(super) fn cmd_mcp(folder: &Path, args: &McpArguments, json: bool, out: &mut 
         ("install", None) => Err(CliError::usage(format!("name a program: {}", mcp_install::program_names()))),
         (other, _) => Err(CliError::usage(format!("mcp does serve or install, not “{other}”"))),
     }
+}
+
+/// Runs `cmd_acp`: serves the agents to an editor on standard input and output, until the editor closes it.
+pub(super) fn cmd_acp(folder: &Path) -> Result<u8, CliError> {
+    let link = WorkspaceLink::start(folder)?;
+    let done = serve::serve_acp(link.clone(), &mut io::stdin().lock(), Box::new(io::stdout()));
+    link.close();
+    done.map(|()| EXIT_DONE).map_err(CliError::usage)
 }
 
 /// Runs `cmd_serve`: serves HTTP until the system asks the program to end.

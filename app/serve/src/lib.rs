@@ -1,9 +1,14 @@
-//! How other programs use a workspace: the MCP server (`tracebook mcp`) and the HTTP server (`tracebook serve`).
+//! How other programs use a workspace: the MCP server (`tracebook mcp`), the HTTP server (`tracebook serve`), and the
+//! agents for editors (`tracebook acp`).
 //!
 //! Nothing here opens a workspace. Every request becomes a command of the command line, which the process that owns
 //! the workspace performs. So a program gets what its user would get in a terminal, under the same policy.
 
 mod access_tokens;
+mod acp_prompt;
+mod acp_server;
+mod acp_turn;
+mod acp_updates;
 mod api_docs;
 mod audit_log;
 mod byte_ranges;
@@ -35,6 +40,7 @@ mod tool_calls;
 mod tool_table;
 
 pub use access_tokens::{AccessToken, TokenGrant, TokenScope, TokenStore, TokenStoreError};
+pub use acp_server::{AcpServeError, serve_acp};
 pub use command_calls::{CommandCall, CommandOutcome, WorkspaceCommands};
 pub use http_server::{HttpServeError, HttpServerSettings, ServedPlaces, TlsFiles, serve_http};
 pub use mcp_server::{McpPermissions, McpServeError, serve_mcp};

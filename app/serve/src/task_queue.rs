@@ -110,7 +110,7 @@ fn waits_for_approval(line: &str) -> Option<bool> {
     let line: Value = serde_json::from_str(line).ok()?;
     match line["type"].as_str()? {
         "approval_pending" => Some(true),
-        "delta" | "tool_pending" => None,
+        "delta" | "thinking_delta" | "tool_pending" => None,
         _ => Some(false),
     }
 }

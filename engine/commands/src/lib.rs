@@ -638,7 +638,11 @@ command_table!(
                 "the volume in which it works; the one around this folder when left out"
             ),
             command_argument("note", ArgumentForm::Value, "the note that it is about"),
-            command_argument("session", ArgumentForm::Value, "the session to continue; a new one by default"),
+            command_argument(
+                "session",
+                ArgumentForm::Value,
+                "the session to continue, or the whole id of a new one; a new one by default"
+            ),
             command_argument(
                 "from",
                 ArgumentForm::Value,
@@ -1366,6 +1370,14 @@ command_table!(
         sharing::MCP,
         "Serve notes, todos, cells and memory to a coding agent or another program, over the Model Context Protocol \
          on standard input and output. `mcp install` writes a program's configuration for it.",
+    ),
+    ServeAcp = command_line_form(
+        "serve.acp",
+        "Agents for editors",
+        "acp",
+        &[],
+        "Serve the workspace's agents to an editor such as Zed, Neovim or a JetBrains IDE, over the Agent Client \
+         Protocol on standard input and output. The editor shows steps, plans and changes, and asks you for approvals.",
     ),
     ServeHttp = command_line_form(
         "serve.http",

@@ -53,7 +53,9 @@ pub(crate) fn house(model: &str, files: &[(&str, &str)]) -> House {
 
 /// The printed steps, without what only says how the run comes along.
 pub(crate) fn without_events(lines: Vec<Value>) -> Vec<Value> {
-    let is_event = |line: &Value| matches!(line["type"].as_str(), Some("delta" | "tool_pending" | "approval_pending"));
+    let is_event = |line: &Value| {
+        matches!(line["type"].as_str(), Some("delta" | "thinking_delta" | "tool_pending" | "approval_pending"))
+    };
     lines.into_iter().filter(|line| !is_event(line)).collect()
 }
 

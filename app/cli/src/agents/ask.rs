@@ -19,6 +19,8 @@ use text::untrusted_text;
 
 /// Maximum size of a prompt from standard input in bytes.
 const MAX_PROMPT_BYTES: u64 = 1 << 20;
+/// Number of digits of a whole id.
+const DOC_ID_CHARS: usize = 32;
 
 /// What is new in a run since the last poll.
 #[derive(Default)]
@@ -28,6 +30,8 @@ struct RunNews {
     approvals: Vec<RunApproval>,
     /// New text of the streamed answer: the call's number, and the text after the printed part.
     live: Option<(u64, String)>,
+    /// New text of what the model thinks: the call's number, and the text after the printed part.
+    thought: Option<(u64, String)>,
     /// Log lines: which model is used and why, and why a call is retried, depending on the log level.
     said: Vec<String>,
     /// A pending approval and its run: this one, or one that it delegated work to.
@@ -61,7 +65,11 @@ pub(crate) fn cmd_ask(scene: &mut CommandContext<'_>, args: &AskArguments) -> Re
     let volume = resolve_agent_volume(scene, args.project.clone(), note)?;
     let sessions: Vec<DocId> = scene.handle.read(|session| session.agents().sessions().map(|(id, _)| id).collect())?;
     let session = match args.session.as_ref() {
-        Some(word) => resolve_id_prefix(word, sessions.into_iter(), "session")?,
+        // A program that keeps ids of its own begins a session under a new one.
+        Some(word) => match word.parse::<DocId>() {
+            Ok(id) if word.len() == DOC_ID_CHARS => id,
+            _ => resolve_id_prefix(word, sessions.into_iter(), "session")?,
+        },
         None => new_doc_id(),
     };
     let parent = match args.from_step.as_ref() {
@@ -142,6 +150,7 @@ pub(crate) fn follow_run(
 ) -> Result<u8, CliError> {
     let mut steps = 0;
     let (mut call, mut shown) = (0, 0);
+    let mut thought = (0, 0);
     // The streamed answer so far, and the printed part of it.
     let (mut coming, mut streamed) = (String::new(), String::new());
     let mut asked: Vec<String> = Vec::new();
@@ -152,7 +161,7 @@ pub(crate) fn follow_run(
     let mut pending: Vec<BlobHash> =
         scene.handle.read(|session| pending_tools(session).map(UserTool::content_hash).collect())?;
     loop {
-        let (known, live, before) = (asked.clone(), (call, shown), told.clone());
+        let (known, live, before) = (asked.clone(), [(call, shown), thought], told.clone());
         let tools = pending.clone();
         let look =
             move |session: &Session| read_run_news(session, run, steps, live, (&known, &before, &tools), problems);
@@ -160,6 +169,12 @@ pub(crate) fn follow_run(
         for line in news.said {
             writeln!(scene.errors, "{line}")?;
             told.push(line);
+        }
+        if let Some((number, more)) = news.thought.filter(|_| scene.json) {
+            let before = if thought.0 == number { thought.1 } else { 0 };
+            thought = (number, before + more.len());
+            writeln!(scene.out, "{}", json!({"type": "thinking_delta", "call": number, "content": more}))?;
+            scene.out.flush()?;
         }
         if let Some((number, more)) = news.live {
             if number != call {
@@ -216,7 +231,8 @@ pub(crate) fn follow_run(
             if scene.json {
                 let (tool, arguments) = (&approval.tool, &approval.arguments);
                 let line = json!({"type": "approval_pending", "name": name, "tool": tool, "arguments": arguments,
-                    "what": approval.what, "reason": approval.reason});
+                    "what": approval.what, "reason": approval.reason, "call": approval.call_id(), "run": of,
+                    "code": approval.code, "reach": approval.reach});
                 writeln!(scene.out, "{line}")?;
                 scene.out.flush()?;
             }
@@ -322,7 +338,7 @@ fn read_run_news(
     session: &Session,
     id: DocId,
     steps: usize,
-    (call, shown): (u64, usize),
+    shown: [(u64, usize); 2],
     (asked, told, tools): (&[String], &[String], &[BlobHash]),
     problems: usize,
 ) -> Option<(RunNews, LogLevel)> {
@@ -340,9 +356,12 @@ fn read_run_news(
     news.steps = run.steps.get(steps..run.durable_steps()).unwrap_or_default().to_vec();
     news.approvals.clone_from(&run.approvals);
     if let Some(live) = run.live.as_ref().filter(|live| live.summary_of.is_empty()) {
-        let from = if live.call.number == call { shown } else { 0 };
-        let more = live.text.get(from..).unwrap_or_default();
-        news.live = (!more.is_empty()).then(|| (live.call.number, more.to_owned()));
+        let more = |text: &str, (call, shown): (u64, usize)| {
+            let from = if live.call.number == call { shown } else { 0 };
+            let more = text.get(from..).unwrap_or_default();
+            (!more.is_empty()).then(|| (live.call.number, more.to_owned()))
+        };
+        (news.live, news.thought) = (more(&live.text, shown[0]), more(&live.thinking, shown[1]));
     }
     // Tools that are missing from this run, such as those of a server that may not be reached.
     let missing = agents.setup().map(|setup| setup.problems.as_slice()).unwrap_or_default();
@@ -363,6 +382,7 @@ fn read_run_news(
     let any = !news.steps.is_empty()
         || !news.said.is_empty()
         || news.live.is_some()
+        || news.thought.is_some()
         || news.approval.is_some()
         || !news.tools.is_empty()
         || news.ending.is_some();

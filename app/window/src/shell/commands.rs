@@ -326,6 +326,7 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         | CommandId::AppMan
         | CommandId::SyncPair
         | CommandId::ServeMcp
+        | CommandId::ServeAcp
         | CommandId::ServeHttp
         | CommandId::ServeTokens
         | CommandId::SyncHub
