@@ -39,6 +39,10 @@ pub(super) struct CaptureArguments {
     pub(super) text: String,
     #[arg(long)]
     pub(super) volume: Option<String>,
+    #[arg(long)]
+    pub(super) attach: Option<String>,
+    #[arg(long)]
+    pub(super) missing: bool,
 }
 
 /// `open`.
@@ -438,6 +442,8 @@ pub(super) struct LsArguments {
     pub(super) volume: Option<String>,
     #[arg(long)]
     pub(super) volumes: bool,
+    #[arg(long)]
+    pub(super) recent: Option<String>,
 }
 
 /// `links`.
@@ -551,6 +557,8 @@ pub(super) struct ExportArguments {
     pub(super) html: bool,
     #[arg(long)]
     pub(super) paper: Option<String>,
+    #[arg(long)]
+    pub(super) fragment: Option<String>,
 }
 
 /// `outputs`.

@@ -916,6 +916,7 @@ command_table!(
         &[
             command_argument("volume", ArgumentForm::Value, "only this volume; `system` is the one inside the program"),
             command_argument("volumes", ArgumentForm::Flag, "the volumes and their folders instead of files"),
+            command_argument("recent", ArgumentForm::Value, "only the notes that changed last: this many"),
         ],
         "List notes and attachments, or volumes.",
     ),
@@ -1075,6 +1076,12 @@ command_table!(
         &[
             command_argument("TEXT", ArgumentForm::Needed, "what to add; `-` reads it from standard input"),
             command_argument("volume", ArgumentForm::Value, "the volume (its name); the first one by default"),
+            command_argument(
+                "attach",
+                ArgumentForm::Value,
+                "a file name: standard input is stored as this attachment, and the item shows it; TEXT may be empty",
+            ),
+            command_argument("missing", ArgumentForm::Flag, "add nothing if today's note has this item already"),
         ],
         "Add an item to the end of today's note. Creates the note if there is none.",
     ),
