@@ -4,6 +4,7 @@
 mod agent_settings;
 pub(crate) mod agents;
 mod answers;
+mod companion;
 mod devices;
 mod environments;
 mod follower;

@@ -771,6 +771,8 @@ pub(super) struct ServeArguments {
     #[arg(id = "tls-key", long = "tls-key")]
     pub(super) tls_key: Option<String>,
     #[arg(long)]
+    pub(super) tls: bool,
+    #[arg(long)]
     pub(super) host: Vec<String>,
     #[arg(id = "no-tcp", long = "no-tcp")]
     pub(super) no_tcp: bool,
@@ -789,6 +791,8 @@ pub(super) struct TokensArguments {
     pub(super) volume: Option<String>,
     #[arg(long)]
     pub(super) days: Option<String>,
+    #[arg(long)]
+    pub(super) qr: bool,
 }
 
 #[cfg(test)]

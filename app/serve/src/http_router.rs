@@ -1,16 +1,17 @@
 //! The paths of the HTTP server, the scope that each needs, and their description in OpenAPI 3.1.
 
 use crate::access_tokens::TokenScope;
+use crate::companion::{companion_router, missing_page};
 use crate::http_guard::{OPEN_PATH, guard, require_scope};
 use crate::http_state::HttpState;
 use crate::mcp_http::serve_mcp_request;
 use crate::problem::ProblemDetails;
 use crate::{rest_events, rest_notes, rest_work};
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{StatusCode, header};
 use axum::middleware::from_fn_with_state;
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -98,8 +99,13 @@ fn complete_description(mut described: Value) -> Value {
     described
 }
 
-async fn unknown_path() -> ProblemDetails {
-    ProblemDetails::not_found("there is nothing at this path; /api/v1/openapi.json lists what there is")
+async fn unknown_path(request: Request) -> Response {
+    let path = request.uri().path();
+    if path.starts_with("/api") || path.starts_with("/mcp") {
+        let why = "there is nothing at this path; /api/v1/openapi.json lists what there is";
+        return ProblemDetails::not_found(why).into_response();
+    }
+    missing_page(&request)
 }
 
 async fn unknown_method() -> ProblemDetails {
@@ -118,6 +124,7 @@ pub(crate) fn http_router(state: Arc<HttpState>) -> Router {
         .nest(API_PREFIX, rest)
         .route(OPEN_PATH, get(description))
         .merge(mcp)
+        .merge(companion_router())
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
         // Bodies are limited where they are received.

@@ -1,4 +1,5 @@
-//! How other programs use a workspace: the MCP server (`tracebook mcp`) and the HTTP server (`tracebook serve`).
+//! How other programs use a workspace: the MCP server (`tracebook mcp`) and the HTTP server (`tracebook serve`) with
+//! its web companion.
 //!
 //! Nothing here opens a workspace. Every request becomes a command of the command line, which the process that owns
 //! the workspace performs. So a program gets what its user would get in a terminal, under the same policy.
@@ -6,6 +7,7 @@
 mod access_tokens;
 mod audit_log;
 mod command_calls;
+mod companion;
 mod event_feed;
 mod http_guard;
 mod http_router;
@@ -15,16 +17,22 @@ mod mcp_http;
 pub mod mcp_install;
 mod mcp_prompts;
 mod mcp_server;
+mod pairing;
+mod private_list;
 mod problem;
 mod rest_events;
 mod rest_notes;
 mod rest_work;
 mod task_queue;
+mod tls_certificate;
 mod tool_arguments;
 mod tool_calls;
 mod tool_table;
 
 pub use access_tokens::{AccessToken, TokenGrant, TokenScope, TokenStore, TokenStoreError};
 pub use command_calls::{CommandCall, CommandOutcome, WorkspaceCommands};
-pub use http_server::{HttpServeError, HttpServerSettings, ServedPlaces, TlsFiles, serve_http};
+pub use http_server::{HttpServeError, HttpServerSettings, ServedPlaces, TlsFiles, TlsSource, serve_http};
 pub use mcp_server::{McpPermissions, McpServeError, serve_mcp};
+pub use pairing::{PairingLink, PairingLinkError, pairing_link};
+pub use private_list::PrivateListError;
+pub use tls_certificate::CertificateError;

@@ -35,6 +35,16 @@ impl ProblemDetails {
         }
     }
 
+    /// Returns the HTTP status.
+    pub(crate) fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// Returns what happened, and what to do.
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
     pub(crate) fn with_header(mut self, name: HeaderName, value: &'static str) -> ProblemDetails {
         self.headers.push((name, HeaderValue::from_static(value)));
         self
@@ -69,7 +79,7 @@ impl From<ToolCallError> for ProblemDetails {
 
 impl IntoResponse for ProblemDetails {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status = self.status();
         let body = serde_json::to_vec(&self).unwrap_or_default();
         let mut response = (status, [(header::CONTENT_TYPE, "application/problem+json")], body).into_response();
         response.headers_mut().extend(self.headers);

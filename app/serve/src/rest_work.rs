@@ -129,7 +129,7 @@ fn checked_run_id(id: String) -> Result<String, ProblemDetails> {
 }
 
 /// Returns the runs that the token reaches, newest first.
-async fn reachable_runs(caller: &ApiCaller) -> Result<Vec<Value>, ProblemDetails> {
+pub(crate) async fn reachable_runs(caller: &ApiCaller) -> Result<Vec<Value>, ProblemDetails> {
     let only = caller.only_volume_id().await?;
     let runs = caller.perform_ok(CommandCall::json("runs")).await?.lines();
     let is_own = |run: &Value| only.as_ref().is_none_or(|only| run["volume"] == only.as_str());
@@ -141,7 +141,7 @@ async fn find_run(caller: &ApiCaller, id: &str) -> Result<Option<Value>, Problem
 }
 
 /// Returns the id of a run that the token reaches.
-async fn needed_run(caller: &ApiCaller, id: String) -> Result<String, ProblemDetails> {
+pub(crate) async fn needed_run(caller: &ApiCaller, id: String) -> Result<String, ProblemDetails> {
     let id = checked_run_id(id)?;
     find_run(caller, &id)
         .await?
@@ -250,30 +250,31 @@ pub(crate) async fn list_agents(
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct PendingApproval {
     /// Its id, for the decision.
-    action_id: String,
+    pub(crate) action_id: String,
     /// The tool.
-    action_type: String,
+    pub(crate) action_type: String,
     /// What the call does, as a sentence.
-    description: String,
+    pub(crate) description: String,
     /// Why it needs approval, as a sentence.
-    reason: String,
+    pub(crate) reason: String,
     /// The run that waits.
-    run: String,
+    pub(crate) run: String,
     /// The agent that made the call.
-    agent: String,
+    pub(crate) agent: String,
     /// Arguments of the call.
     #[schema(value_type = Object)]
-    parameters: Value,
+    pub(crate) parameters: Value,
     /// Code that would run and isn't part of the arguments.
     #[schema(value_type = Vec<Object>)]
-    code: Vec<Value>,
+    pub(crate) code: Vec<Value>,
     /// When it was asked, in milliseconds since 1970.
-    asked: i64,
+    pub(crate) asked: i64,
     /// When it expires and counts as denied, in milliseconds since 1970.
-    expires: i64,
+    pub(crate) expires: i64,
 }
 
-async fn pending_approvals(caller: &ApiCaller) -> Result<Vec<PendingApproval>, ProblemDetails> {
+/// Returns the calls that wait for a decision, of the runs that the token reaches.
+pub(crate) async fn pending_approvals(caller: &ApiCaller) -> Result<Vec<PendingApproval>, ProblemDetails> {
     let runs = reachable_runs(caller).await?;
     let approvals = caller.perform_ok(CommandCall::json("approvals")).await?.lines();
     let shown = approvals.into_iter().filter_map(|approval| {
@@ -333,15 +334,24 @@ pub(crate) async fn decide_approval(
     UrlPath(id): UrlPath<String>,
     JsonBody(decision): JsonBody<ApprovalDecision>,
 ) -> Result<Json<DecidedApproval>, ProblemDetails> {
-    let pending = pending_approvals(&caller).await?;
-    if !pending.iter().any(|approval| approval.action_id == id) {
-        return Err(ProblemDetails::not_found("nothing waits for a decision under this id"));
-    }
-    let approved = decision.approved;
-    let call = CommandCall::json("approvals").flag("allow", approved).flag("deny", !approved);
-    let call = call.option("comment", decision.comment).operands([&id.replacen(':', "/", 1)]);
+    decide(&caller, &id, decision.approved, decision.comment).await?;
+    Ok(Json(DecidedApproval { action_id: id, approved: decision.approved }))
+}
+
+/// Decides a call that waits, this once. Returns the run that waited.
+pub(crate) async fn decide(
+    caller: &ApiCaller,
+    id: &str,
+    is_allowed: bool,
+    comment: Option<String>,
+) -> Result<String, ProblemDetails> {
+    let pending = pending_approvals(caller).await?;
+    let found = pending.into_iter().find(|approval| approval.action_id == id);
+    let found = found.ok_or_else(|| ProblemDetails::not_found("nothing waits for a decision under this id"))?;
+    let call = CommandCall::json("approvals").flag("allow", is_allowed).flag("deny", !is_allowed);
+    let call = call.option("comment", comment).operands([&id.replacen(':', "/", 1)]);
     caller.perform_ok(call).await?;
-    Ok(Json(DecidedApproval { action_id: id, approved }))
+    Ok(found.run)
 }
 
 /// How many runs are listed.

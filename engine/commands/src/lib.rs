@@ -1364,16 +1364,16 @@ command_table!(
         "HTTP server",
         "serve",
         sharing::SERVE,
-        "Serve the workspace to other programs over HTTP: REST at /api/v1 and MCP at /mcp. Every request needs a \
-         token of `tracebook tokens`.",
+        "Serve the workspace over HTTP: pages for a phone or another browser, REST at /api/v1 and MCP at /mcp. It \
+         shows a link that pairs a browser; programs need a token of `tracebook tokens`.",
     ),
     ServeTokens = command_line_form(
         "serve.tokens",
         "Access tokens",
         "tokens",
         sharing::TOKENS,
-        "Create, list and revoke the tokens that programs show to `tracebook serve`. A token is printed once; the \
-         workspace keeps only its hash.",
+        "Create, list and revoke the tokens that programs show to `tracebook serve`, and pair browsers with it. A \
+         token is printed once; the workspace keeps only its hash.",
     ),
     SyncHub = command_line_form(
         "sync.hub",

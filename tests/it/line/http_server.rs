@@ -14,14 +14,16 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// `tracebook serve` in a house. Killed on drop.
-struct Server {
+pub(super) struct Server {
     child: Child,
-    address: String,
+    pub(super) address: String,
     socket: String,
+    /// The link that pairs one browser.
+    pub(super) pair: String,
 }
 
 impl Server {
-    fn new(house: &House) -> Server {
+    pub(super) fn new(house: &House) -> Server {
         let words = ["serve", "--listen", "127.0.0.1:0", "--host", "notes.example", "--json"];
         let mut child = house.command(&words).stderr(Stdio::inherit()).spawn().expect("started");
         let mut line = String::new();
@@ -29,37 +31,38 @@ impl Server {
         let places: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
         let address = places["url"].as_str().expect("a URL").trim_start_matches("http://").to_owned();
         let socket = house.path(places["socket"].as_str().expect("a socket")).display().to_string();
-        Server { child, address, socket }
+        let pair = places["pair"].as_str().expect("a link").to_owned();
+        Server { child, address, socket, pair }
     }
 
-    fn connect(&self) -> TcpStream {
+    pub(super) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.address).expect("connected");
         stream.set_read_timeout(Some(PATIENCE)).expect("set");
         stream
     }
 
     /// Sends a request as it is, and returns the answer.
-    fn raw(&self, request: &[u8]) -> Answer {
+    pub(super) fn raw(&self, request: &[u8]) -> Answer {
         let mut stream = self.connect();
         // A server that refuses early closes the connection while the body is still sent.
         let _ = stream.write_all(request);
         Answer::read(&mut stream)
     }
 
-    fn send(&self, token: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    pub(super) fn send(&self, token: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         self.raw(request_text(&self.address, token, method, path, headers, body).as_bytes())
     }
 
-    fn get(&self, token: &str, path: &str) -> Answer {
+    pub(super) fn get(&self, token: &str, path: &str) -> Answer {
         self.send(token, "GET", path, &[], "")
     }
 
-    fn post(&self, token: &str, path: &str, body: &Value) -> Answer {
+    pub(super) fn post(&self, token: &str, path: &str, body: &Value) -> Answer {
         self.send(token, "POST", path, &[("Content-Type", "application/json")], &body.to_string())
     }
 
     /// Asks the server to end, and waits until it has.
-    fn end(mut self) {
+    pub(super) fn end(mut self) {
         let pid = self.child.id().to_string();
         std::process::Command::new("kill").args(["-TERM", &pid]).status().expect("told");
         until("the server ends", || self.child.try_wait().expect("a process").is_some());
@@ -73,7 +76,14 @@ impl Drop for Server {
     }
 }
 
-fn request_text(host: &str, token: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {
+pub(super) fn request_text(
+    host: &str,
+    token: &str,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> String {
     let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
     if headers.iter().all(|(name, _)| *name != "Host") {
         request += &format!("Host: {host}\r\n");
@@ -89,14 +99,14 @@ fn request_text(host: &str, token: &str, method: &str, path: &str, headers: &[(&
 
 /// An answer of the server.
 #[derive(Debug)]
-struct Answer {
-    status: u16,
-    head: String,
-    body: Vec<u8>,
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) head: String,
+    pub(super) body: Vec<u8>,
 }
 
 impl Answer {
-    fn read(stream: &mut impl Read) -> Answer {
+    pub(super) fn read(stream: &mut impl Read) -> Answer {
         let mut bytes = Vec::new();
         let _ = stream.read_to_end(&mut bytes);
         let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
@@ -111,17 +121,17 @@ impl Answer {
     }
 
     #[track_caller]
-    fn code(self, status: u16) -> Answer {
+    pub(super) fn code(self, status: u16) -> Answer {
         assert_eq!(self.status, status, "{} {}", self.head, String::from_utf8_lossy(&self.body));
         self
     }
 
     #[track_caller]
-    fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    fn header(&self, name: &str) -> Option<String> {
+    pub(super) fn header(&self, name: &str) -> Option<String> {
         self.head.lines().find_map(|line| {
             let (known, value) = line.split_once(": ")?;
             known.eq_ignore_ascii_case(name).then(|| value.to_owned())
@@ -130,7 +140,7 @@ impl Answer {
 
     /// Asserts a refusal in the form of RFC 9457.
     #[track_caller]
-    fn refused(self, status: u16, about: &str) {
+    pub(super) fn refused(self, status: u16, about: &str) {
         let answer = self.code(status);
         assert_eq!(answer.header("Content-Type").as_deref(), Some("application/problem+json"));
         let problem = answer.json();
@@ -155,7 +165,7 @@ fn dechunked(mut rest: &[u8]) -> Vec<u8> {
     whole
 }
 
-fn token(house: &House, name: &str, options: &[&str]) -> String {
+pub(super) fn token(house: &House, name: &str, options: &[&str]) -> String {
     let words: Vec<&str> = ["tokens", "create", name, "--json"].iter().chain(options).copied().collect();
     house.run(&words).good().json()["token"].as_str().expect("a token").to_owned()
 }
@@ -508,7 +518,7 @@ impl EventClient {
         }
     }
 
-    /// Returns the id of the event that says that this file was created.
+    /// Returns the id of the next event of this file.
     fn created(&mut self, path: &str) -> String {
         loop {
             let (id, event) = self.next();
@@ -540,6 +550,9 @@ fn a_client_that_was_away_gets_the_events_it_missed() {
     let mut client = EventClient::new(&server, &read, &[("Last-Event-ID", &id)]);
     client.created("Two.md");
     client.created("Three.md");
+    // An edit is an event, too.
+    house.edit("Two.md", 0, 0, "more ");
+    client.created("Two.md");
     // An id of another server, or none at all, is answered with a gap.
     for wrong in ["0-1", "nonsense", ""] {
         let mut client = EventClient::new(&server, &read, &[("Last-Event-ID", wrong)]);
