@@ -5,6 +5,7 @@ mod acp;
 mod agent_settings;
 pub(crate) mod agents;
 mod answers;
+mod companion;
 mod devices;
 mod environments;
 mod follower;

@@ -39,6 +39,10 @@ pub(super) struct CaptureArguments {
     pub(super) text: String,
     #[arg(long)]
     pub(super) volume: Option<String>,
+    #[arg(long)]
+    pub(super) attach: Option<String>,
+    #[arg(long)]
+    pub(super) missing: bool,
 }
 
 /// `open`.
@@ -467,6 +471,8 @@ pub(super) struct LsArguments {
     pub(super) volume: Option<String>,
     #[arg(long)]
     pub(super) volumes: bool,
+    #[arg(long)]
+    pub(super) recent: Option<String>,
 }
 
 /// `links`.
@@ -580,6 +586,8 @@ pub(super) struct ExportArguments {
     pub(super) html: bool,
     #[arg(long)]
     pub(super) paper: Option<String>,
+    #[arg(long)]
+    pub(super) fragment: Option<String>,
 }
 
 /// `outputs`.
@@ -796,6 +804,8 @@ pub(super) struct ServeArguments {
     #[arg(id = "tls-key", long = "tls-key")]
     pub(super) tls_key: Option<String>,
     #[arg(long)]
+    pub(super) tls: bool,
+    #[arg(long)]
     pub(super) host: Vec<String>,
     #[arg(id = "no-tcp", long = "no-tcp")]
     pub(super) no_tcp: bool,
@@ -814,6 +824,8 @@ pub(super) struct TokensArguments {
     pub(super) volume: Option<String>,
     #[arg(long)]
     pub(super) days: Option<String>,
+    #[arg(long)]
+    pub(super) qr: bool,
 }
 
 #[cfg(test)]

@@ -2,27 +2,34 @@
 
 use super::{CliError, CommandContext, EXIT_DONE, notes, resolve, volumes};
 use crate::arguments::CaptureArguments;
-use engine::{Command, Session};
+use engine::{Command, Note, Session};
+use host::fs::confined_dir::ConfinedPath;
+use host::fs::copy;
 use jiff::Zoned;
 use std::io::Read;
+use store::DocId;
+use text::attachment_link::{attachment_link, attachment_place};
 use text::untrusted_text;
 
 /// Maximum number of bytes captured at once.
 const MAX_CAPTURE_BYTES: u64 = 1 << 20;
+/// Maximum size of an attachment in bytes.
+const MAX_ATTACHMENT_BYTES: u64 = 16 << 20;
 
 pub(super) fn cmd_capture(scene: &mut CommandContext<'_>, args: &CaptureArguments) -> Result<u8, CliError> {
     let mut text = args.text.clone();
-    if text == "-" {
+    let attached = args.attach.as_deref().map(|name| read_attachment(scene, name)).transpose()?;
+    if text == "-" && attached.is_none() {
         text.clear();
         if scene.input.take(MAX_CAPTURE_BYTES).read_to_string(&mut text).is_err() {
             return Err(CliError::usage("standard input is not UTF-8 text"));
         }
     }
     let text = text.trim().to_owned();
-    if text.is_empty() {
+    if text.is_empty() && attached.is_none() {
         return Err(CliError::usage("there is nothing to capture: give a text, or `-` and standard input"));
     }
-    let (volume, _) = volumes::volume_or_new(scene, args.volume.as_deref(), true)?;
+    let (volume, root) = volumes::volume_or_new(scene, args.volume.as_deref(), true)?;
     resolve::wait_for_volumes(scene, true)?;
     let settings = scene.handle.read(|session| session.settings().clone())?;
     let format = text::date_format::strftime_format(&settings.daily_format);
@@ -45,15 +52,59 @@ pub(super) fn cmd_capture(scene: &mut CommandContext<'_>, args: &CaptureArgument
     let _held = export::open_note::hold_note(scene.handle, note)?;
     let (at, ends) =
         export::open_note::read_loaded_note(scene.handle, note, |note| (note.length(), note.text().ends_with('\n')))?;
+    let mut text = text;
+    if let Some((name, bytes)) = attached {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let (folder, way) = attachment_place(folder, &settings.attachment_folder);
+        let stored = copy::store_attachment(&ConfinedPath::new(&root, &folder), &name, &bytes);
+        let link = attachment_link(&format!("{way}{}", stored.map_err(CliError::usage)?));
+        text = if text.is_empty() { link } else { format!("{text}\n{link}") };
+    }
     // Further lines belong to the same item.
     let item = text.replace('\n', "\n  ");
-    let insert = format!("{}- {item}\n", if ends || at == 0 { "" } else { "\n" });
+    let line = format!("- {item}\n");
+    let has_item = |text: &str| text.starts_with(&line) || text.contains(&format!("\n{line}"));
+    if args.missing {
+        let known = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
+        if has_item(&known) {
+            return finish(scene, &path, note);
+        }
+    }
+    let insert = format!("{}{line}", if ends || at == 0 { "" } else { "\n" });
     scene.handle.run_command(Command::Edit { note, at, delete: 0, insert })?;
+    finish(scene, &path, note)
+}
+
+/// Reads the attachment on standard input.
+fn read_attachment(scene: &mut CommandContext<'_>, name: &str) -> Result<(String, Vec<u8>), CliError> {
+    let is_name = !name.starts_with('.') && name.contains('.') && !name.contains(['/', '\\', '<', '>']);
+    if !is_name || name.contains(char::is_control) {
+        return Err(CliError::usage(format!(
+            "an attachment can't have this name: {}",
+            untrusted_text::escape_line(name)
+        )));
+    }
+    let mut bytes = Vec::new();
+    scene.input.take(MAX_ATTACHMENT_BYTES + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 {
+        0 => Err(CliError::usage("there is no attachment on standard input")),
+        1..=MAX_ATTACHMENT_BYTES => Ok((name.to_owned(), bytes)),
+        _ => Err(CliError::usage(format!("an attachment has at most {} MB here", MAX_ATTACHMENT_BYTES >> 20))),
+    }
+}
+
+/// Waits until the note's file has the item, and names the note.
+fn finish(scene: &mut CommandContext<'_>, path: &str, note: DocId) -> Result<u8, CliError> {
     notes::wait_for_file(scene, note)?;
     if scene.json {
-        writeln!(scene.out, "{}", serde_json::json!({"path": path, "id": note}))?;
+        let volume = move |session: &Session| {
+            let (volume, _) = session.locate_file(note)?;
+            session.volume(volume).map(|volume| volume.name.clone())
+        };
+        let volume = scene.handle.read(volume)?;
+        writeln!(scene.out, "{}", serde_json::json!({"path": path, "id": note, "volume": volume}))?;
     } else {
-        writeln!(scene.out, "Added to {}", untrusted_text::escape_line(&path))?;
+        writeln!(scene.out, "Added to {}", untrusted_text::escape_line(path))?;
     }
     Ok(EXIT_DONE)
 }

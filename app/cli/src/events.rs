@@ -4,7 +4,7 @@ use super::{CliError, CommandContext, EXIT_DONE, agents};
 use crate::arguments::EventsArguments;
 use agent::name_suggestions::closest_names;
 use agent::policy_rule::matches_wildcard;
-use engine::{AgentRun, Session};
+use engine::{AgentRun, Session, Volume};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -214,6 +214,16 @@ fn step_event(run: &AgentRun, step: &ExecutionStep) -> WorkspaceEvent {
     }
 }
 
+/// Returns the event of a file that was created, changed or removed.
+fn file_event(volume: &Volume, path: &str, change: &str, at: i64) -> WorkspaceEvent {
+    let mut data = Map::new();
+    for (key, value) in [("path", path), ("change", change), ("project", volume.name.as_str())] {
+        data.insert(key.to_owned(), json!(value));
+    }
+    data.insert("volume".to_owned(), json!(volume.id.to_string()));
+    WorkspaceEvent { kind: "FILE_CHANGED".to_owned(), subject: path.to_owned(), at, data }
+}
+
 /// Returns whether a step says something: a turn that only calls tools has no text.
 fn has_news(step: &ExecutionStep) -> bool {
     match &step.kind {
@@ -268,7 +278,23 @@ impl EventCursor {
         }
     }
 
+    /// Adds files that Tracebook itself wrote: the notes that are open. A volume's revision says nothing of these.
+    fn collect_open_notes(&mut self, session: &Session, events: &mut Vec<WorkspaceEvent>) {
+        for (id, path) in session.notes().filter_map(|note| session.locate_file(note.id)) {
+            let Some(volume) = session.volume(id) else { continue };
+            let (row, seen) =
+                (volume.files.get(path), self.files.get_mut(&id).and_then(|(_, seen)| seen.get_mut(path)));
+            if let (Some(row), Some(seen)) = (row, seen)
+                && *seen != (row.size, row.mtime)
+            {
+                *seen = (row.size, row.mtime);
+                events.push(file_event(volume, path, "changed", host::unix_millis_now()));
+            }
+        }
+    }
+
     fn collect_files(&mut self, session: &Session, first: bool, events: &mut Vec<WorkspaceEvent>) {
+        self.collect_open_notes(session, events);
         for volume in session.volumes().filter(|volume| volume.known) {
             let known = self.files.get(&volume.id);
             if known.is_some_and(|(revision, _)| *revision == volume.revision) {
@@ -276,15 +302,7 @@ impl EventCursor {
             }
             let now: SeenFiles = volume.files.iter().map(|(path, row)| (path.clone(), (row.size, row.mtime))).collect();
             if let Some((_, before)) = known.filter(|_| !first) {
-                let mut tell = |path: &str, change: &str, at: i64| {
-                    let mut data = Map::new();
-                    for (key, value) in [("path", path), ("change", change), ("project", volume.name.as_str())] {
-                        data.insert(key.to_owned(), json!(value));
-                    }
-                    data.insert("volume".to_owned(), json!(volume.id.to_string()));
-                    let (kind, subject) = ("FILE_CHANGED".to_owned(), path.to_owned());
-                    events.push(WorkspaceEvent { kind, subject, at, data });
-                };
+                let mut tell = |path: &str, change: &str, at: i64| events.push(file_event(volume, path, change, at));
                 let clock = host::unix_millis_now();
                 for (path, state) in &now {
                     match before.get(path) {

@@ -153,7 +153,7 @@ pub(crate) const HELP_GROUPS: &[(&str, &[SubcommandHelp])] = &[
         &[
             entry("mcp", "Let coding agents use the notes", ["mcp install claude-code", "mcp --allow-write"]),
             entry("acp", "Use the agents in an editor", ["acp --workspace ~/w", "acp"]),
-            entry("serve", "Let programs use the notes over HTTP", ["serve", "serve --listen 127.0.0.1:7611"]),
+            entry("serve", "Use the notes on a phone, or over HTTP", ["serve", "serve --listen 127.0.0.1:7611"]),
             entry(
                 "tokens",
                 "Create, list or revoke access tokens",

@@ -13,6 +13,9 @@ use text::text_edit;
 /// After the end of its input, `cmd_edit` waits this long for a disk that rejects writes.
 const EDIT_DISK_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Maximum size of an attachment that is printed, in bytes.
+const MAX_ATTACHMENT_BYTES: u64 = 32 << 20;
+
 fn report_problems(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), CliError> {
     let problems = scene.handle.read(move |session| {
         let path = session.locate_file(note).map_or("", |(_, path)| path);
@@ -32,6 +35,16 @@ pub(super) fn cmd_cat(scene: &mut CommandContext<'_>, args: &CatArguments) -> Re
     let found = resolve::resolve_note(scene, word);
     if let Some(path) = system_files::system_path(word).filter(|_| found.is_err()) {
         return system_files::print_file(scene, &path);
+    }
+    if found.is_err()
+        && let Some(file) = resolve::find_attachment(scene, word)?
+    {
+        let bytes = file.read(MAX_ATTACHMENT_BYTES).ok_or_else(|| {
+            let most = MAX_ATTACHMENT_BYTES >> 20;
+            CliError::usage(format!("the attachment can't be read, or has more than {most} MB: {word}"))
+        })?;
+        scene.out.write_all(&bytes)?;
+        return Ok(EXIT_DONE);
     }
     let note = match (found, word.rsplit_once('#')) {
         (Ok(note), _) => note,

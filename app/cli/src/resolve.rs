@@ -3,6 +3,7 @@
 use super::{CliError, CommandContext, system_files};
 use agent::system_volume::{SYSTEM_READ_ONLY, SYSTEM_VOLUME_NAME};
 use engine::{Session, Volume};
+use host::fs::confined_dir::ConfinedPath;
 use std::time::Duration;
 use store::{DocId, FileKind};
 
@@ -108,6 +109,20 @@ fn find_in_session(session: &Session, word: &str, folder: &std::path::Path) -> R
     let near = agent::name_suggestions::closest_paths(word, notes);
     let hint = if near.is_empty() { String::new() } else { format!(" The closest are: {}.", near.join(", ")) };
     Err(CliError::usage(format!("there is no note “{word}”; `tracebook ls` lists them.{hint}")))
+}
+
+/// Finds the attachment that is named exactly, as `VOLUME:PATH`.
+pub(super) fn find_attachment(scene: &CommandContext<'_>, word: &str) -> Result<Option<ConfinedPath>, CliError> {
+    let wanted = word.to_owned();
+    let find = move |session: &Session| {
+        session.volumes().find_map(|volume| {
+            let path = wanted.strip_prefix(&volume.name)?.strip_prefix(':')?;
+            let row = volume.files.get(path).filter(|row| row.kind == FileKind::Attachment)?;
+            let is_hidden = store::is_hidden(&row.path);
+            volume.root.as_ref().filter(|_| !is_hidden).map(|root| ConfinedPath::new(root, &row.path))
+        })
+    };
+    Ok(scene.handle.read(find)?)
 }
 
 /// Resolves a name to a volume; without a name, returns the first one.

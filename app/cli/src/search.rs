@@ -132,6 +132,7 @@ fn print_hits(
                 });
                 if explain {
                     value["parts"] = hit.why.parts.iter().map(|part| (part.name.clone(), part.value)).collect();
+                    value["path"] = hit.path.as_str().into();
                     value["kind"] = hit.kind.name().into();
                     value["heading"] = hit.heading.as_str().into();
                     value["more"] = hit.more.into();

@@ -12,9 +12,10 @@ use anyhow::anyhow;
 use host::socket::{self, GuestRequests, SocketError, SocketRequest};
 use host::{Driver, Handle, OpenError, WorkspaceOptions};
 use serve::{
-    CommandCall, CommandOutcome, HttpServerSettings, McpPermissions, ServedPlaces, TlsFiles, WorkspaceCommands,
+    CommandCall, CommandOutcome, HttpServerSettings, McpPermissions, PairingLink, ServedPlaces, TlsFiles, TlsSource,
+    WorkspaceCommands,
 };
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -319,11 +320,35 @@ pub(super) fn cmd_acp(folder: &Path) -> Result<u8, CliError> {
     done.map(|()| EXIT_DONE).map_err(CliError::usage)
 }
 
+/// Shows where the server is, and how a browser is paired with it.
+fn show_places(places: &ServedPlaces, link: Option<&PairingLink>, json: bool, out: &mut dyn Write) -> io::Result<()> {
+    if json {
+        let pair = link.map(|link| link.url.as_str());
+        let value = serde_json::json!({
+            "url": places.url, "shared_url": places.shared_url, "socket": places.socket, "pair": pair,
+        });
+        return writeln!(out, "{value}");
+    }
+    if let Some(url) = &places.url {
+        writeln!(out, "serving at {url}")?;
+    }
+    if let Some(socket) = &places.socket {
+        writeln!(out, "serving at {}", socket.display())?;
+    }
+    // The code is for a person in front of a terminal, or for a camera.
+    link.map_or(Ok(()), |link| tokens::show_pairing_link(link, io::stdout().is_terminal(), out))
+}
+
 /// Runs `cmd_serve`: serves HTTP until the system asks the program to end.
 pub(super) fn cmd_serve(folder: &Path, args: &ServeArguments, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     let tls = match (&args.tls_cert, &args.tls_key) {
-        (Some(certificate), Some(key)) => Some(TlsFiles { certificate: certificate.into(), key: key.into() }),
-        (None, None) => None,
+        (Some(_), Some(_)) if args.tls => {
+            return Err(CliError::usage("choose one of --tls, and --tls-cert with --tls-key"));
+        }
+        (Some(certificate), Some(key)) => {
+            Some(TlsSource::Files(TlsFiles { certificate: certificate.into(), key: key.into() }))
+        }
+        (None, None) => args.tls.then_some(TlsSource::Workspace),
         _ => return Err(CliError::usage("TLS needs both --tls-cert and --tls-key")),
     };
     let listen = match (&args.listen, args.no_tcp) {
@@ -336,15 +361,10 @@ pub(super) fn cmd_serve(folder: &Path, args: &ServeArguments, json: bool, out: &
     let link = WorkspaceLink::start(folder)?;
     let settings = HttpServerSettings { workspace: folder.to_owned(), listen, tls, host_names: args.host.clone() };
     let mut announce = |places: &ServedPlaces| {
-        let written = match json {
-            true => writeln!(out, "{}", serde_json::json!({"url": places.url, "socket": places.socket})),
-            false => places.url.iter().try_for_each(|url| writeln!(out, "serving at {url}")).and_then(|()| {
-                let socket = places.socket.iter();
-                socket.map(|socket| socket.display()).try_for_each(|socket| writeln!(out, "serving at {socket}"))
-            }),
-        };
+        let now = jiff::Timestamp::now().as_millisecond();
+        let link = places.url.as_ref().and_then(|_| serve::pairing_link(folder, tokens::browser_grant(), now).ok());
         // A closed standard output doesn't matter to clients.
-        let _ = written.and_then(|()| out.flush());
+        let _ = show_places(places, link.as_ref(), json, out).and_then(|()| out.flush());
     };
     let done = serve::serve_http(link.clone(), &settings, &mut announce);
     link.close();

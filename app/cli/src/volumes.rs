@@ -6,7 +6,7 @@ use agent::system_volume::SYSTEM_VOLUME_NAME;
 use clap::ArgMatches;
 use engine::event::SkippedFile;
 use engine::{Command, Session, Volume};
-use export::{self, ExportFormat, ExportProgress, ExportScope};
+use export::{self, ExportFormat, ExportProgress, ExportScope, NoteFragment};
 use host::fs::copy;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -190,6 +190,29 @@ fn list_volumes(scene: &mut CommandContext<'_>, only: Option<DocId>) -> Result<u
     Ok(EXIT_DONE)
 }
 
+/// Lists the notes that changed last, newest first.
+fn list_recent(scene: &mut CommandContext<'_>, only: Option<DocId>, limit: usize) -> Result<u8, CliError> {
+    let rows = scene.handle.read(move |session| {
+        let volumes = session.volumes().filter(|volume| only.is_none_or(|only| only == volume.id));
+        let notes = volumes.flat_map(|volume| volume.files.values().map(|row| (volume.name.as_str(), row)));
+        let mut notes: Vec<_> = notes.filter(|(_, row)| row.kind == FileKind::Note).collect();
+        notes.sort_by_key(|(_, row)| std::cmp::Reverse(row.mtime));
+        let notes = notes.into_iter().take(limit);
+        notes.map(|(volume, row)| (volume.to_owned(), row.path.clone(), row.mtime / 1_000_000)).collect::<Vec<_>>()
+    })?;
+    for (volume, path, changed) in rows {
+        if scene.json {
+            writeln!(scene.out, "{}", serde_json::json!({"path": path, "volume": volume, "changed": changed}))?;
+        } else {
+            let (path, volume) = (untrusted_text::escape_line(&path), untrusted_text::escape_line(&volume));
+            let at = jiff::Timestamp::from_millisecond(changed).unwrap_or_default();
+            let at = at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string();
+            writeln!(scene.out, "{at}  {path}  ({volume})")?;
+        }
+    }
+    Ok(EXIT_DONE)
+}
+
 pub(super) fn cmd_ls(scene: &mut CommandContext<'_>, args: &LsArguments) -> Result<u8, CliError> {
     let is_system = args.volume.as_deref().is_some_and(|name| name.eq_ignore_ascii_case(SYSTEM_VOLUME_NAME));
     if is_system && resolve::resolve_volume(scene, args.volume.as_deref()).is_err() {
@@ -202,6 +225,9 @@ pub(super) fn cmd_ls(scene: &mut CommandContext<'_>, args: &LsArguments) -> Resu
     resolve::wait_for_volumes(scene, true)?;
     if args.volumes {
         return list_volumes(scene, only);
+    }
+    if let Some(limit) = crate::parse::number_option("recent", args.recent.as_deref())? {
+        return list_recent(scene, only, usize::try_from(limit).unwrap_or(usize::MAX));
     }
     let rows = scene.handle.read(move |session| {
         let mut rows: Vec<serde_json::Value> = Vec::new();
@@ -311,6 +337,22 @@ pub(super) fn cmd_import(scene: &mut CommandContext<'_>, args: &ImportArguments)
 
 pub(super) fn cmd_export(scene: &mut CommandContext<'_>, args: &ExportArguments) -> Result<u8, CliError> {
     let dest = scene.folder.join(args.dest.as_str());
+    if let Some(links) = args.fragment.as_deref() {
+        if args.dest != "-" {
+            return Err(CliError::usage("a fragment is printed: name `-` as DEST"));
+        }
+        let note = resolve::resolve_note(scene, args.note_or_volume.as_str())?;
+        let NoteFragment { html, volume, path, cells, running } = export::note_fragment(scene.handle, note, links)?;
+        if scene.json {
+            let value = serde_json::json!({
+                "html": html, "volume": volume, "path": path, "cells": cells, "running": running,
+            });
+            writeln!(scene.out, "{value}")?;
+        } else {
+            scene.out.write_all(html.as_bytes())?;
+        }
+        return Ok(EXIT_DONE);
+    }
     let what = match resolve::resolve_note_or_volume(scene, args.note_or_volume.as_str())? {
         resolve::ResolvedName::Note(note) => ExportScope::Note(note),
         resolve::ResolvedName::Volume(volume) => ExportScope::Folder(volume, String::new()),

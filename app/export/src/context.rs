@@ -193,6 +193,8 @@ pub(super) struct NoteContext<'a> {
     pub(super) linked: &'a RefCell<BTreeSet<String>>,
     /// Whether the note is part of a single document, in which links lead to anchors.
     pub(super) document: bool,
+    /// Address below which a server has the files, by volume and path; `None` for links between exported files.
+    pub(super) served_at: Option<&'a str>,
 }
 
 impl NoteContext<'_> {
@@ -234,6 +236,9 @@ impl NoteContext<'_> {
         let note = self.files.file_kind(&path) == Some(FileKind::Note);
         if self.document {
             return note.then(|| format!("#{path}"));
+        }
+        if let Some(place) = self.served_at {
+            return Some(format!("{place}{}", outline::percent_encode_path(&path)));
         }
         let to = if note {
             page_path(&path)

@@ -266,7 +266,7 @@ fn export_note(
             let (text, outputs) = read_note_content(handle, id)?;
             let files = ExportFiles::load(handle, volume, false)?;
             let linked = RefCell::default();
-            let near = NoteContext { files: &files, own: &path, linked: &linked, document: false };
+            let near = NoteContext { files: &files, own: &path, linked: &linked, document: false, served_at: None };
             let text = files.replace_collections(&path, &text);
             let dest = inside(format!("{}.html", note_title(&path)));
             let (page, source) = note_page(&path, &text, outputs, &near);
@@ -283,6 +283,45 @@ fn export_note(
         }
     };
     Ok(ExportReport { files: vec![path], skipped: Vec::new(), limited, missing, dest })
+}
+
+/// What a note shows, for a page of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoteFragment {
+    /// The content as HTML, which runs no scripts.
+    pub html: String,
+    /// Name of the note's volume.
+    pub volume: String,
+    /// Path of the note in its volume.
+    pub path: String,
+    /// Number of cells.
+    pub cells: usize,
+    /// Number of cells that run or wait for others to end.
+    pub running: usize,
+}
+
+/// Renders what a note shows. Links to files lead to addresses that begin with `links` and the volume's name.
+///
+/// # Errors
+/// Returns an error if the note can't be read.
+pub fn note_fragment(handle: &Handle, id: DocId, links: &str) -> Result<NoteFragment, ExportError> {
+    let place = move |session: &Session| {
+        let (volume, path) = session.locate_file(id)?;
+        Some((volume, session.volume(volume)?.name.clone(), path.to_owned()))
+    };
+    let (volume, name, path) = handle.read(place)?.ok_or_else(|| ExportError::usage("the note no longer exists"))?;
+    let (text, outputs) = read_note_content(handle, id)?;
+    let running = handle.read(move |session| session.note(id).map_or(0, |note| note.pending_cells().len()))?;
+    let files = ExportFiles::load(handle, volume, true)?;
+    let linked = RefCell::default();
+    let place = format!("{links}{}/", text::outline::percent_encode_path(&name));
+    let near =
+        NoteContext { files: &files, own: &path, linked: &linked, document: false, served_at: Some(place.as_str()) };
+    let text = files.replace_collections(&path, &text);
+    let cells = outputs.len();
+    let (page, _) = note_page(&path, &text, outputs, &near);
+    let html = html::page_content(&page).to_owned();
+    Ok(NoteFragment { html, volume: name, path, cells, running })
 }
 
 /// Exports a note into a new folder, with the files that it shows and links to.
@@ -419,7 +458,7 @@ fn lay_out_pdf(
         | LayoutQuestion::Note(note, _)
         | LayoutQuestion::Text(note, _) => {
             let Some(laid) = notes.get(note) else { return Some((LayoutReply::Nothing, Vec::new())) };
-            let near = NoteContext { files, own: &laid.path, linked: &linked, document: true };
+            let near = NoteContext { files, own: &laid.path, linked: &linked, document: true, served_at: None };
             Some(near.answer_question(&question))
         }
         _ => Some((LayoutReply::Nothing, Vec::new())),
@@ -437,7 +476,7 @@ fn export_pages(
     let (name, notes) = list_notes(handle, volume, below)?;
     let files = ExportFiles::load(handle, volume, true)?;
     let linked = RefCell::default();
-    let near = |own| NoteContext { files: &files, own, linked: &linked, document: false };
+    let near = |own| NoteContext { files: &files, own, linked: &linked, document: false, served_at: None };
     let mut done = ExportReport { dest: dest.to_owned(), ..ExportReport::default() };
     #[allow(clippy::cast_precision_loss, reason = "a share")]
     for (at, (path, id)) in notes.iter().enumerate() {

@@ -3,17 +3,14 @@
 //! A token is `tb_ID_SECRET`. The workspace keeps its id and the hash of the secret, so that nobody who reads the file
 //! can use it. The secret has 256 random bits: one round of BLAKE3 is as good as a slow hash.
 
+use crate::private_list::{PrivateList, PrivateListError};
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use utoipa::ToSchema;
 
-/// The file in the workspace that holds the tokens' hashes, and the file that is locked while it changes.
-const TOKENS_FILE: &str = "access-tokens.json";
-const TOKENS_LOCK_FILE: &str = "access-tokens.lock";
-/// Maximum size of the file in bytes, and number of tokens.
-const MAX_TOKENS_BYTES: u64 = 1 << 20;
+/// The file in the workspace that holds the tokens' hashes.
+const TOKENS_FILE: &str = "access-tokens";
+/// Maximum number of tokens.
 const MAX_TOKENS: usize = 1_000;
 /// Maximum length of a token's name in bytes.
 const MAX_NAME_BYTES: usize = 100;
@@ -79,6 +76,13 @@ struct StoredToken {
     created: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expires: Option<i64>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    browser: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// What is known about a token: all but the secret.
@@ -98,6 +102,9 @@ pub struct AccessToken {
     /// When it expires, in milliseconds since 1970; missing if never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires: Option<i64>,
+    /// Whether a paired browser has it, as a cookie. It's then no token for programs.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub browser: bool,
 }
 
 impl AccessToken {
@@ -108,7 +115,7 @@ impl AccessToken {
 }
 
 /// A token to create.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenGrant {
     /// A name for the user.
     pub name: String,
@@ -137,22 +144,9 @@ pub(crate) enum TokenRefusal {
 /// Why tokens can't be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenStoreError {
-    /// The file can't be read or written.
-    #[error("{path} can't be used: {source}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// The file isn't one of ours.
-    #[error("{path} doesn't hold tokens ({source}); move it away to start with none")]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: serde_json::Error,
-    },
+    /// The file can't be used.
+    #[error(transparent)]
+    List(#[from] PrivateListError),
     /// The name can't be used.
     #[error("a token's name has 1 to {MAX_NAME_BYTES} bytes and no control characters")]
     Name,
@@ -170,56 +164,13 @@ pub enum TokenStoreError {
 /// The tokens of a workspace.
 #[derive(Clone, Debug)]
 pub struct TokenStore {
-    folder: PathBuf,
+    list: PrivateList<StoredToken>,
 }
 
 impl TokenStore {
     /// Returns the tokens of the workspace in this folder.
     pub fn new(workspace: &Path) -> TokenStore {
-        TokenStore { folder: workspace.to_owned() }
-    }
-
-    fn path(&self) -> PathBuf {
-        self.folder.join(TOKENS_FILE)
-    }
-
-    fn io_error(path: &Path) -> impl FnOnce(std::io::Error) -> TokenStoreError {
-        let path = path.to_owned();
-        |source| TokenStoreError::Io { path, source }
-    }
-
-    fn read(&self) -> Result<Vec<StoredToken>, TokenStoreError> {
-        let path = self.path();
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(TokenStore::io_error(&path)(error)),
-        };
-        let mut bytes = Vec::new();
-        file.take(MAX_TOKENS_BYTES).read_to_end(&mut bytes).map_err(TokenStore::io_error(&path))?;
-        serde_json::from_slice(&bytes).map_err(|source| TokenStoreError::Damaged { path, source })
-    }
-
-    /// Changes the tokens while no other process can, and writes them durably.
-    fn change<R>(
-        &self,
-        change: impl FnOnce(&mut Vec<StoredToken>) -> Result<R, TokenStoreError>,
-    ) -> Result<R, TokenStoreError> {
-        let lock_path = self.folder.join(TOKENS_LOCK_FILE);
-        let lock = private_options().open(&lock_path).map_err(TokenStore::io_error(&lock_path))?;
-        lock.lock().map_err(TokenStore::io_error(&lock_path))?;
-        let mut tokens = self.read()?;
-        let result = change(&mut tokens)?;
-        let (path, new) = (self.path(), self.folder.join(format!("{TOKENS_FILE}.new")));
-        let bytes = serde_json::to_vec_pretty(&tokens)
-            .map_err(|source| TokenStoreError::Damaged { path: path.clone(), source })?;
-        let written = private_options()
-            .truncate(true)
-            .open(&new)
-            .and_then(|mut file| file.write_all(&bytes).and_then(|()| file.sync_all()))
-            .and_then(|()| std::fs::rename(&new, &path));
-        written.map_err(TokenStore::io_error(&path))?;
-        Ok(result)
+        TokenStore { list: PrivateList::new(workspace, TOKENS_FILE) }
     }
 
     /// Returns all tokens, oldest first.
@@ -227,7 +178,7 @@ impl TokenStore {
     /// # Errors
     /// Returns an error if the file can't be read.
     pub fn list(&self) -> Result<Vec<AccessToken>, TokenStoreError> {
-        Ok(self.read()?.into_iter().map(StoredToken::about).collect())
+        Ok(self.list.read()?.into_iter().map(StoredToken::about).collect())
     }
 
     /// Creates a token. Returns what is known about it, and the token itself, which is kept nowhere.
@@ -235,6 +186,26 @@ impl TokenStore {
     /// # Errors
     /// Returns an error if the name is taken or can't be used, or the file can't be written.
     pub fn create(&self, grant: TokenGrant, now: i64) -> Result<(AccessToken, String), TokenStoreError> {
+        self.add(grant, false, now)
+    }
+
+    /// Creates the token of a paired browser. If the name is taken, it gets a number.
+    pub(crate) fn create_for_browser(
+        &self,
+        mut grant: TokenGrant,
+        now: i64,
+    ) -> Result<(AccessToken, String), TokenStoreError> {
+        let name = grant.name.clone();
+        for number in 2..=MAX_TOKENS {
+            match self.add(grant.clone(), true, now) {
+                Err(TokenStoreError::Taken(_)) => grant.name = format!("{name} {number}"),
+                done => return done,
+            }
+        }
+        Err(TokenStoreError::Full)
+    }
+
+    fn add(&self, grant: TokenGrant, browser: bool, now: i64) -> Result<(AccessToken, String), TokenStoreError> {
         let is_name = (1..=MAX_NAME_BYTES).contains(&grant.name.len()) && !grant.name.contains(char::is_control);
         if !is_name {
             return Err(TokenStoreError::Name);
@@ -251,10 +222,11 @@ impl TokenStore {
             volume: grant.volume,
             created: now,
             expires: grant.lifetime.map(|lifetime| now.saturating_add(lifetime)),
+            browser,
         };
         let shown = format!("tb_{}_{secret}", token.id);
         let about = token.clone().about();
-        self.change(|tokens| {
+        self.list.change(|tokens| {
             if tokens.iter().any(|other| other.name == token.name || other.id == token.id) {
                 return Err(TokenStoreError::Taken(token.name));
             }
@@ -272,7 +244,7 @@ impl TokenStore {
     /// # Errors
     /// Returns an error if there is no such token, or the file can't be written.
     pub fn revoke(&self, word: &str) -> Result<AccessToken, TokenStoreError> {
-        self.change(|tokens| {
+        self.list.change(|tokens| {
             let at = tokens.iter().position(|token| token.id == word || token.name == word);
             let at = at.ok_or_else(|| TokenStoreError::Missing(word.to_owned()))?;
             Ok(tokens.remove(at).about())
@@ -281,17 +253,27 @@ impl TokenStore {
 
     /// Returns whether there still is a token with this id, for answers that go on for long.
     pub(crate) fn holds(&self, id: &str, now: i64) -> bool {
-        let tokens = self.read().unwrap_or_default();
+        let tokens = self.list.read().unwrap_or_default();
         tokens.iter().any(|token| token.id == id && token.expires.is_none_or(|expires| expires > now))
     }
 
-    /// Returns what a token allows. The file is read each time, so that revoking takes effect at once.
+    /// Returns what a program's token allows. The file is read each time, so that revoking takes effect at once.
     pub(crate) fn check(&self, shown: &str, now: i64) -> Result<AccessToken, TokenRefusal> {
-        let tokens = self.read().map_err(|_| TokenRefusal::Unreadable)?;
+        self.check_kind(shown, false, now)
+    }
+
+    /// Returns what the token in a browser's cookie allows.
+    pub(crate) fn check_browser(&self, shown: &str, now: i64) -> Result<AccessToken, TokenRefusal> {
+        self.check_kind(shown, true, now)
+    }
+
+    fn check_kind(&self, shown: &str, browser: bool, now: i64) -> Result<AccessToken, TokenRefusal> {
+        let tokens = self.list.read().map_err(|_| TokenRefusal::Unreadable)?;
         let (id, secret) =
             shown.strip_prefix("tb_").and_then(|rest| rest.split_once('_')).ok_or(TokenRefusal::Unknown)?;
         let hash = blake3::hash(secret.as_bytes());
-        let token = tokens.into_iter().find(|token| token.id == id).ok_or(TokenRefusal::Unknown)?;
+        let token = tokens.into_iter().find(|token| token.id == id && token.browser == browser);
+        let token = token.ok_or(TokenRefusal::Unknown)?;
         // Hashes are compared in constant time.
         let is_right = blake3::Hash::from_hex(&token.hash).is_ok_and(|stored| stored == hash);
         match token.expires {
@@ -304,24 +286,12 @@ impl TokenStore {
 
 impl StoredToken {
     fn about(self) -> AccessToken {
-        let StoredToken { id, name, hash: _, scopes, volume, created, expires } = self;
-        AccessToken { id, name, scopes, volume, created, expires }
+        let StoredToken { id, name, hash: _, scopes, volume, created, expires, browser } = self;
+        AccessToken { id, name, scopes, volume, created, expires, browser }
     }
 }
 
-/// Returns options that open a file for writing which only the user can read.
-pub(crate) fn private_options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o600);
-    }
-    options
-}
-
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -343,11 +313,16 @@ mod tests {
         assert_eq!(store.check(&shown, 5_999).expect("known"), about);
         assert_eq!(store.check(&shown, 6_000), Err(TokenRefusal::Expired));
         let secret = shown.rsplit('_').next().expect("a secret");
-        assert!(!std::fs::read_to_string(store.path()).expect("text").contains(secret));
+        assert!(!std::fs::read_to_string(folder.join("access-tokens.json")).expect("text").contains(secret));
         let (empty, longer) = (format!("tb_{}_", about.id), format!("{shown}0"));
         for guessed in [&shown[..shown.len() - 1], "", "tb_", "tb__", &empty, &longer] {
             assert_eq!(store.check(guessed, 5_000), Err(TokenRefusal::Unknown), "{guessed}");
         }
+        assert_eq!(store.check_browser(&shown, 5_000), Err(TokenRefusal::Unknown));
+        let (browser, cookie) = store.create_for_browser(grant("phone"), 5_000).expect("created");
+        assert_eq!(browser.name, "phone 2");
+        assert_eq!(store.check_browser(&cookie, 5_000), Ok(browser));
+        assert_eq!(store.check(&cookie, 5_000), Err(TokenRefusal::Unknown));
         store.revoke("phone").expect("revoked");
         assert_eq!(store.check(&shown, 5_000), Err(TokenRefusal::Unknown));
         assert!(matches!(store.revoke("phone"), Err(TokenStoreError::Missing(_))));

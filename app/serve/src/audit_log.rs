@@ -1,6 +1,6 @@
 //! The audit log: one line of JSON in the workspace for each HTTP request, answered or refused.
 
-use crate::access_tokens::private_options;
+use crate::private_list::private_options;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};

@@ -6,6 +6,7 @@
 use crate::access_tokens::{AccessToken, TokenRefusal, TokenScope};
 use crate::api_docs::{DOCS_PATH, DOCS_STYLE_PATH};
 use crate::audit_log::AuditEntry;
+use crate::companion::{self, BrowserSession};
 use crate::http_state::HttpState;
 use crate::problem::ProblemDetails;
 use axum::extract::{Request, State};
@@ -47,6 +48,19 @@ fn header_text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<
     headers.get(name).map(|value| value.to_str().unwrap_or("?"))
 }
 
+/// Returns whether a path belongs to programs. All others are pages of the companion.
+fn is_program_path(path: &str) -> bool {
+    path == "/api" || path.starts_with("/api/") || path == "/mcp" || path.starts_with("/mcp/")
+}
+
+/// Returns whether a request is a program's: it goes to a path of programs, or speaks gRPC, whose paths are names of
+/// services.
+fn is_for_programs(request: &Request) -> bool {
+    let content = request.headers().get(header::CONTENT_TYPE).map(|value| value.as_bytes());
+    let is_grpc = cfg!(feature = "grpc") && content.is_some_and(|content| content.starts_with(b"application/grpc"));
+    is_grpc || is_program_path(request.uri().path())
+}
+
 /// Refuses requests under a foreign name and requests of other sites.
 fn check_site(state: &HttpState, headers: &HeaderMap, uri: &Uri, version: Version) -> Result<(), ProblemDetails> {
     let forbidden = |why: &str| Err(ProblemDetails::new(StatusCode::FORBIDDEN, why));
@@ -72,8 +86,36 @@ fn check_site(state: &HttpState, headers: &HeaderMap, uri: &Uri, version: Versio
     }
     match headers.get("sec-fetch-site").map(|site| site.as_bytes()) {
         None | Some(b"same-origin" | b"none") => Ok(()),
+        // A link in a message may lead to the page for pairing, which shows and does nothing by itself.
+        Some(_) if companion::is_linked_page(uri.path()) && header_text(headers, &header::ORIGIN).is_none() => Ok(()),
         Some(_) => forbidden("requests of other sites are refused"),
     }
+}
+
+/// Returns the session of a browser; `None` without a cookie.
+fn check_browser(state: &HttpState, headers: &HeaderMap) -> Result<Option<BrowserSession>, ProblemDetails> {
+    let Some(shown) = companion::session_cookie(headers, state.has_tls) else { return Ok(None) };
+    match state.tokens.check_browser(&shown, unix_millis()) {
+        Ok(token) if state.rates.check_key(&token.id).is_err() => Err(too_many("too many requests from this browser")),
+        Ok(token) => Ok(Some(BrowserSession::new(token, &shown))),
+        Err(error @ TokenRefusal::Unreadable) => {
+            Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()))
+        }
+        Err(TokenRefusal::Unknown | TokenRefusal::Expired) => match state.refusals.check() {
+            Ok(()) => Ok(None),
+            Err(_) => Err(too_many("too many requests without a valid session")),
+        },
+    }
+}
+
+/// Refuses to change anything for a request that doesn't say where it's from.
+fn check_origin_named(method: &Method, headers: &HeaderMap) -> Result<(), ProblemDetails> {
+    let is_named = headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site");
+    if method == Method::GET || method == Method::HEAD || is_named {
+        return Ok(());
+    }
+    let why = "the browser doesn't say which page sent this; use a newer browser";
+    Err(ProblemDetails::new(StatusCode::FORBIDDEN, why))
 }
 
 /// Returns the token that a request shows.
@@ -105,26 +147,57 @@ fn too_many(why: &str) -> ProblemDetails {
     ProblemDetails::new(StatusCode::TOO_MANY_REQUESTS, why).with_header(header::RETRY_AFTER, "1")
 }
 
+/// Who makes an admitted request.
+enum Admitted {
+    /// Anyone: the path holds nothing of the user.
+    Anyone,
+    Program(AccessToken),
+    Browser(BrowserSession),
+}
+
+/// Decides who makes a request, and whether it's answered.
+fn admit(state: &HttpState, request: &Request) -> Result<Admitted, ProblemDetails> {
+    if state.connections() > MAX_CONNECTIONS {
+        return Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, "too many connections are open"));
+    }
+    let (method, path, headers) = (request.method(), request.uri().path(), request.headers());
+    check_site(state, headers, request.uri(), request.version())?;
+    if is_for_programs(request) {
+        let is_open = method == Method::GET && OPEN_PATHS.contains(&path);
+        return if is_open { Ok(Admitted::Anyone) } else { check_token(state, headers).map(Admitted::Program) };
+    }
+    check_origin_named(method, headers)?;
+    match check_browser(state, headers)? {
+        Some(session) => Ok(Admitted::Browser(session)),
+        None if companion::is_open_path(path) => Ok(Admitted::Anyone),
+        None => Err(ProblemDetails::new(StatusCode::UNAUTHORIZED, "This browser isn't paired.")),
+    }
+}
+
 /// Admits a request or refuses it, and records it.
 pub(crate) async fn guard(State(state): State<Arc<HttpState>>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let method = request.method().clone();
-    let path = request.uri().path_and_query().map(|path| path.as_str().to_owned()).unwrap_or_default();
-    let is_open = method == Method::GET && OPEN_PATHS.contains(&request.uri().path());
-    let admitted = if state.connections() > MAX_CONNECTIONS {
-        Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, "too many connections are open"))
-    } else {
-        check_site(&state, request.headers(), request.uri(), request.version())
-            .and_then(|()| if is_open { Ok(None) } else { check_token(&state, request.headers()).map(Some) })
+    let is_program = is_for_programs(&request);
+    // A one-time code isn't written down.
+    let path = match request.uri().path() {
+        path if companion::is_linked_page(path) => path.to_owned(),
+        _ => request.uri().path_and_query().map(|path| path.as_str().to_owned()).unwrap_or_default(),
     };
-    let (token, mut response) = match admitted {
-        Err(problem) => (None, problem.into_response()),
-        Ok(token) => {
-            let id = token.as_ref().map(|token| token.id.clone());
-            if let Some(token) = token {
-                request.extensions_mut().insert(token);
-            }
-            (id, next.run(request).await)
+    let (token, mut response) = match admit(&state, &request) {
+        Err(problem) if is_program => (None, problem.into_response()),
+        Err(problem) => (None, companion::refusal_page(&problem)),
+        Ok(Admitted::Anyone) => (None, next.run(request).await),
+        Ok(Admitted::Program(token)) => {
+            let id = token.id.clone();
+            request.extensions_mut().insert(token);
+            (Some(id), next.run(request).await)
+        }
+        Ok(Admitted::Browser(session)) => {
+            let id = session.token.id.clone();
+            request.extensions_mut().insert(session.token.clone());
+            request.extensions_mut().insert(session);
+            (Some(id), next.run(request).await)
         }
     };
     let status = response.status();
@@ -145,9 +218,13 @@ pub(crate) async fn guard(State(state): State<Arc<HttpState>>, mut request: Requ
     }
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, header::HeaderValue::from_static("nosniff"));
-    let policy = header::HeaderValue::from_static("default-src 'none'; sandbox");
-    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(policy);
     headers.entry(header::CACHE_CONTROL).or_insert(header::HeaderValue::from_static("no-store"));
+    if is_program {
+        let policy = header::HeaderValue::from_static("default-src 'none'; sandbox");
+        headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(policy);
+    } else {
+        companion::set_page_headers(headers);
+    }
     response
 }
 

@@ -2,6 +2,7 @@
 
 use crate::access_tokens::TokenScope;
 use crate::api_docs::{DOCS_PATH, DOCS_STYLE_PATH, docs_page, docs_response, docs_style};
+use crate::companion::{companion_router, missing_page};
 use crate::http_guard::{DESCRIPTION_PATH, guard, require_scope};
 use crate::http_state::HttpState;
 use crate::mcp_http::serve_mcp_request;
@@ -9,10 +10,10 @@ use crate::problem::ProblemDetails;
 use crate::request_keys::{KEY_HEADER, MAX_KEY_BYTES, replay_answers};
 use crate::{rest_attachments, rest_collections, rest_events, rest_history, rest_memory, rest_notes, rest_work};
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{StatusCode, header};
 use axum::middleware::from_fn_with_state;
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -132,8 +133,13 @@ fn complete_description(mut described: Value) -> Value {
     described
 }
 
-async fn unknown_path() -> ProblemDetails {
-    ProblemDetails::not_found("there is nothing at this path; /api/v1/openapi.json lists what there is")
+async fn unknown_path(request: Request) -> Response {
+    let path = request.uri().path();
+    if path.starts_with("/api") || path.starts_with("/mcp") {
+        let why = "there is nothing at this path; /api/v1/openapi.json lists what there is";
+        return ProblemDetails::not_found(why).into_response();
+    }
+    missing_page(&request)
 }
 
 async fn unknown_method() -> ProblemDetails {
@@ -156,7 +162,8 @@ pub(crate) fn http_router(state: Arc<HttpState>) -> Router {
         .route(DESCRIPTION_PATH, get(description))
         .route(DOCS_PATH, get(docs))
         .route(DOCS_STYLE_PATH, get(docs_style))
-        .merge(mcp);
+        .merge(mcp)
+        .merge(companion_router());
     #[cfg(feature = "grpc")]
     let router = router.merge(crate::grpc::grpc_routes(state.clone()));
     let router = router

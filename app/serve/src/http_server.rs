@@ -3,6 +3,8 @@
 use crate::command_calls::WorkspaceCommands;
 use crate::http_router::http_router;
 use crate::http_state::HttpState;
+use crate::pairing;
+use crate::tls_certificate::{self, CertificateError};
 use axum::Router;
 use axum_server::tls_rustls::RustlsConfig;
 use axum_server::{Address, Handle, Server};
@@ -45,6 +47,15 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
+/// Where the certificate of the server is from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TlsSource {
+    /// Files that the user names.
+    Files(TlsFiles),
+    /// The workspace: made at the first start.
+    Workspace,
+}
+
 /// How the workspace is served over HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpServerSettings {
@@ -53,7 +64,7 @@ pub struct HttpServerSettings {
     /// The address to listen on, besides the socket.
     pub listen: Option<SocketAddr>,
     /// The certificate, without which only this machine can connect.
-    pub tls: Option<TlsFiles>,
+    pub tls: Option<TlsSource>,
     /// Names under which clients reach the server.
     pub host_names: Vec<String>,
 }
@@ -63,6 +74,8 @@ pub struct HttpServerSettings {
 pub struct ServedPlaces {
     /// Address of the server, as a URL.
     pub url: Option<String>,
+    /// The address under which other machines reach it, as a URL.
+    pub shared_url: Option<String>,
     /// The Unix socket.
     pub socket: Option<PathBuf>,
 }
@@ -74,7 +87,7 @@ pub enum HttpServeError {
     #[error("the HTTP server doesn't start: {0}")]
     Runtime(#[from] std::io::Error),
     /// Other machines could read what is sent.
-    #[error("{0} is reachable from other machines: add --tls-cert and --tls-key, or listen on 127.0.0.1")]
+    #[error("{0} is reachable from other machines: add --tls, or --tls-cert and --tls-key, or listen on 127.0.0.1")]
     NeedsTls(SocketAddr),
     /// The address is in use, or not of this machine.
     #[error("can't listen on {address}: {source}")]
@@ -92,6 +105,9 @@ pub enum HttpServeError {
         /// What is wrong.
         source: std::io::Error,
     },
+    /// No certificate can be made.
+    #[error(transparent)]
+    OwnCertificate(#[from] CertificateError),
     /// Another server has the workspace's socket.
     #[error("another `tracebook serve` has {0}; end it first")]
     Running(PathBuf),
@@ -165,7 +181,14 @@ async fn start_tcp(
     listener.set_nonblocking(true).map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
     let service = router.into_make_service();
-    let Some(files) = &settings.tls else {
+    let files = match &settings.tls {
+        None => None,
+        Some(TlsSource::Files(files)) => Some(files.clone()),
+        Some(TlsSource::Workspace) => {
+            Some(tls_certificate::load_or_create(&settings.workspace, &settings.host_names, bound.ip())?)
+        }
+    };
+    let Some(files) = files else {
         let server = with_limits(axum_server::from_tcp(listener).map_err(failed)?).handle(handle);
         tokio::spawn(server.serve(service));
         return Ok(format!("http://{bound}"));
@@ -183,6 +206,21 @@ async fn start_tcp(
     Ok(format!("https://{bound}"))
 }
 
+/// Returns the address of the server for other machines: with its first name, or this machine's address if it listens
+/// on all.
+fn shared_url(url: &str, names: &[String]) -> String {
+    let Some((scheme, Ok(bound))) = url.split_once("://").map(|(scheme, at)| (scheme, at.parse::<SocketAddr>())) else {
+        return url.to_owned();
+    };
+    let host = match (names.first(), tls_certificate::local_address()) {
+        _ if bound.ip().is_loopback() => return url.to_owned(),
+        (Some(name), _) => name.clone(),
+        (None, Some(address)) if bound.ip().is_unspecified() => address.to_string(),
+        (None, _) => return url.to_owned(),
+    };
+    format!("{scheme}://{host}:{}", bound.port())
+}
+
 /// Serves the workspace over HTTP until the system asks the program to end. `announce` is told where.
 ///
 /// # Errors
@@ -198,7 +236,7 @@ pub fn serve_http(
     let router = http_router(state.clone());
     let done = runtime.block_on(async {
         let tcp = Handle::<SocketAddr>::new();
-        let mut places = ServedPlaces { url: None, socket: None };
+        let mut places = ServedPlaces { url: None, shared_url: None, socket: None };
         #[cfg(unix)]
         let local = {
             let path = settings.workspace.join(SOCKET_NAME);
@@ -212,7 +250,10 @@ pub fn serve_http(
             local
         };
         if let Some(address) = settings.listen {
-            places.url = Some(start_tcp(settings, address, router, tcp.clone()).await?);
+            let url = start_tcp(settings, address, router, tcp.clone()).await?;
+            let shared = shared_url(&url, &settings.host_names);
+            pairing::announce_address(&settings.workspace, &shared)?;
+            (places.url, places.shared_url) = (Some(url), Some(shared));
         }
         if places.url.is_none() && places.socket.is_none() {
             return Err(HttpServeError::Nowhere);
@@ -237,6 +278,7 @@ pub fn serve_http(
         while state.connections() > 0 && tokio::time::Instant::now() < end {
             tokio::time::sleep(SHUTDOWN_CHECK_INTERVAL).await;
         }
+        pairing::withdraw_address(&settings.workspace);
         if let Some(socket) = &places.socket {
             // A socket that stays is replaced at the next start.
             let _ = std::fs::remove_file(socket);

@@ -3,8 +3,10 @@
 use crate::access_tokens::{AccessToken, TokenStore};
 use crate::audit_log::AuditLog;
 use crate::command_calls::{CommandCall, CommandOutcome, WorkspaceCommands};
+use crate::companion::CompanionState;
 use crate::event_feed::EventFeed;
 use crate::mcp_http::HttpMcpServers;
+use crate::pairing::PairingCodes;
 use crate::problem::ProblemDetails;
 use crate::request_keys::KeptAnswers;
 use crate::task_queue::TaskQueue;
@@ -45,6 +47,8 @@ const REFUSALS_PER_SECOND: u32 = 20;
 pub(crate) struct HttpState {
     pub(crate) commands: Arc<dyn WorkspaceCommands>,
     pub(crate) tokens: TokenStore,
+    pub(crate) pairing: PairingCodes,
+    pub(crate) companion: CompanionState,
     pub(crate) audit: AuditLog,
     /// Names under which clients reach the server.
     pub(crate) host_names: Vec<String>,
@@ -73,6 +77,8 @@ impl HttpState {
         let quota = Quota::per_second(per_second(REQUESTS_PER_SECOND)).allow_burst(per_second(REQUEST_BURST));
         HttpState {
             tokens: TokenStore::new(workspace),
+            pairing: PairingCodes::new(workspace),
+            companion: CompanionState::new(workspace),
             audit: AuditLog::new(workspace),
             host_names,
             has_tls,

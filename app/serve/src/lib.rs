@@ -1,5 +1,5 @@
-//! How other programs use a workspace: the MCP server (`tracebook mcp`), the HTTP server (`tracebook serve`), and the
-//! agents for editors (`tracebook acp`).
+//! How other programs use a workspace: the MCP server (`tracebook mcp`), the HTTP server with its web companion
+//! (`tracebook serve`), and the agents for editors (`tracebook acp`).
 //!
 //! Nothing here opens a workspace. Every request becomes a command of the command line, which the process that owns
 //! the workspace performs. So a program gets what its user would get in a terminal, under the same policy.
@@ -13,6 +13,7 @@ mod api_docs;
 mod audit_log;
 mod byte_ranges;
 mod command_calls;
+mod companion;
 mod event_feed;
 #[cfg(feature = "grpc")]
 mod grpc;
@@ -25,6 +26,8 @@ mod mcp_http;
 pub mod mcp_install;
 mod mcp_prompts;
 mod mcp_server;
+mod pairing;
+mod private_list;
 mod problem;
 mod request_keys;
 mod rest_attachments;
@@ -35,6 +38,7 @@ mod rest_memory;
 mod rest_notes;
 mod rest_work;
 mod task_queue;
+mod tls_certificate;
 mod tool_arguments;
 mod tool_calls;
 mod tool_table;
@@ -42,5 +46,8 @@ mod tool_table;
 pub use access_tokens::{AccessToken, TokenGrant, TokenScope, TokenStore, TokenStoreError};
 pub use acp_server::{AcpServeError, serve_acp};
 pub use command_calls::{CommandCall, CommandOutcome, WorkspaceCommands};
-pub use http_server::{HttpServeError, HttpServerSettings, ServedPlaces, TlsFiles, serve_http};
+pub use http_server::{HttpServeError, HttpServerSettings, ServedPlaces, TlsFiles, TlsSource, serve_http};
 pub use mcp_server::{McpPermissions, McpServeError, serve_mcp};
+pub use pairing::{PairingLink, PairingLinkError, pairing_link};
+pub use private_list::PrivateListError;
+pub use tls_certificate::CertificateError;

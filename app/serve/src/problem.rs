@@ -40,8 +40,7 @@ impl ProblemDetails {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// Returns what happened.
-    #[cfg(feature = "grpc")]
+    /// Returns what happened, and what to do.
     pub(crate) fn detail(&self) -> &str {
         &self.detail
     }

@@ -104,7 +104,7 @@ fn store_problem(error: TokenStoreError) -> ProblemDetails {
     let status = match error {
         TokenStoreError::Missing(_) => StatusCode::NOT_FOUND,
         TokenStoreError::Name | TokenStoreError::Taken(_) | TokenStoreError::Full => StatusCode::UNPROCESSABLE_ENTITY,
-        TokenStoreError::Io { .. } | TokenStoreError::Damaged { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        TokenStoreError::List(_) => StatusCode::SERVICE_UNAVAILABLE,
     };
     ProblemDetails::new(status, error.to_string())
 }

@@ -402,12 +402,17 @@ pub(crate) async fn search_notes(
     if query.query.is_empty() {
         return Err(ProblemDetails::new(StatusCode::BAD_REQUEST, "`query` says what is searched"));
     }
+    Ok(Json(SearchHits { hits: find_hits(&caller, &query.query, limit).await? }))
+}
+
+/// Searches what the token reaches.
+pub(crate) async fn find_hits(caller: &ApiCaller, query: &str, limit: u64) -> Result<Vec<Value>, ProblemDetails> {
     let asked = if caller.token.volume.is_some() { MAX_FILTERED_HITS } else { limit };
     let call = CommandCall::json("search").flag("explain", true).option("limit", Some(asked));
-    let found = caller.perform_ok(call.operands([&query.query])).await?.value().unwrap_or_default();
+    let found = caller.perform_ok(call.operands([query])).await?.value().unwrap_or_default();
     let hits = if let Value::Array(hits) = found { hits } else { Vec::new() };
     let own = hits.into_iter().filter(|hit| caller.reaches(&hit["volume"]));
-    Ok(Json(SearchHits { hits: own.take(usize::try_from(limit).unwrap_or(usize::MAX)).collect() }))
+    Ok(own.take(usize::try_from(limit).unwrap_or(usize::MAX)).collect())
 }
 
 /// Which todos are listed.
@@ -435,9 +440,18 @@ pub(crate) async fn list_todos(
     caller: ApiCaller,
     UrlQuery(query): UrlQuery<TodosQuery>,
 ) -> Result<Json<TodoList>, ProblemDetails> {
-    let call = CommandCall::json("todos").option("words", query.words).flag("all", query.all.unwrap_or(false));
+    Ok(Json(TodoList { todos: find_todos(&caller, query.words, query.all.unwrap_or(false)).await? }))
+}
+
+/// Returns the todos that the token reaches.
+pub(crate) async fn find_todos(
+    caller: &ApiCaller,
+    words: Option<String>,
+    all: bool,
+) -> Result<Vec<Value>, ProblemDetails> {
+    let call = CommandCall::json("todos").option("words", words).flag("all", all);
     let todos = caller.perform_ok(call).await?.lines();
-    Ok(Json(TodoList { todos: todos.into_iter().filter(|todo| caller.reaches(&todo["volume"])).collect() }))
+    Ok(todos.into_iter().filter(|todo| caller.reaches(&todo["volume"])).collect())
 }
 
 /// The todo to check or uncheck.
@@ -473,10 +487,19 @@ pub(crate) async fn check_todo(
     JsonBody(check): JsonBody<TodoCheck>,
 ) -> Result<Json<CheckedTodo>, ProblemDetails> {
     let address = NoteAddress::new(&caller, check.volume, check.path)?;
-    if check.text.contains('\0') {
+    toggle_todo(&caller, address, check.text, check.at).await.map(Json)
+}
+
+/// Checks a todo, or unchecks it if it's done.
+pub(crate) async fn toggle_todo(
+    caller: &ApiCaller,
+    address: NoteAddress,
+    text: String,
+    at: u64,
+) -> Result<CheckedTodo, ProblemDetails> {
+    if text.contains('\0') {
         return Err(ProblemDetails::unprocessable("a todo's text has no NUL characters"));
     }
-    let (text, at) = (check.text, check.at);
     caller
         .perform_calls(move |calls| {
             let note = address.needed(calls)?;
@@ -485,7 +508,7 @@ pub(crate) async fn check_todo(
             let outcome = calls.perform(call.option("words", Some(text)));
             let done = outcome.value().and_then(|value| value["done"].as_bool());
             match (outcome.code, done) {
-                (0, Some(done)) => Ok(Json(CheckedTodo { path: note.path, done })),
+                (0, Some(done)) => Ok(CheckedTodo { path: note.path, done }),
                 _ => Err(ProblemDetails::of_outcome(&outcome)),
             }
         })

@@ -142,7 +142,7 @@ fn checked_run_id(id: String) -> Result<String, ProblemDetails> {
 }
 
 /// Returns the runs that the token reaches, newest first.
-async fn reachable_runs(caller: &ApiCaller) -> Result<Vec<Value>, ProblemDetails> {
+pub(crate) async fn reachable_runs(caller: &ApiCaller) -> Result<Vec<Value>, ProblemDetails> {
     let only = caller.only_volume_id().await?;
     let runs = caller.perform_ok(CommandCall::json("runs")).await?.lines();
     let is_own = |run: &Value| only.as_ref().is_none_or(|only| run["volume"] == only.as_str());
@@ -154,7 +154,7 @@ async fn find_run(caller: &ApiCaller, id: &str) -> Result<Option<Value>, Problem
 }
 
 /// Returns the id of a run that the token reaches.
-async fn needed_run(caller: &ApiCaller, id: String) -> Result<String, ProblemDetails> {
+pub(crate) async fn needed_run(caller: &ApiCaller, id: String) -> Result<String, ProblemDetails> {
     let id = checked_run_id(id)?;
     find_run(caller, &id)
         .await?
@@ -299,7 +299,8 @@ pub(crate) struct PendingApproval {
     pub(crate) expires: i64,
 }
 
-async fn pending_approvals(caller: &ApiCaller) -> Result<Vec<PendingApproval>, ProblemDetails> {
+/// Returns the calls that wait for a decision, of the runs that the token reaches.
+pub(crate) async fn pending_approvals(caller: &ApiCaller) -> Result<Vec<PendingApproval>, ProblemDetails> {
     let runs = reachable_runs(caller).await?;
     let approvals = caller.perform_ok(CommandCall::json("approvals")).await?.lines();
     let shown = approvals.into_iter().filter_map(|approval| {
@@ -361,29 +362,33 @@ pub(crate) async fn decide_approval(
     UrlPath(id): UrlPath<String>,
     JsonBody(decision): JsonBody<ApprovalDecision>,
 ) -> Result<Json<DecidedApproval>, ProblemDetails> {
-    let approved = decision.approved;
-    decide(&caller, &id, decision).await?;
-    Ok(Json(DecidedApproval { action_id: id, approved }))
+    decide(&caller, &id, decision.approved, decision.comment).await?;
+    Ok(Json(DecidedApproval { action_id: id, approved: decision.approved }))
 }
 
-/// Approves or denies a call of an agent, or what a program asked for.
-pub(crate) async fn decide(caller: &ApiCaller, id: &str, decision: ApprovalDecision) -> Result<(), ProblemDetails> {
-    let ApprovalDecision { approved, comment } = decision;
+/// Approves or denies a call of an agent, this once, or what a program asked for. Returns the run that waited; it's empty
+/// for what a program asked for.
+pub(crate) async fn decide(
+    caller: &ApiCaller,
+    id: &str,
+    is_allowed: bool,
+    comment: Option<String>,
+) -> Result<String, ProblemDetails> {
     ensure_sent(comment.as_deref().unwrap_or_default(), "comment")?;
     #[cfg(feature = "grpc")]
     {
         let said = comment.as_deref().unwrap_or_default();
-        if caller.state.grpc.approvals.decide(caller.token.volume.as_deref(), id, approved, said) {
-            return Ok(());
+        if caller.state.grpc.approvals.decide(caller.token.volume.as_deref(), id, is_allowed, said) {
+            return Ok(String::new());
         }
     }
     let pending = pending_approvals(caller).await?;
-    if !pending.iter().any(|approval| approval.action_id == id) {
-        return Err(ProblemDetails::not_found("nothing waits for a decision under this id"));
-    }
-    let call = CommandCall::json("approvals").flag("allow", approved).flag("deny", !approved);
+    let found = pending.into_iter().find(|approval| approval.action_id == id);
+    let found = found.ok_or_else(|| ProblemDetails::not_found("nothing waits for a decision under this id"))?;
+    let call = CommandCall::json("approvals").flag("allow", is_allowed).flag("deny", !is_allowed);
     let call = call.option("comment", comment).operands([&id.replacen(':', "/", 1)]);
-    caller.perform_ok(call).await.map(|_| ())
+    caller.perform_ok(call).await?;
+    Ok(found.run)
 }
 
 /// How many runs are listed.

@@ -935,6 +935,7 @@ command_table!(
         &[
             command_argument("volume", ArgumentForm::Value, "only this volume; `system` is the one inside the program"),
             command_argument("volumes", ArgumentForm::Flag, "the volumes and their folders instead of files"),
+            command_argument("recent", ArgumentForm::Value, "only the notes that changed last: this many"),
         ],
         "List notes and attachments, or volumes.",
     ),
@@ -1094,6 +1095,12 @@ command_table!(
         &[
             command_argument("TEXT", ArgumentForm::Needed, "what to add; `-` reads it from standard input"),
             command_argument("volume", ArgumentForm::Value, "the volume (its name); the first one by default"),
+            command_argument(
+                "attach",
+                ArgumentForm::Value,
+                "a file name: standard input is stored as this attachment, and the item shows it; TEXT may be empty",
+            ),
+            command_argument("missing", ArgumentForm::Flag, "add nothing if today's note has this item already"),
         ],
         "Add an item to the end of today's note. Creates the note if there is none.",
     ),
@@ -1384,16 +1391,16 @@ command_table!(
         "HTTP server",
         "serve",
         sharing::SERVE,
-        "Serve the workspace to other programs over HTTP: REST at /api/v1 and MCP at /mcp. Every request needs a \
-         token of `tracebook tokens`.",
+        "Serve the workspace over HTTP: pages for a phone or another browser, REST at /api/v1 and MCP at /mcp. It \
+         shows a link that pairs a browser; programs need a token of `tracebook tokens`.",
     ),
     ServeTokens = command_line_form(
         "serve.tokens",
         "Access tokens",
         "tokens",
         sharing::TOKENS,
-        "Create, list and revoke the tokens that programs show to `tracebook serve`. A token is printed once; the \
-         workspace keeps only its hash.",
+        "Create, list and revoke the tokens that programs show to `tracebook serve`, and pair browsers with it. A \
+         token is printed once; the workspace keeps only its hash.",
     ),
     SyncHub = command_line_form(
         "sync.hub",

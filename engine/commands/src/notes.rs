@@ -58,7 +58,7 @@ pub(super) const EXPORT: &[CommandArgument] = &[
     command_argument(
         "DEST",
         ArgumentForm::Needed,
-        "a new file or folder; its ending (.html, .pdf, .ipynb, .py) says what a note becomes",
+        "a new file or folder; its ending (.html, .pdf, .ipynb, .py) says what a note becomes; `-` with --fragment",
     ),
     command_argument(
         "to",
@@ -71,6 +71,11 @@ pub(super) const EXPORT: &[CommandArgument] = &[
         "pages for a browser instead of the files themselves; the same as --to html",
     ),
     command_argument("paper", ArgumentForm::Value, "for pdf: a4, as without it, or letter"),
+    command_argument(
+        "fragment",
+        ArgumentForm::Value,
+        "print what the note shows as HTML for a page of a server; links to files begin with this address",
+    ),
 ];
 
 /// Arguments of `tracebook index`.

@@ -119,6 +119,11 @@ pub(super) const SERVE: &[CommandArgument] = &[
     command_argument("tls-cert", ArgumentForm::Value, "a certificate (PEM); needed for other machines to connect"),
     command_argument("tls-key", ArgumentForm::Value, "its key (PEM)"),
     command_argument(
+        "tls",
+        ArgumentForm::Flag,
+        "make a certificate in the workspace; browsers ask before they trust it",
+    ),
+    command_argument(
         "host",
         ArgumentForm::Values,
         "a name under which clients reach it, besides localhost and addresses",
@@ -137,4 +142,9 @@ pub(super) const TOKENS: &[CommandArgument] = &[
     ),
     command_argument("volume", ArgumentForm::Value, "with create: only this volume"),
     command_argument("days", ArgumentForm::Value, "with create: days until it expires; 90 when left out, 0 for no end"),
+    command_argument(
+        "qr",
+        ArgumentForm::Flag,
+        "with create: show a link and a QR code that pair one browser, instead of a token",
+    ),
 ];

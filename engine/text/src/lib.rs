@@ -2,6 +2,7 @@
 //! dates. This crate knows no sessions, open notes or files.
 
 pub mod ansi;
+pub mod attachment_link;
 pub mod block_edits;
 pub mod cell_form;
 pub mod dataflow;

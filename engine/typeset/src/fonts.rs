@@ -25,6 +25,9 @@ const FONT_FILES: [&[u8]; 8] = files!(
     "JetBrainsMono-Bold"
 );
 
+/// The bundled fonts of web pages, as TrueType: text, bold text, and code.
+pub const WEB_FONT_FILES: [&[u8]; 3] = [FONT_FILES[0], FONT_FILES[2], FONT_FILES[5]];
+
 /// A set of fonts that drawings and pages use.
 #[derive(Clone)]
 pub struct FontSet {

@@ -109,6 +109,11 @@ pub fn render_source_page(title: &str, text: &str, why: &str, light: &str, dark:
     out
 }
 
+/// The style of what a note shows. Its colors are variables: see [`ThemeTints::css_variables`].
+///
+/// [`ThemeTints::css_variables`]: crate::tints::ThemeTints::css_variables
+pub const NOTE_STYLE: &str = include_str!("html/style.css");
+
 const PAGE_FOOT: &str = "</main>\n</body>\n</html>\n";
 
 fn page_head(title: &str, light: &str, dark: &str) -> String {
@@ -124,9 +129,16 @@ fn page_head(title: &str, light: &str, dark: &str) -> String {
          @media (prefers-color-scheme: dark){{:root{{{dark}}}}}\n@media print{{:root{{{light}}}}}\n{}</style>\n\
          </head>\n<body>\n<main>\n",
         escape_html(title),
-        include_str!("html/style.css"),
+        NOTE_STYLE,
     );
     out
+}
+
+/// Returns the content of a rendered page, without its head and style.
+pub fn page_content(page: &str) -> &str {
+    // A note's own text can't form these elements.
+    let content = page.split_once("<main>\n").map_or(page, |(_, content)| content);
+    content.strip_suffix(PAGE_FOOT).unwrap_or(content)
 }
 
 /// Renders the content of `<main>`.
@@ -322,8 +334,8 @@ pub(crate) mod tests {
         );
         assert_eq!(
             html("- [x] a\n- [ ] b\n"),
-            "<ul>\n<li><input type=\"checkbox\" disabled checked> a</li>\n\
-             <li><input type=\"checkbox\" disabled> b</li>\n</ul>\n"
+            "<ul>\n<li><input type=\"checkbox\" aria-label=\"Done\" disabled checked> a</li>\n\
+             <li><input type=\"checkbox\" aria-label=\"Done\" disabled> b</li>\n</ul>\n"
         );
         assert!(html("$$\\sqrt{x}$$").contains("<msqrt>"));
         assert_eq!(html("$\\nonsense$"), "<p><code class=\"formula\">\\nonsense</code></p>\n");
@@ -395,6 +407,13 @@ pub(crate) mod tests {
                 assert!(quotes % 2 == 0 && !bare.contains("onclick") && !bare.contains("onload"), "{evil}: {html}");
             }
         }
+    }
+
+    #[test]
+    fn the_content_of_a_page_is_its_body() {
+        let (text, outputs) = ("# A\n\n<main>\n</main>\n", [None]);
+        let note = HtmlNote { title: "</main>", text, outputs: &outputs, light: "", dark: "", around: &Alone };
+        assert_eq!(page_content(&render_page(&note)), html(text));
     }
 
     #[test]

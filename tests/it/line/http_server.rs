@@ -18,6 +18,8 @@ pub(in crate::line) struct Server {
     child: Child,
     pub(in crate::line) address: String,
     socket: String,
+    /// The link that pairs one browser.
+    pub(super) pair: String,
 }
 
 impl Server {
@@ -29,7 +31,8 @@ impl Server {
         let places: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
         let address = places["url"].as_str().expect("a URL").trim_start_matches("http://").to_owned();
         let socket = house.path(places["socket"].as_str().expect("a socket")).display().to_string();
-        Server { child, address, socket }
+        let pair = places["pair"].as_str().expect("a link").to_owned();
+        Server { child, address, socket, pair }
     }
 
     pub(in crate::line) fn connect(&self) -> TcpStream {
@@ -522,7 +525,7 @@ impl EventClient {
         }
     }
 
-    /// Returns the id of the event that says that this file was created.
+    /// Returns the id of the next event of this file.
     fn created(&mut self, path: &str) -> String {
         loop {
             let (id, event) = self.next();
@@ -554,6 +557,9 @@ fn a_client_that_was_away_gets_the_events_it_missed() {
     let mut client = EventClient::new(&server, &read, &[("Last-Event-ID", &id)]);
     client.created("Two.md");
     client.created("Three.md");
+    // An edit is an event, too.
+    house.edit("Two.md", 0, 0, "more ");
+    client.created("Two.md");
     // An id of another server, or none at all, is answered with a gap.
     for wrong in ["0-1", "nonsense", ""] {
         let mut client = EventClient::new(&server, &read, &[("Last-Event-ID", wrong)]);

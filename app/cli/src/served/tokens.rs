@@ -4,8 +4,9 @@ use crate::agents::format_time;
 use crate::arguments::TokensArguments;
 use crate::parse::number_option;
 use crate::{CliError, EXIT_DONE};
+use host::peers::qr;
 use serde_json::json;
-use serve::{AccessToken, TokenGrant, TokenScope, TokenStore};
+use serve::{AccessToken, PairingLink, TokenGrant, TokenScope, TokenStore};
 use std::io::Write;
 use std::path::Path;
 use text::untrusted_text;
@@ -25,11 +26,33 @@ fn parse_scopes(words: Option<&str>) -> Result<Vec<TokenScope>, CliError> {
     words.unwrap_or("read").split(',').map(parse).collect()
 }
 
+/// Returns what a browser may do if nothing else is said.
+pub(super) fn browser_grant() -> TokenGrant {
+    TokenGrant {
+        name: "Browser".to_owned(),
+        scopes: vec![TokenScope::Read, TokenScope::Write, TokenScope::Run, TokenScope::Approve],
+        volume: None,
+        lifetime: Some(DEFAULT_TOKEN_DAYS.cast_signed() * DAY_MILLIS),
+    }
+}
+
+/// Shows a link that pairs one browser, with a QR code if `draws`.
+pub(super) fn show_pairing_link(link: &PairingLink, draws: bool, out: &mut dyn Write) -> std::io::Result<()> {
+    if let Some(square) = qr::QrMatrix::new(&link.url).ok().filter(|_| draws) {
+        for line in square.terminal_lines() {
+            writeln!(out, "  {line}")?;
+        }
+    }
+    writeln!(out, "to pair a browser, open {}", link.url)?;
+    writeln!(out, "or type the code {} there; it can be used once, within ten minutes", link.code)
+}
+
 fn token_line(token: &AccessToken) -> String {
     let scopes = token.scopes.iter().map(|scope| scope.name()).collect::<Vec<_>>().join(",");
     let volume = token.volume.as_ref().map_or_else(String::new, |volume| format!(", only {volume}"));
     let end = token.expires.map_or_else(|| "never expires".to_owned(), |at| format!("expires {}", format_time(at)));
-    format!("{}  {scopes}{volume}  {end}  {}", token.id, untrusted_text::escape_line(&token.name))
+    let browser = if token.browser { "  (browser)" } else { "" };
+    format!("{}  {scopes}{volume}  {end}  {}{browser}", token.id, untrusted_text::escape_line(&token.name))
 }
 
 /// Runs `cmd_tokens`. It needs no open workspace.
@@ -57,11 +80,22 @@ pub(crate) fn cmd_tokens(
             let days = i64::try_from(days).unwrap_or(0);
             let grant = TokenGrant {
                 name: name.to_owned(),
-                scopes: parse_scopes(args.scopes.as_deref())?,
+                scopes: match (args.qr, args.scopes.as_deref()) {
+                    (true, None) => browser_grant().scopes,
+                    (_, scopes) => parse_scopes(scopes)?,
+                },
                 volume: args.volume.clone(),
                 lifetime: (days > 0).then_some(days * DAY_MILLIS),
             };
             let now = jiff::Timestamp::now().as_millisecond();
+            if args.qr {
+                let link = serve::pairing_link(folder, grant, now).map_err(CliError::usage)?;
+                match json {
+                    true => writeln!(out, "{}", json!({"link": link.url, "code": link.code}))?,
+                    false => show_pairing_link(&link, true, out)?,
+                }
+                return Ok(EXIT_DONE);
+            }
             let (about, token) = store.create(grant, now).map_err(CliError::usage)?;
             if json {
                 let mut value = json!(about);

@@ -13,7 +13,7 @@ use crate::command_calls::{CommandCall, CommandOutcome};
 use crate::http_guard::unix_millis;
 use crate::http_state::{ApiCaller, HttpState};
 use crate::problem::ProblemDetails;
-use crate::rest_work::{self, ApprovalDecision, PendingApproval, TaskRequest, TaskState};
+use crate::rest_work::{self, PendingApproval, TaskRequest, TaskState};
 use crate::task_queue::QueueStatus;
 use crate::tool_calls::new_run_id;
 use futures_util::stream::{self, BoxStream};
@@ -349,8 +349,8 @@ impl AgentService for AgentGrpcService {
         if comment.len() > MAX_SHOWN_BYTES {
             return Err(wrong(format!("`comment` has at most {MAX_SHOWN_BYTES} bytes")));
         }
-        let decision = ApprovalDecision { approved, comment: (!comment.is_empty()).then_some(comment) };
-        rest_work::decide(&caller, &action_id, decision).await.map_err(refused)?;
+        let comment = (!comment.is_empty()).then_some(comment);
+        rest_work::decide(&caller, &action_id, approved, comment).await.map_err(refused)?;
         Ok(Response::new(DecisionResponse { action_id, approved }))
     }
 }

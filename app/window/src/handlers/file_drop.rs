@@ -1,6 +1,6 @@
 //! Imports files and pictures that are dropped or pasted.
 
-use crate::shell::file_drop::{BroughtFiles, attachment_place, link, packed};
+use crate::shell::file_drop::{BroughtFiles, packed};
 use crate::shell::host_link::HostLink;
 use crate::shell::input_state::InputState;
 use crate::shell::notice_state::NoticeState;
@@ -15,6 +15,7 @@ use host::fs::confined_dir::ConfinedPath;
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::DocId;
+use text::attachment_link::{attachment_link, attachment_place};
 use ui::theme::{self, ThemeColors, size, space};
 
 impl PaneState {
@@ -36,7 +37,7 @@ impl PaneState {
             let mut links = Vec::new();
             for result in names {
                 match result {
-                    Ok(name) => links.push(link(&format!("{way}{name}"))),
+                    Ok(name) => links.push(attachment_link(&format!("{way}{name}"))),
                     Err(why) => notices.toasts.show_message(why.to_string()),
                 }
             }

@@ -243,6 +243,33 @@ pub fn save_new_file(
     });
 }
 
+/// Stores bytes as an attachment in a folder of a volume: under this name, or a numbered one if other bytes have it.
+/// Returns the name.
+///
+/// # Errors
+/// Returns a message if the folder can't be used, or the file can't be written.
+pub fn store_attachment(folder: &ConfinedPath, name: &str, bytes: &[u8]) -> anyhow::Result<String> {
+    let held = ConfinedFolder::open_root(&folder.root)?.open_or_create_folder(&folder.path)?;
+    let (stem, ending) = name.rsplit_once('.').with_context(|| format!("the file needs an extension: {name}"))?;
+    for number in 1..1_000 {
+        let name = if number == 1 { name.to_owned() } else { format!("{stem} {number}.{ending}") };
+        if !held.has_entry(name.as_ref()) {
+            write_at(&held.join(name.as_ref()), &held.original_path().join(&name), bytes)?;
+            return Ok(name);
+        }
+        let same = |mut file: File| {
+            let mut there = Vec::new();
+            io::Read::read_to_end(&mut io::Read::take(&mut file, bytes.len() as u64 + 1), &mut there).ok()?;
+            Some(there == bytes)
+        };
+        let there = atomic_write::open_regular_file(&held.join(name.as_ref())).ok();
+        if there.and_then(same) == Some(true) {
+            return Ok(name);
+        }
+    }
+    Err(anyhow!("there are too many files called {name}: {}", folder.display()))
+}
+
 fn import_file(source: &Path, folder: &ConfinedFolder) -> anyhow::Result<String> {
     let name = source.file_name().and_then(|name| name.to_str()).filter(|name| !name.contains(['\n', '\r', '<', '>']));
     let Some(name) = name else {

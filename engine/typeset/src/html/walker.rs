@@ -138,7 +138,10 @@ impl<'a> HtmlWalker<'a> {
         for property in properties {
             let value = |(words, _): &(String, Range<usize>)| match property.kind {
                 PropertyKind::Check(done) => {
-                    format!("<input type=\"checkbox\" disabled{}>", if done { " checked" } else { "" })
+                    format!(
+                        "<input type=\"checkbox\" aria-label=\"Value\" disabled{}>",
+                        if done { " checked" } else { "" }
+                    )
                 }
                 PropertyKind::List => format!("<span class=\"tag\">{}</span>", escape_html(words)),
                 PropertyKind::Text
@@ -173,7 +176,7 @@ impl<'a> HtmlWalker<'a> {
             DialectToken::State(state) => {
                 let _ = write!(
                     self.output(),
-                    "<input type=\"checkbox\" disabled title=\"{}\"> ",
+                    "<input type=\"checkbox\" aria-label=\"Done\" disabled title=\"{}\"> ",
                     escape_html(&state.to_string())
                 );
             }
@@ -227,7 +230,7 @@ impl<'a> HtmlWalker<'a> {
             Event::DisplayMath(source) => self.write_math(&source, true),
             Event::TaskListMarker(done) => {
                 let done = if done { " checked" } else { "" };
-                let _ = write!(self.output(), "<input type=\"checkbox\" disabled{done}> ");
+                let _ = write!(self.output(), "<input type=\"checkbox\" aria-label=\"Done\" disabled{done}> ");
             }
             Event::FootnoteReference(name) => self.write_footnote_reference(&name),
         }

@@ -1,0 +1,309 @@
+// Drives the web companion in a real browser: `.ci/companion PROGRAM [PICTURES]` runs it.
+import { spawn, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import assert from "node:assert/strict";
+
+const require = createRequire(join(resolve(process.env.COMPANION_PACKAGES), "node_modules", "x.js"));
+const { chromium } = require("playwright-core");
+const AXE = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const [program, pictures] = [resolve(process.argv[2]), process.argv[3]];
+const home = mkdtempSync(join(tmpdir(), "companion-"));
+
+const today = new Date();
+const day = (plus) => {
+  const at = new Date(today.getTime() + plus * 86_400_000);
+  return [at.getFullYear(), String(at.getMonth() + 1).padStart(2, "0"), String(at.getDate()).padStart(2, "0")].join("-");
+};
+const NOTES = {
+  "Boat/Solar on board.md": `---
+status: active
+tags: [boat, energy]
+---
+# Solar on board
+
+The panel gives **12 volts** at noon. A day's yield is the power over the hours of sun:
+
+$$E = \\int_{t_0}^{t_1} P(t)\\,dt$$
+
+See [[Packing list]] and the [manual](manual.txt).
+
+> [!tip] Angle
+> Tilt the panel 30° in autumn. Each degree counts.
+
+| Day | Yield in Wh | Clouds |
+|---|--:|---|
+| Monday | 412 | few |
+| Tuesday | 187 | rain |
+| Wednesday | 398 | few |
+
+\`\`\`mermaid
+flowchart LR
+  Panel --> Charger --> Battery --> Fridge
+\`\`\`
+
+\`\`\`python
+import matplotlib.pyplot as plt
+yields = [412, 187, 398, 350, 421]
+print("mean", sum(yields) / len(yields))
+plt.plot(yields)
+plt.title("Yield in Wh")
+plt.show()
+\`\`\`
+
+\`\`\`python
+max(yields)
+\`\`\`
+
+- [ ] Clean the panel 📅 ${day(2)}
+- [x] Buy a charger
+`,
+  "Boat/manual.txt": "Keep dry.\n",
+  "Boat/Packing list.md": `# Packing list\n\n- [ ] Rope 📅 ${day(0)}\n- [ ] Knife\n- [ ] First aid kit 📅 ${day(-1)}\n`,
+  "Ideas/A longer name for a note about what one could build next winter.md": "# Winter\n\nA stove, perhaps. Solar heat in winter is little.\n",
+  "Welcome.md": "# Welcome\n\nThis is the first note. The solar panel is described in [[Solar on board]].\n",
+};
+
+function run(...words) {
+  const done = spawnSync(program, ["--workspace", join(home, "W"), ...words], { cwd: home, env: { ...process.env, HOME: home }, encoding: "utf8" });
+  assert.equal(done.status, 0, `${words.join(" ")}: ${done.stdout}${done.stderr}`);
+  return done.stdout;
+}
+
+/** A model that speaks OpenAI's protocol: it looks, asks for a shell command, and answers. */
+async function model() {
+  const server = createServer((request, response) => {
+    let body = "";
+    request.on("data", (part) => { body += part; });
+    request.on("end", () => {
+      const messages = body ? JSON.parse(body).messages ?? [] : [];
+      const turn = messages.filter((message) => message.role === "assistant").length;
+      const tool = (name, args) => [{ index: 0, id: `t${turn}`, type: "function", function: { name, arguments: JSON.stringify(args) } }];
+      const turns = [
+        { content: "I'll read the yields first, then write the summary.", tool_calls: tool("read_file", { path: "Boat/Solar on board.md" }) },
+        { content: "", tool_calls: tool("shell", { command: "printf 'mean 353.6 Wh\\n' > summary.txt" }) },
+        { content: "The mean yield is **353.6 Wh** a day. It is in summary.txt." },
+      ];
+      const delta = turns[Math.min(turn, 2)];
+      const chunk = (value) => `data: ${JSON.stringify({ id: "x", object: "chat.completion.chunk", model: "m", ...value })}\n\n`;
+      response.writeHead(200, { "Content-Type": "text/event-stream" });
+      response.write(chunk({ choices: [{ index: 0, delta: { role: "assistant", ...delta }, finish_reason: null }] }));
+      response.write(chunk({ choices: [{ index: 0, delta: {}, finish_reason: delta.tool_calls ? "tool_calls" : "stop" }] }));
+      response.write(chunk({ choices: [], usage: { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 } }));
+      response.end("data: [DONE]\n\n");
+    });
+  });
+  await new Promise((ready) => server.listen(0, "127.0.0.1", ready));
+  return server;
+}
+
+async function until(what, holds) {
+  const end = Date.now() + 60_000;
+  for (;;) {
+    if (await holds()) return;
+    assert(Date.now() < end, `not in a minute: ${what}`);
+    await new Promise((ready) => setTimeout(ready, 50));
+  }
+}
+
+for (const [path, text] of Object.entries(NOTES)) {
+  mkdirSync(dirname(join(home, "notes", path)), { recursive: true });
+  writeFileSync(join(home, "notes", path), text);
+}
+const brain = await model();
+run("open", "notes");
+writeFileSync(join(home, "W", "config.yaml"), `llm:
+  default_provider: test
+  prefer_local: false
+  providers:
+    test: {wire: openai, base_url: "http://127.0.0.1:${brain.address().port}/v1", model: m, context: 32000}
+`);
+
+const server = spawn(program, ["--workspace", join(home, "W"), "serve", "--listen", "127.0.0.1:0", "--json"], { cwd: home, env: { ...process.env, HOME: home } });
+let shown = "";
+server.stdout.on("data", (part) => { shown += part; });
+server.stderr.on("data", (part) => process.stderr.write(part));
+await until("the server starts", () => shown.includes("\n"));
+const { url, pair } = JSON.parse(shown);
+
+const browser = await chromium.launch({
+  executablePath: "/usr/bin/chromium",
+  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+});
+const troubles = [];
+let pageCount = 0;
+
+/** Opens a browser context whose errors count. */
+async function context(options) {
+  const made = await browser.newContext(options);
+  made.setDefaultTimeout(60_000);
+  made.on("page", (page) => {
+    page.on("console", (message) => {
+      // A page that is refused, and one that can't be reached, are tested on purpose.
+      const isExpected = /status of 4\d\d|ERR_INTERNET_DISCONNECTED/.test(message.text());
+      if (message.type() === "error" && !isExpected) troubles.push(`${page.url()}: console: ${message.text()}`);
+    });
+    page.on("pageerror", (error) => troubles.push(`${page.url()}: ${error.message}`));
+  });
+  return made;
+}
+
+async function inspect(page, name, look) {
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  if (wide > 0) troubles.push(`${name} (${look}): ${wide} px too wide`);
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  for (const violation of violations) {
+    troubles.push(`${name} (${look}): ${violation.id}: ${violation.help}: ${violation.nodes.map((node) => node.html.slice(0, 160)).join(" | ")}`);
+  }
+  pageCount += 1;
+  if (pictures) {
+    mkdirSync(pictures, { recursive: true });
+    await page.screenshot({ path: join(pictures, `${name}-${look}.png`), fullPage: !name.startsWith("phone") });
+  }
+}
+
+let code = 0;
+try {
+  // Pairing, as a person does it: the link, then the button.
+  const phone = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true, deviceScaleFactor: 2 };
+  const paired = await context({ ...phone, colorScheme: "light" });
+  const page = await paired.newPage();
+  await page.goto(pair);
+  await inspect(page, "pair", "phone-light");
+  await page.getByRole("button", { name: "Pair" }).click();
+  await page.getByRole("heading", { name: "Recent notes" }).waitFor();
+  await page.goto(pair);
+  await page.getByRole("button", { name: "Pair" }).click();
+  await page.getByText("was used already").waitFor();
+  await page.goto(url);
+
+  // The first Tab leads past the navigation.
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "Skip to content");
+
+  // Capture: text, and without a network, across a reload.
+  const note = () => readdirSync(join(home, "notes/Journal")).filter((name) => name.endsWith(".md")).map((name) => readFileSync(join(home, "notes/Journal", name), "utf8")).join("");
+  const add = async (text, label = "Add") => {
+    await page.getByLabel("Add to today's note").fill(text);
+    await page.getByRole("button", { name: label, exact: true }).click();
+  };
+  await add("Ask Ada about the mast");
+  await page.getByText("Added to").waitFor();
+  await until("the note has it", () => note().includes("- Ask Ada about the mast\n"));
+  const photo = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==", "base64");
+  await page.getByLabel("Photo…").setInputFiles({ name: "IMG_1.png", mimeType: "image/png", buffer: photo });
+  await add("The mast");
+  await page.getByText("Added to").waitFor();
+  await until("the note has the photo", () => /- The mast\n {2}!\[\]\(photo-.*\.png\)/.test(note()));
+  await page.evaluate(() => navigator.serviceWorker.ready);
+  await paired.setOffline(true);
+  await add("Thought of at sea");
+  await page.getByText("1 capture waits").waitFor();
+  await page.goto(`${url}/todos`);
+  await page.getByRole("heading", { name: "The server can't be reached" }).waitFor();
+  await inspect(page, "offline", "phone-light");
+  await add("Thought of further out", "Keep");
+  await page.getByText("2 captures wait").waitFor();
+  await paired.setOffline(false);
+  await until("both were sent", () => note().includes("further out") && note().includes("at sea"));
+  for (const text of ["at sea", "further out", "about the mast"]) assert.equal(note().split(text).length, 2, text);
+  await page.getByRole("heading", { name: "Recent notes" }).waitFor();
+
+  // A run that waits for approval.
+  const agent = spawn(program, ["--workspace", join(home, "W"), "ask", "Summarize the yields of the solar panel", "--project", "notes"], { cwd: home, env: { ...process.env, HOME: home }, stdio: "ignore" });
+  await page.goto(url);
+  await page.getByRole("heading", { name: "Waits for approval" }).waitFor();
+  const runPath = await page.locator(".card a").first().getAttribute("href");
+  const state = await paired.storageState();
+
+  // Every page, at both widths and in both themes.
+  const pages = {
+    home: "/",
+    capture: "/capture",
+    notes: "/notes?volume=notes",
+    folder: "/notes?volume=notes&folder=Boat",
+    note: "/notes/notes/Boat/Solar%20on%20board.md",
+    search: "/search?q=solar",
+    nothing: "/search?q=zzzqqq",
+    todos: "/todos?all=1",
+    runs: "/runs",
+    run: runPath,
+    device: "/device",
+    missing: "/nowhere",
+  };
+  const visit = async (names, look, options) => {
+    const visitor = await context({ ...options, storageState: state });
+    const tab = await visitor.newPage();
+    for (const name of names) {
+      await tab.goto(url + pages[name]);
+      await inspect(tab, name, look);
+    }
+    await visitor.close();
+  };
+  const desktop = { viewport: { width: 1280, height: 900 } };
+  const looks = [["phone-light", phone, "light"], ["phone-dark", phone, "dark"], ["desktop-light", desktop, "light"], ["desktop-dark", desktop, "dark"]];
+  for (const [look, options, colorScheme] of looks) await visit(Object.keys(pages), look, { ...options, colorScheme });
+
+  // The run is approved on the phone, and its page follows it without a reload.
+  await page.goto(url + runPath);
+  await page.getByLabel("Comment for the agent").fill("go ahead");
+  await page.getByRole("button", { name: "Allow once" }).click();
+  await page.getByText("The mean yield is").waitFor();
+  assert.equal(readFileSync(join(home, "notes", "summary.txt"), "utf8"), "mean 353.6 Wh\n");
+  await inspect(page, "run-done", "phone-light");
+
+  // Cells run, and their outputs come by themselves.
+  await page.goto(url + pages.note);
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  await page.getByText("The cells ran").waitFor();
+  await page.getByText("mean 353.6").waitFor();
+  await inspect(page, "note-ran", "phone-light");
+  for (const [look, options, colorScheme] of looks.slice(1)) await visit(["note"], `${look}-ran`, { ...options, colorScheme });
+
+  // A change from elsewhere shows up.
+  await page.goto(`${url}/todos`);
+  await page.getByRole("button", { name: "Check: Knife" }).waitFor();
+  await new Promise((ready) => setTimeout(ready, 500));
+  run("capture", "[ ] Oars");
+  await page.getByRole("button", { name: "Check: Oars" }).waitFor();
+
+  // Without JavaScript: forms and reading.
+  const plain = await context({ ...phone, storageState: state, javaScriptEnabled: false });
+  const tab = await plain.newPage();
+  await tab.goto(`${url}/todos`);
+  await tab.getByRole("button", { name: "Check: Knife" }).click();
+  await tab.getByText("Changed: Knife").waitFor();
+  await until("the note has it", () => readFileSync(join(home, "notes/Boat/Packing list.md"), "utf8").includes("- [x] Knife"));
+  await tab.goto(url);
+  await tab.getByLabel("Add to today's note").fill("Without a script");
+  await tab.getByRole("button", { name: "Add" }).click();
+  await tab.getByText("Added to").waitFor();
+  await tab.goto(url + pages.note);
+  await tab.getByRole("link", { name: "Packing list" }).first().click();
+  await tab.getByRole("heading", { name: "Packing list" }).first().waitFor();
+
+  // Signing out.
+  await page.goto(`${url}/device`);
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByRole("heading", { name: "Signed out" }).waitFor();
+  await page.goto(url);
+  await page.getByText("isn't paired").waitFor();
+  agent.kill();
+  assert.deepEqual(troubles, []);
+  console.log(`ok: the companion: ${pageCount} pages without a violation`);
+} catch (error) {
+  console.error(error);
+  for (const trouble of troubles) console.error(trouble);
+  code = 1;
+} finally {
+  await browser.close();
+  server.kill("SIGTERM");
+  brain.close();
+  await new Promise((ended) => (server.exitCode === null ? server.on("exit", ended) : ended()));
+  rmSync(home, { recursive: true, force: true });
+}
+process.exit(code);
