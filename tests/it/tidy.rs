@@ -50,12 +50,11 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
     (2, "python", &["plot", "sandbox"]),
     (2, "support", &["index", "peers", "store"]),
     (2, "typeset", &["store", "text"]),
-    (3, "serve", &["guarded", "text", "typeset"]),
     (3, "engine", &["agent", "collection", "commands", "store", "text"]),
     (3, "providers", &["agent", "store"]),
     (3, "javascript", &["python"]),
     (3, "science", &["kernel_states", "python"]),
-    (3, "serve", &["acp", "agent", "guarded"]),
+    (3, "serve", &["acp", "agent", "guarded", "text", "typeset"]),
     (
         4,
         "host",

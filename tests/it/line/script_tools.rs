@@ -181,7 +181,7 @@ fn hostile_functions_end_with_an_error_that_names_the_tool() {
         ("() => new Promise(() => {})", "probe never ends"),
         ("() => {\n  return missing;\n}", "probe, line 2: ReferenceError: missing is not defined"),
         ("() => {\n  return 1 +;\n}", "probe, line 2: SyntaxError"),
-        ("async () => import('fs')", "probe, line 1"),
+        ("async () => import('fs')", "could not load module 'fs'"),
         (
             "async () => { Promise.prototype.then = null; Array.prototype.push = null; return missing; }",
             "missing is not defined",
