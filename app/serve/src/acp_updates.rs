@@ -167,10 +167,11 @@ pub(crate) fn ended_call(id: &str, step: &Value, changes: Vec<Diff>) -> SessionU
 /// Returns the agent's todos.
 pub(crate) fn plan_update(step: &Value) -> SessionUpdate {
     let entry = |todo: &Value| {
-        let priority = match todo["priority"].as_str().unwrap_or_default() {
-            "high" | "highest" => PlanEntryPriority::High,
-            "low" | "lowest" => PlanEntryPriority::Low,
-            _ => PlanEntryPriority::Medium,
+        // From 0, lowest, to 5, highest; 2 is normal.
+        let priority = match todo["priority"].as_u64().unwrap_or(2) {
+            4.. => PlanEntryPriority::High,
+            0 | 1 => PlanEntryPriority::Low,
+            2 | 3 => PlanEntryPriority::Medium,
         };
         let status = match todo["status"].as_str().unwrap_or_default() {
             "in_progress" => PlanEntryStatus::InProgress,

@@ -8,6 +8,7 @@ mod attachments;
 mod capture_ledger;
 mod capture_pages;
 mod companion_session;
+pub(crate) mod companion_state;
 mod home_page;
 mod note_pages;
 mod page_layout;
@@ -26,65 +27,18 @@ use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use axum::routing::{get, post};
-use capture_ledger::CaptureLedger;
-use std::collections::HashMap;
-use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// Maximum length of what a form sends, in bytes.
 const MAX_FORM_BYTES: usize = 256 << 10;
 /// Maximum length of a photo's form that is received, in bytes. What is beyond a photo's own limit is dropped, so that
 /// the browser gets to read why.
 const MAX_PHOTO_FORM_BYTES: usize = 64 << 20;
-/// Maximum number of notes whose last run of cells is remembered.
-const MAX_CELL_RUNS: usize = 200;
 /// What the companion's pages may load and do.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                            media-src 'self'; font-src 'self'; connect-src 'self'; manifest-src 'self'; \
                            worker-src 'self'; \
                            form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-
-/// How a run of cells, started from a page, stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum CellRunState {
-    Running,
-    Ended { is_ok: bool, messages: String },
-}
-
-/// What the companion knows besides the workspace.
-pub(crate) struct CompanionState {
-    captures: CaptureLedger,
-    /// By the note's name in commands.
-    cell_runs: Mutex<HashMap<String, CellRunState>>,
-}
-
-impl CompanionState {
-    pub(crate) fn new(workspace: &Path) -> CompanionState {
-        CompanionState { captures: CaptureLedger::new(workspace), cell_runs: Mutex::default() }
-    }
-
-    fn cell_runs(&self) -> MutexGuard<'_, HashMap<String, CellRunState>> {
-        self.cell_runs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns how the last run of a note's cells stands.
-    fn cell_run(&self, note: &str) -> Option<CellRunState> {
-        self.cell_runs().get(note).cloned()
-    }
-
-    /// Notes that cells of a note run. Returns whether none did before.
-    fn begin_cell_run(&self, note: &str) -> bool {
-        let mut runs = self.cell_runs();
-        if runs.len() >= MAX_CELL_RUNS {
-            runs.retain(|_, run| *run == CellRunState::Running);
-        }
-        runs.insert(note.to_owned(), CellRunState::Running) != Some(CellRunState::Running)
-    }
-
-    fn end_cell_run(&self, note: &str, is_ok: bool, messages: String) {
-        self.cell_runs().insert(note.to_owned(), CellRunState::Ended { is_ok, messages });
-    }
-}
 
 /// Returns whether other sites may lead to a page. It holds a one-time code, so its query isn't recorded.
 pub(crate) fn is_linked_page(path: &str) -> bool {

@@ -6,6 +6,7 @@
 use crate::access_tokens::{AccessToken, TokenRefusal, TokenScope};
 use crate::api_docs::{DOCS_PATH, DOCS_STYLE_PATH};
 use crate::audit_log::AuditEntry;
+use crate::clock::unix_millis;
 use crate::companion::{self, BrowserSession};
 use crate::http_state::HttpState;
 use crate::problem::ProblemDetails;
@@ -23,11 +24,6 @@ pub(crate) const DESCRIPTION_PATH: &str = "/api/v1/openapi.json";
 const OPEN_PATHS: [&str; 3] = [DESCRIPTION_PATH, DOCS_PATH, DOCS_STYLE_PATH];
 /// Maximum number of open connections. Beyond it, requests are refused.
 const MAX_CONNECTIONS: usize = 512;
-
-/// Returns the time in milliseconds since 1970.
-pub(crate) fn unix_millis() -> i64 {
-    jiff::Timestamp::now().as_millisecond()
-}
 
 /// Returns the host of an authority, without its port.
 fn host_name(authority: &str) -> &str {
@@ -55,7 +51,7 @@ fn is_program_path(path: &str) -> bool {
 
 /// Returns whether a request is a program's: it goes to a path of programs, or speaks gRPC, whose paths are names of
 /// services.
-fn is_for_programs(request: &Request) -> bool {
+pub(crate) fn is_for_programs(request: &Request) -> bool {
     let content = request.headers().get(header::CONTENT_TYPE).map(|value| value.as_bytes());
     let is_grpc = cfg!(feature = "grpc") && content.is_some_and(|content| content.starts_with(b"application/grpc"));
     is_grpc || is_program_path(request.uri().path())

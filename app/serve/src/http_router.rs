@@ -3,7 +3,7 @@
 use crate::access_tokens::TokenScope;
 use crate::api_docs::{DOCS_PATH, DOCS_STYLE_PATH, docs_page, docs_response, docs_style};
 use crate::companion::{companion_router, missing_page};
-use crate::http_guard::{DESCRIPTION_PATH, guard, require_scope};
+use crate::http_guard::{DESCRIPTION_PATH, guard, is_for_programs, require_scope};
 use crate::http_state::HttpState;
 use crate::mcp_http::serve_mcp_request;
 use crate::problem::ProblemDetails;
@@ -134,8 +134,7 @@ fn complete_description(mut described: Value) -> Value {
 }
 
 async fn unknown_path(request: Request) -> Response {
-    let path = request.uri().path();
-    if path.starts_with("/api") || path.starts_with("/mcp") {
+    if is_for_programs(&request) {
         let why = "there is nothing at this path; /api/v1/openapi.json lists what there is";
         return ProblemDetails::not_found(why).into_response();
     }

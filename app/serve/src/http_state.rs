@@ -3,7 +3,7 @@
 use crate::access_tokens::{AccessToken, TokenStore};
 use crate::audit_log::AuditLog;
 use crate::command_calls::{CommandCall, CommandOutcome, WorkspaceCommands};
-use crate::companion::CompanionState;
+use crate::companion::companion_state::CompanionState;
 use crate::event_feed::EventFeed;
 use crate::mcp_http::HttpMcpServers;
 use crate::pairing::PairingCodes;

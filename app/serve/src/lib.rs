@@ -12,6 +12,7 @@ mod acp_updates;
 mod api_docs;
 mod audit_log;
 mod byte_ranges;
+mod clock;
 mod command_calls;
 mod companion;
 mod event_feed;

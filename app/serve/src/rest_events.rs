@@ -2,8 +2,8 @@
 
 use crate::access_tokens::{AccessToken, TokenStore, TokenStoreError};
 use crate::audit_log::AuditEntry;
+use crate::clock::unix_millis;
 use crate::event_feed::EventFeed;
-use crate::http_guard::unix_millis;
 use crate::http_state::{ApiCaller, UrlPath, UrlQuery};
 use crate::problem::ProblemDetails;
 use crate::rest_notes::page_limit;

@@ -366,8 +366,8 @@ pub(crate) async fn decide_approval(
     Ok(Json(DecidedApproval { action_id: id, approved: decision.approved }))
 }
 
-/// Approves or denies a call of an agent, this once, or what a program asked for. Returns the run that waited; it's empty
-/// for what a program asked for.
+/// Approves or denies a call of an agent, this once, or what a program asked for. Returns the run that waited; it's
+/// empty for what a program asked for.
 pub(crate) async fn decide(
     caller: &ApiCaller,
     id: &str,

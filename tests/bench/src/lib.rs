@@ -85,7 +85,8 @@ struct BenchArguments {
 
 fn run_bench(args: &BenchArguments, json: bool) -> Result<u8, CliError> {
     let what = args.what.as_str();
-    let known = "edit, open, import, frames, search, cells, kernels, tools, agent, learning, hub, sync, replay, memory or retrieval";
+    let known = "edit, open, import, frames, search, cells, kernels, tools, agent, learning, hub, sync, replay, memory \
+                 or retrieval";
     if known.split([' ', ',']).filter(|word| *word != "or").all(|word| word != what) {
         return Err(CliError::usage(format!("bench measures {known}, not “{what}”")));
     }

@@ -344,7 +344,6 @@ fn hostile_notes_and_files_run_nothing() {
         "Nothing.md",
         "nothing.png",
         ".hidden/file.txt",
-        "Evil",
         "%00.png",
         "notes:p.svg",
         "..%5Coutside.txt",

@@ -1,8 +1,8 @@
 //! Notes: by folder, and each as the window shows it, with its cells to run.
 
-use super::CellRunState;
 use super::attachments::file_response;
 use super::companion_session::{CheckedForm, CompanionCaller, CompanionError};
+use super::companion_state::CellRunState;
 use super::page_layout::{
     PageSection, encode_value, file_url, form_token_field, message, note_title, page, see_other, sentence,
 };

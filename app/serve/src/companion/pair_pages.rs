@@ -2,7 +2,7 @@
 
 use super::companion_session::{CheckedForm, CompanionCaller, CompanionError, remove_cookie, set_cookie};
 use super::page_layout::{PageSection, bare_page, form_token_field, page, see_other, shown_time};
-use crate::http_guard::unix_millis;
+use crate::clock::unix_millis;
 use crate::http_state::{HttpState, UrlQuery};
 use crate::pairing::PairingRefusal;
 use crate::problem::ProblemDetails;

@@ -9,8 +9,8 @@ use super::generated::{
 use super::problem_status;
 use super::task_names::NamedTask;
 use crate::access_tokens::{AccessToken, TokenScope};
+use crate::clock::unix_millis;
 use crate::command_calls::{CommandCall, CommandOutcome};
-use crate::http_guard::unix_millis;
 use crate::http_state::{ApiCaller, HttpState};
 use crate::problem::ProblemDetails;
 use crate::rest_work::{self, PendingApproval, TaskRequest, TaskState};

@@ -1,6 +1,6 @@
 //! Approvals that programs ask for. Whoever has a token with the scope `approve` decides them, over REST or gRPC.
 
-use crate::http_guard::unix_millis;
+use crate::clock::unix_millis;
 use crate::rest_work::PendingApproval;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

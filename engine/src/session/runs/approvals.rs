@@ -1,6 +1,7 @@
 //! Approvals: the user's decisions, their consequences, and timeouts.
 
 use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::runs::tool_outcomes::string_argument;
 use crate::session::state::FilesState;
 use crate::session::state::agent_run::CallPhase;
 use crate::session::state::runs::{RunRecord, RunsState};
@@ -8,6 +9,7 @@ use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::policy::{CallFacts, Permission, ToolPolicy};
 use agent::run_records::POLICY_RULES_KEY;
+use agent::task_block::TaskStatus;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::ToolOutcome;
 use store::disk::RowWrite;
@@ -112,6 +114,9 @@ impl RunsState {
             pending.call.arguments = arguments;
         }
         let answer = BuiltInTool::AskUser.is_named(&known.tool);
+        // A task of a plan that isn't begun has failed.
+        let task = string_argument(&pending.call.arguments, "task").to_owned();
+        let is_refused_task = !decision.allowed && BuiltInTool::AskAgent.is_named(&known.tool) && !task.is_empty();
         if decision.allowed && !answer && changed && !known.code.is_empty() {
             // Other arguments may lead to other code, which the user hasn't seen.
             self.record_run(turn, sync, id, record);
@@ -139,6 +144,9 @@ impl RunsState {
             self.answer_call(turn, id, &call, outcome, &mut record);
         }
         let batch = self.record_run(turn, sync, id, record);
+        if is_refused_task {
+            self.update_task_status(turn, files, sync, id, &task, TaskStatus::Failed);
+        }
         self.continue_run_after(batch, id);
     }
 
