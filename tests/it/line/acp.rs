@@ -208,11 +208,13 @@ fn an_editor_follows_a_run_and_decides_what_it_asks() {
     assert_eq!(editor.words(), "I write it.Seen: true.");
     assert_eq!(editor.updates("tool_call").len(), 3);
     assert_eq!(editor.updates("tool_call_update").len(), 3);
+    house.run(&["runs", "last", "--undo"]).good();
+    assert!(!house.path("notes/report.md").exists());
+    // A deleted session takes its runs with it.
     editor.good("session/delete", json!({"sessionId": session}));
     assert_eq!(editor.good("session/list", json!({}))["sessions"], json!([]));
     editor.end();
-    house.run(&["runs", "last", "--undo"]).good();
-    assert!(!house.path("notes/report.md").exists());
+    assert!(house.run(&["runs", "last"]).code(2).err.contains("nothing was asked yet"));
 }
 
 #[test]
