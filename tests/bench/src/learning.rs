@@ -363,8 +363,8 @@ pub(super) fn measure(report: &mut BenchReport, days: usize) -> Result<(), Strin
     report.add_figure("runs of the model that are right", MODEL_SKILL * 100.0, "%", FigureGoal::None);
     let mut dollars_without = f64::NAN;
     for threshold in THRESHOLDS {
-        let mut found = simulate(threshold, days)?;
         let name = threshold.map_or_else(|| "memory off".to_owned(), |threshold| format!("trust {threshold}"));
+        let mut found = simulate(report, &name, threshold, days)?;
         report_counts(report, &name, &mut found);
         match threshold {
             None => dollars_without = found.dollars,
@@ -409,8 +409,8 @@ fn write_data(scratch: &ScratchFolder, address: &str, threshold: Option<f64>, da
     );
     let (input, output) = MODEL_PRICE;
     let config = format!(
-        "llm:\n  default_provider: test\n  prefer_local: false\n  cost_limit: null\n  providers:\n    test: {{wire: \
-         openai, base_url: \"{address}/v1\", model: m, context: 64000, price: {{input: {input}, output: {output}}}}}\n\
+        "llm:\n  default_provider: test\n  prefer_local: false\n  cost_limit: null\n  providers:\n    test: {{local: \
+         false, wire: openai, base_url: \"{address}/v1\", model: m, context: 64000, price: {{input: {input}, output: {output}}}}}\n\
          memory:\n  {memory}\n"
     );
     scratch.write("W/config.yaml", config.as_bytes())?;
@@ -426,7 +426,7 @@ fn write_data(scratch: &ScratchFolder, address: &str, threshold: Option<f64>, da
 }
 
 /// Simulates the days at a threshold of trust.
-fn simulate(threshold: Option<f64>, days: usize) -> Result<LearningCounts, String> {
+fn simulate(report: &BenchReport, name: &str, threshold: Option<f64>, days: usize) -> Result<LearningCounts, String> {
     let scratch = ScratchFolder::new("learning")?;
     let model = SharedModel::default();
     let address = start_model(Arc::clone(&model))?;
@@ -437,6 +437,7 @@ fn simulate(threshold: Option<f64>, days: usize) -> Result<LearningCounts, Strin
     let mut bench = LearningBench { driver, volume, model, counts, logged, next_id: 1 };
     let mut asked = [false; TASK_COUNT];
     for day in 0..days {
+        report.show_progress(&format!("{name}: day {} of {days}", day + 1));
         if day > 0 && day.is_multiple_of(DAYS_BETWEEN_RESTARTS) {
             bench = bench.restart(&scratch)?;
         }

@@ -85,6 +85,11 @@ impl BenchReport {
         }
     }
 
+    /// Says on standard error how far a long measurement is.
+    pub(super) fn show_progress(&self, text: &str) {
+        eprintln!("{text}");
+    }
+
     fn warn(&self, text: &str) {
         eprintln!("warning: {text}");
     }

@@ -236,7 +236,7 @@ fn a_changed_file_begins_work_but_not_what_agents_change() {
     }
     assert_eq!((&events[0]["event"], &events[0]["name"]), (&json!("scheduled"), &json!("inbox")), "{events:?}");
     assert_eq!(events.last().expect("the end")["ending"], "done", "{events:?}");
-    assert!(house.path("notes/Inbox/answer.md").exists());
+    until("the agent's note is on disk", || house.path("notes/Inbox/answer.md").exists());
     // The letter's last change may begin it once more; the agent's answer begins nothing.
     std::thread::sleep(Duration::from_secs(30));
     let begun = house.run(&["runs", "--json"]).good().lines().len();
