@@ -45,7 +45,7 @@ pub(crate) fn tool_kind(tool: &str) -> ToolKind {
         }
         Tool::FetchUrl | Tool::GitFetch | Tool::GitPull | Tool::GitPush | Tool::GitClone => ToolKind::Fetch,
         Tool::TodoWrite | Tool::Plan | Tool::Assign => ToolKind::Think,
-        Tool::AskUser | Tool::AskAgent | Tool::SendMessage | Tool::NoteCommand | Tool::RunAgent => ToolKind::Other,
+        Tool::AskUser | Tool::AskAgent | Tool::MessageAgent | Tool::NoteCommand | Tool::RunAgent => ToolKind::Other,
     }
 }
 

@@ -48,7 +48,7 @@ fn new_tool_spec(
         risk,
         permissions,
         // Another agent may do something different the second time.
-        idempotent: risk == ToolRisk::None && !matches!(tool, BuiltInTool::AskAgent | BuiltInTool::SendMessage),
+        idempotent: risk == ToolRisk::None && !matches!(tool, BuiltInTool::AskAgent | BuiltInTool::MessageAgent),
         source: ToolSource::BuiltIn,
     }
 }
@@ -291,8 +291,8 @@ tool_table!(offered {
             "checkpoint": {"type": "boolean", "description": "Ask the user first", "optional": true},
             "budget": {"type": "number", "minimum": 0, "description": "US dollars", "optional": true}}),
     ),
-    SendMessage = (
-        "send_message",
+    MessageAgent = (
+        "message_agent",
         "Tell another agent that works on the same task something, or all of them (to: all). It reads it before its \
          next step. Nothing is waited for; a reply comes as a message, too.",
         ToolRisk::None,

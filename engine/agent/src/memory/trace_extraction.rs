@@ -16,7 +16,7 @@ use store::{ChangeKind, ExecutionStep, RunAbout, RunApproval, StepKind};
 /// Tools whose calls have no lasting effect and no relevant result.
 const IGNORED_TOOLS: [BuiltInTool; 1] = [BuiltInTool::TodoWrite];
 /// Tools that need a person or another agent, who may be absent during a replay.
-const INTERACTIVE_TOOLS: [BuiltInTool; 3] = [BuiltInTool::AskUser, BuiltInTool::CreateTool, BuiltInTool::SendMessage];
+const INTERACTIVE_TOOLS: [BuiltInTool; 3] = [BuiltInTool::AskUser, BuiltInTool::CreateTool, BuiltInTool::MessageAgent];
 /// Values of at most this length are extracted only if they're the whole text.
 const MAX_STANDALONE_VALUE_CHARS: usize = 2;
 

@@ -51,7 +51,7 @@ impl SentMessage {
         let sender = prompt_quote::single_line(sender, 60);
         let quoted = prompt_quote::quote_block(&format!("the agent {sender}"), text);
         format!(
-            "Message {} from {sender}{reply}. {} A reply goes by send_message.\n{quoted}",
+            "Message {} from {sender}{reply}. {} A reply goes by message_agent.\n{quoted}",
             self.name(),
             prompt_quote::QUOTED_MATERIAL_PREAMBLE
         )
@@ -73,7 +73,7 @@ fn sent_messages(run: &AgentRun) -> impl Iterator<Item = SentMessage> {
     };
     run.steps.iter().filter_map(move |step| match &step.kind {
         StepKind::ToolCall { tool_call_id, tool_name, params }
-            if BuiltInTool::SendMessage.is_named(tool_name) && is_sent(tool_call_id) =>
+            if BuiltInTool::MessageAgent.is_named(tool_name) && is_sent(tool_call_id) =>
         {
             Some(SentMessage {
                 route: format!("{}/{tool_call_id}", run.id),

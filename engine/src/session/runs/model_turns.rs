@@ -81,7 +81,7 @@ impl RunsState {
         }
         let mut tools = self.available_tools();
         if !self.has_companions(id) {
-            tools.retain(|tool| !BuiltInTool::SendMessage.is_named(&tool.name));
+            tools.retain(|tool| !BuiltInTool::MessageAgent.is_named(&tool.name));
         }
         let Some(run) = self.runs.get(&id) else { return };
         let session = run.about.session;

@@ -278,7 +278,7 @@ impl RunsState {
                 Some(job) => job,
                 None => return Some(failed_outcome("the agent's file has to be read again; ask once more")),
             },
-            Some(BuiltInTool::SendMessage) => return Some(self.send_message(id, arguments)),
+            Some(BuiltInTool::MessageAgent) => return Some(self.send_message(id, arguments)),
             Some(BuiltInTool::TodoWrite) => return Some(self.write_todos(turn, sync, id, arguments)),
             Some(BuiltInTool::ListFiles) => {
                 ToolJob::List { root, path: string_argument(arguments, "directory").trim_matches('/').to_owned() }
