@@ -43,13 +43,29 @@ pub(crate) struct SandboxOrder {
     /// CPU time limit of each process, in seconds.
     pub(crate) seconds: u64,
     /// What of these paths is hidden or can only be read.
+    #[serde(default)]
     pub(crate) rules: PathRuleOrder,
     /// Maximum memory of all processes together, in bytes.
+    #[serde(default = "max_memory_bytes")]
     pub(crate) memory_bytes: u64,
     /// Maximum number of processes and threads.
+    #[serde(default = "max_processes")]
     pub(crate) processes: usize,
     /// Maximum size of a file that a process writes, in bytes.
+    #[serde(default = "max_file_bytes")]
     pub(crate) file_bytes: u64,
+}
+
+const fn max_memory_bytes() -> u64 {
+    MAX_MEMORY_BYTES
+}
+
+const fn max_processes() -> usize {
+    MAX_PROCESSES
+}
+
+const fn max_file_bytes() -> u64 {
+    MAX_FILE_BYTES
 }
 
 /// Rules for paths, as a part of an order.

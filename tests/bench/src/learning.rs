@@ -410,7 +410,8 @@ fn write_data(scratch: &ScratchFolder, address: &str, threshold: Option<f64>, da
     let (input, output) = MODEL_PRICE;
     let config = format!(
         "llm:\n  default_provider: test\n  prefer_local: false\n  cost_limit: null\n  providers:\n    test: {{local: \
-         false, wire: openai, base_url: \"{address}/v1\", model: m, context: 64000, price: {{input: {input}, output: {output}}}}}\n\
+         false, wire: openai, base_url: \"{address}/v1\", model: m, context: 64000, price: {{input: {input}, \
+         output: {output}}}}}\n\
          memory:\n  {memory}\n"
     );
     scratch.write("W/config.yaml", config.as_bytes())?;
