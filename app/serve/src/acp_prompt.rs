@@ -1,5 +1,6 @@
 //! What an editor sends as a prompt, as the text of a message to an agent.
 
+use crate::percent_text::percent_decoded;
 use acp::v1::{ContentBlock, EmbeddedResourceResource};
 use std::path::{Path, PathBuf};
 
@@ -26,19 +27,7 @@ pub(crate) enum PromptError {
 /// Returns the file that a `file://` address names.
 fn file_of(uri: &str) -> Option<PathBuf> {
     let path = uri.strip_prefix("file://")?.split(['#', '?']).next()?;
-    let (mut bytes, mut rest) = (Vec::new(), path.as_bytes());
-    while let Some((first, after)) = rest.split_first() {
-        rest = after;
-        match first {
-            b'%' => {
-                let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
-                bytes.push(u8::from_str_radix(digits, 16).ok()?);
-                rest = rest.get(2..)?;
-            }
-            other => bytes.push(*other),
-        }
-    }
-    String::from_utf8(bytes).ok().map(PathBuf::from)
+    percent_decoded(path).map(PathBuf::from)
 }
 
 /// Returns the mention of a file of the volume, which the agent then gets to read; `None` if it's elsewhere.

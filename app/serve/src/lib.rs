@@ -28,6 +28,7 @@ pub mod mcp_install;
 mod mcp_prompts;
 mod mcp_server;
 mod pairing;
+mod percent_text;
 mod private_list;
 mod problem;
 mod request_keys;

@@ -2,6 +2,7 @@
 
 use crate::command_calls::{WorkspaceCommands, text_page};
 use crate::mcp_prompts;
+use crate::percent_text::{percent_decoded, percent_encoded};
 use crate::tool_arguments::ToolCallError;
 use crate::tool_calls::ToolCallContext;
 use crate::tool_table::{TOOL_ROWS, ToolEffect, ToolRow};
@@ -177,28 +178,6 @@ fn note_word(uri: &str) -> Option<String> {
     let (volume, path) = (percent_decoded(volume)?, percent_decoded(path)?);
     (!path.is_empty() && !path.contains('\0'))
         .then(|| if volume.is_empty() { path.clone() } else { format!("{volume}:{path}") })
-}
-
-fn percent_encoded(text: &str, keep_slashes: bool) -> String {
-    let keeps = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || (keep_slashes && byte == b'/');
-    let encode = |byte: u8| if keeps(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    text.bytes().map(encode).collect()
-}
-
-fn percent_decoded(text: &str) -> Option<String> {
-    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
-    while let Some((first, after)) = rest.split_first() {
-        rest = after;
-        match first {
-            b'%' => {
-                let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
-                bytes.push(u8::from_str_radix(digits, 16).ok()?);
-                rest = rest.get(2..)?;
-            }
-            other => bytes.push(*other),
-        }
-    }
-    String::from_utf8(bytes).ok()
 }
 
 fn call_error(error: ToolCallError) -> ErrorData {

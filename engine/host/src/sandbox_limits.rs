@@ -4,7 +4,7 @@
 use ::sandbox::PathRules;
 use agent::config::{SandboxLimits, SandboxPaths};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Processor time that Python may take to start, in seconds, which isn't counted.
 const START_CPU_SECS: u64 = 3;
@@ -18,19 +18,6 @@ pub(crate) fn limit_arguments(limits: &SandboxLimits, root: &Path) -> Vec<OsStri
     ];
     let stated = numbers.into_iter().filter_map(|(flag, limit)| Some([flag.into(), limit?.to_string().into()]));
     stated.flatten().chain(process_rules(root, &limits.paths).to_args()).collect()
-}
-
-/// Returns a path without symbolic links; what doesn't exist yet is kept as it is.
-pub(crate) fn resolve_links(path: &Path) -> PathBuf {
-    let known = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
-    known.map_or_else(
-        || path.to_owned(),
-        |(above, real)| match path.strip_prefix(above) {
-            Ok(rest) if rest.as_os_str().is_empty() => real,
-            Ok(rest) => real.join(rest),
-            Err(_) => path.to_owned(),
-        },
-    )
 }
 
 /// Returns the rules for a process that works in the project's folder.

@@ -19,7 +19,7 @@ mod supervisor;
 #[cfg(target_os = "linux")]
 mod syscall_filter;
 
-pub use path_rules::{HidePathsError, PathRules, hide_paths};
+pub use path_rules::{HidePathsError, PathRules, hide_paths, resolve_links};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 

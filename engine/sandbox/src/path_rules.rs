@@ -77,7 +77,7 @@ impl PathRules {
     /// Returns the rules with the real paths of what exists.
     #[cfg(target_os = "linux")]
     pub(crate) fn resolved(&self) -> PathRules {
-        let real = |paths: &[PathBuf]| -> Vec<PathBuf> { paths.iter().map(|path| real_path(path)).collect() };
+        let real = |paths: &[PathBuf]| -> Vec<PathBuf> { paths.iter().map(|path| resolve_links(path)).collect() };
         PathRules {
             hidden: real(&self.hidden),
             read_only: real(&self.read_only),
@@ -87,8 +87,7 @@ impl PathRules {
 }
 
 /// Returns a path without symbolic links; the part that doesn't exist stays.
-#[cfg(target_os = "linux")]
-fn real_path(path: &Path) -> PathBuf {
+pub fn resolve_links(path: &Path) -> PathBuf {
     let known = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
     known.map_or_else(
         || path.to_owned(),

@@ -5,13 +5,15 @@
 //! result by its descriptor, and performs the call relative to it: nothing that the caller changes meanwhile leads
 //! elsewhere. Landlock limits its writes like the caller's.
 
+mod attributes;
+
 use crate::interpreter_start::InterpreterStart;
 use crate::landlock_rules::{NULL_DEVICE, containing_root};
 use crate::{GuardedRefusals, PathRules, SandboxError, SandboxPolicy, raw_syscalls, syscall_filter};
 use libc::{EACCES, EINVAL, ELOOP, ENOENT, EOPNOTSUPP, EPERM};
-use rustix::fs::{AtFlags, CWD, Dev, FileType, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, XattrFlags};
+use rustix::fs::{AtFlags, CWD, Dev, FileType, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps};
 use rustix::fs::{Gid, Uid, ftruncate, statat, symlinkat, unlinkat, utimensat};
-use rustix::fs::{chmod, chownat, linkat, mkdirat, mknodat, openat, readlinkat, removexattr, renameat_with, setxattr};
+use rustix::fs::{chmod, chownat, linkat, mkdirat, mknodat, openat, readlinkat, renameat_with};
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -21,8 +23,6 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Links that a path may lead over.
 const MAX_FOLLOWED_LINKS: usize = 40;
-/// The longest value of an extended attribute.
-const MAX_ATTRIBUTE_BYTES: usize = 64 << 10;
 /// Bits by which a file runs with its owner's rights.
 const SET_ID_BITS: u32 = 0o6000;
 /// Entries of a folder that is renamed to where some names are guarded. One with more is not.
@@ -766,43 +766,5 @@ impl CallingThread<'_> {
             _ => utimensat(CWD, descriptor_path(file), &times, AtFlags::empty()),
         };
         done.map(|()| ZERO_RESULT).map_err(errno_number)
-    }
-
-    /// The name of an attribute that is the user's to give.
-    fn read_attribute_name(&self, address: u64) -> Result<CString, i32> {
-        let name = self.read_text(address)?;
-        if !name.starts_with(b"user.") {
-            return Err(EOPNOTSUPP);
-        }
-        CString::new(name).map_err(|_| EINVAL)
-    }
-
-    fn set_attribute(
-        &self,
-        file: &OwnedFd,
-        name: u64,
-        (value, size): (u64, u64),
-        flags: i32,
-        waits: &dyn Fn() -> bool,
-    ) -> Result<SupervisorResult, i32> {
-        let (file, about) = self.open_changeable(file, waits)?;
-        if FileType::from_raw_mode(about.st_mode) == FileType::Symlink {
-            return Err(EOPNOTSUPP);
-        }
-        let size = usize::try_from(size).ok().filter(|size| *size <= MAX_ATTRIBUTE_BYTES).ok_or(libc::E2BIG)?;
-        let value = if size == 0 { Vec::new() } else { raw_syscalls::read_bytes(self.pid, value, size)? };
-        let flags = XattrFlags::from_bits_retain(flags.cast_unsigned());
-        setxattr(descriptor_path(file), self.read_attribute_name(name)?.as_c_str(), &value, flags)
-            .map_err(errno_number)?;
-        Ok(ZERO_RESULT)
-    }
-
-    fn remove_attribute(&self, file: &OwnedFd, name: u64, waits: &dyn Fn() -> bool) -> Result<SupervisorResult, i32> {
-        let (file, about) = self.open_changeable(file, waits)?;
-        if FileType::from_raw_mode(about.st_mode) == FileType::Symlink {
-            return Err(EOPNOTSUPP);
-        }
-        removexattr(descriptor_path(file), self.read_attribute_name(name)?.as_c_str()).map_err(errno_number)?;
-        Ok(ZERO_RESULT)
     }
 }

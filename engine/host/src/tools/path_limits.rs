@@ -1,7 +1,6 @@
 //! Applies the limits of the sandbox to jobs: which paths tools may name, and how long they may take.
 
 use crate::fs::confined_dir::normalize_path;
-use crate::sandbox_limits::resolve_links;
 use agent::config::{SandboxLimits, SandboxPaths};
 use agent::tool_job::ToolJob;
 use anyhow::bail;
@@ -33,7 +32,7 @@ pub(super) fn check_job_paths(job: &ToolJob, paths: &SandboxPaths) -> anyhow::Re
 /// Checks that a path in the project's folder isn't closed to reading, or to changes if `writes` is set.
 pub(super) fn check_path(root: &Path, path: &str, paths: &SandboxPaths, writes: bool) -> anyhow::Result<()> {
     let path = normalize_path(path)?;
-    let (real_root, real) = (resolve_links(root), resolve_links(&root.join(&path)));
+    let (real_root, real) = (::sandbox::resolve_links(root), ::sandbox::resolve_links(&root.join(&path)));
     let inner = real.strip_prefix(&real_root).unwrap_or(&real).to_string_lossy().into_owned();
     for name in [&path, &inner] {
         if let Some(why) = paths.refusal(name, writes) {

@@ -5,7 +5,6 @@ use super::ToolWorkspace;
 use super::files::{self, MAX_TOOL_FILE_BYTES};
 use super::path_limits::check_path;
 use crate::fs::confined_dir::{ConfinedFolder, normalize_path};
-use crate::sandbox_limits::resolve_links;
 use agent::config::SandboxPaths;
 use agent::secrets::secret_files::secret_file_kind;
 use anyhow::{Context, anyhow, bail};
@@ -66,7 +65,7 @@ fn perform(
     check_path(root, &path, paths, writes)?;
     let folder = ConfinedFolder::open_root(root)?;
     // Symbolic links inside of the project may lead to what is closed by its name.
-    let resolved = resolve_links(&folder.original_path().join(&path));
+    let resolved = ::sandbox::resolve_links(&folder.original_path().join(&path));
     // The workspace may lie in the project's folder.
     if resolved.starts_with(&place.workspace) {
         bail!("the workspace's own files are closed to tools: {path}");
