@@ -1,7 +1,7 @@
 //! `cmd_git`: Git for the current folder or a volume. Reads run in process and start no program; the rest is done by
 //! the user's own `git`.
 
-use super::{CliError, CommandContext, EXIT_DONE, parse, resolve};
+use super::{CliError, CommandContext, EXIT_DONE, git_hunks, parse, resolve};
 use clap::Args;
 use git_program::{GitCaller, GitOperation, GitProgramError, RepositoryAddress};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use vcs::{RepositoryFolder, VcsError};
 /// Number of commits in a log by default.
 const DEFAULT_LOG_COMMITS: usize = 20;
 /// Subcommands that change files of the folder or its history.
-const CHANGING_VERBS: [&str; 7] = ["add", "commit", "pull", "switch", "merge", "stash", "branch"];
+const CHANGING_VERBS: [&str; 8] = ["add", "restore", "commit", "pull", "switch", "merge", "stash", "branch"];
 
 impl From<VcsError> for CliError {
     fn from(error: VcsError) -> Self {
@@ -49,6 +49,12 @@ pub(super) struct GitArguments {
     pub(super) depth: Option<String>,
     #[arg(long)]
     pub(super) staged: bool,
+    #[arg(long)]
+    pub(super) hunks: bool,
+    #[arg(long)]
+    pub(super) hunk: Option<String>,
+    #[arg(long)]
+    pub(super) from: Option<String>,
     #[arg(long)]
     pub(super) all: bool,
     #[arg(long)]
@@ -122,11 +128,25 @@ pub(super) fn run_in_folder(
 ) -> Result<u8, CliError> {
     let first = args.names.first().map(String::as_str);
     let open = || RepositoryFolder::open(folder);
+    if let Some(chosen) = &args.hunk {
+        open()?;
+        return git_hunks::use_hunks(folder, args, chosen, json, out);
+    }
     match args.verb.as_str() {
+        "restore" => {
+            open()?;
+            return git_hunks::restore_files(folder, args, json, out);
+        }
         "status" => return print_status(&open()?, json, out),
         "diff" => {
-            let (text, whole) = if args.staged { open()?.staged_diff(first)? } else { open()?.diff(first)? };
-            return print_text(json, out, &text, &json!({"diff": text, "complete": whole}));
+            let repository = open()?;
+            let (text, whole) = if args.staged { repository.staged_diff(first)? } else { repository.diff(first)? };
+            if !json && !args.hunks {
+                return print_text(json, out, &text, &Value::Null);
+            }
+            let files = git_hunks::list_hunks(&repository, first, args.staged)?;
+            let value = json!({"diff": text, "complete": whole, "files": git_hunks::hunks_json(&files)});
+            return print_text(json, out, &git_hunks::hunks_text(&files), &value);
         }
         "log" => {
             let limit = parse::number_option("limit", args.limit.as_deref())?
@@ -261,7 +281,7 @@ fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, C
         }
         other => {
             return Err(CliError::usage(format!(
-                "`tracebook git` knows status, diff, log, show, blame, add, commit, fetch, pull, push, branch, switch, \
+                "`tracebook git` knows status, diff, log, show, blame, add, restore, commit, fetch, pull, push, branch, switch, \
                  merge, stash and clone, not “{other}”; your own git does the rest"
             )));
         }

@@ -1,6 +1,7 @@
 //! A list of changed files, each with its buttons and, unfolded, its diff.
 
 use super::diff_list::DiffList;
+use super::hunk_buttons::hunk_actions;
 use super::{PageScene, ROW_HEIGHT, begin, change_color};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -68,7 +69,7 @@ pub(crate) fn show(
             paint_clipped_text(ui, at, rect.width() - 28.0 - space::S, &shown, &theme::small(), colours.ink);
         }
         if is_open {
-            diff.show(ui, scene, &target, false);
+            diff.show(ui, scene, &target, hunk_actions(kind, is_staged), actions);
         }
     }
 }

@@ -1,11 +1,13 @@
 //! The unfolded diff below a file or a commit.
 
+use super::hunk_buttons::{self, LineChoice};
 use super::{PageScene, note_line};
 use agent_ui::agent::diff_view::DiffView;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Sense, Stroke, StrokeKind, Ui, vec2};
-use host::source_control::{DiffReading, DiffTarget};
+use host::source_control::{DiffReading, DiffTarget, HunkAction};
+use notebook::actions::PageAction;
 use std::sync::Arc;
 use ui::icons;
 use ui::theme::{self, CARD_CORNER, ThemeColors, space};
@@ -16,6 +18,8 @@ use ui::widgets::{paint_clipped_text, set_accessible_name};
 pub(crate) struct DiffList {
     made: Option<(Arc<DiffReading>, u32)>,
     files: Vec<ShownFileDiff>,
+    /// The hunk whose lines are chosen; the choice ends with the diff.
+    choice: Option<LineChoice>,
 }
 
 /// A file of the diff with its hunks and their heights.
@@ -26,8 +30,16 @@ struct ShownFileDiff {
 }
 
 impl DiffList {
-    /// Draws the diff of a target; `has_titles` names its files.
-    pub(crate) fn show(&mut self, ui: &mut Ui, scene: &PageScene<'_>, target: &DiffTarget, has_titles: bool) {
+    /// Draws the diff of a target. That of a commit names its files; `allowed` is what can be done with hunks.
+    pub(crate) fn show(
+        &mut self,
+        ui: &mut Ui,
+        scene: &PageScene<'_>,
+        target: &DiffTarget,
+        allowed: &[HunkAction],
+        actions: &mut Vec<PageAction>,
+    ) {
+        let has_titles = matches!(target, DiffTarget::Commit(_));
         ui.add_space(space::XS);
         let Some(reading) = scene.source.diff(scene.volume, target, scene.status.number) else {
             note_line(ui, icons::HOURGLASS, "Reading the changes…");
@@ -53,6 +65,9 @@ impl DiffList {
                     })
                     .collect(),
             };
+            if self.made.as_ref().is_none_or(|(made, _)| **made != *reading) {
+                self.choice = None;
+            }
             self.files = reading.files.iter().map(shown).collect();
             self.made = Some((reading.clone(), width.to_bits()));
         }
@@ -76,18 +91,21 @@ impl DiffList {
             if file.is_binary {
                 note_line(ui, icons::INFO, "This file isn't text.");
             }
+            let changed = reading.files.get(place).map_or(&[][..], |file| file.changed_lines.as_slice());
             for (number, (view, height)) in file.hunks.iter().enumerate() {
                 let (rect, _) = ui.allocate_exact_size(vec2(width, height + 2.0 * space::XS), Sense::hover());
                 ui.add_space(space::S);
-                if !ui.is_rect_visible(rect) {
-                    continue;
+                if ui.is_rect_visible(rect) {
+                    let colours = ThemeColors::of(ui);
+                    let stroke = Stroke::new(1.0, colours.line);
+                    ui.painter().rect(rect, CARD_CORNER, colours.sunken, stroke, StrokeKind::Inside);
+                    let response = ui.interact(rect, ui.scope_id().with(("hunk", place, number)), Sense::hover());
+                    view.paint(ui, rect.min + vec2(0.0, space::XS), rect.width());
+                    set_accessible_name(&response, Role::Label, &view.text());
                 }
-                let colours = ThemeColors::of(ui);
-                let stroke = Stroke::new(1.0, colours.line);
-                ui.painter().rect(rect, CARD_CORNER, colours.sunken, stroke, StrokeKind::Inside);
-                let response = ui.interact(rect, ui.scope_id().with(("hunk", place, number)), Sense::hover());
-                view.paint(ui, rect.min + vec2(0.0, space::XS), rect.width());
-                set_accessible_name(&response, Role::Label, &view.text());
+                let lines = changed.get(number).map_or(&[][..], Vec::as_slice);
+                let choice = (allowed, &mut self.choice);
+                hunk_buttons::show(ui, scene, (target, &*reading), (number + 1, lines), choice, actions);
             }
         }
         if !reading.is_complete {

@@ -4,6 +4,7 @@
 mod branch_row;
 mod change_list;
 mod diff_list;
+mod hunk_buttons;
 
 use branch_row::NewBranch;
 use diff_list::DiffList;
@@ -247,7 +248,7 @@ impl SourceControlPage {
         if !scene.status.is_complete {
             note_line(ui, icons::INFO, "There are more changed files than are shown here.");
         }
-        self.commits(ui, scene);
+        self.commits(ui, scene, actions);
     }
 
     /// Draws the message field with its buttons.
@@ -297,7 +298,7 @@ impl SourceControlPage {
     }
 
     /// Draws the last commits.
-    fn commits(&mut self, ui: &mut Ui, scene: &PageScene<'_>) {
+    fn commits(&mut self, ui: &mut Ui, scene: &PageScene<'_>, actions: &mut Vec<PageAction>) {
         section(ui, "Last commits", &[]);
         if scene.status.commits.is_empty() {
             note_line(ui, icons::INFO, "There is no commit yet.");
@@ -334,7 +335,7 @@ impl SourceControlPage {
                 paint_clipped_text(ui, at, shown, &about, &theme::caption(), colours.muted);
             }
             if is_open {
-                self.diff.show(ui, scene, &target, true);
+                self.diff.show(ui, scene, &target, &[], actions);
             }
         }
     }

@@ -151,7 +151,7 @@ pub(super) const GIT_ARGUMENTS: &[CommandArgument] = &[
     command_argument(
         "VERB",
         ArgumentForm::Needed,
-        "status, diff, log, show, blame, add, commit, fetch, pull, push, branch, switch, merge, stash or clone",
+        "status, diff, log, show, blame, add, restore, commit, fetch, pull, push, branch, switch, merge, stash or clone",
     ),
     command_argument(
         "NAME",
@@ -162,7 +162,14 @@ pub(super) const GIT_ARGUMENTS: &[CommandArgument] = &[
     command_argument("message", ArgumentForm::Value, "with commit and stash: the message"),
     command_argument("limit", ArgumentForm::Value, "with log: the number of commits; 20 when left out"),
     command_argument("depth", ArgumentForm::Value, "with clone: the number of commits to get"),
-    command_argument("staged", ArgumentForm::Flag, "with diff: what is staged"),
+    command_argument("staged", ArgumentForm::Flag, "with diff: what is staged; with restore: take files out of it"),
+    command_argument("hunks", ArgumentForm::Flag, "with diff: list what isn't staged by hunk, with their numbers"),
+    command_argument(
+        "hunk",
+        ArgumentForm::Value,
+        "with add and restore: only these hunks of the file, such as 1,3, or lines of a hunk, such as 2:1+3-4",
+    ),
+    command_argument("from", ArgumentForm::Value, "with restore: what a discard has kept, to undo it"),
     command_argument("all", ArgumentForm::Flag, "with commit: all changed files that Git knows"),
     command_argument("amend", ArgumentForm::Flag, "with commit: replace the last commit"),
     command_argument("signoff", ArgumentForm::Flag, "with commit: add Signed-off-by"),

@@ -8,15 +8,15 @@ mod operations;
 
 use anyhow::anyhow;
 use engine::Session;
-pub use operations::GitRequest;
+pub use operations::{GitRequest, perform, restore_kept};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
-use store::{DocId, TextHunk};
-pub use vcs::{BranchInfo, BranchState, Commit, FileChange, FileChangeKind};
+use store::{BlobHash, DocId, TextHunk};
+pub use vcs::{BranchInfo, BranchState, Commit, FileChange, FileChangeKind, HunkAction, HunkChoice};
 use vcs::{RepositoryFolder, VcsError};
 
 /// Interval for checking whether another program has changed the repository.
@@ -88,6 +88,8 @@ pub struct DiffReading {
     pub is_complete: bool,
     /// Why it can't be read.
     pub trouble: Option<String>,
+    /// Hash of the diff, by which a choice of hunks is checked.
+    pub hash: Option<BlobHash>,
 }
 
 /// The diff of a file.
@@ -97,6 +99,8 @@ pub struct FileDiff {
     pub path: String,
     /// Parts that differ, with their unchanged lines around.
     pub hunks: Vec<TextHunk>,
+    /// The changed lines of each hunk, with `+` or `-`.
+    pub changed_lines: Vec<Vec<String>>,
     /// Whether the file isn't text.
     pub is_binary: bool,
 }
@@ -142,6 +146,8 @@ pub struct DiscardedFile {
     pub path: String,
     /// Hash of its bytes in the repository's store; `None` if there was no file.
     pub kept: Option<String>,
+    /// Hash of the file after hunks of it were discarded; `None` if the whole file was.
+    pub left: Option<BlobHash>,
 }
 
 /// The number of a volume's last change, and that of the last edit in its file.
@@ -527,7 +533,7 @@ fn roll_up(changes: &[FileChange]) -> BTreeMap<String, FileChangeKind> {
 fn diff_text(root: &Path, target: &DiffTarget) -> Result<(String, bool), VcsError> {
     let repository = RepositoryFolder::open(root)?;
     match target {
-        DiffTarget::Staged(path) => repository.staged_diff(Some(path)),
+        DiffTarget::Staged(path) => repository.staged_file_diff(path),
         DiffTarget::Unstaged(path) => repository.unstaged_diff(path),
         DiffTarget::Commit(id) => repository.show(id).map(|(_, text, is_complete)| (text, is_complete)),
     }
@@ -535,7 +541,8 @@ fn diff_text(root: &Path, target: &DiffTarget) -> Result<(String, bool), VcsErro
 
 /// Reads a unified diff. Each hunk holds its unchanged lines on both sides.
 fn parse_diff(text: &str, is_complete: bool) -> DiffReading {
-    let mut reading = DiffReading { is_complete, ..DiffReading::default() };
+    let hash = Some(BlobHash::of(text.as_bytes()));
+    let mut reading = DiffReading { is_complete, hash, ..DiffReading::default() };
     let (mut hunks, mut bytes) = (0, 0);
     // Numbers of lines of the hunk that are still to come, on both sides.
     let mut left = (0_u32, 0_u32);
@@ -556,12 +563,17 @@ fn parse_diff(text: &str, is_complete: bool) -> DiffReading {
                 }
                 left = (old.1, new.1);
                 file.hunks.push(TextHunk { lines: Some((old.0, new.0)), ..TextHunk::default() });
+                file.changed_lines.push(Vec::new());
             }
             continue;
         }
-        let Some(hunk) = reading.files.last_mut().and_then(|file| file.hunks.last_mut()) else { continue };
+        let Some(file) = reading.files.last_mut() else { continue };
+        let (Some(hunk), Some(changed)) = (file.hunks.last_mut(), file.changed_lines.last_mut()) else { continue };
         let Some(body) = line.get(1..) else { continue };
         bytes += body.len();
+        if line.starts_with(['+', '-']) {
+            changed.push(line.trim_end_matches(['\r', '\n']).to_owned());
+        }
         if line.starts_with([' ', '-']) {
             hunk.removed.push_str(body);
             left.0 = left.0.saturating_sub(1);
@@ -597,6 +609,7 @@ mod tests {
         let reading = parse_diff(text, true);
         let [file, picture] = reading.files.as_slice() else { panic!("{reading:?}") };
         assert_eq!((file.path.as_str(), file.hunks.len(), picture.is_binary), ("a.md", 2, true));
+        assert_eq!(file.changed_lines[0], ["-two", "+2"]);
         assert_eq!(file.hunks[0].removed, "one\ntwo\nthree\n");
         assert_eq!(file.hunks[0].inserted, "one\n2\nthree\n");
         assert_eq!((file.hunks[1].lines, file.hunks[1].inserted.as_str()), (Some((9, 9)), "nine\n@@ -1 +1 @@\n"));

@@ -147,6 +147,55 @@ fn branches_stashes_conflicts_and_rejected_pushes() {
 }
 
 #[test]
+fn hunks_and_lines_are_listed_staged_and_discarded() {
+    let old: String = (1..=30).map(|number| format!("line {number}\n")).collect();
+    let house = House::with(&[("a.md", &old)]);
+    with_remote(&house);
+    let new = old.replace("line 2\n", "second\nand more\n").replace("line 28\n", "line 28, changed\n");
+    house.write("notes/a.md", new.as_bytes());
+    let listed = run_in(&house, "notes", &["diff", "--json", "a.md"]).good().json();
+    assert_eq!(listed["files"][0]["path"], "a.md");
+    let hunks = &listed["files"][0]["hunks"];
+    assert_eq!(hunks.as_array().map(Vec::len), Some(2));
+    assert_eq!(hunks[1]["lines"][3], json!({"number": 1, "sign": "-", "text": "line 28"}));
+    let text = run_in(&house, "notes", &["diff", "--hunks"]).good().text();
+    assert!(text.contains("  hunk 2 @@ -25,6 +26,6 @@\n") && text.contains("     3 +and more\n"), "{text}");
+
+    let file = || String::from_utf8(house.read("notes/a.md")).expect("text");
+    let staged = || git(&house.path("notes"), &["diff", "--cached", "-U0"]);
+    run_in(&house, "notes", &["add", "--hunk", "2", "a.md"]).good();
+    assert!(staged().contains("+line 28, changed") && !staged().contains("second"), "{}", staged());
+    run_in(&house, "notes", &["add", "--hunk", "1:3", "a.md"]).good();
+    assert!(staged().contains("+and more") && !staged().contains("second"), "{}", staged());
+    run_in(&house, "notes", &["restore", "--staged", "--hunk", "1", "a.md"]).good();
+    assert!(staged().contains("+line 28, changed") && !staged().contains("and more"), "{}", staged());
+    let done = run_in(&house, "notes", &["restore", "--hunk", "1", "a.md"]).good().text();
+    assert_eq!(file(), old.replace("line 28\n", "line 28, changed\n"));
+    let undo = done.lines().find_map(|line| line.strip_prefix("To undo: tracebook git ")).expect("it says how");
+    run_in(&house, "notes", &undo.split(' ').collect::<Vec<_>>()).good();
+    assert_eq!(file(), new);
+    let done = run_in(&house, "notes", &["restore", "a.md", "--json"]).good().json();
+    let kept = done["discarded"][0]["kept"].as_str().expect("it's kept").to_owned();
+    assert_eq!(file(), old.replace("line 28\n", "line 28, changed\n"), "as it is staged");
+    run_in(&house, "notes", &["restore", "--from", &kept, "a.md"]).good();
+    assert_eq!(file(), new);
+
+    for (wrong, why) in [
+        (&["add", "--hunk", "9", "a.md"][..], "no hunk 9"),
+        (&["add", "--hunk", "1:9", "a.md"], "not line 9"),
+        (&["add", "--hunk", "x", "a.md"], "--hunk wants numbers"),
+        (&["add", "--hunk", "1"], "needs one file"),
+        (&["commit", "--hunk", "1", "a.md"], "goes with add and restore"),
+        (&["restore"], "name the files"),
+        (&["restore", "--from", "0123456789012345678901234567890123456789", "a.md"], "no discarded bytes"),
+        (&["add", "--hunk", "1", "../remote.git/config"], "leads out of the volume"),
+    ] {
+        run_in(&house, "notes", wrong).refused(2, why);
+    }
+    assert_eq!(file(), new);
+}
+
+#[test]
 fn a_clone_is_opened_as_a_volume() {
     let house = House::with(&[("a.md", "cloned words\n")]);
     with_remote(&house);

@@ -205,6 +205,63 @@ fn discarded_changes_can_be_brought_back() {
 }
 
 #[test]
+fn hunks_and_lines_are_staged_unstaged_and_discarded() {
+    let old: String = (1..=30).map(|number| format!("line {number}\n")).collect();
+    let bench = Bench::new(&[("One.md", &old)]);
+    commit_all(&bench);
+    let new = old.replace("line 2\n", "second\nand more\n").replace("line 28\n", "line 28, changed\n");
+    std::fs::write(bench.notes().join("One.md"), &new).expect("written");
+    let mut window = bench.opened();
+    open_page(&mut window);
+    wait(&mut window, "One.md, modified, not staged");
+    click(&mut window, "One.md, modified, not staged");
+    wait(&mut window, "Stage hunk 2");
+    pictured(&mut window, "source-control-hunks");
+    let staged = |wanted: &str| {
+        let text = git(&bench.notes(), &["diff", "--cached", "-U0"]);
+        let lines = text
+            .lines()
+            .filter(|line| line.starts_with(['+', '-']) && !line.starts_with("+++") && !line.starts_with("---"));
+        lines.collect::<Vec<_>>().join(" ") == wanted
+    };
+    let listed = |name: &str| {
+        let row = format!("One.md, modified, {name}");
+        move |window: &Driven| window.query_by_label(&row).is_some()
+    };
+    click(&mut window, "Stage hunk 2");
+    until(&mut window, "the hunk is staged", |window| staged("-line 28 +line 28, changed") && listed("staged")(window));
+    assert_eq!(bench.file("One.md"), new, "the file stays as it is");
+    until(&mut window, "one hunk is left", |window| window.query_by_label("Stage hunk 2").is_none());
+
+    // Of the other hunk, only an added line.
+    click(&mut window, "Choose lines of hunk 1");
+    click(&mut window, "Stage lines of hunk 1");
+    wait(&mut window, "Choose at least one line first.");
+    click(&mut window, "Line 3: +and more");
+    pictured(&mut window, "source-control-lines");
+    click(&mut window, "Stage lines of hunk 1");
+    until(&mut window, "the line is staged", |_| staged("+and more -line 28 +line 28, changed"));
+    // Its place in what is staged is a hunk of its own, which is taken out again.
+    click(&mut window, "One.md, modified, staged");
+    wait(&mut window, "Unstage hunk 2");
+    click(&mut window, "Unstage hunk 1");
+    until(&mut window, "the line is unstaged", |_| staged("-line 28 +line 28, changed"));
+
+    // A discarded hunk comes back, though the file has other changes.
+    click(&mut window, "One.md, modified, not staged");
+    wait(&mut window, "Discard hunk 1");
+    click(&mut window, "Discard hunk 1");
+    wait(&mut window, "Discarded these changes in One.md.");
+    let without = old.replace("line 28\n", "line 28, changed\n");
+    assert_eq!(bench.file("One.md"), without);
+    until(&mut window, "the note has it, too", |window| text(window).as_deref() == Some(without.as_str()));
+    click(&mut window, "Undo discard");
+    wait(&mut window, "Restored the changes in One.md.");
+    assert_eq!(bench.file("One.md"), new);
+    assert!(staged("-line 28 +line 28, changed"), "what is staged stays");
+}
+
+#[test]
 fn a_folder_becomes_a_repository() {
     let bench = Bench::new(&[("One.md", "one\n")]);
     let mut window = bench.opened();

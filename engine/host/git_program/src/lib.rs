@@ -50,6 +50,20 @@ pub enum GitOperation {
         /// Paths relative to the folder.
         files: Vec<String>,
     },
+    /// Makes an entry of the index: content that is in the repository's store already.
+    SetStaged {
+        /// Path in the repository, which isn't relative to the folder.
+        repository_path: String,
+        /// Hash of the content.
+        id: String,
+        /// Mode as Git writes it, such as `100644`.
+        mode: String,
+    },
+    /// Removes a file's entry from the index. The file itself stays.
+    RemoveStaged {
+        /// Path relative to the folder.
+        file: String,
+    },
     /// Replaces files by what is staged of them, or else by the last commit.
     Discard {
         /// Paths relative to the folder.
@@ -139,6 +153,10 @@ impl GitOperation {
                 add(&["reset", "--quiet", "--"]);
                 files.iter().for_each(|file| add(&[&literal(file)]));
             }
+            GitOperation::SetStaged { repository_path, id, mode } => {
+                add(&["update-index", "--add", "--cacheinfo", &format!("{mode},{id},{repository_path}")]);
+            }
+            GitOperation::RemoveStaged { file } => add(&["update-index", "--force-remove", "--", file]),
             GitOperation::Discard { files } => {
                 add(&["checkout", "--quiet", "--"]);
                 files.iter().for_each(|file| add(&[&literal(file)]));

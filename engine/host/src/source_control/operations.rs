@@ -7,7 +7,7 @@ use anyhow::{anyhow, bail};
 use git_program::{GitCaller, GitOperation, GitProgramError};
 use std::path::{Path, PathBuf};
 use store::BlobHash;
-use vcs::{FileChange, RepositoryFolder};
+use vcs::{FileChange, HunkAction, HunkChoice, IndexUpdate, RepositoryFolder};
 
 /// What the user wants from source control.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,17 @@ pub enum GitRequest {
     Unstage(Vec<String>),
     /// Replaces files by what is staged of them, or else by the last commit. New files are deleted. The bytes are kept.
     Discard(Vec<String>),
+    /// Stages, unstages or discards hunks or lines of a file.
+    Hunks {
+        /// Path relative to the folder.
+        path: String,
+        /// What to do with them.
+        action: HunkAction,
+        /// The hunks and lines.
+        choices: Vec<HunkChoice>,
+        /// Hash of the diff that the user saw; `None` takes the file as it is now.
+        seen: Option<BlobHash>,
+    },
     /// Brings discarded files back.
     Restore(Vec<DiscardedFile>),
     /// Commits what is staged, or all changes if nothing is.
@@ -53,6 +64,9 @@ impl GitRequest {
             GitRequest::Unstage(_) => "Unstaging",
             GitRequest::Discard(_) => "Discarding",
             GitRequest::Restore(_) => "Restoring",
+            GitRequest::Hunks { action: HunkAction::Stage, .. } => "Staging",
+            GitRequest::Hunks { action: HunkAction::Unstage, .. } => "Unstaging",
+            GitRequest::Hunks { action: HunkAction::Discard, .. } => "Discarding",
             GitRequest::Commit { .. } => "Committing",
             GitRequest::Fetch => "Fetching",
             GitRequest::Pull => "Pulling",
@@ -67,8 +81,13 @@ impl GitRequest {
     }
 }
 
-/// Performs a request. Returns what was done in a sentence, and the discarded files.
-pub(super) fn perform(
+/// Performs a request in a folder. Returns what was done in a sentence, and the discarded files.
+///
+/// `progress` gets Git's messages, and `is_canceled` is asked often.
+///
+/// # Errors
+/// Returns an error for the user.
+pub fn perform(
     root: &Path,
     request: &GitRequest,
     progress: &mut dyn FnMut(&str),
@@ -95,6 +114,9 @@ pub(super) fn perform(
             String::new()
         }
         GitRequest::Discard(files) => return discard(root, files, &mut run),
+        GitRequest::Hunks { path, action, choices, seen } => {
+            return use_hunks(root, path, *action, (choices, *seen), &mut run);
+        }
         GitRequest::Restore(files) => restore(root, files)?,
         GitRequest::Commit { message, amend } => {
             let repository = RepositoryFolder::open(root)?;
@@ -152,7 +174,7 @@ fn discard(
         let Some(kind) = change.and_then(|change| change.unstaged) else {
             bail!("{path} no longer has changes to discard.");
         };
-        discarded.push(DiscardedFile { path: path.clone(), kept: repository.keep_file(path)? });
+        discarded.push(DiscardedFile { path: path.clone(), kept: repository.keep_file(path)?, left: None });
         match kind {
             vcs::FileChangeKind::Untracked => new.push(path.clone()),
             vcs::FileChangeKind::Conflicted => bail!("{path} is in conflict. Resolve it, then stage it."),
@@ -175,12 +197,91 @@ fn discard(
     Ok((said, discarded))
 }
 
+/// Stages, unstages or discards hunks of a file.
+fn use_hunks(
+    root: &Path,
+    path: &str,
+    action: HunkAction,
+    (choices, seen): (&[HunkChoice], Option<BlobHash>),
+    run: &mut dyn FnMut(GitOperation) -> anyhow::Result<String>,
+) -> anyhow::Result<(String, Vec<DiscardedFile>)> {
+    let repository = RepositoryFolder::open(root)?;
+    if let Some(seen) = seen {
+        let (text, _) = match action.is_of_staged() {
+            true => repository.staged_file_diff(path)?,
+            false => repository.unstaged_diff(path)?,
+        };
+        if BlobHash::of(text.as_bytes()) != seen {
+            bail!("{path} has changed meanwhile, so nothing was done. Look at its changes again.");
+        }
+    }
+    if action == HunkAction::Discard {
+        return discard_hunks(root, path, choices);
+    }
+    let operation = match repository.choose_staged(path, action.is_of_staged(), choices)? {
+        IndexUpdate::Set { repository_path, id, mode } => GitOperation::SetStaged { repository_path, id, mode },
+        IndexUpdate::Remove => GitOperation::RemoveStaged { file: path.to_owned() },
+    };
+    run(operation)?;
+    Ok((String::new(), Vec::new()))
+}
+
+/// Takes hunks out of a file after its bytes are kept in the repository's store.
+fn discard_hunks(root: &Path, path: &str, choices: &[HunkChoice]) -> anyhow::Result<(String, Vec<DiscardedFile>)> {
+    let repository = RepositoryFolder::open(root)?;
+    let Some(kept) = repository.keep_file(path)? else { bail!("{path} no longer has changes to discard.") };
+    let before = repository.kept_bytes(&kept)?;
+    let bytes = repository.without_hunks(path, &before, choices)?;
+    let (_folder, target) = confined_file(root, path, false)?;
+    write_over(&target, path, &before, &bytes)?;
+    let left = Some(BlobHash::of(&bytes));
+    let discarded = DiscardedFile { path: path.to_owned(), kept: Some(kept), left };
+    Ok((format!("Discarded these changes in {path}."), vec![discarded]))
+}
+
+/// Replaces a file's bytes, unless another program has changed them.
+fn write_over(target: &Path, path: &str, before: &[u8], bytes: &[u8]) -> anyhow::Result<()> {
+    match replace_file(target, Some(BlobHash::of(before)), bytes)? {
+        ReplaceOutcome::Done { .. } => Ok(()),
+        ReplaceOutcome::Raced { .. } | ReplaceOutcome::Gone => {
+            bail!("{path} has changed meanwhile, so nothing was done. Look at its changes again.")
+        }
+    }
+}
+
+/// Replaces a file by bytes that a discard has kept. The file's current bytes are kept, too; returns them.
+///
+/// # Errors
+/// Returns an error for the user, for instance if the repository no longer has the bytes.
+pub fn restore_kept(root: &Path, path: &str, kept: &str) -> anyhow::Result<DiscardedFile> {
+    let repository = RepositoryFolder::open(root)?;
+    let bytes = repository.kept_bytes(kept).map_err(|why| anyhow!("There are no discarded bytes {kept}: {why}."))?;
+    let current = repository.keep_file(path)?;
+    let (_folder, target) = confined_file(root, path, true)?;
+    match &current {
+        Some(current) => write_over(&target, path, &repository.kept_bytes(current)?, &bytes)?,
+        None => match replace_file(&target, None, &bytes)? {
+            ReplaceOutcome::Done { .. } => {}
+            ReplaceOutcome::Raced { .. } | ReplaceOutcome::Gone => bail!("{path} exists now, so nothing was done."),
+        },
+    }
+    Ok(DiscardedFile { path: path.to_owned(), kept: current, left: Some(BlobHash::of(&bytes)) })
+}
+
 /// Brings discarded files back, unless they have changed since.
 fn restore(root: &Path, files: &[DiscardedFile]) -> anyhow::Result<String> {
     let repository = RepositoryFolder::open(root)?;
     let (changes, _) = repository.changes()?;
     for file in files {
-        if changes.iter().any(|change| change.path == file.path && change.unstaged.is_some()) {
+        let has_changed = match file.left {
+            // Other hunks of the file may still be changed, so its bytes decide.
+            Some(left) => {
+                let current = repository.keep_file(&file.path)?.map(|id| repository.kept_bytes(&id)).transpose()?;
+                current.is_none_or(|current| BlobHash::of(&current) != left)
+            }
+            None => changes.iter().any(|change| change.path == file.path && change.unstaged.is_some()),
+        };
+        if has_changed {
             bail!("{} has changed since, so it wasn't restored.", file.path);
         }
         let Some(kept) = &file.kept else {

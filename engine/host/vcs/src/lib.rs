@@ -4,9 +4,11 @@
 //! repository's own store.
 
 mod changes;
+mod hunks;
 mod reads;
 
 pub use changes::{FileChange, FileChangeKind};
+pub use hunks::{FileHunk, FileHunkLine, HunkAction, HunkChoice, IndexUpdate};
 pub use reads::{BlameLine, BranchInfo, BranchState, MAX_BLAME_FILE_BYTES, MAX_LISTED_REFERENCES, StashInfo};
 
 use git2::{
