@@ -7,6 +7,7 @@ pub(crate) mod agents;
 mod answers;
 mod devices;
 mod environments;
+mod external_agents;
 mod follower;
 mod forms;
 mod git;
