@@ -8,6 +8,7 @@ mod answers;
 mod companion;
 mod devices;
 mod environments;
+mod external_agents;
 mod follower;
 mod forms;
 mod git;

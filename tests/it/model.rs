@@ -50,6 +50,7 @@ fn request(wire: WireProtocol, address: &str, system: &str, prompt: &str, tools:
         max_tokens: Some(80),
         temperature: Some(0.0),
         limits: None,
+        program: None,
     }
 }
 

@@ -59,6 +59,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
         4,
         "host",
         &[
+            "acp",
             "agent",
             "collection",
             "engine",

@@ -470,7 +470,9 @@ impl AgentPanel {
 pub fn called(session: &Session, text: &str) -> Option<String> {
     let names = agent::model_context::mentions(text);
     let agents = agent::agent_definition::built_in();
-    let asked = |name: &String| agents.iter().any(|agent| agent.name == *name) && !session.is_switched_off(name);
+    let own = session.agents().setup().map(|setup| setup.agents.as_slice()).unwrap_or_default();
+    let asked =
+        |name: &String| own.iter().chain(&agents).any(|agent| agent.name == *name) && !session.is_switched_off(name);
     names.into_iter().find(asked)
 }
 

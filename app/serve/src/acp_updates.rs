@@ -45,7 +45,13 @@ pub(crate) fn tool_kind(tool: &str) -> ToolKind {
         }
         Tool::FetchUrl | Tool::GitFetch | Tool::GitPull | Tool::GitPush | Tool::GitClone => ToolKind::Fetch,
         Tool::TodoWrite | Tool::Plan | Tool::Assign => ToolKind::Think,
-        Tool::AskUser | Tool::AskAgent | Tool::MessageAgent | Tool::NoteCommand | Tool::RunAgent => ToolKind::Other,
+        Tool::AskUser
+        | Tool::AskAgent
+        | Tool::MessageAgent
+        | Tool::NoteCommand
+        | Tool::RunAgent
+        | Tool::AgentPermission
+        | Tool::AgentReport => ToolKind::Other,
     }
 }
 
@@ -69,6 +75,7 @@ pub(crate) fn call_title(tool: &str, arguments: &Value) -> String {
         Some(BuiltInTool::Shell) => "Run",
         Some(BuiltInTool::FetchUrl) => "Fetch",
         Some(BuiltInTool::AskAgent) => "Ask an agent:",
+        Some(BuiltInTool::AgentPermission | BuiltInTool::AgentReport) => "",
         _ => tool,
     };
     let line = format!("{words} {}", subject.lines().next().unwrap_or_default());

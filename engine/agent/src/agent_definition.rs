@@ -1,6 +1,7 @@
 //! Agent definitions: Markdown files with the agent's name and tools in the front matter, and its prompt as the text.
 
 use crate::config::{AgentsConfig, SandboxConfig, WatchdogConfig};
+use crate::external_program::ExternalProgram;
 use crate::name_suggestions::closest_names;
 use crate::prompt_quote::quote_inline;
 use crate::tool_spec::ToolSpec;
@@ -42,6 +43,9 @@ pub struct AgentDefinition {
     /// Path of the file: in the volume for a project's agent, otherwise on this machine. `None` for built-in agents.
     #[serde(skip)]
     pub path: Option<String>,
+    /// The program that does the work, if it isn't a model. No file of a project can name one.
+    #[serde(skip)]
+    pub program: Option<ExternalProgram>,
 }
 
 /// Name of the agent that answers if no other is named.

@@ -3,15 +3,18 @@
 //! and column. Then they are merged over `system::DEFAULT_CONFIG`, which names every key. The host knows where the
 //! files are.
 
+mod acp_agents;
 mod sandbox;
 mod values;
 mod watchdog;
 
+use crate::external_program::is_known_program;
 use crate::memory::place::MemoryPlace;
 use crate::memory::trace_trust::DEFAULT_FOLLOW_CONFIDENCE;
 use crate::model_call::{ModelEndpoint, WireProtocol};
 use crate::router::RoutingCondition;
 use crate::tool_spec::ToolRisk;
+pub use acp_agents::AcpAgentConfig;
 pub use sandbox::{SandboxConfig, SandboxLimits, SandboxPaths};
 use serde::Deserialize;
 use serde_json::Value;
@@ -22,6 +25,8 @@ pub use watchdog::{WatchdogConfig, WatchdogLimits};
 
 /// Maximum size of a configuration file in bytes.
 const MAX_CONFIG_FILE_BYTES: usize = 1 << 20;
+/// Maximum length of the name of a program that works as an agent, in characters.
+const MAX_AGENT_NAME_CHARS: usize = 60;
 /// Context size in tokens that is assumed for an unknown model.
 pub const DEFAULT_CONTEXT_TOKENS: u64 = 32_768;
 /// Default context size of Ollama's models in tokens. Ollama silently truncates longer input.
@@ -49,6 +54,9 @@ pub struct AgentConfig {
     /// Tools of other programs, by MCP.
     #[serde(deserialize_with = "values::section")]
     pub mcp: McpConfig,
+    /// Programs that work as agents, by name.
+    #[serde(deserialize_with = "values::section")]
+    pub acp_agents: BTreeMap<String, AcpAgentConfig>,
     /// Settings of memory.
     #[serde(deserialize_with = "values::section")]
     pub memory: MemoryConfig,
@@ -467,6 +475,10 @@ enum ConfigConflictError {
     CommandWithHeaders { server: String },
     #[error("mcp.servers.{server} has args or env, but a url takes headers")]
     UrlWithArguments { server: String },
+    #[error("acp_agents.{agent} needs a command that starts it")]
+    NoAgentCommand { agent: String },
+    #[error("acp_agents: an agent's name has up to 60 letters, digits, - and _, not “{agent}”")]
+    AgentName { agent: String },
 }
 
 /// A parsed configuration file that is well-formed.
@@ -576,6 +588,19 @@ impl AgentConfig {
         for (name, provider) in &llm.providers {
             if provider.is_enabled() && provider.model.trim().is_empty() {
                 return Err(ConfigConflictError::ModelMissing { provider: name.clone() });
+            }
+        }
+        for (name, program) in &self.acp_agents {
+            let fits = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_');
+            if name.is_empty() || name.chars().count() > MAX_AGENT_NAME_CHARS || !name.chars().all(fits) {
+                return Err(ConfigConflictError::AgentName { agent: name.clone() });
+            }
+            let is_startable = match &program.command {
+                Some(command) => !command.trim().is_empty(),
+                None => is_known_program(name) || program.enabled == Some(false),
+            };
+            if !is_startable {
+                return Err(ConfigConflictError::NoAgentCommand { agent: name.clone() });
             }
         }
         for (name, server) in &self.mcp.servers {

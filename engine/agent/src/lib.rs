@@ -6,6 +6,7 @@ pub mod agent_registry;
 pub mod approval_names;
 pub mod approval_text;
 pub mod config;
+pub mod external_program;
 pub mod generated_view;
 pub mod memory;
 pub mod model_call;

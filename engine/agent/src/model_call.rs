@@ -1,7 +1,9 @@
 //! Requests to language models and their responses: the contract between the loop and `engine/host/providers`.
 
+use crate::external_program::ExternalProgram;
 use crate::tool_spec::ToolSpec;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use store::{CallUsage, DocId, SessionMessage, ToolCall};
 
 /// Id of one call of a model. A repeated call (a retry after a crash) has a new id.
@@ -63,6 +65,19 @@ pub struct ModelRequest {
     pub temperature: Option<f64>,
     /// Time limits; `None` uses the defaults.
     pub limits: Option<ModelCallLimits>,
+    /// The program that answers instead of a model, if one does.
+    pub program: Option<ProgramCall>,
+}
+
+/// A program that works as an agent, in the place of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramCall {
+    /// The agent's name.
+    pub name: String,
+    /// How it's started.
+    pub program: ExternalProgram,
+    /// Folder of the project that it works in.
+    pub folder: PathBuf,
 }
 
 /// Time limits of a model call, in milliseconds.

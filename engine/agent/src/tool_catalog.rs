@@ -333,6 +333,8 @@ tool_table!(offered {
     RunAgent = "run_agent": "What an agent in Python is, for the policy.",
     Plan = "plan": "What a plan is called by.",
     Assign = "assign": "Says who does which tasks of a plan.",
+    AgentPermission = "agent_permission": "What a program that works as an agent asks permission for.",
+    AgentReport = "agent_report": "What a program that works as an agent has done inside of itself.",
 });
 
 /// Returns whether a goal speaks of work with Git.

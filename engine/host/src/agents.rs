@@ -1,10 +1,12 @@
 //! Effects of agents: reads their setup, gathers the context of a message, calls models, runs tools.
 
+mod external_agents;
 pub mod llm;
 pub mod model_setup;
 mod plugins;
 pub mod project_memory;
 
+use crate::agents::external_agents::ExternalAgents;
 use crate::agents::llm::{ModelUpdate, ProviderClient};
 use crate::mailbox::Mailbox;
 use crate::maintenance::configuration;
@@ -53,6 +55,7 @@ pub(crate) struct AgentEffects {
     secrets: Option<Arc<UserSecrets>>,
     servers: McpServerPool,
     tools: Arc<ToolRunner>,
+    external: Arc<ExternalAgents>,
     jobs: HashMap<(DocId, String), u64>,
     next: Arc<Mutex<u64>>,
 }
@@ -73,7 +76,12 @@ fn read_setup(folder: &Path, tools: &ToolRunner, secrets: Option<&UserSecrets>, 
     let (plugins, mut problems) = plugins::read_plugin_tools(&folder.join(PLUGINS_FOLDER));
     let unconfined = tools.check_confinement().err().map(|why| why.to_string());
     let servers = list_mcp_tools(servers, &config, secrets, &mut problems);
-    let agents = read_agent_definitions(&folder.join(AGENTS_FOLDER), &mut problems);
+    let mut agents = read_agent_definitions(&folder.join(AGENTS_FOLDER), &mut problems);
+    for program in external_agents::program_agents(&config) {
+        if agents.iter().all(|known| known.name != program.name) {
+            agents.push(program);
+        }
+    }
     let own_keys = read_installation_keys(&config, secrets);
     AgentSetup { unconfined, known, contexts, config, trouble: None, agents, plugins, problems, own_keys, servers }
 }
@@ -209,6 +217,15 @@ fn expand_secrets(value: &str, secrets: Option<&UserSecrets>) -> anyhow::Result<
     Ok(filled)
 }
 
+/// Reports what a call gives.
+fn send_update(inbox: &Mailbox, call: ModelCallId, update: ModelUpdate) {
+    inbox.send_event(match update {
+        ModelUpdate::Delta(delta) => Event::ModelDelta { call, delta },
+        ModelUpdate::Answer(answer) => Event::ModelDone { call, result: Ok(Box::new(answer)) },
+        ModelUpdate::Failure(failure) => Event::ModelDone { call, result: Err(failure) },
+    });
+}
+
 impl AgentEffects {
     pub(crate) fn new(program: PathBuf, folder: PathBuf, search: SearchService, inbox: Mailbox) -> AgentEffects {
         let mut place = ToolWorkspace::new(program, &folder);
@@ -217,8 +234,9 @@ impl AgentEffects {
         place.servers = Some(servers.clone());
         let tools = Arc::new(ToolRunner::new(place));
         let secrets = configuration::user_config_folder().map(|folder| Arc::new(UserSecrets::new(&folder)));
+        let external = Arc::new(ExternalAgents::new(&folder));
         let (jobs, next) = (HashMap::new(), Arc::default());
-        AgentEffects { inbox, folder, search, providers: Arc::default(), secrets, servers, tools, jobs, next }
+        AgentEffects { inbox, folder, search, providers: Arc::default(), secrets, servers, tools, external, jobs, next }
     }
 
     /// Reads the agents' setup in the background, and sends it as an event.
@@ -299,7 +317,29 @@ impl AgentEffects {
         });
     }
 
+    /// Starts the call of a program that works as an agent.
+    fn start_program_call(&self, call: ModelCallId, request: ModelRequest) {
+        let (inbox, secrets, external) = (self.inbox.clone(), self.secrets.clone(), self.external.clone());
+        // Reading a secret may block on the keyring.
+        std::thread::spawn(move || {
+            let wanted = request.program.iter().flat_map(|program| &program.program.env);
+            let env: anyhow::Result<BTreeMap<String, String>> =
+                wanted.map(|(key, value)| Ok((key.clone(), expand_secrets(value, secrets.as_deref())?))).collect();
+            match env {
+                Ok(env) => external.call(call, &request, env, move |update| send_update(&inbox, call, update)),
+                Err(why) => {
+                    let kind = ModelErrorKind::Refused;
+                    let failure = ModelError { kind, why: format!("{why:#}"), partial: String::new() };
+                    inbox.send_event(Event::ModelDone { call, result: Err(failure) });
+                }
+            }
+        });
+    }
+
     pub(crate) fn start_model_call(&self, call: ModelCallId, request: ModelRequest) {
+        if request.program.is_some() {
+            return self.start_program_call(call, request);
+        }
         let (inbox, secrets, providers) = (self.inbox.clone(), self.secrets.clone(), self.providers.clone());
         // Reading a key may block on the keyring.
         std::thread::spawn(move || {
@@ -312,18 +352,13 @@ impl AgentEffects {
                     return inbox.send_event(Event::ModelDone { call, result: Err(failure) });
                 }
             };
-            providers.start_call(call, request, key, move |update| {
-                inbox.send_event(match update {
-                    ModelUpdate::Delta(delta) => Event::ModelDelta { call, delta },
-                    ModelUpdate::Answer(answer) => Event::ModelDone { call, result: Ok(Box::new(answer)) },
-                    ModelUpdate::Failure(failure) => Event::ModelDone { call, result: Err(failure) },
-                });
-            });
+            providers.start_call(call, request, key, move |update| send_update(&inbox, call, update));
         });
     }
 
     pub(crate) fn cancel_model_call(&self, call: ModelCallId) {
         self.providers.cancel(call);
+        self.external.cancel(call.run);
     }
 
     pub(crate) fn start_tool_job(&mut self, run: DocId, call: String, job: ToolJob) {
@@ -344,5 +379,6 @@ impl AgentEffects {
     /// Cancels all pending tool jobs.
     pub(crate) fn close(&self) {
         self.tools.cancel_all();
+        self.external.close();
     }
 }

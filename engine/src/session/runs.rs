@@ -9,6 +9,7 @@ mod call_volumes;
 mod changes;
 mod delegation;
 mod embedding_costs;
+mod external_agents;
 mod lifecycle;
 mod links;
 mod mcp_tools;

@@ -55,6 +55,8 @@ struct AgentRow {
     capabilities: Vec<String>,
     prompt: String,
     python: bool,
+    /// Whether a program of this computer does its work.
+    is_program: bool,
     /// Why it isn't used; `None` if it is.
     off: Option<String>,
 }
@@ -76,8 +78,21 @@ pub struct AgentsPage {
 
 impl AgentRow {
     fn of(agent: AgentDefinition, whose: AgentOwner) -> AgentRow {
-        let AgentDefinition { name, description, tools, when, capabilities, prompt, path, .. } = agent;
-        AgentRow { name, description, whose, path, tools, when, capabilities, prompt, python: false, off: None }
+        let AgentDefinition { name, description, tools, when, capabilities, prompt, path, program, .. } = agent;
+        let is_program = program.is_some();
+        AgentRow {
+            name,
+            description,
+            whose,
+            path,
+            tools,
+            when,
+            capabilities,
+            prompt,
+            python: false,
+            is_program,
+            off: None,
+        }
     }
 
     fn fits(&self, query: &str, whose: usize) -> bool {
@@ -92,6 +107,9 @@ impl AgentRow {
 
     /// Describes briefly how the agent works.
     fn way(&self) -> String {
+        if self.is_program {
+            return "a program of this computer".to_owned();
+        }
         match (self.python, phases_of(&self.name)) {
             (true, _) => "Python, no model".to_owned(),
             (false, phases) if !phases.is_empty() => format!("leads others in {} phases", phases.len()),
@@ -137,6 +155,7 @@ fn listed(session: &Session, crews: &MemoryCache<AgentRegistry>) -> Vec<AgentRow
                 capabilities: Vec::new(),
                 prompt: agent.code.clone(),
                 python: true,
+                is_program: false,
                 off: None,
             });
         }

@@ -2,8 +2,15 @@
 //!
 //! What the messages mean isn't known here. The types of the protocol are those of its schema crate.
 
+mod agent_process;
+mod agent_requests;
+mod external_agent;
 mod line_reader;
+mod message_queue;
 mod peer_connection;
 
 pub use agent_client_protocol_schema::{MaybeUndefined, MethodDispatchError, ProtocolVersion, v1};
+pub use agent_requests::{AgentAction, PlanItem, ReportedCall};
+pub use external_agent::{AgentEvent, AgentFailure, AgentProgram, AgentTurnEnd, ExternalAgent};
+pub use message_queue::ActionResult;
 pub use peer_connection::{IncomingMessage, PeerConnection, SentRequest, params_error};

@@ -65,6 +65,7 @@ fn ask(wire: WireProtocol, address: &str) -> ModelRequest {
         max_tokens: Some(100),
         temperature: Some(0.0),
         limits: None,
+        program: None,
     }
 }
 

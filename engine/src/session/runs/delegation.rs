@@ -146,7 +146,9 @@ impl RunsState {
             .known_agents(&run.project_agents)
             .into_iter()
             .filter(|agent| {
-                !crate::session::runs::orchestrated_run::is_orchestrator(&agent.name) && agent.name != run.about.agent
+                !crate::session::runs::orchestrated_run::is_orchestrator(&agent.name)
+                    && agent.name != run.about.agent
+                    && agent.program.is_none()
             })
             .map(|agent| about(agent.name, &agent.description))
             .collect();

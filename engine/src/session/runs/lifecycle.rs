@@ -33,6 +33,8 @@ impl RunsState {
         run.is_awake = false;
         let origin = run.about.origin;
         (run.live, run.calls) = (None, Vec::new());
+        self.end_program(turn, id);
+        let Some(run) = self.runs.get_mut(&id) else { return };
         // Close pending approvals, which are no longer needed.
         for approval in run.approvals.iter_mut().filter(|approval| approval.decision.is_none()) {
             approval.decision = Some(DecisionRecord {

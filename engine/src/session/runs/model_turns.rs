@@ -1,6 +1,6 @@
 //! Model turns of a run: chooses and calls a model, and turns its answer into steps, messages and tool calls.
 
-use super::{delegation, memory_agents};
+use super::{delegation, external_agents, memory_agents};
 use crate::effect::Effect;
 use crate::session::apply_context::ApplyContext;
 use crate::session::runs::orchestrated_run::is_orchestrated;
@@ -76,7 +76,8 @@ impl RunsState {
         if leading && wants.is_none() {
             return self.step_orchestration(turn, files, sync, workspace, id);
         }
-        if self.replay_next(turn, files, sync, workspace, id) {
+        let program = self.runs.get(&id).and_then(|run| self.definition_of(run).program);
+        if program.is_none() && self.replay_next(turn, files, sync, workspace, id) {
             return;
         }
         let mut tools = self.available_tools();
@@ -99,6 +100,9 @@ impl RunsState {
             let _ = self.open_session(turn, session);
             return;
         };
+        if let Some(program) = program {
+            return self.call_program(turn, files, sync, workspace, (id, program));
+        }
         if run.about.iteration >= run.about.limit {
             let limit = run.about.limit;
             let message = format!("The run has had its {limit} iterations. Resume it with more to let it go on.");
@@ -224,7 +228,8 @@ impl RunsState {
         run.revision += 1;
         self.revision += 1;
         let (endpoint, limits) = (choice.endpoint, Some(limits));
-        let request = ModelRequest { endpoint, system, messages, tools, max_tokens, temperature, limits };
+        let program = None;
+        let request = ModelRequest { endpoint, system, messages, tools, max_tokens, temperature, limits, program };
         turn.effects.push(Effect::CallModel { call, request: Box::new(request) });
         turn.wake_at(turn.now.plus_ms(patience_ms.0));
         self.notify_low_budgets(turn, &files.volumes, workspace, id, more);
@@ -399,9 +404,11 @@ impl RunsState {
         // Agents can't call tools that they weren't offered.
         let tools = match self.runs.get(&id) {
             Some(run) if leading => RunsState::tools_for_query(run.orchestrator.last_query),
+            Some(run) if self.is_program_run(run) => external_agents::program_tools(),
             Some(run) => self.definition_of(run).allowed_tools(self.available_tools()),
             None => return,
         };
+        let is_program = self.runs.get(&id).is_some_and(|run| self.is_program_run(run));
         let Some(run) = self.runs.get_mut(&id) else { return };
         run.failed_providers.clear();
         run.about.iteration += 1;
@@ -413,7 +420,7 @@ impl RunsState {
             .iter()
             .map(|(name, why)| format!("the call of {name}: {}", truncate_text(why, 300)))
             .collect();
-        if asked.is_empty() && unreadable.is_empty() {
+        if asked.is_empty() && unreadable.is_empty() && !is_program {
             // Models without native tool calls write calls into their answer.
             let mut fenced = tool_call_parser::find_fenced_calls(&text);
             if fenced.is_empty() {
@@ -498,7 +505,10 @@ impl RunsState {
             }
             record.steps.push(new_step(turn, parents, StepKind::FinalAnswer { content: text }));
             self.end_run(turn, files, sync, workspace, id, (RunEnding::Done, record));
-            self.learn_run(turn, files, sync, id);
+            // What a program does inside of itself can't be repeated without it.
+            if !is_program {
+                self.learn_run(turn, files, sync, id);
+            }
             return;
         }
         if !unreadable.is_empty() {

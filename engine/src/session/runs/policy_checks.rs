@@ -76,6 +76,7 @@ fn describe_call(tool: &ToolSpec, arguments: &Map<String, Value>) -> String {
         Some(BuiltInTool::RunAgent) => {
             format!("Run the agent {} of this project in the sandbox", string_argument(arguments, "agent"))
         }
+        Some(BuiltInTool::AgentPermission) => format!("Let the agent: {}", string_argument(arguments, "action")),
         Some(BuiltInTool::NoteCommand) => {
             let id = string_argument(arguments, "name");
             let title = id.parse::<CommandId>().map_or(id, |command| command.title());

@@ -2,7 +2,7 @@
 //! are jobs for the host. Each call ends with a result, a step and a message.
 
 use super::call_volumes::CallVolume;
-use super::prompt_material;
+use super::{external_agents, prompt_material};
 use crate::effect::Effect;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::runs::tool_outcomes::{
@@ -269,6 +269,8 @@ impl RunsState {
                     chore(note, ToolNoteJobKind::RunCommand(command)),
                 );
             }
+            Some(BuiltInTool::AgentPermission) => return Some(successful_outcome("Allowed.")),
+            Some(BuiltInTool::AgentReport) => return Some(external_agents::report_outcome(arguments)),
             Some(BuiltInTool::Plan) => return Some(self.accept_plan(turn, sync, id, arguments)),
             Some(BuiltInTool::Assign) => return Some(self.accept_assignments(id, arguments)),
             Some(BuiltInTool::AskAgent) => {
@@ -552,6 +554,8 @@ impl RunsState {
         };
         let by_user = self.runs.get(&id).is_some_and(|run| run.calls.iter().any(asked));
         let own = (!by_user).then(|| self.own_keys());
+        let is_program = self.runs.get(&id).is_some_and(|run| self.is_program_run(run));
+        let max = if is_program { external_agents::MAX_PROGRAM_RESULT_BYTES } else { MAX_TOOL_RESULT_BYTES };
         let Some(run) = self.runs.get_mut(&id) else { return };
         let Some(pending) = run.calls.iter_mut().find(|pending| pending.call.id == call) else { return };
         let since = match pending.phase {
@@ -566,14 +570,14 @@ impl RunsState {
         });
         let mut text = outcome.text;
         // More is checked for secrets than is shown.
-        let cut = text.floor_char_boundary(MAX_TOOL_RESULT_BYTES * 2);
+        let cut = text.floor_char_boundary(max * 2);
         let longer = cut < text.len();
         text.truncate(cut);
         if let Some(own) = own {
             own.mask_in_place(&mut text);
         }
-        if text.len() > MAX_TOOL_RESULT_BYTES || longer {
-            let cut = text.floor_char_boundary(MAX_TOOL_RESULT_BYTES);
+        if text.len() > max || longer {
+            let cut = text.floor_char_boundary(max);
             text.truncate(cut);
             text.push_str("\n[The rest was left out.]");
         }

@@ -151,8 +151,8 @@ impl RunsState {
         let note = volumes.note_of(run);
         let about = run.about.clone();
         let mut chosen = None;
-        // A message in the middle of a conversation may refer to earlier messages.
-        if begins || recall.mode == ReplayMode::Follower {
+        // Who asks a program wants its work. A message in the middle of a conversation may refer to earlier messages.
+        if (begins || recall.mode == ReplayMode::Follower) && !self.is_program_run(run) {
             let trust = |trace: &RunTrace| self.trace_trust(&workspace.settings, trace);
             chosen = memory.choose_trace(&about.prompt, note.as_deref(), &about.agent, &schemas, &recall, &trust);
         }

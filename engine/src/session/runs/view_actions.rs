@@ -45,6 +45,7 @@ impl RunsState {
         let mut tools = self.available_tools();
         tools.extend(note_command_tool());
         tools.push(super::delegation::python_agent());
+        tools.extend(super::external_agents::program_own_tools());
         tools
     }
 

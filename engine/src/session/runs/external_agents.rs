@@ -1,0 +1,156 @@
+//! Runs of programs that work as agents. The program takes the place of the model: what it asks for are the run's tool
+//! calls, which the policy checks like all others, and their results go back to the program.
+
+use crate::effect::Effect;
+use crate::session::apply_context::ApplyContext;
+use crate::session::runs::tool_outcomes::{failed_outcome, string_argument, successful_outcome};
+use crate::session::state::FilesState;
+use crate::session::state::agent_run::{AgentRun, LiveModelCall};
+use crate::session::state::runs::RunsState;
+use crate::session::state::sync::SyncState;
+use crate::session::state::workspace::WorkspaceState;
+use agent::external_program::ExternalProgram;
+use agent::model_call::{ModelCallId, ModelCallLimits, ModelEndpoint, ModelRequest, ProgramCall, WireProtocol};
+use agent::tool_catalog::BuiltInTool;
+use agent::tool_job::ToolOutcome;
+use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
+use agent::{model_context, tool_catalog};
+use serde_json::{Map, Value, json};
+use store::{AgentState, CallUsage, DocId, RunEnding, RunOrigin};
+
+/// Maximum number of turns in which a program passes on what it asks for.
+const MAX_PROGRAM_TURNS: u64 = 2_000;
+/// Maximum length of a result that a program gets, in bytes. It may write a file back, so it has to get all of it.
+pub(super) const MAX_PROGRAM_RESULT_BYTES: usize = 1 << 20;
+
+/// Returns the tools that stand for what a program does inside of itself: what it asks permission for, and what it
+/// reports.
+pub(super) fn program_own_tools() -> [ToolSpec; 2] {
+    let own = |tool: BuiltInTool, description: &str, risk, parameters| ToolSpec {
+        name: tool.to_string(),
+        description: description.to_owned(),
+        parameters,
+        risk,
+        permissions: ToolPermissions::default(),
+        idempotent: false,
+        source: ToolSource::BuiltIn,
+    };
+    let text = || json!({"type": "string"});
+    let permission = json!({"type": "object", "additionalProperties": false, "required": ["action"], "properties":
+        {"action": text(), "kind": text(), "input": {}, "details": text()}});
+    let success = json!({"type": "boolean"});
+    let report = json!({"type": "object", "additionalProperties": false, "required": ["action", "success"],
+        "properties": {"action": text(), "kind": text(), "input": {}, "success": success, "output": text()}});
+    [
+        own(BuiltInTool::AgentPermission, "What an agent's program asks permission for.", ToolRisk::High, permission),
+        own(BuiltInTool::AgentReport, "What an agent's program has done inside of itself.", ToolRisk::None, report),
+    ]
+}
+
+/// Returns the tools that a program's requests are calls of.
+pub(super) fn program_tools() -> Vec<ToolSpec> {
+    let used = [BuiltInTool::ReadFile, BuiltInTool::WriteFile, BuiltInTool::Shell, BuiltInTool::TodoWrite];
+    let mut tools = tool_catalog::built_in();
+    tools.retain(|tool| used.iter().any(|used| used.is_named(&tool.name)));
+    tools.extend(program_own_tools());
+    tools
+}
+
+/// Returns the outcome of what a program has reported.
+pub(super) fn report_outcome(arguments: &Map<String, Value>) -> ToolOutcome {
+    let text = string_argument(arguments, "output");
+    match arguments.get("success").and_then(Value::as_bool) {
+        Some(true) => successful_outcome(text),
+        Some(false) | None => failed_outcome(text),
+    }
+}
+
+impl RunsState {
+    /// Returns whether a program does a run's work.
+    pub(super) fn is_program_run(&self, run: &AgentRun) -> bool {
+        self.definition_of(run).program.is_some()
+    }
+
+    /// Starts the program of a run, or gives it the results that it waits for.
+    pub(super) fn call_program(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        (id, program): (DocId, ExternalProgram),
+    ) {
+        let Some(run) = self.runs.get(&id) else { return };
+        let (name, volume) = (run.about.agent.clone(), run.about.volume);
+        if run.about.origin != RunOrigin::User {
+            let why = format!(
+                "{name} is a program with your rights, so only you can give it work: ask it with `tracebook ask \
+                 --agent {name}` or in the agent panel."
+            );
+            return self.fail_run(turn, files, sync, workspace, id, (why, RunEnding::Failed));
+        }
+        if run.about.iteration >= MAX_PROGRAM_TURNS {
+            let why = format!("{name} has asked for something {MAX_PROGRAM_TURNS} times, which is too often.");
+            return self.fail_run(turn, files, sync, workspace, id, (why, RunEnding::Failed));
+        }
+        let Some(folder) = files.volumes.by_id.get(&volume).and_then(|volume| volume.root.clone()) else {
+            let why = "The project's folder is not on this device.".to_owned();
+            return self.fail_run(turn, files, sync, workspace, id, (why, RunEnding::Failed));
+        };
+        let Some(conversation) = self.sessions.get(&run.about.session) else { return };
+        let mut messages = model_context::context_messages(conversation.tree(), run.about.head);
+        self.mask_messages(&mut messages);
+        let watchdog = self.watchdog_limits(run);
+        // A program may work for long without a word, such as while it tests what it has made.
+        let limits = ModelCallLimits { first_byte: watchdog.call, silence: watchdog.call, whole: watchdog.call };
+        let patience_ms = super::watchdog::model_patience_ms(limits);
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        run.next_call += 1;
+        let call = ModelCallId { run: id, number: run.next_call };
+        run.live = Some(LiveModelCall {
+            call,
+            text: String::new(),
+            thinking: String::new(),
+            since: turn.now,
+            heard: turn.now,
+            cost: 0.0,
+            again: None,
+            route: format!("{name}/acp"),
+            summary_of: Vec::new(),
+            request_tokens: 0,
+            price: None,
+            lost: CallUsage { cost: Some(0.0), ..CallUsage::default() },
+            patience_ms,
+        });
+        run.about.agent_state = AgentState::Thinking;
+        run.revision += 1;
+        self.revision += 1;
+        let endpoint = ModelEndpoint {
+            provider: name.clone(),
+            wire: WireProtocol::OpenAi,
+            base_url: None,
+            model: "acp".to_owned(),
+            key: None,
+            local: true,
+        };
+        let request = ModelRequest {
+            endpoint,
+            system: String::new(),
+            messages,
+            tools: Vec::new(),
+            max_tokens: None,
+            temperature: None,
+            limits: Some(limits),
+            program: Some(ProgramCall { name, program, folder }),
+        };
+        turn.effects.push(Effect::CallModel { call, request: Box::new(request) });
+        turn.wake_at(turn.now.plus_ms(patience_ms.0));
+    }
+
+    /// Ends the program of a run that is over, whatever it does at the moment.
+    pub(super) fn end_program(&self, turn: &mut ApplyContext<'_>, id: DocId) {
+        if let Some(run) = self.runs.get(&id).filter(|run| run.next_call > 0 && self.is_program_run(run)) {
+            turn.effects.push(Effect::CancelModel { call: ModelCallId { run: id, number: run.next_call } });
+        }
+    }
+}

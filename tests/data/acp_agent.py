@@ -1,0 +1,141 @@
+"""An agent that speaks the Agent Client Protocol and does what the word at the start of its prompt says."""
+
+import json
+import os
+import subprocess
+import sys
+
+last_id = 0
+
+
+def send(message):
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def receive():
+    line = sys.stdin.readline()
+    if not line:
+        sys.exit(0)
+    return json.loads(line)
+
+
+def ask(method, **params):
+    """Sends a request and returns its answer, as a result or as what was refused."""
+    global last_id
+    last_id += 1
+    own = last_id
+    send({"id": own, "method": method, "params": {"sessionId": "s1", **params}})
+    while True:
+        message = receive()
+        if message.get("id") == own and "method" not in message:
+            return message
+
+
+def update(session_update, **fields):
+    told = {"sessionUpdate": session_update, **fields}
+    send({"method": "session/update", "params": {"sessionId": "s1", "update": told}})
+
+
+def say(text):
+    update("agent_message_chunk", content={"type": "text", "text": text})
+
+
+def refusal(answer):
+    return answer.get("error", {}).get("message", "nothing was refused")
+
+
+def permission(title, command):
+    call = {"toolCallId": title, "title": title, "kind": "execute", "rawInput": {"command": command}}
+    options = [
+        {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
+        {"optionId": "ever", "name": "Always", "kind": "allow_always"},
+        {"optionId": "no", "name": "No", "kind": "reject_once"},
+    ]
+    return ask("session/request_permission", toolCall=call, options=options)["result"]["outcome"].get("optionId")
+
+
+def work(folder):
+    update("agent_thought_chunk", content={"type": "text", "text": "I look first."})
+    update("plan", entries=[{"content": "write b", "status": "in_progress", "priority": "high"}])
+    text = ask("fs/read_text_file", path=folder + "/a.md")["result"]["content"]
+    say("I read " + text.split("\n")[0] + ". ")
+    ask("fs/write_text_file", path=folder + "/a.md", content=text + "\nFrom the agent.\n")
+    ask("fs/write_text_file", path=folder + "/sub/b.md", content="# B\n")
+    terminal = ask("terminal/create", command="head", args=["-1", "a.md"])["result"]["terminalId"]
+    code = ask("terminal/wait_for_exit", terminalId=terminal)["result"]["exitCode"]
+    output = ask("terminal/output", terminalId=terminal)["result"]["output"]
+    ask("terminal/release", terminalId=terminal)
+    chosen = permission("Run make", "make")
+    diff = {"type": "diff", "path": folder + "/c.txt", "oldText": "old\n", "newText": "new\n"}
+    update("tool_call", toolCallId="own", title="Edit c.txt", kind="edit", status="in_progress")
+    update("tool_call_update", toolCallId="own", status="completed", content=[diff])
+    say(f"Code {code}, output {output.strip()}, chosen {chosen}.")
+    return "end_turn"
+
+
+def outside(folder):
+    words = [
+        refusal(ask("fs/read_text_file", path="/etc/passwd")),
+        refusal(ask("fs/read_text_file", path=folder + "/../secret")),
+        refusal(ask("fs/write_text_file", path=folder + "/.git/hooks/pre-commit", content="x")),
+        refusal(ask("fs/read_text_file", path=folder + "/link.md")),
+        refusal(ask("terminal/create", command="ls", cwd="/etc")),
+        refusal(ask("terminal/output", terminalId="t99")),
+        refusal(ask("session/fly")),
+        refusal(ask("fs/read_text_file", path=7)),
+    ]
+    say(" | ".join(words))
+    return "end_turn"
+
+
+def garbage(folder):
+    sys.stdout.write("no JSON\n")
+    sys.stdout.write("[" * 100_000 + "\n")
+    sys.stdout.write("x" * (17 << 20) + "\n")
+    send({"id": 9_999, "result": {"nobody": "asked"}})
+    send({"id": {"a": 1}, "method": "fs/read_text_file"})
+    send({"method": "session/update", "params": {"sessionId": "other", "update": {"sessionUpdate": "plan"}}})
+    say("Still here.")
+    return "end_turn"
+
+
+def flood(folder):
+    while True:
+        say("x" * 100_000)
+
+
+def hang(folder):
+    child = subprocess.Popen(["sleep", "1000"])
+    with open(os.environ["PID_FILE"], "w") as file:
+        file.write(f"{os.getpid()} {child.pid}")
+    say("I hang. ")
+    while True:
+        receive()
+
+
+def crash(folder):
+    say("Half an answer")
+    print("the agent's own reason", file=sys.stderr)
+    sys.exit(3)
+
+
+def main():
+    folder = None
+    while True:
+        message = receive()
+        method = message.get("method")
+        if method == "initialize":
+            assert message["params"]["clientCapabilities"]["terminal"] is True
+            send({"id": message["id"], "result": {"protocolVersion": 1, "agentCapabilities": {}}})
+        elif method == "session/new":
+            folder = message["params"]["cwd"]
+            send({"id": message["id"], "result": {"sessionId": "s1"}})
+        elif method == "session/prompt":
+            text = message["params"]["prompt"][0]["text"]
+            words = {"outside": outside, "garbage": garbage, "flood": flood, "hang": hang, "crash": crash}
+            reason = words.get(text.split()[0], work)(folder)
+            send({"id": message["id"], "result": {"stopReason": reason}})
+
+
+main()

@@ -1,0 +1,140 @@
+//! Programs that work as agents over the Agent Client Protocol: asked like other agents, under the same policy, with
+//! the same steps, approvals and undo. The program is `tests/data/acp_agent.py`.
+
+use super::agents::without_events;
+use crate::program::{House, until};
+use serde_json::{Value, json};
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// A house with the scripted agent under the name `mine`.
+fn house() -> House {
+    let house = House::with(&[("a.md", "# A\n")]);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/data/acp_agent.py");
+    let pids = house.path("pids");
+    let config = format!(
+        "acp_agents:\n  mine: {{command: python3, args: [{script:?}], env: {{PID_FILE: {:?}}}}}\n  gone: {{command: \
+         no-such-agent}}\n",
+        pids.display().to_string()
+    );
+    house.write("W/config.yaml", config.as_bytes());
+    house
+}
+
+/// Returns the arguments of the calls of a tool.
+fn calls(steps: &[Value], tool: &str) -> Vec<Value> {
+    let of = |step: &&Value| step["type"] == "tool_call" && step["toolName"] == tool;
+    steps.iter().filter(of).map(|step| step["params"].clone()).collect()
+}
+
+#[test]
+fn a_programs_work_is_a_run_like_others() {
+    let house = house();
+    let allow = ["--approve", "shell: head *", "--approve", "agent_permission"];
+    let words: Vec<&str> = ["ask", "work for me", "--agent", "mine", "--json"].into_iter().chain(allow).collect();
+    let steps = without_events(house.run(&words).good().lines());
+    let answer = steps.last().expect("an answer");
+    assert_eq!(answer["content"], "Code 0, output # A, chosen yes.", "{steps:?}");
+    assert_eq!(calls(&steps, "read_file"), [json!({"path": "a.md"})]);
+    assert_eq!(calls(&steps, "shell")[0]["command"], "head -1 a.md");
+    assert_eq!(calls(&steps, "agent_permission")[0]["input"], json!({"command": "make"}));
+    assert_eq!(calls(&steps, "agent_report")[0]["action"], "Edit c.txt");
+    let all = json!(steps).to_string();
+    assert!(all.contains("I look first.") && all.contains("I read # A.") && all.contains("-old"), "{all}");
+    let todos = steps.iter().find(|step| step["type"] == "todo").expect("todos");
+    assert_eq!(
+        (&todos["todos"][0]["content"], &todos["todos"][0]["status"]),
+        (&json!("write b"), &json!("in_progress"))
+    );
+    assert_eq!(house.read("notes/a.md"), b"# A\n\nFrom the agent.\n");
+    assert_eq!(house.read("notes/sub/b.md"), b"# B\n");
+    assert_eq!(house.run(&["runs", "--json"]).good().lines()[0]["agent"], "mine");
+    // All of it can be undone.
+    house.run(&["runs", "last", "--undo"]).good();
+    assert_eq!(house.read("notes/a.md"), b"# A\n");
+    assert!(!house.path("notes/sub/b.md").exists());
+    // The next message says what came before; nothing is replayed without the program.
+    let steps = house.run(&["ask", "work for me", "--agent", "mine", "--json", "--approve", "shell: head *"]);
+    assert!(steps.text().contains("\"toolName\":\"read_file\""), "{}", steps.text());
+}
+
+#[test]
+fn what_a_program_asks_for_is_asked_about_and_denied() {
+    let house = house();
+    let done = house.fed(&["ask", "work for me", "--agent", "mine"], b"n\nn\n").good();
+    assert!(done.text().contains("Code 126") && done.text().contains("chosen no."), "{}", done.text());
+    assert!(done.err.contains("Let the agent: Run make") && done.err.contains("head -1 a.md"), "{}", done.err);
+    let decided = house.run(&["approvals", "--all", "--json"]).good().lines();
+    assert_eq!(decided.iter().filter(|one| one["decision"]["allowed"] == false).count(), 2, "{decided:?}");
+}
+
+#[test]
+fn a_hostile_program_is_bounded() {
+    let house = house();
+    house.write("secret", b"hidden");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(house.path("secret"), house.path("notes/link.md")).expect("linked");
+    let said = house.run(&["ask", "outside of it", "--agent", "mine"]).good().text();
+    let refusals: Vec<&str> = said.lines().last().expect("an answer").split(" | ").collect();
+    assert_eq!(refusals.len(), 8, "{said}");
+    assert!(refusals.iter().all(|why| *why != "nothing was refused"), "{refusals:?}");
+    assert!(refusals[0].contains("outside of the project") && refusals[1].contains("outside of the project"));
+    assert!(!said.contains("hidden") && !house.path("notes/.git").exists(), "{said}");
+
+    let said = house.run(&["ask", "garbage", "--agent", "mine"]).good().text();
+    assert!(said.contains("Still here."), "{said}");
+    let flooded = house.run(&["ask", "flood", "--agent", "mine"]);
+    assert!(flooded.code == 1 && flooded.err.contains("more than a turn can hold"), "{}", flooded.err);
+    let crashed = house.run(&["ask", "crash", "--agent", "mine"]);
+    assert_eq!(crashed.code, 1, "{}", crashed.err);
+    assert!(crashed.err.contains("the agent's own reason"), "{}", crashed.err);
+    let gone = house.run(&["ask", "go", "--agent", "gone"]);
+    assert!(gone.code == 1 && gone.err.contains("gone: the program does not start"), "{}", gone.err);
+    house.run(&["ask", "go", "--agent", "nobody"]).refused(2, "no agent called");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn stopping_a_run_ends_its_program_and_what_it_started() {
+    let house = house();
+    let mut asked = house.command(&["ask", "hang", "--agent", "mine"]).spawn().expect("started");
+    let pids = house.path("pids");
+    until("the program works", || fs::read_to_string(&pids).is_ok_and(|text| text.contains(' ')));
+    let text = fs::read_to_string(&pids).expect("pids");
+    let is_alive = |pid: &str| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    };
+    assert!(text.split(' ').all(is_alive), "{text}");
+    let begun = Instant::now();
+    house.run(&["runs", "last", "--stop"]).good();
+    until("all of it has ended", || !text.split(' ').any(is_alive));
+    assert!(begun.elapsed() < Duration::from_secs(30));
+    assert_eq!(asked.wait().expect("ended").code(), Some(1));
+    assert_eq!(house.run(&["runs", "--json"]).good().lines()[0]["standing"], "stopped");
+}
+
+#[test]
+fn only_the_user_gives_work_to_a_program() {
+    let script = |turn: usize, body: &Value| -> super::agents::Said {
+        match turn {
+            0 => (String::new(), vec![("ask_agent", json!({"agent": "mine", "goal": "work"}))]),
+            _ => (
+                format!("Refused: {}.", body["messages"].to_string().contains("only you can give it work")),
+                Vec::new(),
+            ),
+        }
+    };
+    let house = house();
+    let model = super::agents::model(script);
+    let config = String::from_utf8(house.read("W/config.yaml")).expect("UTF-8");
+    let models = format!(
+        "llm:\n  default_provider: test\n  prefer_local: false\n  providers:\n    test: {{wire: openai, base_url: \
+         \"{model}/v1\", model: m, context: 32000}}\n"
+    );
+    house.write("W/config.yaml", format!("{config}{models}").as_bytes());
+    let said = house.run(&["ask", "let mine do it"]).good().text();
+    assert!(said.contains("Refused: true."), "{said}");
+    let listed = house.run(&["tasks", "agents", "--json"]).good().lines();
+    assert!(listed.iter().any(|agent| agent["name"] == "mine" && agent["status"] == "idle"), "{listed:?}");
+}
