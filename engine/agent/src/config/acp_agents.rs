@@ -56,7 +56,6 @@ fn description(title: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::config::{ConfigLayer, merge};
 
     fn names(text: &str, installed: &[&str]) -> Vec<(String, String)> {
