@@ -151,7 +151,8 @@ pub(super) const GIT_ARGUMENTS: &[CommandArgument] = &[
     command_argument(
         "VERB",
         ArgumentForm::Needed,
-        "status, diff, log, show, blame, add, restore, commit, fetch, pull, push, branch, switch, merge, stash or clone",
+        "status, diff, log, show, blame, add, restore, commit, fetch, pull, push, branch, switch, merge, stash or \
+         clone",
     ),
     command_argument(
         "NAME",
