@@ -74,6 +74,24 @@ def work(folder):
     return "end_turn"
 
 
+def alone(folder):
+    """Changes files by itself, like programs that write before or instead of asking for it."""
+    ask("fs/write_text_file", path=folder + "/b.md", content="# B\n")
+    update("tool_call", toolCallId="e1", title="Edit a.md", kind="edit", status="in_progress")
+    with open(folder + "/a.md", "w") as file:
+        file.write("# A\n\nOne.\n\nTwo.\n")
+    ask("fs/write_text_file", path=folder + "/a.md", content="# A\n\nOne.\n\nTwo.\n")
+    diff = {"type": "diff", "path": folder + "/a.md", "oldText": "# A", "newText": "# A\n\nOne."}
+    update("tool_call_update", toolCallId="e1", status="completed", content=[diff])
+    update("tool_call", toolCallId="e2", title="make", kind="execute", status="in_progress")
+    with open(folder + "/made.csv", "w") as file:
+        file.write("1,2\n")
+    os.remove(folder + "/old.csv")
+    update("tool_call_update", toolCallId="e2", status="completed", rawOutput={"output": "made"})
+    say("Done alone.")
+    return "end_turn"
+
+
 def outside(folder):
     words = [
         refusal(ask("fs/read_text_file", path="/etc/passwd")),
@@ -133,7 +151,7 @@ def main():
             send({"id": message["id"], "result": {"sessionId": "s1"}})
         elif method == "session/prompt":
             text = message["params"]["prompt"][0]["text"]
-            words = {"outside": outside, "garbage": garbage, "flood": flood, "hang": hang, "crash": crash}
+            words = {"alone": alone, "outside": outside, "garbage": garbage, "flood": flood, "hang": hang, "crash": crash}
             reason = words.get(text.split()[0], work)(folder)
             send({"id": message["id"], "result": {"stopReason": reason}})
 

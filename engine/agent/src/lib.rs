@@ -31,6 +31,7 @@ pub mod session_tree_file;
 pub mod shell_words;
 pub mod system_volume;
 pub mod task_block;
+pub mod text_hunks;
 pub mod tool_call_parser;
 pub mod tool_catalog;
 pub mod tool_file;

@@ -6,7 +6,7 @@ use crate::script_tool::ScriptToolCall;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
-use store::{BlobHash, BlobRef, ToolGrants};
+use store::{BlobHash, BlobRef, DocId, TextHunk, ToolGrants};
 
 /// Maximum length in bytes of a result in the context and the run's document. The full text is a blob.
 pub const MAX_TOOL_RESULT_BYTES: usize = 16 * 1024;
@@ -70,6 +70,19 @@ pub enum ToolJob {
         expected: Option<BlobHash>,
         /// The new content; `None` removes the file.
         to: Option<BlobHash>,
+    },
+    /// Takes what a program that works as an agent says of a step of its own, and finds the files that it changed.
+    ProgramReport {
+        /// The project's folder on this device.
+        root: PathBuf,
+        /// The program's run.
+        run: DocId,
+        /// Paths that it says it changed, relative to `root`; none if it doesn't say.
+        paths: Vec<String>,
+        /// Whether the step succeeded.
+        success: bool,
+        /// What the program says of it.
+        text: String,
     },
     /// Searches passages of notes, outputs, runs and memory.
     Search {
@@ -279,6 +292,9 @@ pub struct FileChange {
     pub before: Option<BlobHash>,
     /// The content now as a blob; `None` if the file doesn't exist.
     pub after: Option<BlobHash>,
+    /// The changed places of a text, if they were looked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hunks: Vec<TextHunk>,
 }
 
 /// Result of a job.

@@ -232,9 +232,9 @@ impl AgentEffects {
         place.search = Some(search.clone());
         let servers = McpServerPool::default();
         place.servers = Some(servers.clone());
+        let external = Arc::new(ExternalAgents::new(&folder, place.baselines.clone()));
         let tools = Arc::new(ToolRunner::new(place));
         let secrets = configuration::user_config_folder().map(|folder| Arc::new(UserSecrets::new(&folder)));
-        let external = Arc::new(ExternalAgents::new(&folder));
         let (jobs, next) = (HashMap::new(), Arc::default());
         AgentEffects { inbox, folder, search, providers: Arc::default(), secrets, servers, tools, external, jobs, next }
     }

@@ -11,4 +11,5 @@ pub(crate) mod read;
 pub(crate) mod scan;
 pub mod shipped_files;
 pub mod user_file;
+pub(crate) mod volume_snapshot;
 pub(crate) mod watch;

@@ -1,7 +1,6 @@
 //! Runs tool jobs: each on a thread of its own, several at once, limited in time and size, and canceled within a
 //! second. This module doesn't decide what may be done; that was decided before.
 
-mod changes;
 mod fetch;
 mod files;
 mod git;
@@ -15,6 +14,7 @@ mod truncate;
 
 pub(crate) use fetch::{WebhookError, fetch_text_file, post_json};
 
+use crate::fs::volume_snapshot::ProgramBaselines;
 use crate::search::{SearchRequest, SearchService, excerpt, highlight_ranges};
 use agent::config::{SandboxLimits, SandboxPaths};
 use agent::tool_job::{ToolJob, ToolOutcome};
@@ -56,6 +56,8 @@ pub struct ToolWorkspace {
     pub search: Option<SearchService>,
     /// MCP servers whose tools can be called.
     pub servers: Option<::mcp::McpServerPool>,
+    /// What programs that work as agents have found in their folders.
+    pub(crate) baselines: Arc<ProgramBaselines>,
     /// The user's home folder, whose hidden files are off limits.
     pub home: Option<PathBuf>,
     /// The workspace's folder, which tools can't access.
@@ -71,7 +73,16 @@ impl ToolWorkspace {
         let blobs = BlobStore::new(&workspace);
         let home = std::env::var_os("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
         let readable = home.as_deref().map(tool_chains).unwrap_or_default();
-        ToolWorkspace { program, readable, search: None, servers: None, home, workspace, blobs }
+        ToolWorkspace {
+            program,
+            readable,
+            search: None,
+            servers: None,
+            baselines: Arc::default(),
+            home,
+            workspace,
+            blobs,
+        }
     }
 }
 
@@ -252,6 +263,12 @@ fn run_limited_job(
             let run =
                 interpreter_run::InterpreterRun { root, program, seconds, web: web.as_ref(), grants: *grants, limits };
             run_interpreter(place, run, stop)
+        }
+        ToolJob::ProgramReport { root, run, paths, success, text } => {
+            let (changed, remarks) = place.baselines.changes_of(*run, root, paths, &place.blobs)?;
+            let text =
+                [text.as_str()].into_iter().chain(remarks.iter().map(String::as_str)).collect::<Vec<_>>().join("\n");
+            Ok(ToolOutcome { success: *success, text: text.trim_start().to_owned(), changed, ..ToolOutcome::default() })
         }
         ToolJob::Search { query, limit } => {
             let (query, limit, paths) = (query.clone(), *limit, limits.paths.clone());

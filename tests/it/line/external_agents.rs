@@ -59,6 +59,28 @@ fn a_programs_work_is_a_run_like_others() {
 }
 
 #[test]
+fn what_a_program_changes_by_itself_can_be_undone() {
+    let house = house();
+    house.write("notes/old.csv", b"old\n");
+    house.write("notes/untouched.md", b"# U\n");
+    let said = house.run(&["ask", "alone", "--agent", "mine"]).good().text();
+    assert!(said.contains("Done alone."), "{said}");
+    assert_eq!(house.read("notes/a.md"), b"# A\n\nOne.\n\nTwo.\n");
+    let listed = house.run(&["runs", "last"]).good().text();
+    for (path, what) in [("a.md", "changed"), ("b.md", "created"), ("made.csv", "created"), ("old.csv", "deleted")] {
+        let ending = format!(": {what} {path}");
+        let lines = listed.lines().filter(|line| line.ends_with(&ending)).count();
+        assert_eq!(lines, 1, "{path} {what}: {listed}");
+    }
+    assert!(!listed.contains("untouched.md"), "{listed}");
+    house.run(&["runs", "last", "--undo"]).good();
+    assert_eq!(house.read("notes/a.md"), b"# A\n");
+    assert_eq!(house.read("notes/old.csv"), b"old\n");
+    assert!(!house.path("notes/made.csv").exists() && !house.path("notes/b.md").exists());
+    assert_eq!(house.read("notes/untouched.md"), b"# U\n");
+}
+
+#[test]
 fn what_a_program_asks_for_is_asked_about_and_denied() {
     let house = house();
     let done = house.fed(&["ask", "work for me", "--agent", "mine"], b"n\nn\n");

@@ -491,7 +491,7 @@ fn all_that_a_run_changed_is_taken_back_and_made_again() {
     answer(&mut twin, said("", &calls));
     twin.pass(5_000);
     let (before, after) = (None, Some(BlobHash::of(b"1\n")));
-    let changed = vec![FileChange { path: "d.csv".to_owned(), before, after }];
+    let changed = vec![FileChange { path: "d.csv".to_owned(), before, after, hunks: Vec::new() }];
     done(&mut twin, ToolOutcome { changed, ..fine("Created d.csv") });
     answer(&mut twin, said("Done.", &[]));
     twin.settle();

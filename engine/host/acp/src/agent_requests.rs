@@ -61,6 +61,8 @@ pub struct ReportedCall {
     pub success: bool,
     /// What it gave.
     pub text: String,
+    /// Paths that it says it changed, in the project; none if it doesn't say, or if they aren't all.
+    pub paths: Vec<String>,
     /// Files that it changed: path, text before, text after.
     pub diffs: Vec<(String, Option<String>, String)>,
 }
@@ -338,6 +340,7 @@ impl RequestLedger {
             input: call.raw_input.clone().filter(|input| input.to_string().len() <= MAX_DESCRIPTION_BYTES),
             success: call.status == ToolCallStatus::Completed,
             text: call_text(&call),
+            paths: self.changed_paths(&call, &diffs),
             diffs: diffs
                 .iter()
                 .map(|diff| {
@@ -348,6 +351,22 @@ impl RequestLedger {
                 .collect(),
         };
         self.add(AgentAction::Report(report), AwaitedAnswer::Nothing);
+    }
+
+    /// Returns the paths that a call of the agent's own says it changed; none if it may have changed others, too.
+    fn changed_paths(&self, call: &ToolCall, diffs: &[Diff]) -> Vec<String> {
+        if !matches!(call.kind, ToolKind::Edit | ToolKind::Delete | ToolKind::Move) {
+            return Vec::new();
+        }
+        let places = call.locations.iter().map(|location| &location.path);
+        let named = diffs.iter().map(|diff| &diff.path).chain(places);
+        let mut paths: Vec<String> =
+            named.take(MAX_WAITING_ACTIONS).filter_map(|path| self.inside(path).ok()).collect();
+        // The folder itself says nothing.
+        paths.retain(|path| !path.is_empty());
+        paths.sort();
+        paths.dedup();
+        paths
     }
 
     fn take_request(

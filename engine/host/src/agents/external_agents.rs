@@ -2,6 +2,7 @@
 //! the tool calls of an answer, and the next call brings their results.
 
 use crate::agents::llm::ModelUpdate;
+use crate::fs::volume_snapshot::ProgramBaselines;
 use acp::{ActionResult, AgentAction, AgentEvent, AgentProgram, AgentTurnEnd, ExternalAgent, ReportedCall};
 use agent::agent_definition::AgentDefinition;
 use agent::config::AgentConfig;
@@ -13,7 +14,7 @@ use agent::prompt_quote;
 use agent::tool_catalog::BuiltInTool;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::disk::BlobStore;
 use store::{CallUsage, DocId, MessageRole, SessionMessage, ToolCall};
@@ -116,12 +117,16 @@ pub(crate) struct ExternalAgents {
     running: Mutex<HashMap<DocId, RunningAgent>>,
     /// Canceled ones that may not have ended yet.
     canceled: Mutex<Vec<ExternalAgent>>,
+    baselines: Arc<ProgramBaselines>,
+    workspace: PathBuf,
     blobs: BlobStore,
 }
 
 impl ExternalAgents {
-    pub(crate) fn new(workspace: &Path) -> ExternalAgents {
-        ExternalAgents { running: Mutex::default(), canceled: Mutex::default(), blobs: BlobStore::new(workspace) }
+    pub(crate) fn new(workspace: &Path, baselines: Arc<ProgramBaselines>) -> ExternalAgents {
+        let (running, canceled, blobs) = (Mutex::default(), Mutex::default(), BlobStore::new(workspace));
+        let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
+        ExternalAgents { running, canceled, baselines, workspace, blobs }
     }
 
     /// Starts a run's program, or gives it the results that it waits for. `env` are its variables, filled in.
@@ -135,7 +140,13 @@ impl ExternalAgents {
         let Some(program) = &request.program else { return };
         let sink: UpdateSink = Arc::new(on_update);
         let mut running = lock(&self.running);
-        running.retain(|run, known| *run == call.run || !lock(&known.parts).is_over);
+        running.retain(|run, known| {
+            let is_kept = *run == call.run || !lock(&known.parts).is_over;
+            if !is_kept {
+                self.baselines.end(*run);
+            }
+            is_kept
+        });
         if let Some(known) = running.get(&call.run).filter(|known| !lock(&known.parts).is_over) {
             let mut parts = lock(&known.parts);
             let awaited = std::mem::take(&mut parts.awaited);
@@ -150,10 +161,18 @@ impl ExternalAgents {
         let parts = Arc::new(Mutex::new(AnswerParts { sink: Some(sink), ..AnswerParts::default() }));
         let ExternalProgram { command, args, .. } = program.program.clone();
         let program = AgentProgram { name: program.name.clone(), command, args, env, folder: program.folder.clone() };
-        let events = parts.clone();
+        let (events, baselines, run) = (parts.clone(), self.baselines.clone(), call.run);
+        baselines.begin(run, &program.folder, &self.workspace);
         // Ids are unique in the run, also after a restart.
         let prefix = format!("p{:08x}-", rand::random::<u32>());
         let agent = ExternalAgent::start(program, prompt_of(&request.messages), prefix, move |event| {
+            if let AgentEvent::Actions(actions) = &event {
+                for (_, action) in actions {
+                    if let AgentAction::WriteFile { path, content } = action {
+                        baselines.order_write(run, path, content);
+                    }
+                }
+            }
             lock(&events).take_event(event);
         });
         running.insert(call.run, RunningAgent { agent, parts });
@@ -190,6 +209,7 @@ impl ExternalAgents {
 
     /// Ends the program of a run.
     pub(crate) fn cancel(&self, run: DocId) {
+        self.baselines.end(run);
         let Some(known) = lock(&self.running).remove(&run) else { return };
         known.agent.cancel();
         let mut canceled = lock(&self.canceled);
@@ -252,7 +272,7 @@ fn tool_call(id: String, action: AgentAction) -> ToolCall {
             set("todos", items.into_iter().map(todo).collect());
             BuiltInTool::TodoWrite
         }
-        AgentAction::Report(ReportedCall { title, kind, input, success, text, diffs }) => {
+        AgentAction::Report(ReportedCall { title, kind, input, success, text, paths, diffs }) => {
             let mut output = text;
             for (path, old, new) in diffs {
                 output.push_str(&format!("\n{}", text::diff::unified_diff(&path, old.as_deref(), Some(&new))));
@@ -262,6 +282,7 @@ fn tool_call(id: String, action: AgentAction) -> ToolCall {
             set("input", input.unwrap_or_default());
             set("success", success.into());
             set("output", output.trim_start().into());
+            set("paths", Value::from(Some(paths).filter(|paths| !paths.is_empty())));
             BuiltInTool::AgentReport
         }
     };
@@ -326,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_part_never_passes_for_the_whole() {
-        let agents = ExternalAgents::new(Path::new("/nowhere"));
+        let agents = ExternalAgents::new(Path::new("/nowhere"), Arc::default());
         let answer = |content: &str| SessionMessage {
             tool_call_id: Some("a".to_owned()),
             tool_name: Some("read_file".to_owned()),

@@ -47,6 +47,7 @@ fn tool_name(job: &ToolJob) -> String {
         ToolJob::Amend { .. } => "amend",
         ToolJob::Remove { .. } => "remove",
         ToolJob::Restore { .. } => "restore",
+        ToolJob::ProgramReport { .. } => "program report",
         ToolJob::Search { .. } => "search",
         ToolJob::Shell { .. } => "shell",
         ToolJob::Python { .. } => "python",

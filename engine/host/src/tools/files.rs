@@ -246,7 +246,7 @@ fn change_file(
                 let diff = unified_diff(&tidied, old.as_deref(), Some(&text));
                 let diff = if diff.is_empty() { "nothing differs".to_owned() } else { diff };
                 let (text, whole) = truncate_output(diff.as_bytes(), &place.blobs)?;
-                let changed = FileChange { path: tidied, before, after: Some(after) };
+                let changed = FileChange { path: tidied, before, after: Some(after), hunks: Vec::new() };
                 let changed = if before == Some(after) { Vec::new() } else { vec![changed] };
                 return Ok(ToolOutcome { success: true, text, whole, changed, ..ToolOutcome::default() });
             }
@@ -274,7 +274,7 @@ pub(super) fn remove(place: &ToolWorkspace, root: &Path, path: &str) -> anyhow::
         |old| unified_diff(&tidied, Some(old), None),
     );
     let (text, whole) = truncate_output(diff.as_bytes(), &place.blobs)?;
-    let changed = vec![FileChange { path: tidied, before, after: None }];
+    let changed = vec![FileChange { path: tidied, before, after: None, hunks: Vec::new() }];
     Ok(ToolOutcome { success: true, text, whole, changed, ..ToolOutcome::default() })
 }
 
@@ -303,7 +303,7 @@ pub(super) fn restore(
         Ok(_) => return Err(moved()),
         Err(error) => return Err(error.into()),
     }
-    let changed = vec![FileChange { path: tidied, before: expected, after: Some(to) }];
+    let changed = vec![FileChange { path: tidied, before: expected, after: Some(to), hunks: Vec::new() }];
     Ok(ToolOutcome { success: true, text: format!("{path} is as it was"), changed, ..ToolOutcome::default() })
 }
 

@@ -1,12 +1,12 @@
 //! Programs of tools: an embedded kernel for one run of Python, or of a function in JavaScript, in the same sandbox as
 //! cells. Its output and result values are the tool's result.
 
-use super::changes::VolumeSnapshot;
 use super::script_files::{ScriptFileRequest, answer_file_request};
 use super::shell::{self, append_end_note, end_child};
 use super::truncate::store_blob;
 use super::{MAX_JOB_SECS, StopSignal, ToolWorkspace, fetch};
 use crate::fs::confined_dir::ConfinedFolder;
+use crate::fs::volume_snapshot::VolumeSnapshot;
 use crate::sandbox_limits::limit_arguments;
 use agent::config::SandboxLimits;
 use agent::script_tool::ScriptToolCall;

@@ -17,7 +17,8 @@ pub(super) fn check_job_paths(job: &ToolJob, paths: &SandboxPaths) -> anyhow::Re
         | ToolJob::Amend { root, path, .. }
         | ToolJob::Remove { root, path }
         | ToolJob::Restore { root, path, .. } => (root, path, true),
-        ToolJob::Search { .. }
+        ToolJob::ProgramReport { .. }
+        | ToolJob::Search { .. }
         | ToolJob::Python { .. }
         | ToolJob::JavaScript { .. }
         | ToolJob::Limited { .. }

@@ -1,11 +1,11 @@
 //! Shell tool: runs a command line for `sh` in its own `tracebook sandbox` process, which is killed with everything it
 //! started.
 
-use super::changes::VolumeSnapshot;
 use super::process_limits::{self, ProcessCensus, ProcessExcess};
 use super::truncate::truncate_output;
 use super::{MAX_JOB_SECS, StopSignal, ToolWorkspace};
 use crate::fs::confined_dir::ConfinedFolder;
+use crate::fs::volume_snapshot::VolumeSnapshot;
 use crate::sandbox::granted_paths;
 use crate::sandbox::{MAX_FILE_BYTES, MAX_MEMORY_BYTES, MAX_PROCESSES, SandboxOrder, SandboxReport, SandboxVerdict};
 use crate::sandbox_limits::process_rules;

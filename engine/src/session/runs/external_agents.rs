@@ -12,14 +12,17 @@ use crate::session::state::workspace::WorkspaceState;
 use agent::external_program::ExternalProgram;
 use agent::model_call::{ModelCallId, ModelCallLimits, ModelEndpoint, ModelRequest, ProgramCall, WireProtocol};
 use agent::tool_catalog::BuiltInTool;
-use agent::tool_job::ToolOutcome;
+use agent::tool_job::{ToolJob, ToolOutcome};
 use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
 use agent::{model_context, tool_catalog};
 use serde_json::{Map, Value, json};
+use std::path::PathBuf;
 use store::{AgentState, CallUsage, DocId, RunEnding, RunOrigin};
 
 /// Maximum number of turns in which a program passes on what it asks for.
 const MAX_PROGRAM_TURNS: u64 = 2_000;
+/// Kinds of steps that change nothing, as the protocol names them.
+const LOOKING_KINDS: [&str; 5] = ["read", "search", "think", "fetch", "switch_mode"];
 /// Maximum length of a result that a program gets, in bytes. It may write a file back, so it has to get all of it.
 pub(super) const MAX_PROGRAM_RESULT_BYTES: usize = 1 << 20;
 
@@ -39,8 +42,10 @@ pub(super) fn program_own_tools() -> [ToolSpec; 2] {
     let permission = json!({"type": "object", "additionalProperties": false, "required": ["action"], "properties":
         {"action": text(), "kind": text(), "input": {}, "details": text()}});
     let success = json!({"type": "boolean"});
+    let paths = json!({"type": "array", "items": text()});
     let report = json!({"type": "object", "additionalProperties": false, "required": ["action", "success"],
-        "properties": {"action": text(), "kind": text(), "input": {}, "success": success, "output": text()}});
+        "properties": {"action": text(), "kind": text(), "input": {}, "success": success, "output": text(),
+        "paths": paths}});
     [
         own(BuiltInTool::AgentPermission, "What an agent's program asks permission for.", ToolRisk::High, permission),
         own(BuiltInTool::AgentReport, "What an agent's program has done inside of itself.", ToolRisk::None, report),
@@ -54,6 +59,17 @@ pub(super) fn program_tools() -> Vec<ToolSpec> {
     tools.retain(|tool| used.iter().any(|used| used.is_named(&tool.name)));
     tools.extend(program_own_tools());
     tools
+}
+
+/// Returns the job that finds what a program has changed in a step of its own; `None` if the step only looked.
+pub(super) fn report_job(run: DocId, root: PathBuf, arguments: &Map<String, Value>) -> Option<ToolJob> {
+    if LOOKING_KINDS.contains(&string_argument(arguments, "kind")) {
+        return None;
+    }
+    let ToolOutcome { success, text, .. } = report_outcome(arguments);
+    let paths = arguments.get("paths").and_then(Value::as_array).into_iter().flatten();
+    let paths = paths.filter_map(|path| path.as_str().map(ToOwned::to_owned)).collect();
+    Some(ToolJob::ProgramReport { root, run, paths, success, text })
 }
 
 /// Returns the outcome of what a program has reported.

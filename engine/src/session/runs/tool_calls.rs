@@ -270,7 +270,10 @@ impl RunsState {
                 );
             }
             Some(BuiltInTool::AgentPermission) => return Some(successful_outcome("Allowed.")),
-            Some(BuiltInTool::AgentReport) => return Some(external_agents::report_outcome(arguments)),
+            Some(BuiltInTool::AgentReport) => match external_agents::report_job(id, root, arguments) {
+                Some(job) => job,
+                None => return Some(external_agents::report_outcome(arguments)),
+            },
             Some(BuiltInTool::Plan) => return Some(self.accept_plan(turn, sync, id, arguments)),
             Some(BuiltInTool::Assign) => return Some(self.accept_assignments(id, arguments)),
             Some(BuiltInTool::AskAgent) => {
@@ -530,8 +533,12 @@ impl RunsState {
             return;
         }
         for changed in &outcome.changed {
-            let what = ChangeKind::Bytes { before: changed.before, after: changed.after };
-            self.record_change(turn, sync, id, call, (volume, None, changed.path.clone()), what);
+            let note = files.volumes.find_file(volume, &changed.path).filter(|file| files.volumes.is_note(*file));
+            let (file, what) = match note.filter(|_| !changed.hunks.is_empty()) {
+                Some(note) => (Some(note), ChangeKind::Edited { hunks: changed.hunks.clone() }),
+                None => (None, ChangeKind::Bytes { before: changed.before, after: changed.after }),
+            };
+            self.record_change(turn, sync, id, call, (volume, file, changed.path.clone()), what);
         }
         let mut record = RunRecord::default();
         self.answer_call(turn, id, call, outcome, &mut record);

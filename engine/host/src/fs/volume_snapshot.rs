@@ -1,7 +1,8 @@
 //! Tracks changes that a program makes in a volume: files are compared before and after, so that changes can be shown
 //! and undone. Anything that Git would run as the user, outside every sandbox, is restored.
 
-use super::truncate::store_blob;
+mod program_baselines;
+
 use crate::fs::atomic_write::is_temporary_file;
 use crate::fs::confined_dir::ConfinedFolder;
 use agent::tool_job::FileChange;
@@ -13,11 +14,15 @@ use std::path::{Path, PathBuf};
 use store::disk::BlobStore;
 use walkdir::WalkDir;
 
+pub(crate) use program_baselines::ProgramBaselines;
+
 /// Maximum number of files compared; others aren't tracked.
 const MAX_SNAPSHOT_FILES: usize = 20_000;
 /// Maximum size of a file whose content is kept; `MAX_SNAPSHOT_BYTES` limits all of them together.
 const MAX_SNAPSHOT_FILE_BYTES: u64 = 1 << 20;
 const MAX_SNAPSHOT_BYTES: u64 = 48 << 20;
+/// Maximum size of a changed file that is kept for undo.
+const MAX_CHANGED_FILE_BYTES: u64 = 10 << 20;
 /// Maximum number of changes kept for undo.
 const MAX_KEPT_CHANGES: usize = 100;
 /// Maximum number of files named in a remark.
@@ -56,7 +61,7 @@ impl ContentStamp {
 }
 
 /// Snapshot of a volume before a program runs in it.
-pub(super) struct VolumeSnapshot {
+pub(crate) struct VolumeSnapshot {
     files: BTreeMap<String, SeenFile>,
     /// Whether all files are included.
     whole: bool,
@@ -67,7 +72,7 @@ pub(super) struct VolumeSnapshot {
 
 impl VolumeSnapshot {
     /// Takes a snapshot of everything except the folder `apart`, the workspace.
-    pub(super) fn capture(root: &ConfinedFolder, apart: &Path) -> VolumeSnapshot {
+    pub(crate) fn capture(root: &ConfinedFolder, apart: &Path) -> VolumeSnapshot {
         let (stamps, whole) = file_stamps(root.original_path(), apart);
         let mut room = MAX_SNAPSHOT_BYTES;
         let files = stamps.into_iter().map(|(path, stamp)| {
@@ -80,7 +85,7 @@ impl VolumeSnapshot {
     }
 
     /// Returns the changes since the snapshot, and remarks about them.
-    pub(super) fn changes_since(
+    pub(crate) fn changes_since(
         &self,
         root: &ConfinedFolder,
         blobs: &BlobStore,
@@ -100,7 +105,7 @@ impl VolumeSnapshot {
                 continue;
             }
             let known = before.is_none_or(|seen| seen.bytes.is_some());
-            let bytes = after.and_then(|_| read_file(root, path, super::files::MAX_TOOL_FILE_BYTES));
+            let bytes = after.and_then(|_| read_file(root, path, MAX_CHANGED_FILE_BYTES));
             if !known
                 || (after.is_some() && bytes.is_none())
                 || changed.len() >= MAX_KEPT_CHANGES
@@ -113,9 +118,9 @@ impl VolumeSnapshot {
             if old == bytes.as_deref() {
                 continue; // only touched
             }
-            let before = old.map(|old| store_blob(old, blobs)).transpose()?;
-            let after = bytes.map(|bytes| store_blob(&bytes, blobs)).transpose()?;
-            changed.push(FileChange { path: path.clone(), before, after });
+            let before = old.map(|old| blobs.put(old)).transpose()?;
+            let after = bytes.map(|bytes| blobs.put(&bytes)).transpose()?;
+            changed.push(FileChange { path: path.clone(), before, after, hunks: Vec::new() });
         }
         if let Some((count, names)) = count_and_names(&lost) {
             remarks.push(format!("(changed, and not kept for undo: {count} files, among them {names})"));

@@ -1,0 +1,100 @@
+//! What programs that work as agents change by themselves. Such a program writes some files through Tracebook and
+//! others on its own; the latter are found by comparing the folder with what was there before.
+
+use super::{MAX_CHANGED_FILE_BYTES, MAX_SNAPSHOT_FILE_BYTES, SeenFile, VolumeSnapshot, file_stamps, read_file};
+use crate::fs::confined_dir::ConfinedFolder;
+use agent::text_hunks::line_hunks;
+use agent::tool_job::FileChange;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use store::disk::BlobStore;
+use store::{BlobHash, DocId};
+
+/// A program's folder as it was after the last step that the program told about.
+struct ProgramBaseline {
+    root: ConfinedFolder,
+    before: VolumeSnapshot,
+    /// Content that Tracebook writes for the program, by path. It may not have reached the disk yet.
+    ordered: HashMap<String, BlobHash>,
+}
+
+/// The folders of all programs that work at the moment, by their runs.
+#[derive(Default)]
+pub(crate) struct ProgramBaselines(Mutex<HashMap<DocId, ProgramBaseline>>);
+
+impl ProgramBaselines {
+    fn lock(&self) -> MutexGuard<'_, HashMap<DocId, ProgramBaseline>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers what is in a program's folder before it works. Without it, its changes can be seen but not undone.
+    pub(crate) fn begin(&self, run: DocId, root: &Path, workspace: &Path) {
+        let Ok(root) = ConfinedFolder::open_root(root) else { return };
+        let mut before = VolumeSnapshot::capture(&root, workspace);
+        // The program has the user's rights, and may set up Git for the user.
+        before.git = None;
+        self.lock().insert(run, ProgramBaseline { root, before, ordered: HashMap::new() });
+    }
+
+    /// Forgets a program's folder.
+    pub(crate) fn end(&self, run: DocId) {
+        self.lock().remove(&run);
+    }
+
+    /// Notes that the program wants a file to be written through Tracebook, unless it has written it already.
+    pub(crate) fn order_write(&self, run: DocId, path: &str, content: &str) {
+        let mut all = self.lock();
+        let Some(baseline) = all.get_mut(&run) else { return };
+        let there = read_file(&baseline.root, path, MAX_CHANGED_FILE_BYTES);
+        if there.as_deref() != Some(content.as_bytes()) {
+            baseline.ordered.insert(path.to_owned(), BlobHash::of(content.as_bytes()));
+        }
+    }
+
+    /// Returns the files that the program has changed by itself since they were last compared, and remarks about them.
+    /// `paths` are those that it says it changed; none means that it doesn't say.
+    pub(crate) fn changes_of(
+        &self,
+        run: DocId,
+        root: &Path,
+        paths: &[String],
+        blobs: &BlobStore,
+    ) -> anyhow::Result<(Vec<FileChange>, Vec<String>)> {
+        let mut all = self.lock();
+        let Some(baseline) = all.get_mut(&run).filter(|known| known.root.original_path() == root) else {
+            return Ok((Vec::new(), Vec::new()));
+        };
+        let (mut changed, remarks) = baseline.before.changes_since(&baseline.root, blobs)?;
+        changed.retain(|change| {
+            let is_ordered = change.after.is_some() && baseline.ordered.get(&change.path) == change.after.as_ref();
+            !is_ordered && (paths.is_empty() || paths.contains(&change.path))
+        });
+        for change in &mut changed {
+            let text = |blob: Option<BlobHash>| String::from_utf8(blobs.read(blob?).ok()?).ok();
+            if let (Some(old), Some(new)) = (text(change.before), text(change.after)) {
+                change.hunks = line_hunks(&old, &new);
+            }
+        }
+        baseline.advance(paths);
+        Ok((changed, remarks))
+    }
+}
+
+impl ProgramBaseline {
+    /// Takes what is in the folder now for what was there before, at these paths, or everywhere if there are none.
+    fn advance(&mut self, paths: &[String]) {
+        let is_meant = |path: &String| paths.is_empty() || paths.contains(path);
+        let (now, whole) = file_stamps(self.root.original_path(), &self.before.apart);
+        self.before.whole &= whole;
+        self.before.files.retain(|path, _| now.contains_key(path) || !is_meant(path));
+        for (path, stamp) in now.into_iter().filter(|(path, _)| is_meant(path)) {
+            if self.before.files.get(&path).is_none_or(|seen| seen.stamp != stamp) {
+                let bytes = read_file(&self.root, &path, MAX_SNAPSHOT_FILE_BYTES);
+                let hash = bytes.as_deref().map(BlobHash::of);
+                self.ordered.retain(|ordered, content| *ordered != path || Some(*content) != hash);
+                self.before.files.insert(path, SeenFile { stamp, bytes });
+            }
+        }
+    }
+}
