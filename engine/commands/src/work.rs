@@ -151,15 +151,17 @@ pub(super) const GIT_ARGUMENTS: &[CommandArgument] = &[
     command_argument(
         "VERB",
         ArgumentForm::Needed,
-        "status, diff, log, show, blame, add, restore, commit, fetch, pull, push, branch, switch, merge, stash or clone",
+        "status, diff, log, show, blame, add, restore, commit, fetch, pull, push, branch, switch, merge, rebase, \
+         tag, stash or clone",
     ),
     command_argument(
         "NAME",
         ArgumentForm::Rest,
-        "files, a commit or a branch; with stash list, pop or drop; with clone the address and the new folder",
+        "files, a commit, a branch or a tag; with stash push, list, apply, pop or drop and a number; with clone the address \
+         and the new folder",
     ),
     command_argument("volume", ArgumentForm::Value, "the volume (its name); the current folder when left out"),
-    command_argument("message", ArgumentForm::Value, "with commit and stash: the message"),
+    command_argument("message", ArgumentForm::Value, "with commit, stash and tag: the message"),
     command_argument("limit", ArgumentForm::Value, "with log: the number of commits; 20 when left out"),
     command_argument("depth", ArgumentForm::Value, "with clone: the number of commits to get"),
     command_argument("staged", ArgumentForm::Flag, "with diff: what is staged; with restore: take files out of it"),
@@ -176,5 +178,11 @@ pub(super) const GIT_ARGUMENTS: &[CommandArgument] = &[
     command_argument("push", ArgumentForm::Flag, "with commit: push it, too"),
     command_argument("rebase", ArgumentForm::Flag, "with pull: rebase instead of merging"),
     command_argument("create", ArgumentForm::Flag, "with switch: create the branch"),
-    command_argument("delete", ArgumentForm::Flag, "with branch: delete it, if it is merged"),
+    command_argument("delete", ArgumentForm::Flag, "with branch and tag: delete it; a branch only if it is merged"),
+    command_argument(
+        "continue",
+        ArgumentForm::Flag,
+        "with merge and rebase: go on after conflicts, which are resolved and staged",
+    ),
+    command_argument("abort", ArgumentForm::Flag, "with merge and rebase: take back what stopped at conflicts"),
 ];

@@ -8,6 +8,7 @@ mod operations;
 
 use anyhow::anyhow;
 use engine::Session;
+pub use git_program::HalfDoneOperation;
 pub use operations::{GitRequest, perform, restore_kept};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ use std::time::{Duration, Instant, SystemTime};
 use store::{BlobHash, DocId, TextHunk};
 pub use vcs::{BranchInfo, BranchState, Commit, FileChange, FileChangeKind, HunkAction, HunkChoice};
 use vcs::{RepositoryFolder, VcsError};
+pub use vcs::{StashInfo, TagInfo};
 
 /// Interval for checking whether another program has changed the repository.
 const STATE_POLL_INTERVAL: Duration = Duration::from_secs(2);
@@ -62,6 +64,12 @@ pub struct RepositoryStatus {
     pub badges: BTreeMap<String, FileChangeKind>,
     /// Local branches.
     pub branches: Vec<BranchInfo>,
+    /// Branches of remotes.
+    pub remote_branches: Vec<BranchInfo>,
+    /// Tags by name.
+    pub tags: Vec<TagInfo>,
+    /// Stashes, newest first.
+    pub stashes: Vec<StashInfo>,
     /// The last commits, newest first.
     pub commits: Vec<Commit>,
     /// Whether there's a remote.
@@ -77,6 +85,8 @@ pub enum DiffTarget {
     Unstaged(String),
     /// What a commit has changed.
     Commit(String),
+    /// What a stash has changed, by the hash of its commit.
+    Stash(String),
 }
 
 /// A diff, file by file.
@@ -135,8 +145,17 @@ pub struct GitReport {
     pub is_error: bool,
     /// Whether it was a commit.
     pub is_commit: bool,
-    /// Files that were discarded, to bring them back.
-    pub discarded: Vec<DiscardedFile>,
+    /// What undoes it, if that's possible.
+    pub undo: Option<GitRequest>,
+}
+
+/// What an operation has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GitOutcome {
+    /// A sentence; empty if the page shows it anyway.
+    pub text: String,
+    /// What undoes it, if that's possible.
+    pub undo: Option<GitRequest>,
 }
 
 /// A file that was discarded.
@@ -344,11 +363,8 @@ impl SourceControl {
                 }
             };
             let report = match done {
-                Ok((text, discarded)) => GitReport { volume, text, is_error: false, is_commit, discarded },
-                Err(why) => {
-                    let (text, discarded) = (why.to_string(), Vec::new());
-                    GitReport { volume, text, is_error: true, is_commit, discarded }
-                }
+                Ok(GitOutcome { text, undo }) => GitReport { volume, text, is_error: false, is_commit, undo },
+                Err(why) => GitReport { volume, text: why.to_string(), is_error: true, is_commit, undo: None },
             };
             let mut readings = lock(&shared);
             readings.job = None;
@@ -490,17 +506,22 @@ fn file_times(files: &[PathBuf]) -> Vec<Option<SystemTime>> {
 type ReadRepository = (RepositoryStatus, Vec<PathBuf>, Vec<Option<SystemTime>>);
 
 fn read_repository(root: &Path, number: u64) -> Result<ReadRepository, VcsError> {
-    let repository = RepositoryFolder::open(root)?;
+    let mut repository = RepositoryFolder::open(root)?;
     let state_files = repository.state_files();
     let stamps = file_times(&state_files);
     let (changes, is_complete) = repository.changes()?;
+    let (remote_branches, branches) = repository.branches()?.into_iter().partition(|branch| branch.remote);
+    let stashes = repository.stashes()?;
     let status = RepositoryStatus {
         number,
         branch: repository.branch_state()?,
         badges: roll_up(&changes),
         changes,
         is_complete,
-        branches: repository.branches()?.into_iter().filter(|branch| !branch.remote).collect(),
+        branches,
+        remote_branches,
+        tags: repository.tags()?,
+        stashes,
         commits: repository.log(LISTED_COMMITS)?,
         has_remote: !repository.remote_urls()?.is_empty(),
     };
@@ -535,6 +556,7 @@ fn diff_text(root: &Path, target: &DiffTarget) -> Result<(String, bool), VcsErro
     match target {
         DiffTarget::Staged(path) => repository.staged_file_diff(path),
         DiffTarget::Unstaged(path) => repository.unstaged_diff(path),
+        DiffTarget::Stash(id) => repository.stash_diff(id),
         DiffTarget::Commit(id) => repository.show(id).map(|(_, text, is_complete)| (text, is_complete)),
     }
 }

@@ -262,6 +262,137 @@ fn hunks_and_lines_are_staged_unstaged_and_discarded() {
 }
 
 #[test]
+fn branches_are_merged_rebased_and_deleted() {
+    let bench = Bench::new(&[("One.md", "one\n"), ("Two.md", "two\n")]);
+    commit_all(&bench);
+    add_remote(&bench);
+    let notes = bench.notes();
+    let commit_on = |branch: &str, file: &str, text: &str| {
+        git(&notes, &["switch", "-q", branch]);
+        std::fs::write(notes.join(file), text).expect("written");
+        git(&notes, &["commit", "-qam", &format!("{text} on {branch}")]);
+    };
+    git(&notes, &["branch", "idea"]);
+    git(&notes, &["branch", "clash"]);
+    commit_on("idea", "Two.md", "second");
+    commit_on("clash", "One.md", "clashing");
+    commit_on("main", "One.md", "first");
+    let mut window = bench.opened();
+    open_page(&mut window);
+    click(&mut window, "Branches");
+    wait(&mut window, "Branch idea: second on idea");
+    wait(&mut window, "Branch origin/main: First");
+    pictured(&mut window, "source-control-branches");
+    let choose = |window: &mut Driven, branch: &str, item: &str| {
+        click(window, &format!("Actions for {branch}"));
+        window.get_by_role_and_label(Role::MenuItem, item).click();
+        window.run();
+    };
+    choose(&mut window, "idea", "Delete branch");
+    wait(&mut window, "The branch has commits that aren't merged, so it wasn't deleted.");
+    choose(&mut window, "idea", "Rebase main onto it");
+    wait(&mut window, "Rebased onto idea.");
+    assert_eq!(git(&notes, &["log", "--format=%s"]), "first on main\nsecond on idea\nFirst");
+    choose(&mut window, "clash", "Merge into main");
+    wait(&mut window, "Both sides have changed the same lines of One.md. Nothing was merged");
+    choose(&mut window, "clash", "Rebase main onto it");
+    wait(&mut window, "Both sides have changed the same lines of One.md. Nothing was merged");
+    assert_eq!(bench.file("One.md"), "first");
+    choose(&mut window, "idea", "Merge into main");
+    wait(&mut window, "idea has nothing that isn't here.");
+    until(&mut window, "idea counts as merged", |window| has(window, "Branch idea"));
+    choose(&mut window, "idea", "Delete branch");
+    wait(&mut window, "Deleted the branch idea.");
+    until(&mut window, "it isn't listed", |window| !has(window, "Branch idea"));
+    click(&mut window, "Undo");
+    wait(&mut window, "Created the branch idea.");
+    wait(&mut window, "Branch idea: second on idea");
+
+    // Tags.
+    wait(&mut window, "There is no tag yet.");
+    click(&mut window, "New tag…");
+    click(&mut window, "Create tag");
+    wait(&mut window, "Name the tag first.");
+    type_text(&mut window, "v1");
+    click(&mut window, "Message of the tag, if it has one");
+    type_text(&mut window, "The first one");
+    click(&mut window, "Create tag");
+    wait(&mut window, "Tag v1: The first one");
+    let tag = git(&notes, &["rev-parse", "v1"]);
+    pictured(&mut window, "source-control-tags");
+    choose(&mut window, "tag v1", "Delete tag");
+    wait(&mut window, "Deleted the tag v1.");
+    click(&mut window, "Undo");
+    wait(&mut window, "Tag v1: The first one");
+    assert_eq!(git(&notes, &["rev-parse", "v1"]), tag, "its message is there again, too");
+
+    // What another program left halfway.
+    click(&mut window, "Changes");
+    let merge = std::process::Command::new("git").args(["merge", "clash"]).current_dir(&notes).output().expect("git");
+    assert!(!merge.status.success());
+    wait(&mut window, "A merge is in progress.");
+    pictured(&mut window, "source-control-merge");
+    click(&mut window, "Continue merge");
+    wait(&mut window, "Files are still in conflict.");
+    click(&mut window, "Abort merge");
+    wait(&mut window, "The merge was taken back.");
+    assert_eq!(bench.file("One.md"), "first");
+    until(&mut window, "it's over", |window| !has(window, "A merge is in progress."));
+}
+
+#[test]
+fn changes_are_stashed_applied_and_signed_off() {
+    let bench = Bench::new(&[("One.md", "one\n")]);
+    commit_all(&bench);
+    std::fs::write(bench.notes().join("One.md"), "one changed\n").expect("written");
+    std::fs::write(bench.notes().join("data.txt"), "new\n").expect("written");
+    let mut window = bench.opened();
+    open_page(&mut window);
+    click(&mut window, "Stashes");
+    wait(&mut window, "Stash all changes");
+    click(&mut window, "Description of the stash");
+    type_text(&mut window, "for later");
+    click(&mut window, "Stash all changes");
+    wait(&mut window, "Stash 0: On main: for later");
+    assert!(bench.file("One.md") == "one\n" && !bench.notes().join("data.txt").exists());
+    until(&mut window, "the note is as it was", |window| text(window).as_deref() == Some("one\n"));
+    click(&mut window, "Stash 0: On main: for later");
+    wait(&mut window, "-one\n+one changed\n");
+    wait(&mut window, "+new");
+    pictured(&mut window, "source-control-stashes");
+    let choose = |window: &mut Driven, item: &str| {
+        click(window, "Actions for stash 0");
+        window.get_by_role_and_label(Role::MenuItem, item).click();
+        window.run();
+    };
+    choose(&mut window, "Delete stash");
+    wait(&mut window, "Deleted the stash.");
+    wait(&mut window, "Nothing is stashed.");
+    click(&mut window, "Undo");
+    wait(&mut window, "Stash 0: On main: for later");
+    choose(&mut window, "Apply");
+    wait(&mut window, "Applied the stash.");
+    assert!(bench.file("One.md") == "one changed\n" && bench.file("data.txt") == "new\n");
+    until(&mut window, "so is the note", |window| text(window).as_deref() == Some("one changed\n"));
+    // Applied over other changes, it's refused, and stays.
+    std::fs::remove_file(bench.notes().join("data.txt")).expect("removed");
+    std::fs::write(bench.notes().join("One.md"), "one otherwise\n").expect("written");
+    choose(&mut window, "Apply and delete");
+    wait(&mut window, "Changes that aren't committed would be lost");
+    assert_eq!(bench.file("One.md"), "one otherwise\n");
+    wait(&mut window, "Stash 0: On main: for later");
+
+    click(&mut window, "Changes");
+    click(&mut window, "Sign off");
+    click(&mut window, "Commit message");
+    type_text(&mut window, "Otherwise");
+    click(&mut window, "Commit all");
+    wait(&mut window, "Otherwise, by Ada");
+    let message = git(&bench.notes(), &["log", "-1", "--format=%B"]);
+    assert_eq!(message, "Otherwise\n\nSigned-off-by: Ada <ada@example.org>");
+}
+
+#[test]
 fn a_folder_becomes_a_repository() {
     let bench = Bench::new(&[("One.md", "one\n")]);
     let mut window = bench.opened();

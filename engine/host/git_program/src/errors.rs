@@ -62,6 +62,15 @@ pub enum GitProgramError {
     /// Files with changes would be overwritten.
     #[error("Changes that aren't committed would be lost, so nothing was done. Commit or stash them first: {0}")]
     WouldOverwrite(String),
+    /// Files are in conflict still.
+    #[error("Files are still in conflict. Resolve them, stage them, and try again.")]
+    Unmerged,
+    /// A branch has commits that no other has.
+    #[error(
+        "The branch has commits that aren't merged, so it wasn't deleted. Merge it first, or delete it with `git branch \
+         -D NAME`."
+    )]
+    NotMerged,
     /// There was nothing to commit.
     #[error("Nothing has changed since the last commit.")]
     NothingToCommit,
@@ -96,7 +105,7 @@ fn named_files(files: &[String]) -> String {
 fn conflict_advice(is_undone: bool) -> &'static str {
     match is_undone {
         true => "Nothing was merged, and your files are as they were. Change one side, or merge with Git itself.",
-        false => "Files have conflict markers now; resolve them, then commit.",
+        false => "These files have conflict markers now. Resolve them and stage them, then commit or continue.",
     }
 }
 
@@ -137,6 +146,11 @@ pub(crate) fn explain(folder: &Path, messages: &str, output: &str) -> GitProgram
         GitProgramError::Nobody
     } else if has(&["nothing to commit", "nothing added to commit", "no changes added to commit"]) {
         GitProgramError::NothingToCommit
+    } else if has(&["you have unmerged files", "You must edit all merge conflicts", "is not possible because you have"])
+    {
+        GitProgramError::Unmerged
+    } else if has(&["is not fully merged"]) {
+        GitProgramError::NotMerged
     } else if has(&["would be overwritten", "You have unstaged changes", "Your index contains uncommitted changes"]) {
         GitProgramError::WouldOverwrite(text())
     } else if has(&["(fetch first)", "(non-fast-forward)", "(stale info)"]) {

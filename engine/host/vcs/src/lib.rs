@@ -9,7 +9,7 @@ mod reads;
 
 pub use changes::{FileChange, FileChangeKind};
 pub use hunks::{FileHunk, FileHunkLine, HunkAction, HunkChoice, IndexUpdate};
-pub use reads::{BlameLine, BranchInfo, BranchState, MAX_BLAME_FILE_BYTES, MAX_LISTED_REFERENCES, StashInfo};
+pub use reads::{BlameLine, BranchInfo, BranchState, MAX_BLAME_FILE_BYTES, MAX_LISTED_REFERENCES, StashInfo, TagInfo};
 
 use git2::{
     AttrCheckFlags, Delta, Diff, DiffFormat, DiffOptions, ErrorCode, Index, IndexEntry, IndexTime, Oid, Repository,

@@ -91,8 +91,23 @@ pub struct BlameLine {
 pub struct StashInfo {
     /// Number of the stash; 0 is the newest.
     pub number: usize,
+    /// Hash of its commit.
+    pub id: String,
     /// Its description.
     pub message: String,
+}
+
+/// A tag.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct TagInfo {
+    /// Its name.
+    pub name: String,
+    /// Hash of its commit.
+    pub id: String,
+    /// Hash of the object that it names: the commit, or a tag with a message.
+    pub object: String,
+    /// First line of its message, or of its commit's if it has none.
+    pub summary: String,
 }
 
 impl RepositoryFolder {
@@ -343,17 +358,59 @@ impl RepositoryFolder {
         }
     }
 
+    /// Returns the tags by name. Tags of anything but a commit are left out.
+    ///
+    /// # Errors
+    /// Returns libgit2's error.
+    pub fn tags(&self) -> Result<Vec<TagInfo>, VcsError> {
+        let mut all = Vec::new();
+        for reference in self.repository.references_glob("refs/tags/*")?.take(MAX_LISTED_REFERENCES) {
+            let reference = reference?;
+            let Ok(commit) = reference.peel_to_commit() else { continue };
+            let name = String::from_utf8_lossy(reference.shorthand_bytes()).into_owned();
+            let first = |bytes: &[u8]| {
+                let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+                String::from_utf8_lossy(line).into_owned()
+            };
+            let own = reference.peel_to_tag().ok().and_then(|tag| tag.message_bytes().map(first));
+            all.push(TagInfo {
+                name,
+                id: commit.id().to_string(),
+                object: reference.target().unwrap_or_else(|| commit.id()).to_string(),
+                summary: own.unwrap_or_else(|| describe(&commit).summary),
+            });
+        }
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(all)
+    }
+
     /// Returns the stashes, newest first.
     ///
     /// # Errors
     /// Returns libgit2's error.
     pub fn stashes(&mut self) -> Result<Vec<StashInfo>, VcsError> {
         let mut all = Vec::new();
-        self.repository.stash_foreach(|number, message, _| {
-            all.push(StashInfo { number, message: String::from_utf8_lossy(message.as_bytes()).into_owned() });
+        self.repository.stash_foreach(|number, message, id| {
+            let message = String::from_utf8_lossy(message.as_bytes()).into_owned();
+            all.push(StashInfo { number, id: id.to_string(), message });
             all.len() < MAX_LISTED_REFERENCES
         })?;
         Ok(all)
+    }
+
+    /// Returns what a stash has changed as a unified diff with its new files, and whether it's complete.
+    ///
+    /// # Errors
+    /// Returns [`VcsError::Refused`] if there's no such commit.
+    pub fn stash_diff(&self, id: &str) -> Result<(String, bool), VcsError> {
+        let (_, mut text, mut is_complete) = self.show(id)?;
+        // Files that Git didn't know are the third parent's.
+        if self.repository.revparse_single(&format!("{id}^3")).is_ok() {
+            let (_, new, is_whole) = self.show(&format!("{id}^3"))?;
+            text.push_str(&new);
+            is_complete &= is_whole;
+        }
+        Ok((text, is_complete))
     }
 }
 
