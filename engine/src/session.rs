@@ -52,8 +52,8 @@ pub use agent::run_records::{
 pub use apply_context::CommandError;
 pub use runs::PHASE_NAMES;
 pub use runs::{
-    BudgetScope, BudgetStatus, PhaseStatus, RunPhase, RunTraceError, RunVerificationError, ScopeSpending, phases_of,
-    revertible_parts, run_address, session_address,
+    BudgetScope, BudgetStatus, InstructionFile, PhaseStatus, RunPhase, RunTraceError, RunVerificationError,
+    ScopeSpending, phases_of, revertible_parts, run_address, session_address,
 };
 pub use state::Session;
 pub use state::schedules::SCHEDULE_KEY_PREFIX;

@@ -16,6 +16,7 @@ mod grpc;
 mod history;
 mod http_api;
 mod http_server;
+mod instructions;
 mod kills;
 mod logging;
 mod mcp_server;

@@ -168,6 +168,21 @@ command_table!(
         &[],
         "Remove the open note's volume from the workspace. Its files stay where they are.",
     ),
+    VolumeTrust = CommandInfo {
+        id: "volume.trust",
+        title: "Trust volume",
+        help: "Let agents follow AGENTS.md, CLAUDE.md and SKILL.md of the open note's volume, or take that back. On the \
+               command line: list volumes, or trust or distrust one.",
+        keys: &[],
+        window: true,
+        line: Some(CommandLineForm {
+            name: "volumes",
+            args: &[
+                command_argument("VERB", ArgumentForm::Optional, "list, trust or distrust; list when left out"),
+                command_argument("NAME", ArgumentForm::Optional, "the volume to trust or to distrust"),
+            ]
+        }),
+    },
     VolumeReopen = window_command(
         "volume.reopen",
         "Reopen closed volume",

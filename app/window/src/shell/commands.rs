@@ -33,6 +33,8 @@ pub(crate) enum WindowCommand {
     /// Apply the settings of an Obsidian vault.
     UseObsidian,
     CloseVolume,
+    /// Trust the open note's volume, or take that back.
+    TrustVolume,
     ReopenVolume,
     Save,
     Undo,
@@ -146,6 +148,7 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         CommandId::FolderObsidian => WindowCommand::UseObsidian,
         CommandId::FolderRescan => WindowCommand::Rescan,
         CommandId::VolumeClose => WindowCommand::CloseVolume,
+        CommandId::VolumeTrust => WindowCommand::TrustVolume,
         CommandId::VolumeReopen => WindowCommand::ReopenVolume,
         CommandId::NoteSave => WindowCommand::Save,
         CommandId::NoteUndo => WindowCommand::Undo,

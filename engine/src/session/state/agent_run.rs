@@ -2,6 +2,7 @@
 
 use crate::records::saving::BatchNumber;
 use crate::session::apply_context::ApplyContext;
+use crate::session::runs::RunInstructions;
 use agent::agent_registry::AgentRegistry;
 use agent::config::{ModelPrice, WatchdogLimits};
 use agent::memory;
@@ -182,6 +183,8 @@ pub struct AgentRun {
     pub(in crate::session) project_read: ProjectReadState,
     /// Mentioned files that weren't read, with the text given instead.
     pub(in crate::session) withheld_files: Vec<(String, String)>,
+    /// Instruction files of the volume, until they're recorded.
+    pub(in crate::session) instructions: RunInstructions,
     /// Agents of the run's project.
     pub(in crate::session) project_agents: Arc<AgentRegistry>,
     /// The project that the run works for, if an orchestrating agent leads one.
@@ -218,6 +221,7 @@ impl AgentRun {
             limits: None,
             project_read: ProjectReadState::default(),
             withheld_files: Vec::new(),
+            instructions: RunInstructions::default(),
             project_agents: Arc::default(),
             project: None,
             orchestrator: OrchestratorState::default(),
