@@ -61,6 +61,8 @@ pub(super) struct GitArguments {
     #[arg(long)]
     pub(super) all: bool,
     #[arg(long)]
+    pub(super) graph: bool,
+    #[arg(long)]
     pub(super) amend: bool,
     #[arg(long)]
     pub(super) signoff: bool,
@@ -72,9 +74,9 @@ pub(super) struct GitArguments {
     pub(super) create: bool,
     #[arg(long)]
     pub(super) delete: bool,
-    #[arg(long = "continue")]
+    #[arg(id = "continue", long = "continue")]
     pub(super) is_continued: bool,
-    #[arg(long = "abort")]
+    #[arg(id = "abort", long = "abort")]
     pub(super) is_aborted: bool,
 }
 
@@ -161,8 +163,16 @@ pub(super) fn run_in_folder(
             return print_text(json, out, &git_hunks::hunks_text(&files), &value);
         }
         "log" => {
+            if !args.graph && args.all {
+                return Err(CliError::usage("--all goes with commit, and with log --graph"));
+            }
             let limit = parse::number_option("limit", args.limit.as_deref())?
                 .map_or(DEFAULT_LOG_COMMITS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+            if args.graph {
+                let (rows, _) = open()?.commit_graph(args.all, limit, &mut |_| true)?;
+                let text = vcs::graph_text(&rows, &|row| commit_line(&row.commit));
+                return print_text(json, out, &text, &json!(rows));
+            }
             let commits = open()?.log(limit)?;
             let text: String = commits.iter().map(|commit| commit_line(commit) + "\n").collect();
             return print_text(json, out, &text, &json!(commits));

@@ -4,6 +4,7 @@
 mod branch_list;
 mod branch_row;
 mod change_list;
+mod commit_graph;
 mod diff_list;
 mod hunk_buttons;
 mod list_row;
@@ -11,6 +12,7 @@ mod stash_list;
 
 use branch_list::NewTag;
 use branch_row::NewBranch;
+use commit_graph::CommitGraphView;
 use diff_list::DiffList;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -34,14 +36,19 @@ const MAX_BRANCH_LABEL_CHARS: usize = 24;
 const MAX_LISTED_VOLUMES: usize = 12;
 
 /// Parts of the page, of which one is shown.
-const TABS: [(PageTab, &str); 3] =
-    [(PageTab::Changes, "Changes"), (PageTab::Branches, "Branches"), (PageTab::Stashes, "Stashes")];
+const TABS: [(PageTab, &str); 4] = [
+    (PageTab::Changes, "Changes"),
+    (PageTab::History, "History"),
+    (PageTab::Branches, "Branches"),
+    (PageTab::Stashes, "Stashes"),
+];
 
 /// A part of the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum PageTab {
     #[default]
     Changes,
+    History,
     Branches,
     Stashes,
 }
@@ -57,6 +64,7 @@ pub struct SourceControlPage {
     /// Whether the message is cleared once the commit is made.
     is_committing: bool,
     tab: PageTab,
+    graph: CommitGraphView,
     new_branch: Option<NewBranch>,
     new_tag: Option<NewTag>,
     stash_message: String,
@@ -254,6 +262,7 @@ impl SourceControlPage {
         ui.add_space(space::M);
         match self.tab {
             PageTab::Changes => self.changes(ui, scene, actions),
+            PageTab::History => self.graph.show(ui, scene, (&mut self.unfolded, &mut self.diff), actions),
             PageTab::Branches => branch_list::show(ui, scene, &mut self.new_tag, actions),
             PageTab::Stashes => {
                 let unfolded = (&mut self.unfolded, &mut self.diff);
@@ -345,7 +354,6 @@ impl SourceControlPage {
         if scene.status.commits.is_empty() {
             note_line(ui, icons::INFO, "There is no commit yet.");
         }
-        let colours = ThemeColors::of(ui);
         for commit in &scene.status.commits {
             let target = DiffTarget::Commit(commit.id.clone());
             let is_open = self.unfolded.as_ref() == Some(&target);
@@ -354,27 +362,9 @@ impl SourceControlPage {
                 self.unfolded = (!is_open).then(|| target.clone());
             }
             if ui.is_rect_visible(rect) {
-                let when = ui::time::when(commit.time);
-                let id = commit.id.get(..8).unwrap_or(&commit.id);
-                let about = format!("{}, {when}", commit.author);
-                set_accessible_name(&response, Role::Button, &format!("Commit {id}: {}, by {about}", commit.summary));
+                set_accessible_name(&response, Role::Button, &commit_graph::commit_label(commit));
                 change_list::paint_row(ui, &response, is_open);
-                let text = text::untrusted_text::escape_line(&about).into_owned();
-                let galley = ui.painter().layout_no_wrap(text, theme::caption().font, colours.muted);
-                let shown = galley.size().x.min(rect.width() * 0.45);
-                let room = rect.width() - shown - 84.0 - 2.0 * space::M;
-                let middle = rect.center().y;
-                ui.painter().text(
-                    pos2(rect.left() + space::S, middle),
-                    Align2::LEFT_CENTER,
-                    id,
-                    theme::tabular_font(12.0),
-                    colours.muted,
-                );
-                let at = pos2(rect.left() + 84.0, middle - 10.0);
-                paint_clipped_text(ui, at, room, &commit.summary, &theme::small(), colours.ink);
-                let at = pos2(rect.right() - shown - space::S, middle - 8.0);
-                paint_clipped_text(ui, at, shown, &about, &theme::caption(), colours.muted);
+                commit_graph::paint_commit(ui, rect, commit);
             }
             if is_open {
                 self.diff.show(ui, scene, &target, &[], actions);

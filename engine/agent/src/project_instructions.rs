@@ -5,7 +5,7 @@ use crate::prompt_quote::quote_block;
 /// Names of instruction files.
 pub const INSTRUCTION_FILE_NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "SKILL.md"];
 /// Maximum size in bytes of what a model gets of an instruction file.
-pub const MAX_INSTRUCTION_BYTES: usize = 32 << 10;
+pub const MAX_INSTRUCTION_BYTES: usize = 16 << 10;
 
 /// Introduces the instruction files of a volume that the user trusts.
 const TRUSTED_INSTRUCTIONS_PREAMBLE: &str = "The user trusts this volume, and these files of it say how to work here. Follow them as far as they serve what the \
@@ -49,7 +49,7 @@ pub fn instruction_message(found: &[(String, String)]) -> String {
         let shown = &text[..text.floor_char_boundary(MAX_INSTRUCTION_BYTES)];
         message.push_str(&format!("\n\n{}", quote_block(source, shown)));
         if shown.len() < text.len() {
-            message.push_str(&format!("\n(The rest of {source} is left out: it's longer than 32 kB.)"));
+            message.push_str(&format!("\n(The rest of {source} is left out: it's longer than 16 kB.)"));
         }
     }
     message
@@ -77,6 +77,6 @@ mod tests {
         let text = instruction_message(&[same("n/AGENTS.md"), same("n/CLAUDE.md")]);
         assert_eq!(text.matches("Write short.").count(), 1);
         let long = instruction_message(&[("n/AGENTS.md".to_owned(), "\u{e9}`".repeat(100_000))]);
-        assert!(long.len() < MAX_INSTRUCTION_BYTES + 2_000 && long.ends_with("longer than 32 kB.)"));
+        assert!(long.len() < MAX_INSTRUCTION_BYTES + 2_000 && long.ends_with("longer than 16 kB.)"));
     }
 }

@@ -1082,6 +1082,12 @@ command_table!(
             ],
         }),
     },
+    NoteBlame = window_command(
+        "note.blame",
+        "Show blame",
+        &[],
+        "Show in the margin which Git commit each part of a note is from, or hide that again.",
+    ),
     NoteWriters =
         window_command("note.writers", "Authors of this note", &[], "Show who or what wrote each passage, and when.",),
     FilesImport = command_line_form(

@@ -172,7 +172,12 @@ pub(super) const GIT_ARGUMENTS: &[CommandArgument] = &[
         "with add and restore: only these hunks of the file, such as 1,3, or lines of a hunk, such as 2:1+3-4",
     ),
     command_argument("from", ArgumentForm::Value, "with restore: what a discard has kept, to undo it"),
-    command_argument("all", ArgumentForm::Flag, "with commit: all changed files that Git knows"),
+    command_argument(
+        "all",
+        ArgumentForm::Flag,
+        "with commit: all changed files that Git knows; with log --graph: all branches and tags",
+    ),
+    command_argument("graph", ArgumentForm::Flag, "with log: draw how branches part and merge"),
     command_argument("amend", ArgumentForm::Flag, "with commit: replace the last commit"),
     command_argument("signoff", ArgumentForm::Flag, "with commit: add Signed-off-by"),
     command_argument("push", ArgumentForm::Flag, "with commit: push it, too"),

@@ -4,9 +4,12 @@
 //! Nothing here waits on the caller's thread. Reads run in process and start no program. They follow changed files of
 //! a volume and the repository's own state files, and pause in proportion to the time that they take.
 
+mod blame;
 mod operations;
 
 use anyhow::anyhow;
+pub use blame::BlameReading;
+use blame::BlameReadings;
 use engine::Session;
 pub use git_program::HalfDoneOperation;
 pub use operations::{GitRequest, perform, restore_kept};
@@ -18,8 +21,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use store::{BlobHash, DocId, TextHunk};
 pub use vcs::{BranchInfo, BranchState, Commit, FileChange, FileChangeKind, HunkAction, HunkChoice};
+pub use vcs::{GraphRow, MAX_GRAPH_LANES, StashInfo, TagInfo};
 use vcs::{RepositoryFolder, VcsError};
-pub use vcs::{StashInfo, TagInfo};
 
 /// Interval for checking whether another program has changed the repository.
 const STATE_POLL_INTERVAL: Duration = Duration::from_secs(2);
@@ -74,6 +77,21 @@ pub struct RepositoryStatus {
     pub commits: Vec<Commit>,
     /// Whether there's a remote.
     pub has_remote: bool,
+    /// Hash of where all branches and tags are: the history is the same as long as this is.
+    pub history: Option<BlobHash>,
+}
+
+/// The graph of all commits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GraphReading {
+    /// The commits, newest first.
+    pub rows: Vec<GraphRow>,
+    /// Whether these are all; otherwise more are read, or there are too many.
+    pub is_complete: bool,
+    /// Whether more are being read.
+    pub is_reading: bool,
+    /// Why it can't be read.
+    pub trouble: Option<String>,
 }
 
 /// A diff that a page shows.
@@ -186,6 +204,10 @@ struct SharedReadings {
     diff: Option<(DocId, DiffTarget, u64, Arc<DiffReading>)>,
     /// The diff that was last asked for.
     asked_diff: Option<(DocId, DiffTarget, u64)>,
+    blames: BlameReadings,
+    graph: Option<(DocId, Arc<GraphReading>)>,
+    /// The graph that was last asked for.
+    asked_graph: Option<(DocId, Option<BlobHash>)>,
     job: Option<GitJobStatus>,
     report: Option<GitReport>,
     is_report_seen: bool,
@@ -284,6 +306,21 @@ impl SourceControl {
             let _ = self.requests.send(ReaderRequest::Diff(volume, target.clone())); // fails only at the end
         }
         found.map(|(_, reading)| reading)
+    }
+
+    /// Returns the graph of all commits, and reads it in the background if the repository's history has changed.
+    pub fn graph(&self, volume: DocId, status: &RepositoryStatus) -> Option<Arc<GraphReading>> {
+        let mut shared = lock(&self.shared);
+        let wanted = (volume, status.history);
+        if shared.asked_graph != Some(wanted)
+            && let Some((_, root, _)) = self.followed.iter().find(|(known, _, _)| *known == volume)
+        {
+            shared.asked_graph = Some(wanted);
+            let (root, readings, wake) = (root.clone(), self.shared.clone(), self.wake.clone());
+            // A thread of its own: status and diffs don't wait for a long history.
+            std::thread::spawn(move || read_graph(&root, wanted, &readings, &*wake));
+        }
+        shared.graph.as_ref().filter(|(known, _)| *known == volume).map(|(_, reading)| reading.clone())
     }
 
     /// Returns the operation that runs.
@@ -490,6 +527,51 @@ impl RepositoryReader {
     }
 }
 
+/// Reads the graph of all commits as long as it's wanted.
+fn read_graph(
+    root: &Path,
+    wanted: (DocId, Option<BlobHash>),
+    readings: &Mutex<SharedReadings>,
+    wake: &(dyn Fn() + Send + Sync),
+) {
+    let volume = wanted.0;
+    let publish = |reading: GraphReading| {
+        let mut shared = lock(readings);
+        let is_wanted = shared.asked_graph == Some(wanted);
+        // Until all is read, an older graph shows more than the first commits of the new one.
+        let has_older = shared.graph.as_ref().is_some_and(|(known, older)| *known == volume && !older.is_reading);
+        if is_wanted && !(reading.is_reading && has_older) {
+            shared.graph = Some((volume, Arc::new(reading)));
+            drop(shared);
+            wake();
+        }
+        is_wanted
+    };
+    let mut is_first = true;
+    let mut on_rows = |rows: &[GraphRow]| match std::mem::take(&mut is_first) {
+        true => publish(GraphReading { rows: rows.to_vec(), is_reading: true, ..GraphReading::default() }),
+        false => lock(readings).asked_graph == Some(wanted),
+    };
+    let read = RepositoryFolder::open(root)
+        .and_then(|repository| repository.commit_graph(true, vcs::MAX_GRAPH_COMMITS, &mut on_rows));
+    publish(match read {
+        Ok((rows, is_complete)) => GraphReading { rows, is_complete, ..GraphReading::default() },
+        Err(why) => GraphReading { trouble: Some(sentence(&why.to_string())), ..GraphReading::default() },
+    });
+}
+
+/// Returns a hash of where branches and tags are.
+fn history_hash(head: Option<&str>, branches: [&[BranchInfo]; 2], tags: &[TagInfo]) -> BlobHash {
+    let mut text = head.unwrap_or_default().to_owned();
+    for one in branches.into_iter().flatten() {
+        text.push_str(&format!("\n{} {}", one.id, one.name));
+    }
+    for tag in tags {
+        text.push_str(&format!("\n{} {}", tag.id, tag.name));
+    }
+    BlobHash::of(text.as_bytes())
+}
+
 /// Returns a message as a sentence.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
@@ -510,20 +592,23 @@ fn read_repository(root: &Path, number: u64) -> Result<ReadRepository, VcsError>
     let state_files = repository.state_files();
     let stamps = file_times(&state_files);
     let (changes, is_complete) = repository.changes()?;
-    let (remote_branches, branches) = repository.branches()?.into_iter().partition(|branch| branch.remote);
-    let stashes = repository.stashes()?;
+    let (remote_branches, branches): (Vec<_>, Vec<_>) =
+        repository.branches()?.into_iter().partition(|branch| branch.remote);
+    let (stashes, tags, branch) = (repository.stashes()?, repository.tags()?, repository.branch_state()?);
+    let history = Some(history_hash(branch.head.as_deref(), [&branches, &remote_branches], &tags));
     let status = RepositoryStatus {
         number,
-        branch: repository.branch_state()?,
+        branch,
         badges: roll_up(&changes),
         changes,
         is_complete,
         branches,
         remote_branches,
-        tags: repository.tags()?,
+        tags,
         stashes,
         commits: repository.log(LISTED_COMMITS)?,
         has_remote: !repository.remote_urls()?.is_empty(),
+        history,
     };
     Ok((status, state_files, stamps))
 }

@@ -229,6 +229,45 @@ fn rebase_and_what_stops_halfway() {
 }
 
 #[test]
+fn the_graph_of_branches_is_drawn() {
+    let house = House::with(&[("a.md", "one\n")]);
+    with_remote(&house);
+    let notes = house.path("notes");
+    git(&notes, &["switch", "-q", "-c", "idea"]);
+    git(&notes, &["commit", "-q", "--allow-empty", "-m", "Idea"]);
+    git(&notes, &["switch", "-q", "main"]);
+    git(&notes, &["commit", "-q", "--allow-empty", "-m", "Main"]);
+    git(&notes, &["commit", "-q", "--allow-empty", "-m", "\u{1b}[2JMore"]);
+    let graph = |words: &[&str]| {
+        let all: Vec<&str> = ["log", "--graph"].iter().chain(words).copied().collect();
+        run_in(&house, "notes", &all).good().text()
+    };
+    let signs = |text: &str| {
+        text.lines()
+            .map(|line| line.split(|c: char| c.is_alphanumeric()).next().unwrap_or("").trim().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let own = graph(&[]);
+    assert_eq!(signs(&own), ["*", "*", "*"]);
+    assert!(!own.contains('\u{1b}') && !own.contains("Idea"), "{own}");
+    let all = graph(&["--all"]);
+    assert!(
+        all.contains("Idea") && all.lines().any(|line| line.starts_with("| *") || line.starts_with("* |")),
+        "{all}"
+    );
+    git(&notes, &["merge", "-q", "--no-edit", "idea"]);
+    let merged = graph(&[]);
+    assert!(merged.starts_with("* ") && merged.lines().nth(1) == Some("|\\"), "{merged}");
+    let rows = run_in(&house, "notes", &["log", "--graph", "--json", "--limit", "2"]).good().json();
+    assert_eq!((rows.as_array().map(Vec::len), rows[0]["parents"].as_array().map(Vec::len)), (Some(2), Some(2)));
+    run_in(&house, "notes", &["log", "--all"]).refused(2, "log --graph");
+    let empty = house.path("empty");
+    std::fs::create_dir(&empty).expect("made");
+    git(&empty, &["init", "-q"]);
+    assert_eq!(run_in(&house, "empty", &["log", "--graph", "--all"]).good().text(), "");
+}
+
+#[test]
 fn hunks_and_lines_are_listed_staged_and_discarded() {
     let old: String = (1..=30).map(|number| format!("line {number}\n")).collect();
     let house = House::with(&[("a.md", &old)]);

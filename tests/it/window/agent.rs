@@ -510,7 +510,7 @@ fn what_the_model_was_told_is_one_row() {
 #[test]
 fn instructions_of_a_volume_are_shown_and_trusted() {
     let (address, _) = model(|_, _| ("Done.".to_owned(), Vec::new()));
-    let bench = Bench::new(&[(talk(), "# Talk\n"), ("AGENTS.md", "Answer in verse.\n")]);
+    let bench = Bench::new(&[("A.md", "# Talk\n"), ("AGENTS.md", "Answer in verse.\n")]);
     let mut window = asked(&bench, &address);
     until(&mut window, "it's shown", |window| shows(window, "Instructions left out: you don't trust notes"));
     assert!(shows(&mut window, "AGENTS.md: agents don't follow it"));

@@ -313,6 +313,7 @@ fn branches_are_merged_rebased_and_deleted() {
     click(&mut window, "New tag…");
     click(&mut window, "Create tag");
     wait(&mut window, "Name the tag first.");
+    click(&mut window, "Name of the tag");
     type_text(&mut window, "v1");
     click(&mut window, "Message of the tag, if it has one");
     type_text(&mut window, "The first one");
@@ -338,6 +339,162 @@ fn branches_are_merged_rebased_and_deleted() {
     wait(&mut window, "The merge was taken back.");
     assert_eq!(bench.file("One.md"), "first");
     until(&mut window, "it's over", |window| !has(window, "A merge is in progress."));
+}
+
+/// Makes a history of this many commits, where every tenth is a merge of a branch.
+fn import_history(bench: &Bench, count: usize) {
+    use std::io::Write;
+    let notes = bench.notes();
+    git(&notes, &["init", "-q", "-b", "main"]);
+    let mut import = std::process::Command::new("git")
+        .args(["fast-import", "--quiet", "--force"])
+        .current_dir(&notes)
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .expect("git is there");
+    let mut to = std::io::BufWriter::new(import.stdin.take().expect("a pipe"));
+    for number in 1..=count {
+        let is_side = number % 10 == 5;
+        let branch = if is_side { "side" } else { "main" };
+        let message = format!("Change {number}");
+        writeln!(
+            to,
+            "commit refs/heads/{branch}\nmark :{number}\ncommitter Ada <ada@example.org> {} +0000",
+            1_600_000_000 + 60 * number
+        )
+        .expect("written");
+        writeln!(to, "data {}\n{message}", message.len()).expect("written");
+        match number % 10 {
+            _ if number == 1 => {}
+            5 | 6 => writeln!(to, "from :{}", number - number % 10 + 4).expect("written"),
+            0 => writeln!(to, "from :{}\nmerge :{}", number - 1, number - 5).expect("written"),
+            _ => writeln!(to, "from :{}", number - 1).expect("written"),
+        }
+        writeln!(to, "M 100644 inline One.md\ndata {}\n{message}\n", message.len() + 1).expect("written");
+    }
+    writeln!(to, "done").expect("written");
+    drop(to);
+    assert!(import.wait().expect("ended").success());
+    git(&notes, &["reset", "-q", "--hard", "main"]);
+}
+
+#[test]
+fn the_history_is_a_graph_and_a_commit_shows_its_changes() {
+    let bench = Bench::new(&[("One.md", "one\n")]);
+    import_history(&bench, 25);
+    git(&bench.notes(), &["tag", "v1", "main~3"]);
+    let mut window = bench.opened();
+    open_page(&mut window);
+    click(&mut window, "History");
+    wait(&mut window, "Change 25, by Ada");
+    wait(&mut window, "Change 15, by Ada");
+    pictured(&mut window, "source-control-history");
+    press(&mut window, CTRL_SHIFT, Key::L);
+    pictured(&mut window, "source-control-history-dark");
+    let row = |window: &mut Driven, label: &str| {
+        window.get_all_by_label_contains(label).next().expect("the commit is listed").click();
+        window.run();
+    };
+    row(&mut window, "Change 24, by Ada");
+    wait(&mut window, "-Change 23\n+Change 24\n");
+    wait(&mut window, "Change 22, by Ada");
+    row(&mut window, "Change 24, by Ada");
+    assert!(!has(&window, "-Change 23"), "it's folded again");
+    // A new commit of another program comes in.
+    git(
+        &bench.notes(),
+        &["-c", "user.name=Bob", "-c", "user.email=b@example.org", "commit", "-q", "--allow-empty", "-m", "From Bob"],
+    );
+    wait(&mut window, "From Bob, by Bob");
+}
+
+#[test]
+fn blame_in_the_margin_follows_the_text() {
+    let bench = Bench::new(&[("One.md", "# Ada's heading\n\nAda's words\n")]);
+    commit_all(&bench);
+    std::fs::write(bench.notes().join("One.md"), "# Ada's heading\n\nAda's words\n\nBob's words\n").expect("written");
+    git(&bench.notes(), &["-c", "user.name=Bob", "-c", "user.email=b@example.org", "commit", "-qam", "Bob's commit"]);
+    let mut window = bench.opened();
+    wait(&mut window, "Branch: main");
+    assert!(!has(&window, "Blame:"), "it's off by default");
+    let ctx = window.ctx.clone();
+    let toggle = |window: &mut Driven| {
+        window.state_mut().perform_command(&ctx, CommandId::NoteBlame);
+        window.run();
+    };
+    toggle(&mut window);
+    wait(&mut window, "Blame: Bob,");
+    assert!(has(&window, ": Bob's commit (") && has(&window, "Blame: Ada,") && has(&window, ": First ("));
+    pictured(&mut window, "blame");
+    // What is typed isn't committed; the rest keeps its commits.
+    let end = text(&window).expect("a note").len();
+    window.state_mut().place_caret(end);
+    window.run();
+    press(&mut window, NONE, Key::Enter);
+    type_text(&mut window, "New words");
+    wait(&mut window, "Blame: Not committed");
+    assert!(has(&window, "Blame: Bob,") && has(&window, "Blame: Ada,"));
+    // A commit of another program is taken over.
+    until(&mut window, "it's in the file", |_| bench.file("One.md").contains("New words"));
+    git(&bench.notes(), &["-c", "user.name=Cleo", "-c", "user.email=c@example.org", "commit", "-qam", "Cleo's commit"]);
+    wait(&mut window, "Blame: Cleo,");
+    toggle(&mut window);
+    assert!(!has(&window, "Blame:"));
+    // A note that isn't committed says so.
+    std::fs::write(bench.notes().join("Two.md"), "two\n").expect("written");
+    until(&mut window, "it's known", |window| {
+        session(window).volumes().all(|volume| volume.files.contains_key("Two.md"))
+    });
+    let two = session(&window).volumes().next().expect("a volume").files["Two.md"].id;
+    window.state_mut().show(two);
+    until(&mut window, "it's shown", |window| text(window).as_deref() == Some("two\n"));
+    toggle(&mut window);
+    wait(&mut window, "The file isn't committed yet");
+}
+
+#[test]
+fn a_hundred_thousand_commits_scroll_smoothly() {
+    let bench = Bench::new(&[("One.md", "one\n")]);
+    import_history(&bench, 100_000);
+    let mut window = bench.opened();
+    open_page(&mut window);
+    click(&mut window, "History");
+    let begun = Instant::now();
+    wait(&mut window, "Change 100000, by Ada");
+    let first = begun.elapsed();
+    until(&mut window, "all is read", |window| !has(window, "Reading older commits") && has(window, "Change 99999"));
+    let all = begun.elapsed();
+    let scroll = |window: &mut Driven, by: f32| {
+        window.event(egui::Event::MouseWheel {
+            unit: egui::MouseWheelUnit::Point,
+            delta: egui::vec2(0.0, by),
+            modifiers: NONE,
+            phase: egui::TouchPhase::Move,
+            source: egui::MouseWheelSource::Wheel,
+        });
+        window.step();
+    };
+    window.hover_at(egui::pos2(640.0, 500.0));
+    let mut frames = Vec::new();
+    for _ in 0..120 {
+        let begun = support::measure::thread_cpu();
+        scroll(&mut window, -20_000.0);
+        frames.push(support::measure::thread_cpu() - begun);
+    }
+    frames.sort_unstable();
+    let (median, worst) = (frames[60], frames[114]);
+    eprintln!("first rows {first:?}, all {all:?}, frame {median:?}, 95 % {worst:?}");
+    assert!(!has(&window, "Change 100000,"), "it has scrolled");
+    assert!(window.query_all_by_label_contains("Commit ").count() < 100, "only what is in sight is drawn");
+    // CPU time of a debug build.
+    assert!(median < Duration::from_millis(60) && worst < Duration::from_millis(150), "{median:?}, {worst:?}");
+    window.run_steps(30);
+    pictured(&mut window, "source-control-history-long");
+    for _ in 0..40 {
+        scroll(&mut window, -200_000.0);
+    }
+    window.run_steps(30);
+    wait(&mut window, "Change 1, by Ada");
 }
 
 #[test]

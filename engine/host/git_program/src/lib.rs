@@ -284,7 +284,8 @@ impl GitOperation {
             }
             GitOperation::StashDrop { number } => add(&["stash", "drop", &format!("stash@{{{number}}}")]),
             GitOperation::StashStore { id, message } => {
-                add(&["stash", "store", &format!("--message={message}"), "--end-of-options", id]);
+                // It doesn't know `--end-of-options`; a hash is no option.
+                add(&["stash", "store", &format!("--message={message}"), id]);
             }
             GitOperation::CreateTag { name, message, at } => {
                 add(&["tag"]);

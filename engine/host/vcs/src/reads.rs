@@ -86,6 +86,15 @@ pub struct BlameLine {
     pub text: String,
 }
 
+/// Consecutive lines of a text that are from one commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlameSpan {
+    /// Number of lines.
+    pub lines: usize,
+    /// The commit; `None` if the lines aren't committed.
+    pub commit: Option<Commit>,
+}
+
 /// A stash: changes that were put aside.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct StashInfo {
@@ -284,11 +293,7 @@ impl RepositoryFolder {
             return Err(VcsError::Refused(format!("a link on the way leads elsewhere: {path}")));
         }
         let text = std::fs::read_to_string(&real).map_err(|error| VcsError::Refused(format!("{error}: {path}")))?;
-        let blame = self.repository.blame_file(Path::new(&inside), Some(&mut BlameOptions::new()));
-        let blame = blame.map_err(|error| match error.code() {
-            ErrorCode::NotFound => VcsError::Refused(format!("the file isn't committed yet: {path}")),
-            _ => VcsError::from(error),
-        })?;
+        let blame = self.blame_committed(&inside, path)?;
         let blame = blame.blame_buffer(text.as_bytes())?;
         let line = |(at, text): (usize, &str)| {
             let hunk = blame.get_line(at + 1).filter(|hunk| !hunk.final_commit_id().is_zero());
@@ -305,6 +310,42 @@ impl RepositoryFolder {
             }
         };
         Ok(text.lines().enumerate().map(line).collect())
+    }
+
+    /// Returns the commits of the lines of a text that is a newer version of a file.
+    ///
+    /// # Errors
+    /// Returns [`VcsError::Refused`] if the file isn't committed, or if the text has over [`MAX_BLAME_FILE_BYTES`].
+    pub fn blame_text(&self, path: &str, text: &str) -> Result<Vec<BlameSpan>, VcsError> {
+        if text.len() as u64 > MAX_BLAME_FILE_BYTES {
+            return Err(VcsError::Refused(format!("it has more than 4 MB: {path}")));
+        }
+        let blame = self.blame_committed(&self.repository_path(path)?, path)?;
+        let blame = blame.blame_buffer(text.as_bytes())?;
+        let mut spans: Vec<BlameSpan> = Vec::new();
+        for hunk in blame.iter() {
+            let id = hunk.final_commit_id();
+            let commit = match id.is_zero() {
+                true => None,
+                false => Some(describe(&self.repository.find_commit(id)?)),
+            };
+            match spans.last_mut().filter(|last| last.commit == commit) {
+                Some(last) => last.lines += hunk.lines_in_hunk(),
+                None => spans.push(BlameSpan { lines: hunk.lines_in_hunk(), commit }),
+            }
+        }
+        Ok(spans)
+    }
+
+    /// Returns the commits of a file's lines at the last commit.
+    fn blame_committed(&self, inside: &str, path: &str) -> Result<git2::Blame<'_>, VcsError> {
+        let blame = self.repository.blame_file(Path::new(inside), Some(&mut BlameOptions::new()));
+        blame.map_err(|error| match error.code() {
+            ErrorCode::NotFound | ErrorCode::UnbornBranch => {
+                VcsError::Refused(format!("the file isn't committed yet: {path}"))
+            }
+            _ => VcsError::from(error),
+        })
     }
 
     /// Returns the local branches and those of remotes.

@@ -17,6 +17,8 @@ use store::{DocId, StepKind};
 pub(in crate::session) struct RunInstructions {
     /// Names of the files that the run follows, with the volume.
     followed: Vec<String>,
+    /// Names of files that aren't text.
+    unreadable: Vec<String>,
     /// Names of those that it doesn't follow, because the user doesn't trust their volume.
     untrusted: Vec<String>,
     /// Name of that volume.
@@ -65,7 +67,10 @@ impl VolumesState {
             if mentioned.iter().any(is_same) {
                 continue;
             }
-            if is_trusted {
+            let is_text = volume.files.get(&path).is_some_and(|row| row.kind.is_text());
+            if is_trusted && !is_text {
+                chosen.unreadable.push(name);
+            } else if is_trusted {
                 chosen.followed.push(name.clone());
                 files.push(MentionedFile { name, root: root.clone(), path });
             } else {
@@ -87,15 +92,16 @@ impl RunsState {
         record: &mut RunRecord,
     ) {
         let Some(run) = self.runs.get_mut(&id) else { return };
-        let RunInstructions { followed, untrusted, volume } = std::mem::take(&mut run.instructions);
-        if followed.is_empty() && untrusted.is_empty() {
+        let RunInstructions { followed, unreadable, untrusted, volume } = std::mem::take(&mut run.instructions);
+        if followed.is_empty() && unreadable.is_empty() && untrusted.is_empty() {
             return;
         }
         let (mut texts, rest): (Vec<_>, Vec<_>) =
             std::mem::take(found).into_iter().partition(|(name, _)| followed.contains(name));
         *found = rest;
-        let (read, unread): (Vec<String>, Vec<String>) =
+        let (read, mut unread): (Vec<String>, Vec<String>) =
             followed.into_iter().partition(|name| texts.iter().any(|(known, _)| known == name));
+        unread.extend(unreadable);
         let mut lines = Vec::new();
         if !read.is_empty() {
             lines.push(format!("Follows the instructions of {}.", read.join(", ")));
