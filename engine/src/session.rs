@@ -52,12 +52,12 @@ pub use agent::run_records::{
 pub use apply_context::CommandError;
 pub use runs::PHASE_NAMES;
 pub use runs::{
-    BudgetScope, BudgetStatus, InstructionFile, PhaseStatus, RunPhase, RunTraceError, RunVerificationError,
-    ScopeSpending, phases_of, revertible_parts, run_address, session_address,
+    BudgetScope, BudgetStatus, PhaseStatus, RunPhase, RunTraceError, RunVerificationError, ScopeSpending, phases_of,
+    revertible_parts, run_address, session_address,
 };
 pub use state::Session;
 pub use state::schedules::SCHEDULE_KEY_PREFIX;
-pub use state::volumes::{ScanState, Volume};
+pub use state::volumes::{InstructionFile, ScanState, Volume};
 pub use sync::parse_heads;
 pub use sync::{SyncProgress, SyncStatus, hub_address, read_volume_address, volume_address};
 

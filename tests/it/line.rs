@@ -12,6 +12,8 @@ mod external_agents;
 mod follower;
 mod forms;
 mod git;
+#[cfg(unix)]
+pub(crate) mod git_faults;
 mod grpc;
 mod history;
 mod http_api;

@@ -337,8 +337,8 @@ fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, C
         }
         other => {
             return Err(CliError::usage(format!(
-                "`tracebook git` knows status, diff, log, show, blame, add, restore, commit, fetch, pull, push, branch, \
-                 switch, merge, rebase, tag, stash and clone, not “{other}”; your own git does the rest"
+                "`tracebook git` knows status, diff, log, show, blame, add, restore, commit, fetch, pull, push, \
+                 branch, switch, merge, rebase, tag, stash and clone, not “{other}”; your own git does the rest"
             )));
         }
     })

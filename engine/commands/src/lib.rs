@@ -171,8 +171,8 @@ command_table!(
     VolumeTrust = CommandInfo {
         id: "volume.trust",
         title: "Trust volume",
-        help: "Let agents follow AGENTS.md, CLAUDE.md and SKILL.md of the open note's volume, or take that back. On the \
-               command line: list volumes, or trust or distrust one.",
+        help: "Let agents follow AGENTS.md, CLAUDE.md and SKILL.md of the open note's volume, or take that back. On \
+               the command line: list volumes, or trust or distrust one.",
         keys: &[],
         window: true,
         line: Some(CommandLineForm {

@@ -157,8 +157,8 @@ pub(super) const GIT_ARGUMENTS: &[CommandArgument] = &[
     command_argument(
         "NAME",
         ArgumentForm::Rest,
-        "files, a commit, a branch or a tag; with stash push, list, apply, pop or drop and a number; with clone the address \
-         and the new folder",
+        "files, a commit, a branch or a tag; with stash push, list, apply, pop or drop and a number; with clone the \
+         address and the new folder",
     ),
     command_argument("volume", ArgumentForm::Value, "the volume (its name); the current folder when left out"),
     command_argument("message", ArgumentForm::Value, "with commit, stash and tag: the message"),

@@ -39,8 +39,6 @@ mod webhooks;
 
 pub use budget::{BudgetScope, BudgetStatus, ScopeSpending};
 pub use changes::revertible_parts;
-pub use instructions::InstructionFile;
-pub(in crate::session) use instructions::RunInstructions;
 pub use links::{run_address, session_address};
 pub use orchestrated_run::PHASE_NAMES;
 pub use phases::{PhaseStatus, RunPhase, phases_of};

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-fn git(folder: &Path, words: &[&str]) -> String {
+pub(super) fn git(folder: &Path, words: &[&str]) -> String {
     let done = std::process::Command::new("git").args(words).current_dir(folder).output().expect("git is there");
     assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
     String::from_utf8_lossy(&done.stdout).trim().to_owned()
 }
 
 /// Makes the folder `notes` a repository with a bare remote, and commits and pushes what is there.
-fn with_remote(house: &House) {
+pub(super) fn with_remote(house: &House) {
     git(&house.path(""), &["init", "-q", "--bare", "-b", "main", "remote.git"]);
     let notes = house.path("notes");
     git(&notes, &["init", "-q", "-b", "main"]);
@@ -23,13 +23,13 @@ fn with_remote(house: &House) {
     git(&notes, &["commit", "-qm", "First"]);
 }
 
-fn know_user(folder: &Path) {
+pub(super) fn know_user(folder: &Path) {
     git(folder, &["config", "user.name", "Ada"]);
     git(folder, &["config", "user.email", "ada@example.org"]);
 }
 
 /// Runs `tracebook git …` in a folder.
-fn run_in(house: &House, folder: &str, words: &[&str]) -> Done {
+pub(super) fn run_in(house: &House, folder: &str, words: &[&str]) -> Done {
     let mut all = vec!["git"];
     all.extend(words);
     let mut command = house.command(&all);

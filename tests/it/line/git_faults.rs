@@ -104,6 +104,12 @@ fn a_pull_or_rebase_killed_at_any_moment_loses_nothing() {
             }
             recover(&house, &mine);
             assert_eq!(git(&notes, &["cat-file", "-t", &mine]), "commit", "{words:?} {round}");
+            // Files that Git had begun to write are its own; they're discarded like any change.
+            let status = run_in(&house, "notes", &["status", "--json"]).good().json();
+            for file in status["files"].as_array().into_iter().flatten().filter_map(|file| file["path"].as_str()) {
+                assert!(file.starts_with('n'), "{words:?} {round}: {file}");
+                git(&notes, &["checkout", "-q", "HEAD", "--", file]);
+            }
             run_in(&house, "notes", words).good();
             assert_eq!(house.read("notes/a.md"), b"four\n", "{words:?} {round}");
             assert_eq!(house.read("notes/n39.md"), b"new 39\n", "{words:?} {round}");
@@ -264,8 +270,9 @@ fn looking_at_a_hostile_repository_runs_nothing() {
     assert!(!mark.exists(), "nothing ran");
     // An address that is a program isn't used, though the repository allows it.
     git(&notes, &["config", "--unset-all", "remote.origin.uploadpack"]);
-    git(&notes, &["config", "remote.origin.url", &format!("ext::sh -c touch% {}", mark.display())]);
+    let reached = house.path("reached");
+    git(&notes, &["config", "remote.origin.url", &format!("ext::sh -c touch% {}", reached.display())]);
     let done = run_in(&house, "notes", &["fetch"]);
     assert_eq!(done.code, 2, "{done:?}");
-    assert!(done.err.contains("ext") && !mark.exists(), "{done:?}");
+    assert!(done.err.contains("'ext' not allowed") && !reached.exists(), "{done:?}");
 }

@@ -70,7 +70,6 @@ fn hostile_instruction_files_reach_nothing_outside_and_stay_short() {
     let said = heard.lock().expect("heard").clone();
     assert!(!said.contains("swordfish") && !steps.contains("swordfish"), "{steps}");
     assert!(said.contains("Be brief.") && said.len() < 100_000, "{}", said.len());
-    assert!(said.contains("longer than 16 kB"), "it says that it's cut");
     assert!(!said.contains("bytes"), "what isn't text isn't given");
     assert!(steps.contains("Left out notes/SKILL.md"), "{steps}");
 }

@@ -452,6 +452,31 @@ fn blame_in_the_margin_follows_the_text() {
     wait(&mut window, "The file isn't committed yet");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_hostile_repository_runs_nothing_while_it_is_shown() {
+    let bench = Bench::new(&[("One.md", "one\n")]);
+    commit_all(&bench);
+    std::fs::write(bench.notes().join("One.md"), "one changed\n").expect("written");
+    let mark = bench.folder.path().join("hacked");
+    crate::line::git_faults::make_hostile(&bench.notes(), &mark);
+    let mut window = bench.opened();
+    open_page(&mut window);
+    wait(&mut window, "One.md, modified, not staged");
+    click(&mut window, "One.md, modified, not staged");
+    wait(&mut window, "-one\n+one changed\n");
+    click(&mut window, "History");
+    wait(&mut window, "First, by Ada");
+    click(&mut window, "Branches");
+    wait(&mut window, "Current branch main");
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, CommandId::NoteBlame);
+    let note = session(&window).volumes().next().expect("a volume").files["One.md"].id;
+    window.state_mut().show(note);
+    wait(&mut window, "Blame: Not committed");
+    assert!(!mark.exists(), "nothing ran");
+}
+
 #[test]
 fn a_hundred_thousand_commits_scroll_smoothly() {
     let bench = Bench::new(&[("One.md", "one\n")]);

@@ -67,8 +67,8 @@ pub enum GitProgramError {
     Unmerged,
     /// A branch has commits that no other has.
     #[error(
-        "The branch has commits that aren't merged, so it wasn't deleted. Merge it first, or delete it with `git branch \
-         -D NAME`."
+        "The branch has commits that aren't merged, so it wasn't deleted. Merge it first, or delete it with `git \
+         branch -D NAME`."
     )]
     NotMerged,
     /// There was nothing to commit.
@@ -137,15 +137,16 @@ pub(crate) fn explain(folder: &Path, messages: &str, output: &str) -> GitProgram
         let start = lines.len().saturating_sub(MAX_MESSAGE_LINES);
         lines[start..].join("; ")
     };
-    if let Some(lock) = lock_file(messages) {
+    // Some subcommands don't say why the index can't be written.
+    let index_lock = folder.join(".git/index.lock");
+    let is_locked = has(&["could not write index", "unable to write new index"]) && index_lock.exists();
+    if let Some(lock) = lock_file(messages).or(is_locked.then_some(index_lock)) {
         return GitProgramError::Locked { lock };
     }
     if has(&["dubious ownership"]) {
         GitProgramError::Owner { folder: folder.to_owned() }
     } else if has(&["Please tell me who you are", "unable to auto-detect email address", "empty ident name"]) {
         GitProgramError::Nobody
-    } else if has(&["nothing to commit", "nothing added to commit", "no changes added to commit"]) {
-        GitProgramError::NothingToCommit
     } else if has(&["you have unmerged files", "You must edit all merge conflicts", "is not possible because you have"])
     {
         GitProgramError::Unmerged
@@ -153,6 +154,8 @@ pub(crate) fn explain(folder: &Path, messages: &str, output: &str) -> GitProgram
         GitProgramError::NotMerged
     } else if has(&["would be overwritten", "You have unstaged changes", "Your index contains uncommitted changes"]) {
         GitProgramError::WouldOverwrite(text())
+    } else if has(&["nothing to commit", "nothing added to commit", "no changes added to commit"]) {
+        GitProgramError::NothingToCommit
     } else if has(&["(fetch first)", "(non-fast-forward)", "(stale info)"]) {
         GitProgramError::Rejected
     } else if has(&["[remote rejected]", "[rejected]"]) {

@@ -49,7 +49,8 @@ impl RepositoryFolder {
         on_rows: &mut dyn FnMut(&[GraphRow]) -> bool,
     ) -> Result<(Vec<GraphRow>, bool), VcsError> {
         let mut walk = self.repository.revwalk()?;
-        walk.set_sorting(Sort::TIME)?;
+        // Without a topological order, libgit2 can put a parent before its child when their times are equal.
+        walk.set_sorting(Sort::TOPOLOGICAL | Sort::TIME)?;
         if self.head_tree()?.is_some() {
             walk.push_head()?;
         }
@@ -248,7 +249,7 @@ mod tests {
             let of = |at: usize| -> Vec<Oid> {
                 let mut all: Vec<usize> = parents[at].iter().map(|step| at + step).filter(|at| *at < count).collect();
                 all.dedup();
-                all.into_iter().map(|at| Oid::from_bytes(&[u8::try_from(at).expect("small"); 20]).expect("id")).collect()
+                all.into_iter().map(|at| id(u8::try_from(at).expect("small"))).collect()
             };
             let mut lanes = GraphLanes::default();
             // Lanes that lead downwards after the last row.

@@ -4,49 +4,14 @@ use super::agent_mentions::NOTICE_ROUTE;
 use super::prompt_material::new_system_message;
 use crate::effect::MentionedFile;
 use crate::session::apply_context::ApplyContext;
-use crate::session::state::Session;
-use crate::session::state::agent_run::new_step;
+use crate::session::state::agent_run::{RunInstructions, new_step};
 use crate::session::state::runs::{RunRecord, RunsState};
-use crate::session::state::volumes::{Volume, VolumesState};
+use crate::session::state::volumes::VolumesState;
 use crate::settings::Settings;
-use agent::project_instructions::{instruction_message, nearest_instruction_files};
+use agent::project_instructions::instruction_message;
 use store::{DocId, StepKind};
 
-/// The instruction files of a run.
-#[derive(Clone, Debug, Default)]
-pub(in crate::session) struct RunInstructions {
-    /// Names of the files that the run follows, with the volume.
-    followed: Vec<String>,
-    /// Names of files that aren't text.
-    unreadable: Vec<String>,
-    /// Names of those that it doesn't follow, because the user doesn't trust their volume.
-    untrusted: Vec<String>,
-    /// Name of that volume.
-    volume: String,
-}
-
-/// An instruction file that concerns a note or a volume.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InstructionFile {
-    /// The file.
-    pub file: DocId,
-    /// Its volume.
-    pub volume: DocId,
-    /// Path in the volume.
-    pub path: String,
-    /// Whether agents follow it, because the user trusts the volume.
-    pub is_trusted: bool,
-}
-
 impl VolumesState {
-    /// Returns the volume whose instruction files concern a note or else a volume, and their paths.
-    fn instruction_files(&self, volume: DocId, note: Option<DocId>) -> Option<(&Volume, Vec<String>)> {
-        let located = note.and_then(|note| self.locate_file(note));
-        let (volume, place) = located.map_or((volume, None), |(volume, path)| (volume, Some(path)));
-        let volume = self.by_id.get(&volume).filter(|volume| volume.root.is_some())?;
-        Some((volume, nearest_instruction_files(place, &|path| volume.files.contains_key(path))))
-    }
-
     /// Returns the instruction files for a run, and which of them it follows. What the message mentions is material,
     /// and no instruction.
     pub(super) fn choose_instructions(
@@ -127,18 +92,5 @@ impl RunsState {
         let own = self.own_keys();
         texts.iter_mut().for_each(|(_, text)| own.mask_in_place(text));
         record.messages.push(new_system_message(turn, (id, head), instruction_message(&texts)));
-    }
-}
-
-impl Session {
-    /// Returns the instruction files that concern a note, or else a volume. The nearest comes last.
-    pub fn instruction_files(&self, volume: DocId, note: Option<DocId>) -> Vec<InstructionFile> {
-        let Some((volume, paths)) = self.state.files.volumes.instruction_files(volume, note) else { return Vec::new() };
-        let is_trusted = self.settings().trusted_volumes.contains(&volume.id);
-        let file = |path: String| {
-            let file = volume.files.get(&path)?.id;
-            Some(InstructionFile { file, volume: volume.id, path, is_trusted })
-        };
-        paths.into_iter().filter_map(file).collect()
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::records::saving::BatchNumber;
 use crate::session::apply_context::ApplyContext;
-use crate::session::runs::RunInstructions;
 use agent::agent_registry::AgentRegistry;
 use agent::config::{ModelPrice, WatchdogLimits};
 use agent::memory;
@@ -291,6 +290,19 @@ pub(in crate::session) fn step_call(kind: &StepKind) -> Option<&str> {
         | StepKind::FinalAnswer { .. }
         | StepKind::Error { .. } => None,
     }
+}
+
+/// The instruction files of a run.
+#[derive(Clone, Debug, Default)]
+pub(in crate::session) struct RunInstructions {
+    /// Names of the files that the run follows, with the volume.
+    pub(in crate::session) followed: Vec<String>,
+    /// Names of files that aren't text.
+    pub(in crate::session) unreadable: Vec<String>,
+    /// Names of those that it doesn't follow, because the user doesn't trust their volume.
+    pub(in crate::session) untrusted: Vec<String>,
+    /// Name of that volume.
+    pub(in crate::session) volume: String,
 }
 
 /// Creates a step with the current time.
