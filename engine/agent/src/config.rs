@@ -14,7 +14,7 @@ use crate::memory::trace_trust::DEFAULT_FOLLOW_CONFIDENCE;
 use crate::model_call::{ModelEndpoint, WireProtocol};
 use crate::router::RoutingCondition;
 use crate::tool_spec::ToolRisk;
-pub use acp_agents::AcpAgentConfig;
+pub use acp_agents::{AcpAgentConfig, external_programs};
 pub use sandbox::{SandboxConfig, SandboxLimits, SandboxPaths};
 use serde::Deserialize;
 use serde_json::Value;

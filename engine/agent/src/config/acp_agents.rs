@@ -1,6 +1,5 @@
 //! Programs that work as agents: those of the built-in list that are installed, and those that the configuration adds.
 
-use super::AgentConfig;
 use crate::external_program::{ExternalProgram, KNOWN_PROGRAMS};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -21,33 +20,34 @@ pub struct AcpAgentConfig {
     pub env: BTreeMap<String, String>,
 }
 
-impl AgentConfig {
-    /// Returns the programs that can be used as agents: for each its name, a description, and how it's started.
-    /// `is_installed` tells whether a command of the built-in list is there.
-    pub fn external_programs(&self, is_installed: &dyn Fn(&str) -> bool) -> Vec<(String, String, ExternalProgram)> {
-        let mut all = Vec::new();
-        for (name, title, commands) in KNOWN_PROGRAMS {
-            let own = self.acp_agents.get(name);
-            if own.is_some_and(|own| own.enabled == Some(false) || own.command.is_some()) {
-                continue;
-            }
-            let mut ways = commands.iter().filter_map(|words| words.split_first());
-            let Some((command, args)) = ways.find(|(command, _)| is_installed(command)) else { continue };
-            let program = ExternalProgram {
-                command: (*command).to_owned(),
-                args: args.iter().map(|word| (*word).to_owned()).collect(),
-                env: own.map(|own| own.env.clone()).unwrap_or_default(),
-            };
-            all.push((name.to_owned(), description(title), program));
+/// Returns the programs that can be used as agents: for each its name, a description, and how it's started.
+/// `configured` are those of the configuration; `is_installed` tells whether a command of the built-in list is there.
+pub fn external_programs(
+    configured: &BTreeMap<String, AcpAgentConfig>,
+    is_installed: &dyn Fn(&str) -> bool,
+) -> Vec<(String, String, ExternalProgram)> {
+    let mut all = Vec::new();
+    for (name, title, commands) in KNOWN_PROGRAMS {
+        let own = configured.get(name);
+        if own.is_some_and(|own| own.enabled == Some(false) || own.command.is_some()) {
+            continue;
         }
-        for (name, own) in &self.acp_agents {
-            if let (Some(command), None | Some(true)) = (&own.command, own.enabled) {
-                let (command, args, env) = (command.clone(), own.args.clone(), own.env.clone());
-                all.push((name.clone(), description(name), ExternalProgram { command, args, env }));
-            }
-        }
-        all
+        let mut ways = commands.iter().filter_map(|words| words.split_first());
+        let Some((command, args)) = ways.find(|(command, _)| is_installed(command)) else { continue };
+        let program = ExternalProgram {
+            command: (*command).to_owned(),
+            args: args.iter().map(|word| (*word).to_owned()).collect(),
+            env: own.map(|own| own.env.clone()).unwrap_or_default(),
+        };
+        all.push((name.to_owned(), description(title), program));
     }
+    for (name, own) in configured {
+        if let (Some(command), None | Some(true)) = (&own.command, own.enabled) {
+            let (command, args, env) = (command.clone(), own.args.clone(), own.env.clone());
+            all.push((name.clone(), description(name), ExternalProgram { command, args, env }));
+        }
+    }
+    all
 }
 
 fn description(title: &str) -> String {
@@ -56,11 +56,12 @@ fn description(title: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::config::{ConfigLayer, merge};
 
     fn names(text: &str, installed: &[&str]) -> Vec<(String, String)> {
         let config = merge(&[ConfigLayer::parse("config.yaml", text).expect("well-formed")]).expect("a configuration");
-        let found = config.external_programs(&|command| installed.contains(&command));
+        let found = external_programs(&config.acp_agents, &|command| installed.contains(&command));
         found
             .into_iter()
             .map(|(name, _, program)| (name, format!("{} {}", program.command, program.args.join(" "))))

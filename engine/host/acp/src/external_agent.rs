@@ -158,6 +158,16 @@ impl ExternalAgent {
         self.queue.give_results(results);
     }
 
+    /// Cancels the turn. Its program is killed a moment later, unless it ends by itself.
+    pub fn cancel(&self) {
+        self.queue.cancel();
+    }
+
+    /// Returns whether the program and all that it has started have ended.
+    pub fn has_ended(&self) -> bool {
+        self.worker.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
     /// Cancels the turn, and waits until the program and all that it has started have ended.
     pub fn end(mut self) {
         self.queue.cancel();
@@ -310,6 +320,7 @@ fn cancel_turn(
     sent: &crate::SentRequest,
 ) -> Result<AgentTurnEnd, ExternalAgentError> {
     peer.notify("session/cancel", &CancelNotification::new(session.clone()));
+    // The program is killed next, whatever it answers.
     let _ = sent.wait(CANCEL_TIMEOUT);
     Err(ExternalAgentError::Stopped)
 }

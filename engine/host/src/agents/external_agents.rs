@@ -114,12 +114,14 @@ fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The programs that work on runs at the moment.
 pub(crate) struct ExternalAgents {
     running: Mutex<HashMap<DocId, RunningAgent>>,
+    /// Canceled ones that may not have ended yet.
+    canceled: Mutex<Vec<ExternalAgent>>,
     blobs: BlobStore,
 }
 
 impl ExternalAgents {
     pub(crate) fn new(workspace: &Path) -> ExternalAgents {
-        ExternalAgents { running: Mutex::default(), blobs: BlobStore::new(workspace) }
+        ExternalAgents { running: Mutex::default(), canceled: Mutex::default(), blobs: BlobStore::new(workspace) }
     }
 
     /// Starts a run's program, or gives it the results that it waits for. `env` are its variables, filled in.
@@ -188,16 +190,20 @@ impl ExternalAgents {
 
     /// Ends the program of a run.
     pub(crate) fn cancel(&self, run: DocId) {
-        // Dropping it kills the program.
-        lock(&self.running).remove(&run);
+        let Some(known) = lock(&self.running).remove(&run) else { return };
+        known.agent.cancel();
+        let mut canceled = lock(&self.canceled);
+        canceled.retain(|agent| !agent.has_ended());
+        canceled.push(known.agent);
     }
 
-    /// Ends all programs.
+    /// Ends all programs, and waits until they and all that they have started have ended.
     pub(crate) fn close(&self) {
-        let all = std::mem::take(&mut *lock(&self.running));
-        for running in all.into_values() {
-            running.agent.end();
-        }
+        let running = std::mem::take(&mut *lock(&self.running));
+        let mut all = std::mem::take(&mut *lock(&self.canceled));
+        all.extend(running.into_values().map(|known| known.agent));
+        all.iter().for_each(ExternalAgent::cancel);
+        all.into_iter().for_each(ExternalAgent::end);
     }
 }
 
@@ -294,7 +300,7 @@ pub(crate) fn program_agents(config: &AgentConfig) -> Vec<AgentDefinition> {
         program: Some(program),
         ..AgentDefinition::default()
     };
-    config.external_programs(&is_installed).into_iter().map(agent).collect()
+    agent::config::external_programs(&config.acp_agents, &is_installed).into_iter().map(agent).collect()
 }
 
 #[cfg(test)]
