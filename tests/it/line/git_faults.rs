@@ -1,7 +1,7 @@
 //! Git under faults: killed at work, locks left behind, no branch, bare and shallow repositories, hostile settings.
 
 use super::git::{git, know_user, run_in, with_remote};
-use crate::program::House;
+use crate::program::{Done, House};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
@@ -38,6 +38,14 @@ fn kill_at_work(house: &House, words: &[&str], is_at_work: &dyn Fn() -> bool, la
     child.wait().expect("gone");
 }
 
+/// Removes the lock that a refusal names. Returns whether it names one.
+fn remove_named_lock(house: &House, done: &Done) -> bool {
+    let Some(lock) = done.err.split_whitespace().find(|word| word.ends_with(".lock")) else { return false };
+    assert!(done.err.contains("If none is running, delete"), "{}", done.err);
+    std::fs::remove_file(house.path("notes").join(lock)).expect("the lock that it names is there");
+    true
+}
+
 /// Ends what a killed Git left: removes the locks that the program names, and takes back what is half done.
 fn recover(house: &House, before: &str) {
     for _ in 0..8 {
@@ -49,11 +57,7 @@ fn recover(house: &House, before: &str) {
         if done.code == 0 {
             return;
         }
-        let named = done.err.split_whitespace().find(|word| word.ends_with(".lock"));
-        if let Some(lock) = named {
-            assert!(done.err.contains("If none is running, delete"), "{}", done.err);
-            std::fs::remove_file(house.path("notes").join(lock)).expect("the lock that it names is there");
-        } else {
+        if !remove_named_lock(house, &done) {
             // Killed before Git had noted down what it does: nothing has happened yet.
             assert_eq!(git(&house.path("notes"), &["rev-parse", "main"]), before, "{}", done.err);
             std::fs::remove_dir_all(house.path("notes/.git/rebase-merge")).expect("it has begun");
@@ -110,7 +114,7 @@ fn a_pull_or_rebase_killed_at_any_moment_loses_nothing() {
                 assert!(file.starts_with('n'), "{words:?} {round}: {file}");
                 git(&notes, &["checkout", "-q", "HEAD", "--", file]);
             }
-            run_in(&house, "notes", words).good();
+            while remove_named_lock(&house, &run_in(&house, "notes", words)) {}
             assert_eq!(house.read("notes/a.md"), b"four\n", "{words:?} {round}");
             assert_eq!(house.read("notes/n39.md"), b"new 39\n", "{words:?} {round}");
             assert_eq!(git(&notes, &["status", "--porcelain"]), "", "{words:?} {round}");

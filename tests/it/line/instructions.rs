@@ -60,7 +60,7 @@ fn a_volume_is_trusted_and_distrusted() {
 fn hostile_instruction_files_reach_nothing_outside_and_stay_short() {
     let (house, heard) = listening(&[("a.md", "# A\n"), ("deep/c.md", "# C\n")]);
     house.write("outside/secret.md", b"The password is swordfish.\n");
-    house.write("notes/SKILL.md", b"skill \xff\xfe\x00 bytes\n");
+    house.write("notes/SKILL.md", b"unreadable-skill \xff\xfe\x00\n");
     house.write("notes/deep/AGENTS.md", format!("Be brief.\n{}", "lorem ipsum ".repeat(400_000)).as_bytes());
     std::os::unix::fs::symlink("../outside/secret.md", house.path("notes/CLAUDE.md")).expect("linked");
     std::os::unix::fs::symlink("../outside/secret.md", house.path("notes/AGENTS.md")).expect("linked");
@@ -70,7 +70,7 @@ fn hostile_instruction_files_reach_nothing_outside_and_stay_short() {
     let said = heard.lock().expect("heard").clone();
     assert!(!said.contains("swordfish") && !steps.contains("swordfish"), "{steps}");
     assert!(said.contains("Be brief.") && said.len() < 100_000, "{}", said.len());
-    assert!(!said.contains("bytes"), "what isn't text isn't given");
+    assert!(!said.contains("unreadable-skill"), "what isn't text isn't given");
     assert!(steps.contains("Left out notes/SKILL.md"), "{steps}");
 }
 

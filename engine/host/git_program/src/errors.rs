@@ -190,6 +190,6 @@ pub(crate) fn explain(folder: &Path, messages: &str, output: &str) -> GitProgram
 /// Returns the lock file that Git couldn't create.
 fn lock_file(messages: &str) -> Option<PathBuf> {
     let line = messages.lines().find(|line| line.contains(".lock'") && line.contains("File exists"))?;
-    let (_, rest) = line.split_once('\'')?;
-    Some(PathBuf::from(rest.split('\'').next()?))
+    // Another quoted name may come first, such as that of a reference.
+    line.split('\'').find(|part| part.ends_with(".lock")).map(PathBuf::from)
 }
