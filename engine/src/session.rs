@@ -57,7 +57,7 @@ pub use runs::{
 };
 pub use state::Session;
 pub use state::schedules::SCHEDULE_KEY_PREFIX;
-pub use state::volumes::{ScanState, Volume};
+pub use state::volumes::{InstructionFile, ScanState, Volume};
 pub use sync::parse_heads;
 pub use sync::{SyncProgress, SyncStatus, hub_address, read_volume_address, volume_address};
 

@@ -152,6 +152,8 @@ pub struct Settings {
     pub grants: Vec<(DocId, crate::records::kernels::KernelGrant)>,
     /// Fingerprints of traces that the user pinned as trusted, oldest first; at most [`MAX_PINNED_TRACES`].
     pub pinned_traces: Vec<String>,
+    /// Volumes whose instruction files (`AGENTS.md` and the like) agents follow, on this device.
+    pub trusted_volumes: Vec<DocId>,
     /// Index of the active pane in `panes`, in reading order.
     pub pane: usize,
     /// Model for semantic search: `embedded`, `fastembed:NAME`, `folder:PATH` or `URL#MODEL`.
@@ -214,6 +216,7 @@ impl Default for Settings {
             default_kernel: None,
             grants: Vec::new(),
             pinned_traces: Vec::new(),
+            trusted_volumes: Vec::new(),
             pane: 0,
             embedder: "embedded".to_owned(),
             onnx_runtime: String::new(),
@@ -252,6 +255,14 @@ impl Settings {
         self.pinned_traces.retain(|known| known != fingerprint);
         if pinned {
             self.pinned_traces.push(fingerprint.to_owned());
+        }
+    }
+
+    /// Trusts a volume, so that agents follow its instruction files, or takes that back.
+    pub fn trust_volume(&mut self, volume: DocId, is_trusted: bool) {
+        self.trusted_volumes.retain(|known| *known != volume);
+        if is_trusted {
+            self.trusted_volumes.push(volume);
         }
     }
 

@@ -12,10 +12,13 @@ mod external_agents;
 mod follower;
 mod forms;
 mod git;
+#[cfg(unix)]
+pub(crate) mod git_faults;
 mod grpc;
 mod history;
 mod http_api;
 mod http_server;
+mod instructions;
 mod kills;
 mod logging;
 mod mcp_server;

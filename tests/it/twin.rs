@@ -2,6 +2,7 @@
 //! piece of work is a separate step, so a test chooses the order of answers. No threads, no clock, no sleep.
 
 use agent::model_call::{ModelCallId, ModelRequest};
+use agent::project_instructions::INSTRUCTION_FILE_NAMES;
 use agent::tool_job::ToolJob;
 use engine::event::{
     DocumentLoadError, FileChangeError, FileReadError, FileStamp, FileText, OutlineSurvey, ScannedFile,
@@ -319,14 +320,21 @@ impl Twin {
                 Effect::Interrupt { .. } => self.asked.push(Asked::Interrupt),
                 Effect::KillKernel { .. } => self.asked.push(Asked::Kill),
                 Effect::ReadSetup => self.told.push_back(Event::AgentSetup(Box::new(self.setup.clone()))),
-                Effect::Gather { run, memory, .. } => {
+                Effect::Gather { run, memory, paths, .. } => {
                     let memory = Box::new(self.remembered(&memory.0, &memory.1));
                     let files = self.world.files.iter().filter_map(|(file, (bytes, _))| {
                         let path = file.strip_prefix(ROOT).ok()?.to_string_lossy().into_owned();
                         Some((path, String::from_utf8_lossy(bytes).into_owned()))
                     });
                     let crew = Box::new(agent::agent_registry::AgentRegistry::read(files));
-                    self.told.push_back(Event::Gathered { run, found: self.found.clone(), memory, crew });
+                    let instructions = paths.into_iter().filter_map(|file| {
+                        let name = file.path.rsplit('/').next()?;
+                        INSTRUCTION_FILE_NAMES.contains(&name).then_some(())?;
+                        let (bytes, _) = self.world.files.get(&file.root.join(&file.path))?;
+                        Some((file.name, String::from_utf8(bytes.clone()).ok()?))
+                    });
+                    let found = self.found.iter().cloned().chain(instructions).collect();
+                    self.told.push_back(Event::Gathered { run, found, memory, crew });
                 }
                 Effect::ReadMemory { volume, root } => {
                     let all = self.world.files.iter().filter_map(|(file, (bytes, _))| {

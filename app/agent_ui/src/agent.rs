@@ -7,6 +7,7 @@ mod comparison;
 mod composer;
 pub mod connection;
 pub mod diff_view;
+mod instruction_files;
 mod labels;
 mod markdown_view;
 mod messages;
@@ -82,6 +83,8 @@ pub struct AgentPanel {
     callable: super::memory::CallableAgents,
     /// Recalled memory for the message that is being written.
     pub before: recall_preview::RecallPreview,
+    /// Whether the instruction files are folded.
+    are_instructions_folded: bool,
     /// The run whose recalled memory is shown.
     given: Option<DocId>,
     /// Warning that little of the budget is left.
@@ -429,6 +432,7 @@ impl AgentPanel {
         };
         let busy = mine.iter().find(|run| works(run)).map(|run| run.id);
         let busy = busy.or(self.waits.as_ref().map(|(run, _)| *run));
+        instruction_files::show(ui, session, (volume, note), &mut self.are_instructions_folded, actions);
         self.before.show(ui, actions);
         if let Some(words) = self.low.refresh_warning(session, volume) {
             low(ui, words, actions);

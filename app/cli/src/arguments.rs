@@ -475,6 +475,15 @@ pub(super) struct LsArguments {
     pub(super) recent: Option<String>,
 }
 
+/// `volumes`.
+#[derive(Args, Clone, Debug)]
+pub(super) struct VolumesArguments {
+    #[arg(id = "VERB")]
+    pub(super) verb: Option<String>,
+    #[arg(id = "NAME")]
+    pub(super) name: Option<String>,
+}
+
 /// `links`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct LinksArguments {
@@ -866,6 +875,7 @@ mod tests {
             grammar::<AttachmentsArguments>("attachments"),
             grammar::<EditArguments>("edit"),
             grammar::<LsArguments>("ls"),
+            grammar::<VolumesArguments>("volumes"),
             grammar::<CopyArguments>("cp"),
             grammar::<GitArguments>("git"),
             grammar::<LinksArguments>("links"),

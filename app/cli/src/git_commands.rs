@@ -3,7 +3,7 @@
 
 use super::{CliError, CommandContext, EXIT_DONE, git_hunks, parse, resolve};
 use clap::Args;
-use git_program::{GitCaller, GitOperation, GitProgramError, RepositoryAddress};
+use git_program::{GitCaller, GitOperation, GitProgramError, HalfDoneOperation, RepositoryAddress};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,8 @@ use vcs::{RepositoryFolder, VcsError};
 /// Number of commits in a log by default.
 const DEFAULT_LOG_COMMITS: usize = 20;
 /// Subcommands that change files of the folder or its history.
-const CHANGING_VERBS: [&str; 8] = ["add", "restore", "commit", "pull", "switch", "merge", "stash", "branch"];
+const CHANGING_VERBS: [&str; 10] =
+    ["tag", "add", "restore", "commit", "pull", "switch", "merge", "rebase", "stash", "branch"];
 
 impl From<VcsError> for CliError {
     fn from(error: VcsError) -> Self {
@@ -24,9 +25,11 @@ impl From<VcsError> for CliError {
 impl From<GitProgramError> for CliError {
     fn from(error: GitProgramError) -> Self {
         match error {
-            GitProgramError::Conflict { .. } | GitProgramError::Rejected | GitProgramError::NothingToCommit => {
-                CliError { code: super::EXIT_FAILED, why: error.to_string() }
-            }
+            GitProgramError::Conflict { .. }
+            | GitProgramError::Unmerged
+            | GitProgramError::NotMerged
+            | GitProgramError::Rejected
+            | GitProgramError::NothingToCommit => CliError { code: super::EXIT_FAILED, why: error.to_string() },
             _ => CliError::usage(error), // tidy: open because every other error has one exit code.
         }
     }
@@ -58,6 +61,8 @@ pub(super) struct GitArguments {
     #[arg(long)]
     pub(super) all: bool,
     #[arg(long)]
+    pub(super) graph: bool,
+    #[arg(long)]
     pub(super) amend: bool,
     #[arg(long)]
     pub(super) signoff: bool,
@@ -69,6 +74,10 @@ pub(super) struct GitArguments {
     pub(super) create: bool,
     #[arg(long)]
     pub(super) delete: bool,
+    #[arg(id = "continue", long = "continue")]
+    pub(super) is_continued: bool,
+    #[arg(id = "abort", long = "abort")]
+    pub(super) is_aborted: bool,
 }
 
 /// Output and errors, and whether they're this process's own.
@@ -93,10 +102,15 @@ pub(super) fn cmd_git(scene: &mut CommandContext<'_>, args: &GitArguments) -> Re
 fn changes(args: &GitArguments) -> bool {
     let lists = match args.verb.as_str() {
         "branch" => args.names.is_empty(),
+        "tag" => lists_tags(args),
         "stash" => args.names.first().is_some_and(|word| word == "list"),
         _ => false,
     };
     CHANGING_VERBS.contains(&args.verb.as_str()) && !lists
+}
+
+fn lists_tags(args: &GitArguments) -> bool {
+    !args.delete && matches!(args.names.as_slice(), [] | [_]) && args.names.first().is_none_or(|word| word == "list")
 }
 
 /// Returns the folder that `clone` has made.
@@ -149,8 +163,16 @@ pub(super) fn run_in_folder(
             return print_text(json, out, &git_hunks::hunks_text(&files), &value);
         }
         "log" => {
+            if !args.graph && args.all {
+                return Err(CliError::usage("--all goes with commit, and with log --graph"));
+            }
             let limit = parse::number_option("limit", args.limit.as_deref())?
                 .map_or(DEFAULT_LOG_COMMITS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+            if args.graph {
+                let (rows, _) = open()?.commit_graph(args.all, limit, &mut |_| true)?;
+                let text = vcs::graph_text(&rows, &|row| commit_line(&row.commit));
+                return print_text(json, out, &text, &json!(rows));
+            }
             let commits = open()?.log(limit)?;
             let text: String = commits.iter().map(|commit| commit_line(commit) + "\n").collect();
             return print_text(json, out, &text, &json!(commits));
@@ -178,6 +200,12 @@ pub(super) fn run_in_folder(
             };
             let text: String = branches.iter().map(line).collect();
             return print_text(json, out, &text, &json!(branches));
+        }
+        "tag" if lists_tags(args) => {
+            let tags = open()?.tags()?;
+            let text: String =
+                tags.iter().map(|tag| format!("{} {} {}\n", tag.name, short(&tag.id), tag.summary)).collect();
+            return print_text(json, out, &text, &json!(tags));
         }
         "stash" if first == Some("list") => {
             let stashes = open()?.stashes()?;
@@ -216,7 +244,7 @@ pub(super) fn run_in_folder(
         writeln!(out, "{answer}")?;
         return Ok(EXIT_DONE);
     }
-    if matches!(args.verb.as_str(), "commit" | "merge" | "pull")
+    if matches!(args.verb.as_str(), "commit" | "merge" | "rebase" | "pull")
         && let Some(commit) = repository.log(1)?.first()
     {
         writeln!(out, "{}", escape_line(&commit_line(commit)))?;
@@ -232,8 +260,29 @@ fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, C
     let first = args.names.first().map(String::as_str);
     let named = |what: &str| parse::needed(first, what).map(ToOwned::to_owned);
     let message = args.message.clone().unwrap_or_default();
-    // A folder outside of a repository is reported in the same words for all subcommands.
+    let start = args.names.get(1).cloned();
+    let ends = args.is_continued || args.is_aborted;
+    if ends && !matches!(args.verb.as_str(), "merge" | "rebase") || args.is_continued && args.is_aborted {
+        return Err(CliError::usage("--continue or --abort goes with merge and rebase"));
+    }
+    // The newest stash has the number 0.
+    let stash = || match args.names.get(1) {
+        None => Ok(0),
+        Some(number) => number
+            .parse::<usize>()
+            .map_err(|_| CliError::usage(format!("a stash has a number, as in `git stash list`, not “{number}”"))),
+    };
     let open = || RepositoryFolder::open(folder);
+    let half_done = |what: HalfDoneOperation| -> Result<Vec<GitOperation>, CliError> {
+        let is_under_way = open()?.branch_state()?.under_way == Some(what.word());
+        match (is_under_way, args.is_continued, first) {
+            (_, _, Some(_)) => Err(CliError::usage("--continue and --abort take no name")),
+            (false, _, _) => Err(CliError::usage(format!("no {} is under way in this repository", what.word()))),
+            (true, true, _) => Ok(vec![GitOperation::Continue(what)]),
+            (true, false, _) => Ok(vec![GitOperation::Abort(what)]),
+        }
+    };
+    // A folder outside of a repository is reported in the same words for all subcommands.
     if args.verb != "clone" {
         open()?;
     }
@@ -263,14 +312,21 @@ fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, C
         "pull" => vec![GitOperation::Pull { rebase: args.rebase }],
         "push" => vec![GitOperation::Push { first: open()?.first_push_target()? }],
         "branch" if args.delete => vec![GitOperation::DeleteBranch { name: named("the branch")? }],
-        "branch" => vec![GitOperation::CreateBranch { name: named("the branch")? }],
+        "branch" => vec![GitOperation::CreateBranch { name: named("the branch")?, at: start }],
         "switch" => vec![GitOperation::Switch { branch: named("the branch")?, create: args.create }],
+        "tag" if args.delete => vec![GitOperation::DeleteTag { name: named("the tag")? }],
+        "tag" => vec![GitOperation::CreateTag { name: named("the tag")?, message, at: start }],
+        "merge" if ends => half_done(HalfDoneOperation::Merge)?,
+        "rebase" if ends => half_done(HalfDoneOperation::Rebase)?,
+        "rebase" => vec![GitOperation::Rebase { onto: named("the branch")? }],
         "merge" => vec![GitOperation::Merge { branch: named("the branch")? }],
         "stash" => vec![match first {
             None | Some("push") => GitOperation::StashPush { message },
-            Some("pop") => GitOperation::StashPop,
-            Some("drop") => GitOperation::StashDrop,
-            Some(other) => return Err(CliError::usage(format!("stash knows list, pop and drop, not “{other}”"))),
+            Some(verb @ ("pop" | "apply")) => GitOperation::StashApply { number: stash()?, pop: verb == "pop" },
+            Some("drop") => GitOperation::StashDrop { number: stash()? },
+            Some(other) => {
+                return Err(CliError::usage(format!("stash knows push, list, apply, pop and drop, not “{other}”")));
+            }
         }],
         "clone" => {
             let address = named("the address of the repository")?;
@@ -282,7 +338,7 @@ fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, C
         other => {
             return Err(CliError::usage(format!(
                 "`tracebook git` knows status, diff, log, show, blame, add, restore, commit, fetch, pull, push, \
-                 branch, switch, merge, stash and clone, not “{other}”; your own git does the rest"
+                 branch, switch, merge, rebase, tag, stash and clone, not “{other}”; your own git does the rest"
             )));
         }
     })

@@ -79,8 +79,12 @@ pub(super) fn restore_files(
 }
 
 fn finish(folder: &Path, request: &GitRequest, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
-    let (said, discarded) = perform(folder, request, &mut |_| {}, &|| false).map_err(CliError::usage)?;
-    print_done(&said, &discarded, json, out)
+    let done = perform(folder, request, &mut |_| {}, &|| false).map_err(CliError::usage)?;
+    let discarded = match &done.undo {
+        Some(GitRequest::Restore(files)) => files.as_slice(),
+        _ => &[], // tidy: open because only a discard keeps files
+    };
+    print_done(&done.text, discarded, json, out)
 }
 
 fn print_done(said: &str, discarded: &[DiscardedFile], json: bool, out: &mut dyn Write) -> Result<u8, CliError> {

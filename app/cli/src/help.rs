@@ -20,6 +20,7 @@ pub(crate) const HELP_GROUPS: &[(&str, &[SubcommandHelp])] = &[
         "Notes",
         &[
             entry("open", "Open a folder of Markdown files as a volume", ["open ~/notes", "open ."]),
+            entry("volumes", "List volumes, or trust one", ["volumes", "volumes trust notes"]),
             entry("ls", "List notes and attachments", ["ls", "ls --json"]),
             entry(
                 "attachments",

@@ -42,7 +42,8 @@ mod system_files;
 mod tasks;
 mod terminal_writer;
 mod update;
-pub(crate) mod volumes;
+pub(crate) mod volume_trust;
+mod volumes;
 
 use arguments::typed;
 use clap::ArgMatches;
@@ -101,6 +102,7 @@ const READING_COMMANDS: &[&str] = &[
     "tools",
     "traces",
     "trash",
+    "volumes",
 ];
 
 /// Error of a command: the exit code, and a sentence with what to do.
@@ -529,6 +531,7 @@ fn run_subcommand(scene: &mut CommandContext<'_>, name: &str, args: &ArgMatches)
         "import" => volumes::cmd_import(scene, &typed(args)?),
         "export" => volumes::cmd_export(scene, &typed(args)?),
         "ls" => volumes::cmd_ls(scene, &typed(args)?),
+        "volumes" => volume_trust::cmd_volumes(scene, &typed(args)?),
         "attachments" => attachments::cmd_attachments(scene, &typed(args)?),
         "cat" => notes::cmd_cat(scene, &typed(args)?),
         "edit" => notes::cmd_edit(scene, &typed(args)?),

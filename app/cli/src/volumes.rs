@@ -164,7 +164,7 @@ pub(super) fn cmd_new(scene: &mut CommandContext<'_>, args: &NewArguments) -> Re
 }
 
 /// Lists volumes with their folders and numbers of files.
-fn list_volumes(scene: &mut CommandContext<'_>, only: Option<DocId>) -> Result<u8, CliError> {
+pub(super) fn list_volumes(scene: &mut CommandContext<'_>, only: Option<DocId>) -> Result<u8, CliError> {
     let rows = scene.handle.read(move |session| {
         let mut volumes: Vec<_> =
             session.volumes().filter(|volume| only.is_none_or(|only| only == volume.id)).collect();
@@ -173,7 +173,7 @@ fn list_volumes(scene: &mut CommandContext<'_>, only: Option<DocId>) -> Result<u
             let notes = volume.files.values().filter(|row| row.kind == FileKind::Note).count();
             serde_json::json!({
                 "id": volume.id, "name": volume.name, "folder": volume.root, "notes": notes,
-                "files": volume.files.len(),
+                "files": volume.files.len(), "trusted": session.settings().trusted_volumes.contains(&volume.id),
             })
         };
         volumes.into_iter().map(row).collect::<Vec<_>>()
@@ -185,7 +185,8 @@ fn list_volumes(scene: &mut CommandContext<'_>, only: Option<DocId>) -> Result<u
     for row in rows {
         let text = |key: &str| untrusted_text::escape_line(row[key].as_str().unwrap_or("not on this device"));
         let id: String = row["id"].as_str().unwrap_or_default().chars().take(8).collect();
-        writeln!(scene.out, "{id}  {}  {} notes  {}", text("name"), row["notes"], text("folder"))?;
+        let trusted = if row["trusted"] == true { "  trusted" } else { "" };
+        writeln!(scene.out, "{id}  {}  {} notes  {}{trusted}", text("name"), row["notes"], text("folder"))?;
     }
     Ok(EXIT_DONE)
 }

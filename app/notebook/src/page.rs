@@ -3,6 +3,7 @@
 //! or change.
 
 mod agent_marks;
+mod blame_gutter;
 mod context_menu;
 mod drag;
 mod draw;
@@ -24,10 +25,12 @@ use editor::row_splitter::{MarkdownRow, RowKind};
 use eframe::egui;
 use egui::{Color32, Pos2, Rect, Ui};
 use engine::Note;
+use host::source_control::BlameReading;
 pub use pointer::is_pressed;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 use store::{Block, BlockId, DocId};
 use text::text_edit::shift_offset;
 use ui::theme::{self, ThemeColors, size, space};
@@ -142,6 +145,8 @@ pub struct NotePage {
     menu: Option<context_menu::ContextMenu>,
     /// Changes by agents that the user hasn't seen.
     agent_marks: agent_marks::AgentMarks,
+    /// Which commit each part is from, if the user wants to see that.
+    blame: blame_gutter::BlameGutter,
     /// Search matches in order.
     pub found: Rc<[Range<usize>]>,
     /// The selected search match.
@@ -168,6 +173,11 @@ impl NotePage {
         self.seat = note.and_then(|note| self.seats.get(&note).copied()).unwrap_or_default();
         (self.ended, self.shown, self.revision) = (0.0, 0.0, 0);
         *editor = Editor::default();
+    }
+
+    /// Shows in the margin which commit each part of the note is from; `None` doesn't.
+    pub fn show_blame(&mut self, note: &Note, reading: Option<Arc<BlameReading>>) {
+        self.blame.follow(note, reading);
     }
 
     /// Returns whether the page is at a point, in this pass or the previous one.

@@ -39,7 +39,7 @@ impl DiffList {
         allowed: &[HunkAction],
         actions: &mut Vec<PageAction>,
     ) {
-        let has_titles = matches!(target, DiffTarget::Commit(_));
+        let has_titles = matches!(target, DiffTarget::Commit(_) | DiffTarget::Stash(_));
         ui.add_space(space::XS);
         let Some(reading) = scene.source.diff(scene.volume, target, scene.status.number) else {
             note_line(ui, icons::HOURGLASS, "Reading the changes…");

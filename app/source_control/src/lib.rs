@@ -1,12 +1,18 @@
 //! The page of source control: branch, changed files with their diffs, commit, remote and the last commits of a
 //! volume's Git repository. It reads what the host knows, and returns actions.
 
+mod branch_list;
 mod branch_row;
 mod change_list;
+mod commit_graph;
 mod diff_list;
 mod hunk_buttons;
+mod list_row;
+mod stash_list;
 
+use branch_list::NewTag;
 use branch_row::NewBranch;
+use commit_graph::CommitGraphView;
 use diff_list::DiffList;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -14,7 +20,7 @@ use egui::{Align2, Rect, Sense, Ui, UiBuilder, pos2, vec2};
 use engine::Session;
 use engine::commands::CommandId;
 use host::source_control::{BranchState, DiffTarget, GitReport, GitRequest, RepositoryReading, RepositoryStatus};
-use host::source_control::{FileChangeKind, MAX_QUIET_TIME, SourceControl};
+use host::source_control::{FileChangeKind, HalfDoneOperation, MAX_QUIET_TIME, SourceControl};
 use notebook::actions::{PageAction, SourceControlAction};
 use store::DocId;
 use ui::icons;
@@ -29,6 +35,24 @@ const MAX_BRANCH_LABEL_CHARS: usize = 24;
 /// Maximum number of volumes to choose from.
 const MAX_LISTED_VOLUMES: usize = 12;
 
+/// Parts of the page, of which one is shown.
+const TABS: [(PageTab, &str); 4] = [
+    (PageTab::Changes, "Changes"),
+    (PageTab::History, "History"),
+    (PageTab::Branches, "Branches"),
+    (PageTab::Stashes, "Stashes"),
+];
+
+/// A part of the page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum PageTab {
+    #[default]
+    Changes,
+    History,
+    Branches,
+    Stashes,
+}
+
 /// The page of source control.
 #[derive(Default)]
 pub struct SourceControlPage {
@@ -36,9 +60,14 @@ pub struct SourceControlPage {
     volume: Option<DocId>,
     message: String,
     amend: bool,
+    signoff: bool,
     /// Whether the message is cleared once the commit is made.
     is_committing: bool,
+    tab: PageTab,
+    graph: CommitGraphView,
     new_branch: Option<NewBranch>,
+    new_tag: Option<NewTag>,
+    stash_message: String,
     /// The diff that is unfolded.
     unfolded: Option<DiffTarget>,
     diff: DiffList,
@@ -202,14 +231,15 @@ impl SourceControlPage {
         if report.text.is_empty() {
             return;
         }
-        let GitReport { volume, text, is_error, discarded, .. } = report;
+        let GitReport { volume, text, is_error, undo, .. } = report;
         let colours = ThemeColors::of(ui);
         let mark = if is_error { (icons::WARNING_CIRCLE, colours.bad) } else { (icons::CHECK, colours.ok) };
-        let buttons: &[&str] = if discarded.is_empty() { &["Dismiss"] } else { &["Undo discard", "Dismiss"] };
-        match banner(ui, mark, &text, buttons) {
-            Some("Undo discard") => begin(actions, volume, GitRequest::Restore(discarded)),
-            Some(_) => actions.push(PageAction::SourceControl(SourceControlAction::Dismiss)),
-            None => {}
+        let label = undo.as_ref().map(GitRequest::undo_label);
+        let buttons: Vec<&str> = label.into_iter().chain(["Dismiss"]).collect();
+        match (banner(ui, mark, &text, &buttons), undo) {
+            (Some(clicked), Some(undo)) if Some(clicked) == label => begin(actions, volume, undo),
+            (Some(_), _) => actions.push(PageAction::SourceControl(SourceControlAction::Dismiss)),
+            (None, _) => {}
         }
     }
 
@@ -219,8 +249,30 @@ impl SourceControlPage {
             note_line(ui, icons::LOCK, &ui::text::sentence(why));
         }
         if let Some(what) = scene.status.branch.under_way {
-            note_line(ui, icons::WARNING, &format!("A {what} is in progress. End it with Git itself."));
+            half_done(ui, scene, what, actions);
         }
+        ui.horizontal_wrapped(|ui| {
+            ui.spacing_mut().item_spacing = vec2(space::XS, space::XS);
+            for (tab, name) in TABS {
+                if chip_button(ui, name, name, self.tab == tab, &theme::small()) {
+                    (self.tab, self.unfolded) = (tab, None);
+                }
+            }
+        });
+        ui.add_space(space::M);
+        match self.tab {
+            PageTab::Changes => self.changes(ui, scene, actions),
+            PageTab::History => self.graph.show(ui, scene, (&mut self.unfolded, &mut self.diff), actions),
+            PageTab::Branches => branch_list::show(ui, scene, &mut self.new_tag, actions),
+            PageTab::Stashes => {
+                let unfolded = (&mut self.unfolded, &mut self.diff);
+                stash_list::show(ui, scene, &mut self.stash_message, unfolded, actions);
+            }
+        }
+    }
+
+    /// Draws the commit's message, the changed files and the last commits.
+    fn changes(&mut self, ui: &mut Ui, scene: &PageScene<'_>, actions: &mut Vec<PageAction>) {
         self.commit_box(ui, scene, actions);
         let staged: Vec<_> = scene.status.changes.iter().filter(|change| change.staged.is_some()).collect();
         let unstaged: Vec<_> = scene.status.changes.iter().filter(|change| change.unstaged.is_some()).collect();
@@ -271,7 +323,8 @@ impl SourceControlPage {
         ui.add(field).accessible_name("Commit message");
         ui.add_space(space::S);
         let has_staged = scene.status.changes.iter().any(|change| change.staged.is_some());
-        ui.horizontal(|ui| {
+        ui.horizontal_wrapped(|ui| {
+            ui.spacing_mut().item_spacing = vec2(space::S, space::XS);
             let title = match (self.amend, has_staged) {
                 (true, _) => "Amend commit",
                 (false, true) => "Commit",
@@ -283,17 +336,15 @@ impl SourceControlPage {
                     actions.push(PageAction::Say("Write a message first: what has changed?".to_owned()));
                 } else {
                     self.is_committing = true;
-                    let request = GitRequest::Commit { message: message.to_owned(), amend: self.amend };
+                    let (message, amend, signoff) = (message.to_owned(), self.amend, self.signoff);
+                    let request = GitRequest::Commit { message, amend, signoff };
                     begin(actions, scene.volume, request);
                 }
             }
-            if !scene.status.commits.is_empty() && setting_rows::toggle_switch(ui, "Amend the last commit", self.amend)
-            {
-                self.amend = !self.amend;
+            if !scene.status.commits.is_empty() {
+                labeled_switch(ui, "Amend the last commit", &mut self.amend);
             }
-            let rect = ui.available_rect_before_wrap();
-            let at = pos2(rect.left(), ui.min_rect().center().y - 8.0);
-            paint_clipped_text(ui, at, rect.width(), "Amend the last commit", &theme::caption(), colours.muted);
+            labeled_switch(ui, "Sign off", &mut self.signoff);
         });
     }
 
@@ -303,7 +354,6 @@ impl SourceControlPage {
         if scene.status.commits.is_empty() {
             note_line(ui, icons::INFO, "There is no commit yet.");
         }
-        let colours = ThemeColors::of(ui);
         for commit in &scene.status.commits {
             let target = DiffTarget::Commit(commit.id.clone());
             let is_open = self.unfolded.as_ref() == Some(&target);
@@ -312,27 +362,9 @@ impl SourceControlPage {
                 self.unfolded = (!is_open).then(|| target.clone());
             }
             if ui.is_rect_visible(rect) {
-                let when = ui::time::when(commit.time);
-                let id = commit.id.get(..8).unwrap_or(&commit.id);
-                let about = format!("{}, {when}", commit.author);
-                set_accessible_name(&response, Role::Button, &format!("Commit {id}: {}, by {about}", commit.summary));
+                set_accessible_name(&response, Role::Button, &commit_graph::commit_label(commit));
                 change_list::paint_row(ui, &response, is_open);
-                let text = text::untrusted_text::escape_line(&about).into_owned();
-                let galley = ui.painter().layout_no_wrap(text, theme::caption().font, colours.muted);
-                let shown = galley.size().x.min(rect.width() * 0.45);
-                let room = rect.width() - shown - 84.0 - 2.0 * space::M;
-                let middle = rect.center().y;
-                ui.painter().text(
-                    pos2(rect.left() + space::S, middle),
-                    Align2::LEFT_CENTER,
-                    id,
-                    theme::tabular_font(12.0),
-                    colours.muted,
-                );
-                let at = pos2(rect.left() + 84.0, middle - 10.0);
-                paint_clipped_text(ui, at, room, &commit.summary, &theme::small(), colours.ink);
-                let at = pos2(rect.right() - shown - space::S, middle - 8.0);
-                paint_clipped_text(ui, at, shown, &about, &theme::caption(), colours.muted);
+                commit_graph::paint_commit(ui, rect, commit);
             }
             if is_open {
                 self.diff.show(ui, scene, &target, &[], actions);
@@ -348,13 +380,45 @@ impl PageScene<'_> {
     }
 }
 
+/// Draws a switch with its name at the right.
+fn labeled_switch(ui: &mut Ui, name: &str, is_on: &mut bool) {
+    if setting_rows::toggle_switch(ui, name, *is_on) {
+        *is_on = !*is_on;
+    }
+    let colour = ThemeColors::of(ui).muted;
+    let galley = ui.painter().layout_no_wrap(name.to_owned(), theme::caption().font, colour);
+    let (rect, _) = ui.allocate_exact_size(vec2(galley.size().x + space::S, size::MIN_CLICK_HEIGHT), Sense::hover());
+    ui.painter().galley(pos2(rect.left(), rect.center().y - galley.size().y / 2.0), galley, colour);
+}
+
+/// Draws what stopped halfway, with buttons to end it.
+fn half_done(ui: &mut Ui, scene: &PageScene<'_>, what: &str, actions: &mut Vec<PageAction>) {
+    let operation = HalfDoneOperation::of_word(what).filter(|_| scene.can_change());
+    let advice = match operation {
+        Some(_) => "Resolve the files in conflict and stage them, then continue.",
+        None => "End it with Git itself.",
+    };
+    note_line(ui, icons::WARNING, &format!("A {what} is in progress. {advice}"));
+    let Some(operation) = operation else { return };
+    ui.horizontal(|ui| {
+        ui.spacing_mut().item_spacing.x = space::S;
+        if text_button(ui, &format!("Continue {what}"), true).clicked() {
+            begin(actions, scene.volume, GitRequest::Continue(operation));
+        }
+        if text_button(ui, &format!("Abort {what}"), false).clicked() {
+            begin(actions, scene.volume, GitRequest::Abort(operation));
+        }
+    });
+    ui.add_space(space::M);
+}
+
 /// Requests an operation.
 pub(crate) fn begin(actions: &mut Vec<PageAction>, volume: DocId, request: GitRequest) {
     actions.push(PageAction::SourceControl(SourceControlAction::Begin(volume, request)));
 }
 
 /// Draws a section's heading with buttons at its right. Returns the clicked one.
-fn section<'a>(ui: &mut Ui, title: &str, buttons: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn section<'a>(ui: &mut Ui, title: &str, buttons: &[&'a str]) -> Option<&'a str> {
     ui.add_space(space::L);
     let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
     let style = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 13.0), line: 20.0 };

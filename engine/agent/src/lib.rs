@@ -16,6 +16,7 @@ pub mod path_resolver;
 pub mod planner;
 pub mod policy;
 pub mod policy_rule;
+pub mod project_instructions;
 pub mod prompt_quote;
 pub mod protected_writes;
 pub mod python_plugin;

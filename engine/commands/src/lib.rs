@@ -168,6 +168,21 @@ command_table!(
         &[],
         "Remove the open note's volume from the workspace. Its files stay where they are.",
     ),
+    VolumeTrust = CommandInfo {
+        id: "volume.trust",
+        title: "Trust volume",
+        help: "Let agents follow AGENTS.md, CLAUDE.md and SKILL.md of the open note's volume, or take that back. On \
+               the command line: list volumes, or trust or distrust one.",
+        keys: &[],
+        window: true,
+        line: Some(CommandLineForm {
+            name: "volumes",
+            args: &[
+                command_argument("VERB", ArgumentForm::Optional, "list, trust or distrust; list when left out"),
+                command_argument("NAME", ArgumentForm::Optional, "the volume to trust or to distrust"),
+            ]
+        }),
+    },
     VolumeReopen = window_command(
         "volume.reopen",
         "Reopen closed volume",
@@ -1067,6 +1082,12 @@ command_table!(
             ],
         }),
     },
+    NoteBlame = window_command(
+        "note.blame",
+        "Show blame",
+        &[],
+        "Show in the margin which Git commit each part of a note is from, or hide that again.",
+    ),
     NoteWriters =
         window_command("note.writers", "Authors of this note", &[], "Show who or what wrote each passage, and when.",),
     FilesImport = command_line_form(

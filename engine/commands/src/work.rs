@@ -151,16 +151,17 @@ pub(super) const GIT_ARGUMENTS: &[CommandArgument] = &[
     command_argument(
         "VERB",
         ArgumentForm::Needed,
-        "status, diff, log, show, blame, add, restore, commit, fetch, pull, push, branch, switch, merge, stash or \
-         clone",
+        "status, diff, log, show, blame, add, restore, commit, fetch, pull, push, branch, switch, merge, rebase, \
+         tag, stash or clone",
     ),
     command_argument(
         "NAME",
         ArgumentForm::Rest,
-        "files, a commit or a branch; with stash list, pop or drop; with clone the address and the new folder",
+        "files, a commit, a branch or a tag; with stash push, list, apply, pop or drop and a number; with clone the \
+         address and the new folder",
     ),
     command_argument("volume", ArgumentForm::Value, "the volume (its name); the current folder when left out"),
-    command_argument("message", ArgumentForm::Value, "with commit and stash: the message"),
+    command_argument("message", ArgumentForm::Value, "with commit, stash and tag: the message"),
     command_argument("limit", ArgumentForm::Value, "with log: the number of commits; 20 when left out"),
     command_argument("depth", ArgumentForm::Value, "with clone: the number of commits to get"),
     command_argument("staged", ArgumentForm::Flag, "with diff: what is staged; with restore: take files out of it"),
@@ -171,11 +172,22 @@ pub(super) const GIT_ARGUMENTS: &[CommandArgument] = &[
         "with add and restore: only these hunks of the file, such as 1,3, or lines of a hunk, such as 2:1+3-4",
     ),
     command_argument("from", ArgumentForm::Value, "with restore: what a discard has kept, to undo it"),
-    command_argument("all", ArgumentForm::Flag, "with commit: all changed files that Git knows"),
+    command_argument(
+        "all",
+        ArgumentForm::Flag,
+        "with commit: all changed files that Git knows; with log --graph: all branches and tags",
+    ),
+    command_argument("graph", ArgumentForm::Flag, "with log: draw how branches part and merge"),
     command_argument("amend", ArgumentForm::Flag, "with commit: replace the last commit"),
     command_argument("signoff", ArgumentForm::Flag, "with commit: add Signed-off-by"),
     command_argument("push", ArgumentForm::Flag, "with commit: push it, too"),
     command_argument("rebase", ArgumentForm::Flag, "with pull: rebase instead of merging"),
     command_argument("create", ArgumentForm::Flag, "with switch: create the branch"),
-    command_argument("delete", ArgumentForm::Flag, "with branch: delete it, if it is merged"),
+    command_argument("delete", ArgumentForm::Flag, "with branch and tag: delete it; a branch only if it is merged"),
+    command_argument(
+        "continue",
+        ArgumentForm::Flag,
+        "with merge and rebase: go on after conflicts, which are resolved and staged",
+    ),
+    command_argument("abort", ArgumentForm::Flag, "with merge and rebase: take back what stopped at conflicts"),
 ];

@@ -82,6 +82,12 @@ const GUARDED_FILES: &[(&str, &str)] = &[
     ("usercustomize.py", "Python runs it at every start"),
 ];
 
+/// Files that agents take as instructions, wherever they are, also in lower case.
+const INSTRUCTION_FILES: &[(&str, &str)] =
+    &[("AGENTS.md", "agents.md"), ("CLAUDE.md", "claude.md"), ("GEMINI.md", "gemini.md"), ("SKILL.md", "skill.md")];
+/// Such a file, as a reason.
+const INSTRUCTIONS_REASON: &str = "agents take it as instructions";
+
 /// Where a volume and its projects keep agents.
 const AGENTS_REASON: &str = "agents are loaded from there";
 /// A folder with such a file can pass for a git repository.
@@ -133,6 +139,13 @@ fn find_reason(path: &str, programs: bool) -> Option<&'static str> {
     let name = path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or_default();
     if name == "HEAD" || (!cfg!(target_os = "linux") && parts.last().is_some_and(|last| last == "head")) {
         return Some(REPOSITORY_REASON);
+    }
+    // Where names differ by case, `agents.md` is a note like any other.
+    let is_instruction = |(exact, lower): &&(&str, &str)| {
+        name == *exact || (!cfg!(target_os = "linux") && parts.last().is_some_and(|last| last == lower))
+    };
+    if INSTRUCTION_FILES.iter().any(|file| is_instruction(&file)) {
+        return Some(INSTRUCTIONS_REASON);
     }
     let own = match &parts[..] {
         [projects, _, rest @ ..] if projects == "projects" => rest,
@@ -258,7 +271,8 @@ fn fold_name(name: &str) -> String {
 
 /// Returns names guarded everywhere, for sandboxes based on patterns.
 pub fn guarded_names() -> impl Iterator<Item = &'static str> {
-    GUARDED_FOLDERS.iter().chain(GUARDED_FILES).map(|(name, _)| *name)
+    let instructions = INSTRUCTION_FILES.iter().map(|(_, lower)| *lower);
+    GUARDED_FOLDERS.iter().chain(GUARDED_FILES).map(|(name, _)| *name).chain(instructions)
 }
 
 #[cfg(test)]
@@ -298,6 +312,9 @@ mod tests {
             "x/HEAD",
             ".github/workflows/ci.yml",
             "sitecustomize.py",
+            "AGENTS.md",
+            "sub/CLAUDE.md",
+            "x/SKILL.md",
             ".git/rebase-merge/git-rebase-todo",
             ".ſsh/config",
         ] {
@@ -313,14 +330,15 @@ mod tests {
             ".gitattributes",
             "Makefile",
             "model.pth",
-            "projects/x/notes/agents.md",
-            "agents.md",
             "agents/.gitkeep",
             "a.git",
             "components/a.md",
             "headers/head.html",
         ] {
             assert_eq!(guarded_reason(path), None, "{path}");
+        }
+        for path in ["projects/x/notes/agents.md", "agents.md"] {
+            assert_eq!(guarded_reason(path).is_none(), cfg!(target_os = "linux"), "{path}");
         }
     }
 

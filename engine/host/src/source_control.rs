@@ -4,10 +4,14 @@
 //! Nothing here waits on the caller's thread. Reads run in process and start no program. They follow changed files of
 //! a volume and the repository's own state files, and pause in proportion to the time that they take.
 
+mod blame;
 mod operations;
 
 use anyhow::anyhow;
+pub use blame::BlameReading;
+use blame::BlameReadings;
 use engine::Session;
+pub use git_program::HalfDoneOperation;
 pub use operations::{GitRequest, perform, restore_kept};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use store::{BlobHash, DocId, TextHunk};
 pub use vcs::{BranchInfo, BranchState, Commit, FileChange, FileChangeKind, HunkAction, HunkChoice};
+pub use vcs::{GraphRow, MAX_GRAPH_LANES, StashInfo, TagInfo};
 use vcs::{RepositoryFolder, VcsError};
 
 /// Interval for checking whether another program has changed the repository.
@@ -62,10 +67,31 @@ pub struct RepositoryStatus {
     pub badges: BTreeMap<String, FileChangeKind>,
     /// Local branches.
     pub branches: Vec<BranchInfo>,
+    /// Branches of remotes.
+    pub remote_branches: Vec<BranchInfo>,
+    /// Tags by name.
+    pub tags: Vec<TagInfo>,
+    /// Stashes, newest first.
+    pub stashes: Vec<StashInfo>,
     /// The last commits, newest first.
     pub commits: Vec<Commit>,
     /// Whether there's a remote.
     pub has_remote: bool,
+    /// Hash of where all branches and tags are: the history is the same as long as this is.
+    pub history: Option<BlobHash>,
+}
+
+/// The graph of all commits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GraphReading {
+    /// The commits, newest first.
+    pub rows: Vec<GraphRow>,
+    /// Whether these are all; otherwise more are read, or there are too many.
+    pub is_complete: bool,
+    /// Whether more are being read.
+    pub is_reading: bool,
+    /// Why it can't be read.
+    pub trouble: Option<String>,
 }
 
 /// A diff that a page shows.
@@ -77,6 +103,8 @@ pub enum DiffTarget {
     Unstaged(String),
     /// What a commit has changed.
     Commit(String),
+    /// What a stash has changed, by the hash of its commit.
+    Stash(String),
 }
 
 /// A diff, file by file.
@@ -135,8 +163,17 @@ pub struct GitReport {
     pub is_error: bool,
     /// Whether it was a commit.
     pub is_commit: bool,
-    /// Files that were discarded, to bring them back.
-    pub discarded: Vec<DiscardedFile>,
+    /// What undoes it, if that's possible.
+    pub undo: Option<GitRequest>,
+}
+
+/// What an operation has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GitOutcome {
+    /// A sentence; empty if the page shows it anyway.
+    pub text: String,
+    /// What undoes it, if that's possible.
+    pub undo: Option<GitRequest>,
 }
 
 /// A file that was discarded.
@@ -167,6 +204,10 @@ struct SharedReadings {
     diff: Option<(DocId, DiffTarget, u64, Arc<DiffReading>)>,
     /// The diff that was last asked for.
     asked_diff: Option<(DocId, DiffTarget, u64)>,
+    blames: BlameReadings,
+    graph: Option<(DocId, Arc<GraphReading>)>,
+    /// The graph that was last asked for.
+    asked_graph: Option<(DocId, Option<BlobHash>)>,
     job: Option<GitJobStatus>,
     report: Option<GitReport>,
     is_report_seen: bool,
@@ -267,6 +308,21 @@ impl SourceControl {
         found.map(|(_, reading)| reading)
     }
 
+    /// Returns the graph of all commits, and reads it in the background if the repository's history has changed.
+    pub fn graph(&self, volume: DocId, status: &RepositoryStatus) -> Option<Arc<GraphReading>> {
+        let mut shared = lock(&self.shared);
+        let wanted = (volume, status.history);
+        if shared.asked_graph != Some(wanted)
+            && let Some((_, root, _)) = self.followed.iter().find(|(known, _, _)| *known == volume)
+        {
+            shared.asked_graph = Some(wanted);
+            let (root, readings, wake) = (root.clone(), self.shared.clone(), self.wake.clone());
+            // A thread of its own: status and diffs don't wait for a long history.
+            std::thread::spawn(move || read_graph(&root, wanted, &readings, &*wake));
+        }
+        shared.graph.as_ref().filter(|(known, _)| *known == volume).map(|(_, reading)| reading.clone())
+    }
+
     /// Returns the operation that runs.
     pub fn job(&self) -> Option<GitJobStatus> {
         lock(&self.shared).job.clone()
@@ -344,11 +400,8 @@ impl SourceControl {
                 }
             };
             let report = match done {
-                Ok((text, discarded)) => GitReport { volume, text, is_error: false, is_commit, discarded },
-                Err(why) => {
-                    let (text, discarded) = (why.to_string(), Vec::new());
-                    GitReport { volume, text, is_error: true, is_commit, discarded }
-                }
+                Ok(GitOutcome { text, undo }) => GitReport { volume, text, is_error: false, is_commit, undo },
+                Err(why) => GitReport { volume, text: why.to_string(), is_error: true, is_commit, undo: None },
             };
             let mut readings = lock(&shared);
             readings.job = None;
@@ -474,6 +527,51 @@ impl RepositoryReader {
     }
 }
 
+/// Reads the graph of all commits as long as it's wanted.
+fn read_graph(
+    root: &Path,
+    wanted: (DocId, Option<BlobHash>),
+    readings: &Mutex<SharedReadings>,
+    wake: &(dyn Fn() + Send + Sync),
+) {
+    let volume = wanted.0;
+    let publish = |reading: GraphReading| {
+        let mut shared = lock(readings);
+        let is_wanted = shared.asked_graph == Some(wanted);
+        // Until all is read, an older graph shows more than the first commits of the new one.
+        let has_older = shared.graph.as_ref().is_some_and(|(known, older)| *known == volume && !older.is_reading);
+        if is_wanted && !(reading.is_reading && has_older) {
+            shared.graph = Some((volume, Arc::new(reading)));
+            drop(shared);
+            wake();
+        }
+        is_wanted
+    };
+    let mut is_first = true;
+    let mut on_rows = |rows: &[GraphRow]| match std::mem::take(&mut is_first) {
+        true => publish(GraphReading { rows: rows.to_vec(), is_reading: true, ..GraphReading::default() }),
+        false => lock(readings).asked_graph == Some(wanted),
+    };
+    let read = RepositoryFolder::open(root)
+        .and_then(|repository| repository.commit_graph(true, vcs::MAX_GRAPH_COMMITS, &mut on_rows));
+    publish(match read {
+        Ok((rows, is_complete)) => GraphReading { rows, is_complete, ..GraphReading::default() },
+        Err(why) => GraphReading { trouble: Some(sentence(&why.to_string())), ..GraphReading::default() },
+    });
+}
+
+/// Returns a hash of where branches and tags are.
+fn history_hash(head: Option<&str>, branches: [&[BranchInfo]; 2], tags: &[TagInfo]) -> BlobHash {
+    let mut text = head.unwrap_or_default().to_owned();
+    for one in branches.into_iter().flatten() {
+        text.push_str(&format!("\n{} {}", one.id, one.name));
+    }
+    for tag in tags {
+        text.push_str(&format!("\n{} {}", tag.id, tag.name));
+    }
+    BlobHash::of(text.as_bytes())
+}
+
 /// Returns a message as a sentence.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
@@ -490,19 +588,27 @@ fn file_times(files: &[PathBuf]) -> Vec<Option<SystemTime>> {
 type ReadRepository = (RepositoryStatus, Vec<PathBuf>, Vec<Option<SystemTime>>);
 
 fn read_repository(root: &Path, number: u64) -> Result<ReadRepository, VcsError> {
-    let repository = RepositoryFolder::open(root)?;
+    let mut repository = RepositoryFolder::open(root)?;
     let state_files = repository.state_files();
     let stamps = file_times(&state_files);
     let (changes, is_complete) = repository.changes()?;
+    let (remote_branches, branches): (Vec<_>, Vec<_>) =
+        repository.branches()?.into_iter().partition(|branch| branch.remote);
+    let (stashes, tags, branch) = (repository.stashes()?, repository.tags()?, repository.branch_state()?);
+    let history = Some(history_hash(branch.head.as_deref(), [&branches, &remote_branches], &tags));
     let status = RepositoryStatus {
         number,
-        branch: repository.branch_state()?,
+        branch,
         badges: roll_up(&changes),
         changes,
         is_complete,
-        branches: repository.branches()?.into_iter().filter(|branch| !branch.remote).collect(),
+        branches,
+        remote_branches,
+        tags,
+        stashes,
         commits: repository.log(LISTED_COMMITS)?,
         has_remote: !repository.remote_urls()?.is_empty(),
+        history,
     };
     Ok((status, state_files, stamps))
 }
@@ -535,6 +641,7 @@ fn diff_text(root: &Path, target: &DiffTarget) -> Result<(String, bool), VcsErro
     match target {
         DiffTarget::Staged(path) => repository.staged_file_diff(path),
         DiffTarget::Unstaged(path) => repository.unstaged_diff(path),
+        DiffTarget::Stash(id) => repository.stash_diff(id),
         DiffTarget::Commit(id) => repository.show(id).map(|(_, text, is_complete)| (text, is_complete)),
     }
 }

@@ -8,7 +8,7 @@ use crate::session::state::Session;
 use crate::session::state::agent_run::AgentRun;
 use crate::session::state::runs::RunsState;
 use crate::session::state::sync::SyncState;
-use crate::session::state::volumes::Volume;
+use crate::session::state::volumes::{InstructionFile, Volume};
 use crate::session::sync::{SyncProgress, SyncStatus};
 use crate::settings::Settings;
 use agent::agent_registry::AgentRegistry;
@@ -261,6 +261,11 @@ impl Session {
     /// Returns why nothing may change in a volume, as a sentence; `None` if it may.
     pub fn read_only_reason(&self, volume: DocId) -> Option<String> {
         self.state.files.volumes.read_only_reason(volume)
+    }
+
+    /// Returns the instruction files that concern a note, or else a volume. The nearest comes last.
+    pub fn instruction_files(&self, volume: DocId, note: Option<DocId>) -> Vec<InstructionFile> {
+        self.state.files.volumes.list_instruction_files(&self.settings().trusted_volumes, (volume, note))
     }
 
     /// Returns the note if it's open.

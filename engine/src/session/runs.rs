@@ -10,6 +10,7 @@ mod changes;
 mod delegation;
 mod embedding_costs;
 mod external_agents;
+mod instructions;
 mod lifecycle;
 mod links;
 mod mcp_tools;
@@ -333,8 +334,11 @@ impl RunsState {
         paths.extend(note.and_then(|note| files.volumes.locate_file(note)).map(|(_, path)| path.to_owned()));
         paths.dedup();
         let mut withheld = prompt_material::withhold_secret_files(&mut paths);
-        let (paths, texts) = files.volumes.mentioned_files(volume, paths);
+        let (mut paths, texts) = files.volumes.mentioned_files(volume, paths);
         withheld.extend(texts);
+        let (instruction_files, instructions) =
+            files.volumes.choose_instructions(&workspace.settings, (volume, note), &paths);
+        paths.extend(instruction_files);
         let place = note.and_then(|note| files.volumes.locate_file(note)).map(|(_, path)| path.to_owned());
         let memory = (files.volumes.memory_root(volume).unwrap_or_default(), memory::memory_folders(place.as_deref()));
         if self.setup().is_some_and(|setup| setup.config.memory.learn) {
@@ -343,6 +347,7 @@ impl RunsState {
         if let Some(run) = self.runs.get_mut(&id) {
             run.project_read = ProjectReadState::ReadingToStart;
             run.withheld_files = withheld;
+            run.instructions = instructions;
         }
         turn.effects.push(Effect::Gather { run: id, root, paths, text, limit: MAX_RECALLED_PASSAGES, memory });
         Ok(())

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-fn git(folder: &Path, words: &[&str]) -> String {
+pub(super) fn git(folder: &Path, words: &[&str]) -> String {
     let done = std::process::Command::new("git").args(words).current_dir(folder).output().expect("git is there");
     assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
     String::from_utf8_lossy(&done.stdout).trim().to_owned()
 }
 
 /// Makes the folder `notes` a repository with a bare remote, and commits and pushes what is there.
-fn with_remote(house: &House) {
+pub(super) fn with_remote(house: &House) {
     git(&house.path(""), &["init", "-q", "--bare", "-b", "main", "remote.git"]);
     let notes = house.path("notes");
     git(&notes, &["init", "-q", "-b", "main"]);
@@ -23,13 +23,13 @@ fn with_remote(house: &House) {
     git(&notes, &["commit", "-qm", "First"]);
 }
 
-fn know_user(folder: &Path) {
+pub(super) fn know_user(folder: &Path) {
     git(folder, &["config", "user.name", "Ada"]);
     git(folder, &["config", "user.email", "ada@example.org"]);
 }
 
 /// Runs `tracebook git …` in a folder.
-fn run_in(house: &House, folder: &str, words: &[&str]) -> Done {
+pub(super) fn run_in(house: &House, folder: &str, words: &[&str]) -> Done {
     let mut all = vec!["git"];
     all.extend(words);
     let mut command = house.command(&all);
@@ -75,6 +75,7 @@ fn from_a_change_to_the_remote_and_back() {
     // What is staged is committed; without anything staged, all of it.
     let done = run_in(&house, "notes", &["commit", "-m", "Add a file", "--signoff"]).good().text();
     assert!(done.contains("Ada: Add a file") && done.contains("1 ahead of and 0 behind origin/main"), "{done}");
+    assert!(git(&house.path("notes"), &["log", "-1", "--format=%B"]).contains("Signed-off-by: Ada <ada@example.org>"));
     run_in(&house, "notes", &["commit", "-m", "Count to three", "--push"]).good();
     assert_eq!(git(&house.path("remote.git"), &["log", "--format=%s", "main"]), "Count to three\nAdd a file\nFirst");
     run_in(&house, "notes", &["commit", "-m", "Nothing"]).refused(1, "Nothing has changed");
@@ -117,7 +118,16 @@ fn branches_stashes_conflicts_and_rejected_pushes() {
     assert!(!house.path("notes/b.md").exists());
     let stashes = run_in(&house, "notes", &["stash", "list", "--json"]).good().json();
     assert!(stashes[0]["message"].as_str().is_some_and(|message| message.contains("for later")), "{stashes}");
+    run_in(&house, "notes", &["stash", "apply", "0"]).good();
+    assert_eq!(house.read("notes/b.md"), b"idea\n");
+    std::fs::remove_file(house.path("notes/b.md")).expect("removed");
+    house.write("notes/c.md", b"another\n");
+    run_in(&house, "notes", &["stash", "push"]).good();
+    run_in(&house, "notes", &["stash", "drop", "0"]).good();
+    run_in(&house, "notes", &["stash", "pop", "x"]).refused(2, "a stash has a number");
+    run_in(&house, "notes", &["stash", "pop", "7"]).refused(2, "stash");
     run_in(&house, "notes", &["stash", "pop"]).good();
+    assert!(!house.path("notes/c.md").exists());
     run_in(&house, "notes", &["commit", "-m", "Idea"]).good();
     run_in(&house, "notes", &["switch", "main"]).good();
     run_in(&house, "notes", &["merge", "idea"]).good();
@@ -126,6 +136,21 @@ fn branches_stashes_conflicts_and_rejected_pushes() {
     let branches = run_in(&house, "notes", &["branch", "--json"]).good().json();
     let names: Vec<&str> = branches.as_array().into_iter().flatten().filter_map(|one| one["name"].as_str()).collect();
     assert_eq!(names, ["main", "next", "origin/main"]);
+
+    run_in(&house, "notes", &["tag", "v1", "-m", "The first\nof many"]).good();
+    run_in(&house, "notes", &["tag", "draft"]).good();
+    let tags = run_in(&house, "notes", &["tag", "--json"]).good().json();
+    assert_eq!((&tags[0]["name"], &tags[0]["summary"]), (&json!("draft"), &json!("Idea")));
+    assert_eq!((&tags[1]["name"], &tags[1]["summary"]), (&json!("v1"), &json!("The first")));
+    run_in(&house, "notes", &["tag", "draft", "--delete"]).good();
+    run_in(&house, "notes", &["tag", "v1"]).refused(2, "already exists");
+    assert_eq!(git(&house.path("notes"), &["tag"]), "v1");
+
+    run_in(&house, "notes", &["tag", "list"]).good();
+    run_in(&house, "notes", &["tag", "old", "HEAD~1"]).good();
+    assert_eq!(git(&house.path("notes"), &["rev-parse", "old"]), git(&house.path("notes"), &["rev-parse", "HEAD~1"]));
+    run_in(&house, "notes", &["tag", "bad name"]).refused(2, "not a valid tag name");
+    run_in(&house, "notes", &["tag", "--delete", "nowhere"]).refused(2, "not found");
 
     // A lock that a killed program left is explained, and nothing is lost.
     house.write("notes/.git/index.lock", b"");
@@ -144,6 +169,102 @@ fn branches_stashes_conflicts_and_rejected_pushes() {
     };
     without(&["git", "log"]).good();
     without(&["git", "fetch"]).refused(2, "Git isn't installed");
+}
+
+#[test]
+fn rebase_and_what_stops_halfway() {
+    let house = House::with(&[("a.md", "one\n"), ("b.md", "b\n")]);
+    with_remote(&house);
+    let notes = house.path("notes");
+    run_in(&house, "notes", &["switch", "idea", "--create"]).good();
+    house.write("notes/b.md", b"idea\n");
+    run_in(&house, "notes", &["commit", "-m", "Idea"]).good();
+    run_in(&house, "notes", &["switch", "main"]).good();
+    house.write("notes/a.md", b"main\n");
+    run_in(&house, "notes", &["commit", "-m", "Main"]).good();
+    run_in(&house, "notes", &["branch", "idea", "--delete"]).refused(1, "aren't merged");
+    run_in(&house, "notes", &["switch", "idea"]).good();
+    run_in(&house, "notes", &["rebase", "main"]).good();
+    assert_eq!(git(&notes, &["log", "--format=%s"]), "Idea\nMain\nFirst");
+    run_in(&house, "notes", &["rebase", "nowhere"]).refused(2, "nowhere");
+    run_in(&house, "notes", &["rebase"]).refused(2, "the branch");
+
+    // A rebase with conflicts is taken back.
+    house.write("notes/a.md", b"idea\n");
+    run_in(&house, "notes", &["commit", "-m", "Idea for a"]).good();
+    run_in(&house, "notes", &["switch", "main"]).good();
+    house.write("notes/a.md", b"main again\n");
+    run_in(&house, "notes", &["commit", "-m", "Main again"]).good();
+    let before = git(&notes, &["rev-parse", "HEAD"]);
+    run_in(&house, "notes", &["rebase", "idea"]).refused(1, "a.md. Nothing was merged");
+    assert_eq!((git(&notes, &["rev-parse", "HEAD"]), house.read("notes/a.md")), (before, b"main again\n".to_vec()));
+    for verb in ["merge", "rebase"] {
+        run_in(&house, "notes", &[verb, "--continue"]).refused(2, &format!("no {verb} is under way"));
+        run_in(&house, "notes", &[verb, "--abort"]).refused(2, &format!("no {verb} is under way"));
+        run_in(&house, "notes", &[verb, "--abort", "--continue"]).refused(2, "--continue or --abort");
+    }
+    run_in(&house, "notes", &["push", "--abort"]).refused(2, "goes with merge and rebase");
+
+    // What another program left halfway is ended here.
+    for (verb, last) in [("merge", "Merge branch 'idea'"), ("rebase", "Main again")] {
+        let conflict = || std::process::Command::new("git").args([verb, "idea"]).current_dir(&notes).output();
+        git(&notes, &["reset", "-q", "--hard", "main"]);
+        assert!(!conflict().expect("git").status.success());
+        let status = run_in(&house, "notes", &["status", "--json"]).good().json();
+        assert_eq!(status["branch"]["under_way"], json!(verb));
+        run_in(&house, "notes", &[verb, "--continue"]).refused(1, "still in conflict");
+        run_in(&house, "notes", &[verb, "--continue", "idea"]).refused(2, "take no name");
+        run_in(&house, "notes", &[verb, "--abort"]).good();
+        assert_eq!(house.read("notes/a.md"), b"main again\n");
+        git(&notes, &["switch", "-q", "-c", &format!("test-{verb}")]);
+        assert!(!conflict().expect("git").status.success());
+        house.write("notes/a.md", b"both\n");
+        run_in(&house, "notes", &["add", "a.md"]).good();
+        let done = run_in(&house, "notes", &[verb, "--continue", "--json"]).good().json();
+        assert_eq!(done["branch"]["under_way"], Value::Null);
+        assert_eq!(git(&notes, &["log", "-1", "--format=%s"]).split(" into").next(), Some(last));
+        assert_eq!(house.read("notes/a.md"), b"both\n");
+        git(&notes, &["switch", "-q", "main"]);
+    }
+}
+
+#[test]
+fn the_graph_of_branches_is_drawn() {
+    let house = House::with(&[("a.md", "one\n")]);
+    with_remote(&house);
+    let notes = house.path("notes");
+    git(&notes, &["switch", "-q", "-c", "idea"]);
+    git(&notes, &["commit", "-q", "--allow-empty", "-m", "Idea"]);
+    git(&notes, &["switch", "-q", "main"]);
+    git(&notes, &["commit", "-q", "--allow-empty", "-m", "Main"]);
+    git(&notes, &["commit", "-q", "--allow-empty", "-m", "\u{1b}[2JMore"]);
+    let graph = |words: &[&str]| {
+        let all: Vec<&str> = ["log", "--graph"].iter().chain(words).copied().collect();
+        run_in(&house, "notes", &all).good().text()
+    };
+    let signs = |text: &str| {
+        text.lines()
+            .map(|line| line.split(|c: char| c.is_alphanumeric()).next().unwrap_or("").trim().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let own = graph(&[]);
+    assert_eq!(signs(&own), ["*", "*", "*"]);
+    assert!(!own.contains('\u{1b}') && !own.contains("Idea"), "{own}");
+    let all = graph(&["--all"]);
+    assert!(
+        all.contains("Idea") && all.lines().any(|line| line.starts_with("| *") || line.starts_with("* |")),
+        "{all}"
+    );
+    git(&notes, &["merge", "-q", "--no-edit", "idea"]);
+    let merged = graph(&[]);
+    assert!(merged.starts_with("* ") && merged.lines().nth(1) == Some("|\\"), "{merged}");
+    let rows = run_in(&house, "notes", &["log", "--graph", "--json", "--limit", "2"]).good().json();
+    assert_eq!((rows.as_array().map(Vec::len), rows[0]["parents"].as_array().map(Vec::len)), (Some(2), Some(2)));
+    run_in(&house, "notes", &["log", "--all"]).refused(2, "log --graph");
+    let empty = house.path("empty");
+    std::fs::create_dir(&empty).expect("made");
+    git(&empty, &["init", "-q"]);
+    assert_eq!(run_in(&house, "empty", &["log", "--graph", "--all"]).good().text(), "");
 }
 
 #[test]

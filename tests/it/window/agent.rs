@@ -508,6 +508,36 @@ fn what_the_model_was_told_is_one_row() {
 }
 
 #[test]
+fn instructions_of_a_volume_are_shown_and_trusted() {
+    let (address, _) = model(|_, _| ("Done.".to_owned(), Vec::new()));
+    let bench = Bench::new(&[("A.md", "# Talk\n"), ("AGENTS.md", "Answer in verse.\n")]);
+    let mut window = asked(&bench, &address);
+    until(&mut window, "it's shown", |window| shows(window, "Instructions left out: you don't trust notes"));
+    assert!(shows(&mut window, "AGENTS.md: agents don't follow it"));
+    pictured(&mut window, "instructions-untrusted");
+    ask(&mut window, "How many herons?");
+    soon(&mut window, "it has ended", ended);
+    let notice = |window: &Driven, text: &str| {
+        run(window)
+            .steps
+            .iter()
+            .any(|step| matches!(&step.kind, store::StepKind::Thinking { content, .. } if content.contains(text)))
+    };
+    assert!(notice(&window, "Left out the instructions of notes/AGENTS.md"));
+    window.get_by_label("Trust this volume").click();
+    window.run();
+    until(&mut window, "it's trusted", |window| shows(window, "Instructions: 1 file"));
+    pictured(&mut window, "instructions-trusted");
+    window.get_by_label("Message to the agent").focus();
+    window.run();
+    ask(&mut window, "And how many storks?");
+    soon(&mut window, "it follows them", |window| notice(window, "Follows the instructions of notes/AGENTS.md."));
+    window.get_by_label("Don't trust this volume").click();
+    window.run();
+    until(&mut window, "it's taken back", |window| shows(window, "Trust this volume"));
+}
+
+#[test]
 fn where_memory_is_kept_is_a_setting() {
     let (address, _) = model(|_, _| ("Yes.".to_owned(), Vec::new()));
     let bench = Bench::new(&[(talk(), "# Talk\n")]);

@@ -614,6 +614,15 @@ fn folders() -> Drive {
     let before = session(&drive.window).volumes().next().expect("a volume").scans;
     drive.choose(CommandId::FolderRescan);
     drive.until("it was looked at again", |window| session(window).volumes().any(|volume| volume.scans > before));
+    drive.choose(CommandId::NoteBlame);
+    drive.until("there is no repository", |window| {
+        window.query_by_label("Dismiss: This note isn't in a Git repository.").is_some()
+    });
+    let is_trusted = |window: &Driven| !session(window).settings().trusted_volumes.is_empty();
+    drive.choose(CommandId::VolumeTrust);
+    drive.until("it is trusted", |window| is_trusted(window));
+    drive.choose(CommandId::VolumeTrust);
+    drive.until("it no longer is", |window| !is_trusted(window));
     drive.choose(CommandId::VolumeClose);
     drive.until("it is gone", |window| session(window).volumes().next().is_none());
     drive.choose(CommandId::VolumeReopen);

@@ -262,6 +262,319 @@ fn hunks_and_lines_are_staged_unstaged_and_discarded() {
 }
 
 #[test]
+fn branches_are_merged_rebased_and_deleted() {
+    let bench = Bench::new(&[("One.md", "one\n"), ("Two.md", "two\n")]);
+    commit_all(&bench);
+    add_remote(&bench);
+    let notes = bench.notes();
+    let commit_on = |branch: &str, file: &str, text: &str| {
+        git(&notes, &["switch", "-q", branch]);
+        std::fs::write(notes.join(file), text).expect("written");
+        git(&notes, &["commit", "-qam", &format!("{text} on {branch}")]);
+    };
+    git(&notes, &["branch", "idea"]);
+    git(&notes, &["branch", "clash"]);
+    commit_on("idea", "Two.md", "second");
+    commit_on("clash", "One.md", "clashing");
+    commit_on("main", "One.md", "first");
+    let mut window = bench.opened();
+    open_page(&mut window);
+    click(&mut window, "Branches");
+    wait(&mut window, "Branch idea: second on idea");
+    wait(&mut window, "Branch origin/main: First");
+    pictured(&mut window, "source-control-branches");
+    let choose = |window: &mut Driven, branch: &str, item: &str| {
+        click(window, &format!("Actions for {branch}"));
+        window.get_by_role_and_label(Role::MenuItem, item).click();
+        window.run();
+    };
+    choose(&mut window, "idea", "Delete branch");
+    wait(&mut window, "The branch has commits that aren't merged, so it wasn't deleted.");
+    choose(&mut window, "idea", "Rebase main onto it");
+    wait(&mut window, "Rebased onto idea.");
+    assert_eq!(git(&notes, &["log", "--format=%s"]), "first on main\nsecond on idea\nFirst");
+    choose(&mut window, "clash", "Merge into main");
+    wait(&mut window, "Both sides have changed the same lines of One.md. Nothing was merged");
+    choose(&mut window, "clash", "Rebase main onto it");
+    wait(&mut window, "Both sides have changed the same lines of One.md. Nothing was merged");
+    assert_eq!(bench.file("One.md"), "first");
+    choose(&mut window, "idea", "Merge into main");
+    wait(&mut window, "idea has nothing that isn't here.");
+    until(&mut window, "idea counts as merged", |window| has(window, "Branch idea"));
+    choose(&mut window, "idea", "Delete branch");
+    wait(&mut window, "Deleted the branch idea.");
+    until(&mut window, "it isn't listed", |window| !has(window, "Branch idea"));
+    click(&mut window, "Undo");
+    wait(&mut window, "Created the branch idea.");
+    wait(&mut window, "Branch idea: second on idea");
+
+    // Tags.
+    wait(&mut window, "There is no tag yet.");
+    click(&mut window, "New tag…");
+    click(&mut window, "Create tag");
+    wait(&mut window, "Name the tag first.");
+    click(&mut window, "Name of the tag");
+    type_text(&mut window, "v1");
+    click(&mut window, "Message of the tag, if it has one");
+    type_text(&mut window, "The first one");
+    click(&mut window, "Create tag");
+    wait(&mut window, "Tag v1: The first one");
+    let tag = git(&notes, &["rev-parse", "v1"]);
+    pictured(&mut window, "source-control-tags");
+    choose(&mut window, "tag v1", "Delete tag");
+    wait(&mut window, "Deleted the tag v1.");
+    click(&mut window, "Undo");
+    wait(&mut window, "Tag v1: The first one");
+    assert_eq!(git(&notes, &["rev-parse", "v1"]), tag, "its message is there again, too");
+
+    // What another program left halfway.
+    click(&mut window, "Changes");
+    let merge = std::process::Command::new("git").args(["merge", "clash"]).current_dir(&notes).output().expect("git");
+    assert!(!merge.status.success());
+    wait(&mut window, "A merge is in progress.");
+    pictured(&mut window, "source-control-merge");
+    click(&mut window, "Continue merge");
+    wait(&mut window, "Files are still in conflict.");
+    click(&mut window, "Abort merge");
+    wait(&mut window, "The merge was taken back.");
+    assert_eq!(bench.file("One.md"), "first");
+    until(&mut window, "it's over", |window| !has(window, "A merge is in progress."));
+}
+
+/// Makes a history of this many commits, where every tenth is a merge of a branch.
+fn import_history(bench: &Bench, count: usize) {
+    use std::io::Write;
+    let notes = bench.notes();
+    git(&notes, &["init", "-q", "-b", "main"]);
+    let mut import = std::process::Command::new("git")
+        .args(["fast-import", "--quiet", "--force"])
+        .current_dir(&notes)
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .expect("git is there");
+    let mut to = std::io::BufWriter::new(import.stdin.take().expect("a pipe"));
+    for number in 1..=count {
+        let is_side = number % 10 == 5;
+        let branch = if is_side { "side" } else { "main" };
+        let message = format!("Change {number}");
+        writeln!(
+            to,
+            "commit refs/heads/{branch}\nmark :{number}\ncommitter Ada <ada@example.org> {} +0000",
+            1_600_000_000 + 60 * number
+        )
+        .expect("written");
+        writeln!(to, "data {}\n{message}", message.len()).expect("written");
+        match number % 10 {
+            _ if number == 1 => {}
+            5 | 6 => writeln!(to, "from :{}", number - number % 10 + 4).expect("written"),
+            0 => writeln!(to, "from :{}\nmerge :{}", number - 1, number - 5).expect("written"),
+            _ => writeln!(to, "from :{}", number - 1).expect("written"),
+        }
+        writeln!(to, "M 100644 inline One.md\ndata {}\n{message}\n", message.len() + 1).expect("written");
+    }
+    writeln!(to, "done").expect("written");
+    drop(to);
+    assert!(import.wait().expect("ended").success());
+    git(&notes, &["reset", "-q", "--hard", "main"]);
+}
+
+#[test]
+fn the_history_is_a_graph_and_a_commit_shows_its_changes() {
+    let bench = Bench::new(&[("One.md", "one\n")]);
+    import_history(&bench, 25);
+    git(&bench.notes(), &["tag", "v1", "main~3"]);
+    let mut window = bench.opened();
+    open_page(&mut window);
+    click(&mut window, "History");
+    wait(&mut window, "Change 25, by Ada");
+    wait(&mut window, "Change 15, by Ada");
+    pictured(&mut window, "source-control-history");
+    press(&mut window, CTRL_SHIFT, Key::L);
+    pictured(&mut window, "source-control-history-dark");
+    let row = |window: &mut Driven, label: &str| {
+        window.get_all_by_label_contains(label).next().expect("the commit is listed").click();
+        window.run();
+    };
+    row(&mut window, "Change 24, by Ada");
+    wait(&mut window, "-Change 23\n+Change 24\n");
+    wait(&mut window, "Change 22, by Ada");
+    row(&mut window, "Change 24, by Ada");
+    assert!(!has(&window, "-Change 23"), "it's folded again");
+    // A new commit of another program comes in.
+    git(
+        &bench.notes(),
+        &["-c", "user.name=Bob", "-c", "user.email=b@example.org", "commit", "-q", "--allow-empty", "-m", "From Bob"],
+    );
+    wait(&mut window, "From Bob, by Bob");
+}
+
+#[test]
+fn blame_in_the_margin_follows_the_text() {
+    let bench = Bench::new(&[("One.md", "# Ada's heading\n\nAda's words\n")]);
+    commit_all(&bench);
+    std::fs::write(bench.notes().join("One.md"), "# Ada's heading\n\nAda's words\n\nBob's words\n").expect("written");
+    git(&bench.notes(), &["-c", "user.name=Bob", "-c", "user.email=b@example.org", "commit", "-qam", "Bob's commit"]);
+    let mut window = bench.opened();
+    wait(&mut window, "Branch: main");
+    assert!(!has(&window, "Blame:"), "it's off by default");
+    let ctx = window.ctx.clone();
+    let toggle = |window: &mut Driven| {
+        window.state_mut().perform_command(&ctx, CommandId::NoteBlame);
+        window.run();
+    };
+    toggle(&mut window);
+    wait(&mut window, "Blame: Bob,");
+    assert!(has(&window, ": Bob's commit (") && has(&window, "Blame: Ada,") && has(&window, ": First ("));
+    pictured(&mut window, "blame");
+    // What is typed isn't committed; the rest keeps its commits.
+    let end = text(&window).expect("a note").len();
+    window.state_mut().place_caret(end);
+    window.run();
+    press(&mut window, NONE, Key::Enter);
+    type_text(&mut window, "New words");
+    wait(&mut window, "Blame: Not committed");
+    assert!(has(&window, "Blame: Bob,") && has(&window, "Blame: Ada,"));
+    // A commit of another program is taken over.
+    until(&mut window, "it's in the file", |_| bench.file("One.md").contains("New words"));
+    git(&bench.notes(), &["-c", "user.name=Cleo", "-c", "user.email=c@example.org", "commit", "-qam", "Cleo's commit"]);
+    wait(&mut window, "Blame: Cleo,");
+    toggle(&mut window);
+    assert!(!has(&window, "Blame:"));
+    // A note that isn't committed says so.
+    std::fs::write(bench.notes().join("Two.md"), "two\n").expect("written");
+    until(&mut window, "it's known", |window| {
+        session(window).volumes().all(|volume| volume.files.contains_key("Two.md"))
+    });
+    let two = session(&window).volumes().next().expect("a volume").files["Two.md"].id;
+    window.state_mut().show(two);
+    until(&mut window, "it's shown", |window| text(window).as_deref() == Some("two\n"));
+    toggle(&mut window);
+    wait(&mut window, "The file isn't committed yet");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_hostile_repository_runs_nothing_while_it_is_shown() {
+    let bench = Bench::new(&[("One.md", "one\n")]);
+    commit_all(&bench);
+    std::fs::write(bench.notes().join("One.md"), "one changed\n").expect("written");
+    let mark = bench.folder.path().join("hacked");
+    crate::line::git_faults::make_hostile(&bench.notes(), &mark);
+    let mut window = bench.opened();
+    open_page(&mut window);
+    wait(&mut window, "One.md, modified, not staged");
+    click(&mut window, "One.md, modified, not staged");
+    wait(&mut window, "-one\n+one changed\n");
+    click(&mut window, "History");
+    wait(&mut window, "First, by Ada");
+    click(&mut window, "Branches");
+    wait(&mut window, "Current branch main");
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, CommandId::NoteBlame);
+    let note = session(&window).volumes().next().expect("a volume").files["One.md"].id;
+    window.state_mut().show(note);
+    wait(&mut window, "Blame: Not committed");
+    assert!(!mark.exists(), "nothing ran");
+}
+
+#[test]
+fn a_hundred_thousand_commits_scroll_smoothly() {
+    let bench = Bench::new(&[("One.md", "one\n")]);
+    import_history(&bench, 100_000);
+    let mut window = bench.opened();
+    open_page(&mut window);
+    click(&mut window, "History");
+    let begun = Instant::now();
+    wait(&mut window, "Change 100000, by Ada");
+    let first = begun.elapsed();
+    until(&mut window, "all is read", |window| !has(window, "Reading older commits") && has(window, "Change 99999"));
+    let all = begun.elapsed();
+    let scroll = |window: &mut Driven, by: f32| {
+        window.event(egui::Event::MouseWheel {
+            unit: egui::MouseWheelUnit::Point,
+            delta: egui::vec2(0.0, by),
+            modifiers: NONE,
+            phase: egui::TouchPhase::Move,
+            source: egui::MouseWheelSource::Wheel,
+        });
+        window.step();
+    };
+    window.hover_at(egui::pos2(640.0, 500.0));
+    let mut frames = Vec::new();
+    for _ in 0..120 {
+        let begun = support::measure::thread_cpu();
+        scroll(&mut window, -20_000.0);
+        frames.push(support::measure::thread_cpu() - begun);
+    }
+    frames.sort_unstable();
+    let (median, worst) = (frames[60], frames[114]);
+    eprintln!("first rows {first:?}, all {all:?}, frame {median:?}, 95 % {worst:?}");
+    assert!(!has(&window, "Change 100000,"), "it has scrolled");
+    assert!(window.query_all_by_label_contains("Commit ").count() < 100, "only what is in sight is drawn");
+    // CPU time of a debug build.
+    assert!(median < Duration::from_millis(60) && worst < Duration::from_millis(150), "{median:?}, {worst:?}");
+    window.run_steps(30);
+    pictured(&mut window, "source-control-history-long");
+    for _ in 0..40 {
+        scroll(&mut window, -200_000.0);
+    }
+    window.run_steps(30);
+    wait(&mut window, "Change 1, by Ada");
+}
+
+#[test]
+fn changes_are_stashed_applied_and_signed_off() {
+    let bench = Bench::new(&[("One.md", "one\n")]);
+    commit_all(&bench);
+    std::fs::write(bench.notes().join("One.md"), "one changed\n").expect("written");
+    std::fs::write(bench.notes().join("data.txt"), "new\n").expect("written");
+    let mut window = bench.opened();
+    open_page(&mut window);
+    click(&mut window, "Stashes");
+    wait(&mut window, "Stash all changes");
+    click(&mut window, "Description of the stash");
+    type_text(&mut window, "for later");
+    click(&mut window, "Stash all changes");
+    wait(&mut window, "Stash 0: On main: for later");
+    assert!(bench.file("One.md") == "one\n" && !bench.notes().join("data.txt").exists());
+    until(&mut window, "the note is as it was", |window| text(window).as_deref() == Some("one\n"));
+    click(&mut window, "Stash 0: On main: for later");
+    wait(&mut window, "-one\n+one changed\n");
+    wait(&mut window, "+new");
+    pictured(&mut window, "source-control-stashes");
+    let choose = |window: &mut Driven, item: &str| {
+        click(window, "Actions for stash 0");
+        window.get_by_role_and_label(Role::MenuItem, item).click();
+        window.run();
+    };
+    choose(&mut window, "Delete stash");
+    wait(&mut window, "Deleted the stash.");
+    wait(&mut window, "Nothing is stashed.");
+    click(&mut window, "Undo");
+    wait(&mut window, "Stash 0: On main: for later");
+    choose(&mut window, "Apply");
+    wait(&mut window, "Applied the stash.");
+    assert!(bench.file("One.md") == "one changed\n" && bench.file("data.txt") == "new\n");
+    until(&mut window, "so is the note", |window| text(window).as_deref() == Some("one changed\n"));
+    // Applied over other changes, it's refused, and stays.
+    std::fs::remove_file(bench.notes().join("data.txt")).expect("removed");
+    std::fs::write(bench.notes().join("One.md"), "one otherwise\n").expect("written");
+    choose(&mut window, "Apply and delete");
+    wait(&mut window, "Changes that aren't committed would be lost");
+    assert_eq!(bench.file("One.md"), "one otherwise\n");
+    wait(&mut window, "Stash 0: On main: for later");
+
+    click(&mut window, "Changes");
+    click(&mut window, "Sign off");
+    click(&mut window, "Commit message");
+    type_text(&mut window, "Otherwise");
+    click(&mut window, "Commit all");
+    wait(&mut window, "Otherwise, by Ada");
+    let message = git(&bench.notes(), &["log", "-1", "--format=%B"]);
+    assert_eq!(message, "Otherwise\n\nSigned-off-by: Ada <ada@example.org>");
+}
+
+#[test]
 fn a_folder_becomes_a_repository() {
     let bench = Bench::new(&[("One.md", "one\n")]);
     let mut window = bench.opened();

@@ -85,6 +85,7 @@ impl NotePage {
         let page = ui.max_rect();
         let left = page.left() + world.margin;
         self.seen.clear();
+        self.blame.begin_frame();
         self.cell_end = None;
         let hold = hold || self.is_handle_pressed(ui);
         self.grip = None;
@@ -238,6 +239,7 @@ impl NotePage {
             ui.painter().rect_filled(frame.with_max_y(frame.bottom() + below), corner, colours.sunken);
         }
         let start = world.sheet.start(spot.block);
+        self.blame.show(ui, start + row.content.start, area.with_min_y(origin.y), origin.x);
         if self.agent_marks.touches(&(start + row.content.start..start + row.content.end)) {
             // Beside the column, or beside the box of a cell.
             let left = if row.kind.is_fenced() { frame.left() - space::S } else { origin.x - space::M };

@@ -87,6 +87,25 @@ impl PaneState {
         }
     }
 
+    /// Trusts the open note's volume, so that agents follow its instruction files, or takes that back.
+    pub(crate) fn trust_volume(&self, host: &mut HostLink, notices: &mut NoticeState) {
+        let session = host.session();
+        let shown = self.active.note.and_then(|note| session.locate_file(note)).map(|(volume, _)| volume);
+        let Some(volume) = shown.and_then(|volume| session.volume(volume)) else {
+            notices.toasts.show_message("Open a note of the volume first.");
+            return;
+        };
+        let (id, name, mut settings) = (volume.id, volume.name.clone(), session.settings().clone());
+        let is_trusted = !settings.trusted_volumes.contains(&id);
+        settings.trust_volume(id, is_trusted);
+        if host.send(Command::Set { settings: Box::new(settings) }, notices) {
+            notices.toasts.show_message(match is_trusted {
+                true => format!("Agents follow instruction files of {name} now, such as AGENTS.md."),
+                false => format!("Agents don't follow instruction files of {name} now."),
+            });
+        }
+    }
+
     /// Closes a volume: `volume`, or the one that contains the open note.
     pub(crate) fn close_volume(
         &mut self,

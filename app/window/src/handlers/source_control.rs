@@ -3,9 +3,10 @@
 use crate::shell::host_link::HostLink;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::page_view::PageView;
+use crate::shell::pane::EditorPane;
 use crate::shell::pane_state::PaneState;
 use eframe::egui;
-use engine::Command;
+use engine::{Command, NotePhase};
 use host::source_control::MAX_SAVE_WAIT;
 use notebook::actions::SourceControlAction;
 
@@ -33,7 +34,41 @@ impl HostLink {
     }
 }
 
+impl EditorPane {
+    /// Gives the pane's note the commits of its parts.
+    fn follow_blame(&mut self, host: &HostLink, is_shown: bool) {
+        let session = host.session();
+        let Some(note) = self.note.and_then(|note| session.note(note)) else { return };
+        let located = session.locate_file(note.id).filter(|_| is_shown && note.phase == NotePhase::Ready);
+        let reading = located.and_then(|(volume, path)| {
+            let status = host.source.status(volume)?;
+            let version = (note.revision(), status.history);
+            host.source.blame((volume, path), version, session.is_saved(), &|| note.text())
+        });
+        self.page.show_blame(note, reading);
+    }
+}
+
 impl PaneState {
+    /// Gives the shown notes the commits of their parts if the user wants to see them.
+    pub(crate) fn follow_blame(&mut self, host: &HostLink) {
+        let is_shown = self.is_blame_shown;
+        for pane in std::iter::once(&mut self.active).chain(self.layout.others.values_mut()) {
+            pane.follow_blame(host, is_shown);
+        }
+    }
+
+    /// Shows or hides which Git commit the parts of notes are from.
+    pub(crate) fn toggle_blame(&mut self, host: &HostLink, notices: &mut NoticeState) {
+        let located = self.active.note.and_then(|note| host.session().locate_file(note));
+        let has_repository = located.is_some_and(|(volume, _)| host.source.status(volume).is_some());
+        if !self.is_blame_shown && !has_repository {
+            notices.toasts.show_message("This note isn't in a Git repository.");
+            return;
+        }
+        self.is_blame_shown = !self.is_blame_shown;
+    }
+
     /// Reports how an operation ended if the page of source control isn't shown.
     pub(crate) fn report_source_control(&self, host: &HostLink, notices: &mut NoticeState) {
         if !matches!(self.view, Some(PageView::SourceControl(_)))

@@ -93,6 +93,7 @@ pub(crate) fn command_aliases(id: CommandId) -> &'static [&'static str] {
         ],
         CommandId::AppQuit => &["exit", "close window"],
         CommandId::NoteHistory => &["versions", "revisions", "time machine", "restore version", "file recovery"],
+        CommandId::NoteBlame => &["annotate", "git blame"],
         CommandId::NoteWriters => &["blame", "annotate", "attribution"],
         CommandId::AgentOpen => &["chat", "ai", "assistant", "copilot", "ask", "llm"],
         CommandId::AgentNew => &["new chat", "ai", "ask"],

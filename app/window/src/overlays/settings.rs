@@ -403,6 +403,7 @@ mod tests {
             keymap_preset: _, keys: _, // Keys
             kernels: _, kernel_prints: _, grants: _, // Chosen for the open note, by commands of their own
             pinned_traces: _, // The page of traces
+            trusted_volumes: _, // The agent panel, and a command
             embedder: _, onnx_runtime: _, reranker: _, meaning_paused: _, unsearched: _, searches: _, // Search
             recent_folders: _, // The dialog that opens one
             show_welcome: _, show_first_steps: _, first_steps: _, // The welcome page

@@ -33,6 +33,10 @@ pub(crate) enum WindowCommand {
     /// Apply the settings of an Obsidian vault.
     UseObsidian,
     CloseVolume,
+    /// Show or hide the Git commits of the note's parts.
+    ShowBlame,
+    /// Trust the open note's volume, or take that back.
+    TrustVolume,
     ReopenVolume,
     Save,
     Undo,
@@ -146,6 +150,7 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         CommandId::FolderObsidian => WindowCommand::UseObsidian,
         CommandId::FolderRescan => WindowCommand::Rescan,
         CommandId::VolumeClose => WindowCommand::CloseVolume,
+        CommandId::VolumeTrust => WindowCommand::TrustVolume,
         CommandId::VolumeReopen => WindowCommand::ReopenVolume,
         CommandId::NoteSave => WindowCommand::Save,
         CommandId::NoteUndo => WindowCommand::Undo,
@@ -228,6 +233,7 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         CommandId::ViewGraph => WindowCommand::Go(NavigationCommand::Graph),
         CommandId::ViewLocalGraph => WindowCommand::Go(NavigationCommand::LocalGraph),
         CommandId::NoteHistory => WindowCommand::Go(NavigationCommand::History),
+        CommandId::NoteBlame => WindowCommand::ShowBlame,
         CommandId::NoteWriters => WindowCommand::Go(NavigationCommand::Writers),
         CommandId::ViewSourceControl => WindowCommand::Go(NavigationCommand::SourceControl),
         CommandId::ViewTrash => WindowCommand::Go(NavigationCommand::Trash),

@@ -214,6 +214,8 @@ impl AppWindow {
             WindowCommand::UseObsidian => self.jobs.use_obsidian(&self.host, &self.panes, &mut self.notices, ctx),
             WindowCommand::Rescan => self.host.rescan(&mut self.notices),
             WindowCommand::CloseVolume => self.panes.close_volume(&mut self.host, &mut self.notices, &self.prefs, None),
+            WindowCommand::ShowBlame => self.panes.toggle_blame(&self.host, &mut self.notices),
+            WindowCommand::TrustVolume => self.panes.trust_volume(&mut self.host, &mut self.notices),
             WindowCommand::ReopenVolume => self.panes.reopen_volume(&mut self.host, &mut self.notices),
             WindowCommand::Save => {
                 if self.host.send(Command::Save, &mut self.notices) {

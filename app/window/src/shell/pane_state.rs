@@ -42,6 +42,8 @@ pub(crate) struct PaneState {
     pub(crate) embedded: HeldCollections,
     /// Undo history of collections.
     pub(crate) collection_undo: CollectionUndo,
+    /// Whether notes show which Git commit their parts are from.
+    pub(crate) is_blame_shown: bool,
     /// Carets last reported to the session, and the number of shared volumes at that time.
     pub(crate) last_reported_carets: Option<(SharedCarets, usize)>,
 }
@@ -66,6 +68,7 @@ impl PaneState {
             pending_jump: None,
             embedded: HeldCollections::default(),
             collection_undo: CollectionUndo::default(),
+            is_blame_shown: false,
             last_reported_carets: None,
         }
     }

@@ -62,6 +62,15 @@ pub enum GitProgramError {
     /// Files with changes would be overwritten.
     #[error("Changes that aren't committed would be lost, so nothing was done. Commit or stash them first: {0}")]
     WouldOverwrite(String),
+    /// Files are in conflict still.
+    #[error("Files are still in conflict. Resolve them, stage them, and try again.")]
+    Unmerged,
+    /// A branch has commits that no other has.
+    #[error(
+        "The branch has commits that aren't merged, so it wasn't deleted. Merge it first, or delete it with `git \
+         branch -D NAME`."
+    )]
+    NotMerged,
     /// There was nothing to commit.
     #[error("Nothing has changed since the last commit.")]
     NothingToCommit,
@@ -96,7 +105,7 @@ fn named_files(files: &[String]) -> String {
 fn conflict_advice(is_undone: bool) -> &'static str {
     match is_undone {
         true => "Nothing was merged, and your files are as they were. Change one side, or merge with Git itself.",
-        false => "Files have conflict markers now; resolve them, then commit.",
+        false => "These files have conflict markers now. Resolve them and stage them, then commit or continue.",
     }
 }
 
@@ -128,17 +137,25 @@ pub(crate) fn explain(folder: &Path, messages: &str, output: &str) -> GitProgram
         let start = lines.len().saturating_sub(MAX_MESSAGE_LINES);
         lines[start..].join("; ")
     };
-    if let Some(lock) = lock_file(messages) {
+    // Some subcommands don't say why the index can't be written.
+    let index_lock = folder.join(".git/index.lock");
+    let is_locked = has(&["could not write index", "unable to write new index"]) && index_lock.exists();
+    if let Some(lock) = lock_file(messages).or(is_locked.then_some(index_lock)) {
         return GitProgramError::Locked { lock };
     }
     if has(&["dubious ownership"]) {
         GitProgramError::Owner { folder: folder.to_owned() }
     } else if has(&["Please tell me who you are", "unable to auto-detect email address", "empty ident name"]) {
         GitProgramError::Nobody
-    } else if has(&["nothing to commit", "nothing added to commit", "no changes added to commit"]) {
-        GitProgramError::NothingToCommit
+    } else if has(&["you have unmerged files", "You must edit all merge conflicts", "is not possible because you have"])
+    {
+        GitProgramError::Unmerged
+    } else if has(&["is not fully merged"]) {
+        GitProgramError::NotMerged
     } else if has(&["would be overwritten", "You have unstaged changes", "Your index contains uncommitted changes"]) {
         GitProgramError::WouldOverwrite(text())
+    } else if has(&["nothing to commit", "nothing added to commit", "no changes added to commit"]) {
+        GitProgramError::NothingToCommit
     } else if has(&["(fetch first)", "(non-fast-forward)", "(stale info)"]) {
         GitProgramError::Rejected
     } else if has(&["[remote rejected]", "[rejected]"]) {
@@ -173,6 +190,6 @@ pub(crate) fn explain(folder: &Path, messages: &str, output: &str) -> GitProgram
 /// Returns the lock file that Git couldn't create.
 fn lock_file(messages: &str) -> Option<PathBuf> {
     let line = messages.lines().find(|line| line.contains(".lock'") && line.contains("File exists"))?;
-    let (_, rest) = line.split_once('\'')?;
-    Some(PathBuf::from(rest.split('\'').next()?))
+    // Another quoted name may come first, such as that of a reference.
+    line.split('\'').find(|part| part.ends_with(".lock")).map(PathBuf::from)
 }

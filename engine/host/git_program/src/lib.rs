@@ -37,6 +37,37 @@ pub enum GitCaller {
     Agent,
 }
 
+/// An operation that stops halfway when both sides have changed the same lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HalfDoneOperation {
+    /// A merge.
+    Merge,
+    /// A rebase.
+    Rebase,
+    /// A cherry-pick.
+    CherryPick,
+    /// A revert.
+    Revert,
+}
+
+impl HalfDoneOperation {
+    /// Returns Git's subcommand.
+    pub fn word(self) -> &'static str {
+        match self {
+            HalfDoneOperation::Merge => "merge",
+            HalfDoneOperation::Rebase => "rebase",
+            HalfDoneOperation::CherryPick => "cherry-pick",
+            HalfDoneOperation::Revert => "revert",
+        }
+    }
+
+    /// Returns the operation of a subcommand.
+    pub fn of_word(word: &str) -> Option<HalfDoneOperation> {
+        use HalfDoneOperation::{CherryPick, Merge, Rebase, Revert};
+        [Merge, Rebase, CherryPick, Revert].into_iter().find(|operation| operation.word() == word)
+    }
+}
+
 /// An operation of Git.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GitOperation {
@@ -103,10 +134,12 @@ pub enum GitOperation {
         /// Whether the branch is created.
         create: bool,
     },
-    /// Creates a branch at the last commit.
+    /// Creates a branch.
     CreateBranch {
         /// Name of the branch.
         name: String,
+        /// Where it begins; `None` for the last commit.
+        at: Option<String>,
     },
     /// Deletes a branch that is merged.
     DeleteBranch {
@@ -118,15 +151,53 @@ pub enum GitOperation {
         /// Name of the branch or commit.
         branch: String,
     },
+    /// Makes the current branch's own commits again on top of another branch.
+    Rebase {
+        /// Name of the branch or commit.
+        onto: String,
+    },
+    /// Goes on with what stopped halfway, once its conflicts are resolved and staged.
+    Continue(HalfDoneOperation),
+    /// Takes back what stopped halfway.
+    Abort(HalfDoneOperation),
     /// Puts changes aside.
     StashPush {
         /// Description; empty for Git's own.
         message: String,
     },
-    /// Takes the newest stash back.
-    StashPop,
-    /// Deletes the newest stash.
-    StashDrop,
+    /// Takes a stash back; with `pop`, it's deleted then.
+    StashApply {
+        /// Number of the stash; 0 is the newest.
+        number: usize,
+        /// Whether the stash is deleted once its changes are back.
+        pop: bool,
+    },
+    /// Deletes a stash.
+    StashDrop {
+        /// Number of the stash; 0 is the newest.
+        number: usize,
+    },
+    /// Puts a stash that was deleted back in the list, as the newest.
+    StashStore {
+        /// Hash of its commit.
+        id: String,
+        /// Description.
+        message: String,
+    },
+    /// Creates a tag.
+    CreateTag {
+        /// Name of the tag.
+        name: String,
+        /// Its message; empty for a tag without one.
+        message: String,
+        /// What it names; `None` for the last commit.
+        at: Option<String>,
+    },
+    /// Deletes a tag.
+    DeleteTag {
+        /// Name of the tag.
+        name: String,
+    },
     /// Clones a repository into a new folder.
     Clone {
         /// Where the repository is.
@@ -193,17 +264,38 @@ impl GitOperation {
                 add(&["switch", "--progress", "--end-of-options", branch])
             }
             GitOperation::Switch { branch, create: true } => add(&["switch", &format!("--create={branch}")]),
-            GitOperation::CreateBranch { name } => add(&["branch", "--end-of-options", name]),
+            GitOperation::CreateBranch { name, at } => {
+                add(&["branch", "--end-of-options", name]);
+                add(&at.iter().map(String::as_str).collect::<Vec<_>>());
+            }
             GitOperation::DeleteBranch { name } => add(&["branch", "--delete", "--end-of-options", name]),
             GitOperation::Merge { branch } => add(&["merge", "--no-edit", "--no-stat", "--end-of-options", branch]),
+            GitOperation::Rebase { onto } => add(&["rebase", "--no-stat", "--end-of-options", onto]),
+            GitOperation::Continue(what) => add(&[what.word(), "--continue"]),
+            GitOperation::Abort(what) => add(&[what.word(), "--abort"]),
             GitOperation::StashPush { message } => {
                 add(&["stash", "push", "--include-untracked"]);
                 if !message.is_empty() {
                     add(&[&format!("--message={message}")]);
                 }
             }
-            GitOperation::StashPop => add(&["stash", "pop"]),
-            GitOperation::StashDrop => add(&["stash", "drop"]),
+            GitOperation::StashApply { number, pop } => {
+                add(&["stash", if *pop { "pop" } else { "apply" }, &format!("stash@{{{number}}}")]);
+            }
+            GitOperation::StashDrop { number } => add(&["stash", "drop", &format!("stash@{{{number}}}")]),
+            GitOperation::StashStore { id, message } => {
+                // It doesn't know `--end-of-options`; a hash is no option.
+                add(&["stash", "store", &format!("--message={message}"), id]);
+            }
+            GitOperation::CreateTag { name, message, at } => {
+                add(&["tag"]);
+                if !message.is_empty() {
+                    add(&["--annotate", &format!("--message={message}")]);
+                }
+                add(&["--end-of-options", name]);
+                add(&at.iter().map(String::as_str).collect::<Vec<_>>());
+            }
+            GitOperation::DeleteTag { name } => add(&["tag", "--delete", "--end-of-options", name]),
             GitOperation::Clone { from, folder, depth } => {
                 add(&["clone", "--progress"]);
                 if let Some(depth) = depth {
@@ -220,7 +312,7 @@ impl GitOperation {
     fn abort(&self) -> Option<&'static [&'static str]> {
         match self {
             GitOperation::Merge { .. } | GitOperation::Pull { rebase: false } => Some(&["merge", "--abort"]),
-            GitOperation::Pull { rebase: true } => Some(&["rebase", "--abort"]),
+            GitOperation::Pull { rebase: true } | GitOperation::Rebase { .. } => Some(&["rebase", "--abort"]),
             _ => None, // tidy: open because other operations stop before they change anything, or can't conflict.
         }
     }

@@ -79,7 +79,7 @@ fn commits_travel_between_two_clones() {
     fs::write(place.path("one/b.md"), "idea\n").expect("written");
     place.done("one", &GitOperation::StashPush { message: "later".to_owned() });
     assert_eq!(fs::read_to_string(place.path("one/b.md")).expect("there"), "b\n");
-    place.done("one", &GitOperation::StashPop);
+    place.done("one", &GitOperation::StashApply { number: 0, pop: true });
     place.done("one", &commit("Idea"));
     place.done("one", &GitOperation::Switch { branch: "main".to_owned(), create: false });
     place.done("one", &GitOperation::Merge { branch: "idea".to_owned() });

@@ -1,10 +1,10 @@
 //! Git operations that the user starts in the window. Each runs the user's own `git`, which never asks on a terminal.
 
-use super::DiscardedFile;
+use super::{DiscardedFile, GitOutcome};
 use crate::fs::atomic_write::{ReplaceOutcome, replace_file};
 use crate::fs::confined_dir::ConfinedFolder;
 use anyhow::{anyhow, bail};
-use git_program::{GitCaller, GitOperation, GitProgramError};
+use git_program::{GitCaller, GitOperation, GitProgramError, HalfDoneOperation};
 use std::path::{Path, PathBuf};
 use store::BlobHash;
 use vcs::{FileChange, HunkAction, HunkChoice, IndexUpdate, RepositoryFolder};
@@ -39,6 +39,8 @@ pub enum GitRequest {
         message: String,
         /// Whether the last commit is replaced.
         amend: bool,
+        /// Whether a `Signed-off-by` line is added.
+        signoff: bool,
     },
     /// Gets commits of all branches.
     Fetch,
@@ -52,6 +54,67 @@ pub enum GitRequest {
         branch: String,
         /// Whether it's created.
         create: bool,
+    },
+    /// Creates a branch, and doesn't switch to it.
+    CreateBranch {
+        /// Name of the branch.
+        name: String,
+        /// Hash of its last commit.
+        at: String,
+    },
+    /// Deletes a branch that is merged.
+    DeleteBranch {
+        /// Name of the branch.
+        name: String,
+        /// Hash of its last commit, for undo.
+        at: String,
+    },
+    /// Merges a branch into the current one.
+    Merge(String),
+    /// Makes the current branch's own commits again on top of another branch.
+    Rebase(String),
+    /// Goes on with what stopped halfway.
+    Continue(HalfDoneOperation),
+    /// Takes back what stopped halfway.
+    Abort(HalfDoneOperation),
+    /// Creates a tag.
+    CreateTag {
+        /// Name of the tag.
+        name: String,
+        /// Its message; empty for a tag without one.
+        message: String,
+        /// Hash of what it names; `None` for the last commit.
+        at: Option<String>,
+    },
+    /// Deletes a tag.
+    DeleteTag {
+        /// Name of the tag.
+        name: String,
+        /// Hash of what it names, for undo.
+        at: String,
+    },
+    /// Puts all changes aside, with this description.
+    StashPush(String),
+    /// Takes a stash back.
+    StashApply {
+        /// Hash of its commit.
+        id: String,
+        /// Whether it's deleted then.
+        pop: bool,
+    },
+    /// Deletes a stash.
+    StashDrop {
+        /// Hash of its commit.
+        id: String,
+        /// Its description, for undo.
+        message: String,
+    },
+    /// Puts a deleted stash back in the list.
+    StashStore {
+        /// Hash of its commit.
+        id: String,
+        /// Its description.
+        message: String,
     },
 }
 
@@ -72,7 +135,24 @@ impl GitRequest {
             GitRequest::Pull => "Pulling",
             GitRequest::Push => "Pushing",
             GitRequest::Switch { .. } => "Switching",
+            GitRequest::CreateBranch { .. } => "Creating the branch",
+            GitRequest::DeleteBranch { .. } => "Deleting the branch",
+            GitRequest::Merge(_) => "Merging",
+            GitRequest::Rebase(_) => "Rebasing",
+            GitRequest::Continue(_) => "Continuing",
+            GitRequest::Abort(_) => "Aborting",
+            GitRequest::CreateTag { .. } => "Creating the tag",
+            GitRequest::DeleteTag { .. } => "Deleting the tag",
+            GitRequest::StashPush(_) => "Stashing",
+            GitRequest::StashApply { .. } => "Applying the stash",
+            GitRequest::StashDrop { .. } => "Deleting the stash",
+            GitRequest::StashStore { .. } => "Restoring the stash",
         }
+    }
+
+    /// Returns the label of a button that makes this request to undo another one.
+    pub fn undo_label(&self) -> &'static str {
+        if matches!(self, GitRequest::Restore(_)) { "Undo discard" } else { "Undo" }
     }
 
     /// Returns whether it changes files of the folder or its history.
@@ -81,7 +161,7 @@ impl GitRequest {
     }
 }
 
-/// Performs a request in a folder. Returns what was done in a sentence, and the discarded files.
+/// Performs a request in a folder.
 ///
 /// `progress` gets Git's messages, and `is_canceled` is asked often.
 ///
@@ -92,7 +172,8 @@ pub fn perform(
     request: &GitRequest,
     progress: &mut dyn FnMut(&str),
     is_canceled: &dyn Fn() -> bool,
-) -> anyhow::Result<(String, Vec<DiscardedFile>)> {
+) -> anyhow::Result<GitOutcome> {
+    let mut undo = None;
     let mut run = |operation: GitOperation| {
         let done = git_program::run(root, &operation, GitCaller::Window, progress, is_canceled);
         done.map_err(|error| match error {
@@ -118,14 +199,14 @@ pub fn perform(
             return use_hunks(root, path, *action, (choices, *seen), &mut run);
         }
         GitRequest::Restore(files) => restore(root, files)?,
-        GitRequest::Commit { message, amend } => {
+        GitRequest::Commit { message, amend, signoff } => {
             let repository = RepositoryFolder::open(root)?;
             let is_staged = |change: &FileChange| change.staged.is_some();
             if !amend && !repository.changes()?.0.iter().any(is_staged) {
                 run(GitOperation::Add { files: Vec::new() })?;
             }
             let message = message.trim().to_owned();
-            run(GitOperation::Commit { message, files: Vec::new(), all: false, amend: *amend, signoff: false })?;
+            run(GitOperation::Commit { message, files: Vec::new(), all: false, amend: *amend, signoff: *signoff })?;
             let last = RepositoryFolder::open(root)?.log(1)?;
             let last = last.first().ok_or_else(|| anyhow!("Git made no commit."))?;
             format!("Committed {}: {}", last.id.get(..8).unwrap_or(&last.id), last.summary)
@@ -155,8 +236,80 @@ pub fn perform(
             run(GitOperation::Switch { branch: branch.clone(), create: *create })?;
             format!("Switched to {branch}.")
         }
+        GitRequest::CreateBranch { name, at } => {
+            run(GitOperation::CreateBranch { name: name.clone(), at: Some(at.clone()) })?;
+            format!("Created the branch {name}.")
+        }
+        GitRequest::DeleteBranch { name, at } => {
+            run(GitOperation::DeleteBranch { name: name.clone() })?;
+            undo = Some(GitRequest::CreateBranch { name: name.clone(), at: at.clone() });
+            format!("Deleted the branch {name}.")
+        }
+        GitRequest::Merge(branch) => {
+            let head = || -> anyhow::Result<_> { Ok(RepositoryFolder::open(root)?.branch_state()?.head) };
+            let before = head()?;
+            run(GitOperation::Merge { branch: branch.clone() })?;
+            match before == head()? {
+                true => format!("{branch} has nothing that isn't here."),
+                false => format!("Merged {branch}."),
+            }
+        }
+        GitRequest::Rebase(onto) => {
+            run(GitOperation::Rebase { onto: onto.clone() })?;
+            format!("Rebased onto {onto}.")
+        }
+        GitRequest::Continue(what) => {
+            run(GitOperation::Continue(*what))?;
+            format!("The {} is done.", what.word())
+        }
+        GitRequest::Abort(what) => {
+            run(GitOperation::Abort(*what))?;
+            format!("The {} was taken back.", what.word())
+        }
+        GitRequest::CreateTag { name, message, at } => {
+            run(GitOperation::CreateTag { name: name.clone(), message: message.clone(), at: at.clone() })?;
+            format!("Created the tag {name}.")
+        }
+        GitRequest::DeleteTag { name, at } => {
+            run(GitOperation::DeleteTag { name: name.clone() })?;
+            undo = Some(GitRequest::CreateTag { name: name.clone(), message: String::new(), at: Some(at.clone()) });
+            format!("Deleted the tag {name}.")
+        }
+        GitRequest::StashPush(message) => {
+            let before = RepositoryFolder::open(root)?.stashes()?.len();
+            run(GitOperation::StashPush { message: message.trim().to_owned() })?;
+            match RepositoryFolder::open(root)?.stashes()?.len() > before {
+                true => "Stashed all changes.".to_owned(),
+                false => "There are no changes to stash.".to_owned(),
+            }
+        }
+        GitRequest::StashApply { id, pop } => {
+            run(GitOperation::StashApply { number: stash_number(root, id)?, pop: *pop })?;
+            "Applied the stash.".to_owned()
+        }
+        GitRequest::StashDrop { id, message } => {
+            run(GitOperation::StashDrop { number: stash_number(root, id)? })?;
+            undo = Some(GitRequest::StashStore { id: id.clone(), message: message.clone() });
+            "Deleted the stash.".to_owned()
+        }
+        GitRequest::StashStore { id, message } => {
+            run(GitOperation::StashStore { id: id.clone(), message: message.clone() })?;
+            "Restored the stash.".to_owned()
+        }
     };
-    Ok((said, Vec::new()))
+    Ok(GitOutcome { text: said, undo })
+}
+
+/// Returns the number of a stash now: numbers change whenever one is added or deleted.
+fn stash_number(root: &Path, id: &str) -> anyhow::Result<usize> {
+    let stashes = RepositoryFolder::open(root)?.stashes()?;
+    let found = stashes.iter().find(|stash| stash.id == id);
+    found.map(|stash| stash.number).ok_or_else(|| anyhow!("This stash is gone, so nothing was done."))
+}
+
+/// Returns the outcome of a discard.
+fn discarded(text: String, files: Vec<DiscardedFile>) -> GitOutcome {
+    GitOutcome { text, undo: (!files.is_empty()).then_some(GitRequest::Restore(files)) }
 }
 
 /// Discards changes after their bytes are kept in the repository's store.
@@ -164,17 +317,17 @@ fn discard(
     root: &Path,
     files: &[String],
     run: &mut dyn FnMut(GitOperation) -> anyhow::Result<String>,
-) -> anyhow::Result<(String, Vec<DiscardedFile>)> {
+) -> anyhow::Result<GitOutcome> {
     let repository = RepositoryFolder::open(root)?;
     let (changes, _) = repository.changes()?;
-    let mut discarded = Vec::new();
+    let mut files_kept = Vec::new();
     let (mut known, mut new) = (Vec::new(), Vec::new());
     for path in files {
         let change = changes.iter().find(|change| change.path == *path);
         let Some(kind) = change.and_then(|change| change.unstaged) else {
             bail!("{path} no longer has changes to discard.");
         };
-        discarded.push(DiscardedFile { path: path.clone(), kept: repository.keep_file(path)?, left: None });
+        files_kept.push(DiscardedFile { path: path.clone(), kept: repository.keep_file(path)?, left: None });
         match kind {
             vcs::FileChangeKind::Untracked => new.push(path.clone()),
             vcs::FileChangeKind::Conflicted => bail!("{path} is in conflict. Resolve it, then stage it."),
@@ -194,7 +347,7 @@ fn discard(
         [only] => format!("Discarded the changes in {only}."),
         _ => format!("Discarded the changes in {} files.", files.len()),
     };
-    Ok((said, discarded))
+    Ok(discarded(said, files_kept))
 }
 
 /// Stages, unstages or discards hunks of a file.
@@ -204,7 +357,7 @@ fn use_hunks(
     action: HunkAction,
     (choices, seen): (&[HunkChoice], Option<BlobHash>),
     run: &mut dyn FnMut(GitOperation) -> anyhow::Result<String>,
-) -> anyhow::Result<(String, Vec<DiscardedFile>)> {
+) -> anyhow::Result<GitOutcome> {
     let repository = RepositoryFolder::open(root)?;
     if let Some(seen) = seen {
         let (text, _) = match action.is_of_staged() {
@@ -223,11 +376,11 @@ fn use_hunks(
         IndexUpdate::Remove => GitOperation::RemoveStaged { file: path.to_owned() },
     };
     run(operation)?;
-    Ok((String::new(), Vec::new()))
+    Ok(GitOutcome::default())
 }
 
 /// Takes hunks out of a file after its bytes are kept in the repository's store.
-fn discard_hunks(root: &Path, path: &str, choices: &[HunkChoice]) -> anyhow::Result<(String, Vec<DiscardedFile>)> {
+fn discard_hunks(root: &Path, path: &str, choices: &[HunkChoice]) -> anyhow::Result<GitOutcome> {
     let repository = RepositoryFolder::open(root)?;
     let Some(kept) = repository.keep_file(path)? else { bail!("{path} no longer has changes to discard.") };
     let before = repository.kept_bytes(&kept)?;
@@ -235,8 +388,8 @@ fn discard_hunks(root: &Path, path: &str, choices: &[HunkChoice]) -> anyhow::Res
     let (_folder, target) = confined_file(root, path, false)?;
     write_over(&target, path, &before, &bytes)?;
     let left = Some(BlobHash::of(&bytes));
-    let discarded = DiscardedFile { path: path.to_owned(), kept: Some(kept), left };
-    Ok((format!("Discarded these changes in {path}."), vec![discarded]))
+    let file = DiscardedFile { path: path.to_owned(), kept: Some(kept), left };
+    Ok(discarded(format!("Discarded these changes in {path}."), vec![file]))
 }
 
 /// Replaces a file's bytes, unless another program has changed them.

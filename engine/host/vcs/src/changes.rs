@@ -137,8 +137,14 @@ impl RepositoryFolder {
     /// Returns the files of the repository's store that change with a commit, a fetch, a switch or staging.
     pub fn state_files(&self) -> Vec<PathBuf> {
         let (own, shared) = (self.repository.path(), self.repository.commondir());
-        let mut files: Vec<PathBuf> = ["HEAD", "index", "logs/HEAD", "MERGE_HEAD"].map(|name| own.join(name)).into();
-        files.extend(["packed-refs", "FETCH_HEAD", "config", "refs/heads"].map(|name| shared.join(name)));
+        let mut files: Vec<PathBuf> =
+            ["HEAD", "index", "logs/HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge"]
+                .map(|name| own.join(name))
+                .into();
+        files.extend(
+            ["packed-refs", "FETCH_HEAD", "config", "refs/heads", "refs/tags", "logs/refs/stash"]
+                .map(|name| shared.join(name)),
+        );
         if let Some(name) = self.repository.head().ok().and_then(|head| head.name().ok().map(ToOwned::to_owned)) {
             let remote = self.repository.branch_upstream_name(&name).ok();
             files.extend(remote.and_then(|remote| remote.as_str().ok().map(|remote| shared.join(remote))));

@@ -4,12 +4,16 @@
 //! repository's own store.
 
 mod changes;
+mod graph;
 mod hunks;
 mod reads;
 
 pub use changes::{FileChange, FileChangeKind};
+pub use graph::{GraphRow, MAX_GRAPH_COMMITS, MAX_GRAPH_LANES, graph_text};
 pub use hunks::{FileHunk, FileHunkLine, HunkAction, HunkChoice, IndexUpdate};
-pub use reads::{BlameLine, BranchInfo, BranchState, MAX_BLAME_FILE_BYTES, MAX_LISTED_REFERENCES, StashInfo};
+pub use reads::{
+    BlameLine, BlameSpan, BranchInfo, BranchState, MAX_BLAME_FILE_BYTES, MAX_LISTED_REFERENCES, StashInfo, TagInfo,
+};
 
 use git2::{
     AttrCheckFlags, Delta, Diff, DiffFormat, DiffOptions, ErrorCode, Index, IndexEntry, IndexTime, Oid, Repository,

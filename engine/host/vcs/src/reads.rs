@@ -86,13 +86,37 @@ pub struct BlameLine {
     pub text: String,
 }
 
+/// Consecutive lines of a text that are from one commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlameSpan {
+    /// Number of lines.
+    pub lines: usize,
+    /// The commit; `None` if the lines aren't committed.
+    pub commit: Option<Commit>,
+}
+
 /// A stash: changes that were put aside.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct StashInfo {
     /// Number of the stash; 0 is the newest.
     pub number: usize,
+    /// Hash of its commit.
+    pub id: String,
     /// Its description.
     pub message: String,
+}
+
+/// A tag.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct TagInfo {
+    /// Its name.
+    pub name: String,
+    /// Hash of its commit.
+    pub id: String,
+    /// Hash of the object that it names: the commit, or a tag with a message.
+    pub object: String,
+    /// First line of its message, or of its commit's if it has none.
+    pub summary: String,
 }
 
 impl RepositoryFolder {
@@ -269,11 +293,7 @@ impl RepositoryFolder {
             return Err(VcsError::Refused(format!("a link on the way leads elsewhere: {path}")));
         }
         let text = std::fs::read_to_string(&real).map_err(|error| VcsError::Refused(format!("{error}: {path}")))?;
-        let blame = self.repository.blame_file(Path::new(&inside), Some(&mut BlameOptions::new()));
-        let blame = blame.map_err(|error| match error.code() {
-            ErrorCode::NotFound => VcsError::Refused(format!("the file isn't committed yet: {path}")),
-            _ => VcsError::from(error),
-        })?;
+        let blame = self.blame_committed(&inside, path)?;
         let blame = blame.blame_buffer(text.as_bytes())?;
         let line = |(at, text): (usize, &str)| {
             let hunk = blame.get_line(at + 1).filter(|hunk| !hunk.final_commit_id().is_zero());
@@ -290,6 +310,42 @@ impl RepositoryFolder {
             }
         };
         Ok(text.lines().enumerate().map(line).collect())
+    }
+
+    /// Returns the commits of the lines of a text that is a newer version of a file.
+    ///
+    /// # Errors
+    /// Returns [`VcsError::Refused`] if the file isn't committed, or if the text has over [`MAX_BLAME_FILE_BYTES`].
+    pub fn blame_text(&self, path: &str, text: &str) -> Result<Vec<BlameSpan>, VcsError> {
+        if text.len() as u64 > MAX_BLAME_FILE_BYTES {
+            return Err(VcsError::Refused(format!("it has more than 4 MB: {path}")));
+        }
+        let blame = self.blame_committed(&self.repository_path(path)?, path)?;
+        let blame = blame.blame_buffer(text.as_bytes())?;
+        let mut spans: Vec<BlameSpan> = Vec::new();
+        for hunk in blame.iter() {
+            let id = hunk.final_commit_id();
+            let commit = match id.is_zero() {
+                true => None,
+                false => Some(describe(&self.repository.find_commit(id)?)),
+            };
+            match spans.last_mut().filter(|last| last.commit == commit) {
+                Some(last) => last.lines += hunk.lines_in_hunk(),
+                None => spans.push(BlameSpan { lines: hunk.lines_in_hunk(), commit }),
+            }
+        }
+        Ok(spans)
+    }
+
+    /// Returns the commits of a file's lines at the last commit.
+    fn blame_committed(&self, inside: &str, path: &str) -> Result<git2::Blame<'_>, VcsError> {
+        let blame = self.repository.blame_file(Path::new(inside), Some(&mut BlameOptions::new()));
+        blame.map_err(|error| match error.code() {
+            ErrorCode::NotFound | ErrorCode::UnbornBranch => {
+                VcsError::Refused(format!("the file isn't committed yet: {path}"))
+            }
+            _ => VcsError::from(error),
+        })
     }
 
     /// Returns the local branches and those of remotes.
@@ -343,17 +399,59 @@ impl RepositoryFolder {
         }
     }
 
+    /// Returns the tags by name. Tags of anything but a commit are left out.
+    ///
+    /// # Errors
+    /// Returns libgit2's error.
+    pub fn tags(&self) -> Result<Vec<TagInfo>, VcsError> {
+        let mut all = Vec::new();
+        for reference in self.repository.references_glob("refs/tags/*")?.take(MAX_LISTED_REFERENCES) {
+            let reference = reference?;
+            let Ok(commit) = reference.peel_to_commit() else { continue };
+            let name = String::from_utf8_lossy(reference.shorthand_bytes()).into_owned();
+            let first = |bytes: &[u8]| {
+                let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+                String::from_utf8_lossy(line).into_owned()
+            };
+            let own = reference.peel_to_tag().ok().and_then(|tag| tag.message_bytes().map(first));
+            all.push(TagInfo {
+                name,
+                id: commit.id().to_string(),
+                object: reference.target().unwrap_or_else(|| commit.id()).to_string(),
+                summary: own.unwrap_or_else(|| describe(&commit).summary),
+            });
+        }
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(all)
+    }
+
     /// Returns the stashes, newest first.
     ///
     /// # Errors
     /// Returns libgit2's error.
     pub fn stashes(&mut self) -> Result<Vec<StashInfo>, VcsError> {
         let mut all = Vec::new();
-        self.repository.stash_foreach(|number, message, _| {
-            all.push(StashInfo { number, message: String::from_utf8_lossy(message.as_bytes()).into_owned() });
+        self.repository.stash_foreach(|number, message, id| {
+            let message = String::from_utf8_lossy(message.as_bytes()).into_owned();
+            all.push(StashInfo { number, id: id.to_string(), message });
             all.len() < MAX_LISTED_REFERENCES
         })?;
         Ok(all)
+    }
+
+    /// Returns what a stash has changed as a unified diff with its new files, and whether it's complete.
+    ///
+    /// # Errors
+    /// Returns [`VcsError::Refused`] if there's no such commit.
+    pub fn stash_diff(&self, id: &str) -> Result<(String, bool), VcsError> {
+        let (_, mut text, mut is_complete) = self.show(id)?;
+        // Files that Git didn't know are the third parent's.
+        if self.repository.revparse_single(&format!("{id}^3")).is_ok() {
+            let (_, new, is_whole) = self.show(&format!("{id}^3"))?;
+            text.push_str(&new);
+            is_complete &= is_whole;
+        }
+        Ok((text, is_complete))
     }
 }
 

@@ -14,7 +14,7 @@ use agent::{agent_definition, model_context, prompt_quote};
 use store::{DocId, ExecutionStep, StepKind};
 
 /// Route of a step that reports a problem with a message.
-const NOTICE_ROUTE: &str = "notice";
+pub(super) const NOTICE_ROUTE: &str = "notice";
 
 impl RunsState {
     /// Returns whether the configuration disables the agent with this name.

@@ -71,17 +71,14 @@ impl RunsState {
             self.record_run(turn, sync, id, RunRecord { steps: vec![made], ..RunRecord::default() });
         }
         self.begin_orchestration(turn, id, &mut record);
-        let Some(run) = self.runs.get(&id) else { return };
         let mut found = found.to_vec();
+        self.record_instructions(turn, id, &mut found, &mut record);
+        let Some(run) = self.runs.get(&id) else { return };
         found.extend(run.withheld_files.iter().cloned());
         if !found.is_empty() {
             let words = self.quote_material(&found);
-            let message = SessionMessage {
-                parents: vec![run.about.head],
-                run: Some(id),
-                ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::System, words, turn.now.0)
-            };
-            record.messages.push(message);
+            let head = record.messages.last().map_or(run.about.head, |message| message.id);
+            record.messages.push(new_system_message(turn, (id, head), words));
         }
         self.recall_for_run(turn, (&files.volumes, workspace), id, &memory, &mut record);
         if !self.runs.get(&id).is_some_and(is_orchestrated) {
@@ -230,6 +227,19 @@ impl RunsState {
             }
         };
         self.mask_secrets(text)
+    }
+}
+
+/// Returns a message for the model of a run, which follows another one.
+pub(super) fn new_system_message(
+    turn: &mut ApplyContext<'_>,
+    (run, head): (DocId, MessageId),
+    text: String,
+) -> SessionMessage {
+    SessionMessage {
+        parents: vec![head],
+        run: Some(run),
+        ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::System, text, turn.now.0)
     }
 }
 

@@ -182,6 +182,8 @@ pub struct AgentRun {
     pub(in crate::session) project_read: ProjectReadState,
     /// Mentioned files that weren't read, with the text given instead.
     pub(in crate::session) withheld_files: Vec<(String, String)>,
+    /// Instruction files of the volume, until they're recorded.
+    pub(in crate::session) instructions: RunInstructions,
     /// Agents of the run's project.
     pub(in crate::session) project_agents: Arc<AgentRegistry>,
     /// The project that the run works for, if an orchestrating agent leads one.
@@ -218,6 +220,7 @@ impl AgentRun {
             limits: None,
             project_read: ProjectReadState::default(),
             withheld_files: Vec::new(),
+            instructions: RunInstructions::default(),
             project_agents: Arc::default(),
             project: None,
             orchestrator: OrchestratorState::default(),
@@ -287,6 +290,19 @@ pub(in crate::session) fn step_call(kind: &StepKind) -> Option<&str> {
         | StepKind::FinalAnswer { .. }
         | StepKind::Error { .. } => None,
     }
+}
+
+/// The instruction files of a run.
+#[derive(Clone, Debug, Default)]
+pub(in crate::session) struct RunInstructions {
+    /// Names of the files that the run follows, with the volume.
+    pub(in crate::session) followed: Vec<String>,
+    /// Names of files that aren't text.
+    pub(in crate::session) unreadable: Vec<String>,
+    /// Names of those that it doesn't follow, because the user doesn't trust their volume.
+    pub(in crate::session) untrusted: Vec<String>,
+    /// Name of that volume.
+    pub(in crate::session) volume: String,
 }
 
 /// Creates a step with the current time.

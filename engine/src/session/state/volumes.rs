@@ -6,6 +6,7 @@ use crate::records::moves::{FileLocation, FileMove};
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::agent_run::AgentRun;
 use agent::memory::place::MemoryPlace;
+use agent::project_instructions::nearest_instruction_files;
 use std::collections::HashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -15,6 +16,19 @@ use store::{DocId, FileEntry, FileKind, VolumeDoc};
 use text::links;
 use text::links::LinkRewrite;
 use text::links::VolumeLinks;
+
+/// An instruction file that concerns a note or a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstructionFile {
+    /// The file.
+    pub file: DocId,
+    /// Its volume.
+    pub volume: DocId,
+    /// Path in the volume.
+    pub path: String,
+    /// Whether agents follow it, because the user trusts the volume.
+    pub is_trusted: bool,
+}
 
 /// The volumes of the workspace.
 #[derive(Debug, Default)]
@@ -54,6 +68,33 @@ impl VolumesState {
     /// Refuses a change of a read-only volume.
     pub(in crate::session) fn ensure_writable(&self, volume: DocId) -> Result<(), CommandError> {
         self.read_only_reason(volume).map_or(Ok(()), |why| Err(CommandError(why)))
+    }
+
+    /// Returns the volume whose instruction files concern a note or else a volume, and their paths.
+    pub(in crate::session) fn instruction_files(
+        &self,
+        volume: DocId,
+        note: Option<DocId>,
+    ) -> Option<(&Volume, Vec<String>)> {
+        let located = note.and_then(|note| self.locate_file(note));
+        let (volume, place) = located.map_or((volume, None), |(volume, path)| (volume, Some(path)));
+        let volume = self.by_id.get(&volume).filter(|volume| volume.root.is_some())?;
+        Some((volume, nearest_instruction_files(place, &|path| volume.files.contains_key(path))))
+    }
+
+    /// Returns the instruction files that concern a note, or else a volume. The nearest comes last.
+    pub(in crate::session) fn list_instruction_files(
+        &self,
+        trusted: &[DocId],
+        (volume, note): (DocId, Option<DocId>),
+    ) -> Vec<InstructionFile> {
+        let Some((volume, paths)) = self.instruction_files(volume, note) else { return Vec::new() };
+        let is_trusted = trusted.contains(&volume.id);
+        let file = |path: String| {
+            let file = volume.files.get(&path)?.id;
+            Some(InstructionFile { file, volume: volume.id, path, is_trusted })
+        };
+        paths.into_iter().filter_map(file).collect()
     }
 
     /// Returns a file's volume and its path in the volume.

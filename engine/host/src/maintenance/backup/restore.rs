@@ -366,7 +366,7 @@ fn revoked_permissions(disk: &SqliteDisk) -> Result<Vec<RowWrite>, DiskError> {
     writes.extend(schedules.into_iter().map(|(key, _)| RowWrite::Meta { key, value: None }));
     let settings = reader.meta(SETTINGS_KEY)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     if let Some(serde_json::Value::Object(mut settings)) = settings {
-        for name in ["grants", "kernels", "kernel_prints", "pinned_traces"] {
+        for name in ["grants", "kernels", "kernel_prints", "pinned_traces", "trusted_volumes"] {
             settings.remove(name);
         }
         writes.push(RowWrite::Meta { key: SETTINGS_KEY.to_owned(), value: serde_json::to_vec(&settings).ok() });
