@@ -18,6 +18,8 @@ mod http_api;
 mod http_server;
 mod kills;
 mod logging;
+mod mcp_client;
+mod mcp_features;
 mod mcp_server;
 mod meaning;
 mod memory;
