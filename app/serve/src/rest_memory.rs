@@ -118,10 +118,12 @@ pub(crate) struct NewMemory {
     /// What was to be done; the text if left out.
     goal: Option<String>,
     /// `success`, `failure` or `success_with_recovery`; `success` if left out.
+    #[schema(pattern = "^(success|failure|success_with_recovery)$")]
     outcome: Option<String>,
     /// The volume; needed if there are several.
     project: Option<String>,
     /// The day from which on it no longer counts, such as 2027-01-31.
+    #[schema(format = "date")]
     expires: Option<String>,
 }
 

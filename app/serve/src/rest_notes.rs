@@ -336,6 +336,10 @@ fn create_note(calls: &ToolCallContext<'_>, address: &NoteAddress, text: String)
     match outcome.code {
         0 => Ok(StatusCode::CREATED),
         2 if address.read(calls)?.is_some() => Err(exists()),
+        // A file that isn't a note, or whose name differs only in its case.
+        2 if outcome.reason().contains("already exists") => {
+            Err(ProblemDetails::new(StatusCode::PRECONDITION_FAILED, outcome.reason()))
+        }
         _ => Err(ProblemDetails::of_outcome(&outcome)),
     }
 }
