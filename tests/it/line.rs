@@ -21,6 +21,8 @@ mod http_server;
 mod instructions;
 mod kills;
 mod logging;
+mod mcp_client;
+mod mcp_features;
 mod mcp_server;
 mod meaning;
 mod memory;

@@ -154,7 +154,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
         ],
     ),
     (11, "tracebook", &["cli", "window"]),
-    (12, "tests", &["agent", "bench", "text", "ui", "window"]),
+    (12, "tests", &["agent", "bench", "serve", "text", "ui", "window"]),
 ];
 
 /// The crates that do no I/O.

@@ -787,14 +787,22 @@ pub(super) struct HubArguments {
 pub(super) struct McpArguments {
     #[arg(id = "WHAT")]
     pub(super) what: Option<String>,
-    #[arg(id = "PROGRAM")]
-    pub(super) program: Option<String>,
+    #[arg(id = "NAME")]
+    pub(super) name: Option<String>,
+    #[arg(id = "TOOL")]
+    pub(super) tool: Option<String>,
+    #[arg(long)]
+    pub(super) arguments: Option<String>,
+    #[arg(long)]
+    pub(super) timeout: Option<String>,
     #[arg(id = "allow-write", long = "allow-write")]
     pub(super) allow_write: bool,
     #[arg(id = "allow-run", long = "allow-run")]
     pub(super) allow_run: bool,
     #[arg(id = "allow-agent", long = "allow-agent")]
     pub(super) allow_agent: bool,
+    #[arg(id = "allow-approve", long = "allow-approve")]
+    pub(super) allow_approve: bool,
     #[arg(long)]
     pub(super) yes: bool,
 }

@@ -3,6 +3,7 @@
 //! A server performs each request as a command. It owns the workspace only while it's busy and for a while after; if a
 //! window or another command has it, requests go through that process, and a window that starts gets it at once.
 
+mod mcp_client;
 mod mcp_install;
 pub(super) mod tokens;
 
@@ -296,11 +297,16 @@ impl WorkspaceCommands for WorkspaceLink {
     }
 }
 
-/// Runs `cmd_mcp`: serves MCP on standard input and output, or writes a program's configuration.
+/// Runs `cmd_mcp`: serves MCP on standard input and output, writes a program's configuration, or uses other servers.
 pub(super) fn cmd_mcp(folder: &Path, args: &McpArguments, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
-    match (args.what.as_deref().unwrap_or("serve"), args.program.as_deref()) {
+    match (args.what.as_deref().unwrap_or("serve"), args.name.as_deref()) {
         ("serve", None) => {
-            let permissions = McpPermissions { write: args.allow_write, run: args.allow_run, agent: args.allow_agent };
+            let permissions = McpPermissions {
+                write: args.allow_write,
+                run: args.allow_run,
+                agent: args.allow_agent,
+                approve: args.allow_approve,
+            };
             let link = WorkspaceLink::start(folder)?;
             let done = serve::serve_mcp(link.clone(), permissions);
             link.close();
@@ -308,7 +314,10 @@ pub(super) fn cmd_mcp(folder: &Path, args: &McpArguments, json: bool, out: &mut 
         }
         ("install", Some(program)) => mcp_install::install(folder, program, args, json, out),
         ("install", None) => Err(CliError::usage(format!("name a program: {}", mcp_install::program_names()))),
-        (other, _) => Err(CliError::usage(format!("mcp does serve or install, not “{other}”"))),
+        (what @ ("tools" | "call" | "login" | "logout"), _) => mcp_client::use_server(folder, what, args, json, out),
+        (other, _) => {
+            Err(CliError::usage(format!("mcp does serve, install, tools, call, login or logout, not “{other}”")))
+        }
     }
 }
 
@@ -358,6 +367,8 @@ pub(super) fn cmd_serve(folder: &Path, args: &ServeArguments, json: bool, out: &
             CliError::usage("--listen wants ADDRESS:PORT, such as 127.0.0.1:7610; names aren't addresses")
         })?),
     };
+    // Every connection is an open file.
+    host::rlimits::raise_open_file_limit();
     let link = WorkspaceLink::start(folder)?;
     let settings = HttpServerSettings { workspace: folder.to_owned(), listen, tls, host_names: args.host.clone() };
     let mut announce = |places: &ServedPlaces| {

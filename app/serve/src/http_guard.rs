@@ -23,7 +23,7 @@ pub(crate) const DESCRIPTION_PATH: &str = "/api/v1/openapi.json";
 /// The paths that need no token: they hold nothing of the user.
 const OPEN_PATHS: [&str; 3] = [DESCRIPTION_PATH, DOCS_PATH, DOCS_STYLE_PATH];
 /// Maximum number of open connections. Beyond it, requests are refused.
-const MAX_CONNECTIONS: usize = 512;
+const MAX_CONNECTIONS: usize = 2_048;
 
 /// Returns the host of an authority, without its port.
 fn host_name(authority: &str) -> &str {

@@ -122,6 +122,17 @@ fn complete_description(mut described: Value) -> Value {
             for operation in operations.values_mut().filter(|operation| operation["responses"].is_object()) {
                 operation["responses"]["default"] = problem.clone();
             }
+            let parameters = operations.get_mut("put").and_then(|put| put["parameters"].as_array_mut());
+            for parameter in parameters.into_iter().flatten() {
+                match parameter["name"].as_str() {
+                    // Only this value is taken for what is written.
+                    Some("If-None-Match") => parameter["schema"] = json!({"type": "string", "enum": ["*"]}),
+                    Some("path") if path.contains("/notes/") => {
+                        parameter["schema"] = json!({"type": "string", "pattern": r"[^/]\.[mM][dD]$"});
+                    }
+                    _ => {}
+                }
+            }
             if let Some(post) = operations.get_mut("post") {
                 let parameters = post["parameters"].as_array_mut().map(std::mem::take).unwrap_or_default();
                 post["parameters"] = parameters.into_iter().chain([key.clone()]).collect();

@@ -5,13 +5,13 @@ use crate::audit_log::AuditLog;
 use crate::command_calls::{CommandCall, CommandOutcome, WorkspaceCommands};
 use crate::companion::companion_state::CompanionState;
 use crate::event_feed::EventFeed;
+use crate::kept_answers::KeptAnswers;
 use crate::mcp_http::HttpMcpServers;
 use crate::pairing::PairingCodes;
 use crate::problem::ProblemDetails;
-use crate::request_keys::KeptAnswers;
 use crate::task_queue::TaskQueue;
 use crate::tool_arguments::ToolCallError;
-use crate::tool_calls::ToolCallContext;
+use crate::tool_calls::{CallNews, ToolCallContext};
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
@@ -40,8 +40,9 @@ pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(15);
 /// Requests a second of one token, and how many may come at once.
 const REQUESTS_PER_SECOND: u32 = 200;
 const REQUEST_BURST: u32 = 1_000;
-/// Requests a second without a valid token.
+/// Requests a second without a valid token, and how many may come at once.
 const REFUSALS_PER_SECOND: u32 = 20;
+const REFUSAL_BURST: u32 = 200;
 
 /// What the handlers of HTTP requests share.
 pub(crate) struct HttpState {
@@ -75,6 +76,8 @@ impl HttpState {
     ) -> HttpState {
         let per_second = |count| NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
         let quota = Quota::per_second(per_second(REQUESTS_PER_SECOND)).allow_burst(per_second(REQUEST_BURST));
+        let feed = Arc::new(EventFeed::new(commands.clone()));
+        let refusals = Quota::per_second(per_second(REFUSALS_PER_SECOND)).allow_burst(per_second(REFUSAL_BURST));
         HttpState {
             tokens: TokenStore::new(workspace),
             pairing: PairingCodes::new(workspace),
@@ -83,11 +86,11 @@ impl HttpState {
             host_names,
             has_tls,
             rates: RateLimiter::keyed(quota),
-            refusals: RateLimiter::direct(Quota::per_second(per_second(REFUSALS_PER_SECOND))),
-            feed: Arc::new(EventFeed::new(commands.clone())),
+            refusals: RateLimiter::direct(refusals),
+            feed: feed.clone(),
             tasks: Arc::new(TaskQueue::new(commands.clone())),
-            mcp: HttpMcpServers::new(commands.clone()),
-            answers: KeptAnswers::default(),
+            mcp: HttpMcpServers::new(commands.clone(), feed),
+            answers: KeptAnswers::new(workspace),
             #[cfg(feature = "grpc")]
             grpc: crate::grpc::GrpcState::default(),
             slots: Arc::new(Semaphore::new(MAX_CONCURRENT_COMMANDS)),
@@ -143,7 +146,7 @@ impl ApiCaller {
         let job = tokio::task::spawn_blocking(move || {
             // The slot stays taken until the work has ended, also if nobody waits for it any more.
             let _slot = slot;
-            work(&mut ToolCallContext { commands: &*commands, cancelled, on_progress: &mut |_: String| {} })
+            work(&mut ToolCallContext { commands: &*commands, cancelled, on_news: &mut |_: CallNews| {} })
         });
         let failed = |_| ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, "the request failed inside Tracebook");
         job.await.map_err(failed)
@@ -204,6 +207,14 @@ impl ApiCaller {
             true => Ok(()),
             false => Err(ProblemDetails::not_found(format!("there is no volume {name}"))),
         }
+    }
+
+    /// Returns the volume of a request's `project`: what it names, limited by the token, and known.
+    pub(crate) async fn project(&self, named: Option<String>) -> Result<Option<String>, ProblemDetails> {
+        if let Some(name) = &named {
+            self.needed_volume(name).await?;
+        }
+        self.volume(named)
     }
 
     /// Returns the id of the only volume that the token reaches; `None` if it reaches all.

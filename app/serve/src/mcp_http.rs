@@ -2,13 +2,15 @@
 
 use crate::access_tokens::{AccessToken, TokenScope};
 use crate::command_calls::WorkspaceCommands;
+use crate::event_feed::EventFeed;
 use crate::http_state::{ApiCaller, HttpState, MAX_BODY_BYTES, TextBody};
 use crate::mcp_server::{McpPermissions, NotebookMcpServer};
 use crate::problem::ProblemDetails;
 use axum::body::Body;
 use axum::extract::{FromRequest, Request, State};
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use rmcp::ServerHandler;
 use rmcp::transport::StreamableHttpServerConfig;
 use rmcp::transport::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -17,15 +19,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 type TokenMcpService = StreamableHttpService<NotebookMcpServer, LocalSessionManager>;
 
+/// Returns the service that speaks MCP over HTTP, with a new server for each session. What is in front of it must check
+/// `Host`, `Origin` and the token.
+pub fn mcp_http_service<H: ServerHandler>(
+    new_server: impl Fn() -> H + Send + Sync + 'static,
+) -> StreamableHttpService<H, LocalSessionManager> {
+    let config =
+        StreamableHttpServerConfig::default().disable_allowed_hosts().with_max_request_body_bytes(MAX_BODY_BYTES);
+    StreamableHttpService::new(move || Ok(new_server()), Arc::new(LocalSessionManager::default()), config)
+}
+
 /// One MCP service for each token, so that no token reaches the sessions of another.
 pub(crate) struct HttpMcpServers {
     commands: Arc<dyn WorkspaceCommands>,
+    feed: Arc<EventFeed>,
     services: Mutex<HashMap<String, TokenMcpService>>,
 }
 
 impl HttpMcpServers {
-    pub(crate) fn new(commands: Arc<dyn WorkspaceCommands>) -> HttpMcpServers {
-        HttpMcpServers { commands, services: Mutex::default() }
+    pub(crate) fn new(commands: Arc<dyn WorkspaceCommands>, feed: Arc<EventFeed>) -> HttpMcpServers {
+        HttpMcpServers { commands, feed, services: Mutex::default() }
     }
 
     fn service(&self, token: &AccessToken) -> TokenMcpService {
@@ -35,13 +48,10 @@ impl HttpMcpServers {
                 write: token.allows(TokenScope::Write),
                 run: token.allows(TokenScope::Run),
                 agent: token.allows(TokenScope::Agent),
+                approve: token.allows(TokenScope::Approve),
             };
-            let server = NotebookMcpServer::new(self.commands.clone(), permissions);
-            // `Host` and `Origin` are checked before, for all paths.
-            let config = StreamableHttpServerConfig::default()
-                .disable_allowed_hosts()
-                .with_max_request_body_bytes(MAX_BODY_BYTES);
-            StreamableHttpService::new(move || Ok(server.clone()), Arc::new(LocalSessionManager::default()), config)
+            let server = NotebookMcpServer::new(self.commands.clone(), self.feed.clone(), permissions);
+            mcp_http_service(move || server.new_session())
         };
         services.entry(token.id.clone()).or_insert_with(new).clone()
     }
@@ -64,5 +74,11 @@ pub(crate) async fn serve_mcp_request(
         Err(problem) => return problem.into_response(),
     };
     let service = state.mcp.service(&caller.token);
-    service.handle(Request::from_parts(parts, body)).await.map(Body::new)
+    let ends_session = parts.method == Method::DELETE;
+    let mut response = service.handle(Request::from_parts(parts, body)).await.map(Body::new);
+    if ends_session && response.status() == StatusCode::ACCEPTED {
+        // Clients take 202 for a session that may still be there.
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
+    response
 }

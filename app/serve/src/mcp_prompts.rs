@@ -49,6 +49,11 @@ const PROMPT_ROWS: &[PromptRow] = &[
     },
 ];
 
+/// Returns the names of the prompts.
+pub(crate) fn prompt_names() -> Vec<&'static str> {
+    PROMPT_ROWS.iter().map(|row| row.name).collect()
+}
+
 /// Returns all prompts.
 pub(crate) fn all_prompts() -> Vec<Prompt> {
     let prompt = |row: &PromptRow| {

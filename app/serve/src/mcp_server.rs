@@ -1,31 +1,35 @@
-//! The MCP server on standard input and output: tools, notes as resources, prompts, completion of paths.
+//! The MCP server: tools, notes and attachments as resources, prompts, completion of paths.
+
+#![expect(deprecated, reason = "clients of the protocol before 2026-07-28 have log levels and subscriptions")]
 
 use crate::command_calls::{WorkspaceCommands, text_page};
-use crate::mcp_prompts;
-use crate::percent_text::{percent_decoded, percent_encoded};
+use crate::event_feed::EventFeed;
+use crate::mcp_prompts::{self, PromptError};
+use crate::mcp_resources::{ServedResource, resource_templates};
+use crate::mcp_sessions::{MAX_WATCHED_RESOURCES, McpSession, tell_listener};
+use crate::note_prompts::NotePrompt;
 use crate::tool_arguments::ToolCallError;
-use crate::tool_calls::ToolCallContext;
+use crate::tool_calls::{CallNews, ToolCallContext};
 use crate::tool_table::{TOOL_ROWS, ToolEffect, ToolRow};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, CompletionInfo,
     GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, Resource, ResourceContents, ResourceTemplate, ServerCapabilities,
-    ServerConfig, Tool, ToolAnnotations,
+    ListResourcesResult, ListToolsResult, LoggingLevel, PaginatedRequestParams, ProgressNotificationParam,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, ToolAnnotations, UnsubscribeRequestParams,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
 
 /// Maximum number of calls that run at the same time; others wait.
 const MAX_CONCURRENT_CALLS: usize = 8;
-/// Maximum length of a note that is returned as a resource, in bytes.
-const MAX_RESOURCE_BYTES: usize = 4 << 20;
-/// Number of notes in one page of the list of resources.
+/// Number of files in one page of the list of resources.
 const RESOURCES_PER_PAGE: usize = 200;
 /// Maximum wait for calls to end when the client closes the connection.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -44,6 +48,8 @@ pub struct McpPermissions {
     pub run: bool,
     /// Ask agents.
     pub agent: bool,
+    /// Decide what those agents ask about, in a form of the client.
+    pub approve: bool,
 }
 
 impl McpPermissions {
@@ -77,7 +83,7 @@ pub enum McpServeError {
 /// Returns an error if the client doesn't speak the protocol, or the connection fails.
 pub fn serve_mcp(commands: Arc<dyn WorkspaceCommands>, permissions: McpPermissions) -> Result<(), McpServeError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let server = NotebookMcpServer::new(commands, permissions);
+    let server = NotebookMcpServer::with_commands(commands, permissions);
     let done = runtime.block_on(async {
         let running = match rmcp::serve_server(server, rmcp::transport::io::stdio()).await {
             Ok(running) => running,
@@ -101,17 +107,35 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// The MCP server of a workspace, whatever carries its messages.
+/// The MCP server of a workspace for one client, whatever carries its messages.
 #[derive(Clone)]
-pub(crate) struct NotebookMcpServer {
+pub struct NotebookMcpServer {
     commands: Arc<dyn WorkspaceCommands>,
+    feed: Arc<EventFeed>,
     permissions: McpPermissions,
     slots: Arc<Semaphore>,
+    session: Arc<McpSession>,
 }
 
 impl NotebookMcpServer {
-    pub(crate) fn new(commands: Arc<dyn WorkspaceCommands>, permissions: McpPermissions) -> NotebookMcpServer {
-        NotebookMcpServer { commands, permissions, slots: Arc::new(Semaphore::new(MAX_CONCURRENT_CALLS)) }
+    /// Creates a server that performs its work as these commands.
+    pub fn with_commands(commands: Arc<dyn WorkspaceCommands>, permissions: McpPermissions) -> NotebookMcpServer {
+        let feed = Arc::new(EventFeed::new(commands.clone()));
+        NotebookMcpServer::new(commands, feed, permissions)
+    }
+
+    pub(crate) fn new(
+        commands: Arc<dyn WorkspaceCommands>,
+        feed: Arc<EventFeed>,
+        permissions: McpPermissions,
+    ) -> NotebookMcpServer {
+        let slots = Arc::new(Semaphore::new(MAX_CONCURRENT_CALLS));
+        NotebookMcpServer { commands, feed, permissions, slots, session: Arc::default() }
+    }
+
+    /// Returns the server for another client.
+    pub fn new_session(&self) -> NotebookMcpServer {
+        NotebookMcpServer { session: Arc::default(), ..self.clone() }
     }
 
     /// Performs blocking work on a thread of its own. It's told when the client cancels the request.
@@ -124,23 +148,35 @@ impl NotebookMcpServer {
         let _slot = self.slots.clone().acquire_owned().await.map_err(closed)?;
         let cancelled = Arc::new(AtomicBool::new(false));
         let _guard = CancelOnDrop(cancelled.clone());
-        let (says, mut said) = mpsc::unbounded_channel::<String>();
+        let (says, mut said) = mpsc::unbounded_channel::<CallNews>();
         let commands = self.commands.clone();
         let flag = cancelled.clone();
         let mut job = tokio::task::spawn_blocking(move || {
-            let mut on_progress = |words: String| {
+            let mut on_news = |news: CallNews| {
                 // Nobody listens any more once the request was cancelled.
-                let _ = says.send(words);
+                let _ = says.send(news);
             };
-            work(&mut ToolCallContext { commands: &*commands, cancelled: flag, on_progress: &mut on_progress })
+            work(&mut ToolCallContext { commands: &*commands, cancelled: flag, on_news: &mut on_news })
         });
         let token = context.meta.get_progress_token();
         let mut steps = 0.0;
+        // Forms that the client shows are withdrawn with the end of the call.
+        let mut forms = JoinSet::new();
         loop {
             tokio::select! {
                 () = context.ct.cancelled() => return Err(ErrorData::internal_error("the request was cancelled", None)),
-                Some(words) = said.recv() => {
+                Some(news) = said.recv() => {
                     steps += 1.0;
+                    let words = match news {
+                        CallNews::Progress(words) => words,
+                        CallNews::Approval(approval) => {
+                            if self.permissions.approve {
+                                forms.spawn(approval.ask(context.peer.clone(), self.commands.clone()));
+                            }
+                            "waits for an approval".to_owned()
+                        }
+                    };
+                    self.session.log(&context.peer, LoggingLevel::Info, &words).await;
                     if let Some(token) = token.clone() {
                         let progress = ProgressNotificationParam::new(token, steps).with_message(words);
                         // A client that doesn't read progress still gets the result.
@@ -167,17 +203,9 @@ fn tool_of(row: &ToolRow) -> Tool {
         .with_annotations(hints)
 }
 
-/// Returns the address of a note as a resource.
-fn note_uri(volume: &str, path: &str) -> String {
-    format!("note://{}/{}", percent_encoded(volume, false), percent_encoded(path, true))
-}
-
-/// Returns the note that commands know under a resource's address.
-fn note_word(uri: &str) -> Option<String> {
-    let (volume, path) = uri.strip_prefix("note://")?.split_once('/')?;
-    let (volume, path) = (percent_decoded(volume)?, percent_decoded(path)?);
-    (!path.is_empty() && !path.contains('\0'))
-        .then(|| if volume.is_empty() { path.clone() } else { format!("{volume}:{path}") })
+fn needed_resource(uri: &str) -> Result<ServedResource, ErrorData> {
+    let unknown = || ErrorData::resource_not_found(format!("{uri} is not the address of a note or attachment"), None);
+    ServedResource::from_uri(uri).ok_or_else(unknown)
 }
 
 fn call_error(error: ToolCallError) -> ErrorData {
@@ -196,8 +224,10 @@ impl ServerHandler for NotebookMcpServer {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
             .enable_resources()
+            .enable_resources_subscribe()
             .enable_prompts()
             .enable_completions()
+            .enable_logging()
             .build();
         let about = Implementation::new("tracebook", env!("CARGO_PKG_VERSION"))
             .with_title("Tracebook")
@@ -235,7 +265,12 @@ impl ServerHandler for NotebookMcpServer {
             return Err(ErrorData::invalid_params(why, None));
         }
         let arguments: Map<String, Value> = request.arguments.unwrap_or_default();
+        let peer = context.peer.clone();
+        self.session.log(&peer, LoggingLevel::Debug, &format!("{} is called", row.name)).await;
         let result = self.perform(context, move |calls| calls.call(row, &arguments)).await?;
+        if let Err(error) = &result {
+            self.session.log(&peer, LoggingLevel::Warning, &format!("{} failed: {}", row.name, error.0)).await;
+        }
         Ok(CallToolResponse::Complete(match result {
             Ok(value) => CallToolResult::structured(value),
             Err(error) => CallToolResult::error(vec![rmcp::model::ContentBlock::text(error.0)]),
@@ -248,16 +283,12 @@ impl ServerHandler for NotebookMcpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let offset = cursor_offset(request)?;
-        let notes = self.perform(context, |calls| calls.notes(None, "")).await?.map_err(call_error)?;
-        let resource = |row: &Value| {
-            let (volume, path) = (row["volume"].as_str().unwrap_or_default(), row["path"].as_str().unwrap_or_default());
-            let name = path.strip_suffix(".md").unwrap_or(path);
-            Resource::new(note_uri(volume, path), name).with_mime_type("text/markdown")
-        };
-        let page = notes.iter().skip(offset).take(RESOURCES_PER_PAGE);
-        let mut listed = ListResourcesResult::with_all_items(page.map(resource).collect());
+        let all = self.perform(context, |calls| calls.resources()).await?.map_err(call_error)?;
+        let count = all.len();
+        let page = all.into_iter().skip(offset).take(RESOURCES_PER_PAGE);
+        let mut listed = ListResourcesResult::with_all_items(page.collect());
         let end = offset.saturating_add(RESOURCES_PER_PAGE);
-        listed.next_cursor = (end < notes.len()).then(|| end.to_string());
+        listed.next_cursor = (end < count).then(|| end.to_string());
         Ok(listed)
     }
 
@@ -266,11 +297,7 @@ impl ServerHandler for NotebookMcpServer {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let note = ResourceTemplate::new("note://{volume}/{+path}", "note")
-            .with_title("Note")
-            .with_description("The Markdown of a note: its volume, and its path inside the volume")
-            .with_mime_type("text/markdown");
-        Ok(ListResourceTemplatesResult::with_all_items(vec![note]))
+        Ok(ListResourceTemplatesResult::with_all_items(resource_templates()))
     }
 
     async fn read_resource(
@@ -278,34 +305,85 @@ impl ServerHandler for NotebookMcpServer {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let uri = request.uri;
-        let word = note_word(&uri)
-            .ok_or_else(|| ErrorData::resource_not_found(format!("{uri} is not the address of a note"), None))?;
-        let note = self.perform(context, move |calls| calls.read_note(&word)).await?.map_err(call_error)?;
-        if note.text.len() > MAX_RESOURCE_BYTES {
-            let why = format!("{} has {} bytes; read it in pages with read_note", note.path, note.text.len());
-            return Err(ErrorData::invalid_params(why, None));
-        }
-        let contents = ResourceContents::text(note.text, uri).with_mime_type("text/markdown");
+        let file = needed_resource(&request.uri)?;
+        let contents = self.perform(context, move |calls| calls.resource_contents(&file)).await?.map_err(call_error)?;
         Ok(ReadResourceResponse::Complete(ReadResourceResult::new(vec![contents])))
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.session.set_level(request.level);
+        Ok(())
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let file = needed_resource(&request.uri)?;
+        let (peer, uri) = (context.peer.clone(), file.uri());
+        self.perform(context, move |calls| calls.resource_contents(&file)).await?.map_err(call_error)?;
+        self.session.watch(&self.feed, &peer, uri).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.session.unwatch(&needed_resource(&request.uri)?.uri());
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        let is_ours = |uri: &&String| ServedResource::from_uri(uri).is_some_and(|file| file.uri() == **uri);
+        let uris = requested.resource_subscriptions.iter().flatten().filter(is_ours).take(MAX_WATCHED_RESOURCES);
+        Some(SubscriptionFilter::builder().resource_subscriptions(uris.cloned()).build())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        tell_listener(&self.feed, &context).await
     }
 
     async fn list_prompts(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Ok(ListPromptsResult::with_all_items(mcp_prompts::all_prompts()))
+        let mut prompts = mcp_prompts::all_prompts();
+        let taken = mcp_prompts::prompt_names();
+        let peer = context.peer.clone();
+        match self.perform(context, move |calls| calls.note_prompts(&taken)).await? {
+            Ok(own) => prompts.extend(own.iter().map(NotePrompt::listed)),
+            // Those that come along are there all the same.
+            Err(error) => {
+                let words = format!("prompts of notes can't be listed: {}", error.0);
+                self.session.log(&peer, LoggingLevel::Warning, &words).await;
+            }
+        }
+        Ok(ListPromptsResult::with_all_items(prompts))
     }
 
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        mcp_prompts::fill_prompt(&request.name, &request.arguments.unwrap_or_default())
-            .map(GetPromptResponse::Complete)
-            .map_err(|error| ErrorData::invalid_params(error.to_string(), None))
+        let arguments = request.arguments.unwrap_or_default();
+        let filled = match mcp_prompts::fill_prompt(&request.name, &arguments) {
+            Err(PromptError::Unknown(name)) => {
+                let taken = mcp_prompts::prompt_names();
+                let own = self.perform(context, move |calls| calls.fill_note_prompt(&taken, &name, &arguments)).await?;
+                let own = own.map_err(|error| ErrorData::invalid_params(error.0, None))?;
+                own.ok_or(PromptError::Unknown(request.name))
+            }
+            filled => filled,
+        };
+        filled.map(GetPromptResponse::Complete).map_err(|error| ErrorData::invalid_params(error.to_string(), None))
     }
 
     async fn complete(
@@ -337,20 +415,6 @@ impl ServerHandler for NotebookMcpServer {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn addresses_of_notes_come_back_as_they_were() {
-        for (volume, path) in [("notes", "Ideas/Boat.md"), ("my notes", "a b/ü#1%.md"), ("a:b", "x?y.md")] {
-            let uri = note_uri(volume, path);
-            assert!(uri.is_ascii() && !uri.contains([' ', '#', '?']), "{uri}");
-            assert_eq!(note_word(&uri), Some(format!("{volume}:{path}")));
-        }
-        for wrong in
-            ["file:///etc/passwd", "note://notes", "note://notes/", "note://n/%zz", "note://n/%00", "note://n/%"]
-        {
-            assert_eq!(note_word(wrong), None, "{wrong}");
-        }
-    }
 
     #[test]
     fn tools_have_unique_names_and_schemas_with_what_they_need() {

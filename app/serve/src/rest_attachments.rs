@@ -284,8 +284,12 @@ pub(crate) async fn write_attachment(
                     let why = "send If-Match with the attachment's entity tag, or If-None-Match: * to create it";
                     return Err(ProblemDetails::new(StatusCode::PRECONDITION_REQUIRED, why));
                 }
+                (Some(_), Some("*"), _) => {
+                    let why = "If-Match wants the attachment, and If-None-Match: * wants none; send one of them";
+                    return Err(ProblemDetails::new(StatusCode::PRECONDITION_FAILED, why));
+                }
                 (_, Some(_), _) => {
-                    let why = "If-None-Match is * here, and without If-Match";
+                    let why = "If-None-Match is * here, or missing";
                     return Err(ProblemDetails::new(StatusCode::BAD_REQUEST, why));
                 }
             };

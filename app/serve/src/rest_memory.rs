@@ -53,7 +53,7 @@ pub(crate) struct MemoryList {
 
 async fn read_memories(caller: &ApiCaller, project: Option<String>) -> Result<Vec<Value>, ProblemDetails> {
     ensure_sent(project.as_deref().unwrap_or_default(), "project")?;
-    let project = caller.volume(project)?;
+    let project = caller.project(project).await?;
     let call = CommandCall::json("memory").option("project", project).operands(["list"]);
     Ok(caller.perform_ok(call).await?.lines())
 }
@@ -103,7 +103,7 @@ pub(crate) async fn forget_memory(
     UrlQuery(query): UrlQuery<MemoryPlaceQuery>,
 ) -> Result<StatusCode, ProblemDetails> {
     needed_memory(&caller, &id, query.project.clone()).await?;
-    let call = CommandCall::json("memory").option("project", caller.volume(query.project)?);
+    let call = CommandCall::json("memory").option("project", caller.project(query.project).await?);
     caller.perform_ok(call.operands(["forget", &id])).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -118,10 +118,12 @@ pub(crate) struct NewMemory {
     /// What was to be done; the text if left out.
     goal: Option<String>,
     /// `success`, `failure` or `success_with_recovery`; `success` if left out.
+    #[schema(pattern = "^(success|failure|success_with_recovery)$")]
     outcome: Option<String>,
     /// The volume; needed if there are several.
     project: Option<String>,
     /// The day from which on it no longer counts, such as 2027-01-31.
+    #[schema(format = "date")]
     expires: Option<String>,
 }
 
@@ -136,7 +138,12 @@ pub(crate) struct KeptMemory {
 
 /// Adds something for agents to remember.
 #[utoipa::path(
-    post, path = "/memory", tag = "memory", request_body = NewMemory, responses((status = 201, body = KeptMemory)),
+    post, path = "/memory", tag = "memory", request_body = NewMemory,
+    responses(
+        (status = 201, body = KeptMemory),
+        (status = 409, body = ProblemDetails, content_type = "application/problem+json",
+            description = "it is not kept, because it says too little"),
+    ),
 )]
 pub(crate) async fn add_memory(
     caller: ApiCaller,
@@ -146,7 +153,7 @@ pub(crate) async fn add_memory(
         return Err(ProblemDetails::unprocessable(format!("`text` has 1 to {MAX_REMEMBERED_BYTES} bytes")));
     }
     let call = CommandCall::json("memory")
-        .option("project", caller.volume(new.project)?)
+        .option("project", caller.project(new.project).await?)
         .option("goal", new.goal)
         .option("outcome", new.outcome)
         .option("expires", new.expires)
@@ -154,7 +161,8 @@ pub(crate) async fn add_memory(
     let outcome = caller.perform(call.operands(["add", &new.text])).await?;
     match outcome.code {
         0 => {}
-        1 => return Err(ProblemDetails::unprocessable(outcome.reason())),
+        // It says too little, or nothing new.
+        1 => return Err(ProblemDetails::new(StatusCode::CONFLICT, outcome.reason())),
         _ => return Err(ProblemDetails::of_outcome(&outcome)),
     }
     let said = outcome.text().trim().to_owned();
@@ -180,7 +188,7 @@ fn trace_name(trace: &Value) -> &str {
 
 async fn read_traces(caller: &ApiCaller, project: Option<String>) -> Result<Vec<Value>, ProblemDetails> {
     ensure_sent(project.as_deref().unwrap_or_default(), "project")?;
-    let call = CommandCall::json("traces").option("project", caller.volume(project)?).operands(["list"]);
+    let call = CommandCall::json("traces").option("project", caller.project(project).await?).operands(["list"]);
     let mut traces = caller.perform_ok(call).await?.lines();
     for trace in &mut traces {
         trace["name"] = trace_name(trace).into();

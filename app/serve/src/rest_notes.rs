@@ -282,8 +282,12 @@ pub(crate) async fn write_note(
                     let why = "send If-Match with the note's entity tag, or If-None-Match: * to create it";
                     return Err(ProblemDetails::new(StatusCode::PRECONDITION_REQUIRED, why));
                 }
+                (Some(_), Some("*")) => {
+                    let why = "If-Match wants the note, and If-None-Match: * wants none; send one of them";
+                    return Err(ProblemDetails::new(StatusCode::PRECONDITION_FAILED, why));
+                }
                 (_, Some(_)) => {
-                    let why = "If-None-Match is * here, and without If-Match";
+                    let why = "If-None-Match is * here, or missing";
                     return Err(ProblemDetails::new(StatusCode::BAD_REQUEST, why));
                 }
             };
@@ -332,6 +336,10 @@ fn create_note(calls: &ToolCallContext<'_>, address: &NoteAddress, text: String)
     match outcome.code {
         0 => Ok(StatusCode::CREATED),
         2 if address.read(calls)?.is_some() => Err(exists()),
+        // A file that isn't a note, or whose name differs only in its case.
+        2 if outcome.reason().contains("already exists") => {
+            Err(ProblemDetails::new(StatusCode::PRECONDITION_FAILED, outcome.reason()))
+        }
         _ => Err(ProblemDetails::of_outcome(&outcome)),
     }
 }

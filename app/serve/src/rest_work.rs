@@ -266,7 +266,7 @@ pub(crate) async fn list_agents(
     caller: ApiCaller,
     UrlQuery(query): UrlQuery<AgentsQuery>,
 ) -> Result<Json<Vec<AgentInfo>>, ProblemDetails> {
-    let project = caller.volume(query.project)?;
+    let project = caller.project(query.project).await?;
     let call = CommandCall::json("tasks").option("project", project).operands(["agents"]);
     let agents = caller.perform_ok(call).await?.lines();
     Ok(Json(agents.into_iter().filter_map(|agent| serde_json::from_value(agent).ok()).collect()))

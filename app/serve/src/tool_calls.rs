@@ -1,6 +1,7 @@
 //! Tool calls of MCP clients, carried out as commands of the command line.
 
 use crate::command_calls::{CommandCall, CommandOutcome, WorkspaceCommands, text_page, text_version};
+use crate::mcp_approvals::PendingApproval;
 use crate::tool_arguments::{ToolArguments, ToolCallError};
 use crate::tool_table::{ServedTool, ToolRow};
 use serde_json::{Map, Value, json};
@@ -31,8 +32,17 @@ const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Time between attempts to stop what a cancelled call has begun.
 const STOP_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Returns what a line of output means for a person who waits.
-type StepWords = fn(&str) -> Option<String>;
+/// What a call reports while it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CallNews {
+    /// What it does, for a person who waits.
+    Progress(String),
+    /// A run waits for a decision.
+    Approval(PendingApproval),
+}
+
+/// Returns what a line of output means for who waits.
+type LineNews = fn(&str) -> Option<CallNews>;
 
 /// A text of a note, with where it is.
 pub(crate) struct ServedNote {
@@ -45,8 +55,8 @@ pub(crate) struct ServedNote {
 pub(crate) struct ToolCallContext<'a> {
     pub(crate) commands: &'a dyn WorkspaceCommands,
     pub(crate) cancelled: Arc<AtomicBool>,
-    /// Reports what the call does, for a person who waits.
-    pub(crate) on_progress: &'a mut dyn FnMut(String),
+    /// Gets what the call reports while it runs.
+    pub(crate) on_news: &'a mut dyn FnMut(CallNews),
 }
 
 impl ToolCallContext<'_> {
@@ -60,11 +70,11 @@ impl ToolCallContext<'_> {
     }
 
     /// Performs a command. If the client cancels it meanwhile, `stop` ends what it began.
-    fn perform_stoppable(&mut self, mut call: CommandCall, stop: CommandCall, words: StepWords) -> CommandOutcome {
+    fn perform_stoppable(&mut self, mut call: CommandCall, stop: CommandCall, news: LineNews) -> CommandOutcome {
         let (cancelled, commands) = (self.cancelled.clone(), self.commands);
         call.cancelled = cancelled.clone();
         let is_over = AtomicBool::new(false);
-        let progress = &mut self.on_progress;
+        let on_news = &mut self.on_news;
         std::thread::scope(|scope| {
             let watch = scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) && !cancelled.load(Ordering::Relaxed) {
@@ -77,8 +87,8 @@ impl ToolCallContext<'_> {
                 }
             });
             let outcome = commands.perform(&call, &mut |line| {
-                if let Some(words) = words(line) {
-                    progress(words);
+                if let Some(news) = news(line) {
+                    on_news(news);
                 }
             });
             is_over.store(true, Ordering::Relaxed);
@@ -88,7 +98,7 @@ impl ToolCallContext<'_> {
     }
 
     /// Performs a command that must succeed.
-    fn perform_ok(&self, call: CommandCall) -> Result<CommandOutcome, ToolCallError> {
+    pub(crate) fn perform_ok(&self, call: CommandCall) -> Result<CommandOutcome, ToolCallError> {
         let outcome = self.perform(call);
         match outcome.code {
             0 if !outcome.is_cut => Ok(outcome),
@@ -329,9 +339,9 @@ impl ToolCallContext<'_> {
         let note = args.needed_text("note")?;
         let call = CommandCall::json("run").option("cell", cell).flag("stale", stale);
         let call = call.option("timeout", seconds.filter(|_| !stale)).operands([note]);
-        (self.on_progress)(format!("runs cells of {note}"));
+        (self.on_news)(CallNews::Progress(format!("runs cells of {note}")));
         let stop = CommandCall::json("run").flag("stop", true).operands([note]);
-        let outcome = self.perform_stoppable(call, stop, |_| Some("a cell has printed".to_owned()));
+        let outcome = self.perform_stoppable(call, stop, |_| Some(CallNews::Progress("a cell has printed".to_owned())));
         if outcome.code > 1 || outcome.is_cut {
             return Err(ToolCallError::new(outcome.reason()));
         }
@@ -353,7 +363,7 @@ impl ToolCallContext<'_> {
         let call = call.option("run", Some(&run));
         let call = call.operands(["-"]).with_input(sent_text(args.needed_text("text")?)?);
         let stop = CommandCall::json("runs").flag("stop", true).operands([&run]);
-        let outcome = self.perform_stoppable(call, stop, step_words);
+        let outcome = self.perform_stoppable(call, stop, step_news);
         let steps = outcome.lines();
         let answer = steps.iter().rev().find(|step| step["type"] == "final_answer").map(|step| step["content"].clone());
         if outcome.code > 1 || (steps.is_empty() && outcome.code != 0) {
@@ -367,14 +377,17 @@ impl ToolCallContext<'_> {
     }
 }
 
-/// Returns what a step of a run does, in a few words.
-fn step_words(line: &str) -> Option<String> {
+/// Returns what a step of a run does, in a few words, or what it waits for.
+fn step_news(line: &str) -> Option<CallNews> {
     let step: Value = serde_json::from_str(line).ok()?;
+    if let Some(approval) = PendingApproval::from_line(&step) {
+        return Some(CallNews::Approval(approval));
+    }
     let kind = step["type"].as_str()?.replace('_', " ");
-    Some(match step["toolName"].as_str() {
+    Some(CallNews::Progress(match step["toolName"].as_str() {
         Some(tool) => format!("{kind}: {tool}"),
         None => kind,
-    })
+    }))
 }
 
 /// Returns the id of a new run: 16 random bytes.

@@ -438,6 +438,22 @@ pub struct McpServerConfig {
     /// HTTP headers; values may contain `${NAME}`.
     #[serde(deserialize_with = "values::hidden")]
     pub headers: BTreeMap<String, String>,
+    /// How the user signs in at a remote server with OAuth.
+    #[serde(deserialize_with = "values::section")]
+    pub oauth: McpOauthConfig,
+}
+
+/// What is known about the user's client at an MCP server's authorization server. Without it, the client registers
+/// itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct McpOauthConfig {
+    /// The id of a registered client, or the `https` address of a document that describes the client.
+    pub client_id: Option<String>,
+    /// The secret of a registered client, as `${NAME}`.
+    pub client_secret: Option<String>,
+    /// The scopes to ask for; those that the server names if it's empty.
+    pub scopes: Vec<String>,
 }
 
 /// An error in a configuration file.
@@ -473,6 +489,10 @@ enum ConfigConflictError {
     NoCommandOrUrl { server: String },
     #[error("mcp.servers.{server} has headers, but a command takes env")]
     CommandWithHeaders { server: String },
+    #[error("mcp.servers.{server} has oauth, but nobody signs in at a command")]
+    CommandWithOauth { server: String },
+    #[error("mcp.servers.{server}.oauth.client_secret must be ${{NAME}}; `tracebook secrets set NAME` keeps it")]
+    PlainClientSecret { server: String },
     #[error("mcp.servers.{server} has args or env, but a url takes headers")]
     UrlWithArguments { server: String },
     #[error("acp_agents.{agent} needs a command that starts it")]
@@ -610,6 +630,12 @@ impl AgentConfig {
                 (None, None) => return Err(ConfigConflictError::NoCommandOrUrl { server: name() }),
                 (Some(_), None) if !server.headers.is_empty() => {
                     return Err(ConfigConflictError::CommandWithHeaders { server: name() });
+                }
+                (Some(_), None) if server.oauth != McpOauthConfig::default() => {
+                    return Err(ConfigConflictError::CommandWithOauth { server: name() });
+                }
+                (None, Some(_)) if server.oauth.client_secret.as_ref().is_some_and(|text| !text.starts_with("${")) => {
+                    return Err(ConfigConflictError::PlainClientSecret { server: name() });
                 }
                 (None, Some(_)) if !server.args.is_empty() || !server.env.is_empty() => {
                     return Err(ConfigConflictError::UrlWithArguments { server: name() });

@@ -101,16 +101,29 @@ pub(super) const HUB: &[CommandArgument] = &[
 
 /// Arguments of `tracebook mcp`.
 pub(super) const MCP: &[CommandArgument] = &[
-    command_argument("WHAT", ArgumentForm::Optional, "serve (when left out), or install"),
+    command_argument("WHAT", ArgumentForm::Optional, "serve (when left out), install, tools, call, login or logout"),
     command_argument(
-        "PROGRAM",
+        "NAME",
         ArgumentForm::Optional,
-        "with install: claude-code, opencode, gemini, zed, vscode or cursor",
+        "with install: claude-code, opencode, gemini, zed, vscode or cursor; otherwise a server of the configuration, \
+         or its address",
     ),
+    command_argument("TOOL", ArgumentForm::Optional, "with call: the tool"),
+    command_argument("arguments", ArgumentForm::Value, "with call: the arguments as JSON; - reads standard input"),
+    command_argument("timeout", ArgumentForm::Value, "with call: seconds until it's given up; 300 when left out"),
     command_argument("allow-write", ArgumentForm::Flag, "let the program change notes and memory"),
     command_argument("allow-run", ArgumentForm::Flag, "let the program run cells"),
     command_argument("allow-agent", ArgumentForm::Flag, "let the program ask agents, which costs money"),
-    command_argument("yes", ArgumentForm::Flag, "with install: write without asking"),
+    command_argument(
+        "allow-approve",
+        ArgumentForm::Flag,
+        "let the program's user decide there what those agents ask about",
+    ),
+    command_argument(
+        "yes",
+        ArgumentForm::Flag,
+        "with install: write without asking; with call: take the defaults of forms",
+    ),
 ];
 
 /// Arguments of `tracebook serve`.

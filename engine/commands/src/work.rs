@@ -98,8 +98,8 @@ pub(super) const BENCH: &[CommandArgument] = &[
     command_argument(
         "WHAT",
         ArgumentForm::Needed,
-        "edit, open, import, frames, search, cells, kernels, tools, agent, learning, hub, sync, replay, memory or \
-         retrieval",
+        "edit, open, import, frames, search, cells, kernels, tools, agent, learning, hub, serve, sync, replay, \
+         memory or retrieval",
     ),
     command_argument(
         "size",

@@ -2,12 +2,14 @@
 
 mod external_agents;
 pub mod llm;
+pub mod mcp_servers;
 pub mod model_setup;
 mod plugins;
 pub mod project_memory;
 
 use crate::agents::external_agents::ExternalAgents;
 use crate::agents::llm::{ModelUpdate, ProviderClient};
+use crate::agents::mcp_servers::{SecretTokens, expand_secrets, list_mcp_tools, tokens_in_secret};
 use crate::mailbox::Mailbox;
 use crate::maintenance::configuration;
 use crate::maintenance::secrets::UserSecrets;
@@ -19,12 +21,9 @@ use agent::model_call::{ModelCallId, ModelError, ModelErrorKind, ModelRequest};
 use agent::router::ProviderLatencies;
 use agent::secrets::InstallationKeys;
 use agent::tool_job::{ToolJob, ToolOutcome};
-use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSpec};
-use agent::web_address::{WebAddress, is_listed};
-use anyhow::{Context, bail};
 use engine::effect::MentionedFile;
 use engine::{AgentSetup, Event};
-use mcp::{McpServer, McpServerPool, McpTransport};
+use mcp::{McpServerPool, TokenVault};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
@@ -41,8 +40,6 @@ const PLUGINS_FOLDER: &str = "plugins";
 /// Maximum number of plugin files, and their maximum size in bytes.
 const MAX_PLUGIN_FILES: usize = 200;
 const MAX_PLUGIN_BYTES: u64 = 1 << 20;
-/// How long tool servers may take to list their tools; later answers count for the next question.
-const MCP_SERVERS_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time limit for gathering context; anything later is left out.
 const GATHER_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -101,7 +98,11 @@ fn read_installation_keys(config: &AgentConfig, secrets: Option<&UserSecrets>) -
     let kept = secrets.list().unwrap_or_default().into_iter().map(|(name, _)| name);
     let named = config.llm.providers.keys().filter_map(|name| config.endpoint(name)?.key);
     let names: BTreeSet<String> = kept.chain(named).collect();
-    InstallationKeys::new(names.iter().filter_map(|name| Some(secrets.get(name).ok()??.0.expose().to_owned())))
+    let read = |name: &String| {
+        let value = secrets.get(name).ok()??.0.expose().to_owned();
+        Some(tokens_in_secret(name, &value).into_iter().chain([value]).collect::<Vec<String>>())
+    };
+    InstallationKeys::new(names.iter().filter_map(read).flatten())
 }
 
 /// Returns the files in a folder with this extension, sorted by name.
@@ -130,93 +131,6 @@ fn read_agent_definitions(folder: &Path, problems: &mut Vec<String>) -> Vec<Agen
     found
 }
 
-/// Lists the tools of the configured MCP servers. They have the user's rights, so each call needs approval.
-fn list_mcp_tools(
-    servers: &McpServerPool,
-    config: &AgentConfig,
-    secrets: Option<&UserSecrets>,
-    problems: &mut Vec<String>,
-) -> Vec<(String, String, ToolSpec)> {
-    let mut wanted = Vec::new();
-    for (name, server) in config.mcp.servers.iter().filter(|(_, server)| server.enabled.unwrap_or(true)) {
-        let filled = |values: &BTreeMap<String, String>| -> anyhow::Result<BTreeMap<String, String>> {
-            values.iter().map(|(key, value)| Ok((key.clone(), expand_secrets(value, secrets)?))).collect()
-        };
-        let way = match (&server.command, &server.url) {
-            (Some(command), _) => filled(&server.env).map(|env| McpTransport::Program {
-                command: command.clone(),
-                args: server.args.clone(),
-                env,
-                folder: None,
-            }),
-            (None, Some(url)) => check_server_address(url, config)
-                .and_then(|()| filled(&server.headers))
-                .map(|headers| McpTransport::Http { url: url.clone(), headers }),
-            (None, None) => continue,
-        };
-        match way {
-            Ok(way) => wanted.push(McpServer { name: name.clone(), way }),
-            Err(why) => problems.push(format!("the MCP server {name}: {why}")),
-        }
-    }
-    let names: Vec<String> = wanted.iter().map(|server| server.name.clone()).collect();
-    servers.configure(wanted);
-    let pending: Vec<_> = names.into_iter().map(|name| (servers.list_tools(&name), name)).collect();
-    let mut found = Vec::new();
-    let until = Instant::now() + MCP_SERVERS_TIMEOUT;
-    for (pending, server) in pending {
-        match pending.wait(until.saturating_duration_since(Instant::now())) {
-            Some(Ok(listed)) => {
-                problems.extend(listed.left_out);
-                for tool in listed.tools {
-                    let (source, _) = crate::tools::mcp::tool_definition_hash(&server, &tool);
-                    // The session assigns the name that models see.
-                    let spec = ToolSpec {
-                        name: tool.name.clone(),
-                        description: tool.description,
-                        parameters: tool.schema,
-                        // What a server says can only raise the risk.
-                        risk: if tool.is_destructive { ToolRisk::Critical } else { ToolRisk::High },
-                        permissions: ToolPermissions::default(),
-                        idempotent: false,
-                        source,
-                    };
-                    found.push((server.clone(), tool.name, spec));
-                }
-            }
-            Some(Err(error)) => problems.push(error.to_string()),
-            None => problems.push(format!("the MCP server {server} does not answer yet; its tools come later")),
-        }
-    }
-    found
-}
-
-/// Checks whether a server's address is allowed: if the network is restricted, its host must be on the list.
-fn check_server_address(url: &str, config: &AgentConfig) -> anyhow::Result<()> {
-    let address = WebAddress::read(url)?;
-    let host = &address.site.host;
-    if config.security.network_restricted && !is_listed(host, &config.security.allowed_hosts) {
-        bail!("{host} is not on the list of hosts; add it to allowed_hosts to use this server");
-    }
-    Ok(())
-}
-
-/// Replaces `${NAME}` in a configuration value by the secret.
-fn expand_secrets(value: &str, secrets: Option<&UserSecrets>) -> anyhow::Result<String> {
-    let mut filled = String::new();
-    let mut rest = value;
-    while let Some((before, after)) = rest.split_once("${") {
-        let (name, behind) = after.split_once('}').context("a ${ has no }")?;
-        let key = secrets.map(|secrets| secrets.get(name)).transpose()?.flatten();
-        let (key, _) = key.with_context(|| format!("{name} is missing: `tracebook secrets set {name}`"))?;
-        filled.push_str(before);
-        filled.push_str(key.expose());
-        rest = behind;
-    }
-    filled.push_str(rest);
-    Ok(filled)
-}
-
 /// Reports what a call gives.
 fn send_update(inbox: &Mailbox, call: ModelCallId, update: ModelUpdate) {
     inbox.send_event(match update {
@@ -230,11 +144,13 @@ impl AgentEffects {
     pub(crate) fn new(program: PathBuf, folder: PathBuf, search: SearchService, inbox: Mailbox) -> AgentEffects {
         let mut place = ToolWorkspace::new(program, &folder);
         place.search = Some(search.clone());
-        let servers = McpServerPool::default();
+        let secrets = configuration::user_config_folder().map(|folder| Arc::new(UserSecrets::new(&folder)));
+        let vault = secrets.clone().map(|secrets| Arc::new(SecretTokens::new(secrets)) as Arc<dyn TokenVault>);
+        // Agents answer no forms of servers: only a person may, with `tracebook mcp call`.
+        let servers = McpServerPool::new(vault, None);
         place.servers = Some(servers.clone());
         let external = Arc::new(ExternalAgents::new(&folder, place.baselines.clone()));
         let tools = Arc::new(ToolRunner::new(place));
-        let secrets = configuration::user_config_folder().map(|folder| Arc::new(UserSecrets::new(&folder)));
         let (jobs, next) = (HashMap::new(), Arc::default());
         AgentEffects { inbox, folder, search, providers: Arc::default(), secrets, servers, tools, external, jobs, next }
     }

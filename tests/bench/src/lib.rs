@@ -24,6 +24,7 @@ mod retrieval;
 mod retrieval_collections;
 pub mod screenshots;
 mod search;
+mod serving;
 mod sync;
 mod text_fixtures;
 mod tools;
@@ -85,8 +86,8 @@ struct BenchArguments {
 
 fn run_bench(args: &BenchArguments, json: bool) -> Result<u8, CliError> {
     let what = args.what.as_str();
-    let known = "edit, open, import, frames, search, cells, kernels, tools, agent, learning, hub, sync, replay, memory \
-                 or retrieval";
+    let known = "edit, open, import, frames, search, cells, kernels, tools, agent, learning, hub, serve, sync, replay, \
+                 memory or retrieval";
     if known.split([' ', ',']).filter(|word| *word != "or").all(|word| word != what) {
         return Err(CliError::usage(format!("bench measures {known}, not “{what}”")));
     }
@@ -147,6 +148,7 @@ fn run_bench(args: &BenchArguments, json: bool) -> Result<u8, CliError> {
         ("agent", _) => agent::measure(&mut report),
         ("learning", _) => learning::measure(&mut report, asked.unwrap_or(learning::DEFAULT_DAY_COUNT)),
         ("hub", _) => hub::measure(&mut report, asked.unwrap_or(1_000)),
+        ("serve", _) => serving::measure(&mut report, asked.unwrap_or(10_000)),
         ("sync", _) => sync::measure(&mut report, asked.unwrap_or(50_000)),
         ("tools", _) => tools::measure(&mut report, asked.unwrap_or(200)),
         ("frames", _) => frames::measure(&mut report, asked.unwrap_or(10_000)),

@@ -367,7 +367,7 @@ impl SearchQuestions {
     }
 }
 
-fn note_path(number: usize) -> String {
+pub(super) fn note_path(number: usize) -> String {
     format!("Topic {:03}/Note {number:06}.md", number % 100)
 }
 

@@ -63,6 +63,19 @@ fn a_repeated_post_with_the_same_key_is_performed_once() {
     until("all get the first answer", || post(&write, "key-3", "varnish last").status == 201);
     assert_eq!(server.get(&write, "/api/v1/memory").code(200).json()["total"], 3);
     server.end();
+    // Answers outlive the server, and only the user can read them.
+    let server = Server::new(&house);
+    let send = |key: &str, text: &str| {
+        let headers = [("Content-Type", "application/json"), ("Idempotency-Key", key)];
+        let body = json!({"text": text, "goal": text, "project": "notes"}).to_string();
+        server.send(&write, "POST", "/api/v1/memory", &headers, &body)
+    };
+    let again = send("key-1", "paint needs two coats").code(201);
+    assert_eq!((again.json(), again.header("Idempotency-Replayed")), (first.json(), Some("true".to_owned())));
+    send("key-1", "something else").refused(422, "another request");
+    let mode = std::fs::metadata(house.path("W/http-answers.db")).expect("a file");
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode.permissions()) & 0o777, 0o600);
+    server.end();
 }
 
 #[test]
@@ -220,7 +233,7 @@ fn memory_is_listed_added_and_forgotten() {
     server.send(&read, "DELETE", &format!("/api/v1/memory/{id}"), &[], "").refused(403, "`write`");
     server.post(&write, "/api/v1/memory", &json!({"text": " "})).refused(422, "`text`");
     server.post(&write, "/api/v1/memory", &json!({"text": "x", "outcome": "great"})).refused(422, "--outcome");
-    server.get(&read, "/api/v1/memory?project=nowhere").refused(422, "no project");
+    server.get(&read, "/api/v1/memory?project=nowhere").refused(404, "no volume nowhere");
     server.send(&write, "DELETE", &format!("/api/v1/memory/{id}"), &[], "").code(204);
     assert_eq!(server.get(&read, "/api/v1/memory").code(200).json()["total"], 0);
     server.end();

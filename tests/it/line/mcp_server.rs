@@ -12,17 +12,25 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A client of `tracebook mcp`. The server is killed on drop.
-struct Client {
+pub(in crate::line) struct Client {
     server: Child,
     input: Option<ChildStdin>,
     lines: Receiver<Value>,
     next: u64,
     /// Notifications that came before an answer.
-    said: Vec<Value>,
+    pub(in crate::line) said: Vec<Value>,
+    /// Requests of the server that came before an answer.
+    pub(in crate::line) asked: Vec<Value>,
+    /// What the client's user enters in a form.
+    pub(in crate::line) form_answer: Value,
 }
 
 impl Client {
-    fn new(house: &House, options: &[&str]) -> Client {
+    pub(in crate::line) fn new(house: &House, options: &[&str]) -> Client {
+        Client::with_capabilities(house, options, json!({}))
+    }
+
+    pub(in crate::line) fn with_capabilities(house: &House, options: &[&str], capabilities: Value) -> Client {
         let words: Vec<&str> = std::iter::once("mcp").chain(options.iter().copied()).collect();
         let mut server = house.command(&words).stderr(Stdio::inherit()).spawn().expect("started");
         let out = BufReader::new(server.stdout.take().expect("piped"));
@@ -38,29 +46,35 @@ impl Client {
                 }
             }
         });
-        let mut client = Client { input: server.stdin.take(), server, lines, next: 0, said: Vec::new() };
-        let about =
-            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        let input = server.stdin.take();
+        let (said, asked) = (Vec::new(), Vec::new());
+        let mut client = Client { input, server, lines, next: 0, said, asked, form_answer: Value::Null };
+        let about = json!({"protocolVersion": "2025-06-18", "capabilities": capabilities,
+            "clientInfo": {"name": "t", "version": "1"}});
         let info = client.request("initialize", about);
         assert_eq!(info["result"]["serverInfo"]["name"], "tracebook", "{info}");
         client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         client
     }
 
-    fn send(&mut self, message: &Value) {
+    pub(in crate::line) fn send(&mut self, message: &Value) {
         let input = self.input.as_mut().expect("open");
         input.write_all(format!("{message}\n").as_bytes()).expect("taken");
     }
 
-    fn begin(&mut self, method: &str, params: Value) -> u64 {
+    pub(in crate::line) fn begin(&mut self, method: &str, params: Value) -> u64 {
         self.next += 1;
         self.send(&json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params}));
         self.next
     }
 
-    fn answer(&mut self, id: u64) -> Value {
+    pub(in crate::line) fn answer(&mut self, id: u64) -> Value {
         loop {
             match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) if line["method"].is_string() && line["id"].is_number() => {
+                    self.send(&json!({"jsonrpc": "2.0", "id": line["id"], "result": self.form_answer}));
+                    self.asked.push(line);
+                }
                 Ok(line) if line["id"] == id => return line,
                 Ok(line) => self.said.push(line),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => panic!("no answer to {id}"),
@@ -68,13 +82,13 @@ impl Client {
         }
     }
 
-    fn request(&mut self, method: &str, params: Value) -> Value {
+    pub(in crate::line) fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.begin(method, params);
         self.answer(id)
     }
 
     /// Calls a tool that succeeds, and returns its structured output.
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    pub(in crate::line) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.request("tools/call", json!({"name": tool, "arguments": arguments}));
         let result = &answer["result"];
         assert!(result["isError"] != true && result["structuredContent"].is_object(), "{tool}: {answer}");
@@ -101,7 +115,7 @@ impl Client {
     }
 
     /// Closes its input; the server ends by itself.
-    fn end(mut self) {
+    pub(in crate::line) fn end(mut self) {
         drop(self.input.take());
         until("the server ends with its input", || self.server.try_wait().expect("a process").is_some());
     }
@@ -114,7 +128,7 @@ impl Drop for Client {
     }
 }
 
-fn notes() -> House {
+pub(in crate::line) fn notes() -> House {
     House::with(&[
         ("Boat.md", "# Boat\n\nThe solar panel gives 12 volts.\n\n- [ ] Paint the hull 📅 2026-11-20\n"),
         ("Ideas/Sail.md", "# Sail\n\nSee [[Boat]]. Cotton or linen.\n"),
@@ -293,6 +307,8 @@ fn resources_prompts_and_completion() {
     assert_eq!(read["result"]["contents"][0]["mimeType"], "text/markdown");
     let text = read["result"]["contents"][0]["text"].as_str().expect("text");
     assert_eq!(text.as_bytes(), house.read("notes/Ideas/Sail.md"));
+    let gone = client.request("resources/read", json!({"uri": "note://notes/Nowhere.md"}));
+    assert_eq!(gone["error"]["code"], -32_002, "{gone}");
     let templates = client.request("resources/templates/list", json!({}));
     assert_eq!(templates["result"]["resourceTemplates"][0]["uriTemplate"], "note://{volume}/{+path}");
     let wanted = json!({"ref": {"type": "ref/prompt", "name": "summarize_note"},

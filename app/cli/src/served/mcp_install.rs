@@ -44,8 +44,12 @@ pub(super) fn install(
     let mut arguments = vec!["--workspace".to_owned()];
     arguments.push(copy::absolute_path(&here, &folder.to_string_lossy()).display().to_string());
     arguments.push("mcp".to_owned());
-    let options =
-        [(args.allow_write, "--allow-write"), (args.allow_run, "--allow-run"), (args.allow_agent, "--allow-agent")];
+    let options = [
+        (args.allow_write, "--allow-write"),
+        (args.allow_run, "--allow-run"),
+        (args.allow_agent, "--allow-agent"),
+        (args.allow_approve, "--allow-approve"),
+    ];
     arguments.extend(options.into_iter().filter(|(set, _)| *set).map(|(_, option)| option.to_owned()));
     let old = user_file::read_user_file(&path, MAX_CONFIG_BYTES).map_err(CliError::usage)?;
     let text = String::from_utf8(old.clone().unwrap_or_default())

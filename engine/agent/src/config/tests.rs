@@ -68,6 +68,7 @@ fn the_embedded_file_is_good_and_names_what_the_program_does_without_it() {
         "env",
         "url",
         "headers",
+        "oauth",
     ] {
         assert!(system::DEFAULT_CONFIG.contains(key), "{key} is not explained");
     }
@@ -173,6 +174,8 @@ fn what_does_not_fit_together_is_said() {
         ("mcp:\n  servers:\n    a: {}\n", "needs a command or a url"),
         ("mcp:\n  servers:\n    a: {command: x, url: 'http://localhost/'}\n", "one of them"),
         ("mcp:\n  servers:\n    a: {command: x, headers: {A: b}}\n", "takes env"),
+        ("mcp:\n  servers:\n    a: {command: x, oauth: {client_id: b}}\n", "nobody signs in"),
+        ("mcp:\n  servers:\n    a: {url: 'http://h/', oauth: {client_id: b, client_secret: c}}\n", "secrets set"),
     ];
     for (text, word) in table {
         let error = merge(&[parse(text)]).expect_err(text);

@@ -1,16 +1,19 @@
 //! The connection to one MCP server: starts it on demand, restarts it once after an exit, and sends requests.
 
+use crate::sign_in::{ServerTokens, TokenVault};
 use crate::tool_result::{convert_result, truncate_text};
+use crate::user_forms::{FormUser, McpClientSide};
 use crate::{
     MAX_DESCRIPTION_BYTES, MAX_SCHEMA_BYTES, MAX_TOOLS_PER_SERVER, McpError, McpServer, McpTool, McpToolList,
     McpToolResult, McpTransport, SERVER_START_TIMEOUT,
 };
 use reqwest::header::{HeaderName, HeaderValue};
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, Implementation, PaginatedRequestParams,
-};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, PaginatedRequestParams};
 use rmcp::service::{ClientInitializeError, RunningService};
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::auth::{AuthClient, AuthError};
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, InsufficientScopeError, StreamableHttpClientTransportConfig,
+};
 use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{RoleClient, ServiceError, ServiceExt};
 use serde_json::{Map, Value};
@@ -35,13 +38,15 @@ const STDERR_DRAIN_DELAY: Duration = Duration::from_millis(200);
 const INHERITED_ENV_VARS: [&str; 12] =
     ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "SystemRoot", "TEMP", "TERM", "TMPDIR", "TZ", "USER"];
 
-type McpClient = RunningService<RoleClient, ClientConfig>;
+type McpClient = RunningService<RoleClient, McpClientSide>;
 
 /// A configured server and the connection to it.
 pub(crate) struct McpConnection {
     server: McpServer,
     state: tokio::sync::Mutex<McpConnectionState>,
     stderr_tail: Arc<Mutex<String>>,
+    vault: Option<Arc<dyn TokenVault>>,
+    forms: Option<Arc<dyn FormUser>>,
 }
 
 /// The current client, if connected, and the number of exits.
@@ -53,8 +58,28 @@ struct McpConnectionState {
 }
 
 impl McpConnection {
-    pub(crate) fn new(server: McpServer) -> McpConnection {
-        McpConnection { server, state: tokio::sync::Mutex::default(), stderr_tail: Arc::default() }
+    pub(crate) fn new(
+        server: McpServer,
+        vault: Option<Arc<dyn TokenVault>>,
+        forms: Option<Arc<dyn FormUser>>,
+    ) -> McpConnection {
+        McpConnection { server, state: tokio::sync::Mutex::default(), stderr_tail: Arc::default(), vault, forms }
+    }
+
+    /// Returns the tokens of the server, if it's remote.
+    fn tokens(&self) -> Option<ServerTokens> {
+        match &self.server.way {
+            McpTransport::Http { url, .. } => Some(ServerTokens::new(self.vault.clone()?, url)),
+            McpTransport::Program { .. } => None,
+        }
+    }
+
+    /// Keeps what the server asks for, and returns what the user is told.
+    async fn sign_in_error(&self, asked: AskedSignIn) -> McpError {
+        if let Some(tokens) = self.tokens() {
+            tokens.keep_challenge(&asked.challenge).await;
+        }
+        McpError::SignInNeeded { server: self.server.name.clone(), scope: asked.scope }
     }
 
     pub(crate) fn server(&self) -> &McpServer {
@@ -138,6 +163,11 @@ impl McpConnection {
             }
             Err(error) => error,
         };
+        if let ServiceError::TransportSend(error) = &error
+            && let Some(asked) = AskedSignIn::from_error(error.error.as_ref())
+        {
+            return Err(self.sign_in_error(asked).await);
+        }
         match error {
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
                 let mut line = self.state.lock().await;
@@ -180,13 +210,13 @@ impl McpConnection {
                 line.client = Some(running.clone());
                 Ok(running)
             }
+            Err(McpConnectError::SignIn(asked)) => Err(self.sign_in_error(asked).await),
             Err(why) => Err(McpError::Start { server, why: self.failure_with_stderr(&why.to_string()).await }),
         }
     }
 
     async fn connect(&self) -> Result<McpClient, McpConnectError> {
-        let me = Implementation::new("tracebook", env!("CARGO_PKG_VERSION"));
-        let config = ClientConfig::new(ClientCapabilities::default(), me);
+        let client = McpClientSide::new(&self.server.name, self.forms.clone());
         match &self.server.way {
             McpTransport::Program { command, args, env, folder } => {
                 let mut program = tokio::process::Command::new(command);
@@ -204,9 +234,9 @@ impl McpConnection {
                 if let Some(errors) = errors {
                     tokio::spawn(collect_stderr_tail(errors, self.stderr_tail.clone()));
                 }
-                Ok(config.serve(process).await.map_err(Box::new)?)
+                Ok(client.serve(process).await.map_err(McpConnectError::handshake)?)
             }
-            McpTransport::Http { url, headers } => {
+            McpTransport::Http { url, headers, sign_in } => {
                 if !(url.starts_with("http://") || url.starts_with("https://")) {
                     return Err(McpConnectError::Address { url: url.clone() });
                 }
@@ -222,7 +252,18 @@ impl McpConnection {
                 let way = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                     .custom_headers(sent)
                     .max_sse_event_size(MAX_SSE_EVENT_BYTES);
-                Ok(config.serve(StreamableHttpClientTransport::from_config(way)).await.map_err(Box::new)?)
+                let manager = match self.tokens() {
+                    Some(tokens) => tokens.manager(sign_in).await?,
+                    None => None,
+                };
+                let connected = match manager {
+                    Some(manager) => {
+                        let http = AuthClient::new(reqwest::Client::default(), manager);
+                        client.serve(StreamableHttpClientTransport::with_client(http, way)).await
+                    }
+                    None => client.serve(StreamableHttpClientTransport::from_config(way)).await,
+                };
+                Ok(connected.map_err(McpConnectError::handshake)?)
             }
         }
     }
@@ -254,6 +295,33 @@ async fn collect_stderr_tail(mut errors: tokio::process::ChildStderr, words: Arc
     }
 }
 
+/// What a server says that wants the user to sign in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct AskedSignIn {
+    /// The header `WWW-Authenticate`.
+    challenge: String,
+    /// What the user's tokens don't allow yet.
+    scope: Option<String>,
+}
+
+impl AskedSignIn {
+    /// Looks for the server's words in an error and its sources.
+    fn from_error(error: &(dyn std::error::Error + 'static)) -> Option<AskedSignIn> {
+        let mut current = Some(error);
+        while let Some(error) = current {
+            if let Some(asked) = error.downcast_ref::<AuthRequiredError>() {
+                return Some(AskedSignIn { challenge: asked.www_authenticate_header.clone(), scope: None });
+            }
+            if let Some(asked) = error.downcast_ref::<InsufficientScopeError>() {
+                let scope = asked.required_scope.as_deref().map(|scope| truncate_text(scope, 500).to_owned());
+                return Some(AskedSignIn { challenge: asked.www_authenticate_header.clone(), scope });
+            }
+            current = error.source();
+        }
+        None
+    }
+}
+
 /// Why a server isn't connected.
 #[derive(Debug, thiserror::Error)]
 enum McpConnectError {
@@ -262,11 +330,25 @@ enum McpConnectError {
     #[error("{source}: {command}")]
     Spawn { source: std::io::Error, command: String },
     #[error(transparent)]
-    Handshake(#[from] Box<ClientInitializeError>),
+    Handshake(Box<ClientInitializeError>),
+    #[error("it wants the user to sign in")]
+    SignIn(AskedSignIn),
+    #[error("the kept sign-in can't be used: {0}")]
+    Tokens(#[from] AuthError),
     #[error("its address begins with neither http:// nor https://: {url}")]
     Address { url: String },
     #[error("the header {name} cannot be sent")]
     Header { name: String },
+}
+
+impl McpConnectError {
+    fn handshake(error: ClientInitializeError) -> McpConnectError {
+        let challenge = error.auth_challenge().map(str::to_owned);
+        match challenge.map(|challenge| AskedSignIn { challenge, scope: None }) {
+            Some(asked) => McpConnectError::SignIn(asked),
+            None => McpConnectError::Handshake(Box::new(error)),
+        }
+    }
 }
 
 /// Why a tool is left out of the list.

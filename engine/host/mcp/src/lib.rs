@@ -5,7 +5,12 @@
 //! called is decided elsewhere.
 
 mod connection;
+mod sign_in;
 mod tool_result;
+mod user_forms;
+
+pub use sign_in::{McpSignIn, SIGN_IN_TIMEOUT, SignInError, TokenVault, TokenVaultError, sign_in, sign_out};
+pub use user_forms::{FormAnswer, FormField, FormFieldKind, FormUser, UserForm};
 
 use connection::McpConnection;
 use serde::{Deserialize, Serialize};
@@ -64,6 +69,9 @@ pub enum McpTransport {
         /// HTTP headers sent with every request.
         #[serde(default)]
         headers: BTreeMap<String, String>,
+        /// How the user signs in there.
+        #[serde(default)]
+        sign_in: McpSignIn,
     },
 }
 
@@ -134,6 +142,17 @@ pub enum McpError {
         /// Last line of the server's standard error.
         why: String,
     },
+    /// The server wants the user to sign in, or for this call once more, for more rights.
+    #[error(
+        "the MCP server {server} wants you to sign in{}: run `tracebook mcp login {server}`",
+        scope.as_ref().map(|scope| format!(" with more rights ({scope})")).unwrap_or_default()
+    )]
+    SignInNeeded {
+        /// Name of the server.
+        server: String,
+        /// The rights that are missing.
+        scope: Option<String>,
+    },
     /// The server refused the call.
     #[error("the MCP server {server} refused ({why})")]
     Refused {
@@ -195,17 +214,25 @@ struct McpToolCall {
 #[derive(Clone, Default)]
 pub struct McpServerPool {
     requests: Arc<OnceLock<Option<mpsc::UnboundedSender<McpRequest>>>>,
+    vault: Option<Arc<dyn TokenVault>>,
+    forms: Option<Arc<dyn FormUser>>,
 }
 
 impl McpServerPool {
+    /// Creates a pool that uses the tokens in a vault, and whose servers may ask the user with forms.
+    pub fn new(vault: Option<Arc<dyn TokenVault>>, forms: Option<Arc<dyn FormUser>>) -> McpServerPool {
+        McpServerPool { requests: Arc::default(), vault, forms }
+    }
+
     /// Starts the thread; `None` if the system can't create a thread or an async runtime.
-    fn start() -> Option<mpsc::UnboundedSender<McpRequest>> {
+    fn start(&self) -> Option<mpsc::UnboundedSender<McpRequest>> {
         // The provider is installed once per process. Another part of the program may already have done it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
         let (orders, queue) = mpsc::unbounded_channel();
+        let (vault, forms) = (self.vault.clone(), self.forms.clone());
         let work = move || {
-            runtime.block_on(run_request_loop(queue));
+            runtime.block_on(run_request_loop(queue, vault, forms));
             runtime.shutdown_background();
         };
         std::thread::Builder::new().name("mcp".to_owned()).spawn(work).ok()?;
@@ -214,7 +241,7 @@ impl McpServerPool {
 
     /// Sends a request to the thread. If that fails, the caller's missing response reports it.
     fn send_request(&self, order: McpRequest) {
-        if let Some(orders) = self.requests.get_or_init(McpServerPool::start) {
+        if let Some(orders) = self.requests.get_or_init(|| self.start()) {
             // The receiver ends only with the program or the connection.
             let _ = orders.send(order);
         }
@@ -257,7 +284,11 @@ impl McpServerPool {
 }
 
 /// Runs the thread: performs requests until all senders are gone.
-async fn run_request_loop(mut queue: mpsc::UnboundedReceiver<McpRequest>) {
+async fn run_request_loop(
+    mut queue: mpsc::UnboundedReceiver<McpRequest>,
+    vault: Option<Arc<dyn TokenVault>>,
+    forms: Option<Arc<dyn FormUser>>,
+) {
     let mut entries: HashMap<String, Arc<McpConnection>> = HashMap::new();
     while let Some(order) = queue.recv().await {
         match order {
@@ -265,7 +296,8 @@ async fn run_request_loop(mut queue: mpsc::UnboundedReceiver<McpRequest>) {
                 let before = std::mem::take(&mut entries);
                 for server in servers {
                     let same = before.get(&server.name).filter(|entry| *entry.server() == server).cloned();
-                    entries.insert(server.name.clone(), same.unwrap_or_else(|| Arc::new(McpConnection::new(server))));
+                    let new = |server| Arc::new(McpConnection::new(server, vault.clone(), forms.clone()));
+                    entries.insert(server.name.clone(), same.unwrap_or_else(|| new(server)));
                 }
                 for (name, entry) in before {
                     if !entries.get(&name).is_some_and(|kept| Arc::ptr_eq(kept, &entry)) {

@@ -120,10 +120,17 @@ fn everything_over_streamable_http() {
     let url = format!("http://127.0.0.1:{port}/mcp");
     let headers = BTreeMap::from([("X-Own".to_owned(), "value".to_owned())]);
     let servers = servers(vec![
-        McpServer { name: "everything".to_owned(), way: McpTransport::Http { url, headers } },
+        McpServer {
+            name: "everything".to_owned(),
+            way: McpTransport::Http { url, headers, sign_in: McpSignIn::default() },
+        },
         McpServer {
             name: "file".to_owned(),
-            way: McpTransport::Http { url: "file:///etc".to_owned(), headers: BTreeMap::new() },
+            way: McpTransport::Http {
+                url: "file:///etc".to_owned(),
+                headers: BTreeMap::new(),
+                sign_in: McpSignIn::default(),
+            },
         },
     ]);
     speaks(&servers, "everything");

@@ -1,0 +1,297 @@
+//! `mcp tools`, `mcp call`, `mcp login`, `mcp logout`: what a person does with the MCP servers of the configuration.
+//! What agents do with them needs approval; a person who types a command has decided.
+
+use crate::arguments::McpArguments;
+use crate::parse::needed;
+use crate::{CliError, EXIT_DONE, EXIT_FAILED};
+use host::agents::mcp_servers::{SecretTokens, find_mcp_server};
+use host::maintenance::configuration;
+use host::maintenance::secrets::UserSecrets;
+use host::mcp::{
+    FormAnswer, FormField, FormFieldKind, FormUser, McpError, McpServer, McpServerPool, McpToolResult,
+    PendingMcpResponse, SIGN_IN_TIMEOUT, SignInError, TokenVault, UserForm,
+};
+use serde_json::{Map, Value, json};
+use std::io::{IsTerminal, Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+use text::untrusted_text;
+
+/// Limit for a call, if the user doesn't say.
+const DEFAULT_CALL_SECONDS: u64 = 300;
+const MAX_CALL_SECONDS: u64 = 86_400;
+/// Limit for the list of tools, with the start of the server.
+const LIST_TIMEOUT: Duration = Duration::from_secs(120);
+/// Maximum size of the arguments of a call in bytes.
+const MAX_ARGUMENTS_BYTES: u64 = 8 << 20;
+/// The variable that names a program for web pages.
+const BROWSER_VARIABLE: &str = "BROWSER";
+
+impl From<McpError> for CliError {
+    fn from(error: McpError) -> Self {
+        CliError::usage(error.to_string())
+    }
+}
+
+impl From<SignInError> for CliError {
+    fn from(error: SignInError) -> Self {
+        CliError::usage(error.to_string())
+    }
+}
+
+/// The person at the terminal.
+struct TerminalUser {
+    /// Whether forms are filled with their defaults.
+    takes_defaults: bool,
+}
+
+/// Shows the prompt on standard error, so that output stays what the tool returned, and reads a line.
+fn asked_line(prompt: &str) -> Option<String> {
+    eprint!("{prompt}");
+    // A terminal that can't show the prompt still reads the line.
+    let _ = std::io::stderr().flush();
+    crate::run_cells::read_line(&mut std::io::stdin()).ok().flatten()
+}
+
+/// Reads what a person entered into a field.
+fn entered_value(field: &FormField, line: &str) -> Option<Value> {
+    let chosen = |values: &[(String, String)], word: &str| {
+        let number = word.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        let named = values.iter().find(|(value, title)| value == word || title == word);
+        named.or_else(|| values.get(number?)).map(|(value, _)| Value::from(value.clone()))
+    };
+    let value = match &field.kind {
+        FormFieldKind::Text => Value::from(line),
+        FormFieldKind::Number => json!(line.parse::<f64>().ok().filter(|number| number.is_finite())?),
+        FormFieldKind::Integer => json!(line.parse::<i64>().ok()?),
+        FormFieldKind::Flag => match line.to_lowercase().as_str() {
+            "y" | "yes" | "true" => json!(true),
+            "n" | "no" | "false" => json!(false),
+            _ => return None,
+        },
+        FormFieldKind::Choice(values) => chosen(values, line)?,
+        FormFieldKind::Choices(values) => {
+            let words = line.split(',').map(str::trim).filter(|word| !word.is_empty());
+            Value::Array(words.map(|word| chosen(values, word)).collect::<Option<Vec<Value>>>()?)
+        }
+    };
+    field.takes(&value).then_some(value)
+}
+
+impl TerminalUser {
+    fn ask_for(&self, field: &FormField) -> Option<Option<Value>> {
+        if let FormFieldKind::Choice(values) | FormFieldKind::Choices(values) = &field.kind {
+            for (at, (_, title)) in values.iter().enumerate() {
+                eprintln!("  {}. {}", at + 1, untrusted_text::escape_line(title));
+            }
+        }
+        let default = field.default.as_ref().map(|value| format!(" [{value}]")).unwrap_or_default();
+        let prompt = untrusted_text::escape_line(&format!("{}{default}: ", field.title)).into_owned();
+        loop {
+            let line = asked_line(&prompt)?;
+            let line = line.trim();
+            match entered_value(field, line) {
+                _ if line.is_empty() && (field.default.is_some() || !field.is_needed) => return Some(None),
+                Some(value) if !line.is_empty() => return Some(Some(value)),
+                _ => eprintln!("That doesn't fit; try again, or press Ctrl+D to close the form."),
+            }
+        }
+    }
+}
+
+impl FormUser for TerminalUser {
+    fn fill_in(&self, form: &UserForm) -> FormAnswer {
+        if self.takes_defaults {
+            let can_be_left = |field: &FormField| field.default.is_some() || !field.is_needed;
+            return if form.fields.iter().all(can_be_left) {
+                FormAnswer::Filled(Map::new())
+            } else {
+                FormAnswer::Closed
+            };
+        }
+        if !std::io::stdin().is_terminal() {
+            return FormAnswer::Closed;
+        }
+        let (server, message) = (&form.server, untrusted_text::escape_block(&form.message));
+        eprintln!("{} asks you:\n{message}", untrusted_text::escape_line(server));
+        let mut filled = Map::new();
+        for field in &form.fields {
+            match self.ask_for(field) {
+                Some(Some(value)) => drop(filled.insert(field.name.clone(), value)),
+                Some(None) => {}
+                None => return FormAnswer::Closed,
+            }
+        }
+        match asked_line("Send this? [y/N] ").as_deref().map(str::trim) {
+            Some("y" | "Y" | "yes") => FormAnswer::Filled(filled),
+            Some(_) => FormAnswer::Declined,
+            None => FormAnswer::Closed,
+        }
+    }
+}
+
+fn waited<T>(pending: &PendingMcpResponse<T>, limit: Duration) -> Result<T, CliError> {
+    let late = || CliError::usage(format!("no answer within {} s", limit.as_secs()));
+    Ok(pending.wait(limit).ok_or_else(late)??)
+}
+
+fn list_tools(pool: &McpServerPool, server: &McpServer, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+    let listed = waited(&pool.list_tools(&server.name), LIST_TIMEOUT)?;
+    for why in &listed.left_out {
+        eprintln!("tracebook: {}", untrusted_text::escape_line(why));
+    }
+    for tool in &listed.tools {
+        if json {
+            let (name, about) = (&tool.name, &tool.description);
+            writeln!(out, "{}", json!({"name": name, "description": about, "schema": tool.schema}))?;
+            continue;
+        }
+        let first = tool.description.lines().next().unwrap_or_default();
+        writeln!(out, "{}", untrusted_text::escape_line(&format!("{:<28} {first}", tool.name)))?;
+    }
+    if listed.tools.is_empty() && !json {
+        writeln!(out, "{} has no tools", untrusted_text::escape_line(&server.name))?;
+    }
+    Ok(EXIT_DONE)
+}
+
+/// Reads the arguments of a call: JSON, or `-` for standard input.
+fn call_arguments(text: Option<&str>) -> Result<Map<String, Value>, CliError> {
+    let mut input = String::new();
+    let text = match text {
+        None => return Ok(Map::new()),
+        Some("-") => {
+            std::io::stdin().take(MAX_ARGUMENTS_BYTES).read_to_string(&mut input)?;
+            input.as_str()
+        }
+        Some(text) => text,
+    };
+    let wrong = |why: String| CliError::usage(format!("--arguments wants a JSON object: {why}"));
+    match serde_json::from_str(text) {
+        Ok(Value::Object(arguments)) => Ok(arguments),
+        Ok(_) => Err(wrong("this is another value".to_owned())),
+        Err(error) => Err(wrong(error.to_string())),
+    }
+}
+
+fn print_result(result: &McpToolResult, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+    if json {
+        let attached = |(mime, bytes): &(String, Vec<u8>)| json!({"mime": mime, "bytes": bytes.len()});
+        let attached: Vec<Value> = result.attached.iter().map(attached).collect();
+        writeln!(out, "{}", json!({"text": result.text, "failed": result.failed, "attached": attached}))?;
+    } else {
+        writeln!(out, "{}", untrusted_text::escape_block(&result.text))?;
+    }
+    Ok(if result.failed { EXIT_FAILED } else { EXIT_DONE })
+}
+
+/// Opens a web page in the user's browser. Returns whether a program took it.
+fn open_browser(address: &str) -> bool {
+    let named = std::env::var(BROWSER_VARIABLE).unwrap_or_default();
+    let mut words = named.split_whitespace();
+    let mut command = match words.next() {
+        Some(program) => {
+            let mut command = Command::new(program);
+            command.args(words);
+            command
+        }
+        None if cfg!(target_os = "macos") => Command::new("open"),
+        None => Command::new("xdg-open"),
+    };
+    command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().is_ok()
+}
+
+fn sign_in(server: &McpServer, vault: Arc<dyn TokenVault>, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+    let show = |address: &str| {
+        let is_open = open_browser(address);
+        let words = if is_open { "Sign in in your browser. If no page opens, open" } else { "Open in your browser" };
+        eprintln!("{words}:\n{}", untrusted_text::escape_line(address));
+        eprintln!("Waiting for at most {} minutes; Ctrl+C ends it.", SIGN_IN_TIMEOUT.as_secs() / 60);
+    };
+    host::mcp::sign_in(server, vault, show)?;
+    match json {
+        true => writeln!(out, "{}", json!({"server": server.name, "signed_in": true}))?,
+        false => writeln!(out, "Signed in at {}", untrusted_text::escape_line(&server.name))?,
+    }
+    Ok(EXIT_DONE)
+}
+
+fn sign_out(server: &McpServer, vault: &dyn TokenVault, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+    let was_there = host::mcp::sign_out(server, vault)?;
+    let name = untrusted_text::escape_line(&server.name);
+    match (json, was_there) {
+        (true, _) => writeln!(out, "{}", json!({"server": server.name, "signed_out": was_there}))?,
+        (false, true) => writeln!(out, "Signed out of {name}")?,
+        (false, false) => writeln!(out, "Nobody was signed in at {name}")?,
+    }
+    Ok(EXIT_DONE)
+}
+
+/// Runs `mcp tools`, `mcp call`, `mcp login` or `mcp logout` for the server that `args` name.
+pub(super) fn use_server(
+    folder: &Path,
+    what: &str,
+    args: &McpArguments,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<u8, CliError> {
+    let name = needed(args.name.as_deref(), "NAME")?;
+    let secrets = configuration::user_config_folder().map(|folder| Arc::new(UserSecrets::new(&folder)));
+    let secrets = secrets.ok_or_else(|| CliError::usage("there is no home folder; set XDG_CONFIG_HOME"))?;
+    let server = find_mcp_server(folder, name, &secrets).map_err(|error| CliError::usage(error.to_string()))?;
+    let vault: Arc<dyn TokenVault> = Arc::new(SecretTokens::new(secrets));
+    if args.tool.is_some() && what != "call" {
+        return Err(CliError::usage(format!("mcp {what} takes the name of a server only")));
+    }
+    match what {
+        "login" => return sign_in(&server, vault, json, out),
+        "logout" => return sign_out(&server, &*vault, json, out),
+        _ => {}
+    }
+    let forms: Arc<dyn FormUser> = Arc::new(TerminalUser { takes_defaults: args.yes });
+    let pool = McpServerPool::new(Some(vault), Some(forms));
+    pool.configure(vec![server.clone()]);
+    if what == "tools" {
+        return list_tools(&pool, &server, json, out);
+    }
+    let tool = needed(args.tool.as_deref(), "TOOL")?;
+    let arguments = call_arguments(args.arguments.as_deref())?;
+    let seconds = crate::parse::number_option("timeout", args.timeout.as_deref())?.unwrap_or(DEFAULT_CALL_SECONDS);
+    let limit = Duration::from_secs(seconds.clamp(1, MAX_CALL_SECONDS));
+    // A server may ask with a form as soon as it's called, on a stream that is open after this answer.
+    let listed = waited(&pool.list_tools(&server.name), LIST_TIMEOUT)?;
+    if listed.tools.iter().all(|known| known.name != tool) {
+        let names: Vec<&str> = listed.tools.iter().map(|known| known.name.as_str()).collect();
+        return Err(CliError::usage(untrusted_text::escape_line(&format!(
+            "{name} has no tool {tool}; there are {}",
+            names.join(", ")
+        ))));
+    }
+    let pending = pool.call_tool(&server.name, tool, arguments, limit);
+    print_result(&waited(&pending, limit + host::mcp::SERVER_START_TIMEOUT)?, json, out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_entered_must_fit_the_field() {
+        let field =
+            |kind| FormField { name: "x".to_owned(), title: "X".to_owned(), kind, default: None, is_needed: true };
+        let moods = || vec![("a".to_owned(), "Good".to_owned()), ("b".to_owned(), "Bad".to_owned())];
+        let choice = field(FormFieldKind::Choice(moods()));
+        for (word, value) in [("a", "a"), ("Bad", "b"), ("2", "b")] {
+            assert_eq!(entered_value(&choice, word), Some(json!(value)));
+        }
+        assert_eq!(entered_value(&choice, "3"), None);
+        assert_eq!(entered_value(&choice, "0"), None);
+        assert_eq!(entered_value(&field(FormFieldKind::Choices(moods())), "1, Bad"), Some(json!(["a", "b"])));
+        assert_eq!(entered_value(&field(FormFieldKind::Integer), "1.5"), None);
+        assert_eq!(entered_value(&field(FormFieldKind::Number), "NaN"), None);
+        assert_eq!(entered_value(&field(FormFieldKind::Flag), "No"), Some(json!(false)));
+        assert!(call_arguments(Some("[1]")).is_err() && call_arguments(Some("{")).is_err());
+    }
+}

@@ -1,0 +1,168 @@
+//! `tracebook mcp`: prompts that the user has written, attachments, subscriptions, the log, and forms for approvals.
+
+use super::agents;
+use super::mcp_server::{Client, notes};
+use crate::program::{House, until};
+use serde_json::{Value, json};
+
+/// A picture of one pixel.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89";
+
+fn prompts(client: &mut Client) -> Vec<Value> {
+    client.request("prompts/list", json!({}))["result"]["prompts"].as_array().expect("a list").clone()
+}
+
+fn house_with_prompts() -> House {
+    let house = notes();
+    let greet = "---\ntags: [prompt]\ndescription: Greets somebody\n---\nGreet {{name}}, who has ![[Boat]].\n\n\
+                 ![[Boat]]\n\n![](red.png)\n\nBe kind to {{name}}.\n";
+    house.write("notes/Prompts/Greet.md", greet.as_bytes());
+    house.write("notes/Prompts/red.png", PNG);
+    // A name that's taken, and a note that is none.
+    house.write("notes/plan_my_day.md", b"---\ntags: [prompt]\n---\nMy own plan.\n");
+    house.write("notes/Other.md", b"---\ntags: [other]\n---\n{{nothing}}\n");
+    house
+}
+
+#[test]
+fn notes_with_the_tag_are_prompts() {
+    let house = house_with_prompts();
+    let mut client = Client::new(&house, &[]);
+    until("prompts are indexed", || prompts(&mut client).iter().any(|one| one["name"] == "Greet"));
+    let all = prompts(&mut client);
+    let greet = all.iter().find(|one| one["name"] == "Greet").expect("the prompt");
+    assert_eq!(greet["description"], "Greets somebody");
+    assert_eq!(greet["arguments"], json!([{"name": "name", "required": true}]));
+    assert_eq!(all.iter().filter(|one| one["name"] == "plan_my_day").count(), 1, "{all:?}");
+    assert!(all.iter().all(|one| one["name"] != "Other"), "{all:?}");
+    let filled = client.request("prompts/get", json!({"name": "Greet", "arguments": {"name": "{{Ada}}"}}));
+    let messages = filled["result"]["messages"].as_array().unwrap_or_else(|| panic!("{filled}"));
+    let contents: Vec<&Value> = messages.iter().map(|one| &one["content"]).collect();
+    assert_eq!(contents[0]["text"], "Greet {{Ada}}, who has ![[Boat]].");
+    assert_eq!(contents[1]["resource"]["uri"], "note://notes/Boat.md");
+    assert!(contents[1]["resource"]["text"].as_str().expect("text").contains("12 volts"));
+    assert_eq!((&contents[2]["type"], &contents[2]["mimeType"]), (&json!("image"), &json!("image/png")));
+    assert_eq!(contents[3]["text"], "Be kind to {{Ada}}.");
+    let missing = client.request("prompts/get", json!({"name": "Greet"}));
+    assert!(missing["error"]["message"].as_str().expect("why").contains("needs name"), "{missing}");
+    let unknown = client.request("prompts/get", json!({"name": "Nothing"}));
+    assert!(unknown["error"]["message"].as_str().expect("why").contains("Nothing"), "{unknown}");
+    client.end();
+}
+
+#[test]
+fn attachments_are_resources_but_keys_are_not() {
+    let house = notes();
+    house.write("notes/red.png", PNG);
+    house.write("notes/table.csv", b"a,b\n1,2\n");
+    house.write("notes/id_rsa", b"a key");
+    let mut client = Client::new(&house, &[]);
+    let listed = client.request("resources/list", json!({}));
+    let uris: Vec<&str> = listed["result"]["resources"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|one| one["uri"].as_str())
+        .collect();
+    assert!(uris.contains(&"attachment://notes/red.png") && uris.contains(&"attachment://notes/table.csv"), "{uris:?}");
+    assert!(!uris.iter().any(|uri| uri.contains("id_rsa")), "{uris:?}");
+    let read = |client: &mut Client, uri: &str| client.request("resources/read", json!({"uri": uri}));
+    let picture = read(&mut client, "attachment://notes/red.png");
+    let contents = &picture["result"]["contents"][0];
+    assert_eq!(contents["mimeType"], "image/png", "{picture}");
+    assert!(contents["blob"].as_str().expect("base64").starts_with("iVBORw0KGgo"), "{picture}");
+    assert_eq!(read(&mut client, "attachment://notes/table.csv")["result"]["contents"][0]["text"], "a,b\n1,2\n");
+    for wrong in ["id_rsa", "none.png", "../notes/red.png", "%2e%2e/red.png"] {
+        let refused = read(&mut client, &format!("attachment://notes/{wrong}"));
+        assert!(refused["error"]["message"].is_string(), "{wrong}: {refused}");
+    }
+    client.end();
+}
+
+#[test]
+fn a_watched_note_tells_of_its_changes() {
+    let house = notes();
+    let mut client = Client::new(&house, &["--allow-write"]);
+    let boat = json!({"uri": "note://notes/Boat.md"});
+    let watched = client.request("resources/subscribe", boat.clone());
+    assert_eq!(watched["result"], json!({}), "{watched}");
+    for wrong in ["note://notes/Nowhere.md", "file:///etc/passwd"] {
+        let refused = client.request("resources/subscribe", json!({"uri": wrong}));
+        assert!(refused["error"]["message"].is_string(), "{wrong}: {refused}");
+    }
+    let updates = |client: &Client| {
+        let updated = |line: &&Value| line["method"] == "notifications/resources/updated";
+        client.said.iter().filter(updated).map(|line| line["params"].clone()).collect::<Vec<_>>()
+    };
+    client.call("append_to_note", json!({"note": "Ideas/Sail.md", "text": "not watched"}));
+    client.call("append_to_note", json!({"note": "Boat.md", "text": "watched"}));
+    until("the client hears of it", || {
+        client.request("ping", json!({}));
+        !updates(&client).is_empty()
+    });
+    assert!(updates(&client).iter().all(|update| *update == boat), "{:?}", client.said);
+    let ended = client.request("resources/unsubscribe", boat);
+    assert_eq!(ended["result"], json!({}), "{ended}");
+    client.end();
+}
+
+#[test]
+fn the_log_has_the_level_that_the_client_chose() {
+    let house = notes();
+    let mut client = Client::new(&house, &["--allow-run"]);
+    let levels = |client: &Client| {
+        let logged = client.said.iter().filter(|line| line["method"] == "notifications/message");
+        logged.map(|line| line["params"]["level"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    client.call("list_notes", json!({}));
+    assert!(levels(&client).is_empty(), "{:?}", client.said);
+    client.request("logging/setLevel", json!({"level": "warning"}));
+    client.request("tools/call", json!({"name": "read_note", "arguments": {"note": "Nowhere.md"}}));
+    assert_eq!(levels(&client), ["warning"]);
+    client.request("logging/setLevel", json!({"level": "debug"}));
+    client.call("run_cells", json!({"note": "Cells.md"}));
+    assert!(levels(&client).contains(&"info".to_owned()) && levels(&client).contains(&"debug".to_owned()));
+    assert!(client.request("logging/setLevel", json!({"level": "loud"}))["error"].is_object());
+    client.end();
+}
+
+#[test]
+fn an_approval_is_a_form_only_if_the_user_allowed_that() {
+    let model = || {
+        agents::model(|turn, _| match turn {
+            0 => (String::new(), vec![("delete_file", json!({"path": "Boat.md"}))]),
+            _ => ("Done.".to_owned(), Vec::new()),
+        })
+    };
+    let capabilities = json!({"elicitation": {}});
+    for (action, is_deleted) in [("decline", false), ("accept", true)] {
+        let model = model();
+        let house = agents::house(&model, &[("Boat.md", "12 volts\n")]);
+        let mut client = Client::with_capabilities(&house, &["--allow-agent", "--allow-approve"], capabilities.clone());
+        client.form_answer = json!({"action": action, "content": {"decision": "once"}});
+        let answer = client.call("ask_an_agent", json!({"text": "Delete the boat"}));
+        assert_eq!(client.asked.len(), 1, "{answer}");
+        let form = &client.asked[0]["params"];
+        assert!(form["message"].as_str().expect("words").contains("delete_file"), "{form}");
+        assert!(form["requestedSchema"]["properties"]["decision"]["oneOf"].is_array(), "{form}");
+        client.end();
+        assert_eq!(!house.path("notes/Boat.md").exists(), is_deleted, "{action}");
+    }
+    // Without the option nobody is asked there, and a client that can't show forms isn't asked, either.
+    for (options, capabilities) in
+        [(&["--allow-agent"][..], capabilities), (&["--allow-agent", "--allow-approve"], json!({}))]
+    {
+        let model = model();
+        let house = agents::house(&model, &[("Boat.md", "12 volts\n")]);
+        let mut client = Client::with_capabilities(&house, options, capabilities);
+        let id = client.begin("tools/call", json!({"name": "ask_an_agent", "arguments": {"text": "Delete the boat"}}));
+        until("it waits for the user", || house.run(&["approvals", "--json"]).good().text().contains("delete_file"));
+        let waits = house.run(&["approvals", "--json"]).good().lines();
+        let name = waits[0]["name"].as_str().unwrap_or_else(|| panic!("{waits:?}"));
+        house.run(&["approvals", name, "--deny"]).good();
+        client.answer(id);
+        assert!(client.asked.is_empty(), "{:?}", client.asked);
+        client.end();
+        assert!(house.path("notes/Boat.md").exists());
+    }
+}

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# What the conformance suite starts as the client: `tracebook mcp` as a person uses it, for the scenario at hand. Its last
+# argument is the address of the suite's server.
+set -euo pipefail
+url=${*: -1}
+home=$(mktemp -d)
+trap 'rm -rf "$home"' EXIT
+export HOME=$home XDG_CONFIG_HOME=$home/config TRACEBOOK_KEYRING=off
+export BROWSER="node $(dirname "$0")/browser.mjs"
+workspace=$home/workspace
+mkdir -p "$workspace"
+server=$url
+mcp() { "$MCP_PROGRAM" --workspace "$workspace" mcp "$@"; }
+
+# configure LINE…: names the server in the configuration, with lines under oauth.
+configure() {
+  server=suite
+  printf 'mcp:\n  servers:\n    suite:\n      url: %s\n      oauth:\n' "$url" >"$workspace/config.yaml"
+  printf '        %s\n' "$@" >>"$workspace/config.yaml"
+}
+
+# Calls a tool; signs in when the server asks for it, and once more when it wants more rights.
+call_signed_in() {
+  local round
+  for round in 1 2; do
+    if mcp call "$server" test-tool; then return; fi
+    mcp login "$server"
+  done
+  mcp call "$server" test-tool
+}
+
+case $MCP_CONFORMANCE_SCENARIO in
+  initialize) mcp tools "$server" ;;
+  tools_call) mcp call "$server" add_numbers --arguments '{"a": 5, "b": 3}' ;;
+  elicitation-sep1034-client-defaults) mcp call "$server" test_client_elicitation_defaults --yes ;;
+  sse-retry) mcp call "$server" test_reconnection ;;
+  auth/basic-cimd)
+    configure 'client_id: https://conformance-test.local/client-metadata.json'
+    call_signed_in
+    ;;
+  auth/pre-registration)
+    field() { node -p "JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT)['$1']"; }
+    SUITE_SECRET=$(field client_secret)
+    export SUITE_SECRET
+    configure "client_id: $(field client_id)" "client_secret: \${SUITE_SECRET}"
+    call_signed_in
+    ;;
+  auth/*) call_signed_in ;;
+  *) echo "the scenario $MCP_CONFORMANCE_SCENARIO is not known" >&2 && exit 1 ;;
+esac
