@@ -92,6 +92,18 @@ def alone(folder):
     return "end_turn"
 
 
+def stubborn(folder):
+    """Writes a file by itself after that was refused."""
+    refused = refusal(ask("fs/write_text_file", path=folder + "/d.md", content="# D\n"))
+    update("tool_call", toolCallId="e1", title="Write d.md", kind="edit", status="in_progress")
+    with open(folder + "/d.md", "w") as file:
+        file.write("# D\n")
+    diff = {"type": "diff", "path": folder + "/d.md", "newText": "# D\n"}
+    update("tool_call_update", toolCallId="e1", status="completed", content=[diff])
+    say("Refused: " + refused)
+    return "end_turn"
+
+
 def outside(folder):
     words = [
         refusal(ask("fs/read_text_file", path="/etc/passwd")),
@@ -151,7 +163,7 @@ def main():
             send({"id": message["id"], "result": {"sessionId": "s1"}})
         elif method == "session/prompt":
             text = message["params"]["prompt"][0]["text"]
-            words = {"alone": alone, "outside": outside, "garbage": garbage, "flood": flood, "hang": hang, "crash": crash}
+            words = {"alone": alone, "stubborn": stubborn, "outside": outside, "garbage": garbage, "flood": flood, "hang": hang, "crash": crash}
             reason = words.get(text.split()[0], work)(folder)
             send({"id": message["id"], "result": {"stopReason": reason}})
 

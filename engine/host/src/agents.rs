@@ -236,6 +236,7 @@ impl AgentEffects {
     /// Starts the call of a program that works as an agent.
     fn start_program_call(&self, call: ModelCallId, request: ModelRequest) {
         let (inbox, secrets, external) = (self.inbox.clone(), self.secrets.clone(), self.external.clone());
+        external.expect(call.run);
         // Reading a secret may block on the keyring.
         std::thread::spawn(move || {
             let wanted = request.program.iter().flat_map(|program| &program.program.env);

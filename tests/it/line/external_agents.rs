@@ -81,6 +81,19 @@ fn what_a_program_changes_by_itself_can_be_undone() {
 }
 
 #[test]
+fn what_a_program_does_though_it_was_refused_is_listed_and_undone() {
+    let house = house();
+    let config = String::from_utf8(house.read("W/config.yaml")).expect("UTF-8");
+    house.write("W/config.yaml", format!("{config}approval: {{deny: ['write_file: d.md']}}\n").as_bytes());
+    let said = house.run(&["ask", "stubborn", "--agent", "mine"]).good().text();
+    assert!(said.contains("Refused: ") && !said.contains("nothing was refused"), "{said}");
+    let listed = house.run(&["runs", "last"]).good().text();
+    assert!(listed.contains(": created d.md"), "{listed}");
+    house.run(&["runs", "last", "--undo"]).good();
+    assert!(!house.path("notes/d.md").exists());
+}
+
+#[test]
 fn what_a_program_asks_for_is_asked_about_and_denied() {
     let house = house();
     let done = house.fed(&["ask", "work for me", "--agent", "mine"], b"n\nn\n");

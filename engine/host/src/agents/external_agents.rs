@@ -13,7 +13,7 @@ use agent::model_call::{
 use agent::prompt_quote;
 use agent::tool_catalog::BuiltInTool;
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::disk::BlobStore;
@@ -115,6 +115,8 @@ fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The programs that work on runs at the moment.
 pub(crate) struct ExternalAgents {
     running: Mutex<HashMap<DocId, RunningAgent>>,
+    /// Runs whose program is called for, until it's canceled or runs.
+    expected: Mutex<HashSet<DocId>>,
     /// Canceled ones that may not have ended yet.
     canceled: Mutex<Vec<ExternalAgent>>,
     baselines: Arc<ProgramBaselines>,
@@ -124,12 +126,19 @@ pub(crate) struct ExternalAgents {
 
 impl ExternalAgents {
     pub(crate) fn new(workspace: &Path, baselines: Arc<ProgramBaselines>) -> ExternalAgents {
-        let (running, canceled, blobs) = (Mutex::default(), Mutex::default(), BlobStore::new(workspace));
+        let (running, expected, canceled) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let blobs = BlobStore::new(workspace);
         let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
-        ExternalAgents { running, canceled, baselines, workspace, blobs }
+        ExternalAgents { running, expected, canceled, baselines, workspace, blobs }
     }
 
-    /// Starts a run's program, or gives it the results that it waits for. `env` are its variables, filled in.
+    /// Notes that [`Self::call`] follows on another thread, which [`Self::cancel`] may precede.
+    pub(crate) fn expect(&self, run: DocId) {
+        lock(&self.expected).insert(run);
+    }
+
+    /// Starts a run's program, or gives it the results that it waits for. `env` are its variables, filled in. Nothing
+    /// happens if the run was canceled since [`Self::expect`].
     pub(crate) fn call(
         &self,
         call: ModelCallId,
@@ -139,7 +148,15 @@ impl ExternalAgents {
     ) {
         let Some(program) = &request.program else { return };
         let sink: UpdateSink = Arc::new(on_update);
+        let run = call.run;
+        if !lock(&self.running).contains_key(&run) {
+            // It takes its time, and a program that is canceled meanwhile must not wait for it.
+            self.baselines.begin(run, &program.folder, &self.workspace);
+        }
         let mut running = lock(&self.running);
+        if !lock(&self.expected).remove(&run) {
+            return self.baselines.end(run);
+        }
         running.retain(|run, known| {
             let is_kept = *run == call.run || !lock(&known.parts).is_over;
             if !is_kept {
@@ -155,21 +172,24 @@ impl ExternalAgents {
                 parts.take_event(event);
             }
             drop(parts);
-            known.agent.give_results(self.results(&request.messages, &awaited));
+            let results = self.results(&request.messages, &awaited);
+            for (refused, _) in results.iter().filter(|(_, result)| !result.success) {
+                self.baselines.refuse_write(run, refused);
+            }
+            known.agent.give_results(results);
             return;
         }
         let parts = Arc::new(Mutex::new(AnswerParts { sink: Some(sink), ..AnswerParts::default() }));
         let ExternalProgram { command, args, .. } = program.program.clone();
         let program = AgentProgram { name: program.name.clone(), command, args, env, folder: program.folder.clone() };
-        let (events, baselines, run) = (parts.clone(), self.baselines.clone(), call.run);
-        baselines.begin(run, &program.folder, &self.workspace);
+        let (events, baselines) = (parts.clone(), self.baselines.clone());
         // Ids are unique in the run, also after a restart.
         let prefix = format!("p{:08x}-", rand::random::<u32>());
         let agent = ExternalAgent::start(program, prompt_of(&request.messages), prefix, move |event| {
             if let AgentEvent::Actions(actions) = &event {
-                for (_, action) in actions {
+                for (id, action) in actions {
                     if let AgentAction::WriteFile { path, content } = action {
-                        baselines.order_write(run, path, content);
+                        baselines.order_write(run, id, path, content);
                     }
                 }
             }
@@ -209,6 +229,7 @@ impl ExternalAgents {
 
     /// Ends the program of a run.
     pub(crate) fn cancel(&self, run: DocId) {
+        lock(&self.expected).remove(&run);
         self.baselines.end(run);
         let Some(known) = lock(&self.running).remove(&run) else { return };
         known.agent.cancel();
@@ -219,6 +240,7 @@ impl ExternalAgents {
 
     /// Ends all programs, and waits until they and all that they have started have ended.
     pub(crate) fn close(&self) {
+        lock(&self.expected).clear();
         let running = std::mem::take(&mut *lock(&self.running));
         let mut all = std::mem::take(&mut *lock(&self.canceled));
         all.extend(running.into_values().map(|known| known.agent));

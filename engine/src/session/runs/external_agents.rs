@@ -17,7 +17,7 @@ use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
 use agent::{model_context, tool_catalog};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
-use store::{AgentState, CallUsage, DocId, RunEnding, RunOrigin};
+use store::{AgentState, DocId, RunEnding, RunOrigin};
 
 /// Maximum number of turns in which a program passes on what it asks for.
 const MAX_PROGRAM_TURNS: u64 = 2_000;
@@ -123,21 +123,7 @@ impl RunsState {
         let Some(run) = self.runs.get_mut(&id) else { return };
         run.next_call += 1;
         let call = ModelCallId { run: id, number: run.next_call };
-        run.live = Some(LiveModelCall {
-            call,
-            text: String::new(),
-            thinking: String::new(),
-            since: turn.now,
-            heard: turn.now,
-            cost: 0.0,
-            again: None,
-            route: format!("{name}/acp"),
-            summary_of: Vec::new(),
-            request_tokens: 0,
-            price: None,
-            lost: CallUsage { cost: Some(0.0), ..CallUsage::default() },
-            patience_ms,
-        });
+        run.live = Some(LiveModelCall::new(call, turn.now, format!("{name}/acp"), patience_ms));
         run.about.agent_state = AgentState::Thinking;
         run.revision += 1;
         self.revision += 1;

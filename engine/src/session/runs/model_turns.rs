@@ -21,9 +21,7 @@ use agent::tool_spec::ToolSpec;
 use agent::{agent_definition, planner, prompt_quote, router, tool_call_parser, tool_catalog};
 use std::collections::BTreeSet;
 use store::disk::RowWrite;
-use store::{
-    AgentState, CallUsage, DocId, MessageId, MessageRole, RunEnding, RunOrigin, SessionMessage, StepKind, ToolCall,
-};
+use store::{AgentState, DocId, MessageId, MessageRole, RunEnding, RunOrigin, SessionMessage, StepKind, ToolCall};
 
 /// Models with a smaller context than this many tokens aren't offered tools that they rarely need.
 const SMALL_CONTEXT_TOKENS: u64 = 16_000;
@@ -210,19 +208,11 @@ impl RunsState {
         };
         let patience_ms = super::watchdog::model_patience_ms(limits);
         run.live = Some(LiveModelCall {
-            call,
-            text: String::new(),
-            thinking: String::new(),
-            since: turn.now,
-            heard: turn.now,
             cost: more,
-            again: None,
-            route,
             summary_of,
             request_tokens,
             price,
-            lost: CallUsage { cost: Some(0.0), ..CallUsage::default() },
-            patience_ms,
+            ..LiveModelCall::new(call, turn.now, route, patience_ms)
         });
         run.about.agent_state = AgentState::Thinking;
         run.revision += 1;

@@ -54,6 +54,30 @@ pub struct LiveModelCall {
 }
 
 impl LiveModelCall {
+    /// Begins a call that has received nothing yet.
+    pub(in crate::session) fn new(
+        call: ModelCallId,
+        now: UnixMillis,
+        route: String,
+        patience_ms: (i64, i64),
+    ) -> LiveModelCall {
+        LiveModelCall {
+            call,
+            text: String::new(),
+            thinking: String::new(),
+            since: now,
+            heard: now,
+            cost: 0.0,
+            again: None,
+            route,
+            summary_of: Vec::new(),
+            request_tokens: 0,
+            price: None,
+            lost: CallUsage { cost: Some(0.0), ..CallUsage::default() },
+            patience_ms,
+        }
+    }
+
     /// Estimates what a provider bills for the call so far: the request, and what was received. Nothing is billed for a
     /// request that got no answer, unless `is_sent` says that a provider is at work on it.
     pub(in crate::session) fn received_usage(&self, is_sent: bool) -> Option<CallUsage> {

@@ -7,7 +7,7 @@ use agent::text_hunks::line_hunks;
 use agent::tool_job::FileChange;
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::disk::BlobStore;
 use store::{BlobHash, DocId};
 
@@ -15,17 +15,23 @@ use store::{BlobHash, DocId};
 struct ProgramBaseline {
     root: ConfinedFolder,
     before: VolumeSnapshot,
-    /// Content that Tracebook writes for the program, by path. It may not have reached the disk yet.
-    ordered: HashMap<String, BlobHash>,
+    /// What Tracebook is to write for the program, by path: the id of the call, and the content. It may not have
+    /// reached the disk yet.
+    ordered: HashMap<String, (String, BlobHash)>,
 }
 
 /// The folders of all programs that work at the moment, by their runs.
 #[derive(Default)]
-pub(crate) struct ProgramBaselines(Mutex<HashMap<DocId, ProgramBaseline>>);
+pub(crate) struct ProgramBaselines(Mutex<HashMap<DocId, Arc<Mutex<ProgramBaseline>>>>);
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl ProgramBaselines {
-    fn lock(&self) -> MutexGuard<'_, HashMap<DocId, ProgramBaseline>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the folder of a run. A comparison takes its time, so only the run's own lock is held meanwhile.
+    fn baseline(&self, run: DocId) -> Option<Arc<Mutex<ProgramBaseline>>> {
+        lock(&self.0).get(&run).cloned()
     }
 
     /// Remembers what is in a program's folder before it works. Without it, its changes can be seen but not undone.
@@ -34,21 +40,30 @@ impl ProgramBaselines {
         let mut before = VolumeSnapshot::capture(&root, workspace);
         // The program has the user's rights, and may set up Git for the user.
         before.git = None;
-        self.lock().insert(run, ProgramBaseline { root, before, ordered: HashMap::new() });
+        let baseline = ProgramBaseline { root, before, ordered: HashMap::new() };
+        lock(&self.0).insert(run, Arc::new(Mutex::new(baseline)));
     }
 
     /// Forgets a program's folder.
     pub(crate) fn end(&self, run: DocId) {
-        self.lock().remove(&run);
+        lock(&self.0).remove(&run);
     }
 
     /// Notes that the program wants a file to be written through Tracebook, unless it has written it already.
-    pub(crate) fn order_write(&self, run: DocId, path: &str, content: &str) {
-        let mut all = self.lock();
-        let Some(baseline) = all.get_mut(&run) else { return };
+    pub(crate) fn order_write(&self, run: DocId, call: &str, path: &str, content: &str) {
+        let Some(baseline) = self.baseline(run) else { return };
+        let mut baseline = lock(&baseline);
         let there = read_file(&baseline.root, path, MAX_CHANGED_FILE_BYTES);
         if there.as_deref() != Some(content.as_bytes()) {
-            baseline.ordered.insert(path.to_owned(), BlobHash::of(content.as_bytes()));
+            let ordered = (call.to_owned(), BlobHash::of(content.as_bytes()));
+            baseline.ordered.insert(path.to_owned(), ordered);
+        }
+    }
+
+    /// Notes that a write was refused: if the content appears all the same, the program has written it.
+    pub(crate) fn refuse_write(&self, run: DocId, call: &str) {
+        if let Some(baseline) = self.baseline(run) {
+            lock(&baseline).ordered.retain(|_, (ordered, _)| ordered != call);
         }
     }
 
@@ -61,13 +76,15 @@ impl ProgramBaselines {
         paths: &[String],
         blobs: &BlobStore,
     ) -> anyhow::Result<(Vec<FileChange>, Vec<String>)> {
-        let mut all = self.lock();
-        let Some(baseline) = all.get_mut(&run).filter(|known| known.root.original_path() == root) else {
+        let Some(baseline) = self.baseline(run) else { return Ok((Vec::new(), Vec::new())) };
+        let mut baseline = lock(&baseline);
+        if baseline.root.original_path() != root {
             return Ok((Vec::new(), Vec::new()));
-        };
+        }
         let (mut changed, remarks) = baseline.before.changes_since(&baseline.root, blobs)?;
         changed.retain(|change| {
-            let is_ordered = change.after.is_some() && baseline.ordered.get(&change.path) == change.after.as_ref();
+            let ordered = baseline.ordered.get(&change.path).map(|(_, content)| *content);
+            let is_ordered = change.after.is_some() && ordered == change.after;
             !is_ordered && (paths.is_empty() || paths.contains(&change.path))
         });
         for change in &mut changed {
@@ -92,7 +109,7 @@ impl ProgramBaseline {
             if self.before.files.get(&path).is_none_or(|seen| seen.stamp != stamp) {
                 let bytes = read_file(&self.root, &path, MAX_SNAPSHOT_FILE_BYTES);
                 let hash = bytes.as_deref().map(BlobHash::of);
-                self.ordered.retain(|ordered, content| *ordered != path || Some(*content) != hash);
+                self.ordered.retain(|ordered, (_, content)| *ordered != path || Some(*content) != hash);
                 self.before.files.insert(path, SeenFile { stamp, bytes });
             }
         }
