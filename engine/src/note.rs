@@ -66,6 +66,10 @@ pub struct FileSide {
     pub(crate) heads: Vec<[u8; 32]>,
     /// Text being written, and the document's heads at that text.
     pub(crate) writing: Option<(Arc<str>, Vec<[u8; 32]>)>,
+    /// Hash of the bytes that were last written here, unless another program's were merged since.
+    pub(crate) saved: Option<store::BlobHash>,
+    /// When another program's text was last merged.
+    pub(crate) merged: Option<UnixMillis>,
     /// Earliest time of the next write; `None` if no write is due.
     pub(crate) due: Option<UnixMillis>,
     /// When the last write started.
@@ -89,6 +93,11 @@ pub struct FileSide {
 }
 
 impl FileSide {
+    /// Returns whether only the note's own text was written since `since`, and these are its bytes.
+    pub(crate) fn is_own_save(&self, bytes: Option<store::BlobHash>, since: UnixMillis) -> bool {
+        bytes.is_some() && bytes == self.saved && self.merged.is_none_or(|merged| merged < since)
+    }
+
     /// Returns whether the file has never existed and is about to be created.
     pub(crate) fn is_new_file(&self) -> bool {
         self.stamp.is_none() && !self.gone && (self.due.is_some() || self.ahead_stored)

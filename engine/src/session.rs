@@ -144,6 +144,8 @@ impl SessionState {
         self.kernels.step_default_kernel(turn, &mut self.files, default_kernel);
         self.kernels.step_kernel_pool(turn, &self.files, &self.workspace);
         self.runs.step_tool_note_jobs(turn, &mut self.files, &self.kernels, &mut self.sync, &self.workspace);
+        self.runs.step_waiting_jobs(turn, &self.files);
+        self.runs.step_restores(turn, &mut self.files, &mut self.sync);
         if self.sync.is_active() {
             self.sync.step_remote_changes(turn, &mut self.files, &mut self.runs, &self.workspace);
             self.runs.step_tool_sharing(turn, &self.files.volumes, &mut self.sync, &self.workspace);

@@ -179,8 +179,10 @@ pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &RunsArguments) -> 
     } else if args.undo || args.redo {
         let before = scene.handle.read(|session| session.problems().len())?;
         scene.handle.run_command(Command::Revert { run, only, again: args.redo })?;
-        let done =
-            |session: &Session| (session.pending_note_jobs() == 0 && session.pending_move().is_none()).then_some(());
+        let done = |session: &Session| {
+            let pending = session.pending_note_jobs() + session.pending_restores();
+            (pending == 0 && session.pending_move().is_none()).then_some(())
+        };
         scene.handle.wait(Some(DOCUMENT_READ_TIMEOUT), done)?;
         export::open_note::wait_until_saved(scene.handle)?;
         let problems = scene.handle.read(move |session| session.problems()[before..].to_vec())?;

@@ -65,8 +65,6 @@ struct SentSteps {
     streamed: String,
     /// Calls that aren't shown as such.
     hidden: BTreeSet<String>,
-    /// Number of changes that were shown.
-    changes: usize,
     /// The last error.
     error: Option<String>,
 }
@@ -209,10 +207,8 @@ impl PromptTurn {
             "thinking_delta" => self.send(thought_chunk(text("content"))),
             "thinking" | "final_answer" => {
                 let rest = unsent_text(text("content"), &sent.streamed);
-                match text("type") {
-                    _ if rest.trim().is_empty() => {}
-                    "thinking" if sent.streamed.is_empty() => self.send(thought_chunk(rest)),
-                    _ => self.send(answer_chunk(rest)),
+                if !rest.trim().is_empty() {
+                    self.send(answer_chunk(rest));
                 }
                 // A call that gave an answer has an empty step before it.
                 if !text("content").trim().is_empty() {
@@ -270,10 +266,10 @@ impl PromptTurn {
         }
         let about = self.commands.perform(&CommandCall::json("runs").operands([&self.run]), &mut |_| {});
         let about = about.value().unwrap_or_default();
-        let changes = about["changes"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let new = changes.get(sent.changes..).unwrap_or_default();
-        let diffs = new.iter().flat_map(|change| change_diffs(&self.root, change)).collect();
-        sent.changes = changes.len();
+        // Later calls may have changed files already.
+        let changes = about["changes"].as_array().into_iter().flatten();
+        let own = changes.filter(|change| step["parents"][0] == change["step"]);
+        let diffs = own.flat_map(|change| change_diffs(&self.root, change)).collect();
         self.send(ended_call(id, step, diffs));
     }
 

@@ -109,6 +109,7 @@ impl FilesState {
         // Set first, so that the mark of this file version isn't dropped with the next change.
         if let Some(note) = self.notes.open.get_mut(&id) {
             note.file.stamp = Some(file.stamp);
+            (note.file.saved, note.file.merged) = (None, Some(turn.now));
         }
         self.notes.merge_text(turn, sync, id, &file.text);
         let Some(note) = self.notes.open.get_mut(&id) else { return };
@@ -204,6 +205,7 @@ impl FilesState {
         note.file.reread |= note.file.reading;
         let expected = note.file.stamp.map(|stamp| stamp.hash);
         note.file.writing = Some((text.clone(), doc_heads(&note.doc)));
+        note.file.saved = Some(hash);
         turn.effects.push(Effect::WriteFile { note: id, file, expected, text });
     }
 

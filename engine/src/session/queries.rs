@@ -89,6 +89,11 @@ impl Session {
         self.state.files.notes.pending_note_jobs()
     }
 
+    /// Returns the number of files that are being restored to their content before or after a change of a run.
+    pub fn pending_restores(&self) -> usize {
+        self.state.runs.pending_restores()
+    }
+
     /// Returns the tools that agents may request.
     pub fn agent_tools(&self) -> Vec<ToolSpec> {
         self.state.runs.agent_tools()

@@ -166,6 +166,42 @@ fn a_run_from_the_question_to_the_answer_and_back() {
 }
 
 #[test]
+fn files_that_a_run_changed_many_times_are_restored_in_order() {
+    let script = |turn: usize, _: &Value| -> Said {
+        let text = |what: &str| json!({"path": what, "content": format!("{turn}\n")});
+        match turn {
+            0..6 => (String::new(), vec![("write_file", text("numbers.csv")), ("write_file", text("new.md"))]),
+            6 => {
+                let edit = json!({"path": "new.md", "old_content": "5", "new_content": "Five"});
+                (String::new(), vec![("edit_file", edit), ("write_file", text("passing.md"))])
+            }
+            7 => (String::new(), vec![("delete_file", json!({"path": "passing.md"}))]),
+            _ => ("Done.".to_owned(), Vec::new()),
+        }
+    };
+    let house = house(&model(script), &[("a.md", "# A\n")]);
+    house.write("notes/numbers.csv", b"old\n");
+    house.run(&["ask", "count", "--approve", "delete_file"]).good();
+    assert_eq!((house.read("notes/numbers.csv"), house.read("notes/new.md")), (b"5\n".to_vec(), b"Five\n".to_vec()));
+    for _ in 0..2 {
+        house.run(&["runs", "last", "--undo"]).good();
+        assert_eq!(house.read("notes/numbers.csv"), b"old\n");
+        assert!(!house.path("notes/new.md").exists());
+        house.run(&["runs", "last", "--redo"]).good();
+        assert_eq!(
+            (house.read("notes/numbers.csv"), house.read("notes/new.md")),
+            (b"5\n".to_vec(), b"Five\n".to_vec())
+        );
+    }
+    // What someone else wrote since is left alone, and said.
+    house.write("notes/numbers.csv", b"mine\n");
+    let said = house.run(&["runs", "last", "--undo"]).code(1).err;
+    assert_eq!(said, "the file has changed since, so it was left alone: numbers.csv\n");
+    assert_eq!(house.read("notes/numbers.csv"), b"mine\n");
+    assert!(!house.path("notes/new.md").exists());
+}
+
+#[test]
 fn standard_error_says_as_much_as_the_configuration_wants() {
     let script = |turn: usize, _: &Value| -> Said {
         match turn {

@@ -523,6 +523,32 @@ fn all_that_a_run_changed_is_taken_back_and_made_again() {
 }
 
 #[test]
+fn a_command_finds_what_its_run_wrote_and_is_not_said_to_have_written_it() {
+    let mut twin = agent(&[("a.md", "one\n"), ("b.md", "mine\n")], "approval: {auto_approve_level: medium}\n");
+    let note = twin.open("b.md");
+    ask(&mut twin, "work");
+    let edit = json!({"path": "a.md", "old_content": "one", "new_content": "two"});
+    answer(&mut twin, said("", &[("edit_file", edit), ("shell", json!({"command": "make"}))]));
+    decide(&mut twin, "c1", true, DecisionScope::Once);
+    assert_eq!((twin.tools.len(), twin.file("a.md").as_deref()), (1, Some("two\n")), "the command finds it");
+    // Meanwhile the user types, and the command writes to another note.
+    twin.edit(note, 0, 0, "and ");
+    twin.pass(5_000);
+    let change = |path: &str, before: &str, after: &str| FileChange {
+        path: path.to_owned(),
+        before: Some(BlobHash::of(before.as_bytes())),
+        after: Some(BlobHash::of(after.as_bytes())),
+        hunks: Vec::new(),
+    };
+    let changed = vec![change("b.md", "mine\n", "and mine\n"), change("a.md", "two\n", "three\n")];
+    done(&mut twin, ToolOutcome { changed, ..fine("made") });
+    answer(&mut twin, said("Done.", &[]));
+    twin.settle();
+    let paths: Vec<&str> = run(&twin).changes.iter().map(|change| change.path.as_str()).collect();
+    assert_eq!(paths, ["a.md", "a.md"]);
+}
+
+#[test]
 fn branches_grow_are_brought_together_and_forked() {
     let mut twin = agent(&[("a.md", "x\n")], "");
     ask(&mut twin, "one");

@@ -4,10 +4,11 @@
 use crate::effect::Effect;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
+use crate::session::state::agent_run::PendingRestore;
 use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
-use crate::session::state::volumes::VolumesState;
 use agent::tool_job::{ToolJob, ToolOutcome};
+use std::collections::BTreeSet;
 use store::{ChangeKind, DocId, RunChange};
 
 /// Returns the number of parts of a change that can be reverted separately.
@@ -42,6 +43,9 @@ impl RunsState {
                 Some((number, hunk)) if number == change.number => hunk,
                 Some(_) => continue,
             };
+            if run.restores.iter().any(|restore| restore.change == change.number) {
+                return Err(CommandError(format!("{} is being restored already; try again in a moment", change.path)));
+            }
             let fits = |part: &usize| hunk.is_none_or(|hunk| hunk == *part);
             let mut parts: Vec<usize> = (0..revertible_parts(change))
                 .filter(|part| fits(part) && change.undone.contains(part) == again)
@@ -76,34 +80,46 @@ impl RunsState {
                 (ChangeKind::Edited { .. } | ChangeKind::Bytes { .. }, _, _) | (_, _, None) => {}
             }
         }
-        let moved = match gone.is_empty() && back.is_empty() {
-            true => Ok(()),
-            false => files.swap_files(turn, sync, &gone, &back),
-        };
-        let mut made = 0;
-        for (mut change, parts) in todo {
-            for part in parts.iter().copied() {
-                let done = match &change.what {
-                    ChangeKind::Created { .. } | ChangeKind::Deleted => moved.clone(),
-                    ChangeKind::Edited { hunks } => match (hunks.get(part), change.file) {
-                        (Some(hunk), Some(note)) => files.apply_hunk(turn, sync, note, hunk, again),
-                        (None, _) | (_, None) => Err(CommandError("the file no longer exists".to_owned())),
-                    },
-                    ChangeKind::Bytes { .. } => files.volumes.restore_changed_file(turn, id, &change, again),
-                };
-                match done {
-                    Ok(()) => {
-                        made += 1;
-                        if again {
-                            change.undone.retain(|undone| *undone != part);
-                        } else {
-                            change.undone.push(part);
-                        }
-                    }
-                    Err(CommandError(why)) => problems.push(format!("{}: {why}", change.path)),
+        // What the run both created and deleted is in the trash before and after.
+        let passing: Vec<DocId> = gone.iter().filter(|file| back.contains(file)).copied().collect();
+        gone.retain(|file| !passing.contains(file));
+        back.retain(|file| !passing.contains(file));
+        // Edits come before the move of their file to the trash, and after its move back.
+        let (mut made, mut to_move) = (0, Vec::new());
+        for (change, parts) in todo {
+            let restore = PendingRestore { change: change.number, parts, again, is_started: false };
+            match (&change.what, change.file) {
+                (_, Some(file)) if passing.contains(&file) => {
+                    made += 1;
+                    self.record_restored(turn, sync, id, restore.applied_to(change, &restore.parts));
+                }
+                (ChangeKind::Created { .. } | ChangeKind::Deleted, _) => to_move.push((change, restore)),
+                (ChangeKind::Bytes { .. }, _) => {
+                    made += 1;
+                    self.queue_restore(id, restore);
+                }
+                (ChangeKind::Edited { .. }, Some(file)) if back.contains(&file) => {
+                    made += 1;
+                    self.queue_restore(id, restore);
+                }
+                (ChangeKind::Edited { .. }, _) => {
+                    made += self.restore_text(turn, files, sync, id, (change, &restore), &mut problems);
                 }
             }
-            self.record_run(turn, sync, id, RunRecord { changes: vec![change], ..RunRecord::default() });
+        }
+        if !to_move.is_empty() {
+            match files.swap_files(turn, sync, &gone, &back) {
+                Ok(()) => {
+                    made += to_move.len();
+                    for (change, restore) in to_move {
+                        self.record_restored(turn, sync, id, restore.applied_to(change, &restore.parts));
+                    }
+                }
+                Err(CommandError(why)) => {
+                    problems.extend(to_move.iter().map(|(change, _)| format!("{}: {why}", change.path)));
+                    self.drop_restores_of(id, &back);
+                }
+            }
         }
         if made == 0 {
             return Err(CommandError(problems.join("; ")));
@@ -115,8 +131,106 @@ impl RunsState {
         Ok(())
     }
 
-    /// Handles the end of a revert. If it failed, the change keeps its earlier state.
-    pub(super) fn on_reverted(
+    /// Reverts or reapplies hunks. Returns how many succeeded.
+    fn restore_text(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        id: DocId,
+        (change, restore): (RunChange, &PendingRestore),
+        problems: &mut Vec<String>,
+    ) -> usize {
+        let ChangeKind::Edited { hunks } = &change.what else { return 0 };
+        let mut made = Vec::new();
+        for part in restore.parts.iter().copied() {
+            let done = match (hunks.get(part), change.file) {
+                (Some(hunk), Some(note)) => files.apply_hunk(turn, sync, note, hunk, restore.again),
+                (None, _) | (_, None) => Err(CommandError("the file no longer exists".to_owned())),
+            };
+            match done {
+                Ok(()) => made.push(part),
+                Err(CommandError(why)) => problems.push(format!("{}: {why}", change.path)),
+            }
+        }
+        if !made.is_empty() {
+            self.record_restored(turn, sync, id, restore.applied_to(change, &made));
+        }
+        made.len()
+    }
+
+    fn record_restored(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId, change: RunChange) {
+        self.record_run(turn, sync, id, RunRecord { changes: vec![change], ..RunRecord::default() });
+    }
+
+    fn queue_restore(&mut self, id: DocId, restore: PendingRestore) {
+        if let Some(run) = self.runs.get_mut(&id) {
+            run.restores.push(restore);
+        }
+    }
+
+    /// Drops the restores of files that stay in the trash.
+    fn drop_restores_of(&mut self, id: DocId, trashed: &[DocId]) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        let changes = &run.changes;
+        run.restores.retain(|restore| {
+            let change = changes.iter().find(|change| change.number == restore.change);
+            change.and_then(|change| change.file).is_none_or(|file| !trashed.contains(&file))
+        });
+    }
+
+    /// Starts the restores whose turn it is. Each compares its file with what it expects, so moves, earlier restores of
+    /// the same file and edits of its note must be on disk first.
+    pub(in crate::session) fn step_restores(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+    ) {
+        let waiting = self.runs.iter().filter(|(_, run)| !run.restores.is_empty());
+        for id in waiting.map(|(id, _)| *id).collect::<Vec<DocId>>() {
+            for (change, restore) in self.startable_restores(id, files) {
+                let mut problems = Vec::new();
+                match files.restore_job(&change, restore.again) {
+                    None => _ = self.restore_text(turn, files, sync, id, (change, &restore), &mut problems),
+                    Some(Ok(job)) => {
+                        turn.effects.push(Effect::RunTool { run: id, call: restore.call(), job: Box::new(job) });
+                        self.queue_restore(id, PendingRestore { is_started: true, ..restore });
+                    }
+                    Some(Err(CommandError(why))) => problems.push(format!("{}: {why}", change.path)),
+                }
+                turn.journal.problems.extend(problems);
+            }
+        }
+    }
+
+    /// Takes the restores that can start now out of the queue.
+    fn startable_restores(&mut self, id: DocId, files: &FilesState) -> Vec<(RunChange, PendingRestore)> {
+        let Some(run) = self.runs.get_mut(&id).filter(|_| files.moves.pending_move().is_none()) else {
+            return Vec::new();
+        };
+        // Started ones come first, since starting one moves it to the end of the queue.
+        let mut earlier: BTreeSet<(DocId, String)> = BTreeSet::new();
+        let changes = &run.changes;
+        let change_of = |restore: &PendingRestore| changes.iter().find(|change| change.number == restore.change);
+        for change in run.restores.iter().filter(|restore| restore.is_started).filter_map(change_of) {
+            earlier.insert((change.volume, change.path.clone()));
+        }
+        let mut startable = Vec::new();
+        for restore in std::mem::take(&mut run.restores) {
+            let Some(change) = change_of(&restore) else { continue };
+            let is_first = restore.is_started || earlier.insert((change.volume, change.path.clone()));
+            if !restore.is_started && is_first && files.is_file_current(change) {
+                startable.push((change.clone(), restore));
+            } else {
+                run.restores.push(restore);
+            }
+        }
+        startable
+    }
+
+    /// Handles the end of a restore. If it failed, the change keeps its state.
+    pub(super) fn on_restored(
         &mut self,
         turn: &mut ApplyContext<'_>,
         sync: &mut SyncState,
@@ -124,41 +238,49 @@ impl RunsState {
         call: &str,
         outcome: &ToolOutcome,
     ) {
-        let back = |prefix: &str| call.strip_prefix(prefix).and_then(|number| number.parse::<u64>().ok());
-        let (number, again) = match (back("undo-"), back("redo-")) {
-            (Some(number), _) => (number, false),
-            (None, Some(number)) => (number, true),
-            (None, None) => return, // a late result of a call that was cancelled
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        let Some(at) = run.restores.iter().position(|restore| restore.is_started && restore.call() == call) else {
+            return; // a late result of a call that was cancelled
         };
-        if outcome.success {
+        let restore = run.restores.remove(at);
+        let Some(change) = run.changes.iter().find(|change| change.number == restore.change).cloned() else { return };
+        if !outcome.success {
+            turn.journal.problems.push(outcome.text.clone());
+            // The others would find it changed, too.
+            let same = |number: u64| {
+                run.changes
+                    .iter()
+                    .any(|other| other.number == number && (other.volume, &other.path) == (change.volume, &change.path))
+            };
+            run.restores.retain(|restore| !same(restore.change));
             return;
         }
-        turn.journal.problems.push(outcome.text.clone());
-        let run = self.runs.get(&id);
-        let known = run.and_then(|run| run.changes.iter().find(|change| change.number == number)).cloned();
-        if let Some(mut change) = known {
-            change.undone = if again { vec![0] } else { Vec::new() };
-            self.record_run(turn, sync, id, RunRecord { changes: vec![change], ..RunRecord::default() });
-        }
+        self.record_restored(turn, sync, id, restore.applied_to(change, &restore.parts));
+    }
+
+    /// Returns the number of files that are being restored.
+    pub(in crate::session) fn pending_restores(&self) -> usize {
+        self.runs.values().map(|run| run.restores.len()).sum()
     }
 }
 
-impl VolumesState {
-    /// Restores an attachment to its content before or after a change.
-    fn restore_changed_file(
-        &self,
-        turn: &mut ApplyContext<'_>,
-        id: DocId,
-        change: &RunChange,
-        again: bool,
-    ) -> Result<(), CommandError> {
-        let ChangeKind::Bytes { before, after } = &change.what else { return Ok(()) };
-        let root = self.by_id.get(&change.volume).and_then(|volume| volume.root.clone());
-        let root = root.ok_or_else(|| CommandError("the volume has no folder on this device".to_owned()))?;
+impl FilesState {
+    /// Returns whether a file on disk has all edits of its note, or can't get them.
+    pub(super) fn is_file_current(&self, change: &RunChange) -> bool {
+        let Some(id) = self.volumes.find_file(change.volume, &change.path) else { return true };
+        let Some(note) = self.notes.open.get(&id) else { return true };
+        note.file.trouble.is_some() || !(note.is_ahead_of_file() || self.notes.has_note_job(id))
+    }
+
+    /// Returns the job that restores a file to its content before (or, with `again`, after) a change; `None` if only its
+    /// text was edited.
+    fn restore_job(&self, change: &RunChange, again: bool) -> Option<Result<ToolJob, CommandError>> {
+        let ChangeKind::Bytes { before, after } = &change.what else { return None };
+        let root = self.volumes.by_id.get(&change.volume).and_then(|volume| volume.root.clone());
         let (expected, to) = if again { (*before, *after) } else { (*after, *before) };
-        let job = ToolJob::Restore { root, path: change.path.clone(), expected, to };
-        let call = format!("{}{}", if again { "redo-" } else { "undo-" }, change.number);
-        turn.effects.push(Effect::RunTool { run: id, call, job: Box::new(job) });
-        Ok(())
+        Some(match root {
+            Some(root) => Ok(ToolJob::Restore { root, path: change.path.clone(), expected, to }),
+            None => Err(CommandError("the volume has no folder on this device".to_owned())),
+        })
     }
 }

@@ -398,8 +398,21 @@ impl RunsState {
             true => job,
             false => ToolJob::Limited { limits: Box::new(limits), job: Box::new(job) },
         };
-        turn.effects.push(Effect::RunTool { run: id, call: call.to_owned(), job: Box::new(job) });
+        self.waiting_jobs.push((id, call.to_owned(), Box::new(job)));
+        self.step_waiting_jobs(turn, all_files);
         None
+    }
+
+    /// Starts the jobs that find what their runs wrote in notes on disk.
+    pub(in crate::session) fn step_waiting_jobs(&mut self, turn: &mut ApplyContext<'_>, files: &FilesState) {
+        for (run, call, job) in std::mem::take(&mut self.waiting_jobs) {
+            match self.runs.get(&run) {
+                Some(at_work) if !at_work.changes.iter().all(|change| files.is_file_current(change)) => {
+                    self.waiting_jobs.push((run, call, job));
+                }
+                _ => turn.effects.push(Effect::RunTool { run, call, job }),
+            }
+        }
     }
 
     /// Returns the limits of the sandbox for a run: those of the configuration, tightened by its agent's.
@@ -502,13 +515,13 @@ impl RunsState {
     ) {
         let Some(run) = self.runs.get(&id) else { return };
         if run.about.ending.is_some() {
-            return self.on_reverted(turn, sync, id, call, &outcome);
+            return self.on_restored(turn, sync, id, call, &outcome);
         }
         let waits = |pending: &&crate::session::state::agent_run::PendingCall| {
             pending.call.id == call && matches!(pending.phase, CallPhase::Running { .. })
         };
         if run.calls.iter().find(waits).is_none() {
-            return self.on_reverted(turn, sync, id, call, &outcome);
+            return self.on_restored(turn, sync, id, call, &outcome);
         }
         let mut outcome = outcome;
         if let Some(asks) = outcome.asks.take() {
@@ -532,8 +545,19 @@ impl RunsState {
         if self.ask_about_masked_content(turn, files, sync, workspace, (id, call), &outcome) {
             return;
         }
+        let since = self.runs.get(&id).and_then(|run| {
+            run.calls.iter().filter(|pending| pending.call.id == call).find_map(|pending| match pending.phase {
+                CallPhase::Running { since } => Some(since),
+                _ => None,
+            })
+        });
         for changed in &outcome.changed {
             let note = files.volumes.find_file(volume, &changed.path).filter(|file| files.volumes.is_note(*file));
+            let open = note.filter(|_| changed.hunks.is_empty()).and_then(|note| files.notes.open.get(&note));
+            // What the user types meanwhile is no change of the run.
+            if open.zip(since).is_some_and(|(note, since)| note.file.is_own_save(changed.after, since)) {
+                continue;
+            }
             let (file, what) = match note.filter(|_| !changed.hunks.is_empty()) {
                 Some(note) => (Some(note), ChangeKind::Edited { hunks: changed.hunks.clone() }),
                 None => (None, ChangeKind::Bytes { before: changed.before, after: changed.after }),

@@ -214,6 +214,36 @@ pub struct AgentRun {
     pub(in crate::session) project: Option<String>,
     /// State of an orchestrating run.
     pub(in crate::session) orchestrator: OrchestratorState,
+    /// Files that are being restored, in the order in which they must be.
+    pub(in crate::session) restores: Vec<PendingRestore>,
+}
+
+/// A change whose file is being restored to its content before or after it.
+#[derive(Debug)]
+pub(in crate::session) struct PendingRestore {
+    /// Number of the change.
+    pub(in crate::session) change: u64,
+    /// Which of its parts are reverted or reapplied.
+    pub(in crate::session) parts: Vec<usize>,
+    /// Whether it's restored to its content after the change.
+    pub(in crate::session) again: bool,
+    pub(in crate::session) is_started: bool,
+}
+
+impl PendingRestore {
+    /// Returns the change once these of its parts are reverted or reapplied.
+    pub(in crate::session) fn applied_to(&self, mut change: RunChange, parts: &[usize]) -> RunChange {
+        change.undone.retain(|undone| !parts.contains(undone));
+        if !self.again {
+            change.undone.extend(parts);
+        }
+        change
+    }
+
+    /// Returns the id under which its job reports.
+    pub(in crate::session) fn call(&self) -> String {
+        format!("{}-{}", if self.again { "redo" } else { "undo" }, self.change)
+    }
 }
 
 impl AgentRun {
@@ -248,6 +278,7 @@ impl AgentRun {
             project_agents: Arc::default(),
             project: None,
             orchestrator: OrchestratorState::default(),
+            restores: Vec::new(),
         }
     }
 

@@ -137,7 +137,10 @@ impl NotesState {
     /// Returns whether no work is in progress on a file that must be moved.
     pub(in crate::session) fn is_idle(&self, file: &FileMove) -> bool {
         let Some(note) = self.open.get(&file.row.id) else { return true };
-        let busy = note.phase == NotePhase::Reading || note.file.reading || note.file.writing.is_some();
+        let busy = note.phase == NotePhase::Reading
+            || note.file.reading
+            || note.file.writing.is_some()
+            || self.has_note_job(file.row.id);
         let unsaved = note.is_ahead_of_file()
             || note.is_document_loading()
             || note.file.unmerged.is_some()
@@ -151,6 +154,11 @@ impl NotesState {
     /// Returns the number of edits that wait for their notes to be read.
     pub(in crate::session) fn pending_note_jobs(&self) -> usize {
         self.jobs.len()
+    }
+
+    /// Returns whether an edit of this note waits for it to be read.
+    pub(in crate::session) fn has_note_job(&self, note: DocId) -> bool {
+        self.jobs.iter().any(|job| job.note == note)
     }
 
     /// Requests that a worker loads (or creates) the note's documents.

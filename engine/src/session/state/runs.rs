@@ -6,6 +6,7 @@ use crate::session::state::agent_session::AgentSession;
 use agent::policy::{PolicyRule, ToolPolicy};
 use agent::run_records::{AgentSetup, EmbeddingCost, RunSummary, SessionSummary};
 use agent::task_block::TaskBlock;
+use agent::tool_job::ToolJob;
 use agent::{memory, router};
 use commands::CommandId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,6 +74,8 @@ pub struct RunsState {
     /// The user's tools, once loaded.
     pub(in crate::session) registry: Option<ToolRegistry>,
     pub(in crate::session) tool_note_jobs: Vec<ToolNoteJob>,
+    /// Jobs, each with its run and call, that wait until what the run wrote in notes is on disk.
+    pub(in crate::session) waiting_jobs: Vec<(DocId, String, Box<ToolJob>)>,
     /// Delegated runs, each with the run that waits for it and the id of its call.
     pub(in crate::session) children: BTreeMap<DocId, (DocId, String)>,
     pub(in crate::session) loading: BTreeSet<DocId>,
