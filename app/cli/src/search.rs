@@ -18,6 +18,8 @@ const EDIT_SAVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Up to this many passages without an embedding are waited for, and how long.
 const MAX_AWAITED_PASSAGES: usize = 200;
 const EMBEDDING_TIMEOUT: Duration = Duration::from_secs(6);
+/// The same if what is near in meaning was asked for, which can't be found without.
+const NEAREST_EMBEDDING_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of bytes printed of a passage, in readable output and in JSON.
 const MAX_SHOWN_PASSAGE_BYTES: usize = 160;
 const MAX_JSON_PASSAGE_BYTES: usize = 1_000;
@@ -40,7 +42,8 @@ pub(super) fn cmd_search(scene: &mut CommandContext<'_>, args: &SearchArguments)
     if let Ok(counts) = search.counts()
         && (1..=MAX_AWAITED_PASSAGES).contains(&(counts.meanings - counts.embedded))
     {
-        let _ = search.wait_until_embedded(EMBEDDING_TIMEOUT); // words find without
+        let patience = if args.nearest { NEAREST_EMBEDDING_TIMEOUT } else { EMBEDDING_TIMEOUT };
+        let _ = search.wait_until_embedded(patience); // words find without
     }
     let mut answer = search
         .search_blocking(SearchRequest { text: text.clone(), limit, ..SearchRequest::default() })

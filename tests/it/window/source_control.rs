@@ -644,12 +644,14 @@ fn the_volume_system_is_read_and_copied() {
     let bench = Bench::new(&[("One.md", "one\n")]);
     let mut window = bench.opened();
     let row = |window: &mut Driven, name: &str| {
+        until(window, name, |window| window.query_by_role_and_label(Role::TreeItem, name).is_some());
         window.get_by_role_and_label(Role::TreeItem, name).click();
         window.run();
     };
     assert!(window.query_by_role_and_label(Role::TreeItem, "agents").is_none(), "it's folded at first");
     row(&mut window, "System (read-only)");
     row(&mut window, "config.yaml");
+    wait(&mut window, "Copy to workspace");
     click(&mut window, "Copy to workspace");
     wait(&mut window, "Copied to config.yaml.");
     assert_eq!(Some(bench.file("config.yaml").as_str()), ::agent::system_volume::read("config.yaml"));
@@ -660,7 +662,9 @@ fn the_volume_system_is_read_and_copied() {
     assert_eq!(bench.file("config.yaml"), "mine: 1\n");
     row(&mut window, "agents");
     row(&mut window, "qa");
-    window.get_by_role_and_label(Role::Heading, "system/agents/qa.md");
+    until(&mut window, "its page", |window| {
+        window.query_by_role_and_label(Role::Heading, "system/agents/qa.md").is_some()
+    });
     window.get_by_label("System is read-only. Copy it to your workspace to change it.");
     pictured(&mut window, "system-file");
     click(&mut window, "Copy to workspace");

@@ -243,7 +243,8 @@ impl RunsState {
             return; // a late result of a call that was cancelled
         };
         let restore = run.restores.remove(at);
-        let Some(change) = run.changes.iter().find(|change| change.number == restore.change).cloned() else { return };
+        let change = run.changes.iter().find(|change| change.number == restore.change);
+        let Some(change) = change.cloned() else { return };
         if !outcome.success {
             turn.journal.problems.push(outcome.text.clone());
             // The others would find it changed, too.
