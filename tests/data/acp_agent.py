@@ -6,6 +6,10 @@ import subprocess
 import sys
 
 last_id = 0
+# Prompts of the session, and whether it was taken up again. With SESSION_FILE, the program keeps its session there.
+prompts = []
+is_taken_up = False
+session_file = os.environ.get("SESSION_FILE")
 
 
 def send(message):
@@ -135,7 +139,16 @@ def flood(folder):
         say("x" * 100_000)
 
 
+def recall(folder):
+    """Says which prompts of this session it knows."""
+    say(f"Prompts: {json.dumps(prompts)}, taken up: {is_taken_up}.")
+    return "end_turn"
+
+
 def hang(folder):
+    if is_taken_up:
+        say("I go on.")
+        return "end_turn"
     child = subprocess.Popen(["sleep", "1000"])
     with open(os.environ["PID_FILE"], "w") as file:
         file.write(f"{os.getpid()} {child.pid}")
@@ -150,6 +163,17 @@ def crash(folder):
     sys.exit(3)
 
 
+def take_up():
+    """Takes up the session of the file. Tells what was said, as the protocol wants it."""
+    global is_taken_up
+    with open(session_file) as file:
+        prompts.extend(json.load(file))
+    is_taken_up = True
+    for prompt in prompts:
+        update("user_message_chunk", content={"type": "text", "text": prompt})
+        say("An old answer.")
+
+
 def main():
     folder = None
     while True:
@@ -157,13 +181,25 @@ def main():
         method = message.get("method")
         if method == "initialize":
             assert message["params"]["clientCapabilities"]["terminal"] is True
-            send({"id": message["id"], "result": {"protocolVersion": 1, "agentCapabilities": {}}})
+            capabilities = {"loadSession": session_file is not None}
+            send({"id": message["id"], "result": {"protocolVersion": 1, "agentCapabilities": capabilities}})
+        elif method == "session/load":
+            folder = message["params"]["cwd"]
+            if message["params"]["sessionId"] == "s1" and os.path.exists(session_file):
+                take_up()
+                send({"id": message["id"], "result": None})
+            else:
+                send({"id": message["id"], "error": {"code": -32002, "message": "Resource not found"}})
         elif method == "session/new":
             folder = message["params"]["cwd"]
             send({"id": message["id"], "result": {"sessionId": "s1"}})
         elif method == "session/prompt":
             text = message["params"]["prompt"][0]["text"]
-            words = {"alone": alone, "stubborn": stubborn, "outside": outside, "garbage": garbage, "flood": flood, "hang": hang, "crash": crash}
+            prompts.append(text)
+            if session_file:
+                with open(session_file, "w") as file:
+                    json.dump(prompts, file)
+            words = {"alone": alone, "stubborn": stubborn, "outside": outside, "recall": recall, "garbage": garbage, "flood": flood, "hang": hang, "crash": crash}
             reason = words.get(text.split()[0], work)(folder)
             send({"id": message["id"], "result": {"stopReason": reason}})
 

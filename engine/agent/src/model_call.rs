@@ -78,6 +78,8 @@ pub struct ProgramCall {
     pub program: ExternalProgram,
     /// Folder of the project that it works in.
     pub folder: PathBuf,
+    /// The conversation.
+    pub session: DocId,
 }
 
 /// Time limits of a model call, in milliseconds.

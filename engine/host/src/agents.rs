@@ -5,6 +5,7 @@ pub mod llm;
 pub mod mcp_servers;
 pub mod model_setup;
 mod plugins;
+mod program_sessions;
 pub mod project_memory;
 
 use crate::agents::external_agents::ExternalAgents;

@@ -150,6 +150,44 @@ fn stopping_a_run_ends_its_program_and_what_it_started() {
     assert_eq!(house.run(&["runs", "--json"]).good().lines()[0]["standing"], "stopped");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_goes_on_in_its_own_session_also_after_it_was_killed() {
+    use std::os::unix::process::CommandExt;
+    let house = house();
+    let config = String::from_utf8(house.read("W/config.yaml")).expect("UTF-8");
+    let kept = house.path("kept.json");
+    let config = config.replace("env: {", &format!("env: {{SESSION_FILE: {:?}, ", kept.display().to_string()));
+    house.write("W/config.yaml", config.as_bytes());
+    let ask = |session: &str, text: &str| {
+        let words = ["ask", text, "--agent", "mine", "--session", session, "--json"];
+        let steps = without_events(house.run(&words).good().lines());
+        steps.last().expect("an answer")["content"].as_str().expect("a text").to_owned()
+    };
+    let (one, other) = ("0123456789abcdef0123456789abcdef", "0123456789abcdef0123456789abcde0");
+    assert_eq!(ask(one, "recall first"), r#"Prompts: ["recall first"], taken up: False."#);
+    // It knows what it was asked, so only what is new is said, and what it tells again is no answer.
+    assert_eq!(ask(one, "recall next"), r#"Prompts: ["recall first", "recall next"], taken up: True."#);
+    assert_eq!(house.run(&["steps", "last", "--json"]).good().text().matches("An old answer.").count(), 0);
+
+    // Killed in the middle of its work, it's given the same again in the same session.
+    let words = ["ask", "hang here", "--agent", "mine", "--session", other];
+    let mut asked = house.command(&words).process_group(0).spawn().expect("started");
+    let pids = house.path("pids");
+    until("the program works", || fs::read_to_string(&pids).is_ok_and(|text| text.contains(' ')));
+    let group = format!("-{}", asked.id());
+    std::process::Command::new("kill").args(["-9", "--", &group]).status().expect("kill is there");
+    asked.wait().expect("ended");
+    let again = house.run(&["runs", "last", "--resume"]).good().text();
+    assert!(again.contains("I go on."), "{again}");
+    assert_eq!(house.read("kept.json"), br#"["hang here", "hang here"]"#);
+
+    // A session that the program no longer has is begun anew, with what was said before.
+    fs::remove_file(&kept).expect("removed");
+    let told = ask(other, "recall at last");
+    assert!(told.contains("hang here") && told.contains("I go on.") && told.ends_with("taken up: False."), "{told}");
+}
+
 #[test]
 fn only_the_user_gives_work_to_a_program() {
     let script = |turn: usize, body: &Value| -> super::agents::Said {

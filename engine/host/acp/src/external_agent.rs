@@ -6,14 +6,15 @@ use crate::message_queue::{ActionResult, MessageQueue, QueueEvent};
 use crate::{IncomingMessage, PeerConnection};
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
-    CancelNotification, ClientCapabilities, ContentBlock, Error, FileSystemCapabilities, Implementation,
-    InitializeRequest, InitializeResponse, NewSessionRequest, NewSessionResponse, PromptRequest, PromptResponse,
-    SessionId, StopReason,
+    AgentCapabilities, CancelNotification, ClientCapabilities, ContentBlock, Error, FileSystemCapabilities, Implementation,
+    InitializeRequest, InitializeResponse, LoadSessionRequest, NewSessionRequest, NewSessionResponse, PromptRequest,
+    PromptResponse, ResumeSessionRequest, SessionId, StopReason,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -46,9 +47,29 @@ pub struct AgentProgram {
     pub folder: PathBuf,
 }
 
+/// A session that the program keeps from an earlier turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResumedSession {
+    /// Its id.
+    pub id: String,
+    /// What is new since then.
+    pub prompt: String,
+}
+
+/// What an agent is asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentPrompt {
+    /// The prompt for a new session, with all that the agent has to know.
+    pub text: String,
+    /// The session in which it can go on instead. A program that can't take it up gets a new one.
+    pub resumed: Option<ResumedSession>,
+}
+
 /// What an agent does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentEvent {
+    /// It has begun, in a session with this id that it can take up later.
+    Begun(String),
     /// A piece of its answer.
     Text(String),
     /// A piece of what it thinks.
@@ -126,7 +147,7 @@ impl ExternalAgent {
     /// event is [`AgentEvent::Ended`].
     pub fn start(
         program: AgentProgram,
-        prompt: String,
+        prompt: AgentPrompt,
         id_prefix: String,
         on_event: impl FnMut(AgentEvent) + Send + 'static,
     ) -> ExternalAgent {
@@ -218,7 +239,7 @@ fn run_turn(
     process: &mut AgentProcess,
     queue: &Arc<MessageQueue>,
     program: &AgentProgram,
-    prompt: String,
+    prompt: AgentPrompt,
     id_prefix: String,
     on_event: &mut dyn FnMut(AgentEvent),
 ) -> Result<AgentTurnEnd, ExternalAgentError> {
@@ -233,10 +254,28 @@ fn run_turn(
     if ready.protocol_version != ProtocolVersion::V1 {
         return Err(ExternalAgentError::Version(ready.protocol_version));
     }
-    let new = NewSessionRequest::new(program.folder.clone());
-    let session: NewSessionResponse = ask(&peer, queue, &mut ledger, "session/new", &new)?;
-    let session = session.session_id;
-    let prompt = PromptRequest::new(session.clone(), vec![ContentBlock::from(prompt)]);
+    let AgentCapabilities { load_session, session_capabilities, .. } = ready.agent_capabilities;
+    let can_resume = session_capabilities.resume.is_some();
+    let resumed = match prompt.resumed {
+        Some(known) => {
+            let id = SessionId::from(known.id);
+            let is_there = take_up(&peer, queue, &mut ledger, &id, &program.folder, (can_resume, load_session))?;
+            is_there.then_some((id, known.prompt))
+        }
+        None => None,
+    };
+    let (session, text) = match resumed {
+        Some(resumed) => resumed,
+        None => {
+            let new = NewSessionRequest::new(program.folder.clone());
+            let session: NewSessionResponse = ask(&peer, queue, &mut ledger, "session/new", &new)?;
+            (session.session_id, prompt.text)
+        }
+    };
+    if can_resume || load_session {
+        on_event(AgentEvent::Begun(session.to_string()));
+    }
+    let prompt = PromptRequest::new(session.clone(), vec![ContentBlock::from(text)]);
     let sent = peer.request("session/prompt", &prompt)?;
     let (mut answer, mut text_bytes, mut message_count) = (None, 0, 0);
     loop {
@@ -292,6 +331,41 @@ fn run_turn(
         StopReason::Cancelled => Err(ExternalAgentError::StoppedItself),
         StopReason::MaxTokens | StopReason::MaxTurnRequests => Ok(AgentTurnEnd { is_cut: true, cost: ledger.cost }),
         _ => Ok(AgentTurnEnd { is_cut: false, cost: ledger.cost }),
+    }
+}
+
+/// Takes up a session that the program may keep. Returns whether it does.
+fn take_up(
+    peer: &PeerConnection,
+    queue: &MessageQueue,
+    ledger: &mut RequestLedger,
+    id: &SessionId,
+    folder: &Path,
+    (can_resume, can_load): (bool, bool),
+) -> Result<bool, ExternalAgentError> {
+    let taken_up = match (can_resume, can_load) {
+        (true, _) => {
+            let resume = ResumeSessionRequest::new(id.clone(), folder);
+            ask::<Value>(peer, queue, ledger, "session/resume", &resume)
+        }
+        (false, true) => {
+            let load = LoadSessionRequest::new(id.clone(), folder);
+            ask::<Value>(peer, queue, ledger, "session/load", &load)
+        }
+        (false, false) => return Ok(false),
+    };
+    match taken_up {
+        // What was said before is told again ahead of the answer, and known here.
+        Ok(_) => loop {
+            match queue.next(BATCH_DELAY) {
+                QueueEvent::Message(message) => ledger.refuse(peer, &message),
+                QueueEvent::Idle | QueueEvent::Results(_) => return Ok(true),
+                QueueEvent::Closed => return Err(ExternalAgentError::EndedEarly),
+                QueueEvent::Cancelled => return Err(ExternalAgentError::Stopped),
+            }
+        },
+        Err(ExternalAgentError::Refused(_)) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

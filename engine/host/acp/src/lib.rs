@@ -11,6 +11,8 @@ mod peer_connection;
 
 pub use agent_client_protocol_schema::{MaybeUndefined, MethodDispatchError, ProtocolVersion, v1};
 pub use agent_requests::{AgentAction, PlanItem, ReportedCall};
-pub use external_agent::{AgentEvent, AgentFailure, AgentProgram, AgentTurnEnd, ExternalAgent};
+pub use external_agent::{
+    AgentEvent, AgentFailure, AgentProgram, AgentPrompt, AgentTurnEnd, ExternalAgent, ResumedSession,
+};
 pub use message_queue::ActionResult;
 pub use peer_connection::{IncomingMessage, PeerConnection, SentRequest, params_error};

@@ -2,8 +2,11 @@
 //! the tool calls of an answer, and the next call brings their results.
 
 use crate::agents::llm::ModelUpdate;
+use crate::agents::program_sessions::ProgramSessions;
 use crate::fs::volume_snapshot::ProgramBaselines;
-use acp::{ActionResult, AgentAction, AgentEvent, AgentProgram, AgentTurnEnd, ExternalAgent, ReportedCall};
+use acp::{
+    ActionResult, AgentAction, AgentEvent, AgentProgram, AgentPrompt, AgentTurnEnd, ExternalAgent, ReportedCall,
+};
 use agent::agent_definition::AgentDefinition;
 use agent::config::AgentConfig;
 use agent::external_program::ExternalProgram;
@@ -53,6 +56,7 @@ impl AnswerParts {
             return;
         };
         match event {
+            AgentEvent::Begun(_) => {}
             AgentEvent::Text(text) => {
                 self.text.push_str(&text);
                 sink(ModelUpdate::Delta(ModelDelta::Text(text)));
@@ -120,6 +124,7 @@ pub(crate) struct ExternalAgents {
     /// Canceled ones that may not have ended yet.
     canceled: Mutex<Vec<ExternalAgent>>,
     baselines: Arc<ProgramBaselines>,
+    sessions: Arc<ProgramSessions>,
     workspace: PathBuf,
     blobs: BlobStore,
 }
@@ -129,7 +134,8 @@ impl ExternalAgents {
         let (running, expected, canceled) = (Mutex::default(), Mutex::default(), Mutex::default());
         let blobs = BlobStore::new(workspace);
         let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
-        ExternalAgents { running, expected, canceled, baselines, workspace, blobs }
+        let sessions = Arc::new(ProgramSessions::new(&workspace));
+        ExternalAgents { running, expected, canceled, baselines, sessions, workspace, blobs }
     }
 
     /// Notes that [`Self::call`] follows on another thread, which [`Self::cancel`] may precede.
@@ -180,12 +186,19 @@ impl ExternalAgents {
             return;
         }
         let parts = Arc::new(Mutex::new(AnswerParts { sink: Some(sink), ..AnswerParts::default() }));
+        let resumed = self.sessions.find(program, &request.messages, prompt_of);
+        let prompt = AgentPrompt { text: prompt_of(&request.messages), resumed };
+        let last = request.messages.iter().rev().find(|message| message.role == MessageRole::User);
+        let (asked, seen, sessions) = (program.clone(), last.map(|message| message.id), self.sessions.clone());
         let ExternalProgram { command, args, .. } = program.program.clone();
         let program = AgentProgram { name: program.name.clone(), command, args, env, folder: program.folder.clone() };
         let (events, baselines) = (parts.clone(), self.baselines.clone());
         // Ids are unique in the run, also after a restart.
         let prefix = format!("p{:08x}-", rand::random::<u32>());
-        let agent = ExternalAgent::start(program, prompt_of(&request.messages), prefix, move |event| {
+        let agent = ExternalAgent::start(program, prompt, prefix, move |event| {
+            if let (AgentEvent::Begun(id), Some(seen)) = (&event, seen) {
+                return sessions.remember(&asked, seen, id.clone());
+            }
             if let AgentEvent::Actions(actions) = &event {
                 for (id, action) in actions {
                     if let AgentAction::WriteFile { path, content } = action {

@@ -114,7 +114,8 @@ impl RunsState {
         Some(made)
     }
 
-    /// Ends a run whose agent isn't available, without replacing the agent. Returns whether it did.
+    /// Ends a run whose agent isn't available, without replacing the agent. If the agents of the configuration aren't
+    /// known yet, the run waits for them. Returns whether it ended or waits.
     pub(super) fn end_run_without_agent(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -127,6 +128,11 @@ impl RunsState {
         let Some(why) = self.agent_unavailable_reason(&run.project_agents, &run.about.agent) else { return false };
         if is_orchestrated(run) && !self.is_switched_off(&run.about.agent) {
             return false;
+        }
+        if self.setup.is_none() {
+            self.stalled_runs.insert(id);
+            self.request_setup(turn, workspace);
+            return true;
         }
         self.fail_run(turn, files, sync, workspace, id, (why, store::RunEnding::Failed));
         true

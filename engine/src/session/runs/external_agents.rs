@@ -113,7 +113,8 @@ impl RunsState {
             let why = "The project's folder is not on this device.".to_owned();
             return self.fail_run(turn, files, sync, workspace, id, (why, RunEnding::Failed));
         };
-        let Some(conversation) = self.sessions.get(&run.about.session) else { return };
+        let session = run.about.session;
+        let Some(conversation) = self.sessions.get(&session) else { return };
         let mut messages = model_context::context_messages(conversation.tree(), run.about.head);
         self.mask_messages(&mut messages);
         let watchdog = self.watchdog_limits(run);
@@ -143,7 +144,7 @@ impl RunsState {
             max_tokens: None,
             temperature: None,
             limits: Some(limits),
-            program: Some(ProgramCall { name, program, folder }),
+            program: Some(ProgramCall { name, program, folder, session }),
         };
         turn.effects.push(Effect::CallModel { call, request: Box::new(request) });
         turn.wake_at(turn.now.plus_ms(patience_ms.0));
