@@ -27,6 +27,8 @@ pub const MAX_STATUS_FILES: usize = 2_000;
 pub const MAX_DIFF_BYTES: usize = 10 << 20;
 /// Maximum number of commits in a log.
 pub const MAX_LOG_COMMITS: usize = 200;
+/// Number of commits beyond a log's end that are put in order, too. Ordering the whole history takes seconds.
+const LOG_LOOKAHEAD_COMMITS: usize = 256;
 /// Maximum size of a committed file in bytes.
 pub const MAX_COMMIT_FILE_BYTES: u64 = 100 << 20;
 /// Maximum length of a commit message in bytes.
@@ -132,7 +134,7 @@ impl RepositoryFolder {
         format_diff(&diff)
     }
 
-    /// Returns the last commits, newest first: at most `limit` and [`MAX_LOG_COMMITS`].
+    /// Returns the last commits, newest first and each before its parents: at most `limit` and [`MAX_LOG_COMMITS`].
     ///
     /// A repository without commits has an empty log.
     ///
@@ -144,12 +146,10 @@ impl RepositoryFolder {
         }
         let mut walk = self.repository.revwalk()?;
         walk.push_head()?;
-        walk.take(limit.min(MAX_LOG_COMMITS))
-            .map(|id| {
-                let commit = self.repository.find_commit(id?)?;
-                Ok(reads::describe(&commit))
-            })
-            .collect()
+        let limit = limit.min(MAX_LOG_COMMITS);
+        let commits = walk.take(limit + LOG_LOOKAHEAD_COMMITS).map(|id| self.repository.find_commit(id?));
+        let commits = graph::children_first(commits.collect::<Result<Vec<_>, _>>()?);
+        Ok(commits.iter().take(limit).map(reads::describe).collect())
     }
 
     /// Commits the current content of the named files, or of all changed files in the folder if none are named.
