@@ -4,11 +4,16 @@
 //! repository's own store.
 
 mod changes;
+mod conflicts;
 mod graph;
 mod hunks;
 mod reads;
 
 pub use changes::{FileChange, FileChangeKind};
+pub use conflicts::{
+    ConflictChoice, ConflictKind, ConflictRegion, ConflictSide, ConflictSides, FileConflict, MAX_CONFLICT_FILE_BYTES,
+    MAX_CONFLICT_FILES, MAX_CONFLICT_REGIONS,
+};
 pub use graph::{GraphRow, MAX_GRAPH_COMMITS, MAX_GRAPH_LANES, graph_text};
 pub use hunks::{FileHunk, FileHunkLine, HunkAction, HunkChoice, IndexUpdate};
 pub use reads::{
@@ -168,6 +173,10 @@ impl RepositoryFolder {
         }
         if self.repository.state() != RepositoryState::Clean {
             return refuse("a merge, rebase or the like is under way in this repository; end it first".to_owned());
+        }
+        // A stash that was applied can leave conflicts, too.
+        if self.repository.index()?.has_conflicts() {
+            return refuse("files are in conflict in this repository; resolve them first".to_owned());
         }
         let signature = self.repository.signature().map_err(|error| match error.code() {
             ErrorCode::NotFound => VcsError::Nobody,
