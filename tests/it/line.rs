@@ -12,6 +12,7 @@ mod external_agents;
 mod follower;
 mod forms;
 mod git;
+mod git_conflicts;
 #[cfg(unix)]
 pub(crate) mod git_faults;
 mod grpc;

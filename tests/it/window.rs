@@ -48,6 +48,7 @@ mod setting;
 mod settings;
 mod shortcuts;
 mod source_control;
+mod source_control_conflicts;
 mod spelling;
 mod status;
 mod syncing;

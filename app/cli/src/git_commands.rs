@@ -1,7 +1,7 @@
 //! `cmd_git`: Git for the current folder or a volume. Reads run in process and start no program; the rest is done by
 //! the user's own `git`.
 
-use super::{CliError, CommandContext, EXIT_DONE, git_hunks, parse, resolve};
+use super::{CliError, CommandContext, EXIT_DONE, git_conflicts, git_hunks, parse, resolve};
 use clap::Args;
 use git_program::{GitCaller, GitOperation, GitProgramError, HalfDoneOperation, RepositoryAddress};
 use serde_json::{Value, json};
@@ -13,8 +13,8 @@ use vcs::{RepositoryFolder, VcsError};
 /// Number of commits in a log by default.
 const DEFAULT_LOG_COMMITS: usize = 20;
 /// Subcommands that change files of the folder or its history.
-const CHANGING_VERBS: [&str; 10] =
-    ["tag", "add", "restore", "commit", "pull", "switch", "merge", "rebase", "stash", "branch"];
+const CHANGING_VERBS: [&str; 11] =
+    ["tag", "add", "restore", "resolve", "commit", "pull", "switch", "merge", "rebase", "stash", "branch"];
 
 impl From<VcsError> for CliError {
     fn from(error: VcsError) -> Self {
@@ -25,8 +25,14 @@ impl From<VcsError> for CliError {
 impl From<GitProgramError> for CliError {
     fn from(error: GitProgramError) -> Self {
         match error {
-            GitProgramError::Conflict { .. }
-            | GitProgramError::Unmerged
+            GitProgramError::Conflict { is_undone, .. } => {
+                let advice = match is_undone {
+                    true => "To choose between both sides, do it again with --keep-conflicts.",
+                    false => "`tracebook git conflicts` lists them.",
+                };
+                CliError { code: super::EXIT_FAILED, why: format!("{error} {advice}") }
+            }
+            GitProgramError::Unmerged
             | GitProgramError::NotMerged
             | GitProgramError::Rejected
             | GitProgramError::NothingToCommit => CliError { code: super::EXIT_FAILED, why: error.to_string() },
@@ -58,6 +64,18 @@ pub(super) struct GitArguments {
     pub(super) hunk: Option<String>,
     #[arg(long)]
     pub(super) from: Option<String>,
+    #[arg(id = "ours", long = "ours")]
+    pub(super) is_ours: bool,
+    #[arg(id = "theirs", long = "theirs")]
+    pub(super) is_theirs: bool,
+    #[arg(id = "both", long = "both")]
+    pub(super) is_both: bool,
+    #[arg(long)]
+    pub(super) region: Option<String>,
+    #[arg(long)]
+    pub(super) seen: Option<String>,
+    #[arg(id = "keep-conflicts", long = "keep-conflicts")]
+    pub(super) keep_conflicts: bool,
     #[arg(long)]
     pub(super) all: bool,
     #[arg(long)]
@@ -150,6 +168,11 @@ pub(super) fn run_in_folder(
         "restore" => {
             open()?;
             return git_hunks::restore_files(folder, args, json, out);
+        }
+        "conflicts" => return git_conflicts::list_conflicts(&open()?, args, json, out),
+        "resolve" => {
+            open()?;
+            return git_conflicts::resolve_conflicts(folder, args, json, out);
         }
         "status" => return print_status(&open()?, json, out),
         "diff" => {
@@ -273,6 +296,16 @@ fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, C
             .map_err(|_| CliError::usage(format!("a stash has a number, as in `git stash list`, not “{number}”"))),
     };
     let open = || RepositoryFolder::open(folder);
+    if args.keep_conflicts && (ends || !matches!(args.verb.as_str(), "merge" | "rebase" | "pull")) {
+        return Err(CliError::usage("--keep-conflicts goes with merge, rebase and pull"));
+    }
+    let keep = |operation| match args.keep_conflicts {
+        true => GitOperation::KeepConflicts(Box::new(operation)),
+        false => operation,
+    };
+    // Staging a file in conflict would make its markers text.
+    let refuse_unresolved =
+        |files: &[String]| host::source_control::refuse_unresolved(folder, files).map_err(CliError::usage);
     let half_done = |what: HalfDoneOperation| -> Result<Vec<GitOperation>, CliError> {
         let is_under_way = open()?.branch_state()?.under_way == Some(what.word());
         match (is_under_way, args.is_continued, first) {
@@ -287,7 +320,10 @@ fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, C
         open()?;
     }
     Ok(match args.verb.as_str() {
-        "add" => vec![GitOperation::Add { files: args.names.clone() }],
+        "add" => {
+            refuse_unresolved(&args.names)?;
+            vec![GitOperation::Add { files: args.names.clone() }]
+        }
         "commit" => {
             if message.is_empty() && !args.amend {
                 return Err(CliError::usage("a commit needs a message: -m \"What has changed\""));
@@ -306,10 +342,15 @@ fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, C
                 (true, false) if !open()?.status()?.0.iter().any(is_staged) => Some(Vec::new()),
                 (true, _) => None,
             };
+            if let Some(files) = &stages {
+                refuse_unresolved(files)?;
+            } else if args.all {
+                refuse_unresolved(&[])?;
+            }
             stages.map(|files| GitOperation::Add { files }).into_iter().chain([commit]).collect()
         }
         "fetch" => vec![GitOperation::Fetch],
-        "pull" => vec![GitOperation::Pull { rebase: args.rebase }],
+        "pull" => vec![keep(GitOperation::Pull { rebase: args.rebase })],
         "push" => vec![GitOperation::Push { first: open()?.first_push_target()? }],
         "branch" if args.delete => vec![GitOperation::DeleteBranch { name: named("the branch")? }],
         "branch" => vec![GitOperation::CreateBranch { name: named("the branch")?, at: start }],
@@ -318,8 +359,8 @@ fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, C
         "tag" => vec![GitOperation::CreateTag { name: named("the tag")?, message, at: start }],
         "merge" if ends => half_done(HalfDoneOperation::Merge)?,
         "rebase" if ends => half_done(HalfDoneOperation::Rebase)?,
-        "rebase" => vec![GitOperation::Rebase { onto: named("the branch")? }],
-        "merge" => vec![GitOperation::Merge { branch: named("the branch")? }],
+        "rebase" => vec![keep(GitOperation::Rebase { onto: named("the branch")? })],
+        "merge" => vec![keep(GitOperation::Merge { branch: named("the branch")? })],
         "stash" => vec![match first {
             None | Some("push") => GitOperation::StashPush { message },
             Some(verb @ ("pop" | "apply")) => GitOperation::StashApply { number: stash()?, pop: verb == "pop" },
@@ -337,8 +378,9 @@ fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, C
         }
         other => {
             return Err(CliError::usage(format!(
-                "`tracebook git` knows status, diff, log, show, blame, add, restore, commit, fetch, pull, push, \
-                 branch, switch, merge, rebase, tag, stash and clone, not “{other}”; your own git does the rest"
+                "`tracebook git` knows status, diff, log, show, blame, add, restore, conflicts, resolve, commit, \
+                 fetch, pull, push, branch, switch, merge, rebase, tag, stash and clone, not “{other}”; your own git \
+                 does the rest"
             )));
         }
     })

@@ -13,6 +13,7 @@ mod devices;
 mod events;
 mod file_ops;
 mod git_commands;
+mod git_conflicts;
 mod git_hunks;
 mod help;
 mod history;

@@ -40,6 +40,8 @@ const PAGE_TOP_PADDING: f32 = space::XXL;
 const PAGE_BOTTOM_PADDING: f32 = 160.0;
 /// Minimum margin at both sides of the column.
 const MIN_PAGE_MARGIN: f32 = space::XXXL;
+/// Minimum width of the column beside a margin that shows commits.
+const MIN_WIDTH_BESIDE_BLAME: f32 = 440.0;
 /// Time without movement after which the pointer counts as resting, in seconds.
 const POINTER_REST_SECONDS: f32 = 0.4;
 /// How long the target row of a link is highlighted, in seconds.
@@ -262,6 +264,15 @@ impl NotePage {
     /// Returns the width and the margin of the text column for a page width.
     pub fn column_metrics(available: f32) -> (f32, f32) {
         let width = size::NOTE_COLUMN_WIDTH.min(available - 2.0 * MIN_PAGE_MARGIN).max(200.0);
+        (width, (available - width) / 2.0)
+    }
+
+    /// Returns the width and the margin of the text column for a page width, with room for commits in the margin if
+    /// they're shown.
+    pub fn own_column_metrics(&mut self, ui: &Ui, available: f32) -> (f32, f32) {
+        let usual = NotePage::column_metrics(available);
+        let Some(margin) = self.blame.wanted_margin(ui) else { return usual };
+        let width = usual.0.min((available - 2.0 * margin).max(MIN_WIDTH_BESIDE_BLAME));
         (width, (available - width) / 2.0)
     }
 

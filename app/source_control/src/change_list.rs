@@ -2,7 +2,7 @@
 
 use super::diff_list::DiffList;
 use super::hunk_buttons::hunk_actions;
-use super::{PageScene, ROW_HEIGHT, begin, change_color};
+use super::{PageScene, ROW_HEIGHT, begin, change_color, conflict_list};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Layout, Rect, Response, Sense, Ui, UiBuilder, pos2, vec2};
@@ -39,8 +39,10 @@ pub(crate) fn show(
 ) {
     for change in changes {
         let Some(kind) = (if is_staged { change.staged } else { change.unstaged }) else { continue };
+        let is_in_conflict = kind == FileChangeKind::Conflicted;
         let target = match is_staged {
             true => DiffTarget::Staged(change.path.clone()),
+            false if is_in_conflict => DiffTarget::Conflict(change.path.clone()),
             false => DiffTarget::Unstaged(change.path.clone()),
         };
         let is_open = unfolded.as_ref() == Some(&target);
@@ -68,7 +70,9 @@ pub(crate) fn show(
             let at = pos2(rect.left() + 28.0, rect.center().y - 10.0);
             paint_clipped_text(ui, at, rect.width() - 28.0 - space::S, &shown, &theme::small(), colours.ink);
         }
-        if is_open {
+        if is_open && is_in_conflict {
+            conflict_list::show(ui, scene, &change.path, actions);
+        } else if is_open {
             diff.show(ui, scene, &target, hunk_actions(kind, is_staged), actions);
         }
     }

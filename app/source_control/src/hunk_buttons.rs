@@ -55,7 +55,7 @@ pub(crate) fn show(
 ) {
     let path = match target {
         DiffTarget::Staged(path) | DiffTarget::Unstaged(path) => path,
-        DiffTarget::Commit(_) | DiffTarget::Stash(_) => return,
+        DiffTarget::Commit(_) | DiffTarget::Stash(_) | DiffTarget::Conflict(_) => return,
     };
     if allowed.is_empty() || !scene.can_change() {
         return;

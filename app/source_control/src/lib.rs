@@ -5,6 +5,7 @@ mod branch_list;
 mod branch_row;
 mod change_list;
 mod commit_graph;
+mod conflict_list;
 mod diff_list;
 mod hunk_buttons;
 mod list_row;
@@ -20,7 +21,7 @@ use egui::{Align2, Rect, Sense, Ui, UiBuilder, pos2, vec2};
 use engine::Session;
 use engine::commands::CommandId;
 use host::source_control::{BranchState, DiffTarget, GitReport, GitRequest, RepositoryReading, RepositoryStatus};
-use host::source_control::{FileChangeKind, HalfDoneOperation, MAX_QUIET_TIME, SourceControl};
+use host::source_control::{FileChange, FileChangeKind, HalfDoneOperation, MAX_QUIET_TIME, SourceControl};
 use notebook::actions::{PageAction, SourceControlAction};
 use store::DocId;
 use ui::icons;
@@ -231,13 +232,22 @@ impl SourceControlPage {
         if report.text.is_empty() {
             return;
         }
-        let GitReport { volume, text, is_error, undo, .. } = report;
+        let GitReport { volume, text, is_error, undo, retry, .. } = report;
         let colours = ThemeColors::of(ui);
         let mark = if is_error { (icons::WARNING_CIRCLE, colours.bad) } else { (icons::CHECK, colours.ok) };
-        let label = undo.as_ref().map(GitRequest::undo_label);
+        let label = match &retry {
+            Some(_) => Some("Resolve conflicts"),
+            None => undo.as_ref().map(GitRequest::undo_label),
+        };
         let buttons: Vec<&str> = label.into_iter().chain(["Dismiss"]).collect();
-        match (banner(ui, mark, &text, &buttons), undo) {
-            (Some(clicked), Some(undo)) if Some(clicked) == label => begin(actions, volume, undo),
+        match (banner(ui, mark, &text, &buttons), retry.or(undo)) {
+            (Some(clicked), Some(request)) if Some(clicked) == label => {
+                if matches!(request, GitRequest::KeepConflicts(_)) {
+                    // The files in conflict are listed there.
+                    (self.tab, self.unfolded) = (PageTab::Changes, None);
+                }
+                begin(actions, volume, request);
+            }
             (Some(_), _) => actions.push(PageAction::SourceControl(SourceControlAction::Dismiss)),
             (None, _) => {}
         }
@@ -394,8 +404,12 @@ fn labeled_switch(ui: &mut Ui, name: &str, is_on: &mut bool) {
 /// Draws what stopped halfway, with buttons to end it.
 fn half_done(ui: &mut Ui, scene: &PageScene<'_>, what: &str, actions: &mut Vec<PageAction>) {
     let operation = HalfDoneOperation::of_word(what).filter(|_| scene.can_change());
+    let is_in_conflict = |change: &FileChange| change.unstaged == Some(FileChangeKind::Conflicted);
     let advice = match operation {
-        Some(_) => "Resolve the files in conflict and stage them, then continue.",
+        Some(_) if scene.status.changes.iter().any(is_in_conflict) => {
+            "Choose a side in each file in conflict, then continue."
+        }
+        Some(_) => "No file is in conflict, so continue.",
         None => "End it with Git itself.",
     };
     note_line(ui, icons::WARNING, &format!("A {what} is in progress. {advice}"));

@@ -151,8 +151,8 @@ pub(super) const GIT_ARGUMENTS: &[CommandArgument] = &[
     command_argument(
         "VERB",
         ArgumentForm::Needed,
-        "status, diff, log, show, blame, add, restore, commit, fetch, pull, push, branch, switch, merge, rebase, \
-         tag, stash or clone",
+        "status, diff, log, show, blame, add, restore, conflicts, resolve, commit, fetch, pull, push, branch, switch, \
+         merge, rebase, tag, stash or clone",
     ),
     command_argument(
         "NAME",
@@ -172,6 +172,28 @@ pub(super) const GIT_ARGUMENTS: &[CommandArgument] = &[
         "with add and restore: only these hunks of the file, such as 1,3, or lines of a hunk, such as 2:1+3-4",
     ),
     command_argument("from", ArgumentForm::Value, "with restore: what a discard has kept, to undo it"),
+    command_argument(
+        "ours",
+        ArgumentForm::Flag,
+        "with resolve: keep what Git calls ours; `git conflicts` says what it is",
+    ),
+    command_argument("theirs", ArgumentForm::Flag, "with resolve: keep what Git calls theirs"),
+    command_argument("both", ArgumentForm::Flag, "with resolve: keep both texts, ours first"),
+    command_argument(
+        "region",
+        ArgumentForm::Value,
+        "with resolve: only this conflict of the file, by its number; the whole file when left out",
+    ),
+    command_argument(
+        "seen",
+        ArgumentForm::Value,
+        "with resolve: refuse if the file isn't the one that `git conflicts --json` has seen",
+    ),
+    command_argument(
+        "keep-conflicts",
+        ArgumentForm::Flag,
+        "with merge, rebase and pull: stop at conflicts instead of taking everything back",
+    ),
     command_argument(
         "all",
         ArgumentForm::Flag,

@@ -5,12 +5,15 @@
 //! a volume and the repository's own state files, and pause in proportion to the time that they take.
 
 mod blame;
+mod conflicts;
 mod operations;
 
 use anyhow::anyhow;
 pub use blame::BlameReading;
 use blame::BlameReadings;
+pub use conflicts::{ConflictReading, ResolvedFile, refuse_unresolved};
 use engine::Session;
+use git_program::GitProgramError;
 pub use git_program::HalfDoneOperation;
 pub use operations::{GitRequest, perform, restore_kept};
 use std::collections::BTreeMap;
@@ -21,6 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use store::{BlobHash, DocId, TextHunk};
 pub use vcs::{BranchInfo, BranchState, Commit, FileChange, FileChangeKind, HunkAction, HunkChoice};
+pub use vcs::{ConflictChoice, ConflictKind, ConflictRegion, ConflictSide, ConflictSides, FileConflict};
 pub use vcs::{GraphRow, MAX_GRAPH_LANES, StashInfo, TagInfo};
 use vcs::{RepositoryFolder, VcsError};
 
@@ -101,6 +105,8 @@ pub enum DiffTarget {
     Staged(String),
     /// What isn't staged of a file.
     Unstaged(String),
+    /// The conflicts of a file.
+    Conflict(String),
     /// What a commit has changed.
     Commit(String),
     /// What a stash has changed, by the hash of its commit.
@@ -118,6 +124,8 @@ pub struct DiffReading {
     pub trouble: Option<String>,
     /// Hash of the diff, by which a choice of hunks is checked.
     pub hash: Option<BlobHash>,
+    /// The conflicts instead of a diff.
+    pub conflict: Option<ConflictReading>,
 }
 
 /// The diff of a file.
@@ -165,6 +173,8 @@ pub struct GitReport {
     pub is_commit: bool,
     /// What undoes it, if that's possible.
     pub undo: Option<GitRequest>,
+    /// What does it again and stops at the conflicts for which it was taken back.
+    pub retry: Option<GitRequest>,
 }
 
 /// What an operation has done.
@@ -400,8 +410,16 @@ impl SourceControl {
                 }
             };
             let report = match done {
-                Ok(GitOutcome { text, undo }) => GitReport { volume, text, is_error: false, is_commit, undo },
-                Err(why) => GitReport { volume, text: why.to_string(), is_error: true, is_commit, undo: None },
+                Ok(GitOutcome { text, undo }) => {
+                    GitReport { volume, text, is_error: false, is_commit, undo, retry: None }
+                }
+                Err(why) => {
+                    let is_undone =
+                        |error: &GitProgramError| matches!(error, GitProgramError::Conflict { is_undone: true, .. });
+                    let retry = why.downcast_ref().is_some_and(is_undone);
+                    let retry = retry.then(|| GitRequest::KeepConflicts(Box::new(request)));
+                    GitReport { volume, text: why.to_string(), is_error: true, is_commit, undo: None, retry }
+                }
             };
             let mut readings = lock(&shared);
             readings.job = None;
@@ -518,8 +536,14 @@ impl RepositoryReader {
 
     fn read_diff(&mut self, volume: DocId, target: DiffTarget) {
         let Some(known) = self.volumes.get(&volume) else { return };
-        let reading = match diff_text(&known.root, &target) {
-            Ok((text, is_complete)) => parse_diff(&text, is_complete),
+        let read = match &target {
+            DiffTarget::Conflict(path) => conflicts::read_conflict(&known.root, path),
+            DiffTarget::Staged(_) | DiffTarget::Unstaged(_) | DiffTarget::Commit(_) | DiffTarget::Stash(_) => {
+                diff_text(&known.root, &target).map(|(text, is_complete)| parse_diff(&text, is_complete))
+            }
+        };
+        let reading = match read {
+            Ok(reading) => reading,
             Err(why) => DiffReading { trouble: Some(sentence(&why.to_string())), ..DiffReading::default() },
         };
         lock(&self.shared).diff = Some((volume, target, self.reads, Arc::new(reading)));
@@ -640,7 +664,7 @@ fn diff_text(root: &Path, target: &DiffTarget) -> Result<(String, bool), VcsErro
     let repository = RepositoryFolder::open(root)?;
     match target {
         DiffTarget::Staged(path) => repository.staged_file_diff(path),
-        DiffTarget::Unstaged(path) => repository.unstaged_diff(path),
+        DiffTarget::Unstaged(path) | DiffTarget::Conflict(path) => repository.unstaged_diff(path),
         DiffTarget::Stash(id) => repository.stash_diff(id),
         DiffTarget::Commit(id) => repository.show(id).map(|(_, text, is_complete)| (text, is_complete)),
     }

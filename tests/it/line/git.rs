@@ -38,7 +38,7 @@ pub(super) fn run_in(house: &House, folder: &str, words: &[&str]) -> Done {
 }
 
 /// A model that makes these calls, one after another, and remembers their results.
-fn caller(calls: Vec<(&'static str, Value)>) -> (String, Arc<Mutex<Vec<String>>>) {
+pub(super) fn caller(calls: Vec<(&'static str, Value)>) -> (String, Arc<Mutex<Vec<String>>>) {
     let results = Arc::new(Mutex::new(Vec::new()));
     let heard = results.clone();
     let address = model(move |turn, body| -> Said {

@@ -5,7 +5,7 @@ use egui_kittest::kittest::NodeT;
 use engine::commands::CommandId;
 use std::path::Path;
 
-fn git(folder: &Path, words: &[&str]) -> String {
+pub(super) fn git(folder: &Path, words: &[&str]) -> String {
     let done = std::process::Command::new("git").args(words).current_dir(folder).output().expect("git is there");
     assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
     String::from_utf8_lossy(&done.stdout).trim().to_owned()
@@ -28,15 +28,15 @@ fn add_remote(bench: &Bench) {
     git(&bench.notes(), &["push", "-qu", "origin", "main"]);
 }
 
-fn has(window: &Driven, label: &str) -> bool {
+pub(super) fn has(window: &Driven, label: &str) -> bool {
     window.query_all_by_label_contains(label).next().is_some()
 }
 
-fn wait(window: &mut Driven, label: &str) {
+pub(super) fn wait(window: &mut Driven, label: &str) {
     until(window, label, |window| has(window, label));
 }
 
-fn click(window: &mut Driven, label: &str) {
+pub(super) fn click(window: &mut Driven, label: &str) {
     window.get_by_label(label).click();
     window.run();
 }
@@ -47,7 +47,7 @@ fn mark(window: &Driven, name: &str) -> Option<String> {
     rows.filter_map(|row| row.accesskit_node().description()).next()
 }
 
-fn open_page(window: &mut Driven) {
+pub(super) fn open_page(window: &mut Driven) {
     window.get_by_role_and_label(Role::Button, "Open source control").click();
     window.run();
 }
@@ -424,6 +424,10 @@ fn blame_in_the_margin_follows_the_text() {
     };
     toggle(&mut window);
     wait(&mut window, "Blame: Bob,");
+    window.run();
+    // The margin is as wide as its longest text, so nothing in it is cut.
+    let shown = window.get_all_by_label_contains("Blame: ").next().expect("a commit").rect().width();
+    assert!(shown > 95.0, "{shown}");
     assert!(has(&window, ": Bob's commit (") && has(&window, "Blame: Ada,") && has(&window, ": First ("));
     pictured(&mut window, "blame");
     // What is typed isn't committed; the rest keeps its commits.

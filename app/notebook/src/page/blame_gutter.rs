@@ -5,6 +5,7 @@ use egui::accesskit::Role;
 use egui::{Rect, Sense, Ui, pos2};
 use engine::Note;
 use host::source_control::{BlameReading, Commit};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use text::text_edit::shift_offset;
@@ -15,6 +16,10 @@ use ui::widgets::{paint_clipped_text, set_accessible_name};
 const CONTROLS_WIDTH: f32 = 48.0;
 /// Minimum width of text in the margin.
 const MIN_BLAME_WIDTH: f32 = 24.0;
+/// Maximum width that the longest text in the margin gets.
+const MAX_BLAME_WIDTH: f32 = 200.0;
+/// Maximum number of parts whose texts are measured.
+const MAX_MEASURED_PARTS: usize = 500;
 
 /// The commits of the displayed note's parts.
 #[derive(Default)]
@@ -25,6 +30,8 @@ pub(super) struct BlameGutter {
     ranges: Vec<Range<usize>>,
     /// The part whose commit was last drawn in this frame.
     drawn: Option<usize>,
+    /// Width of the longest text in the margin, once it's measured.
+    text_width: Option<f32>,
 }
 
 impl BlameGutter {
@@ -39,6 +46,7 @@ impl BlameGutter {
             self.revision = reading.as_ref().map_or(0, |reading| reading.revision);
             self.ranges = reading.iter().flat_map(|reading| &reading.parts).map(|(range, _)| range.clone()).collect();
             self.reading = reading;
+            self.text_width = None;
         }
         if self.reading.is_none() || self.revision == note.revision() {
             return;
@@ -56,6 +64,22 @@ impl BlameGutter {
         self.revision = note.revision();
     }
 
+    /// Returns the margin that the longest text needs; `None` if nothing is shown.
+    pub(super) fn wanted_margin(&mut self, ui: &Ui) -> Option<f32> {
+        let reading = self.reading.as_ref()?;
+        let text_width = self.text_width.get_or_insert_with(|| {
+            let parts = reading.parts.iter().take(MAX_MEASURED_PARTS);
+            let texts: BTreeSet<String> = parts.map(|(_, commit)| entry(reading, commit.as_ref()).0).collect();
+            let style = theme::caption();
+            let width = |text: &String| {
+                let text = text::untrusted_text::escape_line(text).into_owned();
+                ui.painter().layout_no_wrap(text, style.font.clone(), ThemeColors::of(ui).muted).size().x
+            };
+            texts.iter().map(width).fold(0.0, f32::max).min(MAX_BLAME_WIDTH).ceil()
+        });
+        Some(space::S + *text_width + CONTROLS_WIDTH)
+    }
+
     /// Begins a frame.
     pub(super) fn begin_frame(&mut self) {
         self.drawn = None;
@@ -70,11 +94,7 @@ impl BlameGutter {
             return;
         }
         let commit = reading.parts.get(part).and_then(|(_, commit)| commit.as_ref());
-        let (shown, about) = match (&reading.trouble, commit) {
-            (Some(why), _) => (why.clone(), why.clone()),
-            (None, None) => ("Not committed".to_owned(), "Not committed".to_owned()),
-            (None, Some(commit)) => describe(commit),
-        };
+        let (shown, about) = entry(reading, commit);
         let left = area.left() + space::S;
         let width = column - CONTROLS_WIDTH - left;
         if width < MIN_BLAME_WIDTH {
@@ -87,6 +107,15 @@ impl BlameGutter {
         let response = ui.interact(rect, ui.scope_id().with(("blame", part)), Sense::hover());
         set_accessible_name(&response, Role::Label, &format!("Blame: {about}"));
         response.on_hover_text(text::untrusted_text::escape_block(&about).into_owned());
+    }
+}
+
+/// Returns what the margin shows of a part, and the same in full.
+fn entry(reading: &BlameReading, commit: Option<&Commit>) -> (String, String) {
+    match (&reading.trouble, commit) {
+        (Some(why), _) => (why.clone(), why.clone()),
+        (None, None) => ("Not committed".to_owned(), "Not committed".to_owned()),
+        (None, Some(commit)) => describe(commit),
     }
 }
 

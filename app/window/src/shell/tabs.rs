@@ -16,7 +16,6 @@ use engine::commands::CommandId;
 use engine::{Command, Note, NotePhase, Session};
 use notebook::actions::{PageAction, PaneId, RowDrag};
 use notebook::collection::CollectionSource;
-use notebook::page::NotePage;
 use notebook::{empty_note, script};
 use std::collections::{HashMap, HashSet};
 use text::untrusted_text;
@@ -190,7 +189,7 @@ impl TabsContext<'_> {
         let halves = if pane.is_script(session) { script::split_rects(rect) } else { None };
         let (rect, beside) = halves.map_or((rect, None), |(code, beside)| (code, Some(beside)));
         pane.page.apart = beside.is_some();
-        pane.measures = NotePage::column_metrics(rect.width());
+        pane.measures = pane.page.own_column_metrics(ui, rect.width());
         let (measures, id) = (pane.measures, pane.id);
         if let Some(file) = pane.shown_attachment(session) {
             pane.reading = None;

@@ -63,7 +63,7 @@ pub enum GitProgramError {
     #[error("Changes that aren't committed would be lost, so nothing was done. Commit or stash them first: {0}")]
     WouldOverwrite(String),
     /// Files are in conflict still.
-    #[error("Files are still in conflict. Resolve them, stage them, and try again.")]
+    #[error("Files are still in conflict. Choose a side for each, or resolve and stage them, and try again.")]
     Unmerged,
     /// A branch has commits that no other has.
     #[error(
@@ -104,8 +104,8 @@ fn named_files(files: &[String]) -> String {
 
 fn conflict_advice(is_undone: bool) -> &'static str {
     match is_undone {
-        true => "Nothing was merged, and your files are as they were. Change one side, or merge with Git itself.",
-        false => "These files have conflict markers now. Resolve them and stage them, then commit or continue.",
+        true => "Nothing was merged, and your files are as they were.",
+        false => "Choose a side for each conflict, then continue or commit.",
     }
 }
 

@@ -95,6 +95,18 @@ pub enum GitOperation {
         /// Path relative to the folder.
         file: String,
     },
+    /// Replaces a file in conflict by one side of it. It stays in conflict until it's staged.
+    TakeSide {
+        /// Path relative to the folder.
+        file: String,
+        /// Whether it's the side that Git calls theirs.
+        is_theirs: bool,
+    },
+    /// Puts a resolved file in conflict again. The file itself stays.
+    Unresolve {
+        /// Path relative to the folder.
+        file: String,
+    },
     /// Replaces files by what is staged of them, or else by the last commit.
     Discard {
         /// Paths relative to the folder.
@@ -156,6 +168,8 @@ pub enum GitOperation {
         /// Name of the branch or commit.
         onto: String,
     },
+    /// A merge, rebase or pull that stops at conflicts and isn't taken back.
+    KeepConflicts(Box<GitOperation>),
     /// Goes on with what stopped halfway, once its conflicts are resolved and staged.
     Continue(HalfDoneOperation),
     /// Takes back what stopped halfway.
@@ -228,6 +242,12 @@ impl GitOperation {
                 add(&["update-index", "--add", "--cacheinfo", &format!("{mode},{id},{repository_path}")]);
             }
             GitOperation::RemoveStaged { file } => add(&["update-index", "--force-remove", "--", file]),
+            GitOperation::TakeSide { file, is_theirs } => {
+                let side = if *is_theirs { "--theirs" } else { "--ours" };
+                add(&["checkout", "--quiet", side, "--", &literal(file)]);
+            }
+            GitOperation::Unresolve { file } => add(&["update-index", "--unresolve", "--", file]),
+            GitOperation::KeepConflicts(operation) => return operation.arguments(),
             GitOperation::Discard { files } => {
                 add(&["checkout", "--quiet", "--"]);
                 files.iter().for_each(|file| add(&[&literal(file)]));
@@ -328,7 +348,8 @@ fn literal(file: &str) -> String {
 /// `progress` gets each line of Git's messages as it comes, untrusted and without its end. `is_canceled` is asked
 /// often; after a cancel, Git gets three seconds to tidy up.
 ///
-/// A merge or rebase with conflicts is taken back, so that no file has conflict markers.
+/// A merge or rebase with conflicts is taken back, so that no file has conflict markers, unless it's in
+/// [`GitOperation::KeepConflicts`].
 ///
 /// # Errors
 /// Returns a [`GitProgramError`]; its text says what the user can do.

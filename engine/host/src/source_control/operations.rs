@@ -1,13 +1,14 @@
 //! Git operations that the user starts in the window. Each runs the user's own `git`, which never asks on a terminal.
 
-use super::{DiscardedFile, GitOutcome};
+use super::conflicts::{refuse_unresolved, resolve, unresolve};
+use super::{DiscardedFile, GitOutcome, ResolvedFile};
 use crate::fs::atomic_write::{ReplaceOutcome, replace_file};
 use crate::fs::confined_dir::ConfinedFolder;
 use anyhow::{anyhow, bail};
 use git_program::{GitCaller, GitOperation, GitProgramError, HalfDoneOperation};
 use std::path::{Path, PathBuf};
 use store::BlobHash;
-use vcs::{FileChange, HunkAction, HunkChoice, IndexUpdate, RepositoryFolder};
+use vcs::{ConflictChoice, FileChange, HunkAction, HunkChoice, IndexUpdate, RepositoryFolder};
 
 /// What the user wants from source control.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +32,21 @@ pub enum GitRequest {
         /// Hash of the diff that the user saw; `None` takes the file as it is now.
         seen: Option<BlobHash>,
     },
+    /// Resolves conflicts of a file, and stages it once none are left. The bytes are kept.
+    Resolve {
+        /// Path relative to the folder.
+        path: String,
+        /// Which text to take.
+        choice: ConflictChoice,
+        /// Number of the conflict in the file, from 1; `None` for a side's whole file, or for both sides of each.
+        region: Option<usize>,
+        /// Hash of the file that the user saw; `None` takes the file as it is now.
+        seen: Option<String>,
+    },
+    /// Undoes the resolution of conflicts.
+    Unresolve(ResolvedFile),
+    /// A pull, merge or rebase that stops at conflicts and isn't taken back.
+    KeepConflicts(Box<GitRequest>),
     /// Brings discarded files back.
     Restore(Vec<DiscardedFile>),
     /// Commits what is staged, or all changes if nothing is.
@@ -126,7 +142,9 @@ impl GitRequest {
             GitRequest::Stage(_) => "Staging",
             GitRequest::Unstage(_) => "Unstaging",
             GitRequest::Discard(_) => "Discarding",
-            GitRequest::Restore(_) => "Restoring",
+            GitRequest::Restore(_) | GitRequest::Unresolve(_) => "Restoring",
+            GitRequest::Resolve { .. } => "Resolving",
+            GitRequest::KeepConflicts(request) => request.title(),
             GitRequest::Hunks { action: HunkAction::Stage, .. } => "Staging",
             GitRequest::Hunks { action: HunkAction::Unstage, .. } => "Unstaging",
             GitRequest::Hunks { action: HunkAction::Discard, .. } => "Discarding",
@@ -173,12 +191,17 @@ pub fn perform(
     progress: &mut dyn FnMut(&str),
     is_canceled: &dyn Fn() -> bool,
 ) -> anyhow::Result<GitOutcome> {
+    let (request, keeps_conflicts) = match request {
+        GitRequest::KeepConflicts(request) => (request.as_ref(), true),
+        request => (request, false), // tidy: open because every other request is performed as it is
+    };
     let mut undo = None;
     let mut run = |operation: GitOperation| {
+        let operation = if keeps_conflicts { GitOperation::KeepConflicts(Box::new(operation)) } else { operation };
         let done = git_program::run(root, &operation, GitCaller::Window, progress, is_canceled);
         done.map_err(|error| match error {
             GitProgramError::Canceled => anyhow!("Cancelled."),
-            error => anyhow!("{error}"), // tidy: open because the text of all others is for the user
+            error => anyhow::Error::new(error), // tidy: open because the text of all others is for the user
         })
     };
     let said = match request {
@@ -187,6 +210,7 @@ pub fn perform(
             "This folder is a Git repository now.".to_owned()
         }
         GitRequest::Stage(files) => {
+            refuse_unresolved(root, files)?;
             run(GitOperation::Add { files: files.clone() })?;
             String::new()
         }
@@ -198,11 +222,17 @@ pub fn perform(
         GitRequest::Hunks { path, action, choices, seen } => {
             return use_hunks(root, path, *action, (choices, *seen), &mut run);
         }
+        GitRequest::Resolve { path, choice, region, seen } => {
+            return resolve(root, path, (*choice, *region), seen.as_deref(), &mut run);
+        }
+        GitRequest::Unresolve(file) => unresolve(root, file, &mut run)?,
+        GitRequest::KeepConflicts(_) => bail!("This can't be done."),
         GitRequest::Restore(files) => restore(root, files)?,
         GitRequest::Commit { message, amend, signoff } => {
             let repository = RepositoryFolder::open(root)?;
             let is_staged = |change: &FileChange| change.staged.is_some();
             if !amend && !repository.changes()?.0.iter().any(is_staged) {
+                refuse_unresolved(root, &[])?;
                 run(GitOperation::Add { files: Vec::new() })?;
             }
             let message = message.trim().to_owned();
@@ -393,7 +423,7 @@ fn discard_hunks(root: &Path, path: &str, choices: &[HunkChoice]) -> anyhow::Res
 }
 
 /// Replaces a file's bytes, unless another program has changed them.
-fn write_over(target: &Path, path: &str, before: &[u8], bytes: &[u8]) -> anyhow::Result<()> {
+pub(super) fn write_over(target: &Path, path: &str, before: &[u8], bytes: &[u8]) -> anyhow::Result<()> {
     match replace_file(target, Some(BlobHash::of(before)), bytes)? {
         ReplaceOutcome::Done { .. } => Ok(()),
         ReplaceOutcome::Raced { .. } | ReplaceOutcome::Gone => {
@@ -458,14 +488,14 @@ fn restore(root: &Path, files: &[DiscardedFile]) -> anyhow::Result<String> {
 }
 
 /// Returns a file's path through a folder that's held open, so that no link leads out of the volume.
-fn confined_file(root: &Path, path: &str, make: bool) -> anyhow::Result<(ConfinedFolder, PathBuf)> {
+pub(super) fn confined_file(root: &Path, path: &str, make: bool) -> anyhow::Result<(ConfinedFolder, PathBuf)> {
     let opened = ConfinedFolder::open_root(root).and_then(|folder| folder.open_parent(path, make));
     let (folder, name) = opened.map_err(|why| anyhow!("Can't open {path}: {why}"))?;
     let file = folder.stable_path().join(name);
     Ok((folder, file))
 }
 
-fn delete_file(root: &Path, path: &str) -> anyhow::Result<()> {
+pub(super) fn delete_file(root: &Path, path: &str) -> anyhow::Result<()> {
     let (_folder, file) = confined_file(root, path, false)?;
     std::fs::remove_file(file).map_err(|error| anyhow!("Can't delete {path}: {error}."))
 }

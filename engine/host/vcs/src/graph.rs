@@ -2,7 +2,8 @@
 
 use crate::{Commit, RepositoryFolder, VcsError, reads};
 use git2::{Oid, Sort};
-use std::collections::HashSet;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
 
 /// Maximum number of commits in a graph.
 pub const MAX_GRAPH_COMMITS: usize = 200_000;
@@ -94,6 +95,30 @@ impl RepositoryFolder {
         }
         Ok((rows, true))
     }
+}
+
+/// Orders commits by time, newest first, with each before its parents. With equal times they stay as they are.
+pub(crate) fn children_first(commits: Vec<git2::Commit<'_>>) -> Vec<git2::Commit<'_>> {
+    let places: HashMap<Oid, usize> = commits.iter().enumerate().map(|(place, commit)| (commit.id(), place)).collect();
+    let mut children = vec![0_usize; commits.len()];
+    let parents_of = |place: usize| commits[place].parent_ids().filter_map(|id| places.get(&id).copied());
+    for place in 0..commits.len() {
+        parents_of(place).for_each(|parent| children[parent] += 1);
+    }
+    let key = |place: usize| (commits[place].time().seconds(), Reverse(place));
+    let mut ready: BinaryHeap<_> = (0..commits.len()).filter(|place| children[*place] == 0).map(key).collect();
+    let mut order = Vec::with_capacity(commits.len());
+    while let Some((_, Reverse(place))) = ready.pop() {
+        order.push(place);
+        for parent in parents_of(place) {
+            children[parent] -= 1;
+            if children[parent] == 0 {
+                ready.push(key(parent));
+            }
+        }
+    }
+    let mut commits: Vec<_> = commits.into_iter().map(Some).collect();
+    order.into_iter().filter_map(|place| commits[place].take()).collect()
 }
 
 /// The lanes while a graph is laid out.

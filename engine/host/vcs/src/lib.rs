@@ -4,11 +4,16 @@
 //! repository's own store.
 
 mod changes;
+mod conflicts;
 mod graph;
 mod hunks;
 mod reads;
 
 pub use changes::{FileChange, FileChangeKind};
+pub use conflicts::{
+    ConflictChoice, ConflictKind, ConflictRegion, ConflictSide, ConflictSides, FileConflict, MAX_CONFLICT_FILE_BYTES,
+    MAX_CONFLICT_FILES, MAX_CONFLICT_REGIONS,
+};
 pub use graph::{GraphRow, MAX_GRAPH_COMMITS, MAX_GRAPH_LANES, graph_text};
 pub use hunks::{FileHunk, FileHunkLine, HunkAction, HunkChoice, IndexUpdate};
 pub use reads::{
@@ -27,6 +32,8 @@ pub const MAX_STATUS_FILES: usize = 2_000;
 pub const MAX_DIFF_BYTES: usize = 10 << 20;
 /// Maximum number of commits in a log.
 pub const MAX_LOG_COMMITS: usize = 200;
+/// Number of commits beyond a log's end that are put in order, too. Ordering the whole history takes seconds.
+const LOG_LOOKAHEAD_COMMITS: usize = 256;
 /// Maximum size of a committed file in bytes.
 pub const MAX_COMMIT_FILE_BYTES: u64 = 100 << 20;
 /// Maximum length of a commit message in bytes.
@@ -132,7 +139,7 @@ impl RepositoryFolder {
         format_diff(&diff)
     }
 
-    /// Returns the last commits, newest first: at most `limit` and [`MAX_LOG_COMMITS`].
+    /// Returns the last commits, newest first and each before its parents: at most `limit` and [`MAX_LOG_COMMITS`].
     ///
     /// A repository without commits has an empty log.
     ///
@@ -144,12 +151,10 @@ impl RepositoryFolder {
         }
         let mut walk = self.repository.revwalk()?;
         walk.push_head()?;
-        walk.take(limit.min(MAX_LOG_COMMITS))
-            .map(|id| {
-                let commit = self.repository.find_commit(id?)?;
-                Ok(reads::describe(&commit))
-            })
-            .collect()
+        let limit = limit.min(MAX_LOG_COMMITS);
+        let commits = walk.take(limit + LOG_LOOKAHEAD_COMMITS).map(|id| self.repository.find_commit(id?));
+        let commits = graph::children_first(commits.collect::<Result<Vec<_>, _>>()?);
+        Ok(commits.iter().take(limit).map(reads::describe).collect())
     }
 
     /// Commits the current content of the named files, or of all changed files in the folder if none are named.
@@ -168,6 +173,10 @@ impl RepositoryFolder {
         }
         if self.repository.state() != RepositoryState::Clean {
             return refuse("a merge, rebase or the like is under way in this repository; end it first".to_owned());
+        }
+        // A stash that was applied can leave conflicts, too.
+        if self.repository.index()?.has_conflicts() {
+            return refuse("files are in conflict in this repository; resolve them first".to_owned());
         }
         let signature = self.repository.signature().map_err(|error| match error.code() {
             ErrorCode::NotFound => VcsError::Nobody,

@@ -1,0 +1,334 @@
+//! Conflicts of Git as choices on the command line, with the real `git`.
+
+use super::agents;
+use super::git::{caller, git, know_user, run_in, with_remote};
+use crate::program::House;
+use serde_json::{Value, json};
+
+/// Thirty lines, of which some have other words.
+fn lines(changes: &[(usize, &str)]) -> String {
+    let word = |number: usize| changes.iter().find(|(at, _)| *at == number).map(|(_, word)| (*word).to_owned());
+    (1..=30).map(|number| word(number).unwrap_or_else(|| format!("line {number}")) + "\n").collect()
+}
+
+/// A repository whose branches `main` and `idea` have changed the same files: what `main`, and then `idea`, writes or
+/// deletes.
+fn diverged(files: &[(&str, &[u8], Option<&[u8]>, Option<&[u8]>)]) -> House {
+    let house = House::new();
+    for (name, base, _, _) in files {
+        house.write(&format!("notes/{name}"), base);
+    }
+    house.run(&["open", "notes"]).good();
+    with_remote(&house);
+    let notes = house.path("notes");
+    git(&notes, &["branch", "idea"]);
+    for branch in ["main", "idea"] {
+        git(&notes, &["switch", "-q", branch]);
+        for (name, _, main, idea) in files {
+            match if branch == "main" { main } else { idea } {
+                Some(bytes) => house.write(&format!("notes/{name}"), bytes),
+                None => std::fs::remove_file(notes.join(name)).expect("removed"),
+            }
+        }
+        git(&notes, &["add", "-A"]);
+        git(&notes, &["commit", "-qm", &format!("Change on {branch}")]);
+    }
+    git(&notes, &["switch", "-q", "main"]);
+    house
+}
+
+fn resolve(house: &House, words: &[&str]) -> String {
+    run_in(house, "notes", &[&["resolve"], words].concat()).good().text()
+}
+
+fn refuse(house: &House, words: &[&str], why: &str) {
+    run_in(house, "notes", &[&["resolve"], words].concat()).refused(2, why);
+}
+
+fn unmerged(house: &House) -> String {
+    git(&house.path("notes"), &["diff", "--name-only", "--diff-filter=U"])
+}
+
+#[test]
+fn a_merge_is_resolved_conflict_by_conflict() {
+    let main = lines(&[(2, "main 2"), (28, "main 28")]);
+    let idea = lines(&[(2, "idea 2"), (15, "idea 15"), (28, "idea 28")]);
+    let house = diverged(&[
+        ("a.md", lines(&[]).as_bytes(), Some(main.as_bytes()), Some(idea.as_bytes())),
+        ("crlf.md", b"one\r\ntwo\r\n", Some(b"one\r\nmain\r\n"), Some(b"one\r\nidea\r\n")),
+        ("data.bin", b"\0old", Some(b"\0main"), Some(b"\0idea\r\n")),
+        ("gone.md", b"old\n", Some(b"main\n"), None),
+        ("kept.md", b"old\n", None, Some(b"idea\n")),
+    ]);
+    let notes = house.path("notes");
+    assert_eq!(run_in(&house, "notes", &["conflicts"]).good().text(), "No file is in conflict.\n");
+    run_in(&house, "notes", &["merge", "idea"]).refused(1, "To choose between both sides");
+    assert_eq!(house.read("notes/a.md"), main.as_bytes(), "it was taken back");
+    run_in(&house, "notes", &["push", "--keep-conflicts"]).refused(2, "goes with merge, rebase and pull");
+    run_in(&house, "notes", &["merge", "--abort", "--keep-conflicts"]).refused(2, "goes with merge, rebase and pull");
+    run_in(&house, "notes", &["merge", "idea", "--keep-conflicts"]).refused(1, "`tracebook git conflicts` lists them");
+
+    let listed = run_in(&house, "notes", &["conflicts", "--json"]).good().json();
+    assert_eq!(listed["sides"]["ours"], json!({"name": "Your change (main)", "is_yours": true}));
+    assert_eq!(listed["sides"]["theirs"], json!({"name": "From idea", "is_yours": false}));
+    assert_eq!((&listed["under_way"], &listed["complete"]), (&json!("merge"), &json!(true)));
+    let file = |file: &Value| (file["path"].clone(), file["kind"].clone(), file["regions"].clone());
+    let files: Vec<_> = listed["files"].as_array().into_iter().flatten().map(file).collect();
+    let expected = [
+        ("a.md", "both-modified", 2),
+        ("crlf.md", "both-modified", 1),
+        ("data.bin", "both-modified", 0),
+        ("gone.md", "deleted-by-theirs", 0),
+        ("kept.md", "deleted-by-ours", 0),
+    ];
+    assert_eq!(files, expected.map(|(path, kind, count)| (json!(path), json!(kind), json!(count))));
+    assert_eq!(listed["files"][2]["is_binary"], json!(true));
+    let text = run_in(&house, "notes", &["conflicts"]).good().text();
+    assert!(text.contains("--theirs  From idea\n") && text.contains("a.md  changed on both sides, 2 conflicts\n"));
+    let text = run_in(&house, "notes", &["conflicts", "a.md"]).good().text();
+    assert!(
+        text.contains("conflict 2, line ") && text.contains("  --ours: Your change (main)\n    main 28\n"),
+        "{text}"
+    );
+
+    // Staging would make the markers text.
+    run_in(&house, "notes", &["add", "a.md"]).refused(2, "a.md is in conflict");
+    run_in(&house, "notes", &["add"]).refused(2, "is in conflict");
+    run_in(&house, "notes", &["commit", "--all", "-m", "No"]).refused(2, "is in conflict");
+    // Wrong input.
+    let before = house.read("notes/a.md");
+    refuse(&house, &["a.md"], "one of --ours, --theirs and --both");
+    refuse(&house, &["a.md", "--ours", "--both"], "one of --ours, --theirs and --both");
+    refuse(&house, &["--ours"], "resolve needs one file");
+    refuse(&house, &["a.md", "--ours", "--region", "3"], "there is no conflict 3 in it, it has 2");
+    refuse(&house, &["a.md", "--ours", "--region", "0"], "there is no conflict 0");
+    refuse(&house, &["a.md", "--ours", "--region", "x"], "wants a whole number");
+    refuse(&house, &["nowhere.md", "--ours"], "it isn't in conflict");
+    refuse(&house, &["../W/a.md", "--ours"], "leads out of the volume");
+    refuse(&house, &["data.bin", "--both"], "it isn't text");
+    refuse(&house, &["gone.md", "--ours", "--region", "1"], "only one side has this file");
+    run_in(&house, "notes", &["conflicts", "nowhere.md"]).refused(2, "it isn't in conflict");
+    run_in(&house, "W", &["conflicts"]).refused(2, "there is no git repository");
+    run_in(&house, "W", &["resolve", "a.md", "--ours"]).refused(2, "there is no git repository");
+    assert_eq!(house.read("notes/a.md"), before);
+
+    // One conflict; what was typed meanwhile stays, and a choice for an older text is refused.
+    let seen = run_in(&house, "notes", &["conflicts", "a.md", "--json"]).good().json();
+    assert_eq!(seen["file"]["regions"][0]["theirs"], json!("idea 2\n"));
+    let seen = seen["file"]["seen"].as_str().expect("a hash").to_owned();
+    let said = resolve(&house, &["a.md", "--theirs", "--region", "2", "--seen", &seen]);
+    assert!(said.starts_with("Kept “From idea” in a.md. 1 conflict is left in it.\nTo get the former text back: "));
+    let partly = String::from_utf8(house.read("notes/a.md")).expect("text");
+    assert!(partly.contains("<<<<<<< HEAD\nmain 2\n=======\nidea 2\n") && partly.contains("\nidea 28\n"), "{partly}");
+    assert!(!partly.contains("main 28"), "{partly}");
+    let typed = format!("{partly}typed\n");
+    house.write("notes/a.md", typed.as_bytes());
+    refuse(&house, &["a.md", "--ours", "--region", "1", "--seen", &seen], "a.md has changed meanwhile");
+    assert_eq!(house.read("notes/a.md"), typed.as_bytes());
+    let said = resolve(&house, &["a.md", "--both", "--region", "1"]);
+    assert!(said.contains("Kept both sides in a.md. No conflicts are left in it, so it's staged."), "{said}");
+    let both = lines(&[(2, "main 2\nidea 2"), (15, "idea 15"), (28, "idea 28")]) + "typed\n";
+    assert_eq!(house.read("notes/a.md"), both.as_bytes());
+    assert_eq!(unmerged(&house), "crlf.md\ndata.bin\ngone.md\nkept.md");
+
+    resolve(&house, &["crlf.md", "--both"]);
+    assert_eq!(house.read("notes/crlf.md"), b"one\r\nmain\r\nidea\r\n");
+    resolve(&house, &["data.bin", "--theirs"]);
+    assert_eq!(house.read("notes/data.bin"), b"\0idea\r\n");
+    house.write("notes/gone.md", b"main\nand more\n");
+    let done = run_in(&house, "notes", &["resolve", "gone.md", "--theirs", "--json"]).good().json();
+    assert!(!notes.join("gone.md").exists(), "{done}");
+    assert_eq!(done["conflicts_left"], json!(0));
+    resolve(&house, &["kept.md", "--theirs"]);
+    assert_eq!((house.read("notes/kept.md"), unmerged(&house)), (b"idea\n".to_vec(), String::new()));
+    run_in(&house, "notes", &["merge", "--continue"]).good();
+    assert_eq!(git(&notes, &["status", "--porcelain"]), "");
+    assert_eq!(git(&notes, &["ls-files"]), "a.md\ncrlf.md\ndata.bin\nkept.md");
+    // The deleted text is kept.
+    run_in(&house, "notes", &["restore", "gone.md", "--from", done["kept"].as_str().expect("a hash")]).good();
+    assert_eq!(house.read("notes/gone.md"), b"main\nand more\n");
+}
+
+#[test]
+fn the_sides_of_rebase_pull_cherry_pick_and_stash_have_names() {
+    let house = diverged(&[("a.md", b"one\n", Some(b"main\n"), Some(b"idea\n"))]);
+    let notes = house.path("notes");
+    let sides = || {
+        let listed = run_in(&house, "notes", &["conflicts", "--json"]).good().json();
+        let side = |which: &str| {
+            let side = &listed["sides"][which];
+            (side["name"].as_str().unwrap_or_default().to_owned(), side["is_yours"] == json!(true))
+        };
+        (side("ours"), side("theirs"))
+    };
+    let pair =
+        |ours: (&str, bool), theirs: (&str, bool)| ((ours.0.to_owned(), ours.1), (theirs.0.to_owned(), theirs.1));
+    // In a rebase, Git's theirs is the user's change.
+    git(&notes, &["switch", "-q", "idea"]);
+    run_in(&house, "notes", &["rebase", "main", "--keep-conflicts"]).refused(1, "Choose a side for each conflict");
+    assert_eq!(sides(), pair(("From main", false), ("Your change: Change on idea", true)));
+    run_in(&house, "notes", &["rebase", "--continue"]).refused(1, "Files are still in conflict");
+    assert!(resolve(&house, &["a.md", "--theirs"]).contains("Kept “Your change: Change on idea” in a.md."));
+    run_in(&house, "notes", &["rebase", "--continue"]).good();
+    assert_eq!(house.read("notes/a.md"), b"idea\n");
+    assert_eq!(git(&notes, &["log", "--format=%s"]), "Change on idea\nChange on main\nFirst");
+
+    git(&notes, &["switch", "-q", "-c", "picked", "main~1"]);
+    let pick = std::process::Command::new("git").args(["cherry-pick", "idea"]).current_dir(&notes).output();
+    assert!(!pick.expect("git is there").status.success());
+    assert_eq!(sides(), pair(("Your change (picked)", true), ("From the commit: Change on idea", false)));
+    git(&notes, &["cherry-pick", "--abort"]);
+    git(&notes, &["switch", "-q", "main"]);
+    let revert = std::process::Command::new("git").args(["revert", "main~1"]).current_dir(&notes).output();
+    assert!(!revert.expect("git is there").status.success());
+    assert_eq!(sides(), pair(("Your change (main)", true), ("Without: First", false)));
+    git(&notes, &["revert", "--abort"]);
+
+    // A pull, with both ways to bring changes together.
+    git(&notes, &["push", "-qu", "origin", "main"]);
+    git(&house.path(""), &["clone", "-q", "remote.git", "other"]);
+    know_user(&house.path("other"));
+    house.write("other/a.md", b"other\n");
+    git(&house.path("other"), &["commit", "-qam", "Other"]);
+    git(&house.path("other"), &["push", "-q"]);
+    house.write("notes/a.md", b"mine");
+    git(&notes, &["commit", "-qam", "Mine"]);
+    run_in(&house, "notes", &["pull"]).refused(1, "Nothing was merged");
+    run_in(&house, "notes", &["pull", "--rebase", "--keep-conflicts"]).refused(1, "Choose a side");
+    assert_eq!(sides(), pair(("From origin/main", false), ("Your change: Mine", true)));
+    run_in(&house, "notes", &["rebase", "--abort"]).good();
+    run_in(&house, "notes", &["pull", "--keep-conflicts"]).refused(1, "Choose a side");
+    assert_eq!(sides(), pair(("Your change (main)", true), ("From origin/main", false)));
+    // A side whose last line has no end keeps it that way.
+    resolve(&house, &["a.md", "--ours", "--region", "1"]);
+    assert_eq!(house.read("notes/a.md"), b"mine");
+    run_in(&house, "notes", &["merge", "--continue"]).good();
+
+    // A stash that doesn't fit leaves conflicts, though nothing is under way.
+    house.write("notes/a.md", b"stashed\n");
+    run_in(&house, "notes", &["stash"]).good();
+    house.write("notes/a.md", b"later\n");
+    run_in(&house, "notes", &["commit", "-m", "Later"]).good();
+    run_in(&house, "notes", &["stash", "pop"]).refused(1, "Choose a side for each conflict");
+    assert_eq!(sides(), pair(("Your files", true), ("From the stash", false)));
+    run_in(&house, "notes", &["commit", "-m", "No"]).refused(1, "Files are still in conflict");
+    resolve(&house, &["a.md", "--theirs", "--region", "1"]);
+    assert_eq!(house.read("notes/a.md"), b"stashed\n");
+    run_in(&house, "notes", &["commit", "-m", "Stashed"]).good();
+}
+
+#[test]
+fn an_agent_commits_no_markers() {
+    let commit = json!({"volume": "notes", "message": "By the agent", "files": ["notes/a.md"]});
+    let (address, results) = caller(vec![("git_commit", commit)]);
+    let house = agents::house(&address, &[("a.md", "one\n")]);
+    with_remote(&house);
+    house.write("notes/a.md", b"stashed\n");
+    run_in(&house, "notes", &["stash"]).good();
+    house.write("notes/a.md", b"later\n");
+    run_in(&house, "notes", &["commit", "-m", "Later"]).good();
+    run_in(&house, "notes", &["stash", "pop"]).refused(1, "Choose a side for each conflict");
+    house.run(&["ask", "commit it", "--approve", "git_commit", "--json"]).good();
+    let results = results.lock().expect("heard").clone();
+    assert!(results[0].contains("files are in conflict in this repository"), "{results:?}");
+    assert_eq!(git(&house.path("notes"), &["log", "-1", "--format=%s"]), "Later");
+}
+
+#[test]
+fn lines_that_look_like_markers_stay_text() {
+    let sample = "Git writes:\n<<<<<<< HEAD\nmine\n=======\ntheirs\n>>>>>>> idea\nend\n";
+    let with = |text: &str, from: &str, to: &str| text.replace(from, to).into_bytes();
+    let heading = "Summary\n=======\nold\n";
+    let large = |end: &str| format!("{}{end}\n", "long line\n".repeat(450_000)).into_bytes();
+    let house = diverged(&[
+        ("heading.md", heading.as_bytes(), Some(b"Project\n=======\nmain\n"), Some(b"Results\n=======\nidea\n")),
+        ("large.md", &large("old"), Some(&large("main")), Some(&large("idea"))),
+        ("notes.md", b"old\n", Some(b"main\n"), Some(b"idea\n")),
+        ("sample.md", sample.as_bytes(), Some(&with(sample, "end", "main")), Some(&with(sample, "end", "idea"))),
+        ("sub/wide.md", b"old\n", Some(b"main =======\n"), Some(b"=======\n")),
+    ]);
+    // Git's own setting for longer markers.
+    house.write("notes/.gitattributes", b"wide.md conflict-marker-size=12\n");
+    git(&house.path("notes"), &["add", "-A"]);
+    git(&house.path("notes"), &["commit", "-qm", "Attributes"]);
+    run_in(&house, "notes", &["merge", "idea", "--keep-conflicts"]).refused(1, "Choose a side");
+    let one = |path: &str| run_in(&house, "notes", &["conflicts", path, "--json"]).good().json()["file"].clone();
+
+    let file = one("heading.md");
+    assert_eq!(file["regions"][0]["ours"], json!("Project\n=======\nmain\n"), "{file}");
+    assert_eq!(file["regions"][0]["theirs"], json!("Results\n=======\nidea\n"), "{file}");
+    resolve(&house, &["heading.md", "--theirs", "--region", "1"]);
+    assert_eq!(house.read("notes/heading.md"), b"Results\n=======\nidea\n");
+
+    let file = one("sample.md");
+    assert!(file["trouble"].as_str().is_some_and(|why| why.contains("its own text has lines like conflict markers")));
+    let before = house.read("notes/sample.md");
+    refuse(&house, &["sample.md", "--ours", "--region", "1"], "its own text has lines like conflict markers");
+    assert_eq!(house.read("notes/sample.md"), before);
+    resolve(&house, &["sample.md", "--theirs"]);
+    assert_eq!(house.read("notes/sample.md"), with(sample, "end", "idea"));
+
+    assert!(one("large.md")["trouble"].as_str().is_some_and(|why| why.contains("larger than 4 MB")));
+    refuse(&house, &["large.md", "--both"], "larger than 4 MB");
+    resolve(&house, &["large.md", "--ours"]);
+
+    // In a folder of its own, paths are relative to that.
+    let listed = run_in(&house, "notes/sub", &["conflicts", "--json"]).good().json();
+    assert_eq!((listed["files"].as_array().map(Vec::len), &listed["files"][0]["path"]), (Some(1), &json!("wide.md")));
+    run_in(&house, "notes/sub", &["resolve", "wide.md", "--theirs", "--region", "1"]).good();
+    assert_eq!(house.read("notes/sub/wide.md"), b"=======\n");
+
+    // Edited markers: nothing is guessed.
+    let marked = String::from_utf8(house.read("notes/notes.md")).expect("text");
+    let edited = marked.replace("=======\n", "");
+    house.write("notes/notes.md", edited.as_bytes());
+    refuse(&house, &["notes.md", "--ours", "--region", "1"], "its conflict markers were edited");
+    assert_eq!(house.read("notes/notes.md"), edited.as_bytes());
+    house.write("notes/notes.md", b"by hand\n");
+    refuse(&house, &["notes.md", "--both"], "no conflict is marked in it");
+    run_in(&house, "notes", &["add", "notes.md"]).good();
+    run_in(&house, "notes", &["merge", "--continue"]).good();
+    assert_eq!(house.cat("notes/notes.md"), b"by hand\n");
+    assert_eq!(git(&house.path("notes"), &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn the_log_has_each_commit_before_its_parents() {
+    use std::io::Write;
+    let house = House::with(&[("a.md", "one\n")]);
+    with_remote(&house);
+    let notes = house.path("notes");
+    let mut import = std::process::Command::new("git")
+        .args(["fast-import", "--quiet", "--force"])
+        .current_dir(&notes)
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .expect("git is there");
+    // Two lines of unequal length from one commit, all of one second, except that the clock of the first was fast.
+    let commits = [
+        (1, 2_000, ""),
+        (2, 1_000, "from :1\n"),
+        (3, 1_000, "from :2\n"),
+        (4, 1_000, "from :3\n"),
+        (5, 1_000, "from :1\n"),
+        (6, 1_000, "from :5\nmerge :4\n"),
+    ];
+    let mut to = import.stdin.take().expect("a pipe");
+    for (number, seconds, parents) in commits {
+        let head = format!("commit refs/heads/odd\nmark :{number}\ncommitter Ada <a@example.org> {seconds} +0000\n");
+        write!(to, "{head}data 1\n{number}\n{parents}M 100644 inline n{number}.md\ndata 1\nx\n\n").expect("written");
+    }
+    drop(to);
+    assert!(import.wait().expect("ended").success());
+    git(&notes, &["switch", "-q", "odd"]);
+    let log = run_in(&house, "notes", &["log", "--json"]).good().json();
+    let ids: Vec<&str> = log.as_array().into_iter().flatten().filter_map(|commit| commit["id"].as_str()).collect();
+    assert_eq!(ids.len(), commits.len());
+    for line in git(&notes, &["rev-list", "--parents", "odd"]).lines() {
+        let mut places = line.split(' ').map(|id| ids.iter().position(|known| *known == id).expect("it's listed"));
+        let own = places.next().expect("a commit");
+        assert!(places.all(|parent| own < parent), "{log}");
+    }
+    let log = run_in(&house, "notes", &["log", "--limit", "3", "--json"]).good().json();
+    assert_eq!((log.as_array().map(Vec::len), &log[0]["id"]), (Some(3), &json!(ids[0])));
+}
