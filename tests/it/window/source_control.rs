@@ -664,6 +664,9 @@ fn the_volume_system_is_read_and_copied() {
     click(&mut window, "Copy to workspace");
     wait(&mut window, "already exists");
     assert_eq!(bench.file("config.yaml"), "mine: 1\n");
+    // Its row moves those below, which are clicked next.
+    let rows = |window: &Driven| window.query_all_by_role_and_label(Role::TreeItem, "config.yaml").count();
+    until(&mut window, "the copy is in the tree", |window| rows(window) == 2);
     row(&mut window, "agents");
     row(&mut window, "qa");
     until(&mut window, "its page", |window| {

@@ -6,9 +6,9 @@ use crate::message_queue::{ActionResult, MessageQueue, QueueEvent};
 use crate::{IncomingMessage, PeerConnection};
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
-    AgentCapabilities, CancelNotification, ClientCapabilities, ContentBlock, Error, FileSystemCapabilities, Implementation,
-    InitializeRequest, InitializeResponse, LoadSessionRequest, NewSessionRequest, NewSessionResponse, PromptRequest,
-    PromptResponse, ResumeSessionRequest, SessionId, StopReason,
+    AgentCapabilities, CancelNotification, ClientCapabilities, ContentBlock, Error, FileSystemCapabilities,
+    Implementation, InitializeRequest, InitializeResponse, LoadSessionRequest, NewSessionRequest, NewSessionResponse,
+    PromptRequest, PromptResponse, ResumeSessionRequest, SessionId, StopReason,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;

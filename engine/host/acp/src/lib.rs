@@ -5,6 +5,7 @@
 mod agent_process;
 mod agent_requests;
 mod external_agent;
+mod kept_sessions;
 mod line_reader;
 mod message_queue;
 mod peer_connection;
@@ -14,5 +15,6 @@ pub use agent_requests::{AgentAction, PlanItem, ReportedCall};
 pub use external_agent::{
     AgentEvent, AgentFailure, AgentProgram, AgentPrompt, AgentTurnEnd, ExternalAgent, ResumedSession,
 };
+pub use kept_sessions::{KeptSession, KeptSessions, SessionKey};
 pub use message_queue::ActionResult;
 pub use peer_connection::{IncomingMessage, PeerConnection, SentRequest, params_error};

@@ -273,8 +273,8 @@ impl FilesState {
         note.file.trouble.is_some() || !(note.is_ahead_of_file() || self.notes.has_note_job(id))
     }
 
-    /// Returns the job that restores a file to its content before (or, with `again`, after) a change; `None` if only its
-    /// text was edited.
+    /// Returns the job that restores a file to its content before a change, or after it with `again`; `None` if only
+    /// its text was edited.
     fn restore_job(&self, change: &RunChange, again: bool) -> Option<Result<ToolJob, CommandError>> {
         let ChangeKind::Bytes { before, after } = &change.what else { return None };
         let root = self.volumes.by_id.get(&change.volume).and_then(|volume| volume.root.clone());
