@@ -211,6 +211,15 @@ const SECRET_PATTERNS: &[SecretPattern] = &[
         ),
         SecretCheck::Random,
     ),
+    // `my token is value`, as in a request.
+    secret_pattern(
+        "value",
+        concat!(
+            r#"(?i)(?-u:\b)(?:password|passphrase|token|secret|api key)[ \t]+(?:is|of|as)[ \t]+["'`]?"#,
+            r#"([!\#$%&*+\-./0-9:=?@A-Z\\^_a-z|~]{8,})"#
+        ),
+        SecretCheck::Random,
+    ),
     // `password = "value"`: passwords are shorter than tokens.
     secret_pattern(
         "value",

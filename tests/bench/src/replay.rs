@@ -7,9 +7,10 @@
 
 use super::report::{BenchReport, FigureGoal as Aim, percentile};
 use agent::memory::goal::ParsedGoal;
+use agent::memory::result_check::ResultDifference;
 use agent::memory::slots;
-use agent::memory::trace::{RunTrace, wilson_lower_bound};
-use agent::memory::trace_extraction::{CompletedRun, ToolFacts, learn_trace};
+use agent::memory::trace::{GoalMismatch, RunTrace, wilson_lower_bound};
+use agent::memory::trace_extraction::{CompletedRun, ToolFacts, TraceLearnError, learn_trace};
 use agent::memory::trace_trust::{DEFAULT_FOLLOW_CONFIDENCE, TraceTrust};
 use agent::memory::{ProjectMemory, RecallOptions, ReplayMode, StoredTrace};
 use serde::Deserialize;
@@ -120,10 +121,16 @@ enum ReplayEnd {
     Done,
 }
 
+/// The kinds of requests that a trace of the task may answer.
+const REPLAYABLE_REQUESTS: [&str; 4] =
+    ["the same goal", "other words", "other values", "other numbers in the environment"];
+
 /// Counts for one kind of request.
 #[derive(Clone, Copy, Debug, Default)]
 struct ReplayCounts {
     asked: u64,
+    /// Requests whose run was given a secret: these mustn't be replayed.
+    secret: u64,
     hits: u64,
     right: u64,
     stopped: u64,
@@ -138,7 +145,15 @@ struct ReplayBench {
     split: bool,
     /// Name of the half of the current task; empty without a split.
     half: &'static str,
+    /// Number of the current task.
+    task: usize,
+    /// Why tasks have no trace, by their number.
+    refused: BTreeMap<usize, TraceLearnError>,
     counts: BTreeMap<(&'static str, &'static str), ReplayCounts>,
+    /// Why the current request wasn't replayed to its end.
+    reason: String,
+    /// How often a request of each kind wasn't replayed to its end, by reason.
+    reasons: BTreeMap<(&'static str, &'static str, String), u64>,
     matching: Vec<f64>,
     /// Milliseconds of completed replays, and of stopped ones, each including matching.
     hits: Vec<f64>,
@@ -173,20 +188,24 @@ pub(super) fn measure(report: &mut BenchReport, corpus: &Path, split: bool) -> R
     let facts: BTreeMap<String, ToolFacts> = names.iter().map(fact).collect();
     let mut memory = ProjectMemory::default();
     let mut owner: Vec<usize> = Vec::new();
-    let mut refused: BTreeMap<String, u64> = BTreeMap::new();
+    let mut refused: BTreeMap<usize, TraceLearnError> = BTreeMap::new();
     for (at, task) in tasks.iter().enumerate() {
         match learn_task_trace(task, &truths[at].0, &facts) {
             Ok(trace) => {
                 memory.traces.push(StoredTrace { path: format!("memory/traces/{at}.md"), text: String::new(), trace });
                 owner.push(at);
             }
-            Err(why) => *refused.entry(why).or_default() += 1,
+            Err(why) => {
+                refused.insert(at, why);
+            }
         }
     }
     report.add_figure("goals", tasks.len() as f64, "", Aim::None);
     report.add_figure("learned as traces", owner.len() as f64, "", Aim::None);
-    report.add_figure("not learned, with a reason", refused.values().sum::<u64>() as f64, "", Aim::None);
-    for (why, count) in refused {
+    report.add_figure("not learned, with a reason", refused.len() as f64, "", Aim::None);
+    let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
+    refused.values().for_each(|why| *reasons.entry(why.to_string()).or_default() += 1);
+    for (why, count) in reasons {
         report.add_figure(format!("not learned because {why}"), count as f64, "", Aim::None);
     }
     let mut bench = ReplayBench {
@@ -195,7 +214,11 @@ pub(super) fn measure(report: &mut BenchReport, corpus: &Path, split: bool) -> R
         facts,
         split,
         half: "",
+        task: 0,
+        refused,
+        reason: String::new(),
         counts: BTreeMap::new(),
+        reasons: BTreeMap::new(),
         matching: Vec::new(),
         hits: Vec::new(),
         stops: Vec::new(),
@@ -203,6 +226,7 @@ pub(super) fn measure(report: &mut BenchReport, corpus: &Path, split: bool) -> R
     };
     for (at, task) in tasks.iter().enumerate() {
         bench.half = if bench.split { half_of(at) } else { "" };
+        bench.task = at;
         bench.measure_task(at, task, &truths[at].0)?;
     }
     bench.report_counts(report);
@@ -214,7 +238,7 @@ fn learn_task_trace(
     task: &ReplayTask,
     said: &[CallReply],
     facts: &BTreeMap<String, ToolFacts>,
-) -> Result<RunTrace, String> {
+) -> Result<RunTrace, TraceLearnError> {
     let mut steps: Vec<ExecutionStep> = Vec::new();
     let mut add = |kind| {
         let id = StepId(steps.len() as u64);
@@ -267,7 +291,6 @@ fn learn_task_trace(
         there: &there,
         run: "bench",
     })
-    .map_err(|why| why.to_string())
 }
 
 /// Replaces a word in all texts of a value.
@@ -346,7 +369,10 @@ impl ReplayBench {
             TraceTrust::of_trace(trace, DEFAULT_FOLLOW_CONFIDENCE, false, true)
         });
         self.matching.push(super::to_ms(begun.elapsed()));
-        let Some(fitting) = chosen else { return Ok((ReplayEnd::Missed, String::new())) };
+        let Some(fitting) = chosen else {
+            self.reason = self.miss_reason(goal);
+            return Ok((ReplayEnd::Missed, String::new()));
+        };
         let Some(trace) = self.memory.traces.get(fitting.at).map(|filed| filed.trace.clone()) else {
             return Ok((ReplayEnd::Missed, String::new()));
         };
@@ -357,13 +383,24 @@ impl ReplayBench {
         let mut results: Vec<String> = Vec::new();
         let mut end = ReplayEnd::Done;
         for step in &trace.steps {
-            let Ok(args) = slots::fill_arguments(&step.input, &fitting.values, &results) else {
-                end = ReplayEnd::Stopped;
-                break;
+            let args = match slots::fill_arguments(&step.input, &fitting.values, &results) {
+                Ok(args) => args,
+                Err(_) => {
+                    end = ReplayEnd::Stopped;
+                    self.reason = "an earlier result lacks a value".to_owned();
+                    break;
+                }
             };
             let said = self.world.call_tool(env, &step.tool, &args)?;
-            if !said.ok || step.expect.check(&said.text).is_err() {
+            if !said.ok {
                 end = ReplayEnd::Stopped;
+                self.reason = "a call failed".to_owned();
+            } else if let Err(difference) = step.expect.check(&said.text, &fitting.values) {
+                end = ReplayEnd::Stopped;
+                self.reason = match difference {
+                    ResultDifference::Shape { .. } => "a result has another form".to_owned(),
+                    ResultDifference::Text => "a result says something else".to_owned(),
+                };
             }
             results.push(said.text);
             if matches!(end, ReplayEnd::Stopped) {
@@ -381,9 +418,35 @@ impl ReplayBench {
         Ok((end, self.world.close_environment(env)?))
     }
 
+    /// Returns why no trace was replayed for a goal of the current task.
+    fn miss_reason(&self, goal: &str) -> String {
+        if let Some(why) = self.refused.get(&self.task) {
+            return why.to_string();
+        }
+        let path = format!("memory/traces/{}.md", self.task);
+        let Some(own) = self.memory.traces.iter().find(|filed| filed.path == path) else {
+            return "its own trace is left out".to_owned();
+        };
+        let why = match own.trace.match_goal(&ParsedGoal::parse(goal), None) {
+            Ok(_) => "two traces fit, or a tool has changed",
+            Err(GoalMismatch::OtherWords) => "its words are others",
+            Err(GoalMismatch::OtherValue { .. }) => "a value differs that isn't a slot",
+            Err(GoalMismatch::SplitValue { .. } | GoalMismatch::SeparateValues { .. }) => {
+                "values differ that were one or belonged together"
+            }
+            Err(GoalMismatch::MergedValues { .. }) => "two values are one now",
+            Err(GoalMismatch::NoNote | GoalMismatch::MissingValue { .. }) => "a value is missing",
+        };
+        why.to_owned()
+    }
+
     fn record_end(&mut self, kind: &'static str, end: ReplayEnd, right: bool) {
         let count = self.counts.entry((self.half, kind)).or_default();
         count.asked += 1;
+        count.secret += u64::from(self.refused.get(&self.task) == Some(&TraceLearnError::HoldsSecret));
+        if end != ReplayEnd::Done {
+            *self.reasons.entry((self.half, kind, std::mem::take(&mut self.reason))).or_default() += 1;
+        }
         match end {
             ReplayEnd::Missed => {}
             ReplayEnd::Stopped => count.stopped += 1,
@@ -519,6 +582,7 @@ impl ReplayBench {
 
     fn report_half(&self, report: &mut BenchReport, half: &str) {
         let prefix = if half.is_empty() { String::new() } else { format!("{half}: ") };
+        let share = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 * 100.0 };
         let mut whole = ReplayCounts::default();
         for ((_, kind), count) in self.counts.iter().filter(|((of, _), _)| *of == half) {
             let of = |name: &str| format!("{prefix}{kind}: {name}");
@@ -527,13 +591,21 @@ impl ReplayBench {
             report.add_figure(of("with the right state"), count.right as f64, "", Aim::None);
             report.add_figure(of("stopped by a condition"), count.stopped as f64, "", Aim::None);
             report.add_figure(of("silently wrong"), count.wrong as f64, "", Aim::None);
+            // Only of requests for what the trace does; no other should be replayed.
+            if REPLAYABLE_REQUESTS.contains(kind) {
+                let may = share(count.hits, count.asked - count.secret);
+                report.add_figure(of("hits, of those given no secret"), may, "%", Aim::None);
+                let reasons = self.reasons.iter().filter(|((of, to, _), _)| of == &half && to == kind);
+                for ((_, _, reason), count) in reasons {
+                    report.add_figure(of(&format!("not replayed because {reason}")), *count as f64, "", Aim::None);
+                }
+            }
             whole.asked += count.asked;
             whole.hits += count.hits;
             whole.right += count.right;
             whole.stopped += count.stopped;
             whole.wrong += count.wrong;
         }
-        let share = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 * 100.0 };
         report.add_figure(format!("{prefix}all: asked"), whole.asked as f64, "", Aim::None);
         report.add_figure(format!("{prefix}all: hits"), share(whole.hits, whole.asked), "%", Aim::None);
         report.add_figure(

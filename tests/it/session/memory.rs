@@ -115,6 +115,33 @@ fn a_run_is_learned_and_replayed_without_a_model() {
 }
 
 #[test]
+fn a_finding_that_says_the_same_about_another_value_is_followed() {
+    let stock = |name: &str, count: u32| format!("There are {count} {name} in the hall.");
+    let goal = |name: &str| format!("Write how many '{name}' there are into reports/{name}.md");
+    let files = [("data/Anvils.txt", ""), ("data/Ropes.txt", ""), ("data/Nets.txt", "")];
+    let mut twin = agent(&files, "");
+    ask(&mut twin, 7, &goal("Anvils"), ReplayMode::Auto);
+    answer(&mut twin, said("I look.", &[("read_file", json!({"path": "data/Anvils.txt"}))]));
+    done(&mut twin, fine(&stock("Anvils", 14)));
+    let write = json!({"path": "reports/Anvils.md", "content": "Anvils: 14 pieces\n"});
+    answer(&mut twin, said("", &[("write_file", write)]));
+    answer(&mut twin, said("It is noted.", &[]));
+    twin.settle();
+    let steps = trace(&twin).1.steps;
+    assert!(!steps[0].expect.same.is_empty(), "the number that was found is written: {steps:?}");
+
+    ask(&mut twin, 8, &goal("Ropes"), ReplayMode::Follower);
+    done(&mut twin, fine(&stock("Ropes", 14)));
+    twin.settle();
+    assert!(twin.models.is_empty(), "no model is called");
+    assert_eq!(twin.file("reports/Ropes.md").as_deref(), Some("Ropes: 14 pieces\n"));
+
+    ask(&mut twin, 9, &goal("Nets"), ReplayMode::Follower);
+    done(&mut twin, fine(&stock("Nets", 15)));
+    assert_eq!((twin.file("reports/Nets.md"), twin.models.len()), (None, 1), "another number is a model's work");
+}
+
+#[test]
 fn another_form_of_the_data_stops_it_and_a_model_goes_on() {
     let mut twin = shop();
     by_model(&mut twin, 7, "October 2026", "2026-10");

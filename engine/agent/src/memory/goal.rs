@@ -2,6 +2,7 @@
 //! if all their words are equal, in the same order; similarity alone decides nothing.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Kind of a value in a goal, and of the slot that it fills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -60,6 +61,9 @@ pub struct ParsedGoal {
     pub tokens: Vec<GoalToken>,
     /// Whether the steps depend on findings, so that a replay needs the same findings.
     pub depends: bool,
+    /// Whether the goal says to do something only in some case, or to choose by a quality. Its steps depend on findings
+    /// even if nothing was read for them.
+    pub branches: bool,
 }
 
 /// Goals longer than this, in bytes, are never replayed.
@@ -72,6 +76,9 @@ const POLITENESS_WORDS: [&str; 29] = [
     "a", "an", "the", "please", "kindly", "could", "can", "would", "will", "you", "i", "me", "want", "need", "like",
     "to", "us", "hey", "hi", "hello", "just", "thanks", "thank", "my", "our", "so", "that", "would", "now",
 ];
+
+/// Words of these that are no part of a name even if they have a capital letter: "to Ann Miller Thanks".
+const GREETING_WORDS: [&str; 7] = ["please", "kindly", "hey", "hi", "hello", "thanks", "thank"];
 
 /// Rows of synonyms. Each word is replaced by the first of its row.
 const GOAL_SYNONYMS: [&[&str]; 14] = [
@@ -91,8 +98,8 @@ const GOAL_SYNONYMS: [&[&str]; 14] = [
     &["within", "inside"],
 ];
 
-/// Words that show that the steps depend on findings or on the time.
-const CONDITIONAL_WORDS: [&str; 55] = [
+/// Words of a condition or a choice.
+const BRANCHING_WORDS: [&str; 28] = [
     "if",
     "unless",
     "whether",
@@ -100,7 +107,6 @@ const CONDITIONAL_WORDS: [&str; 55] = [
     "else",
     "when",
     "until",
-    "only",
     "except",
     "depending",
     "best",
@@ -113,6 +119,20 @@ const CONDITIONAL_WORDS: [&str; 55] = [
     "biggest",
     "most",
     "least",
+    "missing",
+    "available",
+    "random",
+    "which",
+    "whichever",
+    "where",
+    "necessary",
+    "needed",
+    "appropriate",
+];
+
+/// Other words that show that the steps may depend on findings or on the time.
+const DEPENDENCE_WORDS: [&str; 27] = [
+    "only",
     "first",
     "last",
     "latest",
@@ -129,21 +149,12 @@ const CONDITIONAL_WORDS: [&str; 55] = [
     "next",
     "previous",
     "ago",
-    "missing",
-    "available",
-    "random",
     "each",
     "every",
     "all",
     "any",
     "both",
-    "which",
-    "whichever",
-    "where",
     "same",
-    "necessary",
-    "needed",
-    "appropriate",
     "remaining",
     "rest",
     "other",
@@ -182,7 +193,7 @@ impl ParsedGoal {
     pub fn parse(text: &str) -> ParsedGoal {
         let text = &text[..text.floor_char_boundary(MAX_GOAL_BYTES)];
         let mut raw: Vec<(GoalToken, bool)> = Vec::new();
-        let mut depends = false;
+        let (mut depends, mut branches) = (false, false);
         for piece in split_pieces(text) {
             classify_piece(&piece, &mut raw);
         }
@@ -199,7 +210,8 @@ impl ParsedGoal {
                     name.push_str(&next);
                 }
                 (GoalToken::Word(word), _) => {
-                    depends |= CONDITIONAL_WORDS.contains(&word.as_str());
+                    branches |= BRANCHING_WORDS.contains(&word.as_str());
+                    depends |= branches || DEPENDENCE_WORDS.contains(&word.as_str());
                     joins = false;
                     if !POLITENESS_WORDS.contains(&word.as_str()) || word == "to" {
                         tokens.push(GoalToken::Word(word));
@@ -215,7 +227,7 @@ impl ParsedGoal {
         while tokens.first() == Some(&GoalToken::Word("to".to_owned())) {
             tokens.remove(0);
         }
-        ParsedGoal { tokens, depends }
+        ParsedGoal { tokens, depends, branches }
     }
 
     /// Returns the words that aren't values.
@@ -231,6 +243,20 @@ impl ParsedGoal {
         self.tokens.iter().filter_map(|token| match token {
             GoalToken::Word(_) => None,
             GoalToken::Value(kind, text) => Some((*kind, text.as_str())),
+        })
+    }
+
+    /// Returns whether the goal names every word and number of a text, as it stands or as a part of a value.
+    pub fn names_all(&self, text: &str) -> bool {
+        let split = |text: &str| -> Vec<String> {
+            text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+        };
+        let named: BTreeSet<String> = self.words().chain(self.values().map(|(_, text)| text)).flat_map(split).collect();
+        let numbers: Vec<f64> = self.values().filter_map(|(_, text)| text.parse().ok()).collect();
+        text.lines().all(|line| {
+            // 30.0 and 30 are the same number.
+            let number = line.trim().parse::<f64>().is_ok_and(|number| numbers.contains(&number));
+            number || split(line).iter().all(|word| named.contains(word))
         })
     }
 
@@ -336,7 +362,7 @@ fn classify_piece(piece: &GoalPiece<'_>, into: &mut Vec<(GoalToken, bool)>) {
         return value(SlotKind::Name, text);
     }
     let bare = lower.strip_suffix("'s").or_else(|| lower.strip_suffix("’s")).unwrap_or(&lower);
-    if capitals > 0 && !piece.first && bare != "i" && !bare.starts_with("i'") {
+    if capitals > 0 && !piece.first && bare != "i" && !bare.starts_with("i'") && !GREETING_WORDS.contains(&bare) {
         return into.push((GoalToken::Value(SlotKind::Name, text.to_owned()), true));
     }
     // "archive/old" is a path; "and/or" are words.
@@ -469,8 +495,14 @@ mod tests {
             "1250.50|New York|2026-05-03|15|Ann's"
         );
         assert_eq!(values("on the 3rd of five"), "3rd|5");
+        assert_eq!(values("Could you write to Ann Miller Thanks"), "Ann Miller");
         assert_eq!(form("don't delete it"), "don't delete it");
-        assert!(ParsedGoal::parse("Delete all of them").depends && !ParsedGoal::parse("Delete a.md").depends);
+        let parse = ParsedGoal::parse;
+        assert!(parse("Delete all of them").depends && !parse("Delete a.md").depends);
+        assert!(parse("Delete it if it is old").branches && !parse("Delete all of them").branches);
+        let goal = parse("Move both 'a.pdf' and 'Big Plan' into archive, 30 of them");
+        assert!(goal.names_all("a.pdf") && goal.names_all("big plan\n30.0\narchive"));
+        assert!(!goal.names_all("b.pdf") && !goal.names_all("31") && !goal.names_all("archives"));
     }
 
     proptest! {

@@ -1,5 +1,6 @@
 //! Checks the result of a replayed step: it must be identical, have the same shape, or can be anything.
 
+use super::slots::{self, SlotValues};
 use super::trace::short_hash;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,6 +16,10 @@ pub struct ResultCheck {
     /// Hash of the whole result, which must be identical; empty if it may differ.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub same: String,
+    /// Hash of the result with the goal's values replaced by placeholders; empty if it has none of them. A result with
+    /// this hash says the same about other values, and is as good as an identical one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub like: String,
     /// Required shape: the columns of a table or the keys of JSON; empty for any.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub shape: String,
@@ -37,19 +42,28 @@ pub enum ResultDifference {
 }
 
 impl ResultCheck {
-    /// Creates a check from a recorded result. With `same`, the result must be identical.
-    pub fn from_result(result: &str, same: bool) -> ResultCheck {
-        ResultCheck {
-            same: if same { short_hash(result.as_bytes()) } else { String::new() },
-            shape: result_shape(result),
+    /// Creates a check from a recorded result and the values of the goal. With `same`, the result must be identical,
+    /// except for these values.
+    pub fn from_result(result: &str, same: bool, values: &SlotValues) -> ResultCheck {
+        let (mut check, template) = (ResultCheck::default(), slots::result_template(result, values));
+        check.shape = result_shape(result);
+        if same {
+            check.same = short_hash(result.as_bytes());
+            if template != slots::result_template(result, &SlotValues::new()) {
+                check.like = short_hash(template.as_bytes());
+            }
         }
+        check
     }
 
-    /// Checks whether a result meets the requirements.
+    /// Checks whether a result meets the requirements in a replay with these values.
     ///
     /// # Errors
     /// Returns the difference if it doesn't.
-    pub fn check(&self, result: &str) -> Result<(), ResultDifference> {
+    pub fn check(&self, result: &str, values: &SlotValues) -> Result<(), ResultDifference> {
+        if !self.like.is_empty() && short_hash(slots::result_template(result, values).as_bytes()) == self.like {
+            return Ok(());
+        }
         let now = result_shape(result);
         if !self.shape.is_empty() && now != self.shape {
             return Err(ResultDifference::Shape { now, before: self.shape.clone() });
@@ -123,6 +137,7 @@ fn collect_json_keys(value: &Value, path: &str, deep: usize, into: &mut BTreeSet
 
 #[cfg(test)]
 mod tests {
+    use super::super::goal::SlotKind;
     use super::*;
 
     #[test]
@@ -133,8 +148,23 @@ mod tests {
         assert_eq!(result_shape(r#"{"a": [1, 2]}"#), result_shape(r#"{"a": [3]}"#));
         assert_ne!(result_shape(r#"{"a": 1}"#), result_shape(r#"{"error": "no"}"#));
         assert_eq!(result_shape("Hello, you\nhow are you"), "text");
-        let expect = ResultCheck::from_result("day,sold\n1,5\n", true);
-        assert!(expect.check("day,sold\n1,5\n").is_ok() && expect.check("day,sold\n1,6\n").is_err());
-        assert!(ResultCheck::default().check("anything").is_ok());
+        let none = SlotValues::new();
+        let expect = ResultCheck::from_result("day,sold\n1,5\n", true, &none);
+        assert!(expect.check("day,sold\n1,5\n", &none).is_ok() && expect.check("day,sold\n1,6\n", &none).is_err());
+        assert_eq!(expect.like, "");
+        assert!(ResultCheck::default().check("anything", &none).is_ok());
+    }
+
+    #[test]
+    fn a_result_may_say_the_same_about_another_value() {
+        let of = |value: &str| SlotValues::from([("name1".to_owned(), (SlotKind::Name, value.to_owned()))]);
+        let expect = ResultCheck::from_result(r#"{"found": "ada.txt of Ada"}"#, true, &of("Ada"));
+        assert!(expect.check(r#"{"found": "bob.txt of Bob"}"#, &of("Bob")).is_ok());
+        assert!(expect.check(r#"{"found": "bob.txt of Bob, too"}"#, &of("Bob")).is_err());
+        assert!(expect.check(r#"{"found": "ada.txt of Ada"}"#, &of("Bob")).is_ok(), "it's the same as then");
+        assert!(expect.check(r#"{"found": "eve.txt of Eve"}"#, &of("Bob")).is_err(), "neither of them");
+        // A recorded key that is a value may be another one, too.
+        let keyed = ResultCheck::from_result(r#"{"Ada": 4}"#, true, &of("Ada"));
+        assert!(keyed.check(r#"{"Bob": 4}"#, &of("Bob")).is_ok() && keyed.check(r#"{"Bob": 5}"#, &of("Bob")).is_err());
     }
 }

@@ -131,6 +131,28 @@ pub(super) fn value_remnants(kind: SlotKind, text: &str) -> Vec<String> {
     all
 }
 
+/// Values of at most this many bytes are extracted only if they're the whole text. In a longer one, they may be there
+/// by chance.
+const MAX_STANDALONE_VALUE_BYTES: usize = 2;
+
+/// Returns the placeholder of each form of a slot's value, with the text it stands for.
+pub(super) fn written_forms(name: &str, kind: SlotKind, value: &str) -> Vec<(String, String)> {
+    let mut written: Vec<(String, String)> = Vec::new();
+    for (form, text) in value_renderings(kind, value) {
+        if text.len() > MAX_STANDALONE_VALUE_BYTES && written.iter().all(|(_, known)| *known != text) {
+            written.push((if form.is_empty() { name.to_owned() } else { format!("{name}:{form}") }, text));
+        }
+    }
+    written
+}
+
+/// Returns a result with the values of the slots replaced by placeholders: what it says, whatever the values are.
+pub fn result_template(result: &str, values: &SlotValues) -> String {
+    let known: Vec<(String, String)> =
+        values.iter().flat_map(|(name, (kind, value))| written_forms(name, *kind, value)).collect();
+    render_template(&extract_values(vec![TemplatePart::Literal(result.to_owned())], &known))
+}
+
 /// Finds `needle` in `text` as a whole word, starting at byte `from`.
 fn find_word(text: &str, needle: &str, from: usize) -> Option<usize> {
     let (first, last) = (needle.chars().next()?, needle.chars().next_back()?);

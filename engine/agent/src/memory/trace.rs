@@ -508,7 +508,7 @@ mod tests {
             schema: "0123456789abcdef".to_owned(),
             input: input.as_object().cloned().unwrap_or_default(),
             needs: vec!["data/{month1}.csv".to_owned()],
-            expect: ResultCheck::from_result("a,b\n1,2\n", false),
+            expect: ResultCheck::from_result("a,b\n1,2\n", false, &SlotValues::new()),
             ..TraceStep::default()
         };
         let slot = |name: &str, kind, value: &str| TraceSlot { name: name.to_owned(), kind, value: value.to_owned() };

@@ -3,7 +3,7 @@
 
 use super::goal::{ParsedGoal, SlotKind};
 use super::result_check::ResultCheck;
-use super::slots::{self, TemplatePart};
+use super::slots::{self, SlotValues, TemplatePart};
 use super::trace::{RunTrace, TraceMetadata, TraceSlot, TraceStep, iso_timestamp};
 use super::trace_compression::without_redundant_calls;
 use crate::secrets;
@@ -17,8 +17,6 @@ use store::{ChangeKind, ExecutionStep, RunAbout, RunApproval, StepKind};
 const IGNORED_TOOLS: [BuiltInTool; 1] = [BuiltInTool::TodoWrite];
 /// Tools that need a person or another agent, who may be absent during a replay.
 const INTERACTIVE_TOOLS: [BuiltInTool; 3] = [BuiltInTool::AskUser, BuiltInTool::CreateTool, BuiltInTool::MessageAgent];
-/// Values of at most this length are extracted only if they're the whole text.
-const MAX_STANDALONE_VALUE_CHARS: usize = 2;
 
 /// Properties of a tool that decide whether and how a call is replayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -227,9 +225,6 @@ pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, TraceLearnError
         return Err(TraceLearnError::HoldsSecret);
     }
     let looked = calls.iter().any(|call| facts(&call.tool).is_some_and(|facts| facts.idempotent));
-    if goal.depends && !looked {
-        return Err(TraceLearnError::ReadNothing);
-    }
     let candidates = slot_candidates(&goal, lived.note);
     let pinned = pinned_values(&candidates, &calls);
     let known: Vec<(String, String)> = candidates
@@ -282,18 +277,24 @@ pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, TraceLearnError
         }
         steps.push(step);
     }
+    // What the goal itself says isn't a finding, unless the goal says what to do only in some case.
+    if goal.depends && !looked && (goal.branches || !literals.iter().all(|rest| goal.names_all(rest))) {
+        return Err(TraceLearnError::ReadNothing);
+    }
     let mut lifting =
         SlotExtractor { known: &known, numbers: &numbers, results: reusable_results(&calls), rest: String::new() };
     let answer = final_answer(lived.steps).map(|text| lifting.extract_from_text(text));
     let of_answer = lifting.rest;
     let goal_words = distinctive_words(&about.prompt);
+    let free = candidates.iter().map(|candidate| &candidate.slot).filter(|slot| !pinned.contains(&slot.name));
+    let values: SlotValues = free.map(|slot| (slot.name.clone(), (slot.kind, slot.value.clone()))).collect();
     for (at, (call, step)) in calls.iter().zip(&mut steps).enumerate() {
         let later = literals[at + 1..].join(" ");
         let own = literals[..=at].join(" ");
         let shape = super::result_check::result_shape(&call.result);
         let telling = new_information(&call.result, &[&shape, &own], &goal_words);
         let used = distinctive_words(&later).iter().any(|word| telling.contains(word));
-        step.expect = ResultCheck::from_result(&call.result, used || goal.depends);
+        step.expect = ResultCheck::from_result(&call.result, used || goal.depends, &values);
         // The text result of a tool that changes something is only for people.
         if !facts(&call.tool).is_some_and(|facts| facts.idempotent) && step.expect.shape == "text" {
             step.expect = ResultCheck::default();
@@ -340,14 +341,7 @@ fn slot_candidates(goal: &ParsedGoal, note: Option<&str>) -> Vec<SlotCandidate> 
     let mut found: Vec<SlotCandidate> = Vec::new();
     let mut counts: BTreeMap<SlotKind, usize> = BTreeMap::new();
     let mut add = |name: String, kind: SlotKind, value: &str| {
-        let place = |form: &str| if form.is_empty() { name.clone() } else { format!("{name}:{form}") };
-        let mut written: Vec<(String, String)> = Vec::new();
-        for (form, text) in slots::value_renderings(kind, value) {
-            // A short value in a longer text may be a coincidence.
-            if text.len() > MAX_STANDALONE_VALUE_CHARS && written.iter().all(|(_, known)| *known != text) {
-                written.push((place(form), text));
-            }
-        }
+        let written = slots::written_forms(&name, kind, value);
         let slot = TraceSlot { name, kind, value: value.to_owned() };
         found.push(SlotCandidate { slot, written });
     };
@@ -658,6 +652,33 @@ mod tests {
         let two = "Copy the first 2 lines of a.md to b.md";
         let calls = [("write_file", json!({"path": "b.md", "content": "1 2 3"}), "Changed")];
         assert!(learned(two, &calls, "Done.").is_err_and(|why| why.to_string().contains("the run read nothing")));
+    }
+
+    #[test]
+    fn a_goal_that_names_all_it_needs_is_learned_without_a_reading() {
+        let write = |path: &str, text: &str| [("write_file", json!({"path": path, "content": text}), "Changed")];
+        let all = "Write both of 'tea' and 'rice' into lists/all.md";
+        let trace = learned(all, &write("lists/all.md", "tea and rice"), "Done.").expect("all of it is in the goal");
+        let other = ParsedGoal::parse("Write both of 'oil' and 'salt' into lists/all.md");
+        let calls = trace.predicted_calls(&trace.match_goal(&other, None).expect("it fits"), &[]);
+        assert_eq!(calls[0].as_ref().expect("filled").1["content"], "oil and salt");
+        for (goal, text) in [(all, "tea and bread"), ("Write 'tea' into lists/all.md if it is missing", "tea")] {
+            let why = learned(goal, &write("lists/all.md", text), "Done.").expect_err("it was found somewhere");
+            assert_eq!(why, TraceLearnError::ReadNothing);
+        }
+    }
+
+    #[test]
+    fn a_reading_may_say_the_same_about_another_value() {
+        let calls = [
+            ("read_file", json!({"path": "people/Ada.md"}), "Ada still has 14 days"),
+            ("write_file", json!({"path": "rest.md", "content": "Rest of Ada is 14 days"}), "Changed"),
+        ];
+        let trace = learned("Note how many days 'Ada' has left in rest.md", &calls, "Done.").expect("learned");
+        let goal = ParsedGoal::parse("Note how many days 'Bob' has left in rest.md");
+        let values = trace.match_goal(&goal, None).expect("it fits");
+        let check = |text: &str| trace.steps[0].expect.check(text, &values);
+        assert!(check("Bob still has 14 days").is_ok() && check("Bob still has 15 days").is_err(), "{:?}", trace.steps);
     }
 
     #[test]

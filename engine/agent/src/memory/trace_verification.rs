@@ -103,7 +103,9 @@ pub fn verify_trace(
             let (tool, argument) = (call.tool.clone(), name.clone());
             return Err(TraceVerificationError::OtherArgument { step: number, tool, argument });
         }
-        step.expect.check(&call.result).map_err(|source| TraceVerificationError::Result { step: number, source })?;
+        step.expect
+            .check(&call.result, &values)
+            .map_err(|source| TraceVerificationError::Result { step: number, source })?;
         let path = call.arguments.get("path").and_then(Value::as_str);
         if let Some(path) = path.filter(|_| call.created && BuiltInTool::WriteFile.is_named(&call.tool)) {
             let is_checked = step

@@ -51,6 +51,10 @@ fn real() -> Vec<(String, Vec<String>)> {
     vec![
         (format!("The token is {ghp}."), vec![ghp.clone()]),
         (
+            "My access token of q8Z2w9X4v, and the password is 'Tr0ub4dor7'.".to_owned(),
+            own(&["q8Z2w9X4v", "Tr0ub4dor7"]),
+        ),
+        (
             format!("[default]\naws_access_key_id = {aws}\naws_secret_access_key = {aws_secret}\n"),
             vec![aws, aws_secret.clone()],
         ),

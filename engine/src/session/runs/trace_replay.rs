@@ -253,7 +253,7 @@ impl RunsState {
             let first = text.lines().next().unwrap_or_default();
             return Err(ReplayStopError::CallFailed(first[..first.floor_char_boundary(300)].to_owned()));
         }
-        done.expect.check(&text)?;
+        done.expect.check(&text, &replay.values)?;
         let volume = run.about.volume;
         for (places, wanted) in [(&done.leaves, true), (&done.removes, false)] {
             for place in places {
