@@ -382,7 +382,7 @@ pub(crate) async fn delete_note(
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SearchQuery {
-    /// Words, "phrases", -not, OR, tag: path: title: in:code is:todo before: after:
+    /// Words, "phrases", -not, OR, tag: path: title: in:code is:todo by: before: after:
     #[param(min_length = 1)]
     query: String,
     /// How many at most.

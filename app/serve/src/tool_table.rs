@@ -72,8 +72,8 @@ pub(crate) const TOOL_ROWS: &[ToolRow] = &[
         name: "search_notes",
         title: "Search notes",
         description: "Search the user's notes, code and cell outputs by words and by meaning. Fields narrow it: tag: \
-                      path: title: in:code lang: before: after: is:todo. \"Phrases\", -not and OR work. Each hit has \
-                      an address for read_note.",
+                      path: title: in:code lang: by: before: after: is:todo. \"Phrases\", -not and OR work. Each hit \
+                      has an address for read_note.",
         effect: Reads,
         input: &[("query", "string", true, "what is searched"), LIMIT],
         output: &[("hits", "array", "address, title, text, score, why, kind and heading of each hit, best first")],

@@ -107,7 +107,7 @@ command_table!(
         id: "search.open",
         title: "Search everything",
         help: "Find notes, code and outputs by words and by meaning. Fields narrow it: tag: path: title: in:code \
-               lang: before: after: is:todo. “Phrases”, -not and OR work.",
+               lang: by: before: after: is:todo. “Phrases”, -not and OR work.",
         keys: &["Ctrl+Shift+F"],
         window: true,
         line: Some(CommandLineForm { name: "search", args: notes::SEARCH }),

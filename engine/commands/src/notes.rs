@@ -7,7 +7,7 @@ pub(super) const SEARCH: &[CommandArgument] = &[
     command_argument(
         "QUERY",
         ArgumentForm::Needed,
-        "words, \"phrases\", -not, OR, tag: path: title: in:code|output|prose|run|memory lang: before: \
+        "words, \"phrases\", -not, OR, tag: path: title: in:code|output|prose|run|memory lang: by: before: \
          after: is:todo|done, begin*",
     ),
     command_argument("limit", ArgumentForm::Value, "at most this many notes; 10 when left out"),

@@ -129,6 +129,7 @@ pub(super) const BENCH: &[CommandArgument] = &[
         ArgumentForm::Value,
         "with --all: the file for the candidates of tests/bench/fusion/train.py",
     ),
+    command_argument("words", ArgumentForm::Flag, "with --all: only words, which takes no vectors"),
     command_argument(
         "foreign",
         ArgumentForm::Value,

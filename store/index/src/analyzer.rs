@@ -1,16 +1,21 @@
 //! Splits text into words for the index and for queries, so that both match.
 //!
 //! Words are Unicode letters and digits in lower case with accents folded. Identifiers are emitted whole and in parts,
-//! Chinese, Japanese and Korean in pairs of characters. English words also have stems.
+//! Chinese, Japanese and Korean in pairs of characters. Words also have stems, by the language of their text.
 
-use frostem::{Algorithm, Stemmer};
+use crate::language::{LanguageStemmer, StemLanguage};
 use std::ops::Range;
-use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
+use tantivy::tokenizer::{PreTokenizedString, Token, TokenStream, Tokenizer};
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
 /// Longer words are truncated to this many characters.
 const MAX_WORD_CHARS: usize = 64;
+/// What French, Italian and Catalan write with an apostrophe before another word.
+const ELISIONS: [&str; 25] = [
+    "l", "d", "j", "m", "n", "s", "t", "c", "qu", "jusqu", "lorsqu", "puisqu", "quoiqu", "un", "all", "dall", "dell",
+    "nell", "sull", "quest", "quell", "gl", "dagl", "degl", "negl",
+];
 
 /// A word of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +26,8 @@ pub struct TextWord {
     pub position: usize,
     /// Range of the word in the text, in bytes.
     pub range: Range<usize>,
-    /// Whether it's a whole identifier whose parts follow as separate words.
+    /// Whether it's a whole identifier, or two words with an apostrophe (`l'index`), whose parts follow as separate
+    /// words.
     pub whole: bool,
 }
 
@@ -86,7 +92,7 @@ pub fn split_words_and_characters(text: &str) -> Vec<TextWord> {
 
 fn push_word(text: &str, range: Range<usize>, position: &mut usize, out: &mut Vec<TextWord>) {
     let source = &text[range.clone()];
-    let parts = identifier_parts(source);
+    let parts = elision_parts(source).map_or_else(|| identifier_parts(source), Vec::from);
     let whole = parts.len() > 1;
     let folded = fold_text(source);
     if folded.is_empty() {
@@ -110,6 +116,14 @@ fn push_word(text: &str, range: Range<usize>, position: &mut usize, out: &mut Ve
     } else {
         *position += 1;
     }
+}
+
+/// Returns the ranges of the two words in `l'index` or `dell'indice`.
+fn elision_parts(word: &str) -> Option<[Range<usize>; 2]> {
+    let (at, mark) = word.char_indices().find(|(_, c)| matches!(c, '\'' | '\u{2019}'))?;
+    let (before, after) = (&word[..at], at + mark.len_utf8());
+    let is_elision = ELISIONS.iter().any(|elision| before.eq_ignore_ascii_case(elision));
+    (is_elision && word[after..].chars().nth(1).is_some()).then_some([0..at, after..word.len()])
 }
 
 /// Returns the ranges of an identifier's parts, for `snake_case`, `camelCase` and `HTTPServer`.
@@ -172,40 +186,43 @@ fn is_cjk(c: char) -> bool {
     script && !is_combining_mark(c)
 }
 
-/// Returns the stem of an English word; other words are unchanged.
-pub fn stem_word(stemmer: &Stemmer, word: &str) -> String {
-    if word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_lowercase()) {
-        return stemmer.stem(word).into_owned();
-    }
-    word.to_owned()
+/// Returns a text as the index keeps it in the field of stems, by the text's language.
+pub(crate) fn stemmed_text(text: &str, language: StemLanguage) -> PreTokenizedString {
+    let stemmer = language.stemmer();
+    let token = |word: TextWord| Token {
+        offset_from: word.range.start,
+        offset_to: word.range.end,
+        position: word.position,
+        text: stemmer.stem_term(&text[word.range]),
+        position_length: 1,
+    };
+    let tokens = split_words_and_characters(text).into_iter().map(token).collect();
+    // The text of the field isn't stored.
+    PreTokenizedString { text: String::new(), tokens }
 }
 
-/// Returns the English stemmer for [`stem_word`].
-pub fn english_stemmer() -> Stemmer {
-    Stemmer::new(Algorithm::English)
+/// Returns the words of a text with their stems as terms of the index.
+pub(crate) fn stem_words(text: &str, stemmer: &LanguageStemmer) -> Vec<(String, TextWord)> {
+    let words = split_words_and_characters(text).into_iter();
+    words.map(|word| (stemmer.stem_term(&text[word.range.clone()]), word)).collect()
 }
 
 /// Adapter that makes the analyzer a tantivy tokenizer.
 #[derive(Clone)]
-pub(crate) struct WordAnalyzer {
-    /// Whether to emit stems instead of words.
-    pub(crate) stems: bool,
-}
+pub(crate) struct WordAnalyzer;
 
 impl Tokenizer for WordAnalyzer {
     type TokenStream<'a> = WordTokens;
 
     fn token_stream<'a>(&'a mut self, text: &'a str) -> WordTokens {
-        let stemmer = english_stemmer();
         let token = |word: TextWord| Token {
             offset_from: word.range.start,
             offset_to: word.range.end,
             position: word.position,
-            text: if self.stems { stem_word(&stemmer, &word.text) } else { word.text },
+            text: word.text,
             position_length: 1,
         };
-        let words = if self.stems { split_words_and_characters(text) } else { split_words(text) };
-        let tokens: Vec<Token> = words.into_iter().map(token).collect();
+        let tokens: Vec<Token> = split_words(text).into_iter().map(token).collect();
         WordTokens { tokens: tokens.into_iter(), token: Token::default() }
     }
 }
@@ -253,6 +270,10 @@ mod tests {
         assert_eq!(said("snake_case __init__ _"), "0snake_case 0snake 1case 2__init__");
         assert_eq!(said("ERR_0x1F v1.2"), "0err_0x1f 0err 10x1f 2v1 32");
         assert_eq!(said("東京都 a 日"), "0東京 1京都 2a 3日");
+        assert_eq!(
+            said("l'index Dell\u{2019}indice o'clock l'a"),
+            "0lindex 0l 1index 2dellindice 2dell 3indice 4oclock 5la"
+        );
         assert_eq!(said(""), "");
     }
 
@@ -260,13 +281,6 @@ mod tests {
     fn characters_stand_beside_their_pairs() {
         let said: Vec<String> = split_words_and_characters("東京都 a 日").into_iter().map(|word| word.text).collect();
         assert_eq!(said, ["東京", "東", "京", "京都", "都", "a", "日"]);
-    }
-
-    #[test]
-    fn stems_are_english() {
-        let stemmer = english_stemmer();
-        assert_eq!(stem_word(&stemmer, "running"), "run");
-        assert_eq!(stem_word(&stemmer, "err_0x1f"), "err_0x1f");
     }
 
     proptest! {

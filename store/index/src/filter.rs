@@ -1,8 +1,9 @@
 //! Filters of a query: which passages its phrases, exclusions and fields admit.
 
-use crate::analyzer::{self, english_stemmer, stem_word};
+use crate::analyzer;
 use crate::error::IndexError;
 use crate::fulltext::IndexFields;
+use crate::language::StemLanguage;
 use crate::query::{ParsedQuery, QueryAtom, QueryGroup};
 use tantivy::query::{EnableScoring, PhraseQuery, Query as _};
 use tantivy::schema::{Field, IndexRecordOption};
@@ -67,10 +68,11 @@ fn matching_passages(
     for atom in &group.atoms {
         match atom {
             QueryAtom::Word { text, prefix } => {
-                let stemmer = english_stemmer();
                 for word in analyzer::split_words(text).into_iter().filter(|word| !word.whole) {
-                    let stem = stem_word(&stemmer, &word.text);
-                    mark_term(segment, fields.stems, &stem, &mut fits)?;
+                    for language in StemLanguage::all() {
+                        let stem = language.stemmer().stem_term(&text[word.range.clone()]);
+                        mark_term(segment, fields.stems, &stem, &mut fits)?;
+                    }
                     mark_term(segment, fields.title, &word.text, &mut fits)?;
                     if *prefix {
                         for longer in words_with_prefix(segment, fields.words, &word.text)? {

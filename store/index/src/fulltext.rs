@@ -3,8 +3,10 @@
 use crate::analyzer::{self, WordAnalyzer};
 use crate::dates::{self, DAY_MS};
 use crate::error::IndexError;
+use crate::language::StemLanguage;
 use crate::passage::{IndexedPassage, NoteText, PassageKind};
 use crate::vectors::VectorTable;
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -17,7 +19,7 @@ use tantivy::schema::{
 use tantivy::{DocAddress, IndexReader, IndexWriter, ReloadPolicy, Searcher, SegmentReader, TantivyDocument, Term};
 
 /// Part of the folder's name. An index in another format is rebuilt.
-const INDEX_FORMAT: &str = "words-5";
+const INDEX_FORMAT: &str = "words-6";
 /// Memory budget of the index writer, in bytes.
 const WRITER_MEMORY_BYTES: usize = 32 << 20;
 /// The sentence model reads about 250 words and works best on a few sentences. A longer passage is embedded in windows
@@ -27,6 +29,8 @@ const PASSAGE_WINDOW_BYTES: usize = 1_000;
 const WINDOW_OVERLAP_BYTES: usize = 200;
 /// Maximum number of windows embedded per passage. The rest is found by words only.
 const MAX_WINDOWS_PER_PASSAGE: usize = 64;
+/// A note's language is recognized by its first bytes.
+const MAX_NOTE_LANGUAGE_BYTES: usize = 2_000;
 /// This file exists while the index is closed and intact.
 const CLEAN_MARKER_FILE: &str = "clean";
 
@@ -45,9 +49,11 @@ pub(crate) struct IndexFields {
     pub(crate) title: Field,
     /// The words of the text.
     pub(crate) words: Field,
-    /// The stems of title, headings and text.
+    /// The stems of title, headings and text, by the passage's language.
     pub(crate) stems: Field,
-    /// Tags, kind, language, todos and names of linked notes, each as one exact term.
+    /// The passage's language, as a number.
+    pub(crate) language: Field,
+    /// Tags, kind, language, language of stems, todos and names of linked notes, each as one exact term.
     pub(crate) marks: Field,
     pub(crate) kind: Field,
     pub(crate) modified: Field,
@@ -81,7 +87,8 @@ fn build_schema() -> (Schema, IndexFields) {
         text: schema.add_text_field("text", STORED),
         title: schema.add_text_field("title", analyzed("words", true)),
         words: schema.add_text_field("words", analyzed("words", true)),
-        stems: schema.add_text_field("stems", analyzed("stems", false)),
+        stems: schema.add_text_field("stems", analyzed("words", false)),
+        language: schema.add_u64_field("language", FAST | STORED),
         marks: schema.add_text_field("marks", STRING),
         kind: schema.add_u64_field("kind", FAST | STORED),
         modified: schema.add_i64_field("modified", FAST | INDEXED),
@@ -158,9 +165,7 @@ impl FullTextIndex {
         let place = tantivy::directory::MmapDirectory::open(&words)
             .map_err(|error| IndexError::new("cannot be opened", error))?;
         let index = tantivy::Index::open_or_create(place, schema)?;
-        for (name, stems) in [("words", false), ("stems", true)] {
-            index.tokenizers().register(name, WordAnalyzer { stems });
-        }
+        index.tokenizers().register("words", WordAnalyzer);
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
         let writer = index.writer_with_num_threads(1, WRITER_MEMORY_BYTES)?;
         let records = |kept: &&(String, usize, u64)| (kept.2 / (kept.1 as u64 + 1), kept.0 == model);
@@ -281,13 +286,20 @@ impl FullTextIndex {
         let writer = self.lock_writer();
         let id = note.note.to_string();
         writer.delete_term(Term::from_field_text(self.fields.note, &id));
+        let note_language = OnceCell::new();
         for passage in &note.passages {
-            writer.add_document(self.build_document(note, &id, passage))?;
+            writer.add_document(self.build_document(note, &id, passage, &note_language))?;
         }
         Ok(())
     }
 
-    fn build_document(&self, note: &NoteText, id: &str, passage: &IndexedPassage) -> TantivyDocument {
+    fn build_document(
+        &self,
+        note: &NoteText,
+        id: &str,
+        passage: &IndexedPassage,
+        note_language: &OnceCell<StemLanguage>,
+    ) -> TantivyDocument {
         let fields = &self.fields;
         let mut doc = TantivyDocument::default();
         doc.add_text(fields.note, id);
@@ -305,7 +317,18 @@ impl FullTextIndex {
             doc.add_text(fields.title, file);
         }
         doc.add_text(fields.words, &passage.text);
-        doc.add_text(fields.stems, passage_context(&note.title, &passage.heading, &passage.text));
+        let language = if is_language(passage.kind) {
+            // A short passage has the language of its note. Recognizing it takes about 0.1 ms, so that's
+            // done only where it's needed.
+            let of_note = || *note_language.get_or_init(|| detect_note_language(note));
+            StemLanguage::detect(&passage.text).unwrap_or_else(of_note)
+        } else {
+            StemLanguage::ENGLISH
+        };
+        doc.add_u64(fields.language, language.to_index_number());
+        let stemmed = passage_context(&note.title, &passage.heading, &passage.text);
+        doc.add_pre_tokenized_text(fields.stems, analyzer::stemmed_text(&stemmed, language));
+        doc.add_text(fields.marks, language_mark(language));
         let mark = |doc: &mut TantivyDocument, name: &str, value: &str| {
             doc.add_text(fields.marks, format!("{name}:{}", value.to_lowercase()));
         };
@@ -574,6 +597,29 @@ fn passage_context(title: &str, heading: &str, text: &str) -> String {
     }
     out.push_str(text);
     out
+}
+
+/// Returns the mark of passages in a language.
+pub(crate) fn language_mark(language: StemLanguage) -> String {
+    format!("stems:{}", language.code())
+}
+
+/// Whether passages of this kind are written in a human language. Code and output are stemmed as English.
+fn is_language(kind: PassageKind) -> bool {
+    !matches!(kind, PassageKind::Code | PassageKind::Output)
+}
+
+/// Returns the language of most of a note's text.
+fn detect_note_language(note: &NoteText) -> StemLanguage {
+    let mut text = String::new();
+    for passage in note.passages.iter().filter(|passage| is_language(passage.kind)) {
+        if text.len() >= MAX_NOTE_LANGUAGE_BYTES {
+            break;
+        }
+        text.push_str(&passage.text[..passage.text.floor_char_boundary(MAX_NOTE_LANGUAGE_BYTES)]);
+        text.push('\n');
+    }
+    StemLanguage::detect(&text).unwrap_or(StemLanguage::ENGLISH)
 }
 
 /// Returns the names by which a speaker is found: the whole name, and each of its words.

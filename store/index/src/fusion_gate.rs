@@ -20,7 +20,7 @@ pub struct FusionGate {
 }
 
 /// Maximum number of words of a short query.
-const SHORT_QUERY_TERMS: usize = 3;
+pub(crate) const SHORT_QUERY_TERMS: usize = 3;
 
 impl Default for FusionGate {
     /// The parameters in `tests/bench/fusion/gate.json`, written by `tests/bench/fusion/train.py`.

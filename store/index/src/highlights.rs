@@ -1,15 +1,26 @@
 //! Highlights: the words of a passage that match a query, and the excerpt that shows most of them.
 
-use crate::analyzer::{self, english_stemmer, stem_word};
+use crate::analyzer;
+use crate::language::{LanguageStemmer, StemLanguage};
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// Returns the ranges of words in a text that match a query: the same word, the same stem, or one of `terms`.
+/// Returns the ranges of words in a text that match a query: the same word or the same stem. `terms` are those of
+/// [`crate::SearchAnswer::terms`].
 pub fn highlight_ranges(text: &str, terms: &HashSet<String>) -> Vec<Range<usize>> {
-    let stemmer = english_stemmer();
+    let of_terms = |language: &StemLanguage| {
+        let is_own = |term: &String| term.strip_prefix(language.code()).is_some_and(|rest| rest.starts_with(':'));
+        terms.iter().any(is_own)
+    };
+    let languages: Vec<StemLanguage> = StemLanguage::all().filter(of_terms).collect();
+    // The text may be the whole note or a part of a passage: if its language isn't clear, it can be any of them.
+    let detected = StemLanguage::detect(text).filter(|language| languages.len() > 1 && languages.contains(language));
+    let stemmers: Vec<LanguageStemmer> =
+        detected.map_or(languages, |language| vec![language]).into_iter().map(StemLanguage::stemmer).collect();
     let mut found: Vec<Range<usize>> = Vec::new();
     for word in analyzer::split_words_and_characters(text) {
-        if terms.contains(&word.text) || terms.contains(&stem_word(&stemmer, &word.text)) {
+        let source = &text[word.range.clone()];
+        if terms.contains(&word.text) || stemmers.iter().any(|stemmer| terms.contains(&stemmer.stem_term(source))) {
             match found.last_mut() {
                 // Pairs of characters overlap, and so do the parts of an identifier that is marked whole.
                 Some(last) if word.range.start <= last.end => last.end = last.end.max(word.range.end),
@@ -64,11 +75,14 @@ mod tests {
     fn words_and_stems_are_marked() {
         let text = "He runs, she was running; ERR_0x1F.";
         let said: Vec<&str> =
-            highlight_ranges(text, &terms(&["run", "err_0x1f"])).into_iter().map(|mark| &text[mark]).collect();
+            highlight_ranges(text, &terms(&["en:run", "err_0x1f"])).into_iter().map(|mark| &text[mark]).collect();
         assert_eq!(said, ["runs", "running", "ERR_0x1F"]);
         let text = "東京都、京";
         let said: Vec<&str> = highlight_ranges(text, &terms(&["京"])).into_iter().map(|mark| &text[mark]).collect();
         assert_eq!(said, ["京", "京"]);
+        let text = "Die Häuser am See";
+        let said = highlight_ranges(text, &terms(&["en:hous", "de:haus"])).into_iter().map(|mark| &text[mark]);
+        assert_eq!(said.collect::<Vec<_>>(), ["Häuser"]);
         let long = format!("{}needle here{}", "hay ".repeat(100), " hay".repeat(100));
         let (part, inside) = excerpt(&long, &highlight_ranges(&long, &terms(&["needle"])), 60);
         assert!(part.len() < 80 && part.starts_with("… ") && part.ends_with(" …"), "{part}");

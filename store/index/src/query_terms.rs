@@ -1,9 +1,10 @@
 //! The words of a query: their completions and corrections, and what each adds to the BM25 scores of passages.
 
-use crate::analyzer::{self, english_stemmer, stem_word};
+use crate::analyzer;
 use crate::error::IndexError;
 use crate::filter::{self, AdmittedPassages};
-use crate::fulltext::FullTextIndex;
+use crate::fulltext::{FullTextIndex, language_mark};
+use crate::language::{LanguageStemmer, StemLanguage};
 use crate::rank_fusion::PassageScores;
 use crate::ranking::RankingWeights;
 use std::collections::{HashMap, HashSet};
@@ -23,8 +24,8 @@ pub(crate) type RareWord = (String, HashSet<DocAddress>);
 /// A word of the query with the words that count as matches.
 pub(crate) struct QueryWord {
     pub(crate) typed: String,
-    /// The stem, searched in the field of stems.
-    pub(crate) stem: String,
+    /// Its stem in each language of the index, searched in the field of stems.
+    pub(crate) stems: Vec<QueryStem>,
     /// Exact words to search for: the word itself, or its completions or corrections.
     pub(crate) words: Vec<String>,
     /// Whether `words` includes completions.
@@ -33,23 +34,62 @@ pub(crate) struct QueryWord {
     pub(crate) typo: bool,
 }
 
+/// A word's stem in one of the languages of the index.
+pub(crate) struct QueryStem {
+    pub(crate) language: StemLanguage,
+    /// The stem as a term of the index.
+    pub(crate) term: String,
+    /// How much the word counts in passages of this language: less if it's a stop word there.
+    pub(crate) weight: f32,
+}
+
+impl QueryWord {
+    /// Whether this term of a passage is the word's stem.
+    pub(crate) fn has_stem(&self, term: &str) -> bool {
+        !self.typo && self.stems.iter().any(|stem| stem.term == term)
+    }
+
+    /// Returns how much the word counts in passages of this language.
+    fn weight_in(&self, language: StemLanguage) -> f32 {
+        self.stems.iter().find(|stem| stem.language == language).map_or(1.0, |stem| stem.weight)
+    }
+}
+
 impl FullTextIndex {
+    /// Returns the languages of the indexed passages.
+    fn indexed_languages(&self, searcher: &Searcher) -> Result<Vec<StemLanguage>, IndexError> {
+        let mut found = Vec::new();
+        for language in StemLanguage::all() {
+            if searcher.doc_freq(&Term::from_field_text(self.fields.marks, &language_mark(language)))? > 0 {
+                found.push(language);
+            }
+        }
+        Ok(found)
+    }
+
     /// Returns the words of a query with their completions and corrections.
     pub(crate) fn query_words(
         &self,
         searcher: &Searcher,
         words: &[(String, bool)],
+        stop_word_weight: f32,
     ) -> Result<Vec<QueryWord>, IndexError> {
-        let stemmer = english_stemmer();
+        let stemmers: Vec<(StemLanguage, LanguageStemmer)> =
+            self.indexed_languages(searcher)?.into_iter().map(|language| (language, language.stemmer())).collect();
         let mut all: Vec<QueryWord> = Vec::new();
         for (text, prefix) in words {
             let parts = analyzer::split_words(text);
             for (place, word) in parts.iter().enumerate() {
-                let stem = stem_word(&stemmer, &word.text);
+                let source = &text[word.range.clone()];
+                let stem = |(language, stemmer): &(StemLanguage, LanguageStemmer)| QueryStem {
+                    language: *language,
+                    term: stemmer.stem_term(source),
+                    weight: 1.0,
+                };
                 let mut wanted = QueryWord {
                     typed: word.text.clone(),
                     words: vec![word.text.clone()],
-                    stem,
+                    stems: stemmers.iter().map(stem).collect(),
                     is_prefix: false,
                     typo: false,
                 };
@@ -58,9 +98,10 @@ impl FullTextIndex {
                     wanted.is_prefix = true;
                 }
                 let there = |word: &str, field| searcher.doc_freq(&Term::from_field_text(field, word));
-                let known = there(&wanted.stem, self.fields.stems)? > 0
-                    || there(&wanted.typed, self.fields.title)? > 0
-                    || wanted.words.len() > 1;
+                let mut known = there(&wanted.typed, self.fields.title)? > 0 || wanted.words.len() > 1;
+                for stem in &wanted.stems {
+                    known = known || there(&stem.term, self.fields.stems)? > 0;
+                }
                 // Parts of an identifier aren't corrected separately.
                 if !known && !word.whole {
                     wanted.words = self.typo_corrections(searcher, &word.text)?;
@@ -71,7 +112,25 @@ impl FullTextIndex {
                 }
             }
         }
+        for (number, (language, _)) in stemmers.iter().enumerate() {
+            // A query of stop words alone means them.
+            if all.iter().all(|word| language.is_stop_word(&word.typed)) {
+                continue;
+            }
+            for word in all.iter_mut().filter(|word| language.is_stop_word(&word.typed)) {
+                word.stems[number].weight = stop_word_weight;
+            }
+        }
         Ok(all)
+    }
+
+    /// Returns how many passages contain a word by its stem in their language.
+    pub(crate) fn stem_count(&self, searcher: &Searcher, word: &QueryWord) -> Result<u64, IndexError> {
+        let mut count = 0;
+        for stem in &word.stems {
+            count += searcher.doc_freq(&Term::from_field_text(self.fields.stems, &stem.term))?;
+        }
+        Ok(count)
     }
 
     fn prefix_completions(&self, searcher: &Searcher, start: &str) -> Result<Vec<String>, IndexError> {
@@ -136,8 +195,8 @@ impl FullTextIndex {
             }
             Ok(sum.min(total))
         };
-        let stems = [word.stem.clone()];
-        let stem_count = frequency(fields.stems, &stems)?;
+        let stems: Vec<String> = word.stems.iter().map(|stem| stem.term.clone()).collect();
+        let stem_count = self.stem_count(searcher, word)?.min(total);
         let word_count = frequency(fields.words, &word.words)?;
         if !word.typo && !word.is_prefix && (1..=MAX_RARE_WORD_NOTES).contains(&word_count) {
             rare.push((word.typed.clone(), HashSet::new()));
@@ -168,6 +227,7 @@ impl FullTextIndex {
                 let index = segment.inverted_index(field)?;
                 let lengths = segment.get_fieldnorms_reader(field)?;
                 let sessions = segment.fast_fields().column_opt::<u64>("session")?;
+                let languages = segment.fast_fields().u64("language")?;
                 let place = number as usize;
                 let admitted = admitted.and_then(|admitted| admitted.get(place));
                 for term in terms {
@@ -188,7 +248,9 @@ impl FullTextIndex {
                             let is_turn = sessions.as_ref().is_some_and(|sessions| sessions.first(doc).is_some());
                             let b = if is_turn { tuning.turn_b } else { tuning.b };
                             let norm = tuning.k1 * (1.0 - b + b * length);
-                            scores.0[place][at] += weight * often / (often + norm);
+                            let language = languages.first(doc).unwrap_or_default();
+                            let share = word.weight_in(StemLanguage::from_index_number(language));
+                            scores.0[place][at] += share * weight * often / (often + norm);
                             if field == fields.words
                                 && let Some((_, holders)) = &mut rare
                             {
@@ -213,7 +275,7 @@ pub(crate) fn matched_terms(wanted: &[QueryWord]) -> HashSet<String> {
     let mut terms = HashSet::new();
     for word in wanted {
         if !word.typo {
-            terms.insert(word.stem.clone());
+            terms.extend(word.stems.iter().map(|stem| stem.term.clone()));
         }
         terms.extend(word.words.iter().cloned());
     }

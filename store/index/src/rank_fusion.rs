@@ -30,6 +30,11 @@ impl PassageScores {
             .unwrap_or(0.0)
     }
 
+    /// Returns the score of a passage, to change it.
+    pub(crate) fn score_mut(&mut self, address: DocAddress) -> Option<&mut f32> {
+        self.0.get_mut(address.segment_ord as usize)?.get_mut(address.doc_id as usize)
+    }
+
     /// Returns the `count` best scores, best first. Ties keep the order of the index.
     pub(crate) fn best_scores(&self, count: usize) -> Vec<(f32, DocAddress)> {
         let mut all: Vec<(f32, DocAddress)> = Vec::new();
@@ -168,7 +173,8 @@ pub(crate) fn fuse_scores(
     fused
 }
 
-/// Keeps the best passage with a rare query word among the first three: a rare word is typed on purpose.
+/// Keeps the best passage with a rare query word among the first three: in a query of few words, a rare one is typed on
+/// purpose.
 pub(crate) fn promote_rare(ranked: &mut Vec<(f32, DocAddress)>, rare: &[RareWord]) {
     let holds = |address: &DocAddress| rare.iter().any(|(_, holders)| holders.contains(address));
     for (_, holders) in rare {

@@ -1,12 +1,13 @@
 //! Ranking: BM25 over words and stems, cosine similarity over vectors, and their fusion with the reasons for each hit.
 
-use crate::analyzer::{self, english_stemmer, stem_word};
+use crate::analyzer;
 use crate::boosts::ScoreBoosts;
 use crate::error::IndexError;
 use crate::filter::{self, AdmittedPassages};
 use crate::fulltext::{FullTextIndex, embedding_windows, stored_text};
-use crate::fusion_gate::{FusionGate, GateSignals, QueryShape};
+use crate::fusion_gate::{FusionGate, GateSignals, QueryShape, SHORT_QUERY_TERMS};
 use crate::highlights::{excerpt, highlight_ranges};
+use crate::language::StemLanguage;
 use crate::passage::PassageKind;
 use crate::query::ParsedQuery;
 use crate::query_terms::{QueryWord, RareWord, idf, matched_terms};
@@ -56,6 +57,10 @@ pub struct RankingWeights {
     pub exact: f32,
     /// Weight of a word in the title.
     pub title: f32,
+    /// Weight of a stop word of a passage's language, 0 to 1.
+    pub stop_word: f32,
+    /// Weight of two words of the query that follow each other in a passage, too.
+    pub pair: f32,
     /// How much words count compared to meaning, decided per query.
     pub gate: FusionGate,
     /// Weight of the best passages' vectors in the query's vector, 0 to 1: pseudo-relevance feedback after Rocchio
@@ -86,6 +91,8 @@ impl Default for RankingWeights {
             turn_b: 0.15,
             exact: 0.1,
             title: 0.3,
+            stop_word: 0.3,
+            pair: 0.5,
             gate: FusionGate::default(),
             feedback: 0.0,
             min_cosine: 0.35,
@@ -195,6 +202,8 @@ pub struct NoteHit {
     pub place: String,
     /// The kind of the passage.
     pub kind: PassageKind,
+    /// The language by which its words are stemmed.
+    pub language: StemLanguage,
     /// When the note was changed, in milliseconds since 1970.
     pub modified: i64,
     /// The text of the passage.
@@ -288,7 +297,7 @@ impl FullTextIndex {
             let admitted = admitted.filter(|_| query.is_strict());
             return self.newest_notes(&searcher, admitted.as_ref(), ask.limit);
         }
-        let wanted = self.query_words(&searcher, &words)?;
+        let wanted = self.query_words(&searcher, &words, ask.tuning.stop_word)?;
         let weights = self.word_weights(&searcher, &wanted)?;
         let shape = QueryShape { terms: wanted.len(), rarity: weights.iter().sum() };
         let mut scores = PassageScores::new(&searcher);
@@ -298,7 +307,15 @@ impl FullTextIndex {
                 self.add_word_scores(&searcher, word, &ask.tuning, admitted.as_ref(), &mut scores, &mut rare)?;
             }
         }
-        let by_words = scores.best_scores(count);
+        // A question holds rare words by chance.
+        if words.len() > SHORT_QUERY_TERMS {
+            rare.clear();
+        }
+        let mut by_words = scores.best_scores(count);
+        if ask.mode != SearchMode::Meaning {
+            self.add_pair_scores(&searcher, &words, ask.tuning.pair, &by_words, &mut scores)?;
+            by_words = scores.best_scores(count);
+        }
         let fits = |vector: &&[f32]| ask.mode != SearchMode::Words && vector.len() == self.dimensions();
         let vector = ask.vector.as_deref().filter(fits);
         let field = vector.map(|_| self.vector_field(&searcher)).transpose()?;
@@ -355,13 +372,15 @@ impl FullTextIndex {
         let total: u64 = searcher.segment_readers().iter().map(|segment| u64::from(segment.max_doc())).sum();
         let mut weights = Vec::new();
         for word in wanted {
-            let mut count = searcher.doc_freq(&Term::from_field_text(self.fields.stems, &word.stem))?;
+            let mut count = self.stem_count(searcher, word)?;
             if word.typo || count == 0 {
                 for exact in &word.words {
                     count += searcher.doc_freq(&Term::from_field_text(self.fields.words, exact))?;
                 }
             }
-            weights.push(idf(count.min(total), total));
+            // Rare in one language and a stop word in another: what counts most.
+            let share = word.stems.iter().map(|stem| stem.weight).reduce(f32::max).unwrap_or(1.0);
+            weights.push(share * idf(count.min(total), total));
         }
         Ok(weights)
     }
@@ -432,7 +451,9 @@ impl FullTextIndex {
             let (title, text) = (stored_text(&doc, fields.name), stored_text(&doc, fields.text));
             let kind =
                 PassageKind::from_index_number(doc.get_first(fields.kind).and_then(|kind| kind.as_u64()).unwrap_or(0));
-            let why = grounds.explain_hit(kind, &title, &text, *address);
+            let language = doc.get_first(fields.language).and_then(|language| language.as_u64()).unwrap_or(0);
+            let language = StemLanguage::from_index_number(language);
+            let why = grounds.explain_hit(kind, language, &title, &text, *address);
             places.insert((note, 0), hits.len());
             known.insert((address.segment_ord, number), hits.len());
             hits.push(NoteHit {
@@ -443,6 +464,7 @@ impl FullTextIndex {
                 heading: stored_text(&doc, fields.heading),
                 place: stored_text(&doc, fields.place),
                 kind,
+                language,
                 modified: modified
                     .get(address.segment_ord as usize)
                     .and_then(|all| all.first(address.doc_id))
@@ -472,20 +494,26 @@ pub(crate) struct HitGrounds<'a> {
 }
 
 impl HitGrounds<'_> {
-    fn explain_hit(&self, kind: PassageKind, title: &str, text: &str, address: DocAddress) -> HitReason {
+    fn explain_hit(
+        &self,
+        kind: PassageKind,
+        language: StemLanguage,
+        title: &str,
+        text: &str,
+        address: DocAddress,
+    ) -> HitReason {
         let meaning = self.cosines.and_then(|cosines| cosines.get(&address).copied());
         let mut why = HitReason { meaning, ..HitReason::default() };
         if !self.wanted.is_empty() {
-            let stemmer = english_stemmer();
-            let there: Vec<(String, String)> = analyzer::split_words_and_characters(title)
-                .into_iter()
-                .chain(analyzer::split_words_and_characters(text))
-                .map(|word| (stem_word(&stemmer, &word.text), word.text))
-                .collect();
+            let stemmer = language.stemmer();
+            let mut there = analyzer::stem_words(title, &stemmer);
+            there.extend(analyzer::stem_words(text, &stemmer));
+            let there: Vec<(String, String)> = there.into_iter().map(|(stem, word)| (stem, word.text)).collect();
             for word in self.wanted {
-                let found = there.iter().find(|(_, exact)| *exact == word.typed).or_else(|| {
-                    there.iter().find(|(stem, exact)| (!word.typo && *stem == word.stem) || word.words.contains(exact))
-                });
+                let found = there
+                    .iter()
+                    .find(|(_, exact)| *exact == word.typed)
+                    .or_else(|| there.iter().find(|(stem, exact)| word.has_stem(stem) || word.words.contains(exact)));
                 match found {
                     Some((_, exact)) if word.typo => why.typos.push((word.typed.clone(), exact.clone())),
                     Some((_, exact)) if !why.words.contains(exact) => why.words.push(exact.clone()),
@@ -567,6 +595,32 @@ mod tests {
         assert_eq!(found(RankingWeights::default(), false), [1], "the question alone is near to nothing else");
         assert_eq!(found(with, false), [1, 2], "what is near to the best passage is found, too");
         assert_eq!(found(with, true), [1], "not while the word is being typed");
+    }
+
+    #[test]
+    fn a_rare_word_stays_in_sight_in_a_short_query_only() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let index = FullTextIndex::open(folder.path(), "m").expect("an index");
+        index.grow_vectors("m", 2).expect("vectors");
+        for id in 1..=5 {
+            index.put_note(&note(id, &format!("a garden, bed number {id}"))).expect("kept");
+        }
+        index.put_note(&note(6, "a zinnia in its pot")).expect("kept");
+        index.commit().expect("committed");
+        let mut missing = index.missing_vectors().expect("readable");
+        while let Some((hash, text)) = missing.pop().expect("readable") {
+            let vector = if text.contains("zinnia") { vec![0.0, 1.0] } else { vec![1.0, 0.0] };
+            index.store_vectors(&[(hash, vector)]).expect("kept");
+        }
+        let place = |text: &str| {
+            let tuning = RankingWeights { gate: FusionGate::fixed(0.0), ..RankingWeights::default() };
+            let vector = Some(vec![1.0, 0.0]);
+            let ask = SearchRequest { text: text.to_owned(), limit: 9, vector, tuning, ..SearchRequest::default() };
+            let hits = index.search(&ask).expect("an answer").hits;
+            hits.iter().position(|hit| hit.note.0[0] == 6).expect("the zinnia is found")
+        };
+        assert_eq!(place("garden zinnia"), 2, "who types so few words means each of them");
+        assert_eq!(place("where in the garden does the zinnia grow"), 5, "the five that mean it stay first");
     }
 
     #[test]
@@ -670,6 +724,7 @@ mod tests {
             heading: String::new(),
             place: String::new(),
             kind: PassageKind::Prose,
+            language: StemLanguage::ENGLISH,
             modified: 0,
             text: String::new(),
             score: 1.0,

@@ -1,7 +1,7 @@
 //! Relevance: whether anything matches at all. If the documents have no answer, even the best hits are dissimilar to
 //! the question.
 
-use crate::analyzer::{self, english_stemmer, stem_word};
+use crate::analyzer;
 use crate::query_terms::QueryWord;
 use crate::ranking::NoteHit;
 use std::collections::HashSet;
@@ -28,17 +28,17 @@ impl Default for RelevanceFit {
 /// Returns how well the hits match. Each word comes with its weight.
 pub(crate) fn relevance_fit(wanted: &[(&QueryWord, f32)], hits: &[NoteHit]) -> RelevanceFit {
     let all: f32 = wanted.iter().map(|(_, weight)| weight).sum();
-    let stemmer = english_stemmer();
     let share = |hit: &NoteHit| {
         let (mut exact, mut stems) = (HashSet::new(), HashSet::new());
+        let stemmer = hit.language.stemmer();
         for text in [&hit.title, &hit.heading, &hit.text] {
-            for word in analyzer::split_words_and_characters(text) {
-                stems.insert(stem_word(&stemmer, &word.text));
+            for (stem, word) in analyzer::stem_words(text, &stemmer) {
+                stems.insert(stem);
                 exact.insert(word.text);
             }
         }
         let has = |word: &QueryWord| {
-            (!word.typo && stems.contains(&word.stem)) || word.words.iter().any(|w| exact.contains(w))
+            stems.iter().any(|stem| word.has_stem(stem)) || word.words.iter().any(|w| exact.contains(w))
         };
         wanted.iter().filter(|(word, _)| has(word)).map(|(_, weight)| weight).sum::<f32>() / all.max(f32::MIN_POSITIVE)
     };

@@ -4,8 +4,9 @@
 
 MIRRORS holds bare clones named owner+name/repo (or owner+name) of the repositories below; BFCL_WHEEL is the wheel of
 PyPI's bfcl-eval; scikit-learn and scipy must be installed (their functions are one collection). FOLDERs are
-collections that exist already. Each collection is a
-folder with corpus.jsonl, queries.jsonl and qrels.tsv. Sampling is seeded: the same input gives the same collections.
+collections that exist already. Each collection is a folder with corpus.jsonl, queries.jsonl and qrels.tsv. Sampling is
+seeded: the same input gives the same collections. OUT/trained holds those that weights are trained on, OUT/unseen those
+that only measure, most of them in other languages than English.
 """
 
 import ast
@@ -53,7 +54,7 @@ def files(name, pattern):
         yield path, body.decode("utf-8", "replace")
 
 
-def write(name, corpus, queries, qrels):
+def write(name, corpus, queries, qrels, part="trained"):
     """corpus: id -> (title, text); queries: id -> text; qrels: (query, document, grade)."""
     chance = random.Random(name)
     ids = sorted({q for q, _, _ in qrels if q in queries})
@@ -62,7 +63,7 @@ def write(name, corpus, queries, qrels):
     others = sorted(corpus.keys() - answers)
     documents = answers | set(chance.sample(others, max(0, min(MAX_DOCUMENTS - len(answers), len(others)))))
     corpus = {id: (title, text[:MAX_TEXT_CHARS]) for id, (title, text) in corpus.items() if id in documents}
-    folder = f"{OUT}/{name}"
+    folder = f"{OUT}/{part}/{name}"
     os.makedirs(folder, exist_ok=True)
     with open(f"{folder}/corpus.jsonl", "w") as f:
         for id, (title, text) in corpus.items():
@@ -106,15 +107,15 @@ def bfcl():
     write("bfcl", corpus, queries, qrels)
 
 
-def tldr():
+def tldr(language=""):
     """Commands: what an example does finds the page, from which this example was taken out."""
     chance = random.Random(1)
-    pages = sorted(files("tldr-pages+tldr", r"^pages/(common|linux)/.*\.md$"))
-    pages = chance.sample(pages, 2500)
+    pages = sorted(files("tldr-pages+tldr", rf"^pages{language and '.' + language}/(common|linux)/.*\.md$"))
+    pages = chance.sample(pages, min(2500, len(pages)))
     corpus, queries, qrels = {}, {}, []
     for path, text in pages:
         name = text.splitlines()[0].strip("# ")
-        about = " ".join(l[2:] for l in text.splitlines() if l.startswith("> ") and "More information" not in l)
+        about = " ".join(l[2:] for l in text.splitlines() if l.startswith("> ") and "<http" not in l)
         examples = re.findall(r"^- (.+?):?\n\n`(.+)`$", text, re.M)
         if len(examples) < 3:
             corpus[path] = (name, about + "\n" + "\n".join(f"{a}: {b}" for a, b in examples))
@@ -126,7 +127,7 @@ def tldr():
         if len(query.split()) >= 5:
             queries[path] = query
             qrels.append((path, path, 1))
-    write("tldr", corpus, queries, qrels)
+    write(f"tldr-{language}" if language else "tldr", corpus, queries, qrels, "unseen" if language else "trained")
 
 
 def covid():
@@ -193,10 +194,10 @@ def strip_links(text):
     return re.sub(r"!?\[\[([^\]|#]*)(?:#[^\]|]*)?(?:\|([^\]]*))?\]\]", lambda m: m[2] or m[1], text)
 
 
-def vault():
+def vault(language="en"):
     """Notes that link: the sentence around a link finds the note that it links to (the help of Obsidian)."""
     corpus, queries, qrels, raw = {}, {}, [], {}
-    for path, text in files("obsidianmd+obsidian-help", r"^en/.*\.md$"):
+    for path, text in files("obsidianmd+obsidian-help", rf"^{language}/.*\.md$"):
         raw[os.path.basename(path)[:-3]] = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.S)
     corpus = {name: (name, strip_links(text)) for name, text in raw.items() if len(text) > 80}
     for name, text in raw.items():
@@ -206,12 +207,15 @@ def vault():
                 targets = {m[1] for m in links if m[1] in corpus and m[1] != name}
                 # The link's own words are left out: what remains says why one would go there.
                 plain = re.sub(r"\[\[[^\]]*\]\]", lambda m: (re.search(r"\|(.*)\]\]", m[0]) or [0, ""])[1], sentence)
-                plain = re.sub(r"[#>*`|\[\]]", " ", plain).strip(" -:")
+                plain = re.sub(r"<[^>]+>|[#>*`|\[\]]", " ", plain).strip(" -:")
                 if targets and len(plain.split()) >= 6:
                     id = f"l{len(queries)}"
                     queries[id] = " ".join(plain.split())
                     qrels += [(id, target, 1) for target in sorted(targets)]
-    write("vault-links", corpus, queries, qrels)
+    if language == "en":
+        write("vault-links", corpus, queries, qrels)
+    else:
+        write(f"vault-links-{language}", corpus, queries, qrels, "unseen")
 
 
 def interviews():
@@ -320,8 +324,43 @@ def given():
         rows = [line.split("\t") for line in open(f"{folder}/qrels.tsv")]
         qrels = [(q, d, int(grade)) for q, d, grade in rows if grade.strip().isdigit() and int(grade) > 0]
         corpus = {one["_id"]: (one["title"], one["text"]) for one in read("corpus")}
-        write(os.path.basename(folder), corpus, {one["_id"]: one["text"] for one in read("queries")}, qrels)
+        name, queries = os.path.basename(folder), {one["_id"]: one["text"] for one in read("queries")}
+        write(name, corpus, queries, qrels, "trained" if name == "scifact" else "unseen")
+
+
+def xquad():
+    """Questions about paragraphs of an encyclopedia, the same ones in each language."""
+    for language in ["ar", "de", "el", "en", "es", "hi", "ro", "ru", "tr", "zh"]:
+        corpus, queries, qrels = {}, {}, []
+        text = git("google-deepmind+xquad", "show", f"HEAD:xquad.{language}.json").decode()
+        for article in json.loads(text)["data"]:
+            for paragraph in article["paragraphs"]:
+                id = f"p{len(corpus)}"
+                corpus[id] = ("", paragraph["context"])
+                for one in paragraph["qas"]:
+                    queries[one["id"]] = one["question"]
+                    qrels.append((one["id"], id, 1))
+        write(f"xquad-{language}", corpus, queries, qrels, "unseen")
+
+
+def commands():
+    """Short texts: a sentence about a command line finds it among command lines (NL2Bash)."""
+    said = git("TellinaTool+nl2bash", "show", "HEAD:data/bash/all.nl").decode().splitlines()
+    lines = git("TellinaTool+nl2bash", "show", "HEAD:data/bash/all.cm").decode().splitlines()
+    corpus, queries, qrels, known = {}, {}, [], {}
+    for number, (sentence, line) in enumerate(zip(said, lines)):
+        id = known.setdefault(line, f"c{number}")
+        corpus[id] = ("", line)
+        queries[f"q{number}"] = sentence
+        qrels.append((f"q{number}", id, 1))
+    write("commands", corpus, queries, qrels, "unseen")
 
 
 for build in [given, bfcl, tldr, covid, cosqa, docstrings, vault, interviews, proposals, rfcs, sections, meetings]:
     build()
+for language in ["de", "es", "fr", "it", "nl", "pl", "pt_BR"]:
+    tldr(language)
+for language in ["cs", "es", "fr", "hu", "pt"]:
+    vault(language)
+xquad()
+commands()

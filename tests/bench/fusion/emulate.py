@@ -1,10 +1,11 @@
 """Ranks collections as the program does and writes the candidates for train.py, without a build of the program.
 
-    python emulate.py MODEL.onnx VOCAB.txt COLLECTIONS candidates.jsonl
+    python emulate.py MODEL.onnx VOCAB.txt STOP_WORDS COLLECTIONS VECTORS candidates.jsonl
 
-Needs numpy, onnxruntime and PyStemmer. It differs from the program in small things: a document is one passage (the
-program takes code out of prose), and the stemmer is Snowball's own. `bench retrieval --all DIR --dump FILE` writes the
-same lines from the program itself.
+Needs numpy, onnxruntime and PyStemmer. STOP_WORDS is src/nltk/english of the crate stop-words. The vectors of each
+collection are kept in the folder VECTORS for the next run. It differs from the program in small things: a document is
+one passage (the program takes code out of prose), all texts are taken for English, and the stemmer is Snowball's own.
+`bench retrieval --all DIR --dump FILE` writes the same lines from the program itself.
 """
 
 import collections
@@ -19,12 +20,13 @@ import numpy as np
 import onnxruntime
 import Stemmer
 
-MODEL, VOCAB, FOLDER, OUT = sys.argv[1:5]
-K1, B, EXACT, TITLE, POOL = 1.5, 0.75, 0.1, 0.3, 100
+MODEL, VOCAB, STOP_WORDS, FOLDER, VECTORS, OUT = sys.argv[1:7]
+K1, B, EXACT, TITLE, STOP_WORD, PAIR, POOL = 1.5, 0.75, 0.1, 0.3, 0.3, 0.5, 100
 WINDOW_CHARS, OVERLAP_CHARS = 1_000, 200
 
 vocabulary = {word.rstrip("\n"): number for number, word in enumerate(open(VOCAB))}
 stemmer = Stemmer.Stemmer("english")
+stop_words = {word.strip().replace("'", "") for word in open(STOP_WORDS)}
 options = onnxruntime.SessionOptions()
 options.intra_op_num_threads = 1
 session = onnxruntime.InferenceSession(MODEL, options)
@@ -115,37 +117,70 @@ class Field:
             scores[places] += weight * (K1 + 1) * counts / (counts + norm)
 
 
+def read(name, part):
+    return [json.loads(line) for line in open(f"{FOLDER}/{name}/{part}.jsonl")]
+
+
+def vectors_of(name):
+    """Returns the document of each window, the windows' vectors, and those of the queries."""
+    path = f"{VECTORS}/{name}.npz"
+    if not os.path.exists(path):
+        owners, vectors = [], []
+        for number, one in enumerate(read(name, "corpus")):
+            for window in windows(f"# {one['title'].strip()}\n\n{one['text']}".strip()):
+                above = "" if one["title"] in window[:400] else one["title"] + "\n"
+                owners.append(number)
+                vectors.append(embed(above + window))
+        asked = [embed(query["text"]) for query in read(name, "queries")]
+        os.makedirs(VECTORS, exist_ok=True)
+        np.savez(path, owners=owners, vecs=np.array(vectors, np.float32), q=np.array(asked, np.float32))
+    kept = np.load(path)
+    return kept["owners"], kept["vecs"], kept["q"]
+
+
+def pair_counts(tokens, queries):
+    """Returns how often two words that follow each other in a query do so in each document."""
+    wanted = {pair for query in queries for pair in zip(query, query[1:])}
+    counts = collections.defaultdict(collections.Counter)
+    for number, document in enumerate(tokens):
+        for pair in zip(document, document[1:]):
+            if pair in wanted:
+                counts[pair][number] += 1
+    return counts
+
+
 def measure(name, out):
-    read = lambda part: [json.loads(line) for line in open(f"{FOLDER}/{name}/{part}.jsonl")]
     wanted = collections.defaultdict(dict)
     for line in open(f"{FOLDER}/{name}/qrels.tsv"):
         query, document, grade = line.rstrip("\n").split("\t")[:3]
         if grade.isdigit() and int(grade) > 0:
             wanted[query][document] = int(grade)
-    corpus = read("corpus")
+    corpus, queries = read(name, "corpus"), read(name, "queries")
     texts = [f"# {one['title'].strip()}\n\n{one['text']}".strip() for one in corpus]
     tokens = [words(text) for text in texts]
     exact, stems = Field(tokens), Field([[stem(word) for word in document] for document in tokens])
     titles = Field([words(one["title"]) for one in corpus])
-    owners, vectors = [], []
-    for number, (one, text) in enumerate(zip(corpus, texts)):
-        for window in windows(text):
-            above = "" if one["title"] in window[:400] else one["title"] + "\n"
-            owners.append(number)
-            vectors.append(embed(above + window))
-    owners, vectors, total = np.array(owners), np.array(vectors), len(corpus)
-    for query in read("queries"):
+    owners, vectors, asked = vectors_of(name)
+    total, counts = len(corpus), pair_counts(tokens, [words(query["text"]) for query in queries])
+    for query, vector in zip(queries, asked):
         if query["_id"] not in wanted:
             continue
         scores, rarity, terms = np.zeros(total), 0.0, list(dict.fromkeys(words(query["text"])))
+        alone = all(word in stop_words for word in terms)
         for word in terms:
+            share = STOP_WORD if word in stop_words and not alone else 1.0
             of_stem, of_word = stems.count(stem(word)), exact.count(word)
-            rarity += idf(of_stem, total)
-            stems.add(stem(word), idf(of_stem, total), scores)
-            exact.add(word, EXACT * idf(of_word, total), scores)
-            titles.add(word, TITLE * idf(max(of_stem, of_word), total), scores)
+            rarity += share * idf(of_stem, total)
+            stems.add(stem(word), share * idf(of_stem, total), scores)
+            exact.add(word, share * EXACT * idf(of_word, total), scores)
+            titles.add(word, share * TITLE * idf(max(of_stem, of_word), total), scores)
+        asked_words = words(query["text"])
+        for pair in {(a, b) for a, b in zip(asked_words, asked_words[1:]) if a != b}:
+            gain = PAIR * idf(min(map(exact.count, pair)), total)
+            for number, count in counts[pair].items():
+                scores[number] += gain * count / (count + 1.5)
         near = np.full(total, -1.0)
-        np.maximum.at(near, owners, vectors @ embed(query["text"]))
+        np.maximum.at(near, owners, vectors @ vector)
         spread = lambda all: np.sort(all)[-1] - np.sort(all)[-min(POOL, total)]
         signals = [1, math.log(len(terms) + 1) - 2, math.log((spread(scores) + 1e-3) / math.sqrt(rarity + 1)),
                    math.log(spread(near) + 1e-3) + 1.5]

@@ -125,4 +125,5 @@ def main():
         out.write(json.dumps(result, indent=1).replace("\n  ", "\n ") + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

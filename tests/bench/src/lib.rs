@@ -77,6 +77,8 @@ struct BenchArguments {
     #[arg(long)]
     dump: Option<String>,
     #[arg(long)]
+    words: bool,
+    #[arg(long)]
     foreign: Option<String>,
     #[arg(long)]
     conversations: Option<String>,
@@ -94,7 +96,8 @@ fn run_bench(args: &BenchArguments, json: bool) -> Result<u8, CliError> {
     if what == "retrieval" {
         if let Some(folder) = &args.all {
             let dump = args.dump.as_deref().map(Path::new);
-            let found = retrieval_collections::measure(Path::new(folder), dump);
+            let parts = retrieval_collections::MeasuredParts { words_only: args.words, dump };
+            let found = retrieval_collections::measure(Path::new(folder), parts);
             let found = found.map_err(|why| CliError { code: EXIT_FAILED, why })?;
             return retrieval_collections::print_table(&found, json, &mut std::io::stdout());
         }
@@ -108,7 +111,7 @@ fn run_bench(args: &BenchArguments, json: bool) -> Result<u8, CliError> {
         let Some(corpus) = &args.corpus else {
             return Err(CliError::usage(
                 "bench retrieval wants --corpus DIR with corpus.jsonl, queries.jsonl, qrels.tsv, \
-                 or --all DIR with such folders, or --conversations FILE or DIR",
+                 or --all DIR with such folders (--words without vectors), or --conversations FILE or DIR",
             ));
         };
         let foreign = args.foreign.as_deref().map(Path::new);

@@ -89,8 +89,9 @@ pub(super) struct IndexedCorpus {
 }
 
 impl IndexedCorpus {
-    /// Indexes a folder with `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`.
-    pub(super) fn open(corpus: &Path) -> Result<IndexedCorpus, String> {
+    /// Indexes a folder with `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`. Waits for the vectors only if these are
+    /// measured.
+    pub(super) fn open(corpus: &Path, needs_vectors: bool) -> Result<IndexedCorpus, String> {
         let scratch = ScratchFolder::new("retrieval")?;
         let mut names: HashMap<String, String> = HashMap::new();
         for (text, number) in read_texts(&corpus.join("corpus.jsonl"))?.into_iter().zip(0_usize..) {
@@ -106,7 +107,9 @@ impl IndexedCorpus {
         drive_until(&mut driver, "all is on disk", Session::is_saved)?;
         let search = driver.search();
         search.wait_until_indexed(CORPUS_EMBEDDING_TIMEOUT).map_err(|why| why.to_string())?;
-        search.wait_until_embedded(CORPUS_EMBEDDING_TIMEOUT).map_err(|why| why.to_string())?;
+        if needs_vectors {
+            search.wait_until_embedded(CORPUS_EMBEDDING_TIMEOUT).map_err(|why| why.to_string())?;
+        }
         Ok(IndexedCorpus { scratch, driver, names, queries, wanted })
     }
 
@@ -148,7 +151,7 @@ impl IndexedCorpus {
 
 /// Indexes the corpus and runs all its queries. Returns what `--json` prints.
 pub(super) fn measure(corpus: &Path, foreign: Option<&Path>) -> Result<Value, String> {
-    let indexed = IndexedCorpus::open(corpus)?;
+    let indexed = IndexedCorpus::open(corpus, true)?;
     let (search, names) = (indexed.driver.search().clone(), &indexed.names);
     let mut sums: BTreeMap<&str, [RetrievalScores; 2]> = BTreeMap::new();
     let (mut count, mut answered) = (0, [0, 0]);

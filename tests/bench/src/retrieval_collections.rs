@@ -20,11 +20,13 @@ const PEER_PYTHON_VAR: &str = "TRACEBOOK_PYTHON";
 /// Number of documents requested per query, and of candidates written for the training.
 const DOCUMENTS_PER_QUERY: usize = 100;
 const CANDIDATES_PER_QUERY: usize = 200;
-/// What is compared, in the table's order: name in the results and heading.
-const COLUMNS: [(&str, &str); 7] = [
+/// What is compared, in the table's order: name in the results and heading. The first five are of words alone.
+const COLUMNS: [(&str, &str); 9] = [
     ("fts5", "FTS5"),
     ("bm25s", "bm25s"),
     ("words", "words"),
+    ("no_stop_words", "no stop words"),
+    ("no_pairs", "no pairs"),
     ("vectors", "cosine"),
     ("rrf10", "RRF 10"),
     ("fused", "fused"),
@@ -53,9 +55,18 @@ impl TrainedGate {
     }
 }
 
+/// What is measured of each collection.
+#[derive(Clone, Copy, Default)]
+pub(super) struct MeasuredParts<'a> {
+    /// Only words, which takes no vectors and therefore seconds instead of minutes.
+    pub(super) words_only: bool,
+    /// The file for the candidates of each query.
+    pub(super) dump: Option<&'a Path>,
+}
+
 /// Measures each collection in a folder. With `dump`, the candidates of each query are written there for
 /// `tests/bench/fusion/train.py`, a JSON object per line.
-pub(super) fn measure(folder: &Path, dump: Option<&Path>) -> Result<Value, String> {
+pub(super) fn measure(folder: &Path, parts: MeasuredParts<'_>) -> Result<Value, String> {
     let entries = std::fs::read_dir(folder).map_err(|error| format!("{} can't be read: {error}", folder.display()))?;
     let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     folders.retain(|folder| folder.join("corpus.jsonl").is_file());
@@ -69,12 +80,12 @@ pub(super) fn measure(folder: &Path, dump: Option<&Path>) -> Result<Value, Strin
     for folder in &folders {
         let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let left_out = trained.left_out.get(&name).map(TrainedGate::to_gate).transpose()?;
-        let row = measure_collection(folder, &name, left_out, dump.is_some().then_some(&mut lines))?;
+        let row = measure_collection(folder, &name, left_out, parts, &mut lines)?;
         // Each takes minutes: say what is done.
         eprintln!("{row}");
         rows.push(row);
     }
-    if let Some(dump) = dump {
+    if let Some(dump) = parts.dump {
         std::fs::write(dump, lines).map_err(|error| format!("{} can't be written: {error}", dump.display()))?;
     }
     Ok(summarize(rows))
@@ -84,9 +95,10 @@ fn measure_collection(
     folder: &Path,
     name: &str,
     left_out: Option<FusionGate>,
-    mut dump: Option<&mut String>,
+    measured: MeasuredParts<'_>,
+    lines: &mut String,
 ) -> Result<Value, String> {
-    let indexed = IndexedCorpus::open(folder)?;
+    let indexed = IndexedCorpus::open(folder, !measured.words_only)?;
     let mut sums: BTreeMap<&str, RetrievalScores> = BTreeMap::new();
     let mut count = 0;
     let shipped = RankingWeights::default();
@@ -96,16 +108,22 @@ fn measure_collection(
             let found = indexed.ranking(text, mode, tuning, DOCUMENTS_PER_QUERY)?;
             Ok(found.hits.into_iter().map(|(id, _)| id).collect())
         };
-        let parts = [order(SearchMode::Words, shipped)?, order(SearchMode::Meaning, shipped)?];
         let mut add = |name, found: &[String]| sums.entry(name).or_default().add(found, wanted);
-        add("words", &parts[0]);
+        let by_words = order(SearchMode::Words, shipped)?;
+        add("words", &by_words);
+        add("no_stop_words", &order(SearchMode::Words, RankingWeights { stop_word: 1.0, ..shipped })?);
+        add("no_pairs", &order(SearchMode::Words, RankingWeights { pair: 0.0, ..shipped })?);
+        if measured.words_only {
+            continue;
+        }
+        let parts = [by_words, order(SearchMode::Meaning, shipped)?];
         add("vectors", &parts[1]);
         add("rrf10", &fuse_ranks(&parts));
         add("fused", &order(SearchMode::Both, shipped)?);
         if let Some(gate) = left_out {
             add("left_out", &order(SearchMode::Both, RankingWeights { gate, ..shipped })?);
         }
-        if let Some(lines) = dump.as_deref_mut() {
+        if measured.dump.is_some() {
             let found = indexed.ranking(text, SearchMode::Both, shipped, CANDIDATES_PER_QUERY)?;
             let candidates = found.hits.iter().map(|(id, hit)| {
                 let words = hit.why.parts.iter().find(|part| part.name == "words").map_or(0.0, |part| part.value);

@@ -328,6 +328,77 @@ fn a_collection_is_measured() {
     let lines = fs::read_to_string(house.path("candidates.jsonl")).expect("written");
     assert!(lines.lines().count() == 2 && lines.contains("\"wanted\":{\"y\":1.0}"), "{lines}");
     house.run(&["bench", "retrieval", "--all", "set"]).refused(1, "no folder");
+    let words = house.run(&["bench", "retrieval", "--all", ".", "--words", "--json"]).code(0).json();
+    let row = &words["collections"][0];
+    assert_eq!((&row["words"], &row["no_pairs"], &row["vectors"]), (&1.0.into(), &1.0.into(), &Value::Null), "{row}");
+}
+
+#[test]
+fn words_are_found_in_all_forms_by_the_language_of_each_passage() {
+    let house = House::with(&[
+        ("de.md", "# Bootshaus\n\nDie alten Häuser am See wurden im letzten Jahr verkauft, weil niemand sie wollte.\n"),
+        ("fr.md", "# Ferme\n\nLes chevaux de l'écurie sont nourris deux fois par jour, et ils dorment la nuit.\n"),
+        ("es.md", "# Abuela\n\nLas canciones que cantaba mi abuela son muy antiguas y nadie las conoce.\n"),
+        ("ru.md", "# Стол\n\nЭти документы лежат на столе, и их никто не читает уже много лет.\n"),
+        ("tr.md", "# Masa\n\nBu kitaplar masanın üzerinde duruyor ve onları kimse okumuyor.\n"),
+        ("en.md", "# Shed\n\nThe ladders are leaning against the wall, and some of the plants die in winter.\n"),
+    ]);
+    for (query, wanted) in [
+        ("Haus", "de.md"),
+        ("haeuser", "de.md"),
+        ("verkaufte", "de.md"),
+        ("cheval", "fr.md"),
+        ("écurie", "fr.md"),
+        ("ecuries", "fr.md"),
+        ("l'écurie", "fr.md"),
+        ("canción", "es.md"),
+        ("cancion", "es.md"),
+        ("документ", "ru.md"),
+        ("kitap", "tr.md"),
+        ("ladder leans", "en.md"),
+        // A stop word of German is a word in English, and the other way round.
+        ("plants die", "en.md"),
+        ("\"plants die\"", "en.md"),
+    ] {
+        assert_eq!(found(&house, query).first().map(String::as_str), Some(wanted), "{query}");
+    }
+    // Each language has its own stems: the German stem of “Shed” or the English one of “Häuser” finds nothing.
+    let hits = house.json(&["search", "Haus"]);
+    let by_words = hits.as_array().expect("hits").iter().filter(|hit| hit["why"].to_string().contains("has "));
+    assert_eq!(by_words.count(), 1, "{hits}");
+    let both = found(&house, "die");
+    assert!(both.iter().take(2).all(|path| ["de.md", "en.md"].contains(&path.as_str())), "{both:?}");
+    assert!(!found(&house, "canciones -cancion").contains(&"es.md".to_owned()));
+    assert!(house.run(&["search", "Haus"]).good().text().contains("Häuser"));
+}
+
+#[test]
+fn notes_may_mix_languages_and_exact_words_come_first() {
+    let house = House::with(&[
+        (
+            "mixed.md",
+            "# Trip\n\nWe met at the station and were waiting for the last of the buses.\n\n## Zuhause\n\n\
+             Die Fahrkarten waren in den Taschen, und wir haben sie dort nicht gefunden.\n\nFahrkarten!\n",
+        ),
+        ("one.md", "# One\n\nDer Fahrkarte fehlt ein Stempel, und das ist nicht schön.\n"),
+        ("code.md", "# Code\n\n```python\nfahrkarte = 1\n```\n"),
+    ]);
+    let first = |query: &str| found(&house, query).into_iter().next().unwrap_or_default();
+    assert_eq!((first("bus station"), first("waits")), ("mixed.md".to_owned(), "mixed.md".to_owned()));
+    assert_eq!((first("Fahrkarten"), first("Fahrkarte in:prose")), ("mixed.md".to_owned(), "one.md".to_owned()));
+    assert_eq!(first("fahrkarte in:code"), "code.md");
+    assert_eq!(first("Tasche"), "mixed.md");
+}
+
+#[test]
+fn an_index_of_an_older_format_is_made_again() {
+    let house = house();
+    assert_eq!(found(&house, "kneading"), ["Cooking/Bread.md"]);
+    let current = words(&house);
+    let older = current.with_file_name("words-5");
+    fs::rename(&current, &older).expect("renamed");
+    assert_eq!(found(&house, "kneading"), ["Cooking/Bread.md"]);
+    assert!(current.is_dir() && !older.exists());
 }
 
 #[test]

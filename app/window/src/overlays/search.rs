@@ -209,7 +209,7 @@ impl SearchOverlay {
     }
 
     fn entry(&mut self, ui: &mut Ui) {
-        let hint = "Words, \"a phrase\", -not, tag: path: title: lang: before: after:";
+        let hint = "Words, \"a phrase\", -not, tag: path: title: lang: by: before: after:";
         let text = self.text();
         let known = self.kept.iter().any(|(_, query)| *query == text.trim());
         let (mut keep, mut shows_panel) = (false, false);
