@@ -229,11 +229,13 @@ fn a_call_that_is_stopped_midway_is_counted_by_estimate() {
     owns(&house, &child);
     let mut child = child;
     until("it streams", || house.run(&["runs", "--json"]).lines().first().is_some_and(|run| run["standing"] == "open"));
-    let out = BufReader::new(child.stdout.take().expect("piped"));
-    let heard: Vec<String> = out.lines().map_while(Result::ok).take(4).collect();
+    // Open until the end: a program that can't print ends before it's stopped.
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let heard: Vec<String> = lines.by_ref().map_while(Result::ok).take(4).collect();
     assert_eq!(heard, ["one", "two", "three", "four"]);
     house.run(&["runs", "last", "--stop"]).good();
     child.wait().expect("ended");
+    drop(lines);
     let over = newest(&house);
     let (input, output) = (&over["spent"]["inputTokens"], &over["spent"]["outputTokens"]);
     assert!(input.as_u64() > Some(500) && output.as_u64() >= Some(4), "{over}");
