@@ -315,3 +315,10 @@ pub(crate) fn noise(seed: u8, size: usize) -> Vec<u8> {
     };
     (0..size.div_ceil(8)).flat_map(|_| next()).take(size).collect()
 }
+
+/// Starts an import of a history into a repository; it's read from standard input.
+pub(crate) fn start_import(repository: &Path) -> Child {
+    let mut command = Command::new("git");
+    command.args(["fast-import", "--quiet", "--force"]).current_dir(repository).stdin(Stdio::piped());
+    command.spawn().expect("git is there")
+}

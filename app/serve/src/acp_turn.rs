@@ -2,7 +2,7 @@
 
 use crate::acp_updates::{
     answer_chunk, approval_call, begun_call, change_diffs, ended_call, is_shown_otherwise, plan_update, proposed_diff,
-    thought_chunk, unsent_text,
+    thought_chunk, unsent_text, unsent_thought,
 };
 use crate::command_calls::{CommandCall, WorkspaceCommands};
 use acp::PeerConnection;
@@ -60,13 +60,33 @@ pub(crate) struct PromptTurn {
 /// What was sent of a run so far.
 #[derive(Default)]
 struct SentSteps {
-    /// Number of the model call whose answer is streamed, and its text.
+    /// Number of the model call whose answer is streamed, what it thinks, and its text.
     call: u64,
+    thought: String,
     streamed: String,
+    /// A thinking step of which nothing was streamed. It's text if calls follow, and a thought otherwise.
+    held: Option<String>,
     /// Calls that aren't shown as such.
     hidden: BTreeSet<String>,
     /// The last error.
     error: Option<String>,
+}
+
+impl SentSteps {
+    /// Notes which model call is streamed.
+    fn begin_call(&mut self, call: &Value) {
+        let call = call.as_u64().unwrap_or(0);
+        if self.call != call {
+            self.forget_stream();
+            self.call = call;
+        }
+    }
+
+    /// Notes that what was streamed is part of a step that was shown.
+    fn forget_stream(&mut self) {
+        self.thought.clear();
+        self.streamed.clear();
+    }
 }
 
 impl PromptTurn {
@@ -150,6 +170,9 @@ impl PromptTurn {
                 self.show(&mut sent, &line);
             }
         });
+        if let Some(held) = sent.held.take() {
+            self.send(thought_chunk(&held));
+        }
         let result = self.end(&sent, outcome.code, || outcome.reason());
         self.is_over.store(true, Ordering::Relaxed);
         self.send_title();
@@ -195,30 +218,51 @@ impl PromptTurn {
             // While it waits for an approval, a window can take over the workspace, and shows the approval.
             self.watches.store(waits, Ordering::Relaxed);
         }
+        if let Some(held) = sent.held.take() {
+            self.send(if text("type") == "tool_call" { answer_chunk(&held) } else { thought_chunk(&held) });
+        }
         match text("type") {
             "delta" => {
-                let call = line["call"].as_u64().unwrap_or(0);
-                if sent.call != call {
-                    (sent.call, sent.streamed) = (call, String::new());
-                }
+                sent.begin_call(&line["call"]);
                 sent.streamed.push_str(text("content"));
                 self.send(answer_chunk(text("content")));
             }
-            "thinking_delta" => self.send(thought_chunk(text("content"))),
-            "thinking" | "final_answer" => {
+            "thinking_delta" => {
+                sent.begin_call(&line["call"]);
+                sent.thought.push_str(text("content"));
+                self.send(thought_chunk(text("content")));
+            }
+            "thinking" if sent.thought.is_empty() && sent.streamed.is_empty() => {
+                sent.held = Some(text("content").to_owned()).filter(|content| !content.trim().is_empty());
+            }
+            "thinking" => {
+                let (thought, rest) = unsent_thought(text("content"), &sent.thought);
+                if !thought.trim().is_empty() {
+                    self.send(thought_chunk(thought));
+                }
+                let rest = unsent_text(rest, &sent.streamed);
+                if !rest.trim().is_empty() {
+                    self.send(answer_chunk(rest));
+                }
+            }
+            "final_answer" => {
                 let rest = unsent_text(text("content"), &sent.streamed);
                 if !rest.trim().is_empty() {
                     self.send(answer_chunk(rest));
                 }
-                // A call that gave an answer has an empty step before it.
-                if !text("content").trim().is_empty() {
-                    sent.streamed.clear();
-                }
+                sent.forget_stream();
             }
-            "tool_call" => self.show_call(sent, line),
-            "tool_result" => self.show_result(sent, line),
+            "tool_call" => {
+                sent.forget_stream();
+                self.show_call(sent, line);
+            }
+            "tool_result" => {
+                sent.forget_stream();
+                self.show_result(sent, line);
+            }
             "todo" => self.send(plan_update(line)),
             "error" => {
+                sent.forget_stream();
                 sent.error = Some(text("message").to_owned());
                 if line["recoverable"] == true {
                     self.send(thought_chunk(&format!("{}\n", text("message"))));

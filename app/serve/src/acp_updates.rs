@@ -205,6 +205,20 @@ pub(crate) fn change_diffs(root: &Path, change: &Value) -> Vec<Diff> {
     hunks.iter().map(diff).collect()
 }
 
+/// Returns what of a thinking step an editor hasn't got yet, if the beginning of a thought was streamed: the rest of
+/// the thought, and the text behind it. Without a streamed thought, all of it is text.
+pub(crate) fn unsent_thought<'a>(content: &'a str, streamed: &str) -> (&'a str, &'a str) {
+    let streamed = streamed.trim_start();
+    let known = streamed.trim_end();
+    match content.strip_prefix(known).filter(|_| !known.is_empty()) {
+        Some(rest) => match rest.strip_prefix("\n\n") {
+            Some(text) => ("", text),
+            None => (content.strip_prefix(streamed).unwrap_or(rest), ""),
+        },
+        None => ("", content),
+    }
+}
+
 /// Returns what of a step's text an editor hasn't got yet, if its beginning was streamed.
 pub(crate) fn unsent_text<'a>(content: &'a str, streamed: &str) -> &'a str {
     let streamed = streamed.trim_start();
@@ -248,6 +262,14 @@ mod tests {
         assert_eq!(unsent_text("I write it.", "I "), "write it.");
         assert_eq!(unsent_text("All of it", "All of it\n"), "");
         assert_eq!(unsent_text("something else", "All"), "");
+    }
+
+    #[test]
+    fn thoughts_are_told_from_text_by_what_was_streamed() {
+        assert_eq!(unsent_thought("I see it.", ""), ("", "I see it."));
+        assert_eq!(unsent_thought("I think.", "I think."), ("", ""));
+        assert_eq!(unsent_thought("I think.", "I "), ("think.", ""));
+        assert_eq!(unsent_thought("I think.\n\nI see it.", "I think.\n"), ("", "I see it."));
     }
 
     #[test]

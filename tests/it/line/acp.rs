@@ -118,6 +118,11 @@ impl Editor {
         self.updates("agent_message_chunk").iter().filter_map(|update| update["content"]["text"].as_str()).collect()
     }
 
+    /// Returns what the agent thinks so far.
+    fn thoughts(&self) -> String {
+        self.updates("agent_thought_chunk").iter().filter_map(|update| update["content"]["text"].as_str()).collect()
+    }
+
     /// Closes its input; the server ends by itself.
     fn end(mut self) {
         drop(self.input.take());
@@ -215,6 +220,29 @@ fn an_editor_follows_a_run_and_decides_what_it_asks() {
     assert_eq!(editor.good("session/list", json!({}))["sessions"], json!([]));
     editor.end();
     assert!(house.run(&["runs", "last"]).code(2).err.contains("nothing was asked yet"));
+}
+
+#[test]
+fn thoughts_are_told_from_answers_and_nothing_is_said_twice() {
+    let script = |turn: usize, _: &Value| -> agents::Said {
+        match turn {
+            0 => ("I look.".to_owned(), vec![("read_file", json!({"path": "a.md"}))]),
+            _ => ("It is A.".to_owned(), Vec::new()),
+        }
+    };
+    let house = agents::house(&agents::thinking_model("I ponder.", script), &[("a.md", "# A\n")]);
+    let mut editor = Editor::new(&house);
+    let session = editor.session(&house);
+    for round in 1..=3 {
+        let prompt = editor.prompt(&session, "what is it?");
+        assert_eq!(editor.answer(prompt)["result"]["stopReason"], "end_turn");
+        let (words, thoughts) = (editor.words(), editor.thoughts());
+        assert_eq!(words.matches("It is A.").count(), round, "{words}");
+        assert!(thoughts.matches("I ponder.").count() >= round, "{thoughts}");
+        assert!(words.ends_with("It is A.") && !thoughts.contains("It is A."), "{words}: {thoughts}");
+    }
+    assert_eq!(editor.words().matches("I look.").count() + editor.thoughts().matches("I look.").count(), 1);
+    editor.end();
 }
 
 #[test]

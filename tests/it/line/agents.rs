@@ -12,6 +12,14 @@ pub(crate) type Said = (String, Vec<(&'static str, Value)>);
 
 /// Serves a model whose responses come from `script`, given the number of its earlier answers and the request body.
 pub(crate) fn model(script: impl Fn(usize, &Value) -> Said + Send + Sync + 'static) -> String {
+    thinking_model("", script)
+}
+
+/// The same with a model that thinks this before each response.
+pub(crate) fn thinking_model(
+    thought: &'static str,
+    script: impl Fn(usize, &Value) -> Said + Send + Sync + 'static,
+) -> String {
     serve(move |request| {
         let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
         let messages = body["messages"].as_array().cloned().unwrap_or_default();
@@ -24,6 +32,9 @@ pub(crate) fn model(script: impl Fn(usize, &Value) -> Said + Send + Sync + 'stat
             text += &format!("data: {chunk}\n\n");
         };
         send(json!({"role": "assistant", "content": ""}), None);
+        if !thought.is_empty() {
+            send(json!({"reasoning_content": thought}), None);
+        }
         for word in words.split_inclusive(' ') {
             send(json!({"content": word}), None);
         }

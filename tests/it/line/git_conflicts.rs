@@ -2,7 +2,7 @@
 
 use super::agents;
 use super::git::{caller, git, know_user, run_in, with_remote};
-use crate::program::House;
+use crate::program::{House, start_import};
 use serde_json::{Value, json};
 
 /// Thirty lines, of which some have other words.
@@ -298,12 +298,7 @@ fn the_log_has_each_commit_before_its_parents() {
     let house = House::with(&[("a.md", "one\n")]);
     with_remote(&house);
     let notes = house.path("notes");
-    let mut import = std::process::Command::new("git")
-        .args(["fast-import", "--quiet", "--force"])
-        .current_dir(&notes)
-        .stdin(std::process::Stdio::piped())
-        .spawn()
-        .expect("git is there");
+    let mut import = start_import(&notes);
     // Two lines of unequal length from one commit, all of one second, except that the clock of the first was fast.
     let commits = [
         (1, 2_000, ""),

@@ -266,6 +266,7 @@ fn looking_at_a_hostile_repository_runs_nothing() {
         &["log", "--graph", "--all"],
         &["show"],
         &["blame", "a.md"],
+        &["conflicts"],
         &["branch"],
         &["tag"],
         &["stash", "list"],

@@ -1,6 +1,6 @@
 //! An agent at work: its text and calls become steps, nothing happens twice, and its changes can be undone.
 
-use crate::twin::Twin;
+use crate::twin::{Step, Twin};
 use agent::config::{AgentConfig, ConfigLayer, merge};
 use agent::memory::place::MemoryPlace;
 use agent::model_call::{
@@ -523,15 +523,23 @@ fn all_that_a_run_changed_is_taken_back_and_made_again() {
 }
 
 #[test]
-fn a_command_finds_what_its_run_wrote_and_is_not_said_to_have_written_it() {
+fn a_job_finds_what_its_run_wrote_and_is_not_said_to_have_written_it() {
     let mut twin = agent(&[("a.md", "one\n"), ("b.md", "mine\n")], "approval: {auto_approve_level: medium}\n");
     let note = twin.open("b.md");
+    twin.open("a.md");
     ask(&mut twin, "work");
     let edit = json!({"path": "a.md", "old_content": "one", "new_content": "two"});
-    answer(&mut twin, said("", &[("edit_file", edit), ("shell", json!({"command": "make"}))]));
-    decide(&mut twin, "c1", true, DecisionScope::Once);
-    assert_eq!((twin.tools.len(), twin.file("a.md").as_deref()), (1, Some("two\n")), "the command finds it");
-    // Meanwhile the user types, and the command writes to another note.
+    let calls = said("", &[("edit_file", edit), ("write_file", json!({"path": "d.csv", "content": "1\n"}))]);
+    let (call, _) = twin.models.remove(0);
+    twin.event(Event::ModelDone { call, result: Ok(Box::new(calls)) });
+    // The worker that writes files is slower than all others.
+    while let Some(step) = twin.steps().into_iter().find(|step| !matches!(step, Step::Work)) {
+        twin.step(step);
+    }
+    assert_eq!((twin.tools.len(), twin.file("a.md").as_deref()), (0, Some("one\n")), "the job waits");
+    twin.pass(5_000);
+    assert_eq!((twin.tools.len(), twin.file("a.md").as_deref()), (1, Some("two\n")), "the job finds it");
+    // Meanwhile the user types, and the job writes to another note.
     twin.edit(note, 0, 0, "and ");
     twin.pass(5_000);
     let change = |path: &str, before: &str, after: &str| FileChange {

@@ -1,6 +1,7 @@
 //! Source control in the window, on real repositories with bare remotes on the local disk.
 
 use super::*;
+use crate::program::start_import;
 use egui_kittest::kittest::NodeT;
 use engine::commands::CommandId;
 use std::path::Path;
@@ -346,12 +347,7 @@ fn import_history(bench: &Bench, count: usize) {
     use std::io::Write;
     let notes = bench.notes();
     git(&notes, &["init", "-q", "-b", "main"]);
-    let mut import = std::process::Command::new("git")
-        .args(["fast-import", "--quiet", "--force"])
-        .current_dir(&notes)
-        .stdin(std::process::Stdio::piped())
-        .spawn()
-        .expect("git is there");
+    let mut import = start_import(&notes);
     let mut to = std::io::BufWriter::new(import.stdin.take().expect("a pipe"));
     for number in 1..=count {
         let is_side = number % 10 == 5;
