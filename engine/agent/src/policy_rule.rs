@@ -272,9 +272,11 @@ impl DecidedCalls {
         let fixed = tool.permissions.process || tool.permissions.network || tool.risk >= ToolRisk::High;
         let fixed = fixed || tool.source != ToolSource::BuiltIn || !facts.code.is_empty();
         let path = arguments.get("path").and_then(Value::as_str);
+        // A tool that takes no address isn't widened by an argument of that name.
+        let takes_address = tool.source == ToolSource::BuiltIn && tool.parameters["properties"]["url"].is_object();
         let calls = match call.address() {
             // An invalid address is denied before any rule applies.
-            Some(Ok(address)) if tool.source == ToolSource::BuiltIn && arguments.len() == 1 => {
+            Some(Ok(address)) if takes_address && arguments.len() == 1 => {
                 CallScope::Site { site: address.site, ips: call.private_addresses() }
             }
             _ if fixed => CallScope::Exactly {

@@ -296,6 +296,26 @@ fn tools_of_two_servers_are_two() {
     assert!(typed.matches_call(call(one)) && !typed.matches_call(call(two)));
 }
 
+/// An argument named `url` widens a decision only for a tool that takes an address: `git_fetch` goes to the remote of the
+/// repository, whatever else a call says.
+#[test]
+fn an_address_widens_only_tools_that_take_one() {
+    let tools = tool_catalog::built_in();
+    let facts = CallFacts::default();
+    let arguments = |url: &str| Map::from_iter([("url".to_owned(), json!(url))]);
+    for (name, wider) in [("fetch_url", true), ("git_fetch", false)] {
+        let tool = tools.iter().find(|tool| tool.name == name).expect("built in");
+        let (one, two) = (arguments("http://docs.rs/"), arguments("http://docs.rs/a"));
+        let rule = PolicyRule {
+            about: RuleSubject::Decided(DecidedCalls::from_call(CallContext { tool, arguments: &one, facts: &facts })),
+            word: Permission::Allow,
+            within: None,
+            origin: String::new(),
+        };
+        assert_eq!(rule.matches_call(CallContext { tool, arguments: &two, facts: &facts }), wider, "{name}");
+    }
+}
+
 #[test]
 fn stars_stand_for_anything() {
     for (pattern, text, fit) in [

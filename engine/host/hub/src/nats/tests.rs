@@ -143,14 +143,16 @@ impl Replica {
 #[test]
 fn a_replica_has_caught_up_once_it_heard_what_others_acknowledged_before() {
     let Some(server) = Server::start() else { return };
-    let runtime = runtime();
+    // Each replica has its own threads, as each is a process of its own: the one that waits holds none of the other's.
+    let (first, second) = (runtime(), runtime());
     let news: Arc<Mutex<Vec<ReplicaNews>>> = Arc::default();
     let told = Arc::clone(&news);
-    let open = |heard: ReplicaListener| {
+    let open = |runtime: &Runtime, heard: ReplicaListener| {
         let log: HubLog = Arc::new(|line| println!("{line}"));
         runtime.block_on(NatsReplicas::open(&server.at, heard, log)).expect("opened")
     };
-    let (one, two) = (open(Arc::new(move |news| told.lock().expect("lock").push(news))), open(Arc::new(|_| ())));
+    let one = open(&first, Arc::new(move |news| told.lock().expect("lock").push(news)));
+    let two = open(&second, Arc::new(|_| ()));
     let doc = DocId([7; 16]);
     let (done, stored) = channel();
     // The first replica receives slowly.
