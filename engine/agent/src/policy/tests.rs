@@ -11,7 +11,7 @@ fn tool(name: &str, risk: ToolRisk, process: bool, network: bool) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: String::new(),
-        parameters: json!({}),
+        parameters: if network { json!({"properties": {"url": {"type": "string"}}}) } else { json!({}) },
         risk,
         permissions: ToolPermissions { network, fs: true, process, ui: false },
         idempotent: true,
