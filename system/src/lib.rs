@@ -37,6 +37,7 @@ pub const GUIDE_FILES: &[EmbeddedFile] = guide![
     "approvals-and-safety.md",
     "collections.md",
     "command-line.md",
+    "components.md",
     "configuration.md",
     "daily-notes-and-templates.md",
     "devices-and-sync.md",

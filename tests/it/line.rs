@@ -3,9 +3,11 @@
 
 mod acp;
 mod agent_settings;
+mod agent_socket;
 pub(crate) mod agents;
 mod answers;
 mod companion;
+mod components;
 mod devices;
 mod environments;
 mod external_agents;
@@ -61,7 +63,8 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The subcommands, as the README and the manual name them.
-const COMMANDS: [&str; 52] = [
+const COMMANDS: [&str; 53] = [
+    "components",
     "capture",
     "devices",
     "pair",

@@ -156,6 +156,19 @@ pub(super) struct CatArguments {
     pub(super) blocks: bool,
 }
 
+/// `components`.
+#[derive(Args, Clone, Debug)]
+pub(super) struct ComponentsArguments {
+    #[arg(id = "COMPONENT")]
+    pub(super) component: Option<String>,
+    #[arg(long)]
+    pub(super) volume: Option<String>,
+    #[arg(long)]
+    pub(super) approve: bool,
+    #[arg(long)]
+    pub(super) revoke: bool,
+}
+
 /// `attachments`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct AttachmentsArguments {
@@ -454,6 +467,7 @@ mod tests {
             grammar::<InitArguments>("init"),
             grammar::<CatArguments>("cat"),
             grammar::<AttachmentsArguments>("attachments"),
+            grammar::<ComponentsArguments>("components"),
             grammar::<EditArguments>("edit"),
             grammar::<LsArguments>("ls"),
             grammar::<VolumesArguments>("volumes"),

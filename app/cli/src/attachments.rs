@@ -17,11 +17,11 @@ const COPY_BUFFER_BYTES: usize = 64 << 10;
 
 /// An attachment of a volume.
 #[derive(Clone, Debug)]
-struct AttachmentPlace {
+pub(super) struct AttachmentPlace {
     id: DocId,
-    volume: String,
+    pub(super) volume: String,
     root: PathBuf,
-    path: String,
+    pub(super) path: String,
     bytes: u64,
     /// Modification time in nanoseconds since 1970.
     modified: i64,
@@ -40,7 +40,7 @@ impl AttachmentPlace {
     }
 
     /// Opens the file. What it says of itself is then what the disk says.
-    fn open(&mut self) -> Result<impl Read + Seek + use<>, CliError> {
+    pub(super) fn open(&mut self) -> Result<impl Read + Seek + use<>, CliError> {
         let opened = ConfinedPath::new(&self.root, &self.path).open();
         let (file, about) = opened.map_err(|why| CliError::usage(why.to_string()))?;
         (self.bytes, self.modified) = (about.len(), modified_nanos(&about));
@@ -75,7 +75,7 @@ pub(super) fn cmd_attachments(scene: &mut CommandContext<'_>, args: &Attachments
 }
 
 /// Returns the attachments of a volume, or of all.
-fn read_places(scene: &CommandContext<'_>, volume: Option<&str>) -> Result<Vec<AttachmentPlace>, CliError> {
+pub(super) fn read_places(scene: &CommandContext<'_>, volume: Option<&str>) -> Result<Vec<AttachmentPlace>, CliError> {
     let only = match volume {
         Some(name) => resolve::resolve_volume(scene, Some(name))?,
         None => None,

@@ -132,6 +132,11 @@ pub(crate) const HELP_GROUPS: &[(&str, &[SubcommandHelp])] = &[
             entry("traces", "List work that repeats without a model", ["traces", "traces show weekly-report"]),
             entry("budget", "Show what was spent and what is left", ["budget", "budget --by project"]),
             entry("tools", "List and approve tools", ["tools", "tools shell"]),
+            entry(
+                "components",
+                "List and approve components of agents",
+                ["components", "components my-chart --approve"],
+            ),
             entry("providers", "List and test language models", ["providers", "providers test ollama"]),
             entry("secrets", "Keep API keys", ["secrets list", "secrets set OPENAI_API_KEY < key.txt"]),
         ],

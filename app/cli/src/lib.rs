@@ -9,6 +9,7 @@ mod attachments;
 mod capture;
 mod cells;
 mod collection_view;
+mod components;
 mod devices;
 mod events;
 mod file_ops;
@@ -81,6 +82,7 @@ const READING_COMMANDS: &[&str] = &[
     "budget",
     "cat",
     "cells",
+    "components",
     "events",
     "export",
     "history",
@@ -534,6 +536,11 @@ fn run_subcommand(scene: &mut CommandContext<'_>, name: &str, args: &ArgMatches)
         "ls" => volumes::cmd_ls(scene, &typed(args)?),
         "volumes" => volume_trust::cmd_volumes(scene, &typed(args)?),
         "attachments" => attachments::cmd_attachments(scene, &typed(args)?),
+        "components" => components::cmd_components(scene, &typed(args)?),
+        "providers" => {
+            let folder = scene.handle.workspace_folder().to_owned();
+            providers::cmd_providers(&folder, &typed(args)?, scene.json, scene.out)
+        }
         "cat" => notes::cmd_cat(scene, &typed(args)?),
         "edit" => notes::cmd_edit(scene, &typed(args)?),
         "history" => history::cmd_history(scene, &typed(args)?),

@@ -37,7 +37,9 @@ pub(crate) fn tool_kind(tool: &str) -> ToolKind {
     let Some(tool) = BuiltInTool::from_name(tool) else { return ToolKind::Other };
     match tool {
         Tool::ReadFile | Tool::GitStatus | Tool::GitDiff | Tool::GitLog | Tool::GitBlame => ToolKind::Read,
-        Tool::WriteFile | Tool::EditFile | Tool::ProposeView | Tool::CreateTool => ToolKind::Edit,
+        Tool::WriteFile | Tool::EditFile | Tool::ProposeView | Tool::ProposeComponent | Tool::CreateTool => {
+            ToolKind::Edit
+        }
         Tool::DeleteFile => ToolKind::Delete,
         Tool::ListFiles | Tool::Search => ToolKind::Search,
         Tool::RunCell | Tool::RunPython | Tool::Shell | Tool::GitCommit | Tool::GitBranch | Tool::GitSwitch => {

@@ -9,6 +9,7 @@ mod capture_ledger;
 mod capture_pages;
 mod companion_session;
 pub(crate) mod companion_state;
+mod component_pages;
 mod home_page;
 mod note_pages;
 mod page_layout;
@@ -86,6 +87,9 @@ pub(crate) fn companion_router() -> Router<Arc<HttpState>> {
         .route("/runs/{run}", get(run_pages::show_run))
         .route("/runs/{run}/stop", post(run_pages::stop_run))
         .route("/approvals/{approval}", post(run_pages::decide_approval))
+        .route("/components", get(component_pages::show_components))
+        .route("/components/{id}", get(component_pages::show_component).post(component_pages::decide_component))
+        .route("/components/{id}/frame", get(component_pages::show_frame))
         .route("/live", get(run_pages::stream_live))
         .route("/pair", get(pair_pages::show_pairing).post(pair_pages::pair))
         .route("/device", get(pair_pages::show_device))

@@ -20,6 +20,8 @@ use std::time::Instant;
 
 /// The description of the REST interface.
 pub(crate) const DESCRIPTION_PATH: &str = "/api/v1/openapi.json";
+/// Where front ends of the agent connect.
+pub(crate) const AGENT_SOCKET_PATH: &str = "/api/v1/agent";
 /// The paths that need no token: they hold nothing of the user.
 const OPEN_PATHS: [&str; 3] = [DESCRIPTION_PATH, DOCS_PATH, DOCS_STYLE_PATH];
 /// Maximum number of open connections. Beyond it, requests are refused.
@@ -114,29 +116,35 @@ fn check_origin_named(method: &Method, headers: &HeaderMap) -> Result<(), Proble
     Err(ProblemDetails::new(StatusCode::FORBIDDEN, why))
 }
 
-/// Returns the token that a request shows.
-fn check_token(state: &HttpState, headers: &HeaderMap) -> Result<AccessToken, ProblemDetails> {
-    let unauthorized = |why: String| {
-        // Guessing is hopeless; this only keeps it from using the machine.
-        match state.refusals.check() {
-            Ok(()) => ProblemDetails::new(StatusCode::UNAUTHORIZED, why)
-                .with_header(header::WWW_AUTHENTICATE, "Bearer realm=\"tracebook\""),
-            Err(_) => too_many("too many requests without a valid token"),
-        }
-    };
-    let shown = header_text(headers, &header::AUTHORIZATION).and_then(|value| {
-        let (scheme, token) = value.split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-    });
-    let shown = shown.ok_or_else(|| unauthorized("send a token: `Authorization: Bearer TOKEN`".to_owned()))?;
+/// Returns what a shown token allows. Who shows wrong ones too often is told to wait.
+pub(crate) fn check_shown_token(state: &HttpState, shown: &str) -> Result<AccessToken, ProblemDetails> {
     match state.tokens.check(shown, unix_millis()) {
         Ok(token) if state.rates.check_key(&token.id).is_err() => Err(too_many("too many requests with this token")),
         Ok(token) => Ok(token),
         Err(error @ TokenRefusal::Unreadable) => {
             Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()))
         }
-        Err(error @ (TokenRefusal::Unknown | TokenRefusal::Expired)) => Err(unauthorized(error.to_string())),
+        Err(error @ (TokenRefusal::Unknown | TokenRefusal::Expired)) => Err(unauthorized(state, error.to_string())),
     }
+}
+
+fn unauthorized(state: &HttpState, why: String) -> ProblemDetails {
+    match state.refusals.check() {
+        Ok(()) => ProblemDetails::new(StatusCode::UNAUTHORIZED, why)
+            .with_header(header::WWW_AUTHENTICATE, "Bearer realm=\"tracebook\""),
+        // Guessing is hopeless; this only keeps it from using the machine.
+        Err(_) => too_many("too many requests without a valid token"),
+    }
+}
+
+/// Returns the token that a request shows.
+fn check_token(state: &HttpState, headers: &HeaderMap) -> Result<AccessToken, ProblemDetails> {
+    let shown = header_text(headers, &header::AUTHORIZATION).and_then(|value| {
+        let (scheme, token) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    });
+    let shown = shown.ok_or_else(|| unauthorized(state, "send a token: `Authorization: Bearer TOKEN`".to_owned()))?;
+    check_shown_token(state, shown)
 }
 
 fn too_many(why: &str) -> ProblemDetails {
@@ -159,7 +167,9 @@ fn admit(state: &HttpState, request: &Request) -> Result<Admitted, ProblemDetail
     let (method, path, headers) = (request.method(), request.uri().path(), request.headers());
     check_site(state, headers, request.uri(), request.version())?;
     if is_for_programs(request) {
-        let is_open = method == Method::GET && OPEN_PATHS.contains(&path);
+        // A front end in a browser can't send a token with a WebSocket; its first message brings it.
+        let brings_token = path == AGENT_SOCKET_PATH && !headers.contains_key(header::AUTHORIZATION);
+        let is_open = method == Method::GET && (OPEN_PATHS.contains(&path) || brings_token);
         return if is_open { Ok(Admitted::Anyone) } else { check_token(state, headers).map(Admitted::Program) };
     }
     check_origin_named(method, headers)?;

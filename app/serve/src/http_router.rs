@@ -1,9 +1,10 @@
 //! The paths of the HTTP server, the scope that each needs, and their description in OpenAPI 3.1.
 
 use crate::access_tokens::TokenScope;
+use crate::agent_socket::open_agent_socket;
 use crate::api_docs::{DOCS_PATH, DOCS_STYLE_PATH, docs_page, docs_response, docs_style};
 use crate::companion::{companion_router, missing_page};
-use crate::http_guard::{DESCRIPTION_PATH, guard, is_for_programs, require_scope};
+use crate::http_guard::{AGENT_SOCKET_PATH, DESCRIPTION_PATH, guard, is_for_programs, require_scope};
 use crate::http_state::HttpState;
 use crate::mcp_http::serve_mcp_request;
 use crate::problem::ProblemDetails;
@@ -169,6 +170,7 @@ pub(crate) fn http_router(state: Arc<HttpState>) -> Router {
         .route_layer(from_fn_with_state(TokenScope::Read, require_scope));
     let router = Router::new()
         .nest(API_PREFIX, rest.route_layer(from_fn_with_state(state.clone(), replay_answers)))
+        .route(AGENT_SOCKET_PATH, get(open_agent_socket))
         .route(DESCRIPTION_PATH, get(description))
         .route(DOCS_PATH, get(docs))
         .route(DOCS_STYLE_PATH, get(docs_style))

@@ -21,6 +21,7 @@ use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLim
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,6 +45,9 @@ const REQUEST_BURST: u32 = 1_000;
 const REFUSALS_PER_SECOND: u32 = 20;
 const REFUSAL_BURST: u32 = 200;
 
+/// Maximum number of front ends that are connected at `/api/v1/agent`.
+const MAX_AGENT_SOCKETS: usize = 32;
+
 /// What the handlers of HTTP requests share.
 pub(crate) struct HttpState {
     pub(crate) commands: Arc<dyn WorkspaceCommands>,
@@ -63,6 +67,10 @@ pub(crate) struct HttpState {
     #[cfg(feature = "grpc")]
     pub(crate) grpc: crate::grpc::GrpcState,
     pub(crate) slots: Arc<Semaphore>,
+    /// One permit for each front end that may be connected at `/api/v1/agent`.
+    pub(crate) sockets: Arc<Semaphore>,
+    /// Folder of the workspace.
+    pub(crate) workspace: PathBuf,
     /// Counts open connections; set when the servers start.
     pub(crate) connection_count: OnceLock<Box<dyn Fn() -> usize + Send + Sync>>,
 }
@@ -94,6 +102,8 @@ impl HttpState {
             #[cfg(feature = "grpc")]
             grpc: crate::grpc::GrpcState::default(),
             slots: Arc::new(Semaphore::new(MAX_CONCURRENT_COMMANDS)),
+            sockets: Arc::new(Semaphore::new(MAX_AGENT_SOCKETS)),
+            workspace: std::path::absolute(workspace).unwrap_or_else(|_| workspace.to_owned()),
             connection_count: OnceLock::new(),
             commands,
         }

@@ -5,6 +5,7 @@ pub mod agent_definition;
 pub mod agent_registry;
 pub mod approval_names;
 pub mod approval_text;
+pub mod component_file;
 pub mod config;
 pub mod external_program;
 pub mod generated_view;

@@ -384,6 +384,7 @@ pub fn changes_volume(tool: BuiltInTool) -> bool {
             | BuiltInTool::EditFile
             | BuiltInTool::DeleteFile
             | BuiltInTool::ProposeView
+            | BuiltInTool::ProposeComponent
             | BuiltInTool::GitCommit
             | BuiltInTool::GitPull
             | BuiltInTool::GitBranch

@@ -328,6 +328,21 @@ tool_table!(offered {
         json!({"volume": volume_schema(), "path": path_schema(), "title": {"type": "string"},
             "view": {"type": "object", "description": VIEW_GUIDE}}),
     ),
+    ProposeComponent = (
+        "propose_component",
+        "Propose a custom element of your own, for what a view can't show. It's stored as components/TAGNAME.json, and \
+         runs only once the user has read and approved it, in a sandboxed frame: no network, no storage, no other \
+         page. `await tracebook.value(NAME)` gives a property that `data` names.",
+        ToolRisk::Low,
+        READ_FILES_ONLY,
+        json!({"tagName": {"type": "string", "pattern": "^[a-z][a-z0-9]*(-[a-z0-9]+)+$", "maxLength": 60},
+            "script": {"type": "string", "minLength": 1,
+                "description": "JavaScript that calls customElements.define(tagName, class extends HTMLElement {…})"},
+            "styles": {"type": "string", "optional": true, "description": "CSS of the page around the element"},
+            "data": {"type": "object", "optional": true, "properties": {"note": {"type": "string"},
+                "properties": {"type": "array", "items": {"type": "string"}, "maxItems": 50}},
+                "required": ["note", "properties"], "additionalProperties": false}}),
+    ),
 } internal {
     NoteCommand = "note_command": "What a button's command is, for the policy.",
     RunAgent = "run_agent": "What an agent in Python is, for the policy.",

@@ -902,6 +902,19 @@ command_table!(
             ],
         }),
     },
+    AgentComponents = command_line_form(
+        "agent.components",
+        "Components of agents",
+        "components",
+        &[
+            command_argument("COMPONENT", ArgumentForm::Optional, "one of them: its name, or the beginning of its id"),
+            command_argument("volume", ArgumentForm::Value, "only those of this volume"),
+            command_argument("approve", ArgumentForm::Flag, "let it run in the preview of `serve`, as it is now"),
+            command_argument("revoke", ArgumentForm::Flag, "take the approval back"),
+        ],
+        "List the custom elements that agents have proposed as components/NAME.json, read and approve them. `serve` \
+         previews an approved one in a sandboxed frame. A changed one must be approved again.",
+    ),
     WorkspaceInit = command_line_form(
         "workspace.init",
         "Make a workspace",

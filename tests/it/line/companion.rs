@@ -45,6 +45,14 @@ impl Answer {
         text
     }
 
+    /// Asserts a page with this status that says why.
+    #[track_caller]
+    pub(super) fn refused_page(self, status: u16, about: &str) {
+        let text = self.code(status).text();
+        let plain = text.replace("&#39;", "'").replace("&quot;", "\"");
+        assert!(plain.contains(about), "does not say “{about}”: {text}");
+    }
+
     /// Asserts that the browser is led on, and returns where.
     #[track_caller]
     fn led(self) -> String {
@@ -53,15 +61,15 @@ impl Answer {
 }
 
 /// A paired browser.
-struct Browser<'s> {
+pub(super) struct Browser<'s> {
     server: &'s Server,
-    cookie: String,
+    pub(super) cookie: String,
     form_token: String,
 }
 
 impl<'s> Browser<'s> {
     /// Pairs with the code of this link.
-    fn new(server: &'s Server, link: &str) -> Browser<'s> {
+    pub(super) fn new(server: &'s Server, link: &str) -> Browser<'s> {
         let code = link.rsplit_once("code=").expect("a code").1;
         let answer = pair(server, code, "Test phone").code(303);
         let cookie = answer.header("Set-Cookie").expect("a cookie");
@@ -73,7 +81,7 @@ impl<'s> Browser<'s> {
         browser
     }
 
-    fn get(&self, path: &str) -> Answer {
+    pub(super) fn get(&self, path: &str) -> Answer {
         self.server.send("", "GET", path, &[("Cookie", &self.cookie)], "")
     }
 
@@ -86,7 +94,7 @@ impl<'s> Browser<'s> {
         format!("http://{}", self.server.address)
     }
 
-    fn post(&self, path: &str, values: &[(&str, &str)]) -> Answer {
+    pub(super) fn post(&self, path: &str, values: &[(&str, &str)]) -> Answer {
         let own = [("form_token", self.form_token.as_str())];
         let body = fields(&own.iter().chain(values).copied().collect::<Vec<_>>());
         self.sent(path, &[("Origin", &self.origin()), ("Content-Type", TYPES)], &body)
@@ -125,7 +133,7 @@ fn pair(server: &Server, code: &str, name: &str) -> Answer {
     server.send("", "POST", "/pair", &[("Origin", &origin), ("Content-Type", TYPES)], &body)
 }
 
-fn link(house: &House, options: &[&str]) -> String {
+pub(super) fn link(house: &House, options: &[&str]) -> String {
     let words: Vec<&str> = ["tokens", "create", "phone", "--qr", "--json"].iter().chain(options).copied().collect();
     house.run(&words).good().json()["link"].as_str().expect("a link").to_owned()
 }

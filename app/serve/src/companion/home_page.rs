@@ -2,6 +2,7 @@
 
 use super::capture_pages::capture_form;
 use super::companion_session::{CompanionCaller, CompanionError};
+use super::component_pages::{component_section, list_components};
 use super::page_layout::{PageSection, file_url, message, note_title, page, shown_time};
 use super::run_pages::{approval_card, is_open_run, run_row};
 use crate::access_tokens::TokenScope;
@@ -47,8 +48,10 @@ pub(super) async fn show_home(
     caller: CompanionCaller,
     UrlQuery(query): UrlQuery<HomeQuery>,
 ) -> Result<Response, CompanionError> {
-    let (approvals, runs, notes) = if caller.allows(TokenScope::Read) {
-        (pending_approvals(&caller.api).await?, reachable_runs(&caller.api).await?, recent_notes(&caller).await?)
+    let (approvals, runs, notes, components) = if caller.allows(TokenScope::Read) {
+        let approvals = pending_approvals(&caller.api).await?;
+        let (runs, notes) = (reachable_runs(&caller.api).await?, recent_notes(&caller).await?);
+        (approvals, runs, notes, list_components(&caller).await?)
     } else {
         Default::default()
     };
@@ -75,6 +78,7 @@ pub(super) async fn show_home(
                         }
                     }
                 }
+                (component_section(&components))
                 section aria-labelledby="notes-title" {
                     h2 #notes-title { "Recent notes" }
                     @if notes.is_empty() { p class="muted" { "There are no notes yet." } }

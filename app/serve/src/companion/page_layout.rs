@@ -199,7 +199,7 @@ pub(super) fn problem_page(problem: &ProblemDetails) -> Response {
     bare_page(problem.status(), title, &content)
 }
 
-fn html_response(status: StatusCode, markup: &Markup) -> Response {
+pub(super) fn html_response(status: StatusCode, markup: &Markup) -> Response {
     (status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], markup.0.clone()).into_response()
 }
 

@@ -20,6 +20,10 @@ const MANIFEST: &str = include_str!("assets/manifest.json");
 const ICON: &str = include_str!("../../../../assets/icon/tracebook.svg");
 const LARGE_ICON: &[u8] = include_bytes!("../../../../assets/icon/tracebook-256.png");
 
+/// The style of a component's frame.
+pub(super) const FRAME_STYLE: &str = "html{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}\
+    body{margin:1rem}.component-problem{border-left:3px solid #c4473a;padding-left:.75rem}";
+
 /// How long browsers keep a file whose address changes with it, and one whose address stays.
 const KEPT_LONG: &str = "public, max-age=31536000, immutable";
 const KEPT_SHORTLY: &str = "public, max-age=3600";

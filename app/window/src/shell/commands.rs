@@ -336,6 +336,7 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         | CommandId::ServeHttp
         | CommandId::ServeTokens
         | CommandId::SyncHub
+        | CommandId::AgentComponents
         | CommandId::VolumeAttachments => return None,
     })
 }

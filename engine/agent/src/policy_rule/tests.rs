@@ -296,8 +296,8 @@ fn tools_of_two_servers_are_two() {
     assert!(typed.matches_call(call(one)) && !typed.matches_call(call(two)));
 }
 
-/// An argument named `url` widens a decision only for a tool that takes an address: `git_fetch` goes to the remote of the
-/// repository, whatever else a call says.
+/// An argument named `url` widens a decision only for a tool that takes an address: `git_fetch` goes to the remote of
+/// the repository, whatever else a call says.
 #[test]
 fn an_address_widens_only_tools_that_take_one() {
     let tools = tool_catalog::built_in();

@@ -72,6 +72,9 @@ fn describe_call(tool: &ToolSpec, arguments: &Map<String, Value>) -> String {
             let goal = string_argument(arguments, "goal").lines().next().unwrap_or_default();
             format!("Let {} begin: {goal}", string_argument(arguments, "agent"))
         }
+        Some(BuiltInTool::ProposeComponent) => {
+            format!("Propose the component {}", string_argument(arguments, "tagName"))
+        }
         Some(BuiltInTool::AskUser) => string_argument(arguments, "question").to_owned(),
         Some(BuiltInTool::RunAgent) => {
             format!("Run the agent {} of this project in the sandbox", string_argument(arguments, "agent"))

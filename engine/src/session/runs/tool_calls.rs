@@ -13,6 +13,7 @@ use crate::session::state::agent_run::{AgentRun, CallPhase, PendingCall, new_ste
 use crate::session::state::runs::{RunRecord, RunsState, ToolNoteJob, ToolNoteJobKind};
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
+use agent::component_file::ComponentFile;
 use agent::config::{SandboxLimits, SandboxPaths};
 use agent::policy::CallFacts;
 use agent::script_tool::{ScriptToolCall, detect_language};
@@ -367,6 +368,17 @@ impl RunsState {
                 }
                 let text = format!("\n```{}\n{json}\n```\n", agent::generated_view::VIEW_LANGUAGE);
                 return self.begin_tool_note_job(turn, all_files, sync, chore(note, ToolNoteJobKind::Append(text)));
+            }
+            Some(BuiltInTool::ProposeComponent) => {
+                let component = match ComponentFile::from_arguments(&Value::Object(arguments.clone())) {
+                    Ok(component) => component,
+                    Err(why) => return Some(failed_outcome(why.to_string())),
+                };
+                let path = component.path();
+                if let Some(why) = limits.paths.refusal(&path, true) {
+                    return Some(failed_outcome(format!("{path} is closed: {why}. Do not try it again.")));
+                }
+                ToolJob::Replace { root, path, text: component.to_text(), expected: None }
             }
             _ if self.approved_tool(tool).is_some() => {
                 let tool = self.approved_tool(tool)?;

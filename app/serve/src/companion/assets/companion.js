@@ -197,6 +197,18 @@
     if (stream) stream.close();
     stream = null;
   };
+  // A component's frame asks for a value by its name; it gets those that the page has for it.
+  const frame = document.querySelector("iframe.component");
+  if (frame) {
+    const values = JSON.parse(frame.dataset.values || "{}") || {};
+    addEventListener("message", (event) => {
+      const asked = event.data;
+      if (event.source !== frame.contentWindow || !asked || asked.type !== "value") return;
+      const value = Object.hasOwn(values, asked.name) ? values[asked.name] : undefined;
+      frame.contentWindow.postMessage({ id: asked.id, value }, "*");
+    });
+  }
+
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) return close();
     listen();
