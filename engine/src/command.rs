@@ -1,6 +1,7 @@
 //! Commands: requests from the user, one half of [`crate::Input`]. Plain data, so that they can be logged, replayed and
 //! sent from another process.
 
+use crate::records::forks::ForkOrigin;
 use crate::settings::Settings;
 use crate::staleness::Reactivity;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,13 @@ pub enum Command {
         folder: PathBuf,
         /// The volume's name; the folder's name when `None`.
         name: Option<String>,
+    },
+    /// Opens a folder that holds a copy of a volume as a fork of it, which isn't listed with the volumes.
+    OpenFork {
+        /// The volume that was copied, and the fork's name.
+        origin: ForkOrigin,
+        /// Absolute path of the folder, inside the workspace's folder.
+        folder: PathBuf,
     },
     /// Removes a volume from the workspace. Its files stay in place.
     CloseVolume {

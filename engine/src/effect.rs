@@ -145,6 +145,9 @@ pub enum Effect {
     WriteMarker {
         /// Id, name and folder of each volume.
         volumes: Vec<(DocId, String, PathBuf)>,
+        /// Names of the forks among them, each with the name of the volume that it's a copy of. Searches elsewhere
+        /// leave forks out, and the marker does, too.
+        forks: BTreeMap<String, String>,
     },
     /// Searches for Jupyter kernels that notes in this folder could use (`KernelsFound`).
     FindKernels {
@@ -249,6 +252,8 @@ pub enum Effect {
         limit: usize,
         /// Folder that holds the memory, and the folders inside it to read.
         memory: (PathBuf, Vec<String>),
+        /// Name of the fork that the run works in, if it does.
+        fork: Option<String>,
     },
     /// Reads the memory of a volume from all its folders (`MemoryRead`).
     ReadMemory {

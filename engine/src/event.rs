@@ -399,6 +399,8 @@ pub struct WorkspaceStart {
     pub memory_place: Option<agent::memory::place::MemoryPlace>,
     /// Names of the volumes that the configuration makes read-only.
     pub read_only_volumes: std::collections::BTreeSet<String>,
+    /// What each fork is a copy of, also of those that were discarded.
+    pub forks: BTreeMap<DocId, crate::records::forks::ForkOrigin>,
     /// Name of this device.
     pub device: String,
     /// Settings of this device.
@@ -437,6 +439,15 @@ pub struct WorkspaceStart {
     pub outlays: Vec<agent::run_records::EmbeddingCost>,
     /// Recent latencies of model providers, as measured on this device.
     pub latencies: agent::router::ProviderLatencies,
+}
+
+impl WorkspaceStart {
+    /// Returns the forks' volume names, each with the name of the volume that it's a copy of.
+    pub fn forked_names(&self) -> BTreeMap<String, String> {
+        let volumes = self.doc.volumes();
+        let name = |id: &DocId| volumes.get(id).map(|entry| entry.name.clone());
+        self.forks.iter().filter_map(|(fork, origin)| Some((name(fork)?, name(&origin.volume)?))).collect()
+    }
 }
 
 /// Outline of a note's file and its encoding on disk, both computed where the file is read.

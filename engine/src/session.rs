@@ -3,6 +3,7 @@
 mod apply_context;
 mod cells;
 mod external_renames;
+mod forks;
 mod grants;
 mod kernel_pool;
 mod kernel_states;
@@ -188,6 +189,9 @@ impl SessionState {
         match command {
             Command::OpenFolder { folder, name } => {
                 self.files.volumes.open_folder(turn, &mut self.sync, &mut self.workspace, folder, name)
+            }
+            Command::OpenFork { origin, folder } => {
+                self.files.volumes.open_fork(turn, &mut self.sync, &mut self.workspace, origin, folder)
             }
             Command::CloseVolume { volume } => {
                 self.files.close_volume(turn, &mut self.sync, &mut self.workspace, volume)
@@ -534,6 +538,7 @@ impl SessionState {
         (self.files.volumes.workspace_folder, self.files.volumes.memory_place) =
             (started.folder.clone(), started.memory_place);
         self.files.volumes.read_only = started.read_only_volumes;
+        self.files.volumes.forks = started.forks;
         self.workspace.folder = started.folder;
         turn.journal.saving = SaveStatus { last: started.last_seq, durable: started.last_seq, trouble: None };
         self.files.notes.unfinished = started.unfinished;
@@ -550,6 +555,7 @@ impl SessionState {
             turn.effects.push(Effect::LoadVolume { volume: id });
         }
         self.files.volumes.mark_private_memory();
+        self.files.volumes.mark_forks();
         self.workspace.is_new = started.doc.volumes().is_empty();
         self.workspace.doc = Some(started.doc);
         self.sync.load_sync_state(started.shares, started.sync_log, started.sync_kept);

@@ -44,6 +44,7 @@ pub const GUIDE_FILES: &[EmbeddedFile] = guide![
     "editors-and-agents.md",
     "faq.md",
     "first-steps.md",
+    "forks.md",
     "from-jupyter.md",
     "from-notion.md",
     "from-obsidian.md",

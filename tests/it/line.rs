@@ -12,6 +12,7 @@ mod devices;
 mod environments;
 mod external_agents;
 mod follower;
+mod forks;
 mod forms;
 mod git;
 mod git_conflicts;

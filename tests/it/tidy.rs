@@ -79,6 +79,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
         ],
     ),
     (4, "ui", &["engine", "text", "typeset"]),
+    (5, "forks", &["agent", "engine", "git_program", "guarded", "host", "store", "text", "vcs"]),
     (5, "export", &["collection", "engine", "host", "jupyter", "plot", "store", "text", "typeset"]),
     (6, "editor", &["collection", "engine", "export", "host", "plot", "store", "text", "typeset", "ui"]),
     (
@@ -89,6 +90,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
             "collection",
             "engine",
             "export",
+            "forks",
             "git_program",
             "host",
             "hub",

@@ -75,7 +75,7 @@ pub(super) fn resolve_run(scene: &CommandContext<'_>, word: &str) -> Result<DocI
 }
 
 /// Reads a value from a loaded run.
-fn read_run<R: Send + 'static>(
+pub(super) fn read_run<R: Send + 'static>(
     scene: &CommandContext<'_>,
     run: DocId,
     read: impl FnOnce(&AgentRun) -> R + Send + 'static,
@@ -110,7 +110,7 @@ pub(super) fn ensure_agent_available(scene: &CommandContext<'_>, volume: DocId, 
 }
 
 /// Returns a run's status as a word.
-fn run_status_label(line: &RunSummary) -> &'static str {
+pub(super) fn run_status_label(line: &RunSummary) -> &'static str {
     match line.ending {
         Some(RunEnding::Done) => "done",
         Some(RunEnding::Cancelled) => "stopped",
@@ -122,7 +122,7 @@ fn run_status_label(line: &RunSummary) -> &'static str {
     }
 }
 
-fn format_cost(cost: Option<f64>) -> String {
+pub(super) fn format_cost(cost: Option<f64>) -> String {
     match cost {
         Some(0.0) => "free".to_owned(),
         Some(cost) if cost < 0.0001 => "<$0.0001".to_owned(),

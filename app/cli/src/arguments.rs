@@ -473,6 +473,7 @@ mod tests {
             grammar::<VolumesArguments>("volumes"),
             grammar::<CopyArguments>("cp"),
             grammar::<GitArguments>("git"),
+            grammar::<ForksArguments>("forks"),
             grammar::<LinksArguments>("links"),
             grammar::<RelatedArguments>("related"),
             grammar::<TodosArguments>("todos"),

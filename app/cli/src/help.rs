@@ -119,6 +119,7 @@ pub(crate) const HELP_GROUPS: &[(&str, &[SubcommandHelp])] = &[
             ),
             entry("approvals", "List and decide what agents ask for", ["approvals", "approvals 1 --allow"]),
             entry("runs", "List, stop, resume or undo runs", ["runs", "runs last --undo"]),
+            entry("forks", "Adopt what agents did in copies", ["forks show try-1", "forks adopt try-1"]),
             entry("steps", "Print the steps of a run", ["steps last", "steps last --json"]),
             entry("sessions", "List sessions or show one", ["sessions", "sessions 3f2a --export md"]),
             entry("tasks", "Plan tasks and let agents do them", ["tasks list", "tasks add \"Write the README\""]),

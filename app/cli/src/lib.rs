@@ -13,6 +13,7 @@ mod components;
 mod devices;
 mod events;
 mod file_ops;
+mod fork_commands;
 mod git_commands;
 mod git_conflicts;
 mod git_hunks;
@@ -28,6 +29,7 @@ mod links;
 mod maintenance;
 mod memory;
 mod models;
+mod new_fork;
 pub mod notebooks;
 pub(crate) mod notes;
 mod output_files;
@@ -456,6 +458,12 @@ fn run_as_owner(driver: host::Driver, request: &SocketRequest) -> Result<u8, Cli
     for problem in driver.session().problems() {
         eprintln!("tracebook: {}", untrusted_text::escape_line(problem));
     }
+    // The command for forks reports their state itself.
+    if !request.words.iter().any(|word| word == "forks") {
+        for interrupted in forks::ForkStore::new(driver.folder()).interruptions() {
+            eprintln!("tracebook: {}", untrusted_text::escape_line(&interrupted));
+        }
+    }
     let handle = driver.handle();
     let session = std::thread::spawn(move || driver.run());
     let (mut input, mut out, mut errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
@@ -554,6 +562,7 @@ fn run_subcommand(scene: &mut CommandContext<'_>, name: &str, args: &ArgMatches)
         "mv" => file_ops::cmd_mv(scene, &typed(args)?),
         "cp" => system_files::cmd_cp(scene, &typed(args)?),
         "git" => git_commands::cmd_git(scene, &typed(args)?),
+        "forks" => fork_commands::cmd_forks(scene, &typed(args)?),
         "rm" => file_ops::cmd_rm(scene, &typed(args)?),
         "trash" => file_ops::cmd_trash(scene, &typed(args)?),
         "restore-note" => file_ops::cmd_restore_note(scene, &typed(args)?),

@@ -20,7 +20,9 @@ const SCAN_TIMEOUT: Duration = Duration::from_secs(600);
 pub(super) fn wait_for_volumes(scene: &CommandContext<'_>, scanned: bool) -> Result<(), CliError> {
     let ready = move |volume: &Volume| volume.known && (!scanned || volume.scans > 0 || volume.root.is_none());
     let look = move |session: &Session| {
-        (session.is_open() && session.volumes().chain(session.memory_volumes()).all(ready)).then_some(())
+        (session.is_open()
+            && session.volumes().chain(session.memory_volumes()).chain(session.fork_volumes()).all(ready))
+        .then_some(())
     };
     match scene.handle.wait(Some(SCAN_TIMEOUT), look)? {
         Some(()) => Ok(()),

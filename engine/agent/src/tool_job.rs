@@ -90,6 +90,8 @@ pub enum ToolJob {
         query: String,
         /// Maximum number of results.
         limit: usize,
+        /// Name of the fork that the run works in, if it does: notes of the fork are found instead of the project's.
+        fork: Option<String>,
     },
     /// Runs a shell command in the sandbox.
     Shell {

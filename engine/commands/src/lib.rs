@@ -671,6 +671,16 @@ command_table!(
             ),
             command_argument("budget", ArgumentForm::Value, "maximum cost in US dollars"),
             command_argument(
+                "fork",
+                ArgumentForm::OptionalValue,
+                "work in a copy of the project; `tracebook forks` shows and adopts what it changed there"
+            ),
+            command_argument(
+                "fork-limit",
+                ArgumentForm::Value,
+                "maximum size of the copy in megabytes; 2000 when left out"
+            ),
+            command_argument(
                 "mode",
                 ArgumentForm::Value,
                 "auto, learner (a model), or follower (a trace that fits, without a model)"
@@ -981,6 +991,16 @@ command_table!(
             command_argument("volume", ArgumentForm::Value, "the volume of the copy; the first one when left out"),
         ],
         "Copy a note, or a file of the read-only volume System, into a volume to change it there.",
+    ),
+    ForkList = command_line_form(
+        "fork.list",
+        "List forks",
+        "forks",
+        work::FORKS_ARGUMENTS,
+        "List the copies of projects in which agents work (`ask --fork`), show and compare what they changed, adopt it \
+         in the project, undo that, or discard a copy. The project's folder changes only when something is adopted. \
+         Both its and the fork's changes are merged; where both changed the same lines, nothing is adopted until you \
+         say --ours or --theirs.",
     ),
     GitRun = command_line_form(
         "git.run",

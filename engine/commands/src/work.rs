@@ -2,6 +2,27 @@
 
 use super::{ArgumentForm, CommandArgument, command_argument};
 
+/// Arguments of `tracebook forks`.
+pub(super) const FORKS_ARGUMENTS: &[CommandArgument] = &[
+    command_argument(
+        "VERB",
+        ArgumentForm::Optional,
+        "list, show, compare, adopt, undo or discard; or a volume, to list its forks",
+    ),
+    command_argument("NAME", ArgumentForm::Rest, "the fork; with compare two of them; with list the volume"),
+    command_argument(
+        "only",
+        ArgumentForm::Values,
+        "with adopt: only this file, or FILE:HUNK with a number that `forks show` prints",
+    ),
+    command_argument(
+        "ours",
+        ArgumentForm::Flag,
+        "with adopt and undo: where both changed the same, keep the project's",
+    ),
+    command_argument("theirs", ArgumentForm::Flag, "with adopt and undo: where both changed the same, take the fork's"),
+];
+
 /// Arguments of `tracebook tasks`.
 pub(super) const TASKS_ARGUMENTS: &[CommandArgument] = &[
     command_argument("ACTION", ArgumentForm::Optional, "list, add, plan, show, run, cancel, reopen or agents"),

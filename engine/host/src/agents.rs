@@ -175,8 +175,7 @@ impl AgentEffects {
     /// Gathers context for a message: the files that it names, search results, memory and agents.
     pub(crate) fn gather_context(
         &self,
-        run: DocId,
-        root: PathBuf,
+        (run, root, fork): (DocId, PathBuf, Option<String>),
         paths: Vec<MentionedFile>,
         text: String,
         limit: usize,
@@ -190,7 +189,7 @@ impl AgentEffects {
             let query = query_of_message(&text, MAX_QUERY_CHARS);
             // Excludes runs and sessions, because this run's own messages aren't useful context.
             let query = format!("in:prose OR in:code OR in:output OR in:memory {query}");
-            jobs.push(("Found in the workspace".to_owned(), ToolJob::Search { query, limit }));
+            jobs.push(("Found in the workspace".to_owned(), ToolJob::Search { query, limit, fork }));
         }
         let (tell, told) = channel();
         for (at, (_, job)) in jobs.iter().enumerate() {

@@ -98,8 +98,8 @@ impl Driver {
         let mounted = volumes.filter_map(|(id, entry)| Some((id, entry.name, started.mounts.get(&id)?.clone())));
         let reader = disk.open_reader()?;
         let (settings, elsewhere) = (&started.settings, reads_only.is_some());
-        let search =
-            SearchService::start((folder.clone(), elsewhere), reader, mounted.collect(), settings, inbox.clone());
+        let volumes = (mounted.collect(), started.forked_names());
+        let search = SearchService::start((folder.clone(), elsewhere), reader, volumes, settings, inbox.clone());
         search.add_source(Box::new(RunDocumentReader::new(disk.open_reader()?)));
         let further = || disk.open_reader();
         let sync = SyncService::start(further()?, further()?, folder.clone(), inbox.clone());
@@ -433,8 +433,8 @@ impl Driver {
     /// the folder is the workspace's. Workers reach the file only through that folder.
     fn confined_path(&self, file: &Path) -> ConfinedPath {
         let roots = self.session.volumes().filter_map(|volume| volume.root.as_deref());
-        let memory = self.session.memory_volumes().filter_map(|volume| volume.root.as_deref());
-        let roots = roots.chain(memory).chain([self.folder.as_path()]);
+        let hidden = self.session.memory_volumes().chain(self.session.fork_volumes());
+        let roots = roots.chain(hidden.filter_map(|volume| volume.root.as_deref())).chain([self.folder.as_path()]);
         let inside = |root: &Path| scan::volume_path(root, file).map(|path| ConfinedPath::new(root, &path));
         let most = roots.filter_map(inside).max_by_key(|found| found.root.as_os_str().len());
         // A path without a folder is refused.
@@ -510,12 +510,13 @@ impl Driver {
                     self.sync.set_presence(doc, state.map(|state| *state), volume)
                 }
                 Effect::RefuseReceived { ticket, why } => self.sync.report_disk_refusal(ticket, why),
-                Effect::WriteMarker { volumes } => {
+                Effect::WriteMarker { volumes, forks } => {
                     let (done, wait) = channel();
                     self.markers.push(wait);
-                    self.search.set_volumes(volumes.clone());
+                    let marked = volumes.iter().filter(|(_, name, _)| !forks.contains_key(name)).cloned().collect();
+                    self.search.set_volumes(volumes, forks);
                     if self.read_only_reason.is_none() {
-                        self.workers.send(DiskJob::Marker { folder: self.folder.clone(), volumes, done });
+                        self.workers.send(DiskJob::Marker { folder: self.folder.clone(), volumes: marked, done });
                     }
                 }
                 Effect::FindKernels { folder } => {
@@ -575,8 +576,8 @@ impl Driver {
                     self.writer.send(WriterTask::RunAfter(Box::new(DiskJob::LoadRegistry { registry })));
                 }
                 Effect::ReadSetup => self.agents.reload_setup(),
-                Effect::Gather { run, root, paths, text, limit, memory } => {
-                    self.agents.gather_context(run, root, paths, text, limit, memory);
+                Effect::Gather { run, root, paths, text, limit, memory, fork } => {
+                    self.agents.gather_context((run, root, fork), paths, text, limit, memory);
                 }
                 Effect::ReadMemory { volume, root } => self.agents.load_memory(volume, root),
                 Effect::CallModel { call, request } => self.agents.start_model_call(call, *request),

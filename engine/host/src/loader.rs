@@ -9,6 +9,7 @@ use engine::event::{
     DocumentLoadError, FileReadError, FileText, KnownFiles, KnownLinks, NoteContent, NoteDocs, WorkspaceStart,
     file_marks_key,
 };
+use engine::records::forks::FORKS_META_KEY;
 use engine::{
     AGREED_BYTES_KEY_PREFIX, EMBEDDING_COSTS_KEY_PREFIX, EXTERNAL_RENAMES_KEY, EmbeddingCost, Event, LINKS_KEY_PREFIX,
     MERGES_KEY, OUTBOX_KEY, PENDING_MOVE_KEY, POLICY_RULES_KEY, PROVIDER_LATENCIES_KEY, PendingMove, RELINK_KEY_PREFIX,
@@ -77,6 +78,7 @@ pub fn load_workspace_start(
         mounts: read_json(reader.as_ref(), MOUNTS_META_KEY)?.unwrap_or_default(),
         memory_place: None,
         read_only_volumes: Default::default(),
+        forks: read_json(reader.as_ref(), FORKS_META_KEY)?.unwrap_or_default(),
         device: crate::sync::devices::machine_name(),
         settings: read_json::<Settings>(reader.as_ref(), "settings")?.unwrap_or_default(),
         last_seq: reader.last_journal_seq()?,

@@ -32,7 +32,7 @@ pub(crate) use run_indexing::RunDocumentReader;
 use crate::mailbox::Mailbox;
 use anyhow::{Context, anyhow};
 use index::{FullTextIndex, IndexError};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -123,6 +123,8 @@ struct SharedIndex {
     starred: Mutex<Arc<HashSet<DocId>>>,
     /// Set if a query found damage, so that the index is rebuilt.
     suspected_damage: Mutex<Option<String>>,
+    /// Names of the forks, each with the name of the volume that it's a copy of.
+    forks: Mutex<Arc<BTreeMap<String, String>>>,
     /// Budget check for paid endpoints.
     spend_guard: Arc<spend_guard::SpendGuard>,
 }
@@ -136,6 +138,7 @@ impl SharedIndex {
             models: embedding_models::EmbeddingModels::default(),
             starred: Mutex::default(),
             suspected_damage: Mutex::default(),
+            forks: Mutex::default(),
             spend_guard: Arc::new(spend_guard),
         }
     }
@@ -167,7 +170,7 @@ impl SearchService {
     pub(crate) fn start(
         (folder, elsewhere): (PathBuf, bool),
         reader: Box<dyn DiskReader>,
-        volumes: Vec<IndexedVolume>,
+        (volumes, forks): (Vec<IndexedVolume>, BTreeMap<String, String>),
         settings: &engine::Settings,
         inbox: Mailbox,
     ) -> SearchService {
@@ -175,7 +178,7 @@ impl SearchService {
         let (tasks, queue) = channel();
         let (questions, asked) = channel();
         let search = SearchService { tasks, questions, common: common.clone() };
-        search.set_volumes(volumes);
+        search.set_volumes(volumes, forks);
         search.apply_settings(settings);
         let indexer = indexer::Indexer::new((folder, elsewhere), reader, common.clone());
         std::thread::spawn(move || indexer.run(&queue));
@@ -184,8 +187,9 @@ impl SearchService {
         search
     }
 
-    /// Sets the volumes to index.
-    pub(crate) fn set_volumes(&self, volumes: Vec<IndexedVolume>) {
+    /// Sets the volumes to index, and which of them are forks.
+    pub(crate) fn set_volumes(&self, volumes: Vec<IndexedVolume>, forks: BTreeMap<String, String>) {
+        *self.common.forks.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(forks);
         // Here and below: sending fails only when the program or the connection ends.
         let _ = self.tasks.send(IndexTask::Volumes(volumes));
     }

@@ -270,9 +270,10 @@ fn run_limited_job(
                 [text.as_str()].into_iter().chain(remarks.iter().map(String::as_str)).collect::<Vec<_>>().join("\n");
             Ok(ToolOutcome { success: *success, text: text.trim_start().to_owned(), changed, ..ToolOutcome::default() })
         }
-        ToolJob::Search { query, limit } => {
-            let (query, limit, paths) = (query.clone(), *limit, limits.paths.clone());
-            run_detached(place, stop, move |place| search_notes(place, query, limit, &paths))
+        ToolJob::Search { query, limit, fork } => {
+            let ask = SearchRequest { text: query.clone(), limit: *limit, fork: fork.clone(), ..Default::default() };
+            let paths = limits.paths.clone();
+            run_detached(place, stop, move |place| search_notes(place, ask, &paths))
         }
         ToolJob::Git { root, what } => {
             // A commit that has begun isn't abandoned halfway; read-only operations can be.
@@ -331,18 +332,10 @@ fn run_detached(
     }
 }
 
-fn search_notes(
-    place: &ToolWorkspace,
-    query: String,
-    limit: usize,
-    paths: &SandboxPaths,
-) -> anyhow::Result<ToolOutcome> {
+fn search_notes(place: &ToolWorkspace, ask: SearchRequest, paths: &SandboxPaths) -> anyhow::Result<ToolOutcome> {
     let search = place.search.as_ref().context("there is no search here")?;
-    let answer = search.search_blocking(SearchRequest {
-        text: query.clone(),
-        limit: limit.clamp(1, 50),
-        ..SearchRequest::default()
-    })?;
+    let query = ask.text.clone();
+    let answer = search.search_blocking(SearchRequest { limit: ask.limit.clamp(1, 50), ..ask })?;
     let mut text = String::new();
     let shown = answer.hits.iter().filter(|hit| answer.has_match() && !paths.is_hidden(&hit.path));
     for hit in shown {

@@ -4,6 +4,7 @@ use crate::effect::Effect;
 use crate::note::{KernelPhase, Note, NotePhase, code_hash};
 use crate::records::kernels::{KernelKind, KernelStateMove};
 use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::grants::end_kernel_with_stale_grant;
 use crate::session::state::FilesState;
 use crate::session::state::kernels::KernelsState;
 use crate::session::state::notes::NotesState;
@@ -353,10 +354,10 @@ impl FilesState {
         if self.notes.open.get(&id).is_some_and(|note| note.queue.is_empty()) || self.notes.change_kernel(turn, id) {
             return;
         }
-        if workspace.end_kernel_with_stale_grant(turn, &mut self.notes, id) {
+        let grant = self.volumes.note_grant(workspace, id);
+        if end_kernel_with_stale_grant(turn, &mut self.notes, id, &grant) {
             return;
         }
-        let grant = workspace.kernel_grant(id);
         let allowed = self.notes.open.get(&id).and_then(|note| workspace.allowed_kernel(note));
         if self.notes.open.get(&id).is_some_and(|note| !workspace.allows_kernel(note)) {
             self.notes.open.get_mut(&id).into_iter().for_each(cancel_queue); // it was changed while they waited
@@ -521,7 +522,7 @@ impl FilesState {
         if std::mem::take(&mut note.starts_fresh)
             && let Some(folder) = self.volumes.note_file_path(id).and_then(|file| file.parent().map(ToOwned::to_owned))
         {
-            note.send_state_move(turn, folder, workspace.kernel_grant(id), KernelStateMove::Fresh);
+            note.send_state_move(turn, folder, self.volumes.note_grant(workspace, id), KernelStateMove::Fresh);
         }
         note.running = None;
         note.again.clear();

@@ -49,29 +49,29 @@ impl WorkspaceState {
         let over = settings.grants.len().saturating_sub(MAX_REMEMBERED_GRANTS);
         settings.grants.drain(..over);
         self.set_settings(turn, settings);
-        self.end_kernel_with_stale_grant(turn, notes, id);
+        let granted = self.kernel_grant(id);
+        end_kernel_with_stale_grant(turn, notes, id, &granted);
         Ok(())
     }
+}
 
-    /// Stops a kernel whose sandbox doesn't match the current grant. Returns whether it does; queued cells run once the
-    /// kernel has ended.
-    pub(super) fn end_kernel_with_stale_grant(
-        &self,
-        turn: &mut ApplyContext<'_>,
-        notes: &mut NotesState,
-        id: DocId,
-    ) -> bool {
-        let granted = self.kernel_grant(id);
-        let Some(note) = notes.open.get_mut(&id) else { return false };
-        let other = note.kernel == KernelPhase::Idle
-            && KernelKind::of(note.kernel_is.as_deref()).is_confined()
-            && note.grant_is != granted;
-        if other && !note.stopping {
-            note.stopping = true;
-            turn.effects.push(Effect::KillKernel { note: id });
-        }
-        other
+/// Stops a kernel whose sandbox doesn't match what is granted now. Returns whether it does; queued cells run once the
+/// kernel has ended.
+pub(super) fn end_kernel_with_stale_grant(
+    turn: &mut ApplyContext<'_>,
+    notes: &mut NotesState,
+    id: DocId,
+    granted: &KernelGrant,
+) -> bool {
+    let Some(note) = notes.open.get_mut(&id) else { return false };
+    let other = note.kernel == KernelPhase::Idle
+        && KernelKind::of(note.kernel_is.as_deref()).is_confined()
+        && note.grant_is != *granted;
+    if other && !note.stopping {
+        note.stopping = true;
+        turn.effects.push(Effect::KillKernel { note: id });
     }
+    other
 }
 
 impl Note {

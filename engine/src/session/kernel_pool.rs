@@ -25,7 +25,7 @@ impl KernelsState {
         let usable = note.phase == NotePhase::Ready
             && note.kernel == KernelPhase::Off
             && note.kernel_name().is_none()
-            && workspace.kernel_grant(note.id).is_none()
+            && files.volumes.note_grant(workspace, note.id).is_none()
             && note.read_only().is_none();
         let state = (note.id, note.cells_revision, usable);
         if self.pool.last_decision == Some(state) {

@@ -112,7 +112,7 @@ impl FilesState {
         if matches!(note.kernel, KernelPhase::Busy(_)) || note.stopping {
             return Err(CommandError("a cell is running; stop it first".to_owned()));
         }
-        note.send_state_move(turn, folder, workspace.kernel_grant(id), to);
+        note.send_state_move(turn, folder, self.volumes.note_grant(workspace, id), to);
         Ok(())
     }
 

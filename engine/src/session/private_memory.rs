@@ -16,7 +16,8 @@ impl VolumesState {
         if self.by_id.get(&volume).is_some_and(|known| known.memory_of.is_some()) {
             return volume;
         }
-        let private = volume.memory_id();
+        // What a run in a fork learns is learned about the project.
+        let private = self.project_of(volume).memory_id();
         let in_folder = match self.memory_place {
             Some(place) => place == MemoryPlace::Folder,
             None => !has_memory(private) && has_memory(volume),
@@ -26,7 +27,8 @@ impl VolumesState {
 
     /// Returns the folder that holds the memory of a volume, whether or not it exists.
     pub(in crate::session) fn memory_root(&self, volume: DocId) -> Option<PathBuf> {
-        let own = self.by_id.get(&volume)?.root.as_ref()?;
+        let project = self.project_of(volume);
+        let own = self.by_id.get(&project).or_else(|| self.by_id.get(&volume))?.root.as_ref()?;
         let home = self.by_id.get(&self.memory_home(volume)).and_then(|home| home.root.clone());
         Some(home.unwrap_or_else(|| private_memory_root(&self.workspace_folder, own)))
     }
@@ -40,6 +42,7 @@ impl VolumesState {
     ) -> Result<(), CommandError> {
         let id = self.memory_home(owner);
         let (false, Some(root)) = (self.by_id.contains_key(&id), self.memory_root(owner)) else { return Ok(()) };
+        let owner = self.project_of(owner);
         let name = self.by_id.get(&owner).map_or("", |volume| volume.name.as_str());
         let name = self.free_name(&format!("{name} (memory)"));
         let mut volume = Volume::new(id, name.clone(), Some(root.clone()));
@@ -49,7 +52,7 @@ impl VolumesState {
         let mut writes = workspace.workspace_writes(turn, id, Some(&name))?;
         writes.push(self.mounts_write());
         turn.append_writes(writes, None);
-        turn.effects.push(Effect::WriteMarker { volumes: self.volume_markers() });
+        self.report_volumes(turn);
         // As after a start: the folder may hold memory from before the volume was closed.
         turn.effects.push(Effect::LoadVolume { volume: id });
         Ok(())

@@ -1,6 +1,7 @@
 //! Read-only queries of the session for the host and views, answered by its aggregates.
 
 use crate::note::Note;
+use crate::records::forks::ForkOrigin;
 use crate::records::kernels::{KernelGrant, KernelSpec};
 use crate::records::moves::{PendingMove, TrashedFile};
 use crate::session::runs::{BudgetScope, BudgetStatus, RunTraceError, RunVerificationError, ScopeSpending};
@@ -46,7 +47,7 @@ impl Session {
 
     /// Returns what the cells of a note may access beyond its folder.
     pub fn kernel_grant(&self, note: DocId) -> KernelGrant {
-        self.state.workspace.kernel_grant(note)
+        self.state.files.volumes.note_grant(&self.state.workspace, note)
     }
 
     /// Returns the Jupyter kernels found by the last search.
@@ -242,7 +243,7 @@ impl Session {
         self.state.files.is_indexed()
     }
 
-    /// Returns the volumes by id, without private memory volumes.
+    /// Returns the volumes by id, without private memory volumes and forks.
     pub fn volumes(&self) -> impl Iterator<Item = &Volume> {
         self.state.files.volumes.volumes()
     }
@@ -250,6 +251,16 @@ impl Session {
     /// Returns the private memory volumes by id; `Volume::memory_of` is the volume each one belongs to.
     pub fn memory_volumes(&self) -> impl Iterator<Item = &Volume> {
         self.state.files.volumes.by_id.values().filter(|volume| volume.memory_of.is_some())
+    }
+
+    /// Returns the forks by id; `Volume::fork_of` is what each one is a copy of.
+    pub fn fork_volumes(&self) -> impl Iterator<Item = &Volume> {
+        self.state.files.volumes.by_id.values().filter(|volume| volume.fork_of.is_some())
+    }
+
+    /// Returns what a volume is a fork of, also if the fork was discarded; `None` if it isn't one.
+    pub fn fork_origin(&self, volume: DocId) -> Option<&ForkOrigin> {
+        self.state.files.volumes.forks.get(&volume)
     }
 
     /// Returns the volume that holds the memory of this one, and its folder; either may not exist yet.
@@ -270,7 +281,7 @@ impl Session {
 
     /// Returns the instruction files that concern a note, or else a volume. The nearest comes last.
     pub fn instruction_files(&self, volume: DocId, note: Option<DocId>) -> Vec<InstructionFile> {
-        self.state.files.volumes.list_instruction_files(&self.settings().trusted_volumes, (volume, note))
+        self.state.files.volumes.list_instruction_files(self.settings(), (volume, note))
     }
 
     /// Returns the note if it's open.

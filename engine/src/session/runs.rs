@@ -349,7 +349,8 @@ impl RunsState {
             run.withheld_files = withheld;
             run.instructions = instructions;
         }
-        turn.effects.push(Effect::Gather { run: id, root, paths, text, limit: MAX_RECALLED_PASSAGES, memory });
+        let fork = files.volumes.fork_name(volume);
+        turn.effects.push(Effect::Gather { run: id, root, paths, text, limit: MAX_RECALLED_PASSAGES, memory, fork });
         Ok(())
     }
 

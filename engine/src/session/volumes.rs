@@ -64,7 +64,7 @@ impl VolumesState {
         self.by_id.insert(id, Volume::new(id, name, Some(folder)));
         writes.push(self.mounts_write());
         turn.append_writes(writes, None);
-        turn.effects.push(Effect::WriteMarker { volumes: self.volume_markers() });
+        self.report_volumes(turn);
         turn.effects.push(Effect::LoadVolume { volume: id });
         Ok(())
     }
@@ -119,13 +119,14 @@ impl VolumesState {
     ) -> Result<(), CommandError> {
         let mut volume = Volume::new(id, name.clone(), Some(folder.clone()));
         (volume.known, volume.linking, volume.doc, volume.doc_new) = (true, None, Some(Box::new(doc)), new);
+        volume.fork_of = self.forks.get(&id).cloned();
         self.mounts.insert(id, folder.clone());
         self.by_id.insert(id, volume);
         let mut writes = workspace.workspace_writes(turn, id, Some(&name))?;
         writes.push(self.mounts_write());
         turn.append_writes(writes, None);
         self.write_volume_doc(turn, sync, id);
-        turn.effects.push(Effect::WriteMarker { volumes: self.volume_markers() });
+        self.report_volumes(turn);
         turn.effects.push(Effect::Watch { volume: id, root: folder });
         self.scan(turn, id);
         Ok(())
@@ -223,7 +224,9 @@ impl FilesState {
         }
         let mut writes = workspace.workspace_writes(turn, volume, None)?;
         self.volumes.mounts.remove(&volume);
-        if let Some(Volume { name, root: Some(root), .. }) = self.volumes.by_id.remove(&volume) {
+        if let Some(Volume { name, root: Some(root), fork_of, .. }) = self.volumes.by_id.remove(&volume)
+            && fork_of.is_none()
+        {
             self.volumes.closed.insert(root, (volume, name));
         }
         for note in self.notes.open.values().filter(|note| note.volume == volume) {
@@ -236,7 +239,7 @@ impl FilesState {
         sync.attachments_closed(volume);
         writes.push(self.volumes.mounts_write());
         turn.append_writes(writes, None);
-        turn.effects.push(Effect::WriteMarker { volumes: self.volumes.volume_markers() });
+        self.volumes.report_volumes(turn);
         turn.effects.push(Effect::Unwatch { volume });
         Ok(())
     }

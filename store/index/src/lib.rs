@@ -9,6 +9,7 @@ mod conversation;
 mod dates;
 mod error;
 mod filter;
+mod fork_hits;
 mod fulltext;
 mod fusion_gate;
 mod highlights;

@@ -125,6 +125,8 @@ pub struct SearchRequest {
     pub now: i64,
     /// The notes that the user starred.
     pub starred: Arc<HashSet<DocId>>,
+    /// Name of the fork that the query is made in, if it is; see [`SearchAnswer::without_forks`].
+    pub fork: Option<String>,
     /// Whether each passage is its own hit, instead of each note by its best passage.
     pub per_passage: bool,
     /// The ranking's parameters.

@@ -47,6 +47,7 @@ impl HostlessSession {
             mounts: BTreeMap::new(),
             memory_place: None,
             read_only_volumes: Default::default(),
+            forks: BTreeMap::new(),
             settings: Settings::default(),
             last_seq: 0,
             unfinished: Vec::new(),

@@ -1,6 +1,6 @@
 //! `cmd_ask`: asks an agent, and prints what it does as it happens.
 
-use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, resolve, run_cells};
+use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, new_fork, resolve, run_cells};
 use super::{new_doc_id, print_step, resolve_id_prefix};
 use crate::arguments::AskArguments;
 use agent::approval_text;
@@ -62,7 +62,8 @@ pub(crate) fn cmd_ask(scene: &mut CommandContext<'_>, args: &AskArguments) -> Re
         Some(word) => Some(resolve::resolve_note(scene, word)?),
         None => None,
     };
-    let volume = resolve_agent_volume(scene, args.project.clone(), note)?;
+    new_fork::ensure_no_fork_limit(args)?;
+    let (mut volume, mut note) = (resolve_agent_volume(scene, args.project.clone(), note)?, note);
     let sessions: Vec<DocId> = scene.handle.read(|session| session.agents().sessions().map(|(id, _)| id).collect())?;
     let session = match args.session.as_ref() {
         // A program that keeps ids of its own begins a session under a new one.
@@ -87,13 +88,20 @@ pub(crate) fn cmd_ask(scene: &mut CommandContext<'_>, args: &AskArguments) -> Re
     if scene.handle.read(move |session| session.agents().runs().any(|(id, _)| id == run))? {
         return Err(CliError::usage(format!("there is a run {run} already")));
     }
+    let budget = parse_budget(args.budget.as_deref())?;
+    if args.fork.is_some() {
+        if let Some(name) = &args.agent {
+            super::ensure_agent_available(scene, volume, name)?;
+        }
+        let forked = new_fork::prepare_fork(scene, (volume, note), args, &text)?;
+        (volume, note) = (forked.volume, forked.note);
+    }
     let allow: Vec<String> = args.approve.clone();
     let allowed = allow.clone();
     let agent = args.agent.as_ref().map(|name| name.trim_start_matches('@').to_owned());
     if let Some(name) = &agent {
         super::ensure_agent_available(scene, volume, name)?;
     }
-    let budget = parse_budget(args.budget.as_deref())?;
     let recall = super::super::memory::parse_recall_options(args)?;
     let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall };
     let problems = scene.handle.read(|session| session.problems().len())?;

@@ -21,6 +21,10 @@ pub(crate) struct AskArguments {
     pub(crate) approve: Vec<String>,
     #[arg(long)]
     pub(crate) budget: Option<String>,
+    #[arg(long, num_args = 0..=1, default_missing_value = "")]
+    pub(crate) fork: Option<String>,
+    #[arg(id = "fork-limit", long = "fork-limit")]
+    pub(crate) fork_limit: Option<String>,
     #[arg(long)]
     pub(crate) mode: Option<String>,
     #[arg(long)]
@@ -29,6 +33,21 @@ pub(crate) struct AskArguments {
     pub(crate) no_wait: bool,
     #[arg(id = "run", long = "run")]
     pub(crate) run_id: Option<String>,
+}
+
+/// `forks`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ForksArguments {
+    #[arg(id = "VERB")]
+    pub(crate) verb: Option<String>,
+    #[arg(id = "NAME", num_args = 0..)]
+    pub(crate) names: Vec<String>,
+    #[arg(long)]
+    pub(crate) only: Vec<String>,
+    #[arg(id = "ours", long = "ours")]
+    pub(crate) is_ours: bool,
+    #[arg(id = "theirs", long = "theirs")]
+    pub(crate) is_theirs: bool,
 }
 
 /// `runs`.

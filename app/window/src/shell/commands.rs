@@ -337,7 +337,8 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         | CommandId::ServeTokens
         | CommandId::SyncHub
         | CommandId::AgentComponents
-        | CommandId::VolumeAttachments => return None,
+        | CommandId::VolumeAttachments
+        | CommandId::ForkList => return None,
     })
 }
 

@@ -212,6 +212,27 @@ pub enum GitOperation {
         /// Name of the tag.
         name: String,
     },
+    /// Makes a folder a worktree of the repository on a new branch. No file is written into it, and no hook runs.
+    AddWorktree {
+        /// The new folder.
+        folder: PathBuf,
+        /// Name of the new branch.
+        branch: String,
+        /// Where the branch begins: a commit's hash.
+        at: String,
+    },
+    /// Removes a worktree with all changes in it.
+    RemoveWorktree {
+        /// The worktree's folder.
+        folder: PathBuf,
+    },
+    /// Forgets worktrees whose folders are gone.
+    PruneWorktrees,
+    /// Deletes a branch with commits that may be nowhere else.
+    ForceDeleteBranch {
+        /// Name of the branch.
+        name: String,
+    },
     /// Clones a repository into a new folder.
     Clone {
         /// Where the repository is.
@@ -316,6 +337,19 @@ impl GitOperation {
                 add(&at.iter().map(String::as_str).collect::<Vec<_>>());
             }
             GitOperation::DeleteTag { name } => add(&["tag", "--delete", "--end-of-options", name]),
+            GitOperation::AddWorktree { folder, branch, at } => {
+                add(&["worktree", "add", "--quiet", "--no-checkout", "-b", branch, "--"]);
+                words.push(folder.into());
+                words.push(at.into());
+            }
+            GitOperation::RemoveWorktree { folder } => {
+                add(&["worktree", "remove", "--force", "--force", "--"]);
+                words.push(folder.into());
+            }
+            GitOperation::PruneWorktrees => add(&["worktree", "prune"]),
+            GitOperation::ForceDeleteBranch { name } => {
+                add(&["branch", "--delete", "--force", "--end-of-options", name]);
+            }
             GitOperation::Clone { from, folder, depth } => {
                 add(&["clone", "--progress"]);
                 if let Some(depth) = depth {

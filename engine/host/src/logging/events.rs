@@ -209,7 +209,7 @@ mod tests {
             connections.opened(7, "wss://token@example.org");
             connections.closed(7, "Connection refused by wss://token@example.org");
             connections.closed(8, "private words");
-            let job = ToolJob::Search { query: "private words".to_owned(), limit: 5 };
+            let job = ToolJob::Search { query: "private words".to_owned(), limit: 5, fork: None };
             ToolCallLog::begin(&job).end(&Err(anyhow!("private words")));
             KernelLog::start(3, false).end(true, "private words");
         });

@@ -4,8 +4,8 @@ use super::{IndexTask, SearchQuestion, SharedIndex, catch_index_panic, closing_e
 use crate::clock::unix_now;
 use anyhow::anyhow;
 use index::{FullTextIndex, ParsedQuery, SearchAnswer, SearchMode, SearchRequest};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// Time limit for opening the index for the first query.
@@ -45,18 +45,21 @@ fn answer_question(question: &SearchQuestion, tasks: &Sender<IndexTask>, common:
             }
         }
     };
+    let forks = common.forks.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let found = |ask: &SearchRequest| -> anyhow::Result<SearchAnswer> {
+        let wide = &ask.widened_for_forks(&forks);
         catch_index_panic(|| match question.related {
-            Some(note) => index.related_notes(note, ask.limit).map(|hits| SearchAnswer {
+            Some(note) => index.related_notes(note, wide.limit).map(|hits| SearchAnswer {
                 hits,
                 by_meaning: true,
                 ..SearchAnswer::default()
             }),
-            None => index.search(ask),
+            None => index.search(wide),
         })
+        .map(|answer| answer.without_forks(ask, &forks))
         .map_err(|error| {
             let why = error.to_string();
-            *common.suspected_damage.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(why.clone());
+            *common.suspected_damage.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.clone());
             let _ = tasks.send(IndexTask::Written(Vec::new()));
             anyhow!("{why}; it is made again now, try again in a moment")
         })

@@ -7,7 +7,9 @@ mod changes;
 mod conflicts;
 mod graph;
 mod hunks;
+mod project_files;
 mod reads;
+mod text_merge;
 
 pub use changes::{FileChange, FileChangeKind};
 pub use conflicts::{
@@ -16,9 +18,11 @@ pub use conflicts::{
 };
 pub use graph::{GraphRow, MAX_GRAPH_COMMITS, MAX_GRAPH_LANES, graph_text};
 pub use hunks::{FileHunk, FileHunkLine, HunkAction, HunkChoice, IndexUpdate};
+pub use project_files::ProjectFiles;
 pub use reads::{
     BlameLine, BlameSpan, BranchInfo, BranchState, MAX_BLAME_FILE_BYTES, MAX_LISTED_REFERENCES, StashInfo, TagInfo,
 };
+pub use text_merge::{MergeSide, TextConflict, merge_texts};
 
 use git2::{
     AttrCheckFlags, Delta, Diff, DiffFormat, DiffOptions, ErrorCode, Index, IndexEntry, IndexTime, Oid, Repository,

@@ -222,7 +222,10 @@ impl RunsState {
         let session_limit = setup.and_then(|setup| setup.config.llm.cost_limit);
         let lines = &self.run_summaries;
         let first_line = |run: &DocId| lines.get(run).and_then(|line| line.prompt.lines().next()).unwrap_or_default();
-        let project = |volume: DocId| volumes.by_id.get(&volume).map_or("a closed project", |volume| &volume.name);
+        let project = |volume: DocId| {
+            let project = volumes.by_id.get(&volumes.project_of(volume));
+            project.map_or("a closed project", |volume| &volume.name)
+        };
         let mut all: BTreeMap<(Option<DocId>, String), ScopeSpending> = BTreeMap::new();
         for (id, line) in lines.iter().filter(|(_, line)| workspace.is_own_device(line.device.as_ref())) {
             let above = self.ancestors(*id);
@@ -241,7 +244,9 @@ impl RunsState {
                     let title = title.filter(|title| !title.is_empty()).unwrap_or_else(|| first_line(&root).to_owned());
                     vec![(Some(session), title, project(line.volume), session_limit)]
                 }
-                BudgetScope::Project => vec![(Some(line.volume), project(line.volume).to_owned(), "", None)],
+                BudgetScope::Project => {
+                    vec![(Some(volumes.project_of(line.volume)), project(line.volume).to_owned(), "", None)]
+                }
                 BudgetScope::Month => {
                     let (year, month) = year_and_month(line.start_time);
                     vec![(None, format!("{year:04}-{month:02}"), "", month_limit)]
@@ -320,8 +325,11 @@ impl RunsState {
 
 impl VolumesState {
     fn project_budget_status(&self, volume: DocId, limits: &BudgetConfig, lines: &[&RunSummary]) -> BudgetStatus {
-        let own: Vec<&RunSummary> = lines.iter().copied().filter(|line| line.volume == volume).collect();
-        let name = self.by_id.get(&volume).map_or("a project", |volume| volume.name.as_str());
+        // Runs in forks count for the project.
+        let project = self.project_of(volume);
+        let is_own = |line: &&RunSummary| self.project_of(line.volume) == project;
+        let own: Vec<&RunSummary> = lines.iter().copied().filter(is_own).collect();
+        let name = self.by_id.get(&project).map_or("a project", |volume| volume.name.as_str());
         BudgetStatus::from_runs(format!("{name} this month"), limits.project, &own)
     }
 }

@@ -21,13 +21,26 @@ pub(super) enum CallVolume {
     System,
 }
 
+impl CallVolume {
+    /// Returns whether it's this volume.
+    fn is(self, volume: DocId) -> bool {
+        self == CallVolume::Known(volume)
+    }
+}
+
 impl VolumesState {
-    /// Returns the volumes that calls of a run can name, beginning with its own.
+    /// Returns the volumes that calls of a run can name, beginning with its own. In a fork, the name and the folder of
+    /// the project mean the fork.
     fn callable_volumes(&self, own: DocId) -> (Vec<DocId>, Vec<KnownVolume<'_, FileRow>>) {
+        let project = self.project_of(own);
+        let fork = self.by_id.get(&own).filter(|_| project != own);
         let others = self.volumes().filter(|volume| volume.id != own);
         let all = self.by_id.get(&own).into_iter().chain(others);
-        all.map(|volume| {
-            (volume.id, KnownVolume { name: &volume.name, root: volume.root.as_deref(), files: &volume.files })
+        all.map(|volume| match fork.filter(|_| volume.id == project) {
+            Some(fork) => {
+                (fork.id, KnownVolume { name: &volume.name, root: volume.root.as_deref(), files: &fork.files })
+            }
+            None => (volume.id, KnownVolume { name: &volume.name, root: volume.root.as_deref(), files: &volume.files }),
         })
         .unzip()
     }
@@ -37,6 +50,9 @@ impl VolumesState {
         let Some(tool) = BuiltInTool::from_name(tool) else { return };
         // An unknown volume is reported when the call is checked.
         let _ = path_resolver::normalize_arguments(&self.callable_volumes(own).1, tool, arguments);
+        if arguments.contains_key("volume") && self.call_volume(own, arguments).is_ok_and(|volume| volume.is(own)) {
+            arguments.remove("volume");
+        }
     }
 
     /// Returns where the files are that a message mentions, and the text of those inside the program.
@@ -45,7 +61,7 @@ impl VolumesState {
         own: DocId,
         names: Vec<String>,
     ) -> (Vec<MentionedFile>, Vec<(String, String)>) {
-        let volumes = self.callable_volumes(own).1;
+        let (ids, volumes) = self.callable_volumes(own);
         let own_root = self.by_id.get(&own).and_then(|volume| volume.root.clone()).unwrap_or_default();
         let (mut found, mut texts) = (Vec::new(), Vec::new());
         for name in names {
@@ -61,8 +77,9 @@ impl VolumesState {
                     continue;
                 }
                 Some(ResolvedPath { place: PathPlace::Volume(at), path, .. }) if at > 0 => {
-                    let Some(root) = volumes.get(at).and_then(|volume| volume.root) else { continue };
-                    (root.to_owned(), path)
+                    let volume = ids.get(at).and_then(|id| self.by_id.get(id));
+                    let Some(root) = volume.and_then(|volume| volume.root.clone()) else { continue };
+                    (root, path)
                 }
                 Some(found) => (own_root.clone(), found.path),
                 None => (own_root.clone(), path),
@@ -107,6 +124,13 @@ impl VolumesState {
             Ok(CallVolume::System) => {
                 let reads = matches!(built_in, BuiltInTool::ReadFile | BuiltInTool::ListFiles);
                 (!reads).then(|| failed_outcome(SYSTEM_READ_ONLY))
+            }
+            // What is adopted later is the fork alone.
+            Ok(CallVolume::Known(volume))
+                if (changes || built_in == BuiltInTool::RunCell) && volume != own && self.project_of(own) != own =>
+            {
+                let name = self.by_id.get(&volume).map_or("it", |volume| volume.name.as_str());
+                Some(failed_outcome(format!("A run in a fork changes only its fork: {name} stays as it is.")))
             }
             Ok(CallVolume::Known(volume)) if changes => self.read_only_reason(volume).map(failed_outcome),
             Ok(CallVolume::Known(_)) => None,

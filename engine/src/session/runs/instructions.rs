@@ -23,7 +23,7 @@ impl VolumesState {
         let mut chosen = RunInstructions::default();
         let Some((volume, paths)) = self.instruction_files(volume, note) else { return (Vec::new(), chosen) };
         let root = volume.root.clone().unwrap_or_default();
-        let is_trusted = settings.trusted_volumes.contains(&volume.id);
+        let is_trusted = self.is_trusted(settings, volume.id);
         chosen.volume.clone_from(&volume.name);
         let mut files = Vec::new();
         for path in paths {

@@ -11,6 +11,7 @@ use crate::session::state::agent_run::{CallPhase, PendingCall};
 use crate::session::state::notes::NotesState;
 use crate::session::state::runs::{RunRecord, RunsState, ToolNoteJob, ToolNoteJobKind};
 use crate::session::state::sync::SyncState;
+use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::policy::{self, CallFacts, Permission, ToolPolicy};
 use agent::tool_call_parser;
@@ -194,7 +195,9 @@ impl RunsState {
                 continue;
             }
             match self.look_up_facts(files, id, tool, &call.arguments) {
-                FactsLookup::Complete(facts) => self.check_call(turn, id, &call.id, tool, facts, None, record),
+                FactsLookup::Complete(facts) => {
+                    self.check_call(turn, &files.volumes, (id, &call.id), tool, facts, None, record);
+                }
                 FactsLookup::NeedsNote(note) => {
                     if let Some(outcome) = self.read_note_for_check(turn, files, sync, (id, &call.id), note, None) {
                         self.answer_call(turn, id, &call.id, outcome, record);
@@ -249,7 +252,7 @@ impl RunsState {
         match (tool, known) {
             (Some(tool), Some(FactsLookup::Complete(facts))) if count < MAX_POLICY_CHECKS_PER_CALL => {
                 let ips = ips.iter().filter_map(|ip| ip.parse().ok()).collect();
-                self.check_call(turn, id, call, tool, CallFacts { ips, ..facts }, why, &mut record);
+                self.check_call(turn, &files.volumes, (id, call), tool, CallFacts { ips, ..facts }, why, &mut record);
             }
             (Some(_), Some(FactsLookup::NeedsNote(note))) if count < MAX_POLICY_CHECKS_PER_CALL => {
                 let Some(outcome) =
@@ -278,18 +281,19 @@ impl RunsState {
     fn check_call(
         &mut self,
         turn: &mut ApplyContext<'_>,
-        id: DocId,
-        call: &str,
+        volumes: &VolumesState,
+        (id, call): (DocId, &str),
         tool: &ToolSpec,
         facts: CallFacts,
         again: Option<String>,
         record: &mut RunRecord,
     ) {
-        let policy = self.policy();
+        let mut policy = self.policy();
         let first = self.ancestors(id).last().and_then(|first| self.run_summaries.get(first));
         let scheduled = first.is_some_and(|line| matches!(line.origin, RunOrigin::Schedule { .. }));
         let Some(run) = self.runs.get_mut(&id) else { return };
         let volume = run.about.volume;
+        volumes.extend_rules_to_fork(&mut policy, volume);
         let patience = match run.about.origin {
             // No user is present, so the approval waits until one is.
             RunOrigin::Schedule { .. } => SCHEDULED_APPROVAL_TIMEOUT_MS,

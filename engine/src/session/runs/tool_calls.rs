@@ -292,6 +292,7 @@ impl RunsState {
             Some(BuiltInTool::Search) => ToolJob::Search {
                 query: string_argument(arguments, "query").to_owned(),
                 limit: number_argument(arguments, "limit").unwrap_or(8) as usize,
+                fork: all_files.volumes.fork_name(volume),
             },
             Some(BuiltInTool::Shell) => {
                 let command = string_argument(arguments, "command").to_owned();

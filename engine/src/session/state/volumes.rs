@@ -2,9 +2,11 @@
 
 use crate::effect::Effect;
 use crate::event::{KnownLinks, SkippedFile};
+use crate::records::forks::ForkOrigin;
 use crate::records::moves::{FileLocation, FileMove};
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::agent_run::AgentRun;
+use crate::settings::Settings;
 use agent::memory::place::MemoryPlace;
 use agent::project_instructions::nearest_instruction_files;
 use std::collections::HashMap;
@@ -46,12 +48,14 @@ pub(in crate::session) struct VolumesState {
     pub(in crate::session) memory_place: Option<MemoryPlace>,
     /// Names of the volumes that the configuration makes read-only.
     pub(in crate::session) read_only: BTreeSet<String>,
+    /// What each fork is a copy of, also of those that were discarded, since their runs are kept.
+    pub(in crate::session) forks: BTreeMap<DocId, ForkOrigin>,
 }
 
 impl VolumesState {
-    /// Returns the volumes by id, without private memory volumes.
+    /// Returns the volumes by id, without private memory volumes and forks.
     pub(in crate::session) fn volumes(&self) -> impl Iterator<Item = &Volume> {
-        self.by_id.values().filter(|volume| volume.memory_of.is_none())
+        self.by_id.values().filter(|volume| volume.memory_of.is_none() && volume.fork_of.is_none())
     }
 
     /// Returns the volume with this id.
@@ -85,11 +89,11 @@ impl VolumesState {
     /// Returns the instruction files that concern a note, or else a volume. The nearest comes last.
     pub(in crate::session) fn list_instruction_files(
         &self,
-        trusted: &[DocId],
+        settings: &Settings,
         (volume, note): (DocId, Option<DocId>),
     ) -> Vec<InstructionFile> {
         let Some((volume, paths)) = self.instruction_files(volume, note) else { return Vec::new() };
-        let is_trusted = trusted.contains(&volume.id);
+        let is_trusted = self.is_trusted(settings, volume.id);
         let file = |path: String| {
             let file = volume.files.get(&path)?.id;
             Some(InstructionFile { file, volume: volume.id, path, is_trusted })
@@ -288,6 +292,8 @@ pub struct Volume {
     pub root: Option<PathBuf>,
     /// The volume that this private memory belongs to, if it is one. Such a volume isn't listed with the others.
     pub memory_of: Option<DocId>,
+    /// What this volume is a fork of, if it is one. Such a volume isn't listed with the others.
+    pub fork_of: Option<ForkOrigin>,
     /// Files of the volume, by path.
     pub files: BTreeMap<String, FileRow>,
     /// Whether the volume's files are known yet.
@@ -326,6 +332,7 @@ impl Volume {
             name,
             root,
             memory_of: None,
+            fork_of: None,
             files: BTreeMap::new(),
             known: false,
             scanning: ScanState::Idle,
