@@ -290,6 +290,11 @@ pub enum Effect {
         /// Id of the tool call.
         call: String,
     },
+    /// Closes the browser of a run that has ended.
+    CloseBrowser {
+        /// The run.
+        run: DocId,
+    },
     /// Posts a message to the user's webhook (`WebhookDone`).
     SendWebhook {
         /// The address in the configuration.

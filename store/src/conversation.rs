@@ -185,6 +185,9 @@ pub enum StepKind {
         /// The full result, if `result` holds only its beginning.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         whole: Option<BlobRef>,
+        /// Pictures and files of the result.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attached: Vec<BlobRef>,
     },
     /// A snapshot of the todo list.
     Todo {

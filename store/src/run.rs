@@ -449,8 +449,8 @@ impl RunDoc {
         all
     }
 
-    /// Returns the blobs that it refers to, with their sizes if known: large results, and changed files before and
-    /// after. Blobs of hidden files stay on this device, like the files.
+    /// Returns the blobs that it refers to, with their sizes if known: large results and their files, and changed files
+    /// before and after. Blobs of hidden files stay on this device, like the files.
     pub fn blob_sizes(&self) -> BTreeMap<BlobHash, Option<u64>> {
         let mut blobs = BTreeMap::new();
         for change in self.changes().into_iter().filter(|change| !crate::volume::is_hidden(&change.path)) {
@@ -459,8 +459,8 @@ impl RunDoc {
             }
         }
         for step in self.steps() {
-            if let StepKind::ToolResult { whole: Some(whole), .. } = step.kind {
-                blobs.insert(whole.blob, Some(whole.size));
+            if let StepKind::ToolResult { whole, attached, .. } = step.kind {
+                blobs.extend(whole.into_iter().chain(attached).map(|blob| (blob.blob, Some(blob.size))));
             }
         }
         blobs
@@ -717,17 +717,20 @@ mod tests {
         let what = ChangeKind::Bytes { before: Some(BlobHash::of(b"2")), after: Some(BlobHash::of(b"3")) };
         let hidden = RunChange { number: 1, path: "deep/.env".to_owned(), what, ..change.clone() };
         let whole = crate::BlobRef { blob: BlobHash::of(b"long"), mime: "text/plain".to_owned(), size: 99_000 };
+        let picture = crate::BlobRef { blob: BlobHash::of(b"png"), mime: "image/png".to_owned(), size: 3 };
         let kind = StepKind::ToolResult {
             tool_call_id: "c1".to_owned(),
             success: true,
             result: None,
             error: None,
             whole: Some(whole),
+            attached: vec![picture],
         };
         let long = ExecutionStep { id: StepId(2), kind, ..step.clone() };
         let mut doc = doc;
         doc.commit(&RunWrite { steps: vec![&long], changes: vec![&hidden], ..RunWrite::default() }, 0).expect("kept");
-        let expected = [(BlobHash::of(b"1"), None), (BlobHash::of(b"long"), Some(99_000))];
+        let expected =
+            [(BlobHash::of(b"1"), None), (BlobHash::of(b"long"), Some(99_000)), (BlobHash::of(b"png"), Some(3))];
         assert_eq!(doc.blob_sizes(), BTreeMap::from(expected));
     }
 }

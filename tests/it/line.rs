@@ -6,6 +6,8 @@ mod agent_settings;
 mod agent_socket;
 pub(crate) mod agents;
 mod answers;
+#[cfg(target_os = "linux")]
+mod browser;
 mod companion;
 mod components;
 mod devices;

@@ -291,6 +291,42 @@ pub(crate) fn strict() -> bool {
     std::env::var_os("TRACEBOOK_CI").is_some_and(|value| value == "1")
 }
 
+/// Whether this process may do everything.
+pub(crate) fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+/// Whether there's a Chromium or Chrome for tests. On the project's own machine it must be there.
+pub(crate) fn has_browser() -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let names = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"];
+    let there = std::env::split_paths(&folders).any(|folder| names.iter().any(|name| folder.join(name).is_file()));
+    assert!(there || !strict(), "TRACEBOOK_CI=1 and there is no Chromium: `apt install chromium`");
+    if !there {
+        println!("left out: there is no Chromium or Chrome");
+    }
+    there
+}
+
+/// The command lines of all running processes that name `marker`, and of those in the same process groups.
+pub(crate) fn processes_naming(marker: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir("/proc").expect("listed").flatten() {
+        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let mut fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
+        let is_over = matches!(fields.next(), None | Some("Z" | "X"));
+        let group = fields.nth(1).unwrap_or_default().to_owned();
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        if !is_over {
+            let pid = entry.file_name().to_string_lossy().into_owned();
+            all.push((group, format!("{pid} {}", String::from_utf8_lossy(&line).replace('\0', " "))));
+        }
+    }
+    let groups: Vec<String> =
+        all.iter().filter(|(_, line)| line.contains(marker)).map(|(group, _)| group.clone()).collect();
+    all.into_iter().filter(|(group, _)| groups.contains(group)).map(|(_, line)| line).collect()
+}
+
 /// A folder of the shared data, or `None` with a message if it isn't on this machine.
 pub(crate) fn shared(name: &str) -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -50,6 +50,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
     (2, "python", &["plot", "sandbox"]),
     (2, "support", &["index", "peers", "store"]),
     (2, "typeset", &["store", "text"]),
+    (3, "browser", &["agent", "store"]),
     (3, "engine", &["agent", "collection", "commands", "store", "text"]),
     (3, "providers", &["agent", "store"]),
     (3, "javascript", &["python"]),
@@ -61,6 +62,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
         &[
             "acp",
             "agent",
+            "browser",
             "collection",
             "engine",
             "git_program",

@@ -1,5 +1,7 @@
 //! Tools as the agent loop calls them: jobs in, outcomes out. Files, shell, Python, git, the network.
 
+#[cfg(target_os = "linux")]
+mod browser;
 mod fetch;
 mod files;
 mod git;

@@ -18,8 +18,8 @@ use engine::{AgentRun, Command, RunSummary, Session};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use store::{
-    ChangeKind, DecisionMaker, DecisionRecord, DecisionScope, DocId, ExecutionStep, RunApproval, RunEnding, StepKind,
-    TodoItem, TodoStatus,
+    BlobRef, ChangeKind, DecisionMaker, DecisionRecord, DecisionScope, DocId, ExecutionStep, RunApproval, RunEnding,
+    StepKind, TodoItem, TodoStatus,
 };
 use text::untrusted_text;
 
@@ -337,16 +337,24 @@ pub(super) fn cmd_steps(scene: &mut CommandContext<'_>, args: &StepsArguments) -
     let whole = args.whole && !scene.json;
     for step in steps.iter().filter(|step| only.as_ref().is_none_or(|only| step.id.to_string() == *only)) {
         match &step.kind {
-            StepKind::ToolResult { whole: Some(said), .. } if whole => {
-                let bytes = scene.handle.read_blob(said.blob).map_err(|why| {
-                    CliError::workspace(format!("{why}; what another device has comes with `tracebook sync now`"))
-                })?;
-                scene.out.write_all(&bytes)?;
+            StepKind::ToolResult { whole: Some(said), .. } if whole => write_blob(scene, said)?,
+            // A picture is shown by another program, so it's all that is written.
+            StepKind::ToolResult { attached, .. } if whole && only.is_some() && !attached.is_empty() => {
+                attached.iter().take(1).try_for_each(|file| write_blob(scene, file))?;
             }
             _ => print_step(scene, step, &approvals)?,
         }
     }
     Ok(EXIT_DONE)
+}
+
+/// Writes what a step keeps outside of the run.
+fn write_blob(scene: &mut CommandContext<'_>, blob: &BlobRef) -> Result<(), CliError> {
+    let bytes = scene.handle.read_blob(blob.blob).map_err(|why| {
+        CliError::workspace(format!("{why}; what another device has comes with `tracebook sync now`"))
+    })?;
+    scene.out.write_all(&bytes)?;
+    Ok(())
 }
 
 /// Returns the arguments that a call ran with if they differ from the requested ones: the user changed them, or the
@@ -405,13 +413,17 @@ fn print_step(scene: &mut CommandContext<'_>, step: &ExecutionStep, approvals: &
                 }
             }
         }
-        StepKind::ToolResult { success: true, result, .. } => {
+        StepKind::ToolResult { success: true, result, attached, .. } => {
             let text = match result {
                 Some(Value::String(text)) => text.clone(),
                 Some(other) => other.to_string(),
                 None => String::new(),
             };
             writeln!(scene.out, "    {}", short(&text, 12))?;
+            for file in attached {
+                let kind = untrusted_text::escape_line(&file.mime);
+                writeln!(scene.out, "    kept with it: {kind}, {} bytes", file.size)?;
+            }
         }
         StepKind::ToolResult { error, .. } => {
             writeln!(scene.out, "    failed: {}", short(error.as_deref().unwrap_or("no reason was given"), 12))?;

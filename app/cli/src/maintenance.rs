@@ -51,6 +51,7 @@ pub(super) fn built_without_hub() -> CliError {
 /// Returns the parts that a build may leave out, and how to get them.
 fn optional_parts() -> Vec<host::MachineCapability> {
     let parts = [
+        ("browser tools", cfg!(feature = "browser")),
         ("hub server", cfg!(feature = "hub")),
         ("ONNX search models", cfg!(feature = "onnx")),
         ("gRPC server", cfg!(feature = "grpc")),

@@ -45,7 +45,11 @@ pub(crate) fn tool_kind(tool: &str) -> ToolKind {
         Tool::RunCell | Tool::RunPython | Tool::Shell | Tool::GitCommit | Tool::GitBranch | Tool::GitSwitch => {
             ToolKind::Execute
         }
-        Tool::FetchUrl | Tool::GitFetch | Tool::GitPull | Tool::GitPush | Tool::GitClone => ToolKind::Fetch,
+        Tool::BrowserRead => ToolKind::Read,
+        Tool::BrowserAct | Tool::BrowserGo | Tool::BrowserTabs | Tool::BrowserSave => ToolKind::Execute,
+        Tool::BrowserOpen | Tool::FetchUrl | Tool::GitFetch | Tool::GitPull | Tool::GitPush | Tool::GitClone => {
+            ToolKind::Fetch
+        }
         Tool::TodoWrite | Tool::Plan | Tool::Assign => ToolKind::Think,
         Tool::AskUser
         | Tool::AskAgent
@@ -76,6 +80,7 @@ pub(crate) fn call_title(tool: &str, arguments: &Value) -> String {
         Some(BuiltInTool::RunPython) => "Run Python:",
         Some(BuiltInTool::Shell) => "Run",
         Some(BuiltInTool::FetchUrl) => "Fetch",
+        Some(BuiltInTool::BrowserOpen) => "Open in the browser:",
         Some(BuiltInTool::AskAgent) => "Ask an agent:",
         Some(BuiltInTool::AgentPermission | BuiltInTool::AgentReport) => "",
         _ => tool,

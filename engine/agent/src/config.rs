@@ -72,6 +72,9 @@ pub struct AgentConfig {
     /// Resource limits of kernels.
     #[serde(deserialize_with = "values::section")]
     pub kernels: KernelsConfig,
+    /// The browser of agents.
+    #[serde(deserialize_with = "values::section")]
+    pub browser: BrowserConfig,
     /// Who is told about runs.
     #[serde(deserialize_with = "values::section")]
     pub notifications: NotificationsConfig,
@@ -407,6 +410,14 @@ impl Default for SecurityConfig {
     fn default() -> SecurityConfig {
         SecurityConfig { sandbox_enabled: true, network_restricted: false, allowed_hosts: Vec::new() }
     }
+}
+
+/// The browser that agents open pages with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct BrowserConfig {
+    /// Path or name of its program; `None` for the first Chromium or Chrome that's installed.
+    pub program: Option<String>,
 }
 
 /// Tools of other programs, by MCP.

@@ -47,8 +47,10 @@ fn new_tool_spec(
         parameters: json!({"type": "object", "properties": plain, "required": required, "additionalProperties": false}),
         risk,
         permissions,
-        // Another agent may do something different the second time.
-        idempotent: risk == ToolRisk::None && !matches!(tool, BuiltInTool::AskAgent | BuiltInTool::MessageAgent),
+        // Another agent, or a page, may be something different the second time.
+        idempotent: risk == ToolRisk::None
+            && !tool.is_for_browser()
+            && !matches!(tool, BuiltInTool::AskAgent | BuiltInTool::MessageAgent),
         source: ToolSource::BuiltIn,
     }
 }
@@ -260,6 +262,58 @@ tool_table!(offered {
         ToolPermissions { network: true, ..NO_PERMISSIONS },
         json!({"url": {"type": "string", "pattern": "^https?://"}}),
     ),
+    BrowserOpen = (
+        "browser_open",
+        "Open a page in a browser of this run, where its scripts run, and read it. For pages that need a browser or \
+         that you will use; to only read one, use fetch_url.",
+        ToolRisk::High,
+        ToolPermissions { network: true, ..NO_PERMISSIONS },
+        json!({"url": {"type": "string", "pattern": "^https?://"}}),
+    ),
+    BrowserRead = (
+        "browser_read",
+        "Read the open page: as a tree, in which elements that can be used have a ref such as [e12], or as text.",
+        ToolRisk::None,
+        NO_PERMISSIONS,
+        json!({"as": {"enum": ["tree", "text"], "optional": true},
+            "from_line": {"type": "integer", "minimum": 1, "optional": true}}),
+    ),
+    BrowserAct = (
+        "browser_act",
+        "Use an element of the open page: click, type (replaces what is in a field), select (a choice by its label), \
+         press (a key such as Enter).",
+        ToolRisk::Medium,
+        NO_PERMISSIONS,
+        json!({"action": {"enum": ["click", "type", "select", "press"]},
+            "ref": {"type": "string", "maxLength": 20, "optional": true, "description": "Such as e12"},
+            "element": {"type": "string", "maxLength": 200, "optional": true,
+                "description": "What it is, for the user, such as: button Send"},
+            "text": {"type": "string", "maxLength": 100_000, "optional": true,
+                "description": "The text, the choice or the key"}}),
+    ),
+    BrowserGo = (
+        "browser_go",
+        "Go back or forward between the pages of the tab, load again, scroll by a screen, or wait.",
+        ToolRisk::Low,
+        NO_PERMISSIONS,
+        json!({"action": {"enum": ["back", "forward", "reload", "scroll_down", "scroll_up", "wait"]},
+            "seconds": {"type": "integer", "minimum": 1, "maximum": 20, "optional": true}}),
+    ),
+    BrowserTabs = (
+        "browser_tabs",
+        "List the tabs of the browser, select or close one by its number, or make a new one for browser_open.",
+        ToolRisk::Low,
+        NO_PERMISSIONS,
+        json!({"action": {"enum": ["list", "new", "select", "close"]},
+            "tab": {"type": "integer", "minimum": 1, "optional": true}}),
+    ),
+    BrowserSave = (
+        "browser_save",
+        "Take a picture of what is visible of the open page, or print it as PDF, for the user.",
+        ToolRisk::None,
+        NO_PERMISSIONS,
+        json!({"as": {"enum": ["screenshot", "pdf"]}}),
+    ),
     TodoWrite = (
         "todo_write",
         "Write the list of what you will do, in its order: all of it, each time. The user may change it.",
@@ -376,6 +430,16 @@ pub fn mentions_git(goal: &str) -> bool {
         .any(|word| matches!(word, "diff" | "repo") || GIT_WORDS.iter().any(|git| word.starts_with(git)))
 }
 
+/// Returns whether a goal speaks of web pages.
+pub fn mentions_web(goal: &str) -> bool {
+    // Beginnings, so that they match "browser" and "websites", too.
+    const WEB_WORDS: [&str; 8] = ["brows", "click", "http", "internet", "page", "screenshot", "site", "web"];
+    let lower = goal.to_lowercase();
+    lower
+        .split(|letter: char| !letter.is_alphanumeric())
+        .any(|word| matches!(word, "www" | "form" | "forms") || WEB_WORDS.iter().any(|web| word.starts_with(web)))
+}
+
 impl BuiltInTool {
     /// Returns the tool with this name.
     pub fn from_name(name: &str) -> Option<BuiltInTool> {
@@ -397,6 +461,19 @@ impl BuiltInTool {
                 | BuiltInTool::GitBranch
                 | BuiltInTool::GitSwitch
                 | BuiltInTool::GitClone
+        )
+    }
+
+    /// Returns whether the tool uses the run's browser. A model with a small context does without it.
+    pub fn is_for_browser(self) -> bool {
+        matches!(
+            self,
+            BuiltInTool::BrowserOpen
+                | BuiltInTool::BrowserRead
+                | BuiltInTool::BrowserAct
+                | BuiltInTool::BrowserGo
+                | BuiltInTool::BrowserTabs
+                | BuiltInTool::BrowserSave
         )
     }
 
@@ -439,6 +516,20 @@ mod tests {
         let named: Vec<&BuiltInTool> =
             BuiltInTool::ALL.iter().filter(|tool| tool.as_str().starts_with("git_")).collect();
         assert_eq!(for_git, named);
+    }
+
+    #[test]
+    fn goals_that_speak_of_pages_are_recognized() {
+        for web in ["Fill in the form", "What does https://a.b say?", "Make a screenshot of the website", "www.a.b"] {
+            assert!(mentions_web(web), "{web}");
+        }
+        for other in ["Write the report", "Sort the list", "Perform and format the test", ""] {
+            assert!(!mentions_web(other), "{other}");
+        }
+        let for_browser: Vec<&BuiltInTool> = BuiltInTool::ALL.iter().filter(|tool| tool.is_for_browser()).collect();
+        let named: Vec<&BuiltInTool> =
+            BuiltInTool::ALL.iter().filter(|tool| tool.as_str().starts_with("browser_")).collect();
+        assert_eq!(for_browser, named);
     }
 
     #[test]

@@ -165,6 +165,21 @@ pub enum ToolJob {
         /// Addresses outside the public internet that the host may resolve to.
         inside: Vec<String>,
     },
+    /// Uses the browser of a run, which starts with the first page and ends with the run.
+    Browser {
+        /// The run.
+        run: DocId,
+        /// Name of the tool.
+        tool: String,
+        /// Its arguments, which fit its schema.
+        arguments: Map<String, Value>,
+        /// Addresses outside the public internet that the opened host may resolve to.
+        inside: Vec<String>,
+        /// Hosts that pages may load from, and those that they may lead to without asking.
+        web: WebAccess,
+        /// The configured program; `None` for one that's installed.
+        program: Option<PathBuf>,
+    },
     /// Calls a tool of an MCP server.
     Mcp {
         /// The server's name in the configuration.

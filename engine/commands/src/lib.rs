@@ -833,7 +833,7 @@ command_table!(
             command_argument(
                 "whole",
                 ArgumentForm::Flag,
-                "full tool results, including those the run keeps only in part"
+                "full tool results, including those the run keeps only in part; of one step also its picture or file"
             ),
         ],
         "Print the steps of a run. With --json, one line per step.",

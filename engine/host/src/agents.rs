@@ -293,6 +293,10 @@ impl AgentEffects {
         }
     }
 
+    pub(crate) fn close_browser(&self, run: DocId) {
+        self.tools.close_browser(run);
+    }
+
     /// Cancels all pending tool jobs.
     pub(crate) fn close(&self) {
         self.tools.cancel_all();

@@ -584,6 +584,7 @@ impl Driver {
                 Effect::CancelModel { call } => self.agents.cancel_model_call(call),
                 Effect::RunTool { run, call, job } => self.agents.start_tool_job(run, call, *job),
                 Effect::CancelTool { run, call } => self.agents.cancel_tool_job(run, &call),
+                Effect::CloseBrowser { run } => self.agents.close_browser(run),
                 Effect::SendWebhook { url, body } => self.webhooks.send(url, body),
                 Effect::Wake { at } => {
                     self.wake_at = Some(self.wake_at.map_or(at, |known| known.min(at)));

@@ -162,12 +162,6 @@ pub(crate) fn granted_paths(folder: &Path, home: Option<&Path>, workspace: &Path
     open.flat_map(|entry| granted_paths(&entry.path(), home, workspace)).collect()
 }
 
-/// Returns the number of threads on the machine; `None` if unknown.
-pub(crate) fn machine_thread_count() -> Option<usize> {
-    let load = std::fs::read_to_string("/proc/loadavg").ok()?;
-    load.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
-}
-
 /// The supervising process outside the sandbox, on Linux.
 #[cfg(target_os = "linux")]
 mod linux {
@@ -214,7 +208,7 @@ mod linux {
         });
         // The limit counts all processes of the user, so it's the current number plus what a tool may have. Root has no
         // such limit, only the count from outside.
-        let tasks = super::machine_thread_count().unwrap_or(MAX_PROCESSES).saturating_add(order.processes) as u64;
+        let tasks = ::sandbox::machine_thread_count().unwrap_or(MAX_PROCESSES).saturating_add(order.processes) as u64;
         let limits = [
             (Resource::Nproc, tasks),
             (Resource::Core, 0),

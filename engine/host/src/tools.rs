@@ -7,7 +7,6 @@ mod git;
 mod interpreter_run;
 pub(crate) mod mcp;
 mod path_limits;
-mod process_limits;
 mod script_files;
 mod shell;
 mod truncate;
@@ -25,6 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+use store::DocId;
 use store::disk::BlobStore;
 use truncate::truncate_output;
 
@@ -56,6 +56,9 @@ pub struct ToolWorkspace {
     pub search: Option<SearchService>,
     /// MCP servers whose tools can be called.
     pub servers: Option<::mcp::McpServerPool>,
+    /// The browsers of runs.
+    #[cfg(feature = "browser")]
+    browsers: Arc<::browser::BrowserPool>,
     /// What programs that work as agents have found in their folders.
     pub(crate) baselines: Arc<ProgramBaselines>,
     /// The user's home folder, whose hidden files are off limits.
@@ -78,6 +81,8 @@ impl ToolWorkspace {
             readable,
             search: None,
             servers: None,
+            #[cfg(feature = "browser")]
+            browsers: Arc::default(),
             baselines: Arc::default(),
             home,
             workspace,
@@ -165,9 +170,22 @@ impl ToolRunner {
         running.get(&id).inspect(|stop| stop.0.store(true, Ordering::Release)).is_some()
     }
 
-    /// Cancels all jobs.
+    /// Cancels all jobs and closes all browsers.
     pub fn cancel_all(&self) {
         self.running_jobs().values().for_each(|stop| stop.0.store(true, Ordering::Release));
+        #[cfg(feature = "browser")]
+        self.place.browsers.close_all();
+    }
+
+    /// Closes the browser of a run in the background.
+    pub fn close_browser(&self, run: DocId) {
+        #[cfg(feature = "browser")]
+        {
+            let browsers = self.place.browsers.clone();
+            std::thread::spawn(move || browsers.close(run));
+        }
+        #[cfg(not(feature = "browser"))]
+        let _ = run; // it has none
     }
 
     /// Returns the number of running jobs.
@@ -290,6 +308,23 @@ fn run_limited_job(
             let (url, hosts, inside) = (url.clone(), hosts.clone(), inside.clone());
             run_detached(place, stop, move |place| fetch::run(place, &url, &hosts, &inside))
         }
+        #[cfg(feature = "browser")]
+        ToolJob::Browser { .. } => {
+            let answer = place.browsers.perform_job(job, limits.memory_bytes, &|| stop.is_stopped())?;
+            let mut outcome =
+                ToolOutcome { success: answer.asks.is_none(), asks: answer.asks, ..ToolOutcome::default() };
+            for file in answer.files {
+                let blob = truncate::store_blob(&file.bytes, &place.blobs)?;
+                outcome.attached.push(store::BlobRef { blob, mime: file.mime, size: file.bytes.len() as u64 });
+            }
+            (outcome.text, outcome.whole) = truncate_output(answer.text.as_bytes(), &place.blobs)?;
+            Ok(outcome)
+        }
+        #[cfg(not(feature = "browser"))]
+        ToolJob::Browser { .. } => bail!(
+            "this build has no browser tools; `cargo build --release --ignore-rust-version --features full` makes one \
+             that has"
+        ),
         ToolJob::Mcp { server, tool, arguments, definition } => {
             mcp::run(place, &mcp::McpCall { server, tool, arguments, definition }, stop)
         }

@@ -12,6 +12,7 @@ mod interpreter_start;
 #[cfg(target_os = "linux")]
 mod landlock_rules;
 mod path_rules;
+mod process_census;
 #[cfg(target_os = "linux")]
 mod raw_syscalls;
 #[cfg(target_os = "linux")]
@@ -20,6 +21,7 @@ mod supervisor;
 mod syscall_filter;
 
 pub use path_rules::{HidePathsError, PathRules, hide_paths, resolve_links};
+pub use process_census::{ProcessCensus, ProcessExcess, is_group_alive, machine_thread_count};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 

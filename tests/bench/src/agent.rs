@@ -105,6 +105,7 @@ fn make_step(number: u64) -> ExecutionStep {
             result: Some(json!("a line of the file\n".repeat(20))),
             error: None,
             whole: None,
+            attached: Vec::new(),
         },
         _ => StepKind::Todo { todos: Vec::new() },
     };

@@ -141,6 +141,7 @@ impl HostlessSession {
                 | Effect::CancelModel { .. }
                 | Effect::RunTool { .. }
                 | Effect::CancelTool { .. }
+                | Effect::CloseBrowser { .. }
                 | Effect::SendWebhook { .. }
                 | Effect::Wake { .. } => continue,
             };

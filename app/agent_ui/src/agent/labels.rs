@@ -112,11 +112,17 @@ pub(super) fn step_text(step: &ExecutionStep) -> String {
     let text = match &step.kind {
         StepKind::Thinking { content, .. } | StepKind::FinalAnswer { content } => content.clone(),
         StepKind::ToolCall { params, .. } => parameters_text(params),
-        StepKind::ToolResult { result, error, .. } => match result {
-            Some(Value::String(text)) => text.clone(),
-            Some(value) => format!("{value:#}"),
-            None => error.clone().unwrap_or_default(),
-        },
+        StepKind::ToolResult { result, error, attached, .. } => {
+            let mut text = match result {
+                Some(Value::String(text)) => text.clone(),
+                Some(value) => format!("{value:#}"),
+                None => error.clone().unwrap_or_default(),
+            };
+            for file in attached {
+                text.push_str(&format!("\n\nKept with this result: {}, {} bytes.", file.mime, file.size));
+            }
+            text
+        }
         StepKind::Todo { todos } => {
             let line =
                 |todo: &store::TodoItem| format!("{} {}\n", if is_over(todo) { "[x]" } else { "[ ]" }, todo.content);

@@ -600,7 +600,8 @@ mod tests {
 
     fn result(name: &str) -> StepKind {
         let whole = None;
-        StepKind::ToolResult { tool_call_id: name.to_owned(), success: true, result: None, error: None, whole }
+        let (tool_call_id, attached) = (name.to_owned(), Vec::new());
+        StepKind::ToolResult { tool_call_id, success: true, result: None, error: None, whole, attached }
     }
 
     #[test]

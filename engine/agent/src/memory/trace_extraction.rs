@@ -161,7 +161,7 @@ pub enum TraceLearnError {
     /// The goal can't be compared with others.
     #[error("its goal is empty, or too long to be known again")]
     UnusableGoal,
-    /// The run used one of `INTERACTIVE_TOOLS`.
+    /// The run used one of `INTERACTIVE_TOOLS`, or a browser.
     #[error("it used {tool}, whose outcome is another each time")]
     InteractiveTool {
         /// Name of the tool.
@@ -205,7 +205,10 @@ pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, TraceLearnError
     }
     let calls = completed_calls(lived.steps, lived.approvals, lived.changes);
     let facts = |tool: &str| lived.tools.get(tool);
-    if let Some(call) = calls.iter().find(|call| INTERACTIVE_TOOLS.iter().any(|tool| tool.is_named(&call.tool))) {
+    // A page may be another one by then, and names of its elements hold for one document only.
+    let is_interactive = |tool: BuiltInTool| INTERACTIVE_TOOLS.contains(&tool) || tool.is_for_browser();
+    let interacts = |call: &&CompletedCall| BuiltInTool::from_name(&call.tool).is_some_and(is_interactive);
+    if let Some(call) = calls.iter().find(interacts) {
         return Err(TraceLearnError::InteractiveTool { tool: call.tool.clone() });
     }
     let calls = without_redundant_calls(calls, lived.tools);
@@ -557,7 +560,8 @@ mod tests {
             let params = arguments.as_object().cloned().expect("an object");
             add(StepKind::ToolCall { tool_call_id: id.clone(), tool_name, params });
             let result = Some(Value::String((*result).to_owned()));
-            add(StepKind::ToolResult { tool_call_id: id, success: true, result, error: None, whole: None });
+            let (tool_call_id, attached) = (id, Vec::new());
+            add(StepKind::ToolResult { tool_call_id, success: true, result, error: None, whole: None, attached });
         }
         add(StepKind::FinalAnswer { content: answer.to_owned() });
         all
@@ -685,6 +689,8 @@ mod tests {
     fn what_cannot_be_done_again_is_not_learned() {
         let asks = [("ask_user", json!({"question": "Which?"}), "this one")];
         assert!(learned("Write a.md", &asks, "Done.").is_err_and(|why| why.to_string().contains("ask_user")));
+        let opens = [("browser_open", json!({"url": "http://a.example/"}), "Page")];
+        assert!(learned("Open it", &opens, "Done.").is_err_and(|why| why.to_string().contains("browser_open")));
         assert!(learned("Write a.md", &[], "Done.").is_err_and(|why| why.to_string().contains("no tools")));
         assert!(learned("Write a.md", &[("gone", json!({}), "")], "Done.").is_err());
     }

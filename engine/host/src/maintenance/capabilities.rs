@@ -10,7 +10,7 @@ use std::time::Duration;
 /// A capability that's available or not.
 #[derive(Clone, Debug, Serialize)]
 pub struct MachineCapability {
-    /// `platform`, `display`, `sandbox`, `kernel`, `model server`, `build` or `workspace`.
+    /// `platform`, `display`, `sandbox`, `browser`, `kernel`, `model server`, `build` or `workspace`.
     pub area: &'static str,
     /// Name of the capability.
     pub name: String,
@@ -31,6 +31,8 @@ pub fn detect_capabilities(program: &Path, workspace: &Path) -> Vec<MachineCapab
     offers.push(display_capability());
     offers.extend(embedded_kernel_capabilities(program));
     offers.push(tool_sandbox_capability(program));
+    #[cfg(feature = "browser")]
+    offers.push(browser_capability(workspace));
     offers.extend(kernelspec_capabilities());
     offers.extend(model_server_capabilities());
     offers
@@ -97,6 +99,14 @@ fn tool_sandbox_capability(program: &Path) -> MachineCapability {
             capability("sandbox", "tools", false, format!("{why}; shell and Python of agents are refused here"))
         }
     }
+}
+
+/// Returns whether agents can open web pages.
+#[cfg(feature = "browser")]
+fn browser_capability(workspace: &Path) -> MachineCapability {
+    let configured = super::configuration::load_config(workspace).ok().and_then(|config| config.browser.program);
+    let (name, there, note) = browser::describe_browser(configured.as_deref());
+    capability("browser", name, there, note)
 }
 
 /// Capabilities of the kernel's sandbox: name, what it means if enforced, and what it means if not.

@@ -25,6 +25,7 @@ pub(super) fn check_job_paths(job: &ToolJob, paths: &SandboxPaths) -> anyhow::Re
         | ToolJob::Git { .. }
         | ToolJob::GitProgram { .. }
         | ToolJob::Fetch { .. }
+        | ToolJob::Browser { .. }
         | ToolJob::Mcp { .. } => return Ok(()),
     };
     check_path(root, path, paths, writes)

@@ -1,7 +1,6 @@
 //! Shell tool: runs a command line for `sh` in its own `tracebook sandbox` process, which is killed with everything it
 //! started.
 
-use super::process_limits::{self, ProcessCensus, ProcessExcess};
 use super::truncate::truncate_output;
 use super::{MAX_JOB_SECS, StopSignal, ToolWorkspace};
 use crate::fs::confined_dir::ConfinedFolder;
@@ -9,6 +8,7 @@ use crate::fs::volume_snapshot::VolumeSnapshot;
 use crate::sandbox::granted_paths;
 use crate::sandbox::{MAX_FILE_BYTES, MAX_MEMORY_BYTES, MAX_PROCESSES, SandboxOrder, SandboxReport, SandboxVerdict};
 use crate::sandbox_limits::process_rules;
+use ::sandbox::{ProcessCensus, ProcessExcess};
 use agent::config::SandboxLimits;
 use agent::tool_job::ToolOutcome;
 use anyhow::{anyhow, bail};
@@ -255,7 +255,7 @@ pub(super) fn end_child(child: &mut Child) {
     let _ = child.wait();
     // A killed process ends when it's next scheduled; wait, so that the caller finds it ended.
     let begun = Instant::now();
-    while begun.elapsed() < PIPE_DRAIN_TIMEOUT && process_limits::is_group_alive(child.id()) {
+    while begun.elapsed() < PIPE_DRAIN_TIMEOUT && ::sandbox::is_group_alive(child.id()) {
         std::thread::sleep(SHELL_POLL_INTERVAL);
     }
 }

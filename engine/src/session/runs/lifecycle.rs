@@ -47,6 +47,9 @@ impl RunsState {
             });
             record.approvals.push(approval.id.clone());
         }
+        if run.has_used_browser() {
+            turn.effects.push(Effect::CloseBrowser { run: id });
+        }
         self.drop_tool_note_jobs(turn, files, sync, id);
         // Permissions for this run end with it.
         let before = self.rules.len();

@@ -55,6 +55,11 @@ fn describe_call(tool: &ToolSpec, arguments: &Map<String, Value>) -> String {
         }
         Some(BuiltInTool::RunPython) => "Run Python in the sandbox".to_owned(),
         Some(BuiltInTool::FetchUrl) => format!("Fetch {subject}"),
+        Some(BuiltInTool::BrowserOpen) => format!("Open in a browser: {subject}"),
+        Some(BuiltInTool::BrowserAct) => {
+            let words = ["action", "element", "text"].map(|name| string_argument(arguments, name));
+            format!("Use the page in the browser: {}", words.join(" ").trim_end())
+        }
         Some(BuiltInTool::GitCommit) => {
             let push = arguments.get("push").and_then(Value::as_bool).unwrap_or(false);
             let word = if push { "Commit and push" } else { "Commit" };

@@ -350,6 +350,16 @@ impl RunsState {
                 let inside = allowed_private_addresses(&url, &pending.facts);
                 ToolJob::Fetch { url, hosts: self.policy().hosts, inside }
             }
+            Some(browsing) if browsing.is_for_browser() => {
+                let run = self.runs.get(&id)?;
+                let pending = run.calls.iter().find(|pending| pending.call.id == call)?;
+                let inside = allowed_private_addresses(string_argument(arguments, "url"), &pending.facts);
+                let policy = self.policy();
+                let web = WebAccess { hosts: policy.hosts, restricted: policy.restricted };
+                let program = self.setup().and_then(|setup| setup.config.browser.program.clone()).map(PathBuf::from);
+                let (tool, arguments) = (tool.to_owned(), arguments.clone());
+                ToolJob::Browser { run: id, tool, arguments, inside, web, program }
+            }
             Some(BuiltInTool::CreateTool) => return Some(self.create_tool(turn, sync, workspace, arguments)),
             Some(BuiltInTool::ProposeView) => {
                 let Some(note) =
@@ -635,6 +645,7 @@ impl RunsState {
             result,
             error: error.clone(),
             whole: outcome.whole.clone(),
+            attached: outcome.attached,
         };
         let mut made = new_step(turn, vec![parent], kind);
         made.tool = ran;

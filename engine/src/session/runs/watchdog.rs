@@ -9,6 +9,7 @@
 //! | `shell`, `run_python`, user tools, Python agents | the requested `seconds`, or 60; at most `tool` | 2 min more |
 //! | tools of MCP servers | none | `tool` (10 min) |
 //! | `fetch_url` | 20 s | 2 min, at most `tool` |
+//! | browser tools | at most 30 s for each of start, answer and loading | 2 min, at most `tool` |
 //! | other tools: files, notes, search, git | none | 2 min, at most `tool` |
 //! | a run's work without a pause | none | `run` (none) |
 //! | cells | 30 s, or the note's limit; then interrupted, then killed | none: watched with the note's kernel |

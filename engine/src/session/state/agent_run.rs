@@ -13,6 +13,7 @@ use agent::model_context;
 use agent::policy::CallFacts;
 use agent::run_records::RunSummary;
 use agent::task_block::TaskBlock;
+use agent::tool_catalog::BuiltInTool;
 use serde_json::{Map, Value};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -311,6 +312,20 @@ impl AgentRun {
     /// Returns the id of the last step, from which the next one follows; empty if there are no steps.
     pub(in crate::session) fn last_step(&self) -> Vec<StepId> {
         self.steps.last().map(|step| step.id).into_iter().collect()
+    }
+
+    /// Returns whether the run has called a tool that uses its browser.
+    pub(in crate::session) fn has_used_browser(&self) -> bool {
+        self.steps.iter().any(|step| match &step.kind {
+            StepKind::ToolCall { tool_name, .. } => {
+                BuiltInTool::from_name(tool_name).is_some_and(BuiltInTool::is_for_browser)
+            }
+            StepKind::ToolResult { .. }
+            | StepKind::Thinking { .. }
+            | StepKind::Todo { .. }
+            | StepKind::FinalAnswer { .. }
+            | StepKind::Error { .. } => false,
+        })
     }
 
     pub(in crate::session) fn summary(&self) -> RunSummary {

@@ -227,8 +227,8 @@ impl WorkspaceCheck<'_> {
             }
             CheckedDocument::Run(run) => {
                 for step in run.steps() {
-                    if let StepKind::ToolResult { whole: Some(whole), .. } = step.kind {
-                        self.named.insert(whole.blob, id);
+                    if let StepKind::ToolResult { whole, attached, .. } = step.kind {
+                        self.named.extend(whole.into_iter().chain(attached).map(|blob| (blob.blob, id)));
                     }
                 }
                 for change in run.changes() {

@@ -1,7 +1,6 @@
 //! Counts a tool's processes and memory from outside. A tool may start processes faster than they can be counted, so
 //! it's suspended first. Linux only; elsewhere only the other limits apply.
 
-use crate::sandbox::machine_thread_count;
 use std::fs;
 
 /// Number of process counts between two memory checks.
@@ -9,8 +8,14 @@ const LOOKS_PER_MEMORY_CHECK: u32 = 10;
 /// Threads of the process `tracebook sandbox` itself: it waits, reads its input, confines and supervises.
 const SANDBOX_TASKS: usize = 4;
 
+/// Returns the number of threads on the machine; `None` if unknown.
+pub fn machine_thread_count() -> Option<usize> {
+    let load = fs::read_to_string("/proc/loadavg").ok()?;
+    load.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
+}
+
 /// Returns whether a process of a group is still running. Zombies don't count: in a container, nothing may reap them.
-pub(super) fn is_group_alive(group: u32) -> bool {
+pub fn is_group_alive(group: u32) -> bool {
     #[cfg(unix)]
     {
         use rustix::process::{Pid, test_kill_process_group};
@@ -33,7 +38,7 @@ pub(super) fn is_group_alive(group: u32) -> bool {
 }
 
 /// Counts the processes and memory of one process group.
-pub(super) struct ProcessCensus {
+pub struct ProcessCensus {
     group: u32,
     /// Number of threads on the whole machine when the group was last counted.
     known: usize,
@@ -46,14 +51,16 @@ pub(super) struct ProcessCensus {
 
 /// The limit that was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ProcessExcess {
+pub enum ProcessExcess {
+    /// There are too many processes and threads.
     Tasks,
+    /// They use too much memory.
     Memory,
 }
 
 impl ProcessCensus {
     /// Creates a census with limits of tasks and of memory in bytes; must be called before the group starts anything.
-    pub(super) fn new(group: u32, (max_tasks, max_memory): (usize, u64)) -> ProcessCensus {
+    pub fn new(group: u32, (max_tasks, max_memory): (usize, u64)) -> ProcessCensus {
         let known = machine_thread_count().unwrap_or(usize::MAX);
         // The sandbox's own process and its threads aren't the tool's.
         let max_tasks = max_tasks.saturating_add(SANDBOX_TASKS);
@@ -61,7 +68,7 @@ impl ProcessCensus {
     }
 
     /// Checks the limits, usually with one small read; returns the exceeded one.
-    pub(super) fn find_excess(&mut self) -> Option<ProcessExcess> {
+    pub fn find_excess(&mut self) -> Option<ProcessExcess> {
         self.looks = self.looks.wrapping_add(1);
         let now = machine_thread_count()?;
         let grown = now.saturating_sub(self.known) > self.max_tasks / 2;
