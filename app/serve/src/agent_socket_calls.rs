@@ -348,15 +348,12 @@ impl SocketCalls {
             .operands(["-"])
             .with_input(given.message);
         let (calls, id) = (self.clone(), run.clone());
-        std::thread::spawn(move || {
-            calls.follow(&id, &call);
-            is_over.store(true, Ordering::Relaxed);
-        });
+        std::thread::spawn(move || calls.follow(&id, &call, &is_over));
         Ok(json!({"run": run, "session": session}))
     }
 
     /// Performs a run, and tells the client what happens.
-    fn follow(&self, run: &str, call: &CommandCall) {
+    fn follow(&self, run: &str, call: &CommandCall, is_over: &AtomicBool) {
         let mut sent = SentAnswer::default();
         let outcome = self.state.commands.perform(call, &mut |line| {
             let Ok(line) = serde_json::from_str::<Value>(line) else { return };
@@ -366,7 +363,10 @@ impl SocketCalls {
             }
             self.show(run, &mut sent, line);
         });
-        self.sender.tell("done", &self.ending(run, &outcome));
+        let ending = self.ending(run, &outcome);
+        // Who is told may continue the session at once.
+        is_over.store(true, Ordering::Relaxed);
+        self.sender.tell("done", &ending);
     }
 
     /// Returns how a run has ended.
