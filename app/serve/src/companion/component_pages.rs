@@ -20,9 +20,10 @@ use serde_json::Value;
 
 /// Maximum number of components on the start page.
 const MAX_HOME_COMPONENTS: usize = 5;
-/// What a component's page lets it do, besides its nonce. `webrtc` isn't known to every browser yet.
+/// What a component's page lets it do, besides its nonce. Browsers have no directive for WebRTC; the frame's script
+/// takes it away.
 const FRAME_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline' data:; img-src data:; connect-src 'none'; \
-                            form-action 'none'; base-uri 'none'; frame-ancestors 'self'; webrtc 'block'; \
+                            form-action 'none'; base-uri 'none'; frame-ancestors 'self'; \
                             sandbox allow-scripts";
 /// What a component can call, and what shows its errors.
 const FRAME_SCRIPT: &str = include_str!("assets/component_frame.js");

@@ -1,6 +1,10 @@
 // What a component can call: `await tracebook.value(name)` gives a property that its file names, or undefined.
 (() => {
   "use strict";
+  // The content policy doesn't cover it.
+  for (const name of ["RTCPeerConnection", "webkitRTCPeerConnection", "RTCDataChannel", "WebTransport"]) {
+    Object.defineProperty(window, name, { value: undefined });
+  }
   const tag = document.currentScript.dataset.tag;
   const waiting = new Map();
   let last = 0;
