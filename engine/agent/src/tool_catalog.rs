@@ -440,6 +440,16 @@ pub fn mentions_web(goal: &str) -> bool {
         .any(|word| matches!(word, "www" | "form" | "forms") || WEB_WORDS.iter().any(|web| word.starts_with(web)))
 }
 
+/// Returns whether a goal speaks of something to show that a component could.
+pub fn mentions_component(goal: &str) -> bool {
+    // Beginnings, so that they match "components" and "dashboards", too.
+    const COMPONENT_WORDS: [&str; 8] =
+        ["animat", "component", "custom", "dashboard", "element", "interactiv", "javascript", "widget"];
+    let lower = goal.to_lowercase();
+    let mut words = lower.split(|letter: char| !letter.is_alphanumeric());
+    words.any(|word| COMPONENT_WORDS.iter().any(|known| word.starts_with(known)))
+}
+
 impl BuiltInTool {
     /// Returns the tool with this name.
     pub fn from_name(name: &str) -> Option<BuiltInTool> {
@@ -530,6 +540,16 @@ mod tests {
         let named: Vec<&BuiltInTool> =
             BuiltInTool::ALL.iter().filter(|tool| tool.as_str().starts_with("browser_")).collect();
         assert_eq!(for_browser, named);
+    }
+
+    #[test]
+    fn goals_that_components_serve_are_recognized() {
+        for shown in ["Make a dashboard", "An interactive map of it, please", "Write a web component"] {
+            assert!(mentions_component(shown), "{shown}");
+        }
+        for other in ["Write the report", "Plot the yield", ""] {
+            assert!(!mentions_component(other), "{other}");
+        }
     }
 
     #[test]

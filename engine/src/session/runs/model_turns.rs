@@ -169,6 +169,9 @@ impl RunsState {
             if agent.tools.is_none() && !tool_catalog::mentions_web(&run.about.prompt) {
                 tools.retain(|tool| !BuiltInTool::from_name(&tool.name).is_some_and(BuiltInTool::is_for_browser));
             }
+            if agent.tools.is_none() && !tool_catalog::mentions_component(&run.about.prompt) {
+                tools.retain(|tool| !BuiltInTool::ProposeComponent.is_named(&tool.name));
+            }
             tools.iter_mut().for_each(ToolSpec::remove_volume_argument);
             fixed = model_context::estimate_tokens(&system) + model_context::estimate_tool_tokens(&tools);
         }
