@@ -175,10 +175,8 @@ impl McpClientSide {
 impl ClientHandler for McpClientSide {
     fn get_info(&self) -> ClientConfig {
         let me = Implementation::new("tracebook", env!("CARGO_PKG_VERSION"));
-        let capabilities = match self.forms {
-            Some(_) => ClientCapabilities::builder().enable_elicitation().build(),
-            None => ClientCapabilities::default(),
-        };
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.elicitation = self.forms.is_some().then(Default::default);
         // Later versions have no handshake.
         ClientConfig::new(capabilities, me).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
