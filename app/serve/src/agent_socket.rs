@@ -5,7 +5,7 @@
 //! token with a WebSocket, so `init` can bring it as `apiKey`.
 
 use crate::access_tokens::AccessToken;
-use crate::agent_socket_calls::SocketCalls;
+use crate::agent_socket_calls::{SocketCalls, TOO_MANY_FRONT_ENDS};
 use crate::clock::unix_millis;
 use crate::http_state::HttpState;
 use crate::problem::ProblemDetails;
@@ -35,7 +35,7 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time in which a client without a token in its request must call `init` with one.
 const INIT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between signs of life, and the silence after which a client is gone.
-const PING_INTERVAL: Duration = Duration::from_secs(20);
+const PING_INTERVAL: Duration = Duration::from_secs(10);
 const MAX_SILENCE: Duration = Duration::from_secs(90);
 
 /// JSON-RPC 2.0's codes, and our own.
@@ -155,9 +155,10 @@ pub(crate) async fn open_agent_socket(
             return ProblemDetails::new(StatusCode::UPGRADE_REQUIRED, why).into_response();
         }
     };
-    let Ok(place) = state.sockets.clone().try_acquire_owned() else {
-        let why = "too many front ends are connected; close one of them";
-        return ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, why).into_response();
+    // Who doesn't say who it is takes no place from those who do.
+    let places = if token.is_some() { &state.sockets } else { &state.unnamed_sockets };
+    let Ok(place) = places.clone().try_acquire_owned() else {
+        return ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, TOO_MANY_FRONT_ENDS).into_response();
     };
     upgrade
         .max_message_size(MAX_MESSAGE_BYTES)
@@ -169,13 +170,13 @@ async fn serve_socket(
     state: Arc<HttpState>,
     token: Option<AccessToken>,
     socket: WebSocket,
-    _place: OwnedSemaphorePermit,
+    place: OwnedSemaphorePermit,
 ) {
     let (mut sink, mut stream) = socket.split();
     let (queue, mut queued) = mpsc::channel(MAX_QUEUED_MESSAGES);
     let is_slow = Arc::new(AtomicBool::new(false));
     let sender = SocketSender { queue: queue.clone(), is_slow: is_slow.clone() };
-    let calls = Arc::new(SocketCalls::new(state.clone(), token, sender.clone()));
+    let calls = Arc::new(SocketCalls::new(state.clone(), token, sender.clone(), place));
     let writer = tokio::spawn(async move {
         while let Some(message) = queued.recv().await {
             let is_last = matches!(message, Message::Close(_));
@@ -188,7 +189,7 @@ async fn serve_socket(
     let (opened, mut heard) = (Instant::now(), Instant::now());
     // Calls end with the connection, so that a clone isn't waited for by nobody.
     let mut running = JoinSet::new();
-    let mut pings = tokio::time::interval(PING_INTERVAL.min(INIT_TIMEOUT));
+    let mut pings = tokio::time::interval(PING_INTERVAL);
     let (code, why) = loop {
         let message = tokio::select! {
             message = stream.next() => message,

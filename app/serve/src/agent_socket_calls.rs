@@ -17,13 +17,18 @@ use agent::tool_catalog::BuiltInTool;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::OwnedSemaphorePermit;
 
 /// Maximum number of runs of one socket at the same time.
 const MAX_SOCKET_RUNS: usize = 4;
+/// Number of characters of a session's id.
+const SESSION_ID_CHARS: usize = 32;
+/// What is said if there's no place for another front end.
+pub(crate) const TOO_MANY_FRONT_ENDS: &str = "too many front ends are connected; close one of them";
 /// Maximum length of a message to the agent in bytes.
 const MAX_CHAT_BYTES: usize = 512 << 10;
 /// Maximum length of a GitHub name in bytes: of an owner 39, of a repository 100.
@@ -103,9 +108,13 @@ struct SocketRun {
 #[derive(Default)]
 struct SocketState {
     token: Option<AccessToken>,
+    /// Its place among the front ends; before `init`, among those who haven't said yet who they are.
+    place: Option<OwnedSemaphorePermit>,
     has_init: bool,
     volume: Option<String>,
     session: String,
+    /// The sessions that began here.
+    sessions: BTreeSet<String>,
     runs: BTreeMap<String, SocketRun>,
     /// Name and version of the tools that the client was told of, by id.
     tools: BTreeMap<String, (String, u64)>,
@@ -147,9 +156,22 @@ fn is_github_name(name: &str) -> bool {
         && !name.ends_with('.')
 }
 
+impl SocketState {
+    fn begin_session(&mut self) {
+        self.session = new_run_id();
+        self.sessions.insert(self.session.clone());
+    }
+}
+
 impl SocketCalls {
-    pub(crate) fn new(state: Arc<HttpState>, token: Option<AccessToken>, sender: SocketSender) -> SocketCalls {
-        let own = SocketState { token, session: new_run_id(), ..SocketState::default() };
+    pub(crate) fn new(
+        state: Arc<HttpState>,
+        token: Option<AccessToken>,
+        sender: SocketSender,
+        place: OwnedSemaphorePermit,
+    ) -> SocketCalls {
+        let mut own = SocketState { token, place: Some(place), ..SocketState::default() };
+        own.begin_session();
         SocketCalls { state, sender, own: Mutex::new(own) }
     }
 
@@ -256,6 +278,10 @@ impl SocketCalls {
         let tools = caller.perform_ok(CommandCall::json("tools")).await?.lines();
         let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
         let mut own = self.own();
+        if own.token.is_none() {
+            let place = self.state.sockets.clone().try_acquire_owned();
+            own.place = Some(place.map_err(|_| SocketCallError::new(CALL_FAILED, TOO_MANY_FRONT_ENDS))?);
+        }
         own.token = Some(token);
         own.has_init = true;
         own.volume = volume.clone();
@@ -308,7 +334,7 @@ impl SocketCalls {
         let name = name.ok_or_else(|| SocketCallError::new(CALL_FAILED, "the repository is there but didn't open"))?;
         let mut own = self.own();
         own.volume = Some(name.clone());
-        own.session = new_run_id();
+        own.begin_session();
         let session = own.session.clone();
         drop(own);
         Ok(json!({"volume": name, "folder": place, "session": session}))
@@ -327,6 +353,17 @@ impl SocketCalls {
         let mut own = self.own();
         let volume = caller.volume(given.volume.or_else(|| own.volume.clone()))?;
         let session = given.session.unwrap_or_else(|| own.session.clone());
+        if session.len() != SESSION_ID_CHARS || !session.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(SocketCallError::new(
+                INVALID_PARAMS,
+                "`session` is the whole id of a session, or of a new one",
+            ));
+        }
+        // A session elsewhere may hold what another volume says.
+        if caller.token.volume.is_some() && !own.sessions.contains(&session) {
+            let why = "a token for one volume continues only sessions that began on this connection";
+            return Err(SocketCallError::new(NOT_ALLOWED, why));
+        }
         own.runs.retain(|_, run| !run.is_over.load(Ordering::Relaxed));
         if own.runs.values().any(|run| run.session == session) {
             let why = "the agent still works in this session; wait for done, or call cancel";
@@ -463,6 +500,10 @@ impl SocketCalls {
 
     async fn approve_tool(&self, caller: &ApiCaller, given: ApproveToolParams) -> Result<Value, SocketCallError> {
         Self::require(caller, TokenScope::Approve)?;
+        if caller.token.volume.is_some() {
+            let why = "a tool is for all volumes, so a token for one can't approve it";
+            return Err(SocketCallError::new(NOT_ALLOWED, why));
+        }
         let told = self.own().tools.get(&given.tool_id).cloned();
         let own = CommandCall::json("tools").flag("export", true);
         let (name, version) = match (told, given.version) {

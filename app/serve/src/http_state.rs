@@ -47,6 +47,8 @@ const REFUSAL_BURST: u32 = 200;
 
 /// Maximum number of front ends that are connected at `/api/v1/agent`.
 const MAX_AGENT_SOCKETS: usize = 32;
+/// Maximum number of connections there that haven't shown a token yet.
+const MAX_UNNAMED_SOCKETS: usize = 16;
 
 /// What the handlers of HTTP requests share.
 pub(crate) struct HttpState {
@@ -69,6 +71,8 @@ pub(crate) struct HttpState {
     pub(crate) slots: Arc<Semaphore>,
     /// One permit for each front end that may be connected at `/api/v1/agent`.
     pub(crate) sockets: Arc<Semaphore>,
+    /// One permit for each connection there that hasn't shown a token yet.
+    pub(crate) unnamed_sockets: Arc<Semaphore>,
     /// Folder of the workspace.
     pub(crate) workspace: PathBuf,
     /// Counts open connections; set when the servers start.
@@ -103,6 +107,7 @@ impl HttpState {
             grpc: crate::grpc::GrpcState::default(),
             slots: Arc::new(Semaphore::new(MAX_CONCURRENT_COMMANDS)),
             sockets: Arc::new(Semaphore::new(MAX_AGENT_SOCKETS)),
+            unnamed_sockets: Arc::new(Semaphore::new(MAX_UNNAMED_SOCKETS)),
             workspace: std::path::absolute(workspace).unwrap_or_else(|_| workspace.to_owned()),
             connection_count: OnceLock::new(),
             commands,

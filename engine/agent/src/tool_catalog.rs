@@ -406,9 +406,16 @@ tool_table!(offered {
     AgentReport = "agent_report": "What a program that works as an agent has done inside of itself.",
 });
 
+/// Returns whether a goal has one of these words, or a word that begins like one of `beginnings`, so that "branch" also
+/// matches "branches".
+fn mentions_any(goal: &str, words: &[&str], beginnings: &[&str]) -> bool {
+    let lower = goal.to_lowercase();
+    let mut found = lower.split(|letter: char| !letter.is_alphanumeric());
+    found.any(|word| words.contains(&word) || beginnings.iter().any(|beginning| word.starts_with(beginning)))
+}
+
 /// Returns whether a goal speaks of work with Git.
 pub fn mentions_git(goal: &str) -> bool {
-    // Beginnings, so that they match "branches" and "committed", too.
     const GIT_WORDS: [&str; 13] = [
         "blame",
         "branch",
@@ -424,30 +431,20 @@ pub fn mentions_git(goal: &str) -> bool {
         "remote",
         "repositor",
     ];
-    let lower = goal.to_lowercase();
-    lower
-        .split(|letter: char| !letter.is_alphanumeric())
-        .any(|word| matches!(word, "diff" | "repo") || GIT_WORDS.iter().any(|git| word.starts_with(git)))
+    mentions_any(goal, &["diff", "repo"], &GIT_WORDS)
 }
 
 /// Returns whether a goal speaks of web pages.
 pub fn mentions_web(goal: &str) -> bool {
-    // Beginnings, so that they match "browser" and "websites", too.
     const WEB_WORDS: [&str; 8] = ["brows", "click", "http", "internet", "page", "screenshot", "site", "web"];
-    let lower = goal.to_lowercase();
-    lower
-        .split(|letter: char| !letter.is_alphanumeric())
-        .any(|word| matches!(word, "www" | "form" | "forms") || WEB_WORDS.iter().any(|web| word.starts_with(web)))
+    mentions_any(goal, &["www", "form", "forms"], &WEB_WORDS)
 }
 
 /// Returns whether a goal speaks of something to show that a component could.
 pub fn mentions_component(goal: &str) -> bool {
-    // Beginnings, so that they match "components" and "dashboards", too.
     const COMPONENT_WORDS: [&str; 8] =
         ["animat", "component", "custom", "dashboard", "element", "interactiv", "javascript", "widget"];
-    let lower = goal.to_lowercase();
-    let mut words = lower.split(|letter: char| !letter.is_alphanumeric());
-    words.any(|word| COMPONENT_WORDS.iter().any(|known| word.starts_with(known)))
+    mentions_any(goal, &[], &COMPONENT_WORDS)
 }
 
 impl BuiltInTool {

@@ -234,7 +234,7 @@ fn what_a_front_end_may_not_do_is_refused() {
     let house = notes();
     let reader = token(&house, "reader", &["--scopes", "read"]);
     let key = token(&house, "agent", &["--scopes", "agent"]);
-    let one = token(&house, "one", &["--scopes", "agent,write", "--volume", "notes"]);
+    let one = token(&house, "one", &["--scopes", "agent,write,approve", "--volume", "notes"]);
     let server = Server::new(&house);
     server.get("", "/api/v1/agent").refused(426, "speaks WebSocket");
     for (headers, status) in [
@@ -277,6 +277,12 @@ fn what_a_front_end_may_not_do_is_refused() {
     limited.good("init", &init(&one));
     limited.refused("load_repo", &json!({"owner": "a", "repo": "b"}), NOT_ALLOWED, "for one volume");
     limited.refused("chat", &json!({"message": "go", "volume": "other"}), NOT_ALLOWED, "another volume");
+    let tool = json!({"toolId": "x", "version": 1});
+    limited.refused("approve_tool", &tool, NOT_ALLOWED, "for all volumes");
+    // What was said in a session may be about any volume.
+    let elsewhere = json!({"message": "go", "session": "0123456789abcdef".repeat(2)});
+    limited.refused("chat", &elsewhere, NOT_ALLOWED, "began on this connection");
+    front.refused("chat", &json!({"message": "go", "session": "0"}), INVALID_PARAMS, "the whole id");
     // A token that is revoked is worth nothing from then on.
     house.run(&["tokens", "revoke", "agent"]).good();
     front.refused("chat", &json!({"message": "go"}), NOT_ALLOWED, "revoked");
@@ -290,6 +296,13 @@ fn what_a_front_end_may_not_do_is_refused() {
     let _ = long.socket.send(Message::text("x".repeat(2 << 20)));
     assert!(long.read().is_err());
     limited.refused("dance", &json!({}), UNKNOWN, "there is no method dance");
+    // Those who don't say who they are keep out only others like them.
+    let unnamed: Vec<FrontEnd> = std::iter::from_fn(|| FrontEnd::try_new(&server, &[]).ok()).take(40).collect();
+    assert!((1..=16).contains(&unnamed.len()), "{}", unnamed.len());
+    let bearer = format!("Bearer {one}");
+    FrontEnd::try_new(&server, &[("Authorization", &bearer)]).expect("a place").good("init", &json!({}));
+    drop(unnamed);
+    until("places are free again", || FrontEnd::try_new(&server, &[]).is_ok());
     // One who doesn't say who it is, is hung up on.
     let mut silent = FrontEnd::new(&server);
     assert_eq!(silent.end(), 1_008);
