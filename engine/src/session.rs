@@ -65,6 +65,7 @@ pub use sync::{SyncProgress, SyncStatus, hub_address, read_volume_address, volum
 use crate::command::Command;
 use crate::effect::Effect;
 use crate::event::{Event, WorkspaceStart};
+use crate::note::NotePhase;
 use crate::notice::RecentNotices;
 use crate::records::saving::BatchNumber;
 use crate::session::state::runs::RunRequest;
@@ -613,13 +614,14 @@ impl SessionState {
 }
 
 impl FilesState {
-    /// Returns whether all notes are indexed, except those whose file can't be written, since that can last
+    /// Returns whether all notes are indexed, except those whose file can't be read or written, since that can last
     /// indefinitely.
     pub(in crate::session) fn is_indexed(&self) -> bool {
-        let stuck = |note: &DocId| self.notes.open.get(note).is_some_and(|note| note.file.trouble.is_some());
-        self.volumes
-            .by_id
-            .values()
-            .all(|volume| volume.known && volume.is_linked() && volume.unindexed.iter().all(stuck))
+        let stuck = |volume: &Volume, id: &DocId| match self.notes.open.get(id) {
+            Some(note) => note.file.trouble.is_some() || matches!(note.phase, NotePhase::Failed(_)),
+            None => volume.unreadable.contains(id),
+        };
+        let is_indexed = |volume: &Volume| volume.unindexed.iter().all(|note| stuck(volume, note));
+        self.volumes.by_id.values().all(|volume| volume.known && volume.is_linked() && is_indexed(volume))
     }
 }

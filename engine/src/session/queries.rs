@@ -237,8 +237,8 @@ impl Session {
         self.state.workspace.settings()
     }
 
-    /// Returns whether all notes are indexed, except those whose file can't be written, since that can last
-    /// indefinitely.
+    /// Returns whether all notes are indexed, except those whose file can't be read or written, since that
+    /// can last indefinitely.
     pub fn is_indexed(&self) -> bool {
         self.state.files.is_indexed()
     }

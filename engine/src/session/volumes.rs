@@ -457,6 +457,7 @@ impl FilesState {
         }
         let again = matches!(volume.scanning, ScanState::Running { again: true, .. });
         volume.scanning = ScanState::Idle;
+        volume.unreadable = volume.unindexed.clone();
         writes.extend(self.volumes.volume_doc_writes(turn, sync, id));
         if !writes.is_empty() {
             turn.append_writes(writes, None);

@@ -54,6 +54,20 @@ fn a_note_is_moved_deleted_and_restored() {
 }
 
 #[test]
+fn a_note_that_another_program_took_away_holds_no_move_up() {
+    let house = House::with(&[("a.md", "[[b]]\n"), ("b.md", "b\n"), ("sub/c.md", "c\n")]);
+    // Their links are known from other bytes than the files had last, so they're to be read again.
+    house.edit("b.md", 0, 0, "new ");
+    house.edit("sub/c.md", 0, 0, "new ");
+    std::fs::remove_file(house.path("notes/b.md")).expect("removed");
+    // Neither readable nor gone: it may come back.
+    std::fs::remove_file(house.path("notes/sub/c.md")).expect("removed");
+    std::fs::create_dir(house.path("notes/sub/c.md")).expect("made");
+    house.run(&["mv", "a", "d"]).good();
+    assert_eq!(house.read("notes/d.md"), b"[[b]]\n");
+}
+
+#[test]
 fn moves_are_taken_back_by_another_process() {
     let house = House::with(&[("a.md", "[[b]]\n"), ("b.md", "b\n")]);
     house.run(&["undo"]).refused(2, "can be taken back");

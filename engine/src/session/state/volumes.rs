@@ -314,6 +314,8 @@ pub struct Volume {
     pub links: VolumeLinks,
     /// Notes that aren't indexed yet.
     pub(in crate::session) unindexed: BTreeSet<DocId>,
+    /// Notes that the last scan left unindexed, because their files can't be read or don't exist yet.
+    pub(in crate::session) unreadable: BTreeSet<DocId>,
     /// Files removed while the last known links are still being read; `None` once these are loaded.
     pub(in crate::session) linking: Option<Vec<DocId>>,
     pub(in crate::session) doc: Option<Box<VolumeDoc>>,
@@ -343,6 +345,7 @@ impl Volume {
             revision: 0,
             links: VolumeLinks::default(),
             unindexed: BTreeSet::new(),
+            unreadable: BTreeSet::new(),
             linking: Some(Vec::new()),
             doc: None,
             doc_new: false,
@@ -371,6 +374,7 @@ impl Volume {
     /// Removes a file from the volume.
     pub(in crate::session) fn remove_file(&mut self, file: DocId) {
         self.links.remove_file(file);
+        self.unindexed.remove(&file);
         if let Some(gone) = &mut self.linking {
             gone.push(file);
         }
