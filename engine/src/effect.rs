@@ -1,5 +1,6 @@
 //! Effects: work that the session requests from the host. Plain data; the host makes no decisions.
 
+use crate::records::files::FileStamp;
 use crate::records::saving::BatchNumber;
 use agent::model_call::{ModelCallId, ModelRequest};
 use agent::tool_job::ToolJob;
@@ -105,6 +106,8 @@ pub enum Effect {
         note: DocId,
         /// Absolute path of the file.
         file: PathBuf,
+        /// The version of the file that the note knows.
+        known: Option<FileStamp>,
     },
     /// Replaces a note's file atomically (`FileWritten`, `FileRaced`, `FileFailed`).
     WriteFile {

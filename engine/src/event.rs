@@ -15,6 +15,7 @@ use store::{
     BlobHash, Block, CellOutput, ChangeParcel, DocId, ExecutionId, ExecutionStatus, FileKind, JournalRecord, NoteDoc,
     OutputsDoc, RegistryDoc, RunDoc, SessionDoc, VolumeDoc,
 };
+use text::commit_mark::CommitMark;
 use text::links::VolumeLinks;
 use text::outline::{Outline, OutlinedBytes};
 
@@ -560,6 +561,19 @@ pub struct FileText {
     pub text: String,
     /// Size, modification time and hash of the file.
     pub stamp: FileStamp,
+    /// The commits of Git that brought the text, oldest first; empty if it's not known to be from any.
+    pub commits: Vec<ArrivedCommit>,
+}
+
+/// A version of a note's file that a commit of Git brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArrivedCommit {
+    /// The commit and its author.
+    pub mark: CommitMark,
+    /// Time of the commit in seconds since 1970.
+    pub time: i64,
+    /// The file's text in it.
+    pub text: Arc<str>,
 }
 
 /// A version of a note's file that the note's text already contains, although the file's row doesn't say so yet. It's

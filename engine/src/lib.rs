@@ -7,6 +7,7 @@
 
 pub mod agenda;
 pub mod command;
+mod derived_ids;
 pub mod effect;
 pub mod event;
 pub mod keymap;

@@ -171,6 +171,8 @@ pub struct Note {
     pub(crate) outside: bool,
     /// Whether all pending operations come from an agent.
     pub(crate) by_agent: bool,
+    /// The commit of Git that all pending operations come from, as a message, and its time in seconds since 1970.
+    pub(crate) by_commit: Option<(String, i64)>,
     pub(crate) burst: Option<UnixMillis>,
     pub(crate) last_edit: UnixMillis,
     pub(crate) undo: UndoHistory,
@@ -270,6 +272,7 @@ impl Note {
             pending_upto: 0,
             outside: false,
             by_agent: false,
+            by_commit: None,
             burst: None,
             last_edit: UnixMillis::default(),
             undo: UndoHistory::default(),
@@ -427,6 +430,12 @@ impl Note {
     /// Returns whether the note is loaded and contains what other programs wrote to its file while it was closed.
     pub fn is_settled(&self) -> bool {
         self.phase == NotePhase::Ready && self.file.unmerged.is_none()
+    }
+
+    /// Returns whether the file's text can only be merged once the note's document is there, so that the commits that
+    /// brought it become changes of their own.
+    pub(crate) fn awaits_document(&self, file: &FileText) -> bool {
+        !file.commits.is_empty() && self.adopted && matches!(self.doc, DocPhase::None | DocPhase::Loading)
     }
 
     /// Returns whether the note's document is being loaded.

@@ -315,6 +315,42 @@ impl NoteDoc {
         Ok(document::save_since(&self.doc, &before))
     }
 
+    /// Commits `ops` like [`NoteDoc::commit`], under an actor that only this state of the note, the operations and the
+    /// message determine. So two devices that take the same text over from elsewhere make the same change.
+    ///
+    /// # Errors
+    /// Returns [`StoreError::Edit`] if an operation isn't applicable. Nothing is changed then.
+    pub fn commit_reproducibly(&mut self, ops: &[NoteOp], time: i64, message: &str) -> Result<Vec<u8>, StoreError> {
+        let mut hasher = blake3::Hasher::new_derive_key("tracebook 2026 actor of a reproducible change");
+        let mut part = |bytes: &[u8]| {
+            hasher.update(&(bytes.len() as u64).to_be_bytes()).update(bytes);
+        };
+        part(message.as_bytes());
+        self.doc.get_heads().iter().for_each(|head| part(&head.0));
+        for op in &coalesce(ops) {
+            part(&op.block_id().0.to_be_bytes());
+            match op {
+                NoteOp::Splice { at, delete, insert, .. } => {
+                    part(&(*at as u64).to_be_bytes());
+                    part(&(*delete as u64).to_be_bytes());
+                    part(insert.as_bytes());
+                }
+                NoteOp::Insert { pos, text, .. } => {
+                    part(pos.as_bytes());
+                    part(text.as_bytes());
+                }
+                NoteOp::Move { pos, .. } => part(pos.as_bytes()),
+            }
+        }
+        let mut actor = [0; 16];
+        hasher.finalize_xof().fill(&mut actor);
+        let own = self.doc.get_actor().clone();
+        self.doc.set_actor(ActorId::from(actor));
+        let done = self.commit(ops, time, Some(message));
+        self.doc.set_actor(own);
+        done
+    }
+
     /// Merges changes from another replica and returns the blocks that they touched.
     ///
     /// # Errors

@@ -17,9 +17,11 @@ mod follower;
 mod forks;
 mod forms;
 mod git;
+mod git_arrivals;
 mod git_conflicts;
 #[cfg(unix)]
 pub(crate) mod git_faults;
+mod git_merge_driver;
 mod grpc;
 mod history;
 mod http_api;

@@ -501,7 +501,7 @@ impl Twin {
         let Some((bytes, mtime)) = self.world.files.get(file) else { return Ok(None) };
         let stamp = FileStamp { size: bytes.len() as u64, mtime: *mtime, hash: BlobHash::of(bytes) };
         match String::from_utf8(bytes.clone()) {
-            Ok(text) => Ok(Some(FileText { text, stamp })),
+            Ok(text) => Ok(Some(FileText { text, stamp, commits: Vec::new() })),
             Err(_) => Err("it is not UTF-8 text".to_owned()),
         }
     }
@@ -528,7 +528,7 @@ impl Twin {
             Effect::LoadSession { session } => vec![loader::load_session_doc(disk, session, &self.actor)],
             Effect::LoadRun { run } => vec![loader::load_run_doc(disk, run, &self.actor)],
             Effect::LoadRegistry { registry } => vec![loader::load_registry_doc(disk, registry, &self.actor)],
-            Effect::ReadFile { note, file } => {
+            Effect::ReadFile { note, file, .. } => {
                 vec![Event::FileRead { note, file: self.read(&file).map_err(FileReadError) }]
             }
             Effect::WriteFile { note, file, expected, text } => {

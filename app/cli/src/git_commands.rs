@@ -1,7 +1,7 @@
 //! `cmd_git`: Git for the current folder or a volume. Reads run in process and start no program; the rest is done by
 //! the user's own `git`.
 
-use super::{CliError, CommandContext, EXIT_DONE, git_conflicts, git_hunks, parse, resolve};
+use super::{CliError, CommandContext, EXIT_DONE, git_conflicts, git_hunks, git_merge_driver, parse, resolve};
 use clap::Args;
 use git_program::{GitCaller, GitOperation, GitProgramError, HalfDoneOperation, RepositoryAddress};
 use serde_json::{Value, json};
@@ -13,8 +13,20 @@ use vcs::{RepositoryFolder, VcsError};
 /// Number of commits in a log by default.
 const DEFAULT_LOG_COMMITS: usize = 20;
 /// Subcommands that change files of the folder or its history.
-const CHANGING_VERBS: [&str; 11] =
-    ["tag", "add", "restore", "resolve", "commit", "pull", "switch", "merge", "rebase", "stash", "branch"];
+const CHANGING_VERBS: [&str; 12] = [
+    "tag",
+    "add",
+    "restore",
+    "resolve",
+    "commit",
+    "pull",
+    "switch",
+    "merge",
+    "merge-driver",
+    "rebase",
+    "stash",
+    "branch",
+];
 
 impl From<VcsError> for CliError {
     fn from(error: VcsError) -> Self {
@@ -96,6 +108,10 @@ pub(super) struct GitArguments {
     pub(super) is_continued: bool,
     #[arg(id = "abort", long = "abort")]
     pub(super) is_aborted: bool,
+    #[arg(long)]
+    pub(super) install: Option<String>,
+    #[arg(long)]
+    pub(super) yes: bool,
 }
 
 /// Output and errors, and whether they're this process's own.
@@ -103,7 +119,8 @@ type GitStreams<'a> = (&'a mut dyn Write, &'a mut dyn Write, bool);
 
 /// Runs `git` for a volume of the workspace.
 pub(super) fn cmd_git(scene: &mut CommandContext<'_>, args: &GitArguments) -> Result<u8, CliError> {
-    let volume = resolve::resolve_volume(scene, args.volume.as_deref())?;
+    let name = args.volume.as_deref().or(args.install.as_deref());
+    let volume = resolve::resolve_volume(scene, name)?;
     let Some(volume) = volume else { return Err(CliError::usage("there is no volume yet; `tracebook open` adds one")) };
     let (root, locked) = scene.handle.read(move |session| {
         let root = session.volume(volume).and_then(|volume| volume.root.clone());
@@ -112,6 +129,9 @@ pub(super) fn cmd_git(scene: &mut CommandContext<'_>, args: &GitArguments) -> Re
     let root = root.ok_or_else(|| CliError::usage("the volume has no folder on this device"))?;
     if let Some(why) = locked.filter(|_| changes(args)) {
         return Err(CliError::usage(why));
+    }
+    if args.install.is_some() {
+        return git_merge_driver::install(&root, args, scene.json, scene.out);
     }
     run_in_folder(&root, args, scene.json, (&mut *scene.out, &mut *scene.errors, scene.own))
 }
@@ -160,6 +180,9 @@ pub(super) fn run_in_folder(
 ) -> Result<u8, CliError> {
     let first = args.names.first().map(String::as_str);
     let open = || RepositoryFolder::open(folder);
+    if args.install.is_some() || args.yes {
+        return Err(CliError::usage("--install and --yes go with merge-driver"));
+    }
     if let Some(chosen) = &args.hunk {
         open()?;
         return git_hunks::use_hunks(folder, args, chosen, json, out);
@@ -169,6 +192,7 @@ pub(super) fn run_in_folder(
             open()?;
             return git_hunks::restore_files(folder, args, json, out);
         }
+        "merge-driver" => return git_merge_driver::merge(folder, args, json, out),
         "conflicts" => return git_conflicts::list_conflicts(&open()?, args, json, out),
         "resolve" => {
             open()?;
@@ -379,8 +403,8 @@ fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, C
         other => {
             return Err(CliError::usage(format!(
                 "`tracebook git` knows status, diff, log, show, blame, add, restore, conflicts, resolve, commit, \
-                 fetch, pull, push, branch, switch, merge, rebase, tag, stash and clone, not “{other}”; your own git \
-                 does the rest"
+                 fetch, pull, push, branch, switch, merge, merge-driver, rebase, tag, stash and clone, not “{other}”; \
+                 your own git does the rest"
             )));
         }
     })

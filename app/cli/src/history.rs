@@ -6,8 +6,11 @@ use super::{CliError, CommandContext, EXIT_DONE, resolve};
 use crate::arguments::HistoryArguments;
 use engine::{Command, Note};
 use export::open_note::hold_note;
+use host::history::{CommittedVersion, committed_versions, text_in_commit};
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use store::DocId;
+use text::commit_mark::short_commit;
 use text::diff::{DiffPart, DiffRow, TextDiff, compare, line_ranges};
 use text::history::{AuthoredSpan, ChangeAuthor, NoteHistory};
 use text::text_edit;
@@ -20,62 +23,169 @@ pub(super) fn cmd_history(scene: &mut CommandContext<'_>, args: &HistoryArgument
     let note = resolve::resolve_note(scene, args.note.as_str())?;
     let _held = hold_note(scene.handle, note)?;
     let story = scene.handle.note_history(note).map_err(CliError::workspace)?;
-    if let Some(word) = args.restore.as_deref() {
-        return restore_version(scene, note, story.as_ref(), word);
-    }
-    let at = match args.at.as_deref() {
-        Some(word) => Some(resolve_change_count(story.as_ref(), word)?),
-        None => None,
-    };
+    let file = scene.handle.read(move |session| {
+        let (volume, path) = session.locate_file(note)?;
+        Some((session.volume(volume)?.root.clone()?, path.to_owned()))
+    })?;
     let now = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
+    let versions = VersionFinder { story: story.as_ref(), file, now };
+    if let Some(word) = args.restore.as_deref() {
+        return restore_version(scene, note, &versions, word);
+    }
+    let at = args.at.as_deref().map(|word| versions.resolve(word)).transpose()?;
     if args.diff {
-        let count = at.unwrap_or_else(|| changes_before_last_version(story.as_ref()));
-        let old = text_after_change(story.as_ref(), count, &now)?;
-        print_difference(scene, count, &old, &now)?;
+        let at = at.unwrap_or_else(|| NamedVersion::Change(changes_before_last_version(story.as_ref())));
+        print_difference(scene, &at, &versions.text(&at)?, &versions.now)?;
     } else if args.blame {
-        print_blame(scene, story.as_ref(), at, &now)?;
-    } else if let Some(count) = at {
-        let text = text_after_change(story.as_ref(), count, &now)?;
+        let count = match at {
+            Some(NamedVersion::Commit { .. }) => {
+                return Err(CliError::usage(
+                    "--blame with --at needs a change's number or hash; `tracebook git blame` reads commits",
+                ));
+            }
+            Some(NamedVersion::Change(count)) => Some(count),
+            None => None,
+        };
+        print_blame(scene, story.as_ref(), count, &versions.now)?;
+    } else if let Some(at) = at {
+        let text = versions.text(&at)?;
         if scene.json {
-            writeln!(scene.out, "{}", serde_json::json!({"change": count, "text": text}))?;
+            writeln!(scene.out, "{}", at.json(serde_json::json!({"text": text})))?;
         } else {
             scene.out.write_all(text.as_bytes())?;
         }
     } else {
-        list_versions(scene, story.as_ref())?;
+        list_versions(scene, &versions)?;
     }
     Ok(EXIT_DONE)
 }
 
-fn list_versions(scene: &mut CommandContext<'_>, story: Option<&NoteHistory>) -> Result<(), CliError> {
+/// A version that was named on the command line.
+enum NamedVersion {
+    /// The note after this many changes.
+    Change(usize),
+    /// The note in a commit.
+    Commit { id: String, text: String },
+}
+
+impl NamedVersion {
+    /// Returns a JSON object with the version's name added.
+    fn json(&self, mut object: serde_json::Value) -> serde_json::Value {
+        match self {
+            NamedVersion::Change(count) => object["change"] = (*count).into(),
+            NamedVersion::Commit { id, .. } => object["commit"] = id.as_str().into(),
+        }
+        object
+    }
+
+    /// Describes the version in a few words.
+    fn describe(&self) -> String {
+        match self {
+            NamedVersion::Change(count) => format!("after change {count}"),
+            NamedVersion::Commit { id, .. } => format!("in commit {}", short_commit(id)),
+        }
+    }
+}
+
+/// Finds versions of a note in its document and in its repository.
+struct VersionFinder<'a> {
+    story: Option<&'a NoteHistory>,
+    /// The folder of the volume, and the note's path in it.
+    file: Option<(PathBuf, String)>,
+    /// The note's present text.
+    now: String,
+}
+
+impl VersionFinder<'_> {
+    /// Resolves a word to a change by its number or hash, or to a commit by its name.
+    fn resolve(&self, word: &str) -> Result<NamedVersion, CliError> {
+        let unknown = match resolve_change_count(self.story, word) {
+            Ok(count) => return Ok(NamedVersion::Change(count)),
+            Err(unknown) => unknown,
+        };
+        let (root, path) = match &self.file {
+            Some((root, path)) => (Some(root.as_path()), path.as_str()),
+            None => (None, ""),
+        };
+        let root = root.filter(|root| word.len() >= 4 && vcs::is_in_repository(root));
+        match (text_in_commit(root, path, self.story, word), root) {
+            (Ok((id, text)), _) => Ok(NamedVersion::Commit { id, text }),
+            (Err(why), Some(_)) => Err(CliError::usage(format!("{}; {why}", unknown.why))),
+            (Err(_), None) => Err(unknown),
+        }
+    }
+
+    fn text(&self, version: &NamedVersion) -> Result<String, CliError> {
+        match version {
+            NamedVersion::Change(count) => text_after_change(self.story, *count, &self.now),
+            NamedVersion::Commit { text, .. } => Ok(text.clone()),
+        }
+    }
+}
+
+fn list_versions(scene: &mut CommandContext<'_>, versions: &VersionFinder<'_>) -> Result<(), CliError> {
+    let story = versions.story;
     let moments = story.map(|story| story.past.moments.as_slice()).unwrap_or_default();
+    let commits = versions.file.as_ref().map(|(root, path)| committed_versions(root, path, story)).unwrap_or_default();
     let who = |at: usize| story.and_then(|story| story.author(at)).unwrap_or(ChangeAuthor::Here);
+    // A commit that only Git has stands before the first change that is newer.
+    let only_git = |commit: &&CommittedVersion| commit.change.is_none();
+    let place = |time: i64| moments.iter().position(|moment| moment.time > time).unwrap_or(moments.len());
+    let before = |at: usize| commits.iter().filter(only_git).filter(move |one| place(one.commit.time) == at);
     if scene.json {
-        let one = |(at, moment): (usize, &store::NoteChange)| {
-            let actor = story.and_then(|story| story.past.actors.get(moment.actor));
+        let commit = |one: &CommittedVersion| {
             serde_json::json!({
-                "number": at + 1, "hash": moment.hash.to_string(), "actor": actor.map(|actor| actor.to_hex_string()),
-                "time": moment.time, "operations": moment.operations, "message": moment.message,
-                    "who": who(at).describe(),
+                "number": null, "commit": one.commit.id, "time": one.commit.time, "operations": 0,
+                "message": one.commit.summary, "who": commit_author(one).describe(),
             })
         };
-        let all: Vec<serde_json::Value> = moments.iter().enumerate().map(one).collect();
+        let mut all: Vec<serde_json::Value> = Vec::new();
+        for at in 0..=moments.len() {
+            all.extend(before(at).map(commit));
+            let Some(moment) = moments.get(at) else { continue };
+            let actor = story.and_then(|story| story.past.actors.get(moment.actor));
+            let commits = commits.iter().filter(|commit| commit.change == Some(at + 1));
+            let commits: Vec<&str> = commits.map(|one| one.commit.id.as_str()).collect();
+            all.push(serde_json::json!({
+                "number": at + 1, "hash": moment.hash.to_string(), "actor": actor.map(|actor| actor.to_hex_string()),
+                "time": moment.time, "operations": moment.operations, "message": moment.message,
+                "who": who(at).describe(), "commits": commits,
+            }));
+        }
         writeln!(scene.out, "{}", serde_json::Value::Array(all))?;
         return Ok(());
     }
     if moments.is_empty() {
         writeln!(scene.out, "no changes yet: the note is as its file was found")?;
     }
-    for (at, moment) in moments.iter().enumerate() {
+    for at in 0..=moments.len() {
+        for one in before(at) {
+            let (id, when) = (short_commit(&one.commit.id), format_date(one.commit.time));
+            let what =
+                untrusted_text::escape_line(&format!("{}: {}", one.commit.author, one.commit.summary)).into_owned();
+            writeln!(scene.out, "{:>5}  {id:<10}  {when:<20}  {:>17}  {what}", "", "commit")?;
+        }
+        let Some(moment) = moments.get(at) else { continue };
         let hash = moment.hash.to_string();
         let (when, operations) = (format_date(moment.time), moment.operations);
         let who = match moment.message.as_deref() {
             Some("first") => "The beginning".to_owned(),
             Some(_) | None => untrusted_text::escape_line(&who(at).describe()).into_owned(),
         };
-        writeln!(scene.out, "{:>5}  {}  {when:<20}  {operations:>6} operations  {who}", at + 1, &hash[..10])?;
+        write!(scene.out, "{:>5}  {}  {when:<20}  {operations:>6} operations  {who}", at + 1, &hash[..10])?;
+        for one in commits.iter().filter(|commit| commit.change == Some(at + 1)) {
+            // What came with a commit names it already.
+            if !matches!(story.and_then(|story| story.author(at)), Some(ChangeAuthor::Commit { .. })) {
+                write!(scene.out, "; committed as {}", short_commit(&one.commit.id))?;
+            }
+        }
+        writeln!(scene.out)?;
     }
     Ok(())
+}
+
+fn commit_author(one: &CommittedVersion) -> ChangeAuthor {
+    ChangeAuthor::Commit { author: one.commit.author.clone(), id: one.commit.id.clone() }
 }
 
 /// Resolves a word to a number of changes: the number itself, or a prefix of the last change's hash.
@@ -104,7 +214,12 @@ fn changes_before_last_version(story: Option<&NoteHistory>) -> usize {
     story.and_then(|story| story.versions.last()).map_or(0, |version| version.changes.start)
 }
 
-fn print_difference(scene: &mut CommandContext<'_>, count: usize, old: &str, new: &str) -> Result<(), CliError> {
+fn print_difference(
+    scene: &mut CommandContext<'_>,
+    version: &NamedVersion,
+    old: &str,
+    new: &str,
+) -> Result<(), CliError> {
     let comparison = compare(old, new);
     if scene.json {
         let change = |part: &DiffPart| match part {
@@ -115,14 +230,14 @@ fn print_difference(scene: &mut CommandContext<'_>, count: usize, old: &str, new
             })),
         };
         let changes: Vec<serde_json::Value> = comparison.parts.iter().filter_map(change).collect();
-        writeln!(scene.out, "{}", serde_json::json!({"change": count, "changes": changes}))?;
+        writeln!(scene.out, "{}", version.json(serde_json::json!({"changes": changes})))?;
         return Ok(());
     }
     if comparison.change_count() == 0 {
         writeln!(scene.out, "nothing has changed since")?;
         return Ok(());
     }
-    writeln!(scene.out, "--- after change {count}\n+++ now")?;
+    writeln!(scene.out, "--- {}\n+++ now", version.describe())?;
     scene.out.write_all(unified_diff(&comparison, old, new).as_bytes())?;
     Ok(())
 }
@@ -228,18 +343,18 @@ fn print_blame(
 fn restore_version(
     scene: &mut CommandContext<'_>,
     note: DocId,
-    story: Option<&NoteHistory>,
+    versions: &VersionFinder<'_>,
     word: &str,
 ) -> Result<u8, CliError> {
-    let count = resolve_change_count(story, word)?;
-    let now = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
-    let edits = text_edit::compute_edits(&now, &text_after_change(story, count, &now)?);
+    let version = versions.resolve(word)?;
+    let edits = text_edit::compute_edits(&versions.now, &versions.text(&version)?);
     let seq = scene.handle.run_command(Command::EditAll { note, edits })?;
     wait_until_durable(scene.handle, seq, scene.errors)?;
     if scene.json {
-        writeln!(scene.out, "{}", serde_json::json!({"change": count, "seq": seq, "durable": true}))?;
+        writeln!(scene.out, "{}", version.json(serde_json::json!({"seq": seq, "durable": true})))?;
     } else {
-        writeln!(scene.out, "the note is again as it was after change {count}; the changes since are kept")?;
+        let was = version.describe();
+        writeln!(scene.out, "the note is again as it was {was}; the changes since are kept")?;
     }
     wait_for_file(scene, note)?;
     Ok(EXIT_DONE)

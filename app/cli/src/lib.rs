@@ -17,6 +17,7 @@ mod fork_commands;
 mod git_commands;
 mod git_conflicts;
 mod git_hunks;
+mod git_merge_driver;
 mod help;
 mod history;
 #[cfg(feature = "hub")]
@@ -383,7 +384,12 @@ fn run_command_line(
         }
         "git" => {
             let args: git_commands::GitArguments = typed(args)?;
-            if args.volume.is_none() {
+            if args.verb == "merge-driver"
+                && let Some(folder) = git_merge_driver::installed_folder(&args, &here)
+            {
+                return git_merge_driver::install(&folder, &args, json, &mut out);
+            }
+            if args.volume.is_none() && !(args.verb == "merge-driver" && args.install.is_some()) {
                 let mut errors = std::io::stderr();
                 let code = git_commands::run_in_folder(&here, &args, json, (&mut out, &mut errors, true))?;
                 let Some(cloned) = git_commands::cloned_folder(&args, &here) else { return Ok(code) };

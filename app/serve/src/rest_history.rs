@@ -38,6 +38,8 @@ pub(crate) struct NoteVersion {
     operations: u64,
     /// Who made it.
     who: String,
+    /// Hashes of the commits of Git that have this version.
+    commits: Vec<String>,
 }
 
 /// A page of a note's history, oldest first.
@@ -75,7 +77,10 @@ pub(crate) async fn list_versions(
         })
         .await??;
     let unreadable = |_| ProblemDetails::not_found("the note's history can't be read");
-    let versions: Vec<NoteVersion> = serde_json::from_value(versions).map_err(unreadable)?;
+    let mut versions: Vec<Value> = serde_json::from_value(versions).map_err(unreadable)?;
+    // Commits that only Git has aren't versions of the note's document.
+    versions.retain(|version| !version["number"].is_null());
+    let versions: Vec<NoteVersion> = serde_json::from_value(versions.into()).map_err(unreadable)?;
     let (versions, page) = list_page(versions, query.limit, query.cursor)?;
     Ok(Json(VersionList { versions, page }))
 }

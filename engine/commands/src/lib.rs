@@ -1103,7 +1103,7 @@ command_table!(
                 command_argument(
                     "at",
                     ArgumentForm::Value,
-                    "print the note as it was after this change (its number or hash)"
+                    "print the note as it was after this change (its number or hash), or in this Git commit"
                 ),
                 command_argument(
                     "diff",
@@ -1111,7 +1111,11 @@ command_table!(
                     "print what has changed since --at; since the last version when left out"
                 ),
                 command_argument("blame", ArgumentForm::Flag, "print who wrote each line, and when"),
-                command_argument("restore", ArgumentForm::Value, "make the note again as it was after this change"),
+                command_argument(
+                    "restore",
+                    ArgumentForm::Value,
+                    "make the note again as it was after this change, or in this Git commit"
+                ),
             ],
         }),
     },

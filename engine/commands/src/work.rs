@@ -174,13 +174,13 @@ pub(super) const GIT_ARGUMENTS: &[CommandArgument] = &[
         "VERB",
         ArgumentForm::Needed,
         "status, diff, log, show, blame, add, restore, conflicts, resolve, commit, fetch, pull, push, branch, switch, \
-         merge, rebase, tag, stash or clone",
+         merge, merge-driver, rebase, tag, stash or clone",
     ),
     command_argument(
         "NAME",
         ArgumentForm::Rest,
-        "files, a commit, a branch or a tag; with stash push, list, apply, pop or drop and a number; with clone the \
-         address and the new folder",
+        "files, a commit, a branch or a tag; with merge-driver what Git gives it: BASE OURS THEIRS PATH; with stash \
+         push, list, apply, pop or drop and a number; with clone the address and the new folder",
     ),
     command_argument("volume", ArgumentForm::Value, "the volume (its name); the current folder when left out"),
     command_argument("message", ArgumentForm::Value, "with commit, stash and tag: the message"),
@@ -234,4 +234,10 @@ pub(super) const GIT_ARGUMENTS: &[CommandArgument] = &[
         "with merge and rebase: go on after conflicts, which are resolved and staged",
     ),
     command_argument("abort", ArgumentForm::Flag, "with merge and rebase: take back what stopped at conflicts"),
+    command_argument(
+        "install",
+        ArgumentForm::Value,
+        "with merge-driver: make Git merge the notes of this folder or volume by sentences and lines of cells",
+    ),
+    command_argument("yes", ArgumentForm::Flag, "with merge-driver --install: write it without asking"),
 ];

@@ -492,8 +492,8 @@ impl Driver {
                 Effect::LoadNote { note } => {
                     self.writer.send(WriterTask::RunAfter(Box::new(DiskJob::LoadNote { note })))
                 }
-                Effect::ReadFile { note, file } => {
-                    self.workers.send(DiskJob::ReadFile { note, file: self.confined_path(&file) });
+                Effect::ReadFile { note, file, known } => {
+                    self.workers.send(DiskJob::ReadFile { note, file: self.confined_path(&file), known });
                 }
                 Effect::WriteFile { note, file, expected, text } => match self.read_only_reason.clone() {
                     Some(why) => self.inbox.send_event(Event::FileFailed { note, why }),

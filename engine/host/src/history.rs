@@ -3,11 +3,16 @@
 //! The thread has a copy of the document, reconstructs and compares versions, and never blocks drawing. If several
 //! questions are waiting, only the last is answered.
 
+mod committed_versions;
+
+pub use committed_versions::{CommittedVersion, committed_versions, text_in_commit};
+
 use crate::handle::Handle;
 use crate::mailbox::{DiskJob, MailboxMessage};
 use anyhow::anyhow;
 use engine::{Command, NotePhase, Session};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -23,8 +28,17 @@ const HISTORY_LOAD_TIMEOUT: Duration = Duration::from_secs(120);
 pub enum ComparisonSide {
     /// The current text.
     Current(Arc<str>),
-    /// The version after this many changes.
-    Version(usize),
+    /// An older version.
+    Version(VersionText),
+}
+
+/// A version whose text is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VersionText {
+    /// The note after this many changes.
+    Change(usize),
+    /// The note in the commit of Git with this hash.
+    Commit(String),
 }
 
 /// A request to the history thread.
@@ -32,10 +46,10 @@ pub enum ComparisonSide {
 pub enum HistoryQuestion {
     /// Read the document again, because it has changed.
     Refresh,
-    /// Compare the note after the first `then` changes with another version.
+    /// Compare a version with another one.
     Compare {
-        /// Number of changes that make up the older version.
-        then: usize,
+        /// The older version.
+        then: VersionText,
         /// The version to compare with.
         with: ComparisonSide,
     },
@@ -153,6 +167,7 @@ fn run_history_thread(
     tell: &Sender<HistoryAnswer>,
 ) {
     let mut story: Option<Arc<NoteHistory>> = None;
+    let mut file: Option<(PathBuf, String)> = None;
     let mut next = Some(HistoryQuestion::Refresh);
     loop {
         let Some(ask) = next.take().or_else(|| questions.recv().ok()) else { return };
@@ -164,7 +179,12 @@ fn run_history_thread(
         let mut answers = Vec::new();
         if again {
             match handle.note_history(note) {
-                Ok(found) => {
+                Ok(mut found) => {
+                    file = handle.read(move |session| note_file(session, note)).ok().flatten();
+                    if let (Some(found), Some((root, path))) = (&mut found, &file) {
+                        let commits = committed_versions(root, path, Some(found));
+                        found.add_commits(&commits.into_iter().map(Into::into).collect::<Vec<_>>());
+                    }
                     story = found.map(Arc::new);
                     answers.push(HistoryAnswer::History(story.clone()));
                 }
@@ -172,7 +192,7 @@ fn run_history_thread(
             }
         }
         if let Some(story) = &story {
-            answers.extend(answer_question(story, last));
+            answers.extend(answer_question(story, file.as_ref(), last));
         }
         for told in answers {
             if tell.send(told).is_err() {
@@ -183,18 +203,35 @@ fn run_history_thread(
     }
 }
 
-fn answer_question(story: &NoteHistory, ask: HistoryQuestion) -> Option<HistoryAnswer> {
+/// Returns the folder of a note's volume and the note's path in it.
+fn note_file(session: &Session, note: DocId) -> Option<(PathBuf, String)> {
+    let (volume, path) = session.locate_file(note)?;
+    Some((session.volume(volume)?.root.clone()?, path.to_owned()))
+}
+
+fn answer_question(
+    story: &NoteHistory,
+    file: Option<&(PathBuf, String)>,
+    ask: HistoryQuestion,
+) -> Option<HistoryAnswer> {
+    let text_of = |version: VersionText| match (version, file) {
+        (VersionText::Change(count), _) => Ok(story.text_after(count)?),
+        (VersionText::Commit(id), Some((root, path))) => {
+            text_in_commit(Some(root), path, Some(story), &id).map(|(_, text)| text)
+        }
+        (VersionText::Commit(id), None) => text_in_commit(None, "", Some(story), &id).map(|(_, text)| text),
+    };
     let told = match ask {
         HistoryQuestion::Refresh => return None,
-        HistoryQuestion::Compare { then, with } => story.text_after(then).and_then(|old| {
+        HistoryQuestion::Compare { then, with } => text_of(then).and_then(|old| {
             let new = match with {
                 ComparisonSide::Current(text) => text,
-                ComparisonSide::Version(count) => Arc::from(story.text_after(count)?),
+                ComparisonSide::Version(version) => Arc::from(text_of(version)?),
             };
             let comparison = compare(&old, &new);
             Ok(HistoryAnswer::Compared(Arc::new(TextComparison { old: Arc::from(old), new, comparison })))
         }),
-        HistoryQuestion::Authorship(count) => story.text_after(count).and_then(|text| {
+        HistoryQuestion::Authorship(count) => text_of(VersionText::Change(count)).and_then(|text| {
             Ok(HistoryAnswer::Authorship(Arc::new(AuthoredText {
                 text: Arc::from(text),
                 spans: story.authored_spans(count)?,

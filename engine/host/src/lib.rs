@@ -5,6 +5,7 @@
 
 pub mod agents;
 mod allocator;
+mod arrivals;
 pub mod clock;
 pub mod desktop;
 mod driver;

@@ -4,6 +4,7 @@
 
 use crate::fs::confined_dir::ConfinedPath;
 use anyhow::anyhow;
+use engine::event::FileStamp;
 use engine::{BatchNumber, Command, CommandError, Event, Session};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -85,7 +86,7 @@ pub(crate) enum DiskJob {
     LoadSession { session: DocId },
     LoadRun { run: DocId },
     LoadRegistry { registry: DocId },
-    ReadFile { note: DocId, file: ConfinedPath },
+    ReadFile { note: DocId, file: ConfinedPath, known: Option<FileStamp> },
     WriteFile { note: DocId, file: ConfinedPath, expected: Option<BlobHash>, text: Arc<str> },
     Index { volume: DocId, note: DocId, text: Arc<str> },
     MoveFiles { moves: Vec<(ConfinedPath, ConfinedPath)>, emptied: Vec<ConfinedPath> },

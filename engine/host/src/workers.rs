@@ -1,5 +1,6 @@
 //! Two threads for work that takes longer than a frame: reading notes, loading documents, reading and writing files.
 
+use crate::arrivals::{self, ArrivalBase, CommitFinder};
 use crate::fs::atomic_write::{self, ReplaceOutcome};
 use crate::fs::bulk_create;
 use crate::fs::confined_dir::{self, ConfinedFolder, ConfinedPath, OpenRefusal};
@@ -25,6 +26,14 @@ struct ToWrite {
     text: Arc<str>,
 }
 
+/// How a write ended.
+enum WriteReport {
+    /// As this event says.
+    Done(Event),
+    /// Another program wrote the file at the same time.
+    Raced { note: DocId, file: ConfinedPath, expected: Option<BlobHash>, theirs: FileText },
+}
+
 /// New files to create. One worker creates them while other workers queue more, so a disk sync covers many files at
 /// once.
 #[derive(Default)]
@@ -47,9 +56,13 @@ impl DiskWorkers {
     pub(crate) fn start(readers: Vec<Box<dyn DiskReader>>, inbox: Mailbox, actor: [u8; 16]) -> DiskWorkers {
         let (jobs, queue) = channel();
         let (queue, making) = (Arc::new(Mutex::new(queue)), Arc::default());
+        let finder = CommitFinder::start(inbox.clone());
         for reader in readers {
             let (queue, making, inbox) = (queue.clone(), Arc::clone(&making), inbox.clone());
-            std::thread::spawn(move || run_worker(reader.as_ref(), (&queue, &making), &inbox, &ActorId::from(actor)));
+            let finder = finder.clone();
+            std::thread::spawn(move || {
+                run_worker(reader.as_ref(), (&queue, &making), (&inbox, &finder), &ActorId::from(actor));
+            });
         }
         DiskWorkers { jobs }
     }
@@ -88,7 +101,7 @@ pub(crate) fn run_at_low_priority<T: Send>(work: impl FnOnce() -> T + Send) -> T
 fn run_worker(
     reader: &dyn DiskReader,
     (queue, making): (&Mutex<Receiver<DiskJob>>, &Mutex<FileCreation>),
-    inbox: &Mailbox,
+    (inbox, finder): (&Mailbox, &CommitFinder),
     actor: &ActorId,
 ) {
     loop {
@@ -102,7 +115,7 @@ fn run_worker(
         while let Some(job) = next {
             match job {
                 DiskJob::WriteFile { note, file, expected, text } => files.push(ToWrite { note, file, expected, text }),
-                job => perform_job(reader, inbox, actor, making, job),
+                job => perform_job(reader, (inbox, finder), actor, making, job),
             }
             taken += 1;
             // First handle the jobs that are already queued: more files may be among them, and the disk is then synced
@@ -110,11 +123,17 @@ fn run_worker(
             let further = !files.is_empty() && taken < MAX_BATCHED_JOBS;
             next = if further { queue.try_lock().ok().and_then(|queue| queue.try_recv().ok()) } else { None };
         }
-        write_files(files, making, |event| inbox.send_event(event));
+        write_files(files, making, |event| send_written(inbox, finder, event));
     }
 }
 
-fn perform_job(reader: &dyn DiskReader, inbox: &Mailbox, actor: &ActorId, making: &Mutex<FileCreation>, job: DiskJob) {
+fn perform_job(
+    reader: &dyn DiskReader,
+    (inbox, finder): (&Mailbox, &CommitFinder),
+    actor: &ActorId,
+    making: &Mutex<FileCreation>,
+    job: DiskJob,
+) {
     match job {
         DiskJob::Volume { volume } => {
             // Load the files first, because they can be shown, and the document takes longer.
@@ -125,7 +144,10 @@ fn perform_job(reader: &dyn DiskReader, inbox: &Mailbox, actor: &ActorId, making
             let _ = answer.send(reader.file_rows(volume));
         }
         DiskJob::ReadNote { note, volume, path, file } => {
-            let content = loader::load_note_content(reader, note, volume, &path, || read_file_text(&file));
+            let mut content = loader::load_note_content(reader, note, volume, &path, || read_file_text(&file));
+            if let Ok(content) = &mut content {
+                arrivals::find_commits_of_content(&file, content);
+            }
             let content = as_event_result(content.map(Box::new), DocumentLoadError);
             inbox.send_event(Event::NoteRead { note, content });
         }
@@ -136,9 +158,12 @@ fn perform_job(reader: &dyn DiskReader, inbox: &Mailbox, actor: &ActorId, making
         DiskJob::LoadSession { session } => inbox.send_event(loader::load_session_doc(reader, session, actor)),
         DiskJob::LoadRun { run } => inbox.send_event(loader::load_run_doc(reader, run, actor)),
         DiskJob::LoadRegistry { registry } => inbox.send_event(loader::load_registry_doc(reader, registry, actor)),
-        DiskJob::ReadFile { note, file } => {
+        DiskJob::ReadFile { note, file, known } => {
             let file = match read::read_note_file(&file) {
-                Ok(FoundFile::Text(text)) => Ok(Some(text)),
+                Ok(FoundFile::Text(text)) => {
+                    let then = move |file| Event::FileRead { note, file: Ok(Some(file)) };
+                    return finder.find(file, known.map(ArrivalBase::from), text, then);
+                }
                 Ok(FoundFile::Missing) => Ok(None),
                 Ok(FoundFile::Other { why, .. }) => {
                     Err(anyhow!("the file was changed by another program, and {why}: {}", file.display()))
@@ -148,7 +173,9 @@ fn perform_job(reader: &dyn DiskReader, inbox: &Mailbox, actor: &ActorId, making
             inbox.send_event(Event::FileRead { note, file: as_event_result(file, FileReadError) });
         }
         DiskJob::WriteFile { note, file, expected, text } => {
-            write_files(vec![ToWrite { note, file, expected, text }], making, |event| inbox.send_event(event));
+            write_files(vec![ToWrite { note, file, expected, text }], making, |event| {
+                send_written(inbox, finder, event)
+            });
         }
         DiskJob::Index { volume, note, text } => {
             let survey = OutlineSurvey::of(BlobHash::of(text.as_bytes()), &text);
@@ -180,6 +207,17 @@ fn perform_job(reader: &dyn DiskReader, inbox: &Mailbox, actor: &ActorId, making
     }
 }
 
+/// Reports a write. If another program wrote at the same time, it may have been Git.
+fn send_written(inbox: &Mailbox, finder: &CommitFinder, report: WriteReport) {
+    match report {
+        WriteReport::Done(event) => inbox.send_event(event),
+        WriteReport::Raced { note, file, expected, theirs } => {
+            let known = expected.map(|hash| ArrivalBase { hash, since: None });
+            finder.find(file, known, theirs, move |theirs| Event::FileRaced { note, theirs });
+        }
+    }
+}
+
 /// Reads a note's file.
 fn read_file_text(file: &ConfinedPath) -> anyhow::Result<Option<FileText>> {
     match read::read_note_file(file) {
@@ -191,7 +229,7 @@ fn read_file_text(file: &ConfinedPath) -> anyhow::Result<Option<FileText>> {
 }
 
 /// Writes notes' files. New files are created together, now or by a thread that's already creating some.
-fn write_files(files: Vec<ToWrite>, making: &Mutex<FileCreation>, tell: impl Fn(Event)) {
+fn write_files(files: Vec<ToWrite>, making: &Mutex<FileCreation>, tell: impl Fn(WriteReport)) {
     let mut new = Vec::new();
     for one in files {
         if one.expected.is_none() {
@@ -225,7 +263,7 @@ fn write_files(files: Vec<ToWrite>, making: &Mutex<FileCreation>, tell: impl Fn(
 }
 
 /// Creates missing files. Each file's folder stays open until all are created.
-fn create_missing_files(new: &[ToWrite], tell: &impl Fn(Event)) {
+fn create_missing_files(new: &[ToWrite], tell: &impl Fn(WriteReport)) {
     let mut folders: BTreeMap<(&Path, String), ConfinedFolder> = BTreeMap::new();
     let mut places: Vec<(&ToWrite, PathBuf)> = Vec::new();
     for one in new {
@@ -251,15 +289,16 @@ fn create_missing_files(new: &[ToWrite], tell: &impl Fn(Event)) {
 }
 
 /// Returns the event for a file whose folder can't be opened or created.
-fn folder_error_event(one: &ToWrite, refused: &OpenRefusal) -> Event {
-    Event::FileFailed { note: one.note, why: format!("it cannot be written ({refused}): {}", one.file.display()) }
+fn folder_error_event(one: &ToWrite, refused: &OpenRefusal) -> WriteReport {
+    let why = format!("it cannot be written ({refused}): {}", one.file.display());
+    WriteReport::Done(Event::FileFailed { note: one.note, why })
 }
 
 /// Returns the event for a written file.
-fn write_result_event(one: &ToWrite, done: Result<ReplaceOutcome, DiskError>) -> Event {
-    let ToWrite { note, file, text, .. } = one;
+fn write_result_event(one: &ToWrite, done: Result<ReplaceOutcome, DiskError>) -> WriteReport {
+    let ToWrite { note, file, text, expected } = one;
     let note = *note;
-    match done {
+    WriteReport::Done(match done {
         Ok(ReplaceOutcome::Done { modified }) => {
             let stamp = FileStamp { size: text.len() as u64, mtime: modified, hash: BlobHash::of(text.as_bytes()) };
             Event::FileWritten { note, stamp }
@@ -268,7 +307,10 @@ fn write_result_event(one: &ToWrite, done: Result<ReplaceOutcome, DiskError>) ->
         Ok(ReplaceOutcome::Raced { theirs }) => {
             let stamp = FileStamp { size: theirs.len() as u64, mtime: 0, hash: BlobHash::of(&theirs) };
             match String::from_utf8(theirs) {
-                Ok(text) => Event::FileRaced { note, theirs: FileText { text, stamp } },
+                Ok(text) => {
+                    let theirs = FileText { text, stamp, commits: Vec::new() };
+                    return WriteReport::Raced { note, file: file.clone(), expected: *expected, theirs };
+                }
                 Err(_) => Event::FileFailed {
                     note,
                     why: format!("another program made it something that is not text: {}", file.display()),
@@ -276,7 +318,7 @@ fn write_result_event(one: &ToWrite, done: Result<ReplaceOutcome, DiskError>) ->
             }
         }
         Err(error) => Event::FileFailed { note, why: file.with_display_path(error).to_string() },
-    }
+    })
 }
 
 #[cfg(test)]
@@ -293,9 +335,10 @@ mod tests {
             expected: None,
             text: format!("{number} of {worker}").into(),
         };
-        let made = |event: Event| match event {
-            Event::FileWritten { note, .. } => told.lock().expect("lock").push(note),
-            other => panic!("{other:?}"),
+        let made = |report: WriteReport| match report {
+            WriteReport::Done(Event::FileWritten { note, .. }) => told.lock().expect("lock").push(note),
+            WriteReport::Done(other) => panic!("{other:?}"),
+            WriteReport::Raced { file, .. } => panic!("{}", file.display()),
         };
         std::thread::scope(|threads| {
             for worker in 0..4 {

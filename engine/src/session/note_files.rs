@@ -1,7 +1,7 @@
 //! Syncs a note with its file: what another program wrote becomes edits, and edits made here are written to the file.
 
 use crate::effect::Effect;
-use crate::event::{FileMark, FileReadError, FileText, file_marks_key};
+use crate::event::{ArrivedCommit, FileMark, FileReadError, FileText, file_marks_key};
 use crate::note::DocPhase;
 use crate::records::files::FileStamp;
 use crate::session::apply_context::ApplyContext;
@@ -28,7 +28,7 @@ impl FilesState {
             note.file.reread = true;
         } else {
             note.file.reading = true;
-            turn.effects.push(Effect::ReadFile { note: id, file });
+            turn.effects.push(Effect::ReadFile { note: id, file, known: note.file.stamp });
         }
     }
 
@@ -61,7 +61,7 @@ impl FilesState {
                 let Some(note) = self.notes.open.get_mut(&id) else { return };
                 if note.file.stamp.is_some_and(|stamp| stamp.hash == file.stamp.hash) {
                     self.remember_file_stamp(turn, sync, id, file.stamp);
-                } else if note.file.unmerged.is_some() || note.file.base.is_none() {
+                } else if note.file.unmerged.is_some() || note.file.base.is_none() || note.awaits_document(&file) {
                     note.file.unmerged = Some(file);
                 } else {
                     self.merge_file(turn, sync, id, file);
@@ -106,6 +106,9 @@ impl FilesState {
     pub(super) fn merge_file(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId, file: FileText) {
         // Text typed so far becomes a separate change, so that the history can tell it from the other program's.
         self.notes.end_burst(turn, id);
+        for commit in &file.commits {
+            self.merge_commit(turn, sync, id, commit);
+        }
         // Set first, so that the mark of this file version isn't dropped with the next change.
         if let Some(note) = self.notes.open.get_mut(&id) {
             note.file.stamp = Some(file.stamp);
@@ -132,6 +135,24 @@ impl FilesState {
             if let Some(row) = self.file_row(sync, id, file.stamp) {
                 turn.append_writes(vec![RowWrite::File(row)], None);
             }
+        }
+    }
+
+    /// Merges a version of the file that a commit of Git brought, as one change by the commit's author. Afterwards that
+    /// text is the last common text.
+    fn merge_commit(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId, commit: &ArrivedCommit) {
+        let Some(note) = self.notes.open.get_mut(&id) else { return };
+        // Without a document there's no history. What can't become a change now isn't told apart, either.
+        if note.document().is_none() || !note.pending.is_empty() || note.file.unsure {
+            return;
+        }
+        let time = commit.time.clamp(1, turn.now.as_seconds().max(1));
+        note.by_commit = Some((commit.mark.to_message(), time));
+        self.notes.merge_text(turn, sync, id, &commit.text);
+        self.notes.end_burst(turn, id);
+        if let Some(note) = self.notes.open.get_mut(&id) {
+            note.by_commit = None;
+            note.file.base = Some(commit.text.clone());
         }
     }
 

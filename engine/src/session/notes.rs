@@ -1,5 +1,6 @@
 //! Notes: reading, typing, edit bursts that become changes, undo, and changes from other replicas.
 
+use crate::derived_ids::DerivedIds;
 use crate::effect::Effect;
 use crate::event::{DocumentLoadError, FileMark, FileReadError, FileText, NoteContent, NoteDocs};
 use crate::note::{DocPhase, Note, NotePhase, code_hash};
@@ -9,6 +10,7 @@ use crate::session::state::kernels::KernelsState;
 use crate::session::state::notes::NotesState;
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
+use rand_core::RngCore;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::disk::{FileRow, RowWrite};
@@ -243,7 +245,10 @@ impl FilesState {
                 note.file.base = Some(Arc::from(note.text()));
                 note.file.stamp = row.map(|row| crate::records::files::FileStamp { hash: row.hash, ..file.stamp });
                 self.notes.load_doc(turn, id);
-                self.merge_file(turn, sync, id, file);
+                match self.notes.open.get_mut(&id).filter(|note| note.awaits_document(&file)) {
+                    Some(note) => note.file.unmerged = Some(file),
+                    None => self.merge_file(turn, sync, id, file),
+                }
                 return;
             }
             // Ahead, and the file changed too: the document knows the last common text.
@@ -624,7 +629,16 @@ impl NotesState {
         } else {
             block_edits::MAX_BLOCK_BYTES
         };
-        let mut plan = BlockEdits::new(&mut note.blocks, note.kind == FileKind::Script, grown, turn.rng);
+        // Two devices that take over the same commit at the same state make the same blocks.
+        let mut commit_ids = note.by_commit.as_ref().zip(note.document()).map(|((message, _), doc)| {
+            let heads = doc.heads().iter().map(ToString::to_string).collect::<String>();
+            DerivedIds::new(format!("{message} {heads}"))
+        });
+        let rng: &mut dyn RngCore = match &mut commit_ids {
+            Some(ids) => ids,
+            None => turn.rng,
+        };
+        let mut plan = BlockEdits::new(&mut note.blocks, note.kind == FileKind::Script, grown, rng);
         plan.apply_edits(splices);
         plan.restore_deleted_cells(|id, code| {
             if executions.is_empty() || executions.contains_key(&id) {
@@ -684,7 +698,11 @@ impl NotesState {
         }
         let agent = std::mem::take(&mut note.by_agent).then_some(text::history::AGENT_CHANGE_MESSAGE);
         let message = agent.or(note.outside.then_some(text::history::EXTERNAL_CHANGE_MESSAGE));
-        match doc.commit(&note.pending, turn.now.as_seconds(), message) {
+        let done = match &note.by_commit {
+            Some((message, time)) => doc.commit_reproducibly(&note.pending, *time, message),
+            None => doc.commit(&note.pending, turn.now.as_seconds(), message),
+        };
+        match done {
             Ok(bytes) => {
                 note.outside = false;
                 let touched: BTreeSet<BlockId> = note.pending.iter().map(NoteOp::block_id).collect();

@@ -1,6 +1,7 @@
 //! History of a note: who made which changes, grouped into versions and sittings. Uses only dates and authors of
 //! changes and no text, so that long histories are cheap.
 
+use crate::commit_mark::{CommitMark, short_commit};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -36,6 +37,13 @@ pub enum ChangeAuthor {
     Found,
     /// `tracebook fsck`, which restored the text from redundant data.
     Repair,
+    /// The author of a commit of Git that brought the change.
+    Commit {
+        /// Name of the author.
+        author: String,
+        /// Hash of the commit, 40 hexadecimal digits.
+        id: String,
+    },
     /// A person on another device, identified by the start of the device's ID.
     Device(String),
 }
@@ -48,7 +56,12 @@ impl ChangeAuthor {
             Some("repair") => return ChangeAuthor::Repair,
             Some(EXTERNAL_CHANGE_MESSAGE) => return ChangeAuthor::Program,
             Some(AGENT_CHANGE_MESSAGE) => return ChangeAuthor::Agent,
-            Some(_) | None => {}
+            Some(message) => {
+                if let Some(CommitMark { author, id, .. }) = CommitMark::from_message(message) {
+                    return ChangeAuthor::Commit { author, id };
+                }
+            }
+            None => {}
         }
         match past.actors.get(moment.actor) {
             Some(actor) if !own.contains(actor) => {
@@ -66,6 +79,7 @@ impl ChangeAuthor {
             ChangeAuthor::Agent => "The agent".to_owned(),
             ChangeAuthor::Found => "As the file was found".to_owned(),
             ChangeAuthor::Repair => "A repair".to_owned(),
+            ChangeAuthor::Commit { author, id } => format!("{author} (commit {})", short_commit(id)),
             ChangeAuthor::Device(name) => format!("Another device ({name})"),
         }
     }
@@ -84,6 +98,23 @@ pub struct NoteVersion {
     pub changes: Range<usize>,
     /// Approximate number of characters that were inserted or deleted.
     pub operations: u64,
+    /// Hashes of the commits of Git in which the note is as at the end of this version.
+    pub commits: Vec<String>,
+    /// Whether only Git has this version: its text is that in its commit, and it has no changes.
+    pub is_only_in_git: bool,
+}
+
+/// A commit of Git that changed a note's file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionCommit {
+    /// Hash of the commit.
+    pub id: String,
+    /// Name of the author.
+    pub author: String,
+    /// Time of the commit in seconds since 1970.
+    pub time: i64,
+    /// Number of the note's changes after which it's as in the commit; `None` if only Git has this version.
+    pub change: Option<usize>,
 }
 
 /// A sitting: versions without a long pause between them.
@@ -101,10 +132,15 @@ pub struct EditSitting {
 
 /// Groups the changes of a note into versions, oldest first.
 pub fn group_into_versions(past: &NotePast, own: &BTreeSet<ActorId>) -> Vec<NoteVersion> {
+    group_into_versions_at(past, own, &BTreeSet::new())
+}
+
+/// Groups like [`group_into_versions`], and ends a version after each of these numbers of changes.
+fn group_into_versions_at(past: &NotePast, own: &BTreeSet<ActorId>, ends: &BTreeSet<usize>) -> Vec<NoteVersion> {
     let whos: Vec<ChangeAuthor> = past.moments.iter().map(|moment| ChangeAuthor::of(moment, past, own)).collect();
     let mut factor = 1;
     loop {
-        let found = group_changes(past, &whos, factor);
+        let found = group_changes(past, &whos, factor, ends);
         // Doubling the maximum length halves the number of versions. If authors alternate, longer versions don't help.
         if found.len() <= MAX_VERSIONS || factor > 1 << 20 {
             return found;
@@ -113,7 +149,7 @@ pub fn group_into_versions(past: &NotePast, own: &BTreeSet<ActorId>) -> Vec<Note
     }
 }
 
-fn group_changes(past: &NotePast, whos: &[ChangeAuthor], factor: i64) -> Vec<NoteVersion> {
+fn group_changes(past: &NotePast, whos: &[ChangeAuthor], factor: i64, ends: &BTreeSet<usize>) -> Vec<NoteVersion> {
     let mut found: Vec<NoteVersion> = Vec::new();
     for (at, (moment, who)) in past.moments.iter().zip(whos).enumerate() {
         // Every note begins with the same change, which contains no text.
@@ -122,6 +158,7 @@ fn group_changes(past: &NotePast, whos: &[ChangeAuthor], factor: i64) -> Vec<Not
         }
         let goes_on = |last: &NoteVersion| {
             last.who == *who
+                && !ends.contains(&at)
                 && moment.time - last.to <= VERSION_PAUSE_SECS.saturating_mul(factor)
                 && moment.time - last.from <= MAX_VERSION_SECS.saturating_mul(factor)
                 && last.operations + moment.operations <= MAX_VERSION_OPERATIONS.saturating_mul(factor.unsigned_abs())
@@ -138,6 +175,8 @@ fn group_changes(past: &NotePast, whos: &[ChangeAuthor], factor: i64) -> Vec<Not
                 to: moment.time,
                 changes: at..at + 1,
                 operations: moment.operations,
+                commits: Vec::new(),
+                is_only_in_git: false,
             }),
         }
     }
@@ -195,6 +234,34 @@ impl NoteHistory {
         let past = doc.read_past();
         let versions = group_into_versions(&past, &own);
         NoteHistory { doc, own, past, versions }
+    }
+
+    /// Adds commits of Git, oldest first, to the versions. A version ends where a commit has it. What only Git has
+    /// becomes a version before the first one that is newer.
+    pub fn add_commits(&mut self, commits: &[VersionCommit]) {
+        let ends: BTreeSet<usize> = commits.iter().filter_map(|commit| commit.change).collect();
+        self.versions = group_into_versions_at(&self.past, &self.own, &ends);
+        for VersionCommit { id, author, time, change } in commits {
+            let has_change =
+                |version: &&mut NoteVersion| Some(version.changes.end) == *change && !version.is_only_in_git;
+            if let Some(version) = self.versions.iter_mut().find(has_change) {
+                version.commits.push(id.clone());
+            } else if change.is_none() {
+                let newer = self.versions.iter().position(|version| version.from > *time);
+                let place = newer.unwrap_or(self.versions.len());
+                let start = self.versions.get(place).map_or(self.past.moments.len(), |next| next.changes.start);
+                let version = NoteVersion {
+                    who: ChangeAuthor::Commit { author: author.clone(), id: id.clone() },
+                    from: *time,
+                    to: *time,
+                    changes: start..start,
+                    operations: 0,
+                    commits: vec![id.clone()],
+                    is_only_in_git: true,
+                };
+                self.versions.insert(place, version);
+            }
+        }
     }
 
     /// Returns the author of a change, or `None` if there is no such change.

@@ -186,6 +186,31 @@ mod tests {
     }
 
     #[test]
+    fn the_same_text_taken_over_on_two_devices_is_one_change() {
+        let block = BlockId(7);
+        let mut here = note(1);
+        let insert = NoteOp::Insert { block, pos: "a".to_owned(), text: "one\n".to_owned() };
+        here.commit(&[insert], 100, None).expect("a change");
+        let mut there = NoteDoc::load(DocId([1; 16]), &[here.save()], ActorId::from([2; 16])).expect("a note").doc;
+        let theirs = [splice(block, 3, 0, " two")];
+        here.commit_reproducibly(&theirs, 90, "commit").expect("a change");
+        let made = there.commit_reproducibly(&theirs, 90, "commit").expect("a change");
+        assert_eq!(here.heads(), there.heads());
+        here.merge(&made).expect("merged");
+        assert_eq!(here.blocks()[0].text, "one two\n");
+        // Each goes on under its own actor.
+        let before = there.heads();
+        here.commit(&[splice(block, 0, 0, "> ")], 200, None).expect("a change");
+        there.commit(&[splice(block, 7, 0, "!")], 201, None).expect("a change");
+        here.merge(&there.save_since(&before)).expect("merged");
+        assert_eq!(here.blocks()[0].text, "> one two!\n");
+        // The same after another change is another change.
+        let mut later = here.clone();
+        later.commit_reproducibly(&theirs, 90, "commit").expect("a change");
+        assert_ne!(later.heads(), here.heads());
+    }
+
+    #[test]
     fn two_who_wrote_at_the_same_time_are_told_apart() {
         let block = BlockId(7);
         let mut here = note(1);

@@ -8,7 +8,7 @@ use super::{drive_until, open_volume, open_workspace, to_ms};
 use engine::{Command, NotePhase, Session};
 use flate2::read::GzDecoder;
 use host::Driver;
-use host::history::{ComparisonSide, HistoryAnswer, HistoryQuestion, HistoryThread};
+use host::history::{ComparisonSide, HistoryAnswer, HistoryQuestion, HistoryThread, VersionText};
 use serde::Deserialize;
 use std::io::Read;
 use std::path::PathBuf;
@@ -177,7 +177,7 @@ fn measure_reopening(report: &mut BenchReport, scratch: &ScratchFolder, note: Do
         versions = story.versions.len();
         let begun = Instant::now();
         history.ask(HistoryQuestion::Compare {
-            then: story.past.moments.len() / 2,
+            then: VersionText::Change(story.past.moments.len() / 2),
             with: ComparisonSide::Current(end.into()),
         });
         let HistoryAnswer::Compared(_) = next_history_answer(&mut driver, &history) else {

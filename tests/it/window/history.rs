@@ -1,5 +1,6 @@
 //! A note's history in the window: versions, differences, restoring parts or all, and who wrote what.
 
+use super::source_control::{commit_all, git};
 use super::*;
 use egui_kittest::kittest::NodeT;
 
@@ -65,6 +66,38 @@ fn versions_say_who_and_a_part_or_all_of_one_comes_back() {
     press(&mut window, NONE, Key::Escape);
     assert!(window.query_by_label("Restore this version").is_none());
     until(&mut window, "it is in the file", |_| bench.file("Rain.md").contains("France"));
+}
+
+#[test]
+fn commits_are_versions_and_what_git_brings_has_its_author() {
+    let bench = Bench::new(&[("Rain.md", "# Rain\n\nIt rains.\n")]);
+    commit_all(&bench);
+    let notes = bench.notes();
+    std::fs::write(notes.join("Rain.md"), BEFORE).expect("written");
+    git(&notes, &["commit", "-qam", "Spain"]);
+    git(&notes, &["switch", "-qc", "grace"]);
+    std::fs::write(notes.join("Rain.md"), BEFORE.replace("Spain", "France")).expect("written");
+    git(&notes, &["-c", "user.name=Grace", "commit", "-qam", "France"]);
+    git(&notes, &["switch", "-q", "main"]);
+    let mut window = bench.opened();
+    window.state_mut().place_caret(0);
+    window.run();
+    type_text(&mut window, "x");
+    press(&mut window, NONE, Key::Backspace);
+    until(&mut window, "all is saved", |window| session(window).is_saved());
+    git(&notes, &["merge", "-q", "--ff-only", "grace"]);
+    until(&mut window, "it is in the note", |window| text(window).is_some_and(|text| text.contains("France")));
+    until(&mut window, "all is saved", |window| session(window).is_saved());
+    history(&mut window);
+    let seen = versions(&window);
+    assert!(seen[0].contains("Grace (commit "), "{seen:?}");
+    assert!(seen.iter().any(|label| label.contains("committed as ")), "{seen:?}");
+    let first = seen.iter().find(|label| label.contains("only in Git")).expect("the first commit").clone();
+    window.get_by_label(&first).click();
+    until(&mut window, "it is compared", |window| window.query_by_label("Then: It rains.").is_some());
+    window.get_by_label("Restore this version").click();
+    window.run();
+    assert_eq!(text(&window).as_deref(), Some("# Rain\n\nIt rains.\n"));
 }
 
 #[test]

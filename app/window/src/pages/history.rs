@@ -12,11 +12,11 @@ use egui::accesskit::{Role, Toggled};
 use egui::{Align, Align2, Key, Layout, Modifiers, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::Session;
 use host::Driver;
-use host::history::{ComparisonSide, HistoryAnswer, HistoryQuestion, HistoryThread, TextComparison};
+use host::history::{ComparisonSide, HistoryAnswer, HistoryQuestion, HistoryThread, TextComparison, VersionText};
 pub(crate) use side_by_side::SideBySide;
 use std::sync::Arc;
 use store::DocId;
-use text::history::{ChangeAuthor, NoteHistory};
+use text::history::{ChangeAuthor, NoteHistory, NoteVersion};
 use text::text_edit::{self, TextEdit};
 use ui::empty_state;
 use ui::icons;
@@ -52,8 +52,8 @@ pub(crate) enum HistoryAction {
 /// The last request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum HistoryRequest {
-    /// A version's changes, the base of the comparison, and the note's revision if that is the current note.
-    Compare(std::ops::Range<usize>, CompareBase, u64),
+    /// The version, the base of the comparison, and the note's revision if that is the current note.
+    Compare(usize, CompareBase, u64),
     Written(usize),
 }
 
@@ -128,10 +128,8 @@ impl HistoryPage {
         let Some(version) = story.versions.get(self.chosen) else { return std::mem::take(&mut self.wishes) };
         let wanted = match (self.authors, self.against) {
             (true, _) => HistoryRequest::Written(version.changes.end),
-            (false, CompareBase::Now) => {
-                HistoryRequest::Compare(version.changes.clone(), CompareBase::Now, note.revision())
-            }
-            (false, CompareBase::Before) => HistoryRequest::Compare(version.changes.clone(), CompareBase::Before, 0),
+            (false, CompareBase::Now) => HistoryRequest::Compare(self.chosen, CompareBase::Now, note.revision()),
+            (false, CompareBase::Before) => HistoryRequest::Compare(self.chosen, CompareBase::Before, 0),
         };
         if self.asked.as_ref() != Some(&wanted) {
             if !self.waits {
@@ -139,12 +137,18 @@ impl HistoryPage {
             }
             self.look.ask(match &wanted {
                 HistoryRequest::Written(count) => HistoryQuestion::Authorship(*count),
-                HistoryRequest::Compare(changes, CompareBase::Now, _) => HistoryQuestion::Compare {
-                    then: changes.end,
+                HistoryRequest::Compare(_, CompareBase::Now, _) => HistoryQuestion::Compare {
+                    then: version_text(version),
                     with: ComparisonSide::Current(Arc::from(note.text())),
                 },
-                HistoryRequest::Compare(changes, CompareBase::Before, _) => {
-                    HistoryQuestion::Compare { then: changes.start, with: ComparisonSide::Version(changes.end) }
+                HistoryRequest::Compare(at, CompareBase::Before, _) => {
+                    let older = at.checked_sub(1).and_then(|at| story.versions.get(at));
+                    let then = match (version.is_only_in_git, older) {
+                        (false, _) => VersionText::Change(version.changes.start),
+                        (true, Some(older)) => version_text(older),
+                        (true, None) => VersionText::Change(0),
+                    };
+                    HistoryQuestion::Compare { then, with: ComparisonSide::Version(version_text(version)) }
                 }
             });
             self.asked = Some(wanted);
@@ -343,6 +347,14 @@ impl HistoryPage {
 }
 
 /// Returns the icon for a change's author.
+/// Returns where the text of a version is.
+fn version_text(version: &NoteVersion) -> VersionText {
+    match version.commits.last().filter(|_| version.is_only_in_git) {
+        Some(id) => VersionText::Commit(id.clone()),
+        None => VersionText::Change(version.changes.end),
+    }
+}
+
 fn glyph(who: &ChangeAuthor) -> &'static str {
     match who {
         ChangeAuthor::Here => icons::USER,
@@ -350,6 +362,7 @@ fn glyph(who: &ChangeAuthor) -> &'static str {
         ChangeAuthor::Agent => icons::ROBOT,
         ChangeAuthor::Found => icons::FILE_TEXT,
         ChangeAuthor::Repair => icons::WRENCH,
+        ChangeAuthor::Commit { .. } => icons::BRANCH,
         ChangeAuthor::Device(_) => icons::HARD_DRIVES,
     }
 }
@@ -362,6 +375,7 @@ fn hue(who: &ChangeAuthor, colours: &ThemeColors) -> egui::Color32 {
         ChangeAuthor::Agent => colours.thought,
         ChangeAuthor::Found => colours.muted,
         ChangeAuthor::Repair => colours.bad,
+        ChangeAuthor::Commit { .. } => colours.ok,
         ChangeAuthor::Device(_) => colours.tool,
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn read_note_file(path: &ConfinedPath) -> anyhow::Result<FoundFile> {
     file.take(MAX_NOTE_BYTES + 1).read_to_end(&mut bytes).map_err(fail)?;
     let stamp = FileStamp { size: bytes.len() as u64, ..stamp(BlobHash::of(&bytes)) };
     match String::from_utf8(bytes) {
-        Ok(text) => Ok(FoundFile::Text(FileText { text, stamp })),
+        Ok(text) => Ok(FoundFile::Text(FileText { text, stamp, commits: Vec::new() })),
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
             let why = format!("it is not UTF-8 text (at byte {at}), so it is kept as it is");

@@ -7,7 +7,7 @@ use crate::fs::confined_dir::ConfinedFolder;
 use agent::tool_job::{GitJob, GitProgramJob, ToolOutcome, WebAccess};
 use agent::web_address::is_listed;
 use anyhow::bail;
-use git_program::{GitCaller, GitOperation, RepositoryAddress};
+use git_program::{GitCaller, GitOperation, MERGE_DRIVER_SETTING, RepositoryAddress, merge_driver_command};
 use std::path::Path;
 use vcs::{MAX_STATUS_FILES, RepositoryFolder};
 
@@ -49,27 +49,27 @@ pub(super) fn run_program(
             format!("cloned {} into {directory}", from.display_text())
         }
         GitProgramJob::Fetch => {
-            run(root, remote_operation(root, GitOperation::Fetch, web)?.as_ref())?;
+            run(root, remote_operation(place, root, GitOperation::Fetch, web)?.as_ref())?;
             describe_branch(&RepositoryFolder::open(root)?.branch_state()?)
         }
         GitProgramJob::Pull { rebase } => {
-            let operation = remote_operation(root, GitOperation::Pull { rebase: *rebase }, web)?;
+            let operation = remote_operation(place, root, GitOperation::Pull { rebase: *rebase }, web)?;
             let said = run(root, operation.as_ref())?;
             format!("{}\n{said}", describe_branch(&RepositoryFolder::open(root)?.branch_state()?))
         }
-        GitProgramJob::Push => push(root, web, &run)?,
+        GitProgramJob::Push => push(place, root, web, &run)?,
         GitProgramJob::CommitAndPush { message, files } => {
             // Refused before the commit, so that a second try doesn't find it made already.
-            check_remotes(&RepositoryFolder::open(root)?, web)?;
+            check_remotes(place, &RepositoryFolder::open(root)?, web)?;
             let committed = run_git_job(root, &GitJob::Commit { message: message.clone(), files: files.clone() })?;
-            match push(root, web, &run) {
+            match push(place, root, web, &run) {
                 Ok(pushed) => format!("{committed}\n{pushed}"),
                 Err(why) => bail!("{committed}\nIt is committed, but not pushed: {why}"),
             }
         }
         GitProgramJob::Switch { branch, create } => {
             let repository = RepositoryFolder::open(root)?;
-            check_settings(&repository)?;
+            check_settings(&repository, &place.program)?;
             run(root, &GitOperation::Switch { branch: branch.clone(), create: *create })?;
             describe_branch(&RepositoryFolder::open(root)?.branch_state()?)
         }
@@ -80,25 +80,31 @@ pub(super) fn run_program(
 
 /// Pushes the current branch.
 fn push(
+    place: &ToolWorkspace,
     root: &Path,
     web: &WebAccess,
     run: &dyn Fn(&Path, &GitOperation) -> Result<String, git_program::GitProgramError>,
 ) -> anyhow::Result<String> {
     let repository = RepositoryFolder::open(root)?;
-    check_remotes(&repository, web)?;
+    check_remotes(place, &repository, web)?;
     run(root, &GitOperation::Push { first: repository.first_push_target()? })?;
     Ok(format!("pushed; {}", describe_branch(&RepositoryFolder::open(root)?.branch_state()?)))
 }
 
 /// Returns the operation if the repository's remotes may be reached.
-fn remote_operation(root: &Path, operation: GitOperation, web: &WebAccess) -> anyhow::Result<Box<GitOperation>> {
-    check_remotes(&RepositoryFolder::open(root)?, web)?;
+fn remote_operation(
+    place: &ToolWorkspace,
+    root: &Path,
+    operation: GitOperation,
+    web: &WebAccess,
+) -> anyhow::Result<Box<GitOperation>> {
+    check_remotes(place, &RepositoryFolder::open(root)?, web)?;
     Ok(Box::new(operation))
 }
 
 /// Refuses a repository whose remotes the configuration doesn't allow, or whose settings run programs.
-fn check_remotes(repository: &RepositoryFolder, web: &WebAccess) -> anyhow::Result<()> {
-    check_settings(repository)?;
+fn check_remotes(place: &ToolWorkspace, repository: &RepositoryFolder, web: &WebAccess) -> anyhow::Result<()> {
+    check_settings(repository, &place.program)?;
     let urls = repository.remote_urls()?;
     check_hosts(urls.iter().filter_map(|url| git_program::host_of(url)), web)
 }
@@ -113,8 +119,13 @@ fn check_hosts(hosts: impl Iterator<Item = String>, web: &WebAccess) -> anyhow::
 }
 
 /// Refuses a repository whose own configuration makes Git run programs: it could attack through an agent.
-fn check_settings(repository: &RepositoryFolder) -> anyhow::Result<()> {
-    match repository.program_settings()?.as_slice() {
+fn check_settings(repository: &RepositoryFolder, program: &Path) -> anyhow::Result<()> {
+    let mut settings = repository.program_settings()?;
+    // This program as a merge driver, exactly as it installs itself, starts nothing else.
+    if repository.setting(MERGE_DRIVER_SETTING)? == merge_driver_command(program) {
+        settings.retain(|name| name != MERGE_DRIVER_SETTING);
+    }
+    match settings.as_slice() {
         [] => Ok(()),
         settings => bail!(
             "The repository's own .git/config names programs or other places ({}), so agents don't use its remote. Do \

@@ -5,6 +5,7 @@
 
 mod changes;
 mod conflicts;
+mod file_history;
 mod graph;
 mod hunks;
 mod project_files;
@@ -15,6 +16,10 @@ pub use changes::{FileChange, FileChangeKind};
 pub use conflicts::{
     ConflictChoice, ConflictKind, ConflictRegion, ConflictSide, ConflictSides, FileConflict, MAX_CONFLICT_FILE_BYTES,
     MAX_CONFLICT_FILES, MAX_CONFLICT_REGIONS,
+};
+pub use file_history::{
+    FileArrival, FileCommit, FileVersion, MAX_ARRIVED_BYTES, MAX_ARRIVED_COMMITS, MAX_FILE_LOG_COMMITS, is_content,
+    is_in_repository,
 };
 pub use graph::{GraphRow, MAX_GRAPH_COMMITS, MAX_GRAPH_LANES, graph_text};
 pub use hunks::{FileHunk, FileHunkLine, HunkAction, HunkChoice, IndexUpdate};

@@ -235,6 +235,26 @@ impl RepositoryFolder {
         Ok(found)
     }
 
+    /// Returns the value of a setting that counts in the repository.
+    ///
+    /// # Errors
+    /// Returns libgit2's error.
+    pub fn setting(&self, name: &str) -> Result<Option<String>, VcsError> {
+        match self.repository.config()?.get_string(name) {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Changes a setting of the repository's own configuration.
+    ///
+    /// # Errors
+    /// Returns libgit2's error, such as for a locked file.
+    pub fn set_own_setting(&self, name: &str, value: &str) -> Result<(), VcsError> {
+        Ok(self.repository.config()?.open_level(ConfigLevel::Local)?.set_str(name, value)?)
+    }
+
     /// Returns a commit with its diff, as text, and whether the diff is complete.
     ///
     /// # Errors

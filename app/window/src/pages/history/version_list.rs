@@ -6,7 +6,8 @@ use egui::accesskit::Role;
 use egui::{Align2, EventFilter, Key, Rect, Sense, Ui, pos2, vec2};
 use jiff::Zoned;
 use std::collections::BTreeSet;
-use text::history::{EditSitting, NoteHistory, NoteVersion, group_into_sittings};
+use text::commit_mark::short_commit;
+use text::history::{ChangeAuthor, EditSitting, NoteHistory, NoteVersion, group_into_sittings};
 use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
@@ -237,7 +238,14 @@ fn one(
     let sense = if chosen { Sense::click() } else { Sense::CLICK };
     let response = ui.interact(rect, id(at), sense);
     let who = text::untrusted_text::escape_line(&version.who.describe()).into_owned();
-    let name = format!("{}, {who}", ui::time::when(version.to));
+    let is_named = |id: &&String| !matches!(&version.who, ChangeAuthor::Commit { id: own, .. } if own == *id);
+    let what = match (version.is_only_in_git, version.commits.iter().find(is_named)) {
+        (true, _) => "only in Git".to_owned(),
+        (false, Some(id)) => format!("committed as {}", short_commit(id)),
+        (false, None) => characters(version.operations),
+    };
+    let in_git = version.commits.iter().find(is_named).map(|_| format!(", {what}")).unwrap_or_default();
+    let name = format!("{}, {who}{in_git}", ui::time::when(version.to));
     response.widget_info(|| egui::WidgetInfo::selected(Role::TreeItem, true, chosen, &name));
     if chosen {
         ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
@@ -262,7 +270,7 @@ fn one(
     }
     let time = span(version.from, version.to);
     paint_clipped_text(ui, pos2(left, rect.top() + 4.0), right - left, &time, &theme::small(), colours.ink);
-    let words = format!("{who}  ·  {}", characters(version.operations));
+    let words = format!("{who}  ·  {what}");
     let room = rect.right() - space::S - left;
     paint_clipped_text(ui, pos2(left, rect.top() + 24.0), room, &words, &theme::caption(), colours.muted);
     let mut step = None;
