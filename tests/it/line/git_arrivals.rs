@@ -215,6 +215,7 @@ fn rewritten_and_shallow_histories_name_the_last_author() {
         &["clone", "-q", "--depth=1", &format!("file://{}", house.path("remote.git").display()), "shallow"],
     );
     house.run(&["open", "shallow"]).good();
+    std::thread::sleep(std::time::Duration::from_millis(1_100)); // a time in the log of HEAD has no fractions
     house.edit("shallow/a.md", 0, 0, "Here\n");
     git(&house.path("shallow"), &["checkout", "-q", "--", "a.md"]);
     house.cat("shallow/a.md");

@@ -14,6 +14,8 @@ fn merge(folder: &Path, [base, ours, theirs]: [&[u8]; 3]) -> bool {
         git(folder, &["add", "-A"]);
         git(folder, &["commit", "-q", "--allow-empty", "-m", message]);
     };
+    // The last merge may have ended in a conflict.
+    git(folder, &["reset", "-q", "--hard"]);
     git(folder, &["update-ref", "-d", "refs/heads/start"]);
     git(folder, &["switch", "-qf", "--orphan", "start"]);
     let attributes = folder.join(".gitattributes");
