@@ -89,7 +89,8 @@ pub(super) fn install(folder: &Path, args: &GitArguments, json: bool, out: &mut 
         true => text.clone(),
         false => format!("{text}{}{ATTRIBUTES_LINE}\n", if is_ended { "" } else { "\n" }),
     };
-    let answer = |written: bool| json!({"attributes": attributes, "settings": settings.map(|(name, _)| name), "written": written});
+    let names = settings.map(|(name, _)| name);
+    let answer = |written: bool| json!({"attributes": attributes, "settings": names, "written": written});
     if missing.is_empty() && has_line {
         match json {
             true => writeln!(out, "{}", answer(false))?,

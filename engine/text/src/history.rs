@@ -248,7 +248,8 @@ impl NoteHistory {
                 version.commits.push(id.clone());
             } else if change.is_none() {
                 let newer = self.versions.iter().position(|version| version.from > *time);
-                let place = newer.unwrap_or(self.versions.len());
+                // The last version is the note as it is now.
+                let place = newer.unwrap_or(self.versions.len()).min(self.versions.len().saturating_sub(1));
                 let start = self.versions.get(place).map_or(self.past.moments.len(), |next| next.changes.start);
                 let version = NoteVersion {
                     who: ChangeAuthor::Commit { author: author.clone(), id: id.clone() },

@@ -92,7 +92,8 @@ fn commits_are_versions_and_what_git_brings_has_its_author() {
     let seen = versions(&window);
     assert!(seen[0].contains("Grace (commit "), "{seen:?}");
     assert!(seen.iter().any(|label| label.contains("committed as ")), "{seen:?}");
-    let first = seen.iter().find(|label| label.contains("only in Git")).expect("the first commit").clone();
+    let first = seen.iter().find(|label| label.contains("only in Git"));
+    let first = first.unwrap_or_else(|| panic!("the first commit isn't in {seen:?}")).clone();
     window.get_by_label(&first).click();
     until(&mut window, "it is compared", |window| window.query_by_label("Then: It rains.").is_some());
     window.get_by_label("Restore this version").click();

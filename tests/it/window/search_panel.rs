@@ -36,9 +36,9 @@ fn results_by_note_stay_while_the_note_is_edited() {
     let bench = files();
     let mut window = bench.opened();
     search(&mut window, "heron");
-    until(&mut window, "both notes are found", |window| groups(window).len() == 2);
+    until(&mut window, "all is found", |window| window.query_by_label("3 results in 2 notes").is_some());
+    assert_eq!(groups(&window).len(), 2);
     assert!(groups(&window).contains(&"Code, 2 results".to_owned()), "{:?}", groups(&window));
-    window.get_by_label("3 results in 2 notes");
     // Results are shown without Markdown syntax.
     window.get_by_label("Rivers: The heron waits at the weir.").click();
     until(&mut window, "the caret is at the match", |window| {

@@ -346,7 +346,6 @@ impl HistoryPage {
     }
 }
 
-/// Returns the icon for a change's author.
 /// Returns where the text of a version is.
 fn version_text(version: &NoteVersion) -> VersionText {
     match version.commits.last().filter(|_| version.is_only_in_git) {
@@ -355,6 +354,7 @@ fn version_text(version: &NoteVersion) -> VersionText {
     }
 }
 
+/// Returns the icon for a change's author.
 fn glyph(who: &ChangeAuthor) -> &'static str {
     match who {
         ChangeAuthor::Here => icons::USER,

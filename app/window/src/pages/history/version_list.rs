@@ -244,7 +244,8 @@ fn one(
         (false, Some(id)) => format!("committed as {}", short_commit(id)),
         (false, None) => characters(version.operations),
     };
-    let in_git = version.commits.iter().find(is_named).map(|_| format!(", {what}")).unwrap_or_default();
+    let has_commit = version.is_only_in_git || version.commits.iter().any(|id| is_named(&id));
+    let in_git = if has_commit { format!(", {what}") } else { String::new() };
     let name = format!("{}, {who}{in_git}", ui::time::when(version.to));
     response.widget_info(|| egui::WidgetInfo::selected(Role::TreeItem, true, chosen, &name));
     if chosen {
