@@ -306,6 +306,8 @@ pub enum Command {
         allow: Vec<String>,
         /// Whether a trace may be replayed, and which memories are excluded from recall.
         recall: agent::memory::RecallOptions,
+        /// Name of the provider to ask, and no other; `None` leaves the choice to the router.
+        provider: Option<Box<str>>,
     },
     /// Shows or hides a generated view of an open note. The choice is stored with the note and this version of
     /// the view.

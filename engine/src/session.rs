@@ -261,7 +261,7 @@ impl SessionState {
             Command::SetProperty { note, key, value } => {
                 self.files.set_property(turn, &mut self.sync, note, key, value)
             }
-            Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall } => {
+            Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall, provider } => {
                 if self.runs.is_for_memory(&text, agent.as_deref()) {
                     self.files.volumes.open_private_memory(turn, &mut self.workspace, volume)?;
                 }
@@ -280,6 +280,7 @@ impl SessionState {
                     origin: store::RunOrigin::User,
                     plan: None,
                     project: None,
+                    provider: provider.map(String::from),
                 };
                 self.runs.request_run(turn, &self.files.volumes, &self.workspace, asking)
             }
@@ -617,11 +618,15 @@ impl FilesState {
     /// Returns whether all notes are indexed, except those whose file can't be read or written, since that can last
     /// indefinitely.
     pub(in crate::session) fn is_indexed(&self) -> bool {
-        let stuck = |volume: &Volume, id: &DocId| match self.notes.open.get(id) {
+        self.volumes.by_id.values().all(|volume| self.is_volume_indexed(volume))
+    }
+
+    /// Returns the same of one volume.
+    pub(in crate::session) fn is_volume_indexed(&self, volume: &Volume) -> bool {
+        let is_stuck = |id: &DocId| match self.notes.open.get(id) {
             Some(note) => note.file.trouble.is_some() || matches!(note.phase, NotePhase::Failed(_)),
-            None => volume.unreadable.contains(id),
+            None => volume.root.is_none() || volume.unreadable.contains(id),
         };
-        let is_indexed = |volume: &Volume| volume.unindexed.iter().all(|note| stuck(volume, note));
-        self.volumes.by_id.values().all(|volume| volume.known && volume.is_linked() && is_indexed(volume))
+        volume.known && volume.is_linked() && volume.unindexed.iter().all(is_stuck)
     }
 }

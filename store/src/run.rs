@@ -105,6 +105,9 @@ pub struct RunAbout {
     /// For an imported run: other content of its file, kept for export.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Box<Value>>,
+    /// Name of the only provider that may be asked, if the user chose one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
 }
 
 /// The device that owns a run. Only this device continues it.
@@ -677,6 +680,7 @@ mod tests {
             origin: RunOrigin::Agent { run: ID },
             phase: 4,
             imported: None,
+            provider: Some("local".to_owned()),
         };
         let change = RunChange {
             number: 0,

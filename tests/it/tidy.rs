@@ -117,7 +117,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
         "notebook",
         &["agent_ui", "collection", "editor", "engine", "export", "host", "plot", "store", "text", "typeset", "ui"],
     ),
-    (9, "source_control", &["agent_ui", "engine", "host", "notebook", "store", "text", "ui"]),
+    (9, "source_control", &["agent", "agent_ui", "engine", "forks", "host", "notebook", "store", "text", "ui"]),
     (
         10,
         "window",

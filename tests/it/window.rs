@@ -16,6 +16,7 @@ mod filing;
 mod finding;
 mod folders;
 mod folding;
+mod forks;
 mod generated;
 mod help;
 mod history;

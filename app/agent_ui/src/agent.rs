@@ -35,7 +35,7 @@ use std::path::Path;
 use store::{AgentState, DocId, MessageId, MessageRole as Speaker, StepKind};
 use ui::icons;
 use ui::theme::{self, ThemeColors, size, space};
-use ui::widgets::{icon_button, set_accessible_name};
+use ui::widgets::{icon_button, set_accessible_name, text_button};
 
 /// Maximum share of the panel's height that the footer takes.
 const MAX_FOOTER_FRACTION: f32 = 0.72;
@@ -75,6 +75,8 @@ pub struct AgentPanel {
     fresh: bool,
     /// The requested run and its prompt, until the run has started.
     pub waits: Option<(DocId, String)>,
+    /// Whether a fork is being made for the message in the field.
+    pub is_forking: bool,
     /// Sessions and runs that were already requested.
     read: BTreeSet<DocId>,
     /// The field for the next message.
@@ -382,6 +384,11 @@ impl AgentPanel {
     fn nothing(&self, ui: &mut Ui, agents: &RunsState) {
         let trouble = self.session.and_then(|id| agents.read_error(id));
         let setup = agents.setup().and_then(|setup| setup.trouble.as_deref());
+        if self.is_forking {
+            let hint = "A fork is a copy in which the agent works. Your folder stays as it is.";
+            ui::empty_state::show_message(ui, "Making a fork of the folder…", None, hint);
+            return;
+        }
         let (text, hint) = match (trouble, setup, &self.waits) {
             (Some(why), _, _) => (why, ""),
             (None, _, Some(_)) => ("Sending…", ""),
@@ -433,6 +440,13 @@ impl AgentPanel {
         let busy = mine.iter().find(|run| works(run)).map(|run| run.id);
         let busy = busy.or(self.waits.as_ref().map(|(run, _)| *run));
         instruction_files::show(ui, session, (volume, note), &mut self.are_instructions_folded, actions);
+        let fork = volume.and_then(|volume| session.volume(volume)?.fork_of.as_ref());
+        if let Some(fork) = fork
+            && text_button(ui, &format!("In the fork {}", fork.name), false).clicked()
+        {
+            actions.push(PanelAction::Run(CommandId::ViewForks));
+        }
+        self.composer.can_fork = conversation.is_none() && volume.is_some() && !self.is_forking;
         self.before.show(ui, actions);
         if let Some(words) = self.low.refresh_warning(session, volume) {
             low(ui, words, actions);
@@ -463,7 +477,7 @@ impl AgentPanel {
     /// Draws the button that switches to another session with pending approvals.
     fn elsewhere(&mut self, ui: &mut Ui, agents: &RunsState, count: usize) {
         let words = if count == 1 { "Another session waits for you" } else { "Other sessions wait for you" };
-        if ui::widgets::text_button(ui, words, false).clicked() {
+        if text_button(ui, words, false).clicked() {
             let other = agents.open_runs().find(|run| run.about.ending.is_none() && run.pending().next().is_some());
             self.turn(other.map(|run| run.about.session));
         }

@@ -1,26 +1,17 @@
 //! `cmd_forks`: lists, shows, compares, adopts and discards the copies of projects in which agents work.
 
-mod fork_steps;
 mod listing;
 
-use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, agents, parse, resolve, volumes};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, agents, parse, resolve};
 use crate::arguments::ForksArguments;
-use crate::new_fork::{fork_store, unix_now};
-use engine::{Command, Session};
+use crate::new_fork::{open_forks, unix_now};
 use forks::{
-    AdoptRequest, AdoptionKind, AdoptionReport, ChangeSelection, ConflictPreference, ForkError, ForkRecord, ForkStore,
+    AdoptionChoice, AdoptionKind, AdoptionReport, ChangeSelection, ConflictPreference, ForkError, ForkRecord,
     ProjectCommit,
 };
 use git_program::GitCaller;
 use serde_json::{Value, json};
-use std::time::Duration;
-use store::DocId;
 use text::untrusted_text::{escape_block, escape_line};
-
-/// Maximum time until notes have taken up what an adoption wrote.
-const NOTE_MERGE_TIMEOUT: Duration = Duration::from_secs(600);
-/// Maximum length of the first line of a commit's message.
-const MAX_SUBJECT_CHARS: usize = 72;
 
 pub(super) fn cmd_forks(scene: &mut CommandContext<'_>, args: &ForksArguments) -> Result<u8, CliError> {
     let name = |what: &str| parse::needed(args.names.first().map(String::as_str), what);
@@ -29,7 +20,7 @@ pub(super) fn cmd_forks(scene: &mut CommandContext<'_>, args: &ForksArguments) -
         None => Ok(()),
     };
     resolve::wait_for_volumes(scene, false)?;
-    close_lost_forks(scene)?;
+    open_forks(scene).close_lost()?;
     match args.verb.as_deref() {
         None => listing::list_forks(scene, None),
         Some("list") => {
@@ -64,61 +55,7 @@ pub(super) fn cmd_forks(scene: &mut CommandContext<'_>, args: &ForksArguments) -
     }
 }
 
-/// Closes forks of which nothing is recorded here, after a crash while one was discarded, or in a restored workspace.
-fn close_lost_forks(scene: &CommandContext<'_>) -> Result<(), CliError> {
-    let store = fork_store(scene);
-    let open = scene.handle.read(|session| {
-        let name = |volume: &engine::Volume| volume.fork_of.as_ref().map(|origin| origin.name.clone());
-        session.fork_volumes().map(|volume| (volume.id, name(volume), volume.root.clone())).collect::<Vec<_>>()
-    })?;
-    for (volume, name, root) in open {
-        let record = name.and_then(|name| store.read(&name).ok());
-        if record.is_none_or(|fork| Some(store.files_folder(&fork)) != root) {
-            scene.handle.run_command(Command::CloseVolume { volume })?;
-        }
-    }
-    Ok(())
-}
-
-/// Returns the volume of a fork; `None` if it isn't open.
-fn fork_volume(scene: &CommandContext<'_>, store: &ForkStore, fork: &ForkRecord) -> Result<Option<DocId>, CliError> {
-    let root = store.files_folder(fork);
-    Ok(scene.handle.read(move |session| {
-        let mut volumes = session.fork_volumes();
-        volumes.find(|volume| volume.root.as_ref() == Some(&root)).map(|volume| volume.id)
-    })?)
-}
-
-/// Rejects a fork in which a run is active.
-fn ensure_idle(scene: &CommandContext<'_>, store: &ForkStore, fork: &ForkRecord) -> Result<(), CliError> {
-    let Some(volume) = fork_volume(scene, store, fork)? else { return Ok(()) };
-    let active = scene.handle.read(move |session| {
-        let mut runs = session.agents().runs();
-        runs.find(|(_, line)| line.volume == volume && line.ending.is_none()).map(|(id, _)| id)
-    })?;
-    match active {
-        Some(run) => Err(CliError::usage(format!(
-            "a run in the fork {} isn't over; end it first: tracebook runs {} --stop",
-            fork.name,
-            &run.to_string()[..8]
-        ))),
-        None => Ok(()),
-    }
-}
-
-/// Rejects a change of a project that is closed, elsewhere or read-only.
-fn ensure_project(scene: &CommandContext<'_>, fork: &ForkRecord) -> Result<(), CliError> {
-    let (volume, project, name) = (fork.volume, fork.project.clone(), fork.volume_name.clone());
-    let obstacle = scene.handle.read(move |session| match session.volume(volume) {
-        Some(known) if known.root.as_ref() == Some(&project) => session.read_only_reason(volume),
-        Some(_) | None => {
-            Some(format!("{name} isn't open at {}; open that folder first: tracebook open FOLDER", project.display()))
-        }
-    })?;
-    obstacle.map_or(Ok(()), |why| Err(CliError::usage(why)))
-}
-
-fn adopt_request(args: &ForksArguments, message: String, own: bool) -> Result<AdoptRequest, CliError> {
+fn adoption_choice(args: &ForksArguments, own: bool) -> Result<AdoptionChoice, CliError> {
     let prefer = match (args.is_ours, args.is_theirs) {
         (false, false) => ConflictPreference::Refuse,
         (true, false) => ConflictPreference::Project,
@@ -135,32 +72,21 @@ fn adopt_request(args: &ForksArguments, message: String, own: bool) -> Result<Ad
         }
     }
     let caller = if own { GitCaller::User } else { GitCaller::Window };
-    Ok(AdoptRequest { selection, prefer, message, now: unix_now(), caller })
+    Ok(AdoptionChoice { selection, prefer, caller, now: unix_now() })
 }
 
 fn adopt_fork(scene: &mut CommandContext<'_>, name: &str, args: &ForksArguments) -> Result<u8, CliError> {
-    let store = fork_store(scene);
-    let fork = store.read(name)?;
-    ensure_project(scene, &fork)?;
-    export::open_note::wait_until_saved(scene.handle)?;
-    if let Some(interrupted) = fork.interrupted() {
-        let kind = interrupted.kind;
-        let caller = adopt_request(args, String::new(), scene.own)?.caller;
-        let report = store.finish_interrupted(name, caller)?;
-        return finish_report(
-            scene,
-            &fork,
-            &report,
-            match kind {
-                AdoptionKind::Adopt => "Finished the interrupted adoption of",
-                AdoptionKind::Undo => "Finished the interrupted undo of",
-            },
-        );
-    }
-    ensure_idle(scene, &store, &fork)?;
-    let request = adopt_request(args, commit_message(scene, &store, &fork)?, scene.own)?;
-    match store.adopt(name, &request) {
-        Ok(report) => finish_report(scene, &fork, &report, "Adopted"),
+    let forks = open_forks(scene);
+    let fork = forks.store().read(name)?;
+    match forks.adopt(name, adoption_choice(args, scene.own)?) {
+        Ok((report, interrupted)) => {
+            let done = match interrupted {
+                None => "Adopted",
+                Some(AdoptionKind::Adopt) => "Finished the interrupted adoption of",
+                Some(AdoptionKind::Undo) => "Finished the interrupted undo of",
+            };
+            print_report(scene, &fork, &report, done)
+        }
         Err(ForkError::Conflicts(conflicts)) => {
             if scene.json {
                 writeln!(scene.out, "{}", json!({"fork": name, "conflicts": conflicts}))?;
@@ -186,23 +112,13 @@ fn adopt_fork(scene: &mut CommandContext<'_>, name: &str, args: &ForksArguments)
 }
 
 fn undo_fork(scene: &mut CommandContext<'_>, name: &str, args: &ForksArguments) -> Result<u8, CliError> {
-    let store = fork_store(scene);
-    let fork = store.read(name)?;
-    ensure_project(scene, &fork)?;
-    export::open_note::wait_until_saved(scene.handle)?;
-    if fork.interrupted().is_some() {
-        let steps = store.take_back_interrupted(name)?;
-        let commit = ProjectCommit::NoRepository;
-        return finish_report(
-            scene,
-            &fork,
-            &AdoptionReport { steps, commit, skipped: Vec::new() },
-            "Took back the interrupted change by",
-        );
-    }
-    let request = adopt_request(args, format!("Undo the adoption of fork {name}"), scene.own)?;
-    match store.undo_adoption(name, &request) {
-        Ok(report) => finish_report(scene, &fork, &report, "Undid the adoption of"),
+    let forks = open_forks(scene);
+    let fork = forks.store().read(name)?;
+    match forks.undo(name, adoption_choice(args, scene.own)?) {
+        Ok((report, is_interrupted)) => {
+            let done = if is_interrupted { "Took back the interrupted change by" } else { "Undid the adoption of" };
+            print_report(scene, &fork, &report, done)
+        }
         Err(ForkError::Conflicts(conflicts)) => Err(CliError {
             code: EXIT_FAILED,
             why: format!(
@@ -214,29 +130,13 @@ fn undo_fork(scene: &mut CommandContext<'_>, name: &str, args: &ForksArguments) 
     }
 }
 
-/// Returns the message of an adoption's commit: the fork, what was asked, and the runs.
-fn commit_message(scene: &CommandContext<'_>, store: &ForkStore, fork: &ForkRecord) -> Result<String, CliError> {
-    let runs = listing::fork_runs(scene, store, fork)?;
-    let prompt = runs.first().and_then(|(_, line)| line.prompt.lines().next()).unwrap_or_default();
-    let subject: String =
-        format!("Adopt fork {}: {}", fork.name, prompt.trim()).chars().take(MAX_SUBJECT_CHARS).collect();
-    let runs: Vec<String> = runs.iter().map(|(id, _)| format!("Tracebook-Run: {id}")).collect();
-    Ok(format!("{}\n\n{}\n", subject.trim_end_matches([' ', ':']), runs.join("\n")))
-}
-
-/// Lets the session read what was written, and prints what was done.
-fn finish_report(
+/// Prints what was done.
+fn print_report(
     scene: &mut CommandContext<'_>,
     fork: &ForkRecord,
     report: &AdoptionReport,
     done: &str,
 ) -> Result<u8, CliError> {
-    if !report.steps.is_empty() {
-        volumes::open_volume(scene, fork.project.clone(), None)?;
-        let settled = |session: &Session| (session.pending_note_jobs() == 0).then_some(());
-        scene.handle.wait(Some(NOTE_MERGE_TIMEOUT), settled)?;
-        export::open_note::wait_until_saved(scene.handle)?;
-    }
     let (commit, reason) = match &report.commit {
         ProjectCommit::Made(id) => (Some(id.clone()), None),
         ProjectCommit::NotMade(why) => (None, Some(why.clone())),
@@ -277,17 +177,9 @@ fn finish_report(
 }
 
 fn discard_fork(scene: &mut CommandContext<'_>, name: &str) -> Result<u8, CliError> {
-    let store = fork_store(scene);
-    let fork = store.read(name)?;
-    ensure_idle(scene, &store, &fork)?;
-    let volume = fork_volume(scene, &store, &fork)?;
-    store.begin_discard(name)?;
-    if let Some(volume) = volume {
-        export::open_note::wait_until_saved(scene.handle)?;
-        scene.handle.run_command(Command::CloseVolume { volume })?;
-        export::open_note::wait_until_saved(scene.handle)?;
-    }
-    let last = store.discard(name)?;
+    let forks = open_forks(scene);
+    let fork = forks.store().read(name)?;
+    let last = forks.discard(name)?;
     if scene.json {
         writeln!(scene.out, "{}", json!({"discarded": name, "last_commit": last}))?;
         return Ok(EXIT_DONE);

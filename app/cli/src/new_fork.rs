@@ -2,18 +2,12 @@
 
 use super::{CliError, CommandContext, EXIT_FAILED, parse};
 use crate::arguments::AskArguments;
-use engine::records::forks::ForkOrigin;
-use engine::{Command, ScanState, Session};
-use forks::{DEFAULT_FORK_LIMIT_BYTES, ForkError, ForkPhase, ForkRecord, ForkRequest, ForkStore};
+use engine::UnixMillis;
+use forks::{DEFAULT_FORK_LIMIT_BYTES, ForkError, ForkRecord, ForkWish, OpenForks};
 use serde_json::json;
-use std::time::Duration;
 use store::DocId;
 use text::untrusted_text::escape_line;
 
-/// Maximum time to scan a new fork.
-const FORK_SCAN_TIMEOUT: Duration = Duration::from_secs(600);
-/// Maximum time to wait until a new fork can be searched. Its run begins then anyway.
-const FORK_INDEX_TIMEOUT: Duration = Duration::from_secs(20);
 /// Number of bytes in a megabyte.
 const MEGABYTE: u64 = 1_000_000;
 /// Maximum number of names that a line of left out files has.
@@ -27,7 +21,10 @@ impl From<ForkError> for CliError {
             ForkError::Conflicts(_) | ForkError::Interrupted(_) => {
                 CliError { code: EXIT_FAILED, why: error.to_string() }
             }
-            ForkError::Disk(_) => CliError::workspace(error),
+            ForkError::Command(reject) => reject.into(),
+            ForkError::Gone(_) | ForkError::Unsaved(_) | ForkError::Unreadable(_) | ForkError::Disk(_) => {
+                CliError::workspace(error)
+            }
         }
     }
 }
@@ -38,12 +35,12 @@ pub(super) struct ForkedProject {
     pub(super) note: Option<DocId>,
 }
 
-pub(super) fn fork_store(scene: &CommandContext<'_>) -> ForkStore {
-    ForkStore::new(scene.handle.workspace_folder())
+pub(super) fn open_forks(scene: &CommandContext<'_>) -> OpenForks {
+    OpenForks::new(scene.handle.clone())
 }
 
-pub(super) fn unix_now() -> i64 {
-    jiff::Timestamp::now().as_millisecond()
+pub(super) fn unix_now() -> UnixMillis {
+    UnixMillis(jiff::Timestamp::now().as_millisecond())
 }
 
 /// Returns lines that say what a fork doesn't have.
@@ -80,85 +77,25 @@ pub(super) fn prepare_fork(
     args: &AskArguments,
     prompt: &str,
 ) -> Result<ForkedProject, CliError> {
-    let wanted = args.fork.as_deref().filter(|name| !name.is_empty());
     let megabytes = parse::number_option("fork-limit", args.fork_limit.as_deref())?;
-    let limit_bytes = megabytes.map_or(DEFAULT_FORK_LIMIT_BYTES, |count| count.saturating_mul(MEGABYTE));
-    let store = fork_store(scene);
-    let (name, root) = scene
-        .handle
-        .read(move |session| session.volume(volume).map(|known| (known.name.clone(), known.root.clone())))?
-        .ok_or_else(|| CliError::usage("the volume was closed meanwhile"))?;
-    let root = root.ok_or_else(|| CliError::usage("the volume has no folder on this device"))?;
-    let existing = wanted.filter(|_| args.session.is_some()).and_then(|name| store.read(name).ok());
-    let (fork, is_new) = match existing {
-        Some(fork) if fork.volume != volume => {
-            return Err(CliError::usage(format!("the fork {} is one of {}", fork.name, fork.volume_name)));
-        }
-        Some(fork) if fork.phase != ForkPhase::Ready || !store.has_files(&fork) => {
-            return Err(CliError::usage(format!(
-                "the fork {0} isn't complete; `tracebook forks discard {0}` removes what there is of it",
-                fork.name
-            )));
-        }
-        Some(fork) => (fork, false),
-        None => {
-            // The agent sees what the user sees, so what was typed has to be in the files.
-            export::open_note::wait_until_saved(scene.handle)?;
-            let request = ForkRequest {
-                name: wanted,
-                prompt,
-                volume: (volume, &name),
-                project: &root,
-                now: unix_now(),
-                limit_bytes,
-            };
-            (store.create(request)?, true)
-        }
-    };
-    let opened = open_fork(scene, &store, &fork)?;
-    if is_new {
-        report_new_fork(scene, &store, &fork)?;
-    }
-    let note = scene.handle.read(move |session| {
-        let (_, path) = session.locate_file(note?)?;
-        Some(session.volume(opened)?.files.get(path)?.id)
+    let forks = open_forks(scene);
+    let prepared = forks.prepare(&ForkWish {
+        name: args.fork.as_deref().filter(|name| !name.is_empty()),
+        prompt,
+        volume,
+        note,
+        may_exist: args.session.is_some(),
+        limit_bytes: megabytes.map_or(DEFAULT_FORK_LIMIT_BYTES, |count| count.saturating_mul(MEGABYTE)),
+        now: unix_now(),
     })?;
-    Ok(ForkedProject { volume: opened, note })
-}
-
-/// Opens a fork as a volume, if it isn't open, and waits until its files are known.
-fn open_fork(scene: &CommandContext<'_>, store: &ForkStore, fork: &ForkRecord) -> Result<DocId, CliError> {
-    let folder = store.files_folder(fork);
-    let root = folder.clone();
-    let find = move |session: &Session| {
-        let mut volumes = session.fork_volumes();
-        volumes.find(|volume| volume.root.as_ref() == Some(&root)).map(|volume| volume.id)
-    };
-    let id = match scene.handle.read(find.clone())? {
-        Some(id) => id,
-        None => {
-            let origin = ForkOrigin { volume: fork.volume, name: fork.name.clone() };
-            scene.handle.run_command(Command::OpenFork { origin, folder })?;
-            let opened = scene.handle.read(find)?;
-            opened.ok_or_else(|| CliError::workspace("the fork was closed meanwhile"))?
-        }
-    };
-    let scanned = move |session: &Session| {
-        let volume = session.volume(id)?;
-        (volume.scans > 0 && volume.scanning == ScanState::Idle).then(|| volume.trouble.clone())
-    };
-    match scene.handle.wait_on_disk(Some(FORK_SCAN_TIMEOUT), scanned)? {
-        Some(None) => {}
-        Some(Some(trouble)) => return Err(CliError::workspace(trouble)),
-        None => return Err(CliError::workspace("the fork could not be looked through in ten minutes")),
+    if prepared.is_new {
+        report_new_fork(scene, &forks, &prepared.fork)?;
     }
-    // Without the index, its run searches what is there so far.
-    let _ = scene.handle.search().wait_until_indexed(FORK_INDEX_TIMEOUT);
-    Ok(id)
+    Ok(ForkedProject { volume: prepared.volume, note: prepared.note })
 }
 
-fn report_new_fork(scene: &mut CommandContext<'_>, store: &ForkStore, fork: &ForkRecord) -> Result<(), CliError> {
-    let folder = store.files_folder(fork);
+fn report_new_fork(scene: &mut CommandContext<'_>, forks: &OpenForks, fork: &ForkRecord) -> Result<(), CliError> {
+    let folder = forks.store().files_folder(fork);
     if scene.json {
         let branch = fork.git.as_ref().map(|git| &git.branch);
         let line = json!({"type": "fork", "name": fork.name, "volume": fork.volume_name, "folder": folder,

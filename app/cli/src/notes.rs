@@ -57,7 +57,11 @@ pub(super) fn cmd_cat(scene: &mut CommandContext<'_>, args: &CatArguments) -> Re
         drop(held);
         return Ok(EXIT_DONE);
     }
-    let text = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
+    let read = move |session: &Session| session.note(note).map(|note| (note.text(), note.file.trouble.clone()));
+    let (text, trouble) = scene.handle.read(read)?.unwrap_or_default();
+    if let Some(why) = trouble {
+        writeln!(scene.errors, "tracebook: this is the note's last text, and its file differs: {why}")?;
+    }
     if scene.json {
         let place = scene.handle.read(move |session| {
             let (volume, path) = session.locate_file(note)?;

@@ -51,6 +51,29 @@ pub(super) fn cmd_providers(
     }
 }
 
+/// Returns the name of the provider with this name, or else with this model. The default provider comes first.
+pub(crate) fn find_provider(workspace: &Path, wanted: &str) -> Result<String, CliError> {
+    let config = configuration::load_config(workspace).map_err(|error| CliError::usage(error.to_string()))?;
+    let llm = &config.llm;
+    let enabled = || llm.providers.iter().filter(|(_, provider)| provider.is_enabled());
+    let mut fitting: Vec<&String> = enabled().filter(|(_, one)| one.model == wanted).map(|(name, _)| name).collect();
+    fitting.sort_by_key(|name| **name != llm.default_provider);
+    let named = enabled().find(|(name, _)| *name == wanted).map(|(name, _)| name);
+    match named.or(fitting.first().copied()) {
+        Some(name) => Ok(name.clone()),
+        None => {
+            let models: Vec<&str> = enabled().map(|(_, provider)| provider.model.as_str()).collect();
+            let there = if models.is_empty() {
+                "add one with `tracebook providers add`".to_owned()
+            } else {
+                format!("there is {}", models.join(", "))
+            };
+            let wanted = text::untrusted_text::escape_line(wanted);
+            Err(CliError::usage(format!("there is no model or provider {wanted}; {there}")))
+        }
+    }
+}
+
 /// Kind of an OpenAI-compatible server that is none of the known ones.
 const COMPATIBLE_KIND: &str = "compatible";
 

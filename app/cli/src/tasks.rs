@@ -267,6 +267,7 @@ fn plan_goal(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: String
             budget: agents::parse_budget(args.budget.as_deref())?,
             allow: Vec::new(),
             recall: RecallOptions { mode: ReplayMode::Learner, without: Vec::new() },
+            provider: None,
         };
         let problems = scene.handle.read(|session| session.problems().len())?;
         scene.handle.run_command(command)?;

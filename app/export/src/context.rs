@@ -121,7 +121,7 @@ impl ExportFiles {
 
     fn mirror_volume(&self) -> anyhow::Result<VolumeMirror> {
         let volume = self.volume;
-        let look = move |session: &Session| session.volume(volume).is_none_or(engine::Volume::is_indexed).then_some(());
+        let look = move |session: &Session| session.is_volume_indexed(volume).then_some(());
         let indexed = self.handle.wait(Some(NOTES_INDEXED_TIMEOUT), look)?;
         indexed.context("the notes could not be read in ten minutes")?;
         let (mut mirror, mut from): (VolumeMirror, Option<String>) = Default::default();

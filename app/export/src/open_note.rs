@@ -7,8 +7,6 @@ use store::DocId;
 
 /// Maximum time to read a note.
 const NOTE_READ_TIMEOUT: Duration = Duration::from_secs(120);
-/// Maximum time to write files.
-const SAVE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Keeps a note open while a command works with it.
 pub struct OpenNoteGuard<'a> {
@@ -59,18 +57,8 @@ pub fn read_loaded_note<R: Send + 'static>(
 
 /// Waits until everything is saved in the database and in files.
 pub fn wait_until_saved(handle: &host::Handle) -> Result<(), ExportError> {
-    handle.run_command(Command::Save)?;
-    let look = |session: &Session| {
-        let trouble = session.saving().trouble.clone();
-        let stuck = session.notes().find_map(|note| note.file.trouble.clone());
-        match trouble.or(stuck) {
-            Some(why) => Some(Err(why)),
-            None => session.is_saved().then_some(Ok(())),
-        }
-    };
-    match handle.wait(Some(SAVE_TIMEOUT), look)? {
-        Some(Ok(())) => Ok(()),
-        Some(Err(why)) => Err(ExportError::workspace(format!("not everything could be saved yet: {why}"))),
-        None => Err(ExportError::workspace("saving takes longer than it should; `tracebook doctor` looks at the disk")),
-    }
+    handle.wait_until_saved().map_err(|error| match error {
+        host::SaveError::Command(reject) => reject.into(),
+        error => ExportError::workspace(error), // tidy: open because only a refusal is the request's fault
+    })
 }

@@ -120,6 +120,8 @@ pub enum PageAction {
     ShowAgent,
     /// Show a step of a run on its timeline.
     ShowStep(DocId, StepId),
+    /// Show this session in the agent's panel.
+    ShowSession(DocId),
     /// Show what this run and the others of its session changed.
     ShowChanges(DocId),
     /// Perform an edit in a collection.

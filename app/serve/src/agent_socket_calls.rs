@@ -44,7 +44,7 @@ const STOP_INTERVAL: Duration = Duration::from_millis(300);
 struct InitParams {
     /// A token of this server. The keys of model providers stay in the workspace.
     api_key: Option<String>,
-    /// A model that the workspace must have.
+    /// The model to ask, or its provider; the workspace must have it. Without one, its router decides.
     model: Option<String>,
     /// The volume to work in.
     volume: Option<String>,
@@ -112,6 +112,8 @@ struct SocketState {
     place: Option<OwnedSemaphorePermit>,
     has_init: bool,
     volume: Option<String>,
+    /// The only model that is asked.
+    model: Option<String>,
     session: String,
     /// The sessions that began here.
     sessions: BTreeSet<String>,
@@ -285,6 +287,7 @@ impl SocketCalls {
         own.token = Some(token);
         own.has_init = true;
         own.volume = volume.clone();
+        own.model = given.model;
         let session = own.session.clone();
         drop(own);
         let about = json!({"name": "Tracebook", "version": env!("CARGO_PKG_VERSION")});
@@ -293,7 +296,7 @@ impl SocketCalls {
         }))
     }
 
-    /// Checks that the workspace has a model. Which of its models answers is decided by its router and its agents.
+    /// Checks that the workspace has a model.
     async fn ensure_model(&self, caller: &ApiCaller, model: &str) -> Result<(), SocketCallError> {
         let known = caller.perform_ok(CommandCall::json("providers").operands(["list"])).await?.value();
         let known = known.unwrap_or_default();
@@ -353,6 +356,7 @@ impl SocketCalls {
         let mut own = self.own();
         let volume = caller.volume(given.volume.or_else(|| own.volume.clone()))?;
         let session = given.session.unwrap_or_else(|| own.session.clone());
+        let model = own.model.clone();
         if session.len() != SESSION_ID_CHARS || !session.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(SocketCallError::new(
                 INVALID_PARAMS,
@@ -380,6 +384,7 @@ impl SocketCalls {
             .option("project", volume)
             .option("session", Some(&session))
             .option("agent", given.agent)
+            .option("model", model)
             .option("budget", given.budget)
             .option("run", Some(&run))
             .operands(["-"])

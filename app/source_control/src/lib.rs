@@ -1,5 +1,6 @@
 //! The page of source control: branch, changed files with their diffs, commit, remote and the last commits of a
-//! volume's Git repository. It reads what the host knows, and returns actions.
+//! volume's Git repository; and the page of forks, the copies of a project in which agents work. They read what the
+//! host knows, and return actions.
 
 mod branch_list;
 mod branch_row;
@@ -7,6 +8,7 @@ mod change_list;
 mod commit_graph;
 mod conflict_list;
 mod diff_list;
+pub mod forks_page;
 mod hunk_buttons;
 mod list_row;
 mod stash_list;
@@ -460,7 +462,12 @@ pub(crate) fn note_line(ui: &mut Ui, icon: &str, text: &str) {
 }
 
 /// Draws a message with buttons below it. Returns the clicked one.
-fn banner<'a>(ui: &mut Ui, (icon, colour): (&str, egui::Color32), text: &str, buttons: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn banner<'a>(
+    ui: &mut Ui,
+    (icon, colour): (&str, egui::Color32),
+    text: &str,
+    buttons: &[&'a str],
+) -> Option<&'a str> {
     let colours = ThemeColors::of(ui);
     let small = theme::small();
     let mut job = egui::text::LayoutJob::default();

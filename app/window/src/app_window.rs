@@ -62,6 +62,9 @@ impl AppWindow {
         editor::assets::set_host(ctx, driver.handle());
         let wake = ctx.clone();
         let source = host::source_control::SourceControl::start(move || wake.request_repaint());
+        let wake = ctx.clone();
+        let forks =
+            source_control::forks_page::fork_desk::ForkDesk::start(driver.handle(), move || wake.request_repaint());
         let settings = driver.session().settings();
         let prefs = WindowState::from_settings(settings);
         prefs.apply(ctx);
@@ -86,6 +89,7 @@ impl AppWindow {
                 setup_variables: Vec::new(),
                 science: host::science_pack::SciencePack::of_running_program(),
                 source,
+                forks,
                 done_steps: Vec::new(),
             },
         }

@@ -47,6 +47,7 @@ impl eframe::App for AppWindow {
         self.panes.sync_step(&self.host);
         self.panes.report_source_control(&self.host, &mut self.notices);
         self.panes.follow_blame(&self.host);
+        self.dock.ask_in_made_fork(&mut self.host, &mut self.notices);
         self.overlay.follow_python_setup(&mut self.host);
         self.overlay.follow_packages(&mut self.host);
         self.overlay.show_kernels(&self.host, &mut self.panes, &mut self.notices, &mut self.jobs);

@@ -162,6 +162,8 @@ pub struct ProviderStatus {
 pub struct RoutingContext {
     /// Status of providers, by name. Unlisted ones are unknown.
     pub providers: BTreeMap<String, ProviderStatus>,
+    /// The only provider that may be asked; `None` for any.
+    pub only: Option<String>,
     /// The provider that the agent always uses.
     pub wanted: Option<String>,
     /// Providers that failed to answer this request, with the reasons.
@@ -214,6 +216,9 @@ pub fn choose_provider(
         if !provider.is_enabled() {
             continue;
         }
+        if situation.only.as_ref().is_some_and(|only| only != name) {
+            continue;
+        }
         let Some(endpoint) = config.endpoint(name) else { continue };
         let known = situation.providers.get(name);
         let price = match endpoint.local {
@@ -243,7 +248,7 @@ pub fn choose_provider(
     }
     let slow = slow_providers(llm.latency_target, &open, situation);
     let (name, mut reason) = apply_routing_rules(config, features, situation, &open, &slow)
-        .ok_or_else(|| no_provider_error(config, &left_out))?;
+        .ok_or_else(|| no_provider_error(config, situation, &left_out))?;
     // The reason includes providers that would otherwise have been chosen.
     for (tried, why) in &situation.tried {
         reason.push_str(&format!("; {tried} did not answer: {}", why.trim_end_matches('.')));
@@ -256,8 +261,10 @@ pub fn choose_provider(
             reason.push_str(&format!("; not {other}: {why}"));
         }
     }
-    let (_, endpoint, cost) =
-        open.into_iter().find(|(open, ..)| *open == name).ok_or_else(|| no_provider_error(config, &left_out))?;
+    let (_, endpoint, cost) = open
+        .into_iter()
+        .find(|(open, ..)| *open == name)
+        .ok_or_else(|| no_provider_error(config, situation, &left_out))?;
     if cost.is_none() && (llm.cost_limit.is_some() || llm.request_cost_limit.is_some()) {
         reason.push_str("; its price is not known, so no limit of cost holds");
     }
@@ -288,6 +295,9 @@ fn apply_routing_rules<'a>(
 ) -> Option<(&'a str, String)> {
     let llm = &config.llm;
     let find = |name: &str| open.iter().find(|(open, ..)| *open == name).map(|(open, ..)| *open);
+    if let Some(name) = situation.only.as_deref().and_then(find) {
+        return Some((name, "chosen for this run".to_owned()));
+    }
     if let Some(name) = situation.wanted.as_deref().and_then(find) {
         return Some((name, "the agent's own provider".to_owned()));
     }
@@ -329,10 +339,11 @@ fn apply_routing_rules<'a>(
     Some((name, format!("{why}{}", passed(name))))
 }
 
-fn no_provider_error(config: &AgentConfig, left_out: &[(&str, String)]) -> NoProviderError {
+fn no_provider_error(config: &AgentConfig, situation: &RoutingContext, left_out: &[(&str, String)]) -> NoProviderError {
     let llm = &config.llm;
     let meant = |name: &str| {
-        name == llm.default_provider
+        situation.only.as_deref() == Some(name)
+            || name == llm.default_provider
             || llm.fallback.iter().any(|other| other == name)
             || llm.rules.iter().any(|rule| rule.provider == name)
     };
@@ -341,6 +352,12 @@ fn no_provider_error(config: &AgentConfig, left_out: &[(&str, String)]) -> NoPro
         .filter(|(name, _)| meant(name))
         .map(|(name, why)| format!("{name}: {}", why.trim_end_matches('.')))
         .collect();
+    if let Some(only) = &situation.only {
+        if reasons.is_empty() {
+            reasons.push(format!("{only}, which was chosen for this run, isn't switched on"));
+        }
+        return NoProviderError { reasons };
+    }
     if llm.providers.get(&llm.default_provider).is_some_and(|provider| !provider.is_enabled()) {
         reasons.push(format!("{} is switched off", llm.default_provider));
     }

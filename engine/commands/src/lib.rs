@@ -246,6 +246,12 @@ command_table!(
         &["Ctrl+Alt+V"],
         "Show what has changed in the Git repository. Commit, push, pull and switch branches."
     ),
+    ViewForks = window_command(
+        "view.forks",
+        "Forks",
+        &[],
+        "Show what agents have done in copies of a folder. Adopt, compare or discard it."
+    ),
     NoteSave = window_command(
         "note.save",
         "Save now",
@@ -664,6 +670,11 @@ command_table!(
                 "the message from which it branches off; begin: a first message of its own"
             ),
             command_argument("agent", ArgumentForm::Value, "which agent"),
+            command_argument(
+                "model",
+                ArgumentForm::Value,
+                "ask this model or provider of `tracebook providers`, and no other"
+            ),
             command_argument(
                 "approve",
                 ArgumentForm::Values,

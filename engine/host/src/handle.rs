@@ -22,6 +22,8 @@ impl std::error::Error for OwnerGone {}
 
 /// How long to wait for a disk that rejects writes.
 const DISK_REFUSAL_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum time to write everything.
+const SAVE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Interval of checks for a rejected write.
 const DISK_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -38,6 +40,23 @@ impl From<OwnerGone> for WaitError {
     fn from(_: OwnerGone) -> WaitError {
         WaitError::Gone
     }
+}
+
+/// Why not everything is saved.
+#[derive(Debug, thiserror::Error)]
+pub enum SaveError {
+    /// The session refused to save.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// The program that owned the workspace has ended.
+    #[error(transparent)]
+    Gone(#[from] OwnerGone),
+    /// The disk rejects writes, or a note's file can't be written, with the reason.
+    #[error("not everything could be saved yet: {0}")]
+    Refused(String),
+    /// It isn't saved yet.
+    #[error("saving takes longer than it should; `tracebook doctor` looks at the disk")]
+    Slow,
 }
 
 /// Why a blob can't be read.
@@ -163,6 +182,23 @@ impl Handle {
                 return Ok(None);
             }
         }
+    }
+
+    /// Waits until everything is saved in the database and in files.
+    ///
+    /// # Errors
+    /// Returns [`SaveError`] if something can't be saved.
+    pub fn wait_until_saved(&self) -> Result<(), SaveError> {
+        self.run_command(Command::Save)?;
+        let look = |session: &Session| {
+            let trouble = session.saving().trouble.clone();
+            let stuck = session.notes().find_map(|note| note.file.trouble.clone());
+            match trouble.or(stuck) {
+                Some(why) => Some(Err(SaveError::Refused(why))),
+                None => session.is_saved().then_some(Ok(())),
+            }
+        };
+        self.wait(Some(SAVE_TIMEOUT), look)?.unwrap_or(Err(SaveError::Slow))
     }
 
     /// Reads a blob.

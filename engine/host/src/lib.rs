@@ -53,6 +53,6 @@ pub use ::peers;
 pub use clock::unix_millis_now;
 pub use driver::Driver;
 pub use error::OpenError;
-pub use handle::{BlobReadError, Handle, OwnerGone, WaitError};
+pub use handle::{BlobReadError, Handle, OwnerGone, SaveError, WaitError};
 pub use lock::{WorkspaceLock, owner_socket};
 pub use workspace::{WorkspaceOptions, default_folder, open_workspace, open_workspace_read_only, workspace_exists};

@@ -243,6 +243,12 @@ impl Session {
         self.state.files.is_indexed()
     }
 
+    /// Returns the same of one volume; true if there's no such volume.
+    pub fn is_volume_indexed(&self, volume: DocId) -> bool {
+        let volume = self.state.files.volumes.by_id.get(&volume);
+        volume.is_none_or(|volume| self.state.files.is_volume_indexed(volume))
+    }
+
     /// Returns the volumes by id, without private memory volumes and forks.
     pub fn volumes(&self) -> impl Iterator<Item = &Volume> {
         self.state.files.volumes.volumes()

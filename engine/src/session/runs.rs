@@ -272,6 +272,7 @@ impl RunsState {
             button,
             recall,
             origin,
+            provider,
             ..
         } = question;
         let title = button.as_ref().map_or(text.as_str(), |(title, _)| title);
@@ -311,6 +312,7 @@ impl RunsState {
             origin,
             phase: 0,
             imported: None,
+            provider,
         };
         let (agent, goal) = (about.agent.clone(), text.lines().next().unwrap_or_default().chars().take(200).collect());
         turn.notify(Notice::RunBegan { run: id, agent, goal });

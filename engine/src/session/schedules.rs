@@ -321,6 +321,7 @@ impl SchedulesState {
             origin: RunOrigin::Schedule { schedule: id },
             plan: None,
             project: None,
+            provider: None,
         };
         let question = match one.work.clone() {
             ScheduledWork::Goal { goal, note, agent, budget, mode } => {

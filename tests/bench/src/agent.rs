@@ -49,6 +49,7 @@ fn measure_turns(report: &mut BenchReport) -> Result<(), String> {
         budget: None,
         allow: Vec::new(),
         recall: agent::memory::RecallOptions::default(),
+        provider: None,
     }))?;
     let mut times = Vec::new();
     for turn in 0..MODEL_TURNS {
@@ -173,6 +174,7 @@ fn measure_opening(report: &mut BenchReport) -> Result<(), String> {
             origin: store::RunOrigin::User,
             phase: 0,
             imported: None,
+            provider: None,
         };
         let steps = (0..RUN_STEPS).map(make_step).collect();
         let import = Command::ImportRun { run, about: Box::new(about), todos: Vec::new(), steps };

@@ -494,6 +494,7 @@ impl LearningBench {
             budget: None,
             allow: Vec::new(),
             recall: RecallOptions { mode: ReplayMode::Auto, without: Vec::new() },
+            provider: None,
         };
         self.driver.run_command(command).map_err(|reject| reject.0)?;
         let mut questions = 0_u64;

@@ -280,6 +280,7 @@ fn learn_task_trace(
         origin: store::RunOrigin::User,
         phase: 0,
         imported: None,
+        provider: None,
     };
     let there = BTreeSet::new();
     learn_trace(&CompletedRun {

@@ -1,5 +1,6 @@
 //! `providers` and `secrets`: language models, whether they answer, and where their keys are stored.
 
+use super::agents::model;
 use super::meaning::serve;
 use crate::program::{Done, House, bytes, finish};
 use serde_json::{Value, json};
@@ -204,4 +205,32 @@ fn the_user_s_file_names_the_workspace() {
     plain.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     finish(plain, b"").good();
     assert!(house.path("elsewhere").is_dir() && !house.path(".local").exists());
+}
+
+#[test]
+fn a_question_goes_to_the_chosen_model_and_to_no_other() {
+    let first = model(|_, _| ("I am the first.".to_owned(), Vec::new()));
+    let second = model(|_, _| ("I am the second.".to_owned(), Vec::new()));
+    let house = House::with(&[("a.md", "text\n")]);
+    let config = |second: &str| {
+        format!(
+            "llm:\n  default_provider: one\n  prefer_local: false\n  fallback: [two]\n  providers:\n    \
+             one: {{wire: openai, base_url: \"{first}/v1\", model: alpha, context: 32000}}\n    \
+             two: {{wire: openai, base_url: \"{second}/v1\", model: beta, context: 32000}}\n"
+        )
+    };
+    house.write("W/config.yaml", config(&second).as_bytes());
+    let answer = |words: &[&str]| house.run(&[&["ask", "who are you?"], words].concat()).good().text();
+    assert!(answer(&[]).contains("I am the first."));
+    for named in ["beta", "two"] {
+        assert!(answer(&["--model", named]).contains("I am the second."), "{named}");
+    }
+    let steps = house.run(&["ask", "who are you?", "--model", "beta", "--json"]).good().text();
+    assert!(steps.contains("two/beta: chosen for this run"), "{steps}");
+    house.run(&["ask", "who?", "--model", "gamma"]).refused(2, "no model or provider gamma; there is ");
+    // What may not reach the first model doesn't, even if the chosen one is down.
+    house.write("W/config.yaml", config("http://127.0.0.1:9").as_bytes());
+    let down = house.run(&["ask", "a secret", "--model", "two"]);
+    assert!(down.code != 0 && !down.text().contains("I am the first."), "{down:?}");
+    assert!(answer(&[]).contains("I am the first."));
 }

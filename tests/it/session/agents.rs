@@ -54,6 +54,7 @@ pub(super) fn ask_in(twin: &mut Twin, run: DocId, text: &str, parent: Option<Mes
         budget: None,
         allow: Vec::new(),
         recall: agent::memory::RecallOptions::default(),
+        provider: None,
     };
     twin.command(command).expect("asked");
     twin.rest();
@@ -404,6 +405,7 @@ fn money_ends_a_run() {
         budget,
         allow: Vec::new(),
         recall: agent::memory::RecallOptions::default(),
+        provider: None,
     };
     twin.command(command).expect("asked");
     twin.rest();

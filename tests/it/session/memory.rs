@@ -34,6 +34,7 @@ fn ask(twin: &mut Twin, number: u8, text: &str, mode: ReplayMode) -> DocId {
         budget: None,
         allow: Vec::new(),
         recall,
+        provider: None,
     };
     twin.command(command).expect("asked");
     twin.rest();
@@ -376,7 +377,8 @@ fn what_runs_did_is_remembered_and_told_to_the_next() {
     let text = "Write a report about October 2026 for the shop".to_owned();
     let recall = RecallOptions { mode: ReplayMode::Learner, without: vec![name] };
     let (note, parent, agent, budget, allow) = (None, None, None, None, Vec::new());
-    let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall };
+    let command =
+        Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall, provider: None };
     twin.command(command).expect("asked");
     twin.rest();
     let steps = &one(&twin, run).steps;
@@ -505,7 +507,8 @@ fn ask_agent(twin: &mut Twin, number: u8, agent: &str, text: &str) -> DocId {
     let (run, session) = (DocId([number; 16]), DocId([number + 100; 16]));
     let (note, parent, budget, allow, recall) = (None, None, None, Vec::new(), RecallOptions::default());
     let (text, agent) = (text.to_owned(), Some(agent.to_owned()));
-    let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall };
+    let command =
+        Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall, provider: None };
     twin.command(command).expect("asked");
     twin.rest();
     run

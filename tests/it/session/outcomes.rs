@@ -106,7 +106,8 @@ fn a_part_that_failed_makes_the_whole_a_failure() {
     let (note, parent, budget, allow) = (None, None, None, Vec::new());
     let (agent, text) = (Some("system".to_owned()), "1. Build the shop\n2. Sing a song\n".to_owned());
     let recall = RecallOptions::default();
-    let command = Command::Ask { run: id, session, volume, note, parent, text, agent, budget, allow, recall };
+    let command =
+        Command::Ask { run: id, session, volume, note, parent, text, agent, budget, allow, recall, provider: None };
     twin.command(command).expect("asked");
     twin.settle();
     for _ in 0..20 {
@@ -146,7 +147,8 @@ fn ask_mode(twin: &mut Twin, number: u8, text: &str, mode: ReplayMode) -> DocId 
     let (run, session) = (DocId([number; 16]), DocId([number + 100; 16]));
     let (note, parent, agent, budget, allow) = (None, None, None, None, Vec::new());
     let (recall, text) = (RecallOptions { mode, without: Vec::new() }, text.to_owned());
-    let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall };
+    let command =
+        Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall, provider: None };
     twin.command(command).expect("asked");
     twin.rest();
     run

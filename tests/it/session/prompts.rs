@@ -23,7 +23,8 @@ fn ask_agent(twin: &mut Twin, number: u8, agent: Option<&str>, text: &str) -> Do
     let (agent, text) = (agent.map(str::to_owned), text.to_owned());
     let (note, parent, budget, allow) = (None, None, None, Vec::new());
     let recall = agent::memory::RecallOptions::default();
-    let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall };
+    let command =
+        Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall, provider: None };
     twin.command(command).expect("asked");
     twin.rest();
     run
@@ -258,7 +259,8 @@ fn what_files_say_is_quoted_with_its_source() {
     let (note, parent, agent, budget, allow) = (None, None, None, None, Vec::new());
     let recall = agent::memory::RecallOptions::default();
     twin.found = found;
-    let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall };
+    let command =
+        Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall, provider: None };
     twin.command(command).expect("asked");
     twin.rest();
     let seen = told(&twin);
@@ -282,6 +284,7 @@ fn ask_about(twin: &mut Twin, number: u8, path: &str) -> (String, String) {
         budget: None,
         allow: Vec::new(),
         recall: agent::memory::RecallOptions::default(),
+        provider: None,
     };
     twin.command(command).expect("asked");
     twin.rest();

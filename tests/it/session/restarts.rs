@@ -88,6 +88,7 @@ fn a_crash_at_any_point_of_a_run() {
         budget: None,
         allow: Vec::new(),
         recall: agent::memory::RecallOptions::default(),
+        provider: None,
     };
     twin.command(command).expect("asked");
     let look = |twin: &mut Twin, worlds: &mut Vec<(World, usize, usize)>| loop {

@@ -201,6 +201,7 @@ fn a_session_that_is_deleted_goes_elsewhere_too_unless_it_went_on_there() {
         budget: None,
         allow: Vec::new(),
         recall: agent::memory::RecallOptions::default(),
+        provider: None,
     };
     pair.one.command(ask("two", run)).expect("asked");
     pair.one.rest();

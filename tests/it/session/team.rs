@@ -16,7 +16,8 @@ fn ask(twin: &mut Twin, text: &str, budget: Option<f64>) {
     let volume = twin.session.volumes().next().expect("a volume").id;
     let (run, session, text) = (super::agents::RUN, super::agents::SESSION, text.to_owned());
     let (note, parent, agent, allow, recall) = (None, None, None, Vec::new(), RecallOptions::default());
-    let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall };
+    let command =
+        Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall, provider: None };
     twin.command(command).expect("asked");
     twin.rest();
 }
@@ -384,7 +385,8 @@ fn ask_agent_of_memory(twin: &mut Twin) {
     let (run, session) = (DocId([21; 16]), DocId([22; 16]));
     let (note, parent, budget, allow, recall) = (None, None, None, Vec::new(), RecallOptions::default());
     let (text, agent) = ("what do we know?".to_owned(), Some("memory-analysis".to_owned()));
-    let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall };
+    let command =
+        Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall, provider: None };
     twin.command(command).expect("asked");
     twin.rest();
     answer(twin, said("", &[("write_file", json!({"path": "b.md", "content": "x"}))]));
@@ -416,7 +418,8 @@ fn an_agent_in_python_runs_in_the_sandbox_once_the_user_says_so() {
     let volume = twin.session.volumes().next().expect("a volume").id;
     let (note, parent, agent, budget, allow) = (None, None, None, None, Vec::new());
     let (session, text, recall) = (DocId([32; 16]), "@peaks again".to_owned(), RecallOptions::default());
-    let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall };
+    let command =
+        Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall, provider: None };
     twin.command(command).expect("asked");
     twin.rest();
     assert_eq!(twin.session.agents().runs().count(), before + 1);

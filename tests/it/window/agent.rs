@@ -651,6 +651,7 @@ fn ten_thousand_steps_cost_no_frame() {
         origin: store::RunOrigin::User,
         phase: 0,
         imported: None,
+        provider: None,
     };
     window.state_mut().send_command(Command::ImportRun {
         run: run_id,

@@ -454,6 +454,8 @@ fn links() -> Drive {
     drive.until("it is in the trash", |window| session(window).trash().count() == 2);
     drive.choose(CommandId::ViewSourceControl);
     assert!(drive.has("Source control"));
+    drive.choose(CommandId::ViewForks);
+    drive.until("there are no forks", |window| window.query_by_label_contains("No forks yet").is_some());
     drive.choose(CommandId::ViewTrash);
     assert!(drive.has("Restore One"));
     drive.choose(CommandId::TrashEmpty);

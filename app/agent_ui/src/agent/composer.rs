@@ -9,6 +9,7 @@ use engine::Session;
 use store::{DocId, FileKind, MessageId};
 use ui::fuzzy::FuzzyCandidate;
 use ui::icons;
+use ui::setting_rows;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
 
@@ -31,6 +32,10 @@ pub struct MessageComposer {
     pub text: String,
     /// Set while an earlier message is edited to be sent again.
     pub again: Option<MessageResend>,
+    /// Whether the agent is to work in a fork, a copy of the folder.
+    pub in_fork: bool,
+    /// Whether the user can choose that: the message begins a session.
+    pub(super) can_fork: bool,
     /// Whether the field requests keyboard focus.
     pub focus: bool,
     /// Whether the caret moves to the end.
@@ -141,6 +146,20 @@ impl MessageComposer {
                 response.request_focus();
             }
         });
+        if self.can_fork {
+            ui.horizontal(|ui| {
+                if setting_rows::toggle_switch(ui, "Work in a fork", self.in_fork) {
+                    self.in_fork = !self.in_fork;
+                }
+                let words = if self.in_fork { "Work in a fork: your folder stays as it is" } else { "Work in a fork" };
+                let words = ui.painter().layout_no_wrap(words.to_owned(), theme::caption().font, colours.muted);
+                let (rect, _) = ui.allocate_exact_size(
+                    vec2(words.size().x.min(ui.available_width()), size::MIN_CLICK_HEIGHT),
+                    Sense::hover(),
+                );
+                ui.painter().galley(rect.left_center() - vec2(0.0, words.size().y / 2.0), words, colours.muted);
+            });
+        }
         ui.horizontal(|ui| {
             pick(ui);
             let room = ui.available_width() - 72.0;

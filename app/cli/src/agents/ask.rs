@@ -89,6 +89,10 @@ pub(crate) fn cmd_ask(scene: &mut CommandContext<'_>, args: &AskArguments) -> Re
         return Err(CliError::usage(format!("there is a run {run} already")));
     }
     let budget = parse_budget(args.budget.as_deref())?;
+    let provider = match args.model.as_deref() {
+        Some(model) => Some(crate::providers::find_provider(scene.handle.workspace_folder(), model)?.into_boxed_str()),
+        None => None,
+    };
     if args.fork.is_some() {
         if let Some(name) = &args.agent {
             super::ensure_agent_available(scene, volume, name)?;
@@ -103,7 +107,7 @@ pub(crate) fn cmd_ask(scene: &mut CommandContext<'_>, args: &AskArguments) -> Re
         super::ensure_agent_available(scene, volume, name)?;
     }
     let recall = super::super::memory::parse_recall_options(args)?;
-    let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall };
+    let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall, provider };
     let problems = scene.handle.read(|session| session.problems().len())?;
     scene.handle.run_command(command)?;
     let now = engine::UnixMillis(jiff::Timestamp::now().as_millisecond());

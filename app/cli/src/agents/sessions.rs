@@ -322,6 +322,7 @@ pub(super) fn import_run(scene: &mut CommandContext<'_>, word: &str, file: &str)
         origin: store::RunOrigin::User,
         phase: 0,
         imported: state.imported,
+        provider: None,
     };
     let (todos, steps) = (state.todos, state.steps);
     scene.handle.run_command(Command::ImportRun { run, about: Box::new(about), todos, steps })?;

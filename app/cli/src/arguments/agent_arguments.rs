@@ -18,6 +18,8 @@ pub(crate) struct AskArguments {
     #[arg(long)]
     pub(crate) agent: Option<String>,
     #[arg(long)]
+    pub(crate) model: Option<String>,
+    #[arg(long)]
     pub(crate) approve: Vec<String>,
     #[arg(long)]
     pub(crate) budget: Option<String>,

@@ -1,55 +1,32 @@
 //! Lists forks, shows what one has changed, and compares two.
 
-use super::fork_steps::{ChangeMaker, FileMakers, read_makers};
-use super::{CliError, CommandContext, EXIT_DONE, fork_volume, run_state};
-use crate::new_fork::{fork_store, left_out_lines};
+use super::{CliError, CommandContext, EXIT_DONE, run_state};
+use crate::new_fork::{left_out_lines, open_forks};
 use crate::{agents, resolve};
 use engine::RunSummary;
-use forks::{ChangedForkFile, ForkChanges, ForkFileChange, ForkHunk, ForkPhase, ForkRecord, ForkStore};
+use forks::{
+    ChangeMaker, ChangedForkFile, FileMakers, ForkChanges, ForkFileChange, ForkHunk, ForkOverview, ForkPhase,
+    ForkState, ForkStore,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use store::DocId;
 use text::diff;
 use text::untrusted_text::{escape_block, escape_line};
 
 /// Width of a side in a comparison.
 const SIDE_CHARS: usize = 36;
 
-/// Returns the runs in a fork, oldest first.
-pub(super) fn fork_runs(
-    scene: &CommandContext<'_>,
-    store: &ForkStore,
-    fork: &ForkRecord,
-) -> Result<Vec<(DocId, RunSummary)>, CliError> {
-    let Some(volume) = fork_volume(scene, store, fork)? else { return Ok(Vec::new()) };
-    let mut runs: Vec<(DocId, RunSummary)> = scene.handle.read(move |session| {
-        let runs = session.agents().runs().filter(|(_, line)| line.volume == volume);
-        runs.map(|(id, line)| (id, line.clone())).collect()
-    })?;
-    runs.sort_by_key(|(id, line)| (line.start_time, *id));
-    Ok(runs)
-}
-
 /// Returns the state of a fork as a word.
-fn fork_state(store: &ForkStore, fork: &ForkRecord, runs: &[(DocId, RunSummary)]) -> &'static str {
-    if fork.phase == ForkPhase::Making {
-        return "unfinished";
-    }
-    if fork.phase == ForkPhase::Discarding {
-        return "half discarded";
-    }
-    if fork.interrupted().is_some() {
-        return "interrupted";
-    }
-    if !store.has_files(fork) {
-        return "missing";
-    }
-    match (runs.last(), fork.adopted()) {
-        (Some((_, line)), _) if line.ending.is_none() => run_state(line),
-        (_, Some(adopted)) if adopted.is_partial => "adopted in part",
-        (_, Some(_)) => "adopted",
-        (Some((_, line)), None) => run_state(line),
-        (None, None) => "no run",
+fn fork_state(one: &ForkOverview) -> &'static str {
+    match one.state {
+        ForkState::Unfinished => "unfinished",
+        ForkState::HalfDiscarded => "half discarded",
+        ForkState::Interrupted => "interrupted",
+        ForkState::Missing => "missing",
+        ForkState::AdoptedInPart => "adopted in part",
+        ForkState::Adopted => "adopted",
+        ForkState::AsRun => one.runs.last().map_or("no run", |(_, line)| run_state(line)),
+        ForkState::NoRun => "no run",
     }
 }
 
@@ -58,13 +35,13 @@ pub(super) fn list_forks(scene: &mut CommandContext<'_>, volume: Option<&str>) -
         Some(name) => resolve::resolve_volume(scene, Some(name))?,
         None => None,
     };
-    let store = fork_store(scene);
+    let forks = open_forks(scene);
+    let store = forks.store();
     let mut rows = Vec::new();
     for fork in store.list()?.into_iter().filter(|fork| only.is_none_or(|only| only == fork.volume)) {
-        let runs = fork_runs(scene, &store, &fork)?;
         // A fork whose folder is gone has no changes to count.
         let changed = (fork.phase == ForkPhase::Ready).then(|| store.changes(&fork).ok()).flatten();
-        rows.push(fork_json(&store, &fork, &runs, changed.as_ref()));
+        rows.push(fork_json(store, &forks.overview(fork)?, changed.as_ref()));
     }
     if scene.json {
         writeln!(scene.out, "{}", Value::from(rows))?;
@@ -92,12 +69,8 @@ pub(super) fn list_forks(scene: &mut CommandContext<'_>, volume: Option<&str>) -
     Ok(EXIT_DONE)
 }
 
-fn fork_json(
-    store: &ForkStore,
-    fork: &ForkRecord,
-    runs: &[(DocId, RunSummary)],
-    changes: Option<&ForkChanges>,
-) -> Value {
+fn fork_json(store: &ForkStore, one: &ForkOverview, changes: Option<&ForkChanges>) -> Value {
+    let ForkOverview { fork, runs, .. } = one;
     let tokens = |line: &RunSummary| line.spent.input_tokens.saturating_add(line.spent.output_tokens);
     let run_rows: Vec<Value> = runs
         .iter()
@@ -106,14 +79,13 @@ fn fork_json(
                 "cost": line.spent.cost, "budget": line.budget})
         })
         .collect();
-    let cost: Option<f64> = runs.iter().map(|(_, line)| line.spent.cost).sum();
     json!({
         "name": fork.name,
         "volume": fork.volume_name,
-        "state": fork_state(store, fork, runs),
+        "state": fork_state(one),
         "changed": changes.map(|changes| changes.files.len()),
-        "tokens": runs.iter().map(|(_, line)| tokens(line)).sum::<u64>(),
-        "cost": cost,
+        "tokens": one.tokens(),
+        "cost": one.cost(),
         "runs": run_rows,
         "created": fork.created,
         "folder": store.files_folder(fork),
@@ -162,14 +134,13 @@ fn hunk_lines(hunk: &ForkHunk) -> String {
 }
 
 pub(super) fn show_fork(scene: &mut CommandContext<'_>, name: &str) -> Result<u8, CliError> {
-    let store = fork_store(scene);
-    let fork = store.read(name)?;
-    export::open_note::wait_until_saved(scene.handle)?;
-    let runs = fork_runs(scene, &store, &fork)?;
-    let changes = store.changes(&fork)?;
-    let makers = read_makers(scene, &runs)?;
+    let forks = open_forks(scene);
+    let fork = forks.store().read(name)?;
+    let changes = forks.saved_changes(&fork)?;
+    let one = forks.overview(fork)?;
+    let makers = forks.read_makers(&one.runs)?;
     if scene.json {
-        let mut value = fork_json(&store, &fork, &runs, Some(&changes));
+        let mut value = fork_json(forks.store(), &one, Some(&changes));
         let files: Vec<Value> =
             changes.files.iter().map(|file| file_json(file, &FileMakers::of(&makers, &file.path))).collect();
         value["files"] = Value::from(files);
@@ -180,11 +151,11 @@ pub(super) fn show_fork(scene: &mut CommandContext<'_>, name: &str) -> Result<u8
     writeln!(
         scene.out,
         "{name}, {}, of {}, in {}",
-        fork_state(&store, &fork, &runs),
-        escape_line(&fork.volume_name),
-        escape_line(&store.files_folder(&fork).display().to_string())
+        fork_state(&one),
+        escape_line(&one.fork.volume_name),
+        escape_line(&forks.store().files_folder(&one.fork).display().to_string())
     )?;
-    for line in left_out_lines(&fork) {
+    for line in left_out_lines(&one.fork) {
         writeln!(scene.out, "{}", escape_line(&line))?;
     }
     for file in &changes.files {
@@ -221,16 +192,15 @@ fn step_words(makers: &[&ChangeMaker]) -> String {
 
 /// Compares what two forks of a project have made of each file.
 pub(super) fn compare_forks(scene: &mut CommandContext<'_>, one: &str, other: &str) -> Result<u8, CliError> {
-    let store = fork_store(scene);
-    let (first, second) = (store.read(one)?, store.read(other)?);
+    let forks = open_forks(scene);
+    let (first, second) = (forks.store().read(one)?, forks.store().read(other)?);
     if first.volume != second.volume {
         return Err(CliError::usage(format!(
             "they are forks of different volumes: {one} of {}, {other} of {}",
             first.volume_name, second.volume_name
         )));
     }
-    export::open_note::wait_until_saved(scene.handle)?;
-    let (left, right) = (store.changes(&first)?, store.changes(&second)?);
+    let (left, right) = (forks.saved_changes(&first)?, forks.saved_changes(&second)?);
     let mut paths: BTreeMap<&str, (Option<&ChangedForkFile>, Option<&ChangedForkFile>)> = BTreeMap::new();
     for file in &left.files {
         paths.entry(&file.path).or_default().0 = Some(file);
@@ -239,10 +209,8 @@ pub(super) fn compare_forks(scene: &mut CommandContext<'_>, one: &str, other: &s
         paths.entry(&file.path).or_default().1 = Some(file);
     }
     if scene.json {
-        let makers = (
-            read_makers(scene, &fork_runs(scene, &store, &first)?)?,
-            read_makers(scene, &fork_runs(scene, &store, &second)?)?,
-        );
+        let makers =
+            (forks.read_makers(&forks.overview(first)?.runs)?, forks.read_makers(&forks.overview(second)?.runs)?);
         let rows: Vec<Value> = paths
             .iter()
             .map(|(path, (a, b))| {

@@ -15,6 +15,7 @@ use eframe::egui;
 use egui::Ui;
 use engine::{AgentRun, Command};
 use notebook::actions::PageAction;
+use source_control::forks_page::fork_desk::{AnsweredWish, ForkQuestion};
 use store::{DocId, MessageId, StepId};
 
 impl DockState {
@@ -65,6 +66,18 @@ impl DockState {
             return;
         };
         let agent = called(session, &self.agent.composer.text);
+        if self.agent.composer.in_fork && self.agent.session.is_none() {
+            let text = self.agent.composer.text.trim().to_owned();
+            let (note, recall) = (panes.active.note, self.agent.before.recall());
+            match host.forks.job() {
+                Some(job) => notices.toasts.show_message(job),
+                None => {
+                    host.forks.ask(ForkQuestion { volume, note, text, agent, recall });
+                    self.agent.is_forking = true;
+                }
+            }
+            return;
+        }
         let parent = self.agent.composer.again.map(|again| again.parent);
         let (run, session) =
             (DocId::random(rand::random()), self.agent.session.unwrap_or_else(|| DocId::random(rand::random())));
@@ -83,12 +96,47 @@ impl DockState {
             budget: None,
             allow: Vec::new(),
             recall,
+            provider: None,
         };
         if host.send(ask, notices) {
             self.agent.composer.take_message();
             self.agent.before.clear();
             self.agent.turn(Some(session));
             self.agent.waits = Some((run, text));
+        }
+    }
+
+    /// Sends the message whose fork is made.
+    pub(crate) fn ask_in_made_fork(&mut self, host: &mut HostLink, notices: &mut NoticeState) {
+        let Some(AnsweredWish { question, fork }) = host.forks.take_answered() else { return };
+        self.agent.is_forking = false;
+        let fork = match fork {
+            Ok(fork) => fork,
+            Err(why) => return notices.toasts.show_message(why.to_string()),
+        };
+        let [run, session] = [DocId::random(rand::random()), DocId::random(rand::random())];
+        let ask = Command::Ask {
+            run,
+            session,
+            volume: fork.volume,
+            note: fork.note,
+            parent: None,
+            text: question.text.clone(),
+            agent: question.agent,
+            budget: None,
+            allow: Vec::new(),
+            recall: question.recall,
+            provider: None,
+        };
+        if host.send(ask, notices) {
+            // What was typed while the fork was made is another message.
+            if self.agent.composer.text.trim() == question.text {
+                self.agent.composer.take_message();
+            }
+            self.agent.composer.in_fork = false;
+            self.agent.before.clear();
+            self.agent.turn(Some(session));
+            self.agent.waits = Some((run, question.text));
         }
     }
 

@@ -124,6 +124,7 @@ impl AppWindow {
                 }
                 PageAction::ShowAgent => self.dock.show_pending_decision(&self.host, &mut self.prefs),
                 PageAction::ShowStep(run, step) => self.panes.show_step(&mut self.host, &mut self.notices, run, step),
+                PageAction::ShowSession(session) => self.dock.show_session(&mut self.prefs, session),
                 PageAction::ShowChanges(run) => self.panes.show_changes(&mut self.host, &mut self.notices, run),
                 PageAction::Say(text) => self.notices.toasts.show_message(text),
                 PageAction::ToLine { cell, line } => self.panes.show_line(&self.host, &mut self.notices, cell, line),

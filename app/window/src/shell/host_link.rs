@@ -7,6 +7,7 @@ use host::Driver;
 use host::desktop::{FileOpener, FolderChooser, PdfPrinter};
 use host::science_pack::SciencePack;
 use host::source_control::SourceControl;
+use source_control::forks_page::fork_desk::ForkDesk;
 use std::ffi::OsString;
 use store::DocId;
 
@@ -25,6 +26,8 @@ pub(crate) struct HostLink {
     pub(crate) science: SciencePack,
     /// The Git repositories of the volumes.
     pub(crate) source: SourceControl,
+    /// The forks of the volumes.
+    pub(crate) forks: ForkDesk,
     /// Completed first steps that aren't in the settings yet.
     pub(crate) done_steps: Vec<FirstStep>,
 }

@@ -84,8 +84,13 @@ impl AppWindow {
         let mut centre = ui::layout::part(ui, "middle", middle, middle);
         match &mut self.panes.view {
             Some(view) => {
-                if view.show(&mut centre, self.host.session(), &self.host.source, self.panes.active.note, &mut actions)
-                {
+                if view.show(
+                    &mut centre,
+                    self.host.session(),
+                    (&self.host.source, &self.host.forks),
+                    self.panes.active.note,
+                    &mut actions,
+                ) {
                     self.panes.view = None;
                 }
             }

@@ -16,6 +16,8 @@ use engine::Session;
 use host::source_control::SourceControl;
 use notebook::actions::PageAction;
 use source_control::SourceControlPage;
+use source_control::forks_page::ForksPage;
+use source_control::forks_page::fork_desk::ForkDesk;
 use store::DocId;
 use ui::icons;
 use ui::theme::{self, ThemeColors, size, space};
@@ -53,6 +55,8 @@ pub(crate) enum PageView {
     Plans(Box<PlansPage>),
     /// The volume's Git repository.
     SourceControl(Box<SourceControlPage>),
+    /// The copies of folders in which agents work.
+    Forks(Box<ForksPage>),
     /// A file of the volume System.
     SystemFile(SystemFilePage),
     /// Ways to begin, for the first start.
@@ -79,6 +83,7 @@ impl PageView {
             PageView::Agents(_) => "Agents",
             PageView::Plans(_) => "Plans",
             PageView::SourceControl(_) => "Source control",
+            PageView::Forks(_) => "Forks",
             PageView::SystemFile(_) => "System",
             PageView::Welcome(_) => "Welcome",
         }
@@ -89,7 +94,7 @@ impl PageView {
         &mut self,
         ui: &mut Ui,
         session: &Session,
-        source: &SourceControl,
+        (source, forks): (&SourceControl, &ForkDesk),
         note: Option<DocId>,
         actions: &mut Vec<PageAction>,
     ) -> bool {
@@ -115,6 +120,7 @@ impl PageView {
             PageView::Agents(page) => page.show(&mut ui, session, note, &mut asked),
             PageView::Plans(page) => page.show(&mut ui, session, note, &mut asked),
             PageView::SourceControl(page) => page.show(&mut ui, session, source, note, actions),
+            PageView::Forks(page) => page.show(&mut ui, session, forks, actions),
             PageView::SystemFile(page) => page.show(&mut ui, actions),
             PageView::Welcome(page) => closed |= page.show(&mut ui, session, actions),
         }

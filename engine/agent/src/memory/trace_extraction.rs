@@ -536,6 +536,7 @@ mod tests {
             origin: store::RunOrigin::User,
             phase: 0,
             imported: None,
+            provider: None,
         }
     }
 

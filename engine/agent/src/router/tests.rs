@@ -118,6 +118,19 @@ fn who_is_asked_and_why() {
     let wanted = RoutingContext { wanted: Some("anthropic".to_owned()), ..situation(priced) };
     let decision = choose_provider(&config(rules), &code, &wanted).expect("one");
     assert_eq!(decision.describe_route(), "anthropic/claude-sonnet-4-5: the agent's own provider");
+    // What the user has chosen for a run is asked, and nothing else.
+    let only = |tried: &[(&str, &str)]| RoutingContext {
+        only: Some("ollama".to_owned()),
+        tried: tried.iter().map(|(name, why)| ((*name).to_owned(), (*why).to_owned())).collect(),
+        ..wanted.clone()
+    };
+    let decision = choose_provider(&config(rules), &code, &only(&[])).expect("one");
+    assert_eq!((decision.endpoint.provider.as_str(), decision.reason.as_str()), ("ollama", "chosen for this run"));
+    let why = choose_provider(&config(rules), &code, &only(&[("ollama", "it is down")])).expect_err("no other");
+    assert_eq!(why.reasons, ["ollama: it is down"]);
+    let gone = RoutingContext { only: Some("gone".to_owned()), ..only(&[]) };
+    let why = choose_provider(&config(rules), &code, &gone).expect_err("it isn't there");
+    assert_eq!(why.reasons, ["gone, which was chosen for this run, isn't switched on"]);
 }
 
 #[test]

@@ -2,12 +2,10 @@
 //! file changes, so that after a crash all of it can be finished or taken back.
 
 use crate::file_versions::{FileVersion, read_version};
-use crate::merge_plan::{MergeInput, chosen_changes, plan_merge};
-use crate::project_commit::{commit_files, commit_obstacle};
-use crate::{
-    AdoptionKind, AdoptionPhase, AdoptionRecord, AdoptionStep, ChangeSelection, ConflictPreference, ForkError,
-    ForkPhase, ForkRecord, ForkStore, ProjectCommit,
-};
+use crate::fork_error::ForkError;
+use crate::fork_record::{AdoptionKind, AdoptionPhase, AdoptionRecord, AdoptionStep, ForkPhase, ForkRecord, ForkStore};
+use crate::merge_plan::{ChangeSelection, ConflictPreference, MergeInput, chosen_changes, plan_merge};
+use crate::project_commit::{ProjectCommit, commit_files, commit_obstacle};
 use git_program::GitCaller;
 use host::fs::atomic_write::{ReplaceOutcome, replace_file};
 use host::fs::confined_dir::ConfinedFolder;

@@ -1,9 +1,11 @@
 //! Makes a fork: a worktree on a branch of its own, or a folder, with the files as they are now.
 
 use crate::file_versions::MAX_MERGED_TEXT_BYTES;
-use crate::fork_record::{BaseFile, BaseFiles, branch_name};
+use crate::fork_error::ForkError;
+use crate::fork_record::{
+    BaseFile, BaseFiles, ForkBranch, ForkPhase, ForkRecord, ForkStore, LeftOutFiles, branch_name,
+};
 use crate::project_walk::{MAX_FORK_FILES, is_dependency_folder, walk_project};
-use crate::{ForkBranch, ForkError, ForkPhase, ForkRecord, ForkStore, LeftOutFiles};
 use agent::secrets::secret_files::secret_file_kind;
 use git_program::{GitCaller, GitOperation};
 use host::fs::atomic_write::modified_nanos;

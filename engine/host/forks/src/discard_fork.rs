@@ -1,7 +1,8 @@
 //! Removes a fork: its worktree, branch and copy. The records of its runs aren't here, and stay.
 
 use crate::adoption::one_at_a_time;
-use crate::{ForkError, ForkPhase, ForkRecord, ForkStore};
+use crate::fork_error::ForkError;
+use crate::fork_record::{ForkPhase, ForkRecord, ForkStore};
 use git_program::{GitCaller, GitOperation, GitProgramError};
 use std::path::Path;
 use vcs::RepositoryFolder;

@@ -1,7 +1,7 @@
 //! Reads the versions of a file: what a fork was made from, the fork's, and the project's.
 
-use crate::fork_record::BaseFile;
-use crate::{ForkError, ForkStore};
+use crate::fork_error::ForkError;
+use crate::fork_record::{BaseFile, ForkRecord, ForkStore};
 use host::fs::confined_dir::{ConfinedFolder, OpenRefusal};
 use std::io::Read;
 use store::BlobHash;
@@ -117,7 +117,7 @@ impl ForkStore {
     }
 
     /// Opens the folder with the copy of the project.
-    pub(crate) fn open_files(&self, fork: &crate::ForkRecord) -> Result<ConfinedFolder, ForkError> {
+    pub(crate) fn open_files(&self, fork: &ForkRecord) -> Result<ConfinedFolder, ForkError> {
         ConfinedFolder::open_chosen(&self.files_folder(fork)).map_err(|refused| {
             let why = if refused.is_missing() { "is gone".to_owned() } else { format!("can't be opened ({refused})") };
             ForkError::Refused(format!(

@@ -1,9 +1,9 @@
 //! What has changed in a fork since it was made, file by file and hunk by hunk.
 
 use crate::file_versions::{FileVersion, read_version};
-use crate::fork_record::BaseFiles;
+use crate::fork_error::ForkError;
+use crate::fork_record::{BaseFiles, ForkRecord, ForkStore};
 use crate::project_walk::{is_dependency_folder, walk_project};
-use crate::{ForkError, ForkRecord, ForkStore};
 use host::fs::atomic_write::modified_nanos;
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! What is kept of each fork: a JSON file in its folder.
 
-use crate::ForkError;
+use crate::fork_error::ForkError;
 use host::fs::atomic_write::{ReplaceOutcome, replace_file};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

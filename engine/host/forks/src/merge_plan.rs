@@ -2,8 +2,9 @@
 //! the fork.
 
 use crate::file_versions::{FileVersion, read_version};
-use crate::fork_changes::apply_hunks;
-use crate::{AdoptionStep, ChangedForkFile, ForkChanges, ForkError};
+use crate::fork_changes::{ChangedForkFile, ForkChanges, apply_hunks};
+use crate::fork_error::ForkError;
+use crate::fork_record::AdoptionStep;
 use host::fs::confined_dir::ConfinedFolder;
 use serde::Serialize;
 use std::collections::BTreeMap;

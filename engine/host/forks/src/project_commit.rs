@@ -1,6 +1,7 @@
 //! The commit of an adoption in the user's repository, by the user's own `git`.
 
-use crate::{AdoptionStep, ForkError};
+use crate::fork_error::ForkError;
+use crate::fork_record::AdoptionStep;
 use git_program::{GitCaller, GitOperation};
 use std::path::Path;
 use vcs::{RepositoryFolder, VcsError};

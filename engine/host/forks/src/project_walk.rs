@@ -1,6 +1,6 @@
 //! Lists the files of a folder that a fork copies or compares. Links aren't followed.
 
-use crate::ForkError;
+use crate::fork_error::ForkError;
 use host::fs::atomic_write::is_temporary_file;
 use host::fs::confined_dir::ConfinedFolder;
 use std::fs::Metadata;

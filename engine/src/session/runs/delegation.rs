@@ -278,6 +278,7 @@ impl RunsState {
             origin: RunOrigin::Agent { run: id },
             plan: None,
             project: run.project.clone().or_else(|| crate::session::runs::orchestrated_run::orchestrated_project(run)),
+            provider: run.about.provider.clone(),
         };
         self.children.insert(child, (id, call.to_owned()));
         if let Err(CommandError(why)) = self.request_run(turn, volumes, workspace, question) {

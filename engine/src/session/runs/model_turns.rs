@@ -241,6 +241,7 @@ impl RunsState {
         let agent = self.definition_of(run);
         router::RoutingContext {
             providers: known,
+            only: run.about.provider.clone(),
             wanted: agent.llm_provider,
             tried: run.failed_providers.clone(),
             spent: self.session_cost(run),

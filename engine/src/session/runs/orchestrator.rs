@@ -627,6 +627,7 @@ impl RunsState {
             origin: RunOrigin::User,
             plan: Some(tasks),
             project: None,
+            provider: None,
         };
         self.request_run(turn, volumes, workspace, question)
     }

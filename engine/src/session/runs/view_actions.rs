@@ -103,6 +103,7 @@ impl RunsState {
             origin: store::RunOrigin::User,
             plan: None,
             project: None,
+            provider: None,
         };
         self.request_run(turn, &files.volumes, workspace, question)
     }

@@ -46,6 +46,8 @@ pub(in crate::session) struct RunRequest {
     pub(in crate::session) plan: Option<Vec<TaskBlock>>,
     /// The project that the run works for, if an orchestrating agent leads one.
     pub(in crate::session) project: Option<String>,
+    /// The only provider that may be asked.
+    pub(in crate::session) provider: Option<String>,
 }
 
 /// State of agents: sessions, runs, tools and policy rules.

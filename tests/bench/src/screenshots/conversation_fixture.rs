@@ -135,6 +135,7 @@ pub(super) fn import_commands(volume: DocId, start: i64) -> [Command; 2] {
         origin: store::RunOrigin::User,
         phase: 0,
         imported: None,
+        provider: None,
     };
     let todos = ["Read what is there", "Write the plan", "Count the weeks"];
     let todos = todos.iter().zip(1..).map(|(content, number)| TodoItem {
