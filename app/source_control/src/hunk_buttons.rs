@@ -3,7 +3,7 @@
 use super::{PageScene, begin};
 use eframe::egui;
 use egui::accesskit::Role;
-use egui::{Align2, CornerRadius, Sense, Stroke, StrokeKind, Ui, pos2, vec2};
+use egui::{Align2, CornerRadius, Pos2, Sense, Stroke, StrokeKind, Ui, pos2, vec2};
 use host::source_control::{DiffReading, DiffTarget, FileChangeKind, GitRequest, HunkAction, HunkChoice};
 use notebook::actions::PageAction;
 use std::collections::BTreeSet;
@@ -104,6 +104,19 @@ pub(crate) fn show(
     ui.add_space(space::S);
 }
 
+/// Paints a box, checked or not.
+pub(crate) fn paint_box(ui: &Ui, middle: Pos2, is_on: bool) {
+    let colours = ThemeColors::of(ui);
+    let square = egui::Rect::from_center_size(middle, vec2(BOX_SIZE, BOX_SIZE));
+    if is_on {
+        ui.painter().rect_filled(square, CornerRadius::same(3), colours.accent);
+        ui.painter().text(middle, Align2::CENTER_CENTER, icons::CHECK, theme::icon_font(12.0), colours.paper);
+    } else {
+        let stroke = Stroke::new(1.0, colours.muted);
+        ui.painter().rect_stroke(square, CornerRadius::same(3), stroke, StrokeKind::Inside);
+    }
+}
+
 /// Draws a changed line with a box.
 fn show_line(ui: &mut Ui, (hunk, number): (usize, usize), text: &str, chosen: &mut BTreeSet<usize>) {
     let colours = ThemeColors::of(ui);
@@ -120,15 +133,7 @@ fn show_line(ui: &mut Ui, (hunk, number): (usize, usize), text: &str, chosen: &m
     let shown_name = text::untrusted_text::escape_line(&name).into_owned();
     response.widget_info(|| egui::WidgetInfo::selected(Role::CheckBox, true, is_on, &shown_name));
     paint_hover_fill(ui, &response);
-    let middle = pos2(rect.left() + space::L, rect.center().y);
-    let square = egui::Rect::from_center_size(middle, vec2(BOX_SIZE, BOX_SIZE));
-    if is_on {
-        ui.painter().rect_filled(square, CornerRadius::same(3), colours.accent);
-        ui.painter().text(middle, Align2::CENTER_CENTER, icons::CHECK, theme::icon_font(12.0), colours.paper);
-    } else {
-        let stroke = Stroke::new(1.0, colours.muted);
-        ui.painter().rect_stroke(square, CornerRadius::same(3), stroke, StrokeKind::Inside);
-    }
+    paint_box(ui, pos2(rect.left() + space::L, rect.center().y), is_on);
     let colour = if text.starts_with('+') { colours.ok } else { colours.bad };
     let left = rect.left() + space::XL;
     paint_clipped_text(ui, pos2(left, rect.center().y - 10.0), rect.right() - left, text, &theme::code(), colour);

@@ -68,6 +68,20 @@ fn forks_are_compared_adopted_in_parts_taken_back_and_discarded() {
     window.get_by_role_and_label(Role::CheckBox, "Adopt New.md");
     pictured(&mut window, "forks");
 
+    // What changed after it was shown isn't adopted.
+    let root = session(&window).fork_volumes().next().and_then(|volume| volume.root.clone()).expect("a folder");
+    std::fs::write(root.join("Late.md"), "late\n").expect("written");
+    click(&mut window, "Adopt all");
+    wait(&mut window, "The fork has changed since it was shown; look at its changes again");
+    assert!(!bench.notes().join("Late.md").exists() && bench.file("Plan.md") == PLAN);
+    window.get_by_role_and_label(Role::CheckBox, "Adopt Late.md");
+    std::fs::remove_file(root.join("Late.md")).expect("removed");
+    for _ in 0..2 {
+        window.get_by_label_contains("Fork shorten-the-plan: ").click();
+        window.run();
+    }
+    until(&mut window, "it is read again", |window| !shows(window, "Adopt Late.md"));
+
     // A part is adopted as a merge, with a commit.
     window.get_by_role_and_label(Role::CheckBox, "Adopt hunk 2 of Plan.md").click();
     window.run();

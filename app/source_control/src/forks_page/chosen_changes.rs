@@ -1,11 +1,12 @@
 //! What a fork has changed: files with their hunks, each with a box to choose it and the steps that made it.
 
+use super::super::hunk_buttons::paint_box;
 use super::super::note_line;
 use super::fork_desk::ForkDetails;
 use agent_ui::agent::diff_view::DiffView;
 use eframe::egui;
 use egui::accesskit::Role;
-use egui::{Align2, CornerRadius, Sense, Stroke, StrokeKind, Ui, pos2, vec2};
+use egui::{Sense, Stroke, StrokeKind, Ui, pos2, vec2};
 use forks::{ChangeMaker, ChangeSelection, ChangedForkFile, FileMakers, ForkChanges, ForkFileChange, ForkHunk};
 use notebook::actions::PageAction;
 use std::collections::BTreeSet;
@@ -15,8 +16,6 @@ use ui::icons;
 use ui::theme::{self, CARD_CORNER, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, paint_hover_fill, set_accessible_name, text_button};
 
-/// Width and height of a box.
-const BOX_SIZE: f32 = 14.0;
 /// Maximum number of hunks of a file that are shown.
 const MAX_SHOWN_HUNKS: usize = 200;
 /// Maximum number of steps that are named below a hunk.
@@ -227,15 +226,7 @@ fn check_row(ui: &mut Ui, id: (&str, usize, usize), title: &str, name: &str, is_
         return response.clicked();
     }
     paint_hover_fill(ui, &response);
-    let middle = pos2(rect.left() + space::M, rect.center().y);
-    let square = egui::Rect::from_center_size(middle, vec2(BOX_SIZE, BOX_SIZE));
-    if is_on {
-        ui.painter().rect_filled(square, CornerRadius::same(3), colours.accent);
-        ui.painter().text(middle, Align2::CENTER_CENTER, icons::CHECK, theme::icon_font(12.0), colours.paper);
-    } else {
-        let stroke = Stroke::new(1.0, colours.muted);
-        ui.painter().rect_stroke(square, CornerRadius::same(3), stroke, StrokeKind::Inside);
-    }
+    paint_box(ui, pos2(rect.left() + space::M, rect.center().y), is_on);
     let left = rect.left() + 28.0;
     paint_clipped_text(
         ui,

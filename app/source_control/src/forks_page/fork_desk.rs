@@ -8,7 +8,7 @@ use forks::{
     PreparedFork, ProjectCommit,
 };
 use host::Handle;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::DocId;
@@ -107,7 +107,8 @@ pub struct ForkReport {
 enum ForkTask {
     List,
     Read(String),
-    Change(String, ForkChange),
+    /// The fork, the change, and what the user saw of the fork.
+    Change(String, ForkChange, Option<Arc<ForkDetails>>),
     Ask(Box<ForkQuestion>),
 }
 
@@ -115,6 +116,8 @@ enum ForkTask {
 struct DeskState {
     list: Option<Reading<Vec<ListedFork>>>,
     details: BTreeMap<String, Reading<ForkDetails>>,
+    /// The forks whose changes are to be read.
+    unread: BTreeSet<String>,
     /// What is being done.
     job: Option<&'static str>,
     report: Option<ForkReport>,
@@ -168,7 +171,9 @@ impl ForkDesk {
 
     /// Reads what a fork has changed.
     pub fn read(&self, fork: &str) {
-        self.send(ForkTask::Read(fork.to_owned()));
+        if self.state().unread.insert(fork.to_owned()) {
+            self.send(ForkTask::Read(fork.to_owned()));
+        }
     }
 
     /// Returns what a fork has changed; `None` while it's read for the first time.
@@ -181,7 +186,8 @@ impl ForkDesk {
         let mut state = self.state();
         if state.job.is_none() {
             (state.job, state.report) = (Some(change.title()), None);
-            self.send(ForkTask::Change(fork.to_owned(), change));
+            let seen = state.details.get(fork).cloned().and_then(Result::ok);
+            self.send(ForkTask::Change(fork.to_owned(), change, seen));
         }
     }
 
@@ -227,9 +233,9 @@ fn perform(forks: &OpenForks, shared: &Mutex<DeskState>, task: ForkTask) {
     match task {
         ForkTask::List => list(forks, shared),
         ForkTask::Read(fork) => read(forks, shared, fork),
-        ForkTask::Change(fork, change) => {
+        ForkTask::Change(fork, change, seen) => {
             let is_discarded = matches!(change, ForkChange::Discard);
-            let report = make_change(forks, &fork, change);
+            let report = make_change(forks, &fork, change, seen.as_deref());
             list(forks, shared);
             let is_gone = is_discarded && !report.is_error;
             if is_gone {
@@ -275,6 +281,7 @@ fn list(forks: &OpenForks, shared: &Mutex<DeskState>) {
 }
 
 fn read(forks: &OpenForks, shared: &Mutex<DeskState>, name: String) {
+    lock(shared).unread.remove(&name);
     let details = || -> Result<ForkDetails, ForkError> {
         let fork = forks.store().read(&name)?;
         let changes = forks.saved_changes(&fork)?;
@@ -289,7 +296,18 @@ fn sentence(error: &ForkError) -> Arc<str> {
     ui::text::sentence(&error.to_string()).into()
 }
 
-fn make_change(forks: &OpenForks, fork: &str, change: ForkChange) -> ForkReport {
+/// Rejects the adoption of what the user hasn't seen. An interrupted change is finished as it began.
+fn ensure_seen(forks: &OpenForks, name: &str, seen: Option<&ForkDetails>) -> Result<(), ForkError> {
+    let fork = forks.store().read(name)?;
+    if fork.interrupted().is_some()
+        || seen.is_some_and(|seen| forks.saved_changes(&fork).is_ok_and(|now| now == seen.changes))
+    {
+        return Ok(());
+    }
+    Err(ForkError::Refused("the fork has changed since it was shown; look at its changes again".to_owned()))
+}
+
+fn make_change(forks: &OpenForks, fork: &str, change: ForkChange, seen: Option<&ForkDetails>) -> ForkReport {
     let choice = |selection: ChangeSelection, prefer: ConflictPreference| AdoptionChoice {
         selection,
         prefer,
@@ -298,7 +316,8 @@ fn make_change(forks: &OpenForks, fork: &str, change: ForkChange) -> ForkReport 
     };
     let done = match change.clone() {
         ForkChange::Adopt(selection, prefer) => {
-            forks.adopt(fork, choice(selection, prefer)).map(|(report, interrupted)| {
+            let adopted = ensure_seen(forks, fork, seen).and_then(|()| forks.adopt(fork, choice(selection, prefer)));
+            adopted.map(|(report, interrupted)| {
                 let verb = match interrupted {
                     None => "Adopted",
                     Some(AdoptionKind::Adopt) => "Finished the interrupted adoption of",
