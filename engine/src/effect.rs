@@ -293,6 +293,11 @@ pub enum Effect {
         /// Id of the tool call.
         call: String,
     },
+    /// Removes the containers of a run that has ended.
+    RemoveContainers {
+        /// The run.
+        run: DocId,
+    },
     /// Closes the browser of a run that has ended.
     CloseBrowser {
         /// The run.

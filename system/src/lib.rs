@@ -39,6 +39,7 @@ pub const GUIDE_FILES: &[EmbeddedFile] = guide![
     "command-line.md",
     "components.md",
     "configuration.md",
+    "containers.md",
     "daily-notes-and-templates.md",
     "devices-and-sync.md",
     "editors-and-agents.md",

@@ -10,6 +10,8 @@ mod answers;
 mod browser;
 mod companion;
 mod components;
+#[cfg(target_os = "linux")]
+mod containers;
 mod devices;
 mod environments;
 mod external_agents;

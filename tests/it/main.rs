@@ -21,6 +21,8 @@ mod merge;
 mod model;
 mod plain_files;
 mod planted;
+#[cfg(target_os = "linux")]
+mod podman;
 mod program;
 mod recall;
 mod session;

@@ -61,9 +61,16 @@ impl House {
             command.args(["--workspace", "W"]);
         }
         command.args(words).current_dir(self.dir.path()).env("HOME", self.dir.path());
-        for name in
-            ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"]
-        {
+        for name in [
+            "CONTAINER_HOST",
+            "DISPLAY",
+            "DOCKER_HOST",
+            "WAYLAND_DISPLAY",
+            "WAYLAND_SOCKET",
+            "XDG_CONFIG_HOME",
+            "XDG_DATA_HOME",
+            "XDG_RUNTIME_DIR",
+        ] {
             command.env_remove(name);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -349,6 +349,7 @@ impl Twin {
                 Effect::RunTool { run, call, job } => self.tools.push((run, call, *job)),
                 Effect::CancelTool { call, .. } => self.cancelled.push(format!("tool {call}")),
                 Effect::CloseBrowser { .. } => self.cancelled.push("browser".to_owned()),
+                Effect::RemoveContainers { .. } => self.cancelled.push("containers".to_owned()),
                 // Nothing in these tests has a webhook.
                 Effect::SendWebhook { .. } => {}
                 Effect::Wake { at } => self.wake = Some(self.wake.map_or(at, |known| known.min(at))),

@@ -52,6 +52,7 @@ pub(super) fn built_without_hub() -> CliError {
 fn optional_parts() -> Vec<host::MachineCapability> {
     let parts = [
         ("browser tools", cfg!(feature = "browser")),
+        ("container tools", cfg!(feature = "containers")),
         ("hub server", cfg!(feature = "hub")),
         ("ONNX search models", cfg!(feature = "onnx")),
         ("gRPC server", cfg!(feature = "grpc")),

@@ -47,6 +47,9 @@ pub(crate) fn tool_kind(tool: &str) -> ToolKind {
         }
         Tool::BrowserRead => ToolKind::Read,
         Tool::BrowserAct | Tool::BrowserGo | Tool::BrowserTabs | Tool::BrowserSave => ToolKind::Execute,
+        Tool::ContainerList | Tool::ContainerLogs => ToolKind::Read,
+        Tool::ContainerBuild | Tool::ContainerRun | Tool::ContainerExec | Tool::ContainerEnd => ToolKind::Execute,
+        Tool::ContainerPull => ToolKind::Fetch,
         Tool::BrowserOpen | Tool::FetchUrl | Tool::GitFetch | Tool::GitPull | Tool::GitPush | Tool::GitClone => {
             ToolKind::Fetch
         }

@@ -75,6 +75,9 @@ pub struct AgentConfig {
     /// The browser of agents.
     #[serde(deserialize_with = "values::section")]
     pub browser: BrowserConfig,
+    /// The containers of agents.
+    #[serde(deserialize_with = "values::section")]
+    pub containers: ContainersConfig,
     /// Who is told about runs.
     #[serde(deserialize_with = "values::section")]
     pub notifications: NotificationsConfig,
@@ -418,6 +421,14 @@ impl Default for SecurityConfig {
 pub struct BrowserConfig {
     /// Path or name of its program; `None` for the first Chromium or Chrome that's installed.
     pub program: Option<String>,
+}
+
+/// The engine that runs agents' containers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ContainersConfig {
+    /// Path of its Unix socket; `None` for the one that is found.
+    pub socket: Option<String>,
 }
 
 /// Tools of other programs, by MCP.

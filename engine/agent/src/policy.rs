@@ -116,6 +116,12 @@ impl ToolPolicy {
             }
         }
         // The following calls need approval each time, even if a rule allows them.
+        if tool.source == ToolSource::BuiltIn
+            && let Some((word, why)) =
+                crate::container_calls::judge_container_call(&tool.name, arguments, self.restricted, &self.hosts)
+        {
+            return verdict(word, why);
+        }
         if let Some(why) = crate::protected_writes::always_ask_reason(tool, arguments) {
             return verdict(Permission::Ask, why);
         }
@@ -165,6 +171,10 @@ impl ToolPolicy {
             && arguments.get("push").and_then(Value::as_bool) == Some(true)
         {
             return verdict(Permission::Ask, "it sends the commit to the remote".to_owned());
+        }
+        let image = crate::container_calls::named_image(arguments);
+        if let Some(image) = image.filter(|_| BuiltInTool::ContainerPull.is_named(&tool.name)) {
+            return verdict(Permission::Ask, format!("it would reach {}", image.registry_text()));
         }
         if tool.permissions.network && tool.source == ToolSource::BuiltIn {
             let reach = if self.restricted { "hosts on the list" } else { "the remote of the repository" };

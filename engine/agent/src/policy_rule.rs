@@ -20,7 +20,7 @@ const MAX_RULE_TEXT_CHARS: usize = 2_000;
 
 /// Arguments that patterns are compared with, such as a command, a path or an address. The first present is the main
 /// argument.
-const PATTERN_ARGUMENTS: [&str; 7] = ["command", "path", "url", "directory", "query", "name", "code"];
+const PATTERN_ARGUMENTS: [&str; 8] = ["command", "path", "url", "directory", "query", "name", "code", "image"];
 
 /// Effect of a rule, or the policy's decision about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

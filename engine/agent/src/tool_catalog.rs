@@ -50,6 +50,7 @@ fn new_tool_spec(
         // Another agent, or a page, may be something different the second time.
         idempotent: risk == ToolRisk::None
             && !tool.is_for_browser()
+            && !tool.is_for_containers()
             && !matches!(tool, BuiltInTool::AskAgent | BuiltInTool::MessageAgent),
         source: ToolSource::BuiltIn,
     }
@@ -314,6 +315,72 @@ tool_table!(offered {
         NO_PERMISSIONS,
         json!({"as": {"enum": ["screenshot", "pdf"]}}),
     ),
+    ContainerList = (
+        "container_list",
+        "List the images that Docker or Podman has here, and this project's containers.",
+        ToolRisk::None,
+        NO_PERMISSIONS,
+        json!({}),
+    ),
+    ContainerPull = (
+        "container_pull",
+        "Get a container image from its registry.",
+        ToolRisk::High,
+        ToolPermissions { network: true, ..NO_PERMISSIONS },
+        json!({"image": {"type": "string", "minLength": 1, "maxLength": 500,
+            "description": "Such as python:3.13-slim"}}),
+    ),
+    ContainerBuild = (
+        "container_build",
+        "Build a container image from a folder of the project with a Dockerfile. It is then localhost/tracebook/NAME.",
+        ToolRisk::High,
+        USE_REMOTES,
+        json!({"path": {"type": "string", "description": "Folder inside the project"},
+            "name": {"type": "string", "minLength": 1, "maxLength": 100},
+            "dockerfile": {"type": "string", "maxLength": 200, "optional": true},
+            "network": {"type": "boolean", "optional": true, "description": "For its steps"},
+            "seconds": {"type": "integer", "minimum": 1, "maximum": 600, "optional": true}}),
+    ),
+    ContainerRun = (
+        "container_run",
+        "Run a command in a new container of an image that is there, and read what it prints. It has no network and \
+         sees only the folder in path, at /work, read-only, unless you ask for more. With background it continues \
+         until the run ends.",
+        ToolRisk::Medium,
+        RUN_PROGRAMS,
+        json!({"image": {"type": "string", "minLength": 1, "maxLength": 500},
+            "command": {"type": "string", "minLength": 1, "optional": true, "description": "For the image's sh"},
+            "path": {"type": "string", "optional": true, "description": "Folder inside the project"},
+            "writable": {"type": "boolean", "optional": true, "description": "It may change that folder"},
+            "network": {"type": "boolean", "optional": true},
+            "background": {"type": "boolean", "optional": true},
+            "seconds": {"type": "integer", "minimum": 1, "maximum": 3600, "optional": true}}),
+    ),
+    ContainerExec = (
+        "container_exec",
+        "Run a command in one of this project's containers that runs in the background.",
+        ToolRisk::Medium,
+        ToolPermissions { process: true, ..NO_PERMISSIONS },
+        json!({"container": {"type": "string", "minLength": 1, "maxLength": 100},
+            "command": {"type": "string", "minLength": 1},
+            "seconds": {"type": "integer", "minimum": 1, "maximum": 600, "optional": true}}),
+    ),
+    ContainerLogs = (
+        "container_logs",
+        "Read the last lines that one of this project's containers has printed.",
+        ToolRisk::None,
+        NO_PERMISSIONS,
+        json!({"container": {"type": "string", "minLength": 1, "maxLength": 100},
+            "lines": {"type": "integer", "minimum": 1, "maximum": 5000, "optional": true}}),
+    ),
+    ContainerEnd = (
+        "container_end",
+        "Stop or remove one of this project's containers.",
+        ToolRisk::Low,
+        NO_PERMISSIONS,
+        json!({"container": {"type": "string", "minLength": 1, "maxLength": 100},
+            "action": {"enum": ["stop", "remove"]}}),
+    ),
     TodoWrite = (
         "todo_write",
         "Write the list of what you will do, in its order: all of it, each time. The user may change it.",
@@ -447,6 +514,11 @@ pub fn mentions_component(goal: &str) -> bool {
     mentions_any(goal, &[], &COMPONENT_WORDS)
 }
 
+/// Returns whether a goal speaks of containers.
+pub fn mentions_containers(goal: &str) -> bool {
+    mentions_any(goal, &["image", "images"], &["container", "docker", "podman"])
+}
+
 impl BuiltInTool {
     /// Returns the tool with this name.
     pub fn from_name(name: &str) -> Option<BuiltInTool> {
@@ -481,6 +553,20 @@ impl BuiltInTool {
                 | BuiltInTool::BrowserGo
                 | BuiltInTool::BrowserTabs
                 | BuiltInTool::BrowserSave
+        )
+    }
+
+    /// Returns whether the tool uses containers. A model with a small context does without it.
+    pub fn is_for_containers(self) -> bool {
+        matches!(
+            self,
+            BuiltInTool::ContainerList
+                | BuiltInTool::ContainerPull
+                | BuiltInTool::ContainerBuild
+                | BuiltInTool::ContainerRun
+                | BuiltInTool::ContainerExec
+                | BuiltInTool::ContainerLogs
+                | BuiltInTool::ContainerEnd
         )
     }
 
@@ -537,6 +623,21 @@ mod tests {
         let named: Vec<&BuiltInTool> =
             BuiltInTool::ALL.iter().filter(|tool| tool.as_str().starts_with("browser_")).collect();
         assert_eq!(for_browser, named);
+    }
+
+    #[test]
+    fn goals_that_speak_of_containers_are_recognized() {
+        for meant in ["Run the tests in a container", "Build a Docker image", "Is podman here?", "Which images?"] {
+            assert!(mentions_containers(meant), "{meant}");
+        }
+        for other in ["Write the report", "Imagine a house", ""] {
+            assert!(!mentions_containers(other), "{other}");
+        }
+        let for_containers: Vec<&BuiltInTool> =
+            BuiltInTool::ALL.iter().filter(|tool| tool.is_for_containers()).collect();
+        let named: Vec<&BuiltInTool> =
+            BuiltInTool::ALL.iter().filter(|tool| tool.as_str().starts_with("container_")).collect();
+        assert_eq!(for_containers, named);
     }
 
     #[test]

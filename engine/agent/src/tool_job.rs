@@ -180,6 +180,23 @@ pub enum ToolJob {
         /// The configured program; `None` for one that's installed.
         program: Option<PathBuf>,
     },
+    /// Uses containers, which end with the run.
+    Container {
+        /// The run.
+        run: DocId,
+        /// The volume whose containers may be used.
+        project: DocId,
+        /// The volume's folder on this device.
+        root: PathBuf,
+        /// Name of the tool.
+        tool: String,
+        /// Its arguments, which fit its schema.
+        arguments: Map<String, Value>,
+        /// The configured socket of the engine; `None` for the one that is found.
+        socket: Option<String>,
+        /// Whether containers get no network at all.
+        restricted: bool,
+    },
     /// Calls a tool of an MCP server.
     Mcp {
         /// The server's name in the configuration.

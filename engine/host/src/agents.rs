@@ -152,6 +152,7 @@ impl AgentEffects {
         place.servers = Some(servers.clone());
         let external = Arc::new(ExternalAgents::new(&folder, place.baselines.clone()));
         let tools = Arc::new(ToolRunner::new(place));
+        tools.remove_leftovers();
         let (jobs, next) = (HashMap::new(), Arc::default());
         AgentEffects { inbox, folder, search, providers: Arc::default(), secrets, servers, tools, external, jobs, next }
     }
@@ -295,6 +296,10 @@ impl AgentEffects {
 
     pub(crate) fn close_browser(&self, run: DocId) {
         self.tools.close_browser(run);
+    }
+
+    pub(crate) fn remove_containers(&self, run: DocId) {
+        self.tools.remove_containers(run);
     }
 
     /// Cancels all pending tool jobs.

@@ -585,6 +585,7 @@ impl Driver {
                 Effect::RunTool { run, call, job } => self.agents.start_tool_job(run, call, *job),
                 Effect::CancelTool { run, call } => self.agents.cancel_tool_job(run, &call),
                 Effect::CloseBrowser { run } => self.agents.close_browser(run),
+                Effect::RemoveContainers { run } => self.agents.remove_containers(run),
                 Effect::SendWebhook { url, body } => self.webhooks.send(url, body),
                 Effect::Wake { at } => {
                     self.wake_at = Some(self.wake_at.map_or(at, |known| known.min(at)));

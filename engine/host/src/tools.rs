@@ -1,6 +1,8 @@
 //! Runs tool jobs: each on a thread of its own, several at once, limited in time and size, and canceled within a
 //! second. This module doesn't decide what may be done; that was decided before.
 
+#[cfg(feature = "containers")]
+mod container_job;
 mod fetch;
 mod files;
 mod git;
@@ -59,6 +61,9 @@ pub struct ToolWorkspace {
     /// The browsers of runs.
     #[cfg(feature = "browser")]
     browsers: Arc<::browser::BrowserPool>,
+    /// The containers of runs.
+    #[cfg(feature = "containers")]
+    containers: Arc<::containers::ContainerPool>,
     /// What programs that work as agents have found in their folders.
     pub(crate) baselines: Arc<ProgramBaselines>,
     /// The user's home folder, whose hidden files are off limits.
@@ -75,6 +80,8 @@ impl ToolWorkspace {
         let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
         let blobs = BlobStore::new(&workspace);
         let home = std::env::var_os("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
+        #[cfg(feature = "containers")]
+        let containers = Arc::new(::containers::ContainerPool::new(&workspace));
         let readable = home.as_deref().map(tool_chains).unwrap_or_default();
         ToolWorkspace {
             program,
@@ -83,6 +90,8 @@ impl ToolWorkspace {
             servers: None,
             #[cfg(feature = "browser")]
             browsers: Arc::default(),
+            #[cfg(feature = "containers")]
+            containers,
             baselines: Arc::default(),
             home,
             workspace,
@@ -170,11 +179,13 @@ impl ToolRunner {
         running.get(&id).inspect(|stop| stop.0.store(true, Ordering::Release)).is_some()
     }
 
-    /// Cancels all jobs and closes all browsers.
+    /// Cancels all jobs, closes all browsers and removes all containers.
     pub fn cancel_all(&self) {
         self.running_jobs().values().for_each(|stop| stop.0.store(true, Ordering::Release));
         #[cfg(feature = "browser")]
         self.place.browsers.close_all();
+        #[cfg(feature = "containers")]
+        self.place.containers.close_all();
     }
 
     /// Closes the browser of a run in the background.
@@ -185,6 +196,23 @@ impl ToolRunner {
             std::thread::spawn(move || browsers.close(run));
         }
         #[cfg(not(feature = "browser"))]
+        let _ = run; // it has none
+    }
+
+    /// Removes in the background what processes that were killed have left in the workspace.
+    pub fn remove_leftovers(&self) {
+        #[cfg(feature = "containers")]
+        self.place.containers.remove_leftovers();
+    }
+
+    /// Removes the containers of a run in the background.
+    pub fn remove_containers(&self, run: DocId) {
+        #[cfg(feature = "containers")]
+        {
+            let containers = self.place.containers.clone();
+            std::thread::spawn(move || containers.close(run));
+        }
+        #[cfg(not(feature = "containers"))]
         let _ = run; // it has none
     }
 
@@ -324,6 +352,13 @@ fn run_limited_job(
         ToolJob::Browser { .. } => bail!(
             "this build has no browser tools; `cargo build --release --ignore-rust-version --features full` makes one \
              that has"
+        ),
+        #[cfg(feature = "containers")]
+        ToolJob::Container { root, .. } => container_job::run(place, root, job, limits, stop),
+        #[cfg(not(feature = "containers"))]
+        ToolJob::Container { .. } => bail!(
+            "this build has no container tools; `cargo build --release --ignore-rust-version --features full` makes \
+             one that has"
         ),
         ToolJob::Mcp { server, tool, arguments, definition } => {
             mcp::run(place, &mcp::McpCall { server, tool, arguments, definition }, stop)

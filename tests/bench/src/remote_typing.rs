@@ -142,6 +142,7 @@ impl HostlessSession {
                 | Effect::RunTool { .. }
                 | Effect::CancelTool { .. }
                 | Effect::CloseBrowser { .. }
+                | Effect::RemoveContainers { .. }
                 | Effect::SendWebhook { .. }
                 | Effect::Wake { .. } => continue,
             };

@@ -84,6 +84,7 @@ fn effect_name(effect: &Effect) -> &'static str {
         Effect::RunTool { .. } => "RunTool",
         Effect::CancelTool { .. } => "CancelTool",
         Effect::CloseBrowser { .. } => "CloseBrowser",
+        Effect::RemoveContainers { .. } => "RemoveContainers",
         Effect::SendWebhook { .. } => "SendWebhook",
         Effect::Wake { .. } => "Wake",
     }

@@ -57,7 +57,7 @@ fn tool_name(job: &ToolJob) -> String {
         ToolJob::Git { .. } => "git",
         ToolJob::GitProgram { .. } => "git program",
         ToolJob::Fetch { .. } => "fetch",
-        ToolJob::Browser { tool, .. } => tool,
+        ToolJob::Browser { tool, .. } | ToolJob::Container { tool, .. } => tool,
         ToolJob::Mcp { server, tool, .. } => return format!("mcp {server}/{tool}"),
     };
     name.to_owned()

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// A capability that's available or not.
 #[derive(Clone, Debug, Serialize)]
 pub struct MachineCapability {
-    /// `platform`, `display`, `sandbox`, `browser`, `kernel`, `model server`, `build` or `workspace`.
+    /// `platform`, `display`, `sandbox`, `browser`, `containers`, `kernel`, `model server`, `build` or `workspace`.
     pub area: &'static str,
     /// Name of the capability.
     pub name: String,
@@ -33,6 +33,8 @@ pub fn detect_capabilities(program: &Path, workspace: &Path) -> Vec<MachineCapab
     offers.push(tool_sandbox_capability(program));
     #[cfg(feature = "browser")]
     offers.push(browser_capability(workspace));
+    #[cfg(feature = "containers")]
+    offers.push(container_capability(workspace));
     offers.extend(kernelspec_capabilities());
     offers.extend(model_server_capabilities());
     offers
@@ -107,6 +109,14 @@ fn browser_capability(workspace: &Path) -> MachineCapability {
     let configured = super::configuration::load_config(workspace).ok().and_then(|config| config.browser.program);
     let (name, there, note) = browser::describe_browser(configured.as_deref());
     capability("browser", name, there, note)
+}
+
+/// Returns whether agents can use containers.
+#[cfg(feature = "containers")]
+fn container_capability(workspace: &Path) -> MachineCapability {
+    let configured = super::configuration::load_config(workspace).ok().and_then(|config| config.containers.socket);
+    let (name, there, note) = containers::describe_engine(configured.as_deref());
+    capability("containers", name, there, note)
 }
 
 /// Capabilities of the kernel's sandbox: name, what it means if enforced, and what it means if not.

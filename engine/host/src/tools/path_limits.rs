@@ -26,6 +26,7 @@ pub(super) fn check_job_paths(job: &ToolJob, paths: &SandboxPaths) -> anyhow::Re
         | ToolJob::GitProgram { .. }
         | ToolJob::Fetch { .. }
         | ToolJob::Browser { .. }
+        | ToolJob::Container { .. }
         | ToolJob::Mcp { .. } => return Ok(()),
     };
     check_path(root, path, paths, writes)

@@ -9,6 +9,7 @@ use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::schedule::ScheduleOutcome;
+use agent::tool_catalog::BuiltInTool;
 use store::RunOrigin;
 use store::{
     AgentState, DecisionMaker, DecisionRecord, DecisionScope, DocId, MessageId, MessageRole, RunEnding, SessionMessage,
@@ -47,8 +48,11 @@ impl RunsState {
             });
             record.approvals.push(approval.id.clone());
         }
-        if run.has_used_browser() {
+        if run.has_called(BuiltInTool::is_for_browser) {
             turn.effects.push(Effect::CloseBrowser { run: id });
+        }
+        if run.has_called(BuiltInTool::is_for_containers) {
+            turn.effects.push(Effect::RemoveContainers { run: id });
         }
         self.drop_tool_note_jobs(turn, files, sync, id);
         // Permissions for this run end with it.

@@ -169,6 +169,9 @@ impl RunsState {
             if agent.tools.is_none() && !tool_catalog::mentions_web(&run.about.prompt) {
                 tools.retain(|tool| !BuiltInTool::from_name(&tool.name).is_some_and(BuiltInTool::is_for_browser));
             }
+            if agent.tools.is_none() && !tool_catalog::mentions_containers(&run.about.prompt) {
+                tools.retain(|tool| !BuiltInTool::from_name(&tool.name).is_some_and(BuiltInTool::is_for_containers));
+            }
             if agent.tools.is_none() && !tool_catalog::mentions_component(&run.about.prompt) {
                 tools.retain(|tool| !BuiltInTool::ProposeComponent.is_named(&tool.name));
             }

@@ -13,6 +13,7 @@ use crate::session::state::runs::{RunRecord, RunsState, ToolNoteJob, ToolNoteJob
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
+use agent::container_calls::named_image;
 use agent::policy::{self, CallFacts, Permission, ToolPolicy};
 use agent::tool_call_parser;
 use agent::tool_catalog::BuiltInTool;
@@ -60,6 +61,7 @@ fn describe_call(tool: &ToolSpec, arguments: &Map<String, Value>) -> String {
             let words = ["action", "element", "text"].map(|name| string_argument(arguments, name));
             format!("Use the page in the browser: {}", words.join(" ").trim_end())
         }
+        Some(container) if container.is_for_containers() => describe_container_call(container, arguments),
         Some(BuiltInTool::GitCommit) => {
             let push = arguments.get("push").and_then(Value::as_bool).unwrap_or(false);
             let word = if push { "Commit and push" } else { "Commit" };
@@ -93,6 +95,37 @@ fn describe_call(tool: &ToolSpec, arguments: &Map<String, Value>) -> String {
         }
         _ if subject.is_empty() => format!("Use {}", tool.title()),
         _ => format!("Use {}: {subject}", tool.title()),
+    }
+}
+
+/// Describes the effect of a call of a container tool for the user.
+fn describe_container_call(tool: BuiltInTool, arguments: &Map<String, Value>) -> String {
+    let text = |name: &str| string_argument(arguments, name);
+    let is_set = |name: &str| arguments.get(name).and_then(Value::as_bool) == Some(true);
+    let image = named_image(arguments).map_or_else(|| text("image").to_owned(), |image| image.to_string());
+    let network = if is_set("network") { ", with network" } else { "" };
+    match tool {
+        BuiltInTool::ContainerPull => format!("Get the image {image}"),
+        BuiltInTool::ContainerBuild => {
+            format!("Build the image {} from {}{network}", text("name"), text("path"))
+        }
+        BuiltInTool::ContainerRun => {
+            let folder = match (text("path"), is_set("writable")) {
+                ("", _) => String::new(),
+                (path, true) => format!(", which may change {path}"),
+                (path, false) => format!(", which sees {path}"),
+            };
+            let background = if is_set("background") { ", in the background" } else { "" };
+            let command = arguments.get("command").and_then(Value::as_str).unwrap_or("its own command");
+            format!("Run in a container of {}{folder}{network}{background}: {command}", text("image"))
+        }
+        BuiltInTool::ContainerExec => format!("Run in the container {}: {}", text("container"), text("command")),
+        BuiltInTool::ContainerEnd => match text("action") {
+            "remove" => format!("Remove the container {}", text("container")),
+            _ => format!("Stop the container {}", text("container")),
+        },
+        BuiltInTool::ContainerLogs => format!("Read what the container {} printed", text("container")),
+        _ => "List containers and images".to_owned(),
     }
 }
 

@@ -360,6 +360,11 @@ impl RunsState {
                 let (tool, arguments) = (tool.to_owned(), arguments.clone());
                 ToolJob::Browser { run: id, tool, arguments, inside, web, program }
             }
+            Some(container) if container.is_for_containers() => {
+                let socket = self.setup().and_then(|setup| setup.config.containers.socket.clone());
+                let (tool, arguments, restricted) = (tool.to_owned(), arguments.clone(), self.policy().restricted);
+                ToolJob::Container { run: id, project: own, root, tool, arguments, socket, restricted }
+            }
             Some(BuiltInTool::CreateTool) => return Some(self.create_tool(turn, sync, workspace, arguments)),
             Some(BuiltInTool::ProposeView) => {
                 let Some(note) =

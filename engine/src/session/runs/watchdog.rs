@@ -10,6 +10,8 @@
 //! | tools of MCP servers | none | `tool` (10 min) |
 //! | `fetch_url` | 20 s | 2 min, at most `tool` |
 //! | browser tools | at most 30 s for each of start, answer and loading | 2 min, at most `tool` |
+//! | `container_run`, `container_exec` | the requested `seconds`, or 60; at most `tool` | 2 min more |
+//! | `container_pull`, `container_build` | 10 min | `tool`, and 2 min more |
 //! | other tools: files, notes, search, git | none | 2 min, at most `tool` |
 //! | a run's work without a pause | none | `run` (none) |
 //! | cells | 30 s, or the note's limit; then interrupted, then killed | none: watched with the note's kernel |
@@ -67,7 +69,16 @@ impl RunsState {
         };
         match BuiltInTool::from_name(&call.name) {
             Some(BuiltInTool::RunCell | BuiltInTool::NoteCommand | BuiltInTool::AskAgent) => None,
-            Some(BuiltInTool::Shell | BuiltInTool::RunPython | BuiltInTool::RunAgent) => Some(asked),
+            Some(
+                BuiltInTool::Shell
+                | BuiltInTool::RunPython
+                | BuiltInTool::RunAgent
+                | BuiltInTool::ContainerRun
+                | BuiltInTool::ContainerExec,
+            ) => Some(asked),
+            Some(BuiltInTool::ContainerPull | BuiltInTool::ContainerBuild) => {
+                Some(most.saturating_add(WATCHDOG_GRACE_MS))
+            }
             _ if self.approved_tool(&call.name).is_some() => Some(asked),
             _ if served() => Some(most),
             _ => Some(WATCHDOG_GRACE_MS.min(most)),

@@ -314,12 +314,10 @@ impl AgentRun {
         self.steps.last().map(|step| step.id).into_iter().collect()
     }
 
-    /// Returns whether the run has called a tool that uses its browser.
-    pub(in crate::session) fn has_used_browser(&self) -> bool {
+    /// Returns whether the run has called a built-in tool of this kind.
+    pub(in crate::session) fn has_called(&self, is_meant: fn(BuiltInTool) -> bool) -> bool {
         self.steps.iter().any(|step| match &step.kind {
-            StepKind::ToolCall { tool_name, .. } => {
-                BuiltInTool::from_name(tool_name).is_some_and(BuiltInTool::is_for_browser)
-            }
+            StepKind::ToolCall { tool_name, .. } => BuiltInTool::from_name(tool_name).is_some_and(is_meant),
             StepKind::ToolResult { .. }
             | StepKind::Thinking { .. }
             | StepKind::Todo { .. }
