@@ -80,6 +80,8 @@ pub enum TreeOrder {
 pub struct Settings {
     /// The color theme.
     pub theme: ColorTheme,
+    /// Name of the theme of the user whose colors are used; empty for Tracebook's own.
+    pub custom_theme: String,
     /// Scale of the whole window, 0.5 to 3.
     pub scale: f32,
     /// Whether high contrast is on.
@@ -183,6 +185,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             theme: ColorTheme::System,
+            custom_theme: String::new(),
             scale: 1.0,
             contrast: false,
             reduce_motion: false,

@@ -60,6 +60,7 @@ pub const GUIDE_FILES: &[EmbeddedFile] = guide![
     "memory-and-traces.md",
     "models.md",
     "notes-and-folders.md",
+    "packages.md",
     "plots-and-tables.md",
     "python-cells.md",
     "scripts.md",

@@ -40,6 +40,7 @@ mod moves;
 mod notebooks;
 mod own_tools;
 mod owned;
+mod packages;
 mod packs;
 mod pages;
 mod paths;

@@ -84,6 +84,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
     ),
     (4, "ui", &["engine", "text", "typeset"]),
     (5, "forks", &["agent", "engine", "git_program", "guarded", "host", "store", "text", "vcs"]),
+    (5, "packages", &["agent", "engine", "git_program", "guarded", "host", "store", "text"]),
     (5, "export", &["collection", "engine", "host", "jupyter", "plot", "store", "text", "typeset"]),
     (6, "editor", &["collection", "engine", "export", "host", "plot", "store", "text", "typeset", "ui"]),
     (
@@ -101,6 +102,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
             "javascript",
             "jupyter",
             "models",
+            "packages",
             "plot",
             "providers",
             "python",

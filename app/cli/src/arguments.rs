@@ -169,6 +169,25 @@ pub(super) struct ComponentsArguments {
     pub(super) revoke: bool,
 }
 
+/// `packages`.
+#[derive(Args, Clone, Debug)]
+pub(super) struct PackagesArguments {
+    #[arg(id = "ACTION")]
+    pub(super) action: Option<String>,
+    #[arg(id = "PACKAGE")]
+    pub(super) package: Option<String>,
+    #[arg(long)]
+    pub(super) approve: Option<String>,
+    #[arg(long)]
+    pub(super) contents: bool,
+    #[arg(long)]
+    pub(super) volume: Option<String>,
+    #[arg(long)]
+    pub(super) to: Option<String>,
+    #[arg(long)]
+    pub(super) key: Option<String>,
+}
+
 /// `attachments`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct AttachmentsArguments {
@@ -468,6 +487,7 @@ mod tests {
             grammar::<CatArguments>("cat"),
             grammar::<AttachmentsArguments>("attachments"),
             grammar::<ComponentsArguments>("components"),
+            grammar::<PackagesArguments>("packages"),
             grammar::<EditArguments>("edit"),
             grammar::<LsArguments>("ls"),
             grammar::<VolumesArguments>("volumes"),

@@ -138,6 +138,11 @@ pub(crate) const HELP_GROUPS: &[(&str, &[SubcommandHelp])] = &[
                 "List and approve components of agents",
                 ["components", "components my-chart --approve"],
             ),
+            entry(
+                "packages",
+                "Add, update and publish packages",
+                ["packages add ./sail-kit", "packages publish ./sail-kit --to ./index"],
+            ),
             entry("providers", "List and test language models", ["providers", "providers test ollama"]),
             entry("secrets", "Keep API keys", ["secrets list", "secrets set OPENAI_API_KEY < key.txt"]),
         ],

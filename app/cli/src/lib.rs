@@ -34,6 +34,7 @@ mod new_fork;
 pub mod notebooks;
 pub(crate) mod notes;
 mod output_files;
+mod package_commands;
 pub mod parse;
 mod providers;
 mod resolve;
@@ -361,6 +362,12 @@ fn run_command_line(
             }
         }
         "update" => return update::cmd_update(&folder, &typed(args)?, json, &mut out),
+        "packages" => {
+            let (args, errors) = (typed(args)?, &mut std::io::stderr());
+            if let Some(done) = package_commands::run_without_workspace(&folder, &here, &args, json, &mut out, errors) {
+                return done;
+            }
+        }
         "restore" => return maintenance::cmd_restore(&folder, &typed(args)?, json, &mut out),
         "completions" => return parse::cmd_completions(&typed(args)?, &mut out),
         "man" => return parse::cmd_man(&mut out),
@@ -472,6 +479,11 @@ fn run_as_owner(driver: host::Driver, request: &SocketRequest) -> Result<u8, Cli
     }
     let handle = driver.handle();
     let session = std::thread::spawn(move || driver.run());
+    if reads_only.is_none()
+        && let Err(error) = package_commands::finish_interrupted(&handle)
+    {
+        eprintln!("tracebook: {}", untrusted_text::escape_line(&error.why));
+    }
     let (mut input, mut out, mut errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     let code = run_request(&handle, request, &mut input, &mut out, &mut errors, true);
     if let Ok(guests) = guests {
@@ -551,6 +563,7 @@ fn run_subcommand(scene: &mut CommandContext<'_>, name: &str, args: &ArgMatches)
         "volumes" => volume_trust::cmd_volumes(scene, &typed(args)?),
         "attachments" => attachments::cmd_attachments(scene, &typed(args)?),
         "components" => components::cmd_components(scene, &typed(args)?),
+        "packages" => package_commands::cmd_packages(scene, &typed(args)?),
         "providers" => {
             let folder = scene.handle.workspace_folder().to_owned();
             providers::cmd_providers(&folder, &typed(args)?, scene.json, scene.out)
@@ -657,6 +670,13 @@ fn open_window(folder: &Path, path: Option<&Path>, hooks: ProgramHooks) -> Resul
             }
         });
     }
+    let handle = driver.handle();
+    std::thread::spawn(move || {
+        if let Err(error) = package_commands::finish_interrupted(&handle) {
+            let why = host::logging::content_field(&error.why);
+            tracing::warn!(why, "a change of packages could not be finished");
+        }
+    });
     let tell = std::env::var_os("TRACEBOOK_FIRST_FRAME").is_some();
     let first_frame = move || {
         if tell {

@@ -4,6 +4,7 @@
 
 use eframe::egui;
 use egui::{Color32, CornerRadius, FontData, FontDefinitions, FontFamily, FontId, Margin, Shadow, Stroke, TextStyle};
+use engine::theme_file::{BaseTheme, ThemeFile};
 use engine::{ColorTheme, Settings};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ const fn rgb([red, green, blue]: Rgb) -> Color32 {
 }
 
 /// Colors of a theme.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct ThemeColors {
     /// Background of pages.
     pub paper: Color32,
@@ -58,6 +59,54 @@ pub struct ThemeColors {
     pub come: Color32,
     /// Background of added words in a line.
     pub come_strong: Color32,
+}
+
+impl ThemeColors {
+    /// Returns the colors of a theme of the user's own: those that it doesn't set are of the theme that it's based on.
+    fn from_file(file: &ThemeFile) -> ThemeColors {
+        let base = if file.base == BaseTheme::Dark { &DARK } else { &LIGHT };
+        let color = |name: &str, own: Color32| file.colors.get(name).map_or(own, |color| rgb(*color));
+        ThemeColors {
+            paper: color("paper", base.paper),
+            raised: color("raised", base.raised),
+            sunken: color("sunken", base.sunken),
+            ink: color("ink", base.ink),
+            muted: color("muted", base.muted),
+            line: color("line", base.line),
+            accent: color("accent", base.accent),
+            accent_ground: color("accent_ground", base.accent_ground),
+            mark: color("mark", base.mark),
+            mark_strong: color("mark_strong", base.mark_strong),
+            ok: color("ok", base.ok),
+            warn: color("warn", base.warn),
+            bad: color("bad", base.bad),
+            thought: color("thought", base.thought),
+            tool: color("tool", base.tool),
+            lit: color("lit", base.lit),
+            gone: color("gone", base.gone),
+            gone_strong: color("gone_strong", base.gone_strong),
+            come: color("come", base.come),
+            come_strong: color("come_strong", base.come_strong),
+        }
+    }
+}
+
+/// Uses the colors of a theme of the user's own, or none.
+pub fn use_custom_theme(ctx: &egui::Context, file: Option<&ThemeFile>) {
+    let wanted = file.map(|file| (file.base == BaseTheme::Dark, ThemeColors::from_file(file)));
+    let is_same = match (&wanted, CUSTOM_COLORS.get()) {
+        (None, None) => true,
+        (Some((dark, colors)), Some((is_dark, known))) => *dark == is_dark && colors == known,
+        _ => false,
+    };
+    if is_same {
+        return;
+    }
+    // Views keep the colors for as long as they like, so they live as long as the program. Only a change of theme by the
+    // user makes new ones.
+    CUSTOM_COLORS.set(wanted.map(|(dark, colors)| (dark, &*Box::leak(Box::new(colors)))));
+    set_styles(ctx, APPEARANCE.get().2);
+    ctx.request_repaint();
 }
 
 /// Colors of the light theme.
@@ -160,6 +209,8 @@ thread_local! {
     /// The user's appearance settings: high contrast, text size of notes, reduced motion. Thread-local, since only one
     /// thread draws.
     static APPEARANCE: Cell<(bool, f32, bool)> = const { Cell::new((false, 1.0, false)) };
+    /// The colors of the user's own theme, and whether it's dark.
+    static CUSTOM_COLORS: Cell<Option<(bool, &'static ThemeColors)>> = const { Cell::new(None) };
 }
 
 /// Returns the text size of notes relative to the rest.
@@ -175,6 +226,10 @@ impl ThemeColors {
 
     /// Returns the colors of the dark or the light theme.
     pub fn for_dark_mode(dark: bool) -> &'static ThemeColors {
+        // High contrast is a need, and a theme a taste.
+        if let Some((_, colors)) = CUSTOM_COLORS.get().filter(|(is_dark, _)| *is_dark == dark && !APPEARANCE.get().0) {
+            return colors;
+        }
         match (dark, APPEARANCE.get().0) {
             (false, false) => &LIGHT,
             (true, false) => &DARK,
@@ -442,6 +497,9 @@ pub fn install_theme(ctx: &egui::Context) {
 /// Applies the user's appearance settings.
 pub fn apply_settings(ctx: &egui::Context, settings: &Settings) {
     let theme = match settings.theme {
+        // A theme of the user's own is dark or light itself.
+        _ if CUSTOM_COLORS.get().is_some_and(|(dark, _)| dark) => egui::ThemePreference::Dark,
+        _ if CUSTOM_COLORS.get().is_some() => egui::ThemePreference::Light,
         ColorTheme::System => egui::ThemePreference::System,
         ColorTheme::Light => egui::ThemePreference::Light,
         ColorTheme::Dark => egui::ThemePreference::Dark,

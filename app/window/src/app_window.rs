@@ -18,6 +18,7 @@ use eframe::egui;
 use engine::commands::CommandId;
 use host::Driver;
 use host::desktop::{FileOpener, FolderChooser, PdfPrinter};
+use host::fs::user_texts::UserTextReader;
 use host::logging::FrameLog;
 use notebook::collection;
 use notebook::page::NotePage;
@@ -67,7 +68,10 @@ impl AppWindow {
             source_control::forks_page::fork_desk::ForkDesk::start(driver.handle(), move || wake.request_repaint());
         let settings = driver.session().settings();
         let prefs = WindowState::from_settings(settings);
-        prefs.apply(ctx);
+        let texts = UserTextReader::new(driver.folder());
+        prefs.apply(ctx, &texts.last());
+        let wake = ctx.clone();
+        texts.refresh(move || wake.request_repaint());
         let mut notices = NoticeState { unshown_scripts, ..NoticeState::default() };
         notices.show_crash_notice(&driver);
         AppWindow {
@@ -90,6 +94,7 @@ impl AppWindow {
                 science: host::science_pack::SciencePack::of_running_program(),
                 source,
                 forks,
+                texts,
                 done_steps: Vec::new(),
             },
         }

@@ -74,7 +74,12 @@ impl eframe::App for AppWindow {
         self.panes.report_clean_run(&self.host, &mut self.notices);
         self.prefs.save_window_state(&mut self.host, &mut self.panes, &mut self.dock, &mut self.notices, &ctx);
         // Applied last, so that nothing in this frame is laid out with the next frame's glyphs.
-        self.prefs.apply(&ctx);
+        if ctx.input(|input| input.events.contains(&egui::Event::WindowFocused(true))) {
+            // The user may come from the terminal, where a package was installed.
+            let wake = ctx.clone();
+            self.host.texts.refresh(move || wake.request_repaint());
+        }
+        self.prefs.apply(&ctx, &self.host.texts.last());
         self.update_title(&ctx);
         self.frame_log.end();
     }

@@ -81,6 +81,9 @@ pub struct AgentConfig {
     /// Who is told about runs.
     #[serde(deserialize_with = "values::section")]
     pub notifications: NotificationsConfig,
+    /// Where packages come from.
+    #[serde(deserialize_with = "values::section")]
+    pub packages: PackagesConfig,
     /// Where the program checks for updates.
     #[serde(deserialize_with = "values::section")]
     pub update: UpdateConfig,
@@ -121,6 +124,14 @@ impl Default for KernelsConfig {
     fn default() -> KernelsConfig {
         KernelsConfig { states_budget_mb: 512, workspace_states_budget_mb: 4_096 }
     }
+}
+
+/// Where packages come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PackagesConfig {
+    /// Indexes that are searched, in this order: folders, https addresses of an `index.json`, and Git repositories.
+    pub indexes: Vec<String>,
 }
 
 /// Where the program checks for updates.

@@ -630,6 +630,12 @@ command_table!(
     ViewLarger = window_command("view.larger", "Zoom in", &["Ctrl+Plus"], "Make the whole window larger."),
     ViewSmaller = window_command("view.smaller", "Zoom out", &["Ctrl+Minus"], "Make the whole window smaller."),
     ViewReset = window_command("view.reset", "Reset zoom", &["Ctrl+0"], "Set the zoom to 100 %."),
+    ViewChooseTheme = window_command(
+        "view.choose_theme",
+        "Choose theme",
+        &[],
+        "Use the colors of a theme in the workspace's folder themes, or Tracebook's own.",
+    ),
     ViewContrast = window_command("view.contrast", "Toggle high contrast", &[], "Turn high contrast on or off."),
     AppKeys = window_command(
         "app.keys",
@@ -935,6 +941,30 @@ command_table!(
         ],
         "List the custom elements that agents have proposed as components/NAME.json, read and approve them. `serve` \
          previews an approved one in a sandboxed frame. A changed one must be approved again.",
+    ),
+    AgentPackages = command_line_form(
+        "agent.packages",
+        "Packages",
+        "packages",
+        &[
+            command_argument("ACTION", ArgumentForm::Optional, "search, add, remove, update, list or publish"),
+            command_argument(
+                "PACKAGE",
+                ArgumentForm::Optional,
+                "its name; for add also a folder, an archive or an address; for publish a folder; for search words"
+            ),
+            command_argument("approve", ArgumentForm::Value, "install exactly what has this hash"),
+            command_argument("contents", ArgumentForm::Flag, "print the whole files of a package before it's approved"),
+            command_argument("volume", ArgumentForm::Value, "the volume that gets its templates and prompts"),
+            command_argument("to", ArgumentForm::Value, "publish: the folder of the index; without it, only sign"),
+            command_argument(
+                "key",
+                ArgumentForm::Value,
+                "publish: a minisign secret key; without it, the device's key"
+            ),
+        ],
+        "Install packages of agents, tools, templates, snippets, themes and prompts, from a folder, an archive, a Git \
+         repository or an index. What is in a package, and what it may do, is shown and approved first.",
     ),
     WorkspaceInit = command_line_form(
         "workspace.init",

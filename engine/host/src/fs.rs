@@ -11,5 +11,6 @@ pub(crate) mod read;
 pub(crate) mod scan;
 pub mod shipped_files;
 pub mod user_file;
+pub mod user_texts;
 pub(crate) mod volume_snapshot;
 pub(crate) mod watch;

@@ -13,6 +13,7 @@ mod script_files;
 mod shell;
 mod truncate;
 
+pub use fetch::fetch_file;
 pub(crate) use fetch::{WebhookError, fetch_text_file, post_json};
 
 use crate::fs::volume_snapshot::ProgramBaselines;

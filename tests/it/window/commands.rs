@@ -103,6 +103,8 @@ fn the_view() -> Drive {
     }
     drive.choose(CommandId::ViewTheme);
     assert_eq!(settings(&drive).theme, ColorTheme::Light);
+    drive.choose(CommandId::ViewChooseTheme);
+    assert!(drive.window.query_all_by_label_contains("No themes yet").next().is_some());
     drive.choose(CommandId::ViewContrast);
     assert!(settings(&drive).contrast);
     drive.choose(CommandId::ViewLarger);

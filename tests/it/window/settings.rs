@@ -42,6 +42,61 @@ fn the_look_is_set_and_kept() {
 }
 
 #[test]
+fn themes_and_snippets_of_the_users_own_are_used() {
+    let bench = Bench::new(&[("One.md", "# Head\n\nText\n")]);
+    let mut window = bench.opened();
+    let own = |name: &str| bench.folder.path().join("workspace").join(name);
+    for (path, text) in [
+        ("themes/Night watch.yaml", "base: dark\ncolors:\n  paper: \"#101418\"\n  ink: \"#e8e8e8\"\n"),
+        ("snippets/Signature.md", "-- {{cursor}} in {{title}}\n"),
+    ] {
+        std::fs::create_dir_all(own(path).parent().expect("a folder")).expect("made");
+        std::fs::write(own(path), text).expect("written");
+    }
+    let paper = |window: &Driven| window.ctx.global_style().visuals.panel_fill;
+    let light = paper(&window);
+    // They are read when the window is in front again, and then offered.
+    until(&mut window, "the theme is offered", |window| {
+        window.event(egui::Event::WindowFocused(true));
+        window.run();
+        press(window, CTRL | Modifiers::SHIFT, Key::P);
+        type_text(window, "Choose theme");
+        press(window, NONE, Key::Enter);
+        let is_offered = window.query_by_label_contains("Night watch").is_some();
+        if !is_offered {
+            press(window, NONE, Key::Escape);
+        }
+        is_offered
+    });
+    type_text(&mut window, "night");
+    press(&mut window, NONE, Key::Enter);
+    assert_eq!(settings(&window).custom_theme, "Night watch");
+    assert_eq!(paper(&window), egui::Color32::from_rgb(0x10, 0x14, 0x18));
+
+    window.state_mut().place_caret("# Head\n\nText".len());
+    window.run();
+    press(&mut window, NONE, Key::Enter);
+    press(&mut window, NONE, Key::Enter);
+    type_text(&mut window, "/signat");
+    until(&mut window, "the snippet is offered", |window| {
+        window.query_by_role_and_label(Role::MenuItem, "Signature").is_some()
+    });
+    press(&mut window, NONE, Key::Enter);
+    type_text(&mut window, "Ada");
+    assert!(text(&window).is_some_and(|text| text.contains("-- Ada in One")), "{:?}", text(&window));
+
+    // The choice is kept; without the file, Tracebook's own colors are used.
+    until(&mut window, "all is saved", |window| session(window).is_saved());
+    window.into_state().close().expect("all is saved");
+    let mut window = bench.window();
+    until(&mut window, "the theme is read", |window| paper(window) == egui::Color32::from_rgb(0x10, 0x14, 0x18));
+    std::fs::remove_file(own("themes/Night watch.yaml")).expect("removed");
+    window.event(egui::Event::WindowFocused(true));
+    until(&mut window, "it's light again", |window| paper(window) == light);
+    assert_eq!(settings(&window).custom_theme, "Night watch");
+}
+
+#[test]
 fn keys_are_changed_by_pressing_them() {
     let bench = Bench::new(&[("One.md", "1\n")]);
     let mut window = bench.opened();

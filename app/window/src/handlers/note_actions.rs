@@ -21,6 +21,25 @@ use store::{DocId, FileKind};
 use ui::text::shown_name;
 use ui::time::write_date;
 
+impl WindowOverlay {
+    /// Lists the themes of the user's own.
+    pub(crate) fn choose_theme(&mut self, host: &HostLink, notices: &mut NoticeState) {
+        let texts = host.texts.last();
+        let wrong = texts.wrong_themes.iter().next();
+        if let Some((name, why)) = wrong {
+            notices.toasts.show_message(format!("The theme {name} can't be used: {why}."));
+        }
+        let names: Vec<String> = texts.themes.keys().cloned().collect();
+        match names.is_empty() {
+            true if wrong.is_some() => {}
+            true => {
+                notices.toasts.show_message("No themes yet. A theme is a YAML file in the workspace's folder themes.")
+            }
+            false => *self = WindowOverlay::Palette(CommandPalette::themes(names)),
+        }
+    }
+}
+
 impl PaneState {
     /// Performs a note management command.
     pub(crate) fn run_filing(
@@ -245,13 +264,13 @@ fn read(session: &Session, note: DocId) -> Option<anyhow::Result<String>> {
     }
 }
 
-fn title_of(path: &str) -> String {
+pub(crate) fn title_of(path: &str) -> String {
     shown_name(path.rsplit('/').next().unwrap_or(path)).to_owned()
 }
 
 /// Returns a template with its placeholders filled: `{{title}}`, `{{date}}`, `{{time}}`, and formats as in
 /// `{{date:%A}}`.
-fn filled(template: &str, title: &str, now: &Zoned) -> String {
+pub(crate) fn filled(template: &str, title: &str, now: &Zoned) -> String {
     let mut out = String::with_capacity(template.len());
     let mut rest = template;
     while let Some(start) = rest.find("{{") {

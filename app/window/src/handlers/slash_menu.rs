@@ -1,5 +1,6 @@
 //! Opens the slash menu and inserts the chosen entry.
 
+use crate::handlers::note_actions::title_of;
 use crate::overlays::slash_menu::{
     MAX_VISIBLE_SLASH_ROWS, SLASH_MENU_WIDTH, SLASH_ROW_HEIGHT, SlashMenu, filter, line, line_start, slash_list,
     written,
@@ -28,10 +29,20 @@ impl InputState {
         });
         match words.flatten() {
             Some(words) if typed || self.slash.is_some() => {
-                let slash = self.slash.get_or_insert_default();
-                if slash.filter != words {
-                    *slash = SlashMenu { chosen: 0, filter: words };
+                if self.slash.is_none() {
+                    // What is new since the last time is offered once it's read.
+                    let ctx = ctx.clone();
+                    host.texts.refresh(move || ctx.request_repaint());
                 }
+                let texts = host.texts.last();
+                let is_same = self
+                    .slash
+                    .as_ref()
+                    .is_some_and(|slash| slash.filter == words && slash.snippets.len() == texts.snippets.len());
+                if !is_same {
+                    self.slash = Some(SlashMenu::new(words, &texts.snippets));
+                }
+                let Some(slash) = &self.slash else { return };
                 if slash.entries().is_empty() {
                     self.slash = None;
                 }
@@ -75,7 +86,9 @@ impl InputState {
     ) {
         let Some(slash) = self.slash.take() else { return };
         let Some(entry) = slash.entries().get(slash.chosen).copied() else { return };
-        let (text, caret) = written(entry);
+        let note = panes.active.note.and_then(|note| host.session().locate_file(note));
+        let title = note.map(|(_, path)| title_of(path)).unwrap_or_default();
+        let (text, caret) = written(entry, &title);
         panes.write(
             host,
             notices,
@@ -124,7 +137,7 @@ impl PaneState {
                         vec2(SLASH_MENU_WIDTH, SLASH_ROW_HEIGHT),
                         Sense::click() - Sense::FOCUSABLE,
                     );
-                    set_accessible_name(&response, Role::MenuItem, entry.title);
+                    set_accessible_name(&response, Role::MenuItem, &entry.title);
                     if index == slash.chosen {
                         ui.painter().rect_filled(rect, CONTROL_CORNER, colours.accent_ground);
                     } else if response.hovered() {

@@ -77,6 +77,7 @@ pub(crate) fn command_aliases(id: CommandId) -> &'static [&'static str] {
         CommandId::ViewSpelling => &["check spelling", "dictionary", "typos"],
         CommandId::ViewLarger => &["bigger", "font size", "text size", "increase size"],
         CommandId::ViewSmaller => &["font size", "text size", "decrease size"],
+        CommandId::ViewChooseTheme => &["colors", "color scheme", "appearance", "skin"],
         CommandId::ViewContrast => &["accessibility"],
         CommandId::AppKeys => &["hotkeys", "shortcuts", "keybindings", "commands"],
         CommandId::AppSettings => &[

@@ -49,6 +49,8 @@ pub(crate) enum PaletteChoice {
     Search(String),
     /// Insert this template into the open note.
     Template(DocId),
+    /// Use the colors of this theme; empty for Tracebook's own.
+    Theme(String),
     /// Replace a byte range of the open note with this word.
     Word {
         range: std::ops::Range<usize>,
@@ -128,6 +130,7 @@ impl CommandPalette {
             }
             PaletteChoice::Learn(_)
             | PaletteChoice::Template(_)
+            | PaletteChoice::Theme(_)
             | PaletteChoice::Kernel(_)
             | PaletteChoice::State(_)
             | PaletteChoice::SciencePack
@@ -216,6 +219,18 @@ impl CommandPalette {
         };
         let entries = notes.into_iter().map(entry).collect();
         CommandPalette::new("Insert template", "Search templates", entries, false)
+    }
+
+    /// Returns the palette of themes of the user's own, by name.
+    pub(crate) fn themes(names: Vec<String>) -> CommandPalette {
+        let own = PaletteEntry::new(
+            PaletteChoice::Theme(String::new()),
+            "Tracebook's own colors".to_owned(),
+            "light or dark, as the settings say".to_owned(),
+        );
+        let entry = |name: String| PaletteEntry::new(PaletteChoice::Theme(name.clone()), name, String::new());
+        let entries = std::iter::once(own).chain(names.into_iter().map(entry)).collect();
+        CommandPalette::new("Choose theme", "Search themes", entries, false)
     }
 
     /// Returns the palette of kernels: Tracebook's own kinds, and the Jupyter kernels that were found. The used one is

@@ -74,6 +74,8 @@ impl SettingsSection {
 #[derive(Clone, Debug)]
 pub(crate) enum SettingsChange {
     Theme(ColorTheme),
+    /// Name of a theme of the user's own; empty for none.
+    CustomTheme(String),
     Contrast(bool),
     ReduceMotion(bool),
     Scale(f32),
@@ -126,6 +128,7 @@ impl SettingsChange {
     pub(crate) fn apply_to(self, settings: &mut Settings) {
         match self {
             SettingsChange::Theme(theme) => settings.theme = theme,
+            SettingsChange::CustomTheme(name) => settings.custom_theme = name,
             SettingsChange::Contrast(contrast) => settings.contrast = contrast,
             SettingsChange::ReduceMotion(on) => settings.reduce_motion = on,
             SettingsChange::Scale(scale) => settings.scale = scale,
@@ -391,7 +394,7 @@ mod tests {
     #[rustfmt::skip]
     fn every_setting_has_a_control() {
         let Settings {
-            theme: _, scale: _, contrast: _, reduce_motion: _, text_scale: _, // Appearance
+            theme: _, custom_theme: _, scale: _, contrast: _, reduce_motion: _, text_scale: _, // Appearance
             left_panel_width: _, left_open: _, right_panel_width: _, right_open: _, window: _, last_note: _, // Window
             recent: _, starred: _, tree_order: _,
             folded: _, unfolded: _, recent_open: _, panes: _, pane: _,

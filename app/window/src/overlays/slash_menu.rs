@@ -1,9 +1,12 @@
 //! The slash menu, which offers blocks and formatting on an empty line.
 
+use crate::handlers::note_actions;
 use editor::note_editor::{EditTarget, Editor};
 use editor::row_splitter::RowKind;
 use eframe::egui;
 use egui::{Align2, Rect, pos2};
+use host::fs::user_texts::UserSnippet;
+use std::borrow::Cow;
 use ui::fuzzy::FuzzyCandidate;
 use ui::icons;
 use ui::theme::{self, ThemeColors, size, space};
@@ -15,40 +18,40 @@ pub(crate) const SLASH_MENU_WIDTH: f32 = 280.0;
 pub(crate) const MAX_VISIBLE_SLASH_ROWS: usize = 8;
 
 /// An entry: title, keywords, and the inserted text with the caret at `|`.
+#[derive(Clone)]
 pub(crate) struct SlashEntry {
     icon: &'static str,
-    pub(crate) title: &'static str,
+    pub(crate) title: Cow<'static, str>,
     hint: &'static str,
-    text: &'static str,
+    text: Cow<'static, str>,
+}
+
+const fn entry(icon: &'static str, title: &'static str, hint: &'static str, text: &'static str) -> SlashEntry {
+    SlashEntry { icon, title: Cow::Borrowed(title), hint, text: Cow::Borrowed(text) }
 }
 
 const SLASH_ENTRIES: &[SlashEntry] = &[
-    SlashEntry { icon: "H1", title: "Heading 1", hint: "#", text: "# |" },
-    SlashEntry { icon: "H2", title: "Heading 2", hint: "##", text: "## |" },
-    SlashEntry { icon: "H3", title: "Heading 3", hint: "###", text: "### |" },
-    SlashEntry { icon: icons::LIST_BULLETS, title: "List", hint: "-", text: "- |" },
-    SlashEntry { icon: icons::LIST, title: "Numbered list", hint: "1.", text: "1. |" },
-    SlashEntry { icon: icons::CHECK, title: "Task", hint: "- [ ]", text: "- [ ] |" },
-    SlashEntry { icon: icons::CHAT, title: "Quote", hint: ">", text: "> |" },
-    SlashEntry { icon: icons::INFO, title: "Callout", hint: "> [!note]", text: "> [!note] |\n> " },
-    SlashEntry { icon: icons::PLAY, title: "Python cell", hint: "```python", text: "```python\n|\n```" },
-    SlashEntry { icon: icons::CODE, title: "Code", hint: "```", text: "```|\n\n```" },
-    SlashEntry {
-        icon: icons::TABLE,
-        title: "Table",
-        hint: "| |",
-        text: "| |    |     |\n| --- | --- |\n|     |     |",
-    },
-    SlashEntry {
-        icon: icons::COLUMNS,
-        title: "Collection",
-        hint: "```base",
-        text: "```base\nfilters: file.inFolder(\"|\")\nviews:\n  - type: table\n    name: Table\n    order:\n      \
+    entry("H1", "Heading 1", "#", "# |"),
+    entry("H2", "Heading 2", "##", "## |"),
+    entry("H3", "Heading 3", "###", "### |"),
+    entry(icons::LIST_BULLETS, "List", "-", "- |"),
+    entry(icons::LIST, "Numbered list", "1.", "1. |"),
+    entry(icons::CHECK, "Task", "- [ ]", "- [ ] |"),
+    entry(icons::CHAT, "Quote", ">", "> |"),
+    entry(icons::INFO, "Callout", "> [!note]", "> [!note] |\n> "),
+    entry(icons::PLAY, "Python cell", "```python", "```python\n|\n```"),
+    entry(icons::CODE, "Code", "```", "```|\n\n```"),
+    entry(icons::TABLE, "Table", "| |", "| |    |     |\n| --- | --- |\n|     |     |"),
+    entry(
+        icons::COLUMNS,
+        "Collection",
+        "```base",
+        "```base\nfilters: file.inFolder(\"|\")\nviews:\n  - type: table\n    name: Table\n    order:\n      \
                - file.name\n```",
-    },
-    SlashEntry { icon: icons::LINK, title: "Link to a note", hint: "[[ ]]", text: "[[|]]" },
-    SlashEntry { icon: icons::MINUS, title: "Rule", hint: "---", text: "---\n\n|" },
-    SlashEntry { icon: icons::CLOCK, title: "Date of today", hint: "", text: "" },
+    ),
+    entry(icons::LINK, "Link to a note", "[[ ]]", "[[|]]"),
+    entry(icons::MINUS, "Rule", "---", "---\n\n|"),
+    entry(icons::CLOCK, "Date of today", "", ""),
 ];
 
 /// State of the open menu.
@@ -56,7 +59,14 @@ const SLASH_ENTRIES: &[SlashEntry] = &[
 pub(crate) struct SlashMenu {
     pub(crate) chosen: usize,
     pub(crate) filter: String,
+    /// The user's snippets, as entries.
+    pub(crate) snippets: Vec<SlashEntry>,
 }
+
+/// Place in a snippet where the caret goes.
+const CURSOR_PLACE: &str = "{{cursor}}";
+/// Hint beside snippets.
+const SNIPPET_HINT: &str = "snippet";
 
 /// Id of the list's area.
 pub(crate) fn slash_list() -> egui::Id {
@@ -64,12 +74,24 @@ pub(crate) fn slash_list() -> egui::Id {
 }
 
 impl SlashMenu {
+    /// Creates the menu with the user's snippets beside its own entries.
+    pub(crate) fn new(filter: String, snippets: &[UserSnippet]) -> SlashMenu {
+        let entry = |snippet: &UserSnippet| SlashEntry {
+            icon: icons::NOTE,
+            title: Cow::Owned(snippet.name.clone()),
+            hint: SNIPPET_HINT,
+            text: Cow::Owned(snippet.text.clone()),
+        };
+        SlashMenu { chosen: 0, filter, snippets: snippets.iter().map(entry).collect() }
+    }
+
     /// Returns the entries that match the text after the slash, best match first.
-    pub(crate) fn entries(&self) -> Vec<&'static SlashEntry> {
+    pub(crate) fn entries(&self) -> Vec<&SlashEntry> {
         let query: Vec<char> = self.filter.to_lowercase().chars().filter(|letter| !letter.is_whitespace()).collect();
         let mut hits: Vec<(i32, &SlashEntry)> = SLASH_ENTRIES
             .iter()
-            .filter_map(|entry| Some((FuzzyCandidate::new(entry.title).match_query(&query)?.score, entry)))
+            .chain(&self.snippets)
+            .filter_map(|entry| Some((FuzzyCandidate::new(&entry.title).match_query(&query)?.score, entry)))
             .collect();
         hits.sort_by_key(|(score, _)| -score);
         hits.into_iter().map(|(_, entry)| entry).collect()
@@ -89,8 +111,13 @@ pub(crate) fn line_start(target: &EditTarget) -> usize {
     target.shown.rfind('\n').map_or(0, |newline| newline + 1)
 }
 
-/// Returns the text of an entry, and the caret's offset in it.
-pub(crate) fn written(entry: &SlashEntry) -> (String, usize) {
+/// Returns the text of an entry, and the caret's offset in it. `title` is that of the note.
+pub(crate) fn written(entry: &SlashEntry, title: &str) -> (String, usize) {
+    if entry.hint == SNIPPET_HINT {
+        let text = note_actions::filled(entry.text.trim_end_matches('\n'), title, &jiff::Zoned::now());
+        let caret = text.find(CURSOR_PLACE).unwrap_or(text.len());
+        return (text.replacen(CURSOR_PLACE, "", 1), caret);
+    }
     if entry.text.is_empty() {
         let today = host::clock::today().to_string();
         let caret = today.len();
@@ -98,7 +125,7 @@ pub(crate) fn written(entry: &SlashEntry) -> (String, usize) {
     }
     // Tables contain `|` themselves. In a table entry, the caret is at the first one that stands alone.
     let at = if entry.text.starts_with("| |") { 2 } else { entry.text.find('|').unwrap_or(entry.text.len()) };
-    let mut text = entry.text.to_owned();
+    let mut text = entry.text.to_string();
     if at < text.len() {
         text.remove(at);
     }
@@ -115,7 +142,7 @@ pub(crate) fn line(ui: &egui::Ui, rect: Rect, entry: &SlashEntry, colours: &Them
     let painter = ui.painter();
     painter.text(pos2(rect.left() + space::L, y), Align2::CENTER_CENTER, entry.icon, font, colours.muted);
     let at = pos2(rect.left() + space::XXL, y);
-    painter.text(at, Align2::LEFT_CENTER, entry.title, theme::small().font, colours.ink);
+    painter.text(at, Align2::LEFT_CENTER, &entry.title, theme::small().font, colours.ink);
     let at = pos2(rect.right() - space::S, y);
     painter.text(at, Align2::RIGHT_CENTER, entry.hint, theme::code().font, colours.muted);
 }
@@ -127,12 +154,15 @@ mod tests {
     #[test]
     fn every_entry_has_a_place_for_the_caret() {
         for entry in SLASH_ENTRIES {
-            let (text, caret) = written(entry);
+            let (text, caret) = written(entry, "");
             assert!(text.is_char_boundary(caret), "{}", entry.title);
         }
-        assert_eq!(written(&SLASH_ENTRIES[8]), ("```python\n\n```".to_owned(), 10));
-        assert_eq!(written(&SLASH_ENTRIES[10]).1, 2);
-        let slash = SlashMenu { chosen: 0, filter: "tab".to_owned() };
+        assert_eq!(written(&SLASH_ENTRIES[8], ""), ("```python\n\n```".to_owned(), 10));
+        assert_eq!(written(&SLASH_ENTRIES[10], "").1, 2);
+        let slash = SlashMenu::new("tab".to_owned(), &[]);
         assert_eq!(slash.entries()[0].title, "Table");
+        let sign = UserSnippet { name: "Signature".to_owned(), text: "-- {{cursor}} in {{title}}\n".to_owned() };
+        let slash = SlashMenu::new("signat".to_owned(), &[sign]);
+        assert_eq!(written(slash.entries()[0], "Log"), ("--  in Log".to_owned(), 3));
     }
 }

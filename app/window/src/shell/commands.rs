@@ -93,6 +93,7 @@ pub(crate) enum WindowCommand {
     Keys,
     Settings,
     Contrast,
+    ChooseTheme,
     /// A note management command.
     File(NoteCommand),
     /// An export command.
@@ -203,6 +204,7 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         CommandId::HelpOpen => WindowCommand::Help,
         CommandId::AppSettings => WindowCommand::Settings,
         CommandId::ViewContrast => WindowCommand::Contrast,
+        CommandId::ViewChooseTheme => WindowCommand::ChooseTheme,
         CommandId::TextPastePlain => WindowCommand::PastePlain,
         CommandId::AppQuit => WindowCommand::Quit,
         CommandId::FindOpen => WindowCommand::Find,
@@ -338,6 +340,7 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         | CommandId::ServeTokens
         | CommandId::SyncHub
         | CommandId::AgentComponents
+        | CommandId::AgentPackages
         | CommandId::VolumeAttachments
         | CommandId::ForkList => return None,
     })

@@ -335,6 +335,7 @@ impl AppWindow {
                 let contrast = !self.prefs.contrast;
                 self.set(ctx, vec![settings::SettingsChange::Contrast(contrast)]);
             }
+            WindowCommand::ChooseTheme => self.overlay.choose_theme(&self.host, &mut self.notices),
             WindowCommand::PastePlain => self.input.paste_plain(ctx),
             WindowCommand::Help => self.jobs.open_help(&self.host, ctx),
             WindowCommand::Quit => ctx.send_viewport_cmd(egui::ViewportCommand::Close),
@@ -437,6 +438,7 @@ impl AppWindow {
             }
             PaletteChoice::Search(text) => self.overlay.open_search_for(&self.host, &text),
             PaletteChoice::Template(note) => self.panes.insert_template(&mut self.host, &mut self.notices, note),
+            PaletteChoice::Theme(name) => self.set(ctx, vec![settings::SettingsChange::CustomTheme(name)]),
             PaletteChoice::Word { range, word } => {
                 self.panes.replace_word(&mut self.host, &mut self.notices, ctx, range, word)
             }

@@ -2,6 +2,7 @@
 
 use eframe::egui;
 use engine::{ColorTheme, Settings};
+use host::fs::user_texts::UserTexts;
 use ui::theme;
 
 /// How long the caret blinks after the last input, in seconds. Afterwards, nothing is drawn until something happens.
@@ -11,6 +12,8 @@ const CARET_BLINK_SECONDS: f64 = 8.0;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WindowState {
     pub(crate) theme: ColorTheme,
+    /// Name of a theme of the user's own; empty for none.
+    pub(crate) custom_theme: String,
     pub(crate) scale: f32,
     pub(crate) contrast: bool,
     pub(crate) calm: bool,
@@ -30,6 +33,7 @@ impl WindowState {
     pub(crate) fn from_settings(settings: &Settings) -> WindowState {
         WindowState {
             theme: settings.theme,
+            custom_theme: settings.custom_theme.clone(),
             scale: settings.scale,
             contrast: settings.contrast,
             calm: settings.reduce_motion,
@@ -50,8 +54,10 @@ impl WindowState {
         *self = WindowState { last_input, ..WindowState::from_settings(settings) };
     }
 
-    /// Applies the theme and scale.
-    pub(crate) fn apply(&self, ctx: &egui::Context) {
+    /// Applies the theme and scale. A theme of the user's own that isn't there, or is wrong, is not applied.
+    pub(crate) fn apply(&self, ctx: &egui::Context, texts: &UserTexts) {
+        let custom = texts.themes.get(&self.custom_theme);
+        theme::use_custom_theme(ctx, custom);
         let mut settings = Settings::default();
         self.store_settings(&mut settings);
         theme::apply_settings(ctx, &settings);
@@ -85,6 +91,7 @@ impl WindowState {
 
     pub(crate) fn store_settings(&self, settings: &mut Settings) {
         settings.theme = self.theme;
+        settings.custom_theme.clone_from(&self.custom_theme);
         settings.scale = self.scale;
         (settings.contrast, settings.reduce_motion, settings.text_scale) = (self.contrast, self.calm, self.text);
         (settings.left_panel_width, settings.left_open) = (self.left, self.left_open);

@@ -106,6 +106,14 @@ pub(super) fn run(
 /// Fetches a small text file from an address in the user's own configuration. Addresses outside of the public internet
 /// are reached only if the URL has that IP address, and unencrypted ones only on this machine.
 pub(crate) fn fetch_text_file(url: &str, max_bytes: usize) -> anyhow::Result<String> {
+    String::from_utf8(fetch_file(url, max_bytes)?).map_err(|_| anyhow!("the file isn't valid UTF-8: {url}"))
+}
+
+/// Fetches a file of at most 2 MiB, under the same rules as a text file.
+///
+/// # Errors
+/// Returns a message if it can't be fetched, or is longer than `max_bytes`.
+pub fn fetch_file(url: &str, max_bytes: usize) -> anyhow::Result<Vec<u8>> {
     let first = WebAddress::read(url).map_err(|why| anyhow!("{why}: {url}"))?;
     let gate = |address: &WebAddress| {
         let is_here = address.ip.is_some_and(|ip| unmap_ipv4(ip).is_loopback());
@@ -127,7 +135,7 @@ pub(crate) fn fetch_text_file(url: &str, max_bytes: usize) -> anyhow::Result<Str
     if page.cut || page.bytes.len() > max_bytes {
         bail!("the file is longer than {max_bytes} bytes: {}", page.url);
     }
-    String::from_utf8(page.bytes).map_err(|_| anyhow!("the file isn't valid UTF-8: {}", page.url))
+    Ok(page.bytes)
 }
 
 /// Why a message wasn't accepted.

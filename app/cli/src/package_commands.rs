@@ -1,0 +1,681 @@
+//! `cmd_packages`: searches, adds, updates, removes, lists and publishes packages. Nothing of a package is installed
+//! before the user has approved it by its hash.
+
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, resolve, volumes};
+use crate::arguments::PackagesArguments;
+use engine::{Command, Session};
+use host::fs::copy;
+use host::maintenance::configuration;
+use host::sync::devices::load_or_create_device_key;
+use host::{Handle, OwnerGone};
+use packages::{
+    IndexEntry, IndexLocation, InstallTargets, InstalledPackage, InstalledVolume, OpenedIndex, PackageContent,
+    PackageError, PackagePart, PackagePermissions, PackageSigningKey, PackageSource, PackageStore, PlannedChange,
+    SettledChange,
+};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{BufRead, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use store::RegisteredTool;
+use text::untrusted_text;
+
+/// Number of characters of a hash that are shown; a beginning of this length approves.
+const SHORT_HASH_CHARS: usize = 16;
+/// Time limit for reading the tools of the workspace.
+const TOOLS_READ_TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum size of a key's file in bytes.
+const MAX_KEY_FILE_BYTES: u64 = 4096;
+
+impl From<PackageError> for CliError {
+    fn from(error: PackageError) -> Self {
+        match error {
+            PackageError::Unreachable { .. } => CliError { code: EXIT_FAILED, why: error.to_string() },
+            PackageError::Lock(_) | PackageError::Disk(_) => CliError::workspace(error),
+            PackageError::Malformed(_)
+            | PackageError::TooLarge(_)
+            | PackageError::Archive(_)
+            | PackageError::Signature(_)
+            | PackageError::Index(_)
+            | PackageError::Conflict(_)
+            | PackageError::NotInstalled(_)
+            | PackageError::Address(_)
+            | PackageError::Git(_) => CliError::usage(error),
+        }
+    }
+}
+
+/// Waits until no other command of this process changes packages.
+fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static PACKAGE_WORK: Mutex<()> = Mutex::new(());
+    PACKAGE_WORK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs the actions that need no open workspace. Returns `None` for the others.
+pub(super) fn run_without_workspace(
+    workspace: &Path,
+    here: &Path,
+    args: &PackagesArguments,
+    json: bool,
+    out: &mut dyn Write,
+    errors: &mut dyn Write,
+) -> Option<Result<u8, CliError>> {
+    match args.action.as_deref() {
+        Some("search") => Some(search_indexes(workspace, args, json, out, errors)),
+        Some("publish") => Some(publish(here, args, json, out)),
+        _ => None,
+    }
+}
+
+/// Runs `packages`.
+pub(super) fn cmd_packages(scene: &mut CommandContext<'_>, args: &PackagesArguments) -> Result<u8, CliError> {
+    let (workspace, here) = (scene.handle.workspace_folder().to_owned(), scene.folder.to_owned());
+    if let Some(done) = run_without_workspace(&workspace, &here, args, scene.json, scene.out, scene.errors) {
+        return done;
+    }
+    let _only = one_at_a_time();
+    let store = PackageStore::new(&workspace);
+    if store.has_interrupted_change() {
+        resume_change(scene.handle, &store)?;
+    }
+    let needed = |what: &str| {
+        let why = format!("say which package: tracebook packages {what}");
+        args.package.as_deref().ok_or_else(|| CliError::usage(why))
+    };
+    match args.action.as_deref().unwrap_or("list") {
+        "list" => list_packages(scene, &store),
+        "add" => add_package(scene, &store, needed("add NAME, FOLDER, ARCHIVE or ADDRESS")?, args),
+        "update" => update_packages(scene, &store, args),
+        "remove" => remove_package(scene, &store, needed("remove NAME")?),
+        other => Err(CliError::usage(format!(
+            "packages does search, add, remove, update, list or publish, not “{}”",
+            untrusted_text::escape_line(other)
+        ))),
+    }
+}
+
+/// Finishes a change of packages that a crash has interrupted, before any other command looks at the workspace.
+pub(super) fn finish_interrupted(handle: &Handle) -> Result<(), CliError> {
+    let store = PackageStore::new(handle.workspace_folder());
+    if !store.has_interrupted_change() {
+        return Ok(());
+    }
+    let _only = one_at_a_time();
+    resume_change(handle, &store)
+}
+
+fn resume_change(handle: &Handle, store: &PackageStore) -> Result<(), CliError> {
+    if let Some(settled) = store.resume()? {
+        forget_tools(handle, &settled.gone_tools)?;
+        store.finish()?;
+    }
+    Ok(())
+}
+
+/// Reads the workspace's tools and agents again, and returns the tools.
+fn read_tools(handle: &Handle) -> Result<Vec<RegisteredTool>, CliError> {
+    handle.run_command(Command::ReadSetup)?;
+    let ready = |session: &Session| {
+        let agents = session.agents();
+        agents.setup().filter(|_| !agents.is_reading())?;
+        Some(session.user_tools()?.to_vec())
+    };
+    let found = handle.wait(Some(TOOLS_READ_TIMEOUT), ready)?;
+    found.ok_or_else(|| CliError::workspace("the tools could not be read in a minute"))
+}
+
+fn tool_names(tools: &[RegisteredTool]) -> impl Iterator<Item = &str> {
+    tools.iter().filter_map(RegisteredTool::newest_version).map(|tool| tool.name.as_str())
+}
+
+/// Removes the registrations of tools whose files are gone.
+fn forget_tools(handle: &Handle, names: &[String]) -> Result<(), CliError> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let known = read_tools(handle)?;
+    for name in tool_names(&known).filter(|known| names.iter().any(|name| name == known)) {
+        handle.run_command(Command::RemoveTool { name: name.to_owned() })?;
+    }
+    Ok(export::open_note::wait_until_saved(handle)?)
+}
+
+/// Returns the folder of a volume.
+fn volume_root(handle: &Handle, id: &str) -> Result<Option<PathBuf>, OwnerGone> {
+    let id = id.to_owned();
+    handle.read(move |session| {
+        let volume = session.volumes().find(|volume| volume.id.to_string() == id)?;
+        volume.root.clone()
+    })
+}
+
+fn installed_root(handle: &Handle, package: &InstalledPackage) -> Result<Option<PathBuf>, OwnerGone> {
+    match &package.volume {
+        Some(volume) => volume_root(handle, &volume.id),
+        None => Ok(None),
+    }
+}
+
+/// Carries out a change, and lets the session see what has changed.
+fn carry_out(
+    scene: &mut CommandContext<'_>,
+    store: &PackageStore,
+    change: &PlannedChange,
+) -> Result<SettledChange, CliError> {
+    let settled = store.carry_out(change)?;
+    forget_tools(scene.handle, &settled.gone_tools)?;
+    store.finish()?;
+    read_tools(scene.handle)?;
+    for root in &settled.changed_roots {
+        volumes::open_volume(scene, root.clone(), None)?;
+    }
+    Ok(settled)
+}
+
+fn read_indexes(workspace: &Path) -> Result<Vec<IndexLocation>, CliError> {
+    let config = configuration::load_config(workspace).map_err(|error| CliError::usage(error.to_string()))?;
+    if config.packages.indexes.is_empty() {
+        return Err(CliError::usage(
+            "there is no index to ask: list folders, https addresses or Git repositories under `packages.indexes` in \
+             config.yaml, or add a package by its folder, archive or address",
+        ));
+    }
+    let read = |word: &String| IndexLocation::read(word, workspace);
+    Ok(config.packages.indexes.iter().map(read).collect::<Result<_, _>>()?)
+}
+
+fn search_indexes(
+    workspace: &Path,
+    args: &PackagesArguments,
+    json: bool,
+    out: &mut dyn Write,
+    errors: &mut dyn Write,
+) -> Result<u8, CliError> {
+    let words: Vec<String> =
+        args.package.as_deref().unwrap_or_default().split_whitespace().map(str::to_lowercase).collect();
+    let (mut rows, mut failed) = (Vec::new(), false);
+    for location in read_indexes(workspace)? {
+        let index = match OpenedIndex::open(&location) {
+            Ok(index) => index,
+            Err(error) => {
+                // Other indexes may have it.
+                writeln!(errors, "tracebook: {}", untrusted_text::escape_line(&error.to_string()))?;
+                failed = true;
+                continue;
+            }
+        };
+        let fits = |entry: &&IndexEntry| {
+            let text = format!("{} {}", entry.manifest.name, entry.manifest.description).to_lowercase();
+            words.iter().all(|word| text.contains(word))
+        };
+        for entry in index.newest().into_iter().filter(fits) {
+            let one = &entry.manifest;
+            rows.push(json!({
+                "name": one.name, "version": one.version, "description": one.description, "license": one.license,
+                "permissions": one.permissions, "signer": entry.signer, "hash": entry.hash,
+                "index": location.display_text(),
+            }));
+        }
+    }
+    if json {
+        writeln!(out, "{}", Value::from(rows))?;
+    } else {
+        for row in rows {
+            let text = |key: &str| untrusted_text::escape_line(row[key].as_str().unwrap_or_default()).into_owned();
+            writeln!(out, "{:24} {:10} {}", text("name"), text("version"), text("description"))?;
+        }
+    }
+    Ok(if failed { EXIT_FAILED } else { EXIT_DONE })
+}
+
+/// Reads the key that signs: a file of minisign, or this device's key.
+fn signing_key(here: &Path, args: &PackagesArguments) -> Result<PackageSigningKey, CliError> {
+    let Some(file) = &args.key else {
+        let key =
+            load_or_create_device_key().map_err(|error| CliError { code: EXIT_FAILED, why: error.to_string() })?;
+        return Ok(PackageSigningKey::from_device(&key.0)?);
+    };
+    let text = copy::read(&copy::absolute_path(here, file), MAX_KEY_FILE_BYTES)
+        .and_then(|bytes| String::from_utf8(bytes).ok())
+        .ok_or_else(|| CliError::usage(format!("there is no readable key {file}; `minisign -G` makes one")))?;
+    let password = || {
+        if host::terminal::is_terminal() {
+            eprint!("Password of the key, which is not shown: ");
+        }
+        let read = host::terminal::read_without_echo(|| {
+            let mut line = String::new();
+            std::io::stdin().lock().take(MAX_KEY_FILE_BYTES).read_line(&mut line).map(|_| line)
+        });
+        let line = read?;
+        Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+    };
+    Ok(PackageSigningKey::from_minisign(&text, password)?)
+}
+
+fn publish(here: &Path, args: &PackagesArguments, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
+    let folder = args.package.as_deref().ok_or_else(|| {
+        CliError::usage("say which folder: tracebook packages publish FOLDER --to INDEX_FOLDER --key FILE")
+    })?;
+    let existing = |word: &str| {
+        let folder = copy::absolute_path(here, word);
+        match copy::is_folder(&folder) {
+            true => Ok(folder),
+            false => Err(CliError::usage(format!("there is no folder {word}"))),
+        }
+    };
+    let folder = existing(folder)?;
+    let index = args.to.as_deref().map(existing).transpose()?;
+    let key = signing_key(here, args)?;
+    let Some(index) = index else {
+        let content = packages::sign_folder(&folder, &key)?;
+        let (name, version) = (&content.manifest.name, &content.manifest.version);
+        match json {
+            true => writeln!(
+                out,
+                "{}",
+                json!({"name": name, "version": version, "hash": content.hash, "signer": key.public_key()})
+            )?,
+            false => writeln!(out, "Signed {name} {version} in its folder. The public key is {}", key.public_key())?,
+        }
+        return Ok(EXIT_DONE);
+    };
+    let published = packages::publish_package(&folder, &index, &key)?;
+    let (entry, archive) = (&published.entry, published.archive.display());
+    if json {
+        let mut value = serde_json::to_value(entry).unwrap_or_default();
+        value["archive"] = json!(archive.to_string());
+        writeln!(out, "{value}")?;
+    } else {
+        writeln!(out, "Published {} {}: {archive}", entry.manifest.name, entry.manifest.version)?;
+        writeln!(out, "The public key is {}", key.public_key())?;
+    }
+    Ok(EXIT_DONE)
+}
+
+/// Gets the package that a word names, and says where it's from.
+fn fetch_named(scene: &CommandContext<'_>, word: &str) -> Result<(PackageContent, PackageSource), CliError> {
+    if let Some(source) = PackageSource::read(word, scene.folder)? {
+        return Ok((packages::fetch_package(&source, word)?, source));
+    }
+    let mut refused = None;
+    for location in read_indexes(scene.handle.workspace_folder())? {
+        let index = match OpenedIndex::open(&location) {
+            Ok(index) => index,
+            Err(error) => {
+                refused = Some(error);
+                continue;
+            }
+        };
+        if index.newest_of(word).is_some() {
+            let source = PackageSource::Index(location);
+            return Ok((packages::fetch_package(&source, word)?, source));
+        }
+    }
+    match refused {
+        // The package may be in the index that can't be reached.
+        Some(error) => Err(error.into()),
+        None => Err(CliError::usage(format!("no index has a package {word}; `tracebook packages search` lists them"))),
+    }
+}
+
+/// Returns the permissions as JSON and in words.
+fn permission_lines(permissions: &PackagePermissions) -> String {
+    match permissions.is_empty() {
+        true => "it needs no permissions".to_owned(),
+        false => permissions.describe().join("; "),
+    }
+}
+
+fn content_json(content: &PackageContent, source: &PackageSource) -> Value {
+    let files: Vec<Value> = content
+        .files()
+        .iter()
+        .map(|(path, bytes)| json!({"path": path, "bytes": bytes.len(), "hash": store::BlobHash::of(bytes)}))
+        .collect();
+    let one = &content.manifest;
+    json!({
+        "name": one.name, "version": one.version, "description": one.description, "license": one.license,
+        "permissions": one.permissions, "hash": content.hash, "signer": content.signer,
+        "source": source.display_text(), "files": files, "tools": content.tools.keys().collect::<Vec<_>>(),
+    })
+}
+
+/// Prints what is in a package, and what it may do.
+fn show_content(
+    scene: &mut CommandContext<'_>,
+    content: &PackageContent,
+    source: &PackageSource,
+    whole: bool,
+) -> Result<(), CliError> {
+    let one = &content.manifest;
+    let line = format!("{} {}: {} ({})", one.name, one.version, one.description, one.license);
+    writeln!(scene.out, "{}", untrusted_text::escape_line(&line))?;
+    let from = format!("from {}", source.display_text());
+    writeln!(scene.out, "{}", untrusted_text::escape_line(&from))?;
+    match &content.signer {
+        Some(key) => writeln!(scene.out, "signed by {}", untrusted_text::escape_line(key))?,
+        None => writeln!(scene.out, "not signed")?,
+    }
+    writeln!(scene.out, "hash {}", content.hash)?;
+    writeln!(scene.out, "{}", untrusted_text::escape_line(&permission_lines(&one.permissions)))?;
+    for (part, name, bytes) in content.parts() {
+        let path = format!("{}/{name}", part.folder());
+        writeln!(scene.out, "  {:>8} bytes  {}", bytes.len(), untrusted_text::escape_line(&path))?;
+        if whole {
+            writeln!(scene.out, "{}\n", untrusted_text::escape_block(&String::from_utf8_lossy(bytes)))?;
+        }
+    }
+    Ok(())
+}
+
+fn short_hash(content: &PackageContent) -> String {
+    content.hash.to_string().chars().take(SHORT_HASH_CHARS).collect()
+}
+
+/// Checks an approval: the hash, or its beginning.
+fn is_approved(content: &PackageContent, approved: Option<&str>) -> Result<bool, CliError> {
+    let Some(word) = approved else { return Ok(false) };
+    let hash = content.hash.to_string();
+    if word.len() < SHORT_HASH_CHARS {
+        return Err(CliError::usage(format!("--approve wants at least {SHORT_HASH_CHARS} characters of the hash")));
+    }
+    match hash.starts_with(&word.to_ascii_lowercase()) {
+        true => Ok(true),
+        false => Err(CliError::usage(format!(
+            "{} isn't what you approved: its hash is {hash}. Look at it again without --approve",
+            content.manifest.name
+        ))),
+    }
+}
+
+/// Refuses tools and agents that would take the place of others.
+fn check_names(
+    scene: &CommandContext<'_>,
+    content: &PackageContent,
+    old: Option<&InstalledPackage>,
+) -> Result<(), CliError> {
+    let known = read_tools(scene.handle)?;
+    let is_own = |name: &&str| old.is_some_and(|old| old.tools.contains_key(*name));
+    if let Some(taken) = tool_names(&known).find(|name| content.tools.contains_key(*name) && !is_own(name)) {
+        return Err(CliError::usage(format!(
+            "you have a tool {taken} already, which isn't from this package; `tracebook tools {taken} --remove` \
+             removes it"
+        )));
+    }
+    let own_paths: Vec<String> = content
+        .parts()
+        .filter(|(part, ..)| *part == PackagePart::Agents)
+        .map(|(_, name, _)| format!("agents/{name}"))
+        .collect();
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
+    for (part, name, bytes) in content.parts().filter(|(part, ..)| *part == PackagePart::Agents) {
+        let agent = agent::agent_definition::AgentDefinition::parse(&String::from_utf8_lossy(bytes));
+        let agent = agent.map_err(|error| CliError::usage(format!("{}/{name}: {error}", part.folder())))?;
+        names.insert(agent.name.to_lowercase(), agent.name);
+    }
+    let workspace = scene.handle.workspace_folder().to_owned();
+    let taken = scene.handle.read(move |session| {
+        let agents = session.agents().setup().map(|setup| setup.agents.clone()).unwrap_or_default();
+        let is_other = |agent: &agent::agent_definition::AgentDefinition| {
+            let path = agent.path.as_deref().map(Path::new);
+            !own_paths.iter().any(|own| path == Some(workspace.join(own).as_path()))
+        };
+        agents.into_iter().filter(is_other).find_map(|agent| names.get(&agent.name.to_lowercase()).cloned())
+    })?;
+    match taken {
+        Some(name) => {
+            Err(CliError::usage(format!("there is an agent {name} already, which isn't from this package; rename it")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Returns where the files of a package go.
+fn install_targets(
+    scene: &mut CommandContext<'_>,
+    content: &PackageContent,
+    (old, named): (Option<&InstalledPackage>, Option<&str>),
+) -> Result<InstallTargets, CliError> {
+    let templates = scene.handle.read(|session| session.settings().templates.clone())?;
+    if !content.has_notes() && old.is_none_or(|old| old.volume.is_none()) {
+        return Ok(InstallTargets { volume: None, templates });
+    }
+    if let Some(volume) = old.and_then(|old| old.volume.clone()) {
+        let root = volume_root(scene.handle, &volume.id)?;
+        let root = root.ok_or_else(|| {
+            let name = untrusted_text::escape_line(&volume.name);
+            CliError::usage(format!("the volume {name} with the package's notes isn't open; open its folder again"))
+        })?;
+        return Ok(InstallTargets { volume: Some((volume, root)), templates });
+    }
+    if named.is_none() {
+        let names = scene.handle.read(|session| {
+            let with_folder = session.volumes().filter(|volume| volume.root.is_some());
+            with_folder.map(|volume| volume.name.clone()).collect::<Vec<_>>()
+        })?;
+        if names.len() > 1 {
+            return Err(CliError::usage(format!(
+                "the package has notes; say which volume gets them: --volume NAME, one of {}",
+                names.join(", ")
+            )));
+        }
+    }
+    let (id, root) = volumes::volume_or_new(scene, named, true)?;
+    let (name, refused) = scene.handle.read(move |session| {
+        let name = session.volume(id).map(|volume| volume.name.clone());
+        (name.unwrap_or_default(), session.read_only_reason(id))
+    })?;
+    if let Some(why) = refused {
+        return Err(CliError::usage(why));
+    }
+    Ok(InstallTargets { volume: Some((InstalledVolume { id: id.to_string(), name }, root)), templates })
+}
+
+/// Prints what follows from an installation.
+fn print_installed(
+    scene: &mut CommandContext<'_>,
+    content: &PackageContent,
+    source: &PackageSource,
+    (verb, kept): (&str, &[String]),
+) -> Result<(), CliError> {
+    if scene.json {
+        let mut value = content_json(content, source);
+        value["installed"] = json!(true);
+        value["kept"] = json!(kept);
+        writeln!(scene.out, "{value}")?;
+        return Ok(());
+    }
+    writeln!(scene.out, "{verb} {} {}.", content.manifest.name, content.manifest.version)?;
+    print_kept(scene, kept)?;
+    if !content.tools.is_empty() {
+        let known = read_tools(scene.handle)?;
+        let waits = known.iter().filter(|tool| tool.has_pending_version()).cloned().collect::<Vec<_>>();
+        for name in tool_names(&waits).filter(|name| content.tools.contains_key(*name)) {
+            writeln!(scene.out, "Its tool {name} waits: tracebook tools {name} --approve")?;
+        }
+    }
+    Ok(())
+}
+
+fn print_kept(scene: &mut CommandContext<'_>, kept: &[String]) -> Result<(), CliError> {
+    for path in kept {
+        let path = untrusted_text::escape_line(path);
+        writeln!(scene.out, "Kept as it is, since it isn't what the package installed: {path}")?;
+    }
+    Ok(())
+}
+
+fn add_package(
+    scene: &mut CommandContext<'_>,
+    store: &PackageStore,
+    word: &str,
+    args: &PackagesArguments,
+) -> Result<u8, CliError> {
+    let (content, source) = fetch_named(scene, word)?;
+    let name = content.manifest.name.clone();
+    if let Some(old) = store.lock()?.packages.get(&name) {
+        return Err(CliError::usage(format!(
+            "{name} {} is installed already; `tracebook packages update {name}` looks for a newer version",
+            old.version
+        )));
+    }
+    check_names(scene, &content, None)?;
+    if !is_approved(&content, args.approve.as_deref())? {
+        if scene.json {
+            let mut value = content_json(&content, &source);
+            value["installed"] = json!(false);
+            writeln!(scene.out, "{value}")?;
+            return Ok(EXIT_FAILED);
+        }
+        show_content(scene, &content, &source, args.contents)?;
+        let volume = args.volume.as_ref().map(|volume| format!(" --volume {volume:?}")).unwrap_or_default();
+        let line = format!(
+            "\nNothing is installed yet. To install exactly this: tracebook packages add {word}{volume} --approve {}",
+            short_hash(&content)
+        );
+        writeln!(scene.out, "{}", untrusted_text::escape_block(&line))?;
+        return Ok(EXIT_FAILED);
+    }
+    let targets = install_targets(scene, &content, (None, args.volume.as_deref()))?;
+    let change = store.plan_install(&content, &source, &targets)?;
+    let settled = carry_out(scene, store, &change)?;
+    print_installed(scene, &content, &source, ("Installed", &settled.kept))?;
+    Ok(EXIT_DONE)
+}
+
+fn update_packages(
+    scene: &mut CommandContext<'_>,
+    store: &PackageStore,
+    args: &PackagesArguments,
+) -> Result<u8, CliError> {
+    let lock = store.lock()?;
+    let chosen: Vec<InstalledPackage> = match args.package.as_deref() {
+        Some(name) => vec![lock.package(name)?.clone()],
+        None if args.approve.is_some() => {
+            return Err(CliError::usage(
+                "say which package is approved: tracebook packages update NAME --approve HASH",
+            ));
+        }
+        None => lock.packages.values().cloned().collect(),
+    };
+    let mut code = EXIT_DONE;
+    for old in chosen {
+        match update_package(scene, store, &old, args) {
+            Ok(EXIT_DONE) => {}
+            Ok(other) => code = other,
+            Err(error) if args.package.is_some() => return Err(error),
+            // One that can't be updated doesn't stop the others.
+            Err(error) => {
+                writeln!(scene.errors, "tracebook: {}: {}", old.name, untrusted_text::escape_line(&error.why))?;
+                code = EXIT_FAILED;
+            }
+        }
+    }
+    Ok(code)
+}
+
+fn update_package(
+    scene: &mut CommandContext<'_>,
+    store: &PackageStore,
+    old: &InstalledPackage,
+    args: &PackagesArguments,
+) -> Result<u8, CliError> {
+    let content = packages::fetch_update(old)?;
+    let approved = is_approved(&content, args.approve.as_deref())?;
+    let name = &old.name;
+    if content.hash == old.hash {
+        match scene.json {
+            true => {
+                writeln!(scene.out, "{}", json!({"name": name, "version": old.version, "installed": true, "kept": []}))?
+            }
+            false => writeln!(scene.out, "{name} {} is up to date.", old.version)?,
+        }
+        return Ok(EXIT_DONE);
+    }
+    check_names(scene, &content, Some(old))?;
+    let more = content.manifest.permissions.beyond(&old.permissions);
+    if !more.is_empty() && !approved {
+        if scene.json {
+            let mut value = content_json(&content, &old.source);
+            value["installed"] = json!(false);
+            value["more"] = json!(more);
+            writeln!(scene.out, "{value}")?;
+            return Ok(EXIT_FAILED);
+        }
+        show_content(scene, &content, &old.source, args.contents)?;
+        let line = format!(
+            "\n{name} {} wants more than you have approved for {}: {}. Nothing is changed yet. To approve exactly this: \
+             tracebook packages update {name} --approve {}",
+            content.manifest.version,
+            old.version,
+            permission_lines(&more),
+            short_hash(&content)
+        );
+        writeln!(scene.out, "{}", untrusted_text::escape_block(&line))?;
+        return Ok(EXIT_FAILED);
+    }
+    let targets = install_targets(scene, &content, (Some(old), args.volume.as_deref()))?;
+    let change = store.plan_install(&content, &old.source, &targets)?;
+    let settled = carry_out(scene, store, &change)?;
+    print_installed(scene, &content, &old.source, ("Updated to", &settled.kept))?;
+    Ok(EXIT_DONE)
+}
+
+fn remove_package(scene: &mut CommandContext<'_>, store: &PackageStore, name: &str) -> Result<u8, CliError> {
+    let lock = store.lock()?;
+    let old = lock.package(name)?;
+    resolve::wait_for_volumes(scene, false)?;
+    let root = installed_root(scene.handle, old)?;
+    if root.is_none()
+        && let Some(volume) = &old.volume
+    {
+        let volume = untrusted_text::escape_line(&volume.name);
+        return Err(CliError::usage(format!(
+            "the volume {volume} with the package's notes isn't open; open its folder again, so that they can be removed"
+        )));
+    }
+    let change = store.plan_removal(name, root.as_deref())?;
+    let settled = carry_out(scene, store, &change)?;
+    if scene.json {
+        writeln!(scene.out, "{}", json!({"name": name, "installed": false, "kept": settled.kept}))?;
+    } else {
+        writeln!(scene.out, "Removed {name} {}.", old.version)?;
+        print_kept(scene, &settled.kept)?;
+    }
+    Ok(EXIT_DONE)
+}
+
+fn list_packages(scene: &mut CommandContext<'_>, store: &PackageStore) -> Result<u8, CliError> {
+    resolve::wait_for_volumes(scene, false)?;
+    let mut rows = Vec::new();
+    for package in store.lock()?.packages.values() {
+        let root = installed_root(scene.handle, package)?;
+        let (changed, gone) = store.changed_files(package, root.as_deref());
+        let files: Vec<Value> =
+            package.files.iter().map(|file| json!({"part": file.part, "path": file.path, "hash": file.hash})).collect();
+        rows.push(json!({
+            "name": package.name, "version": package.version, "source": package.source.display_text(),
+            "hash": package.hash, "signer": package.signer, "permissions": package.permissions,
+            "volume": package.volume.as_ref().map(|volume| &volume.name), "files": files, "tools": package.tools.keys().collect::<Vec<_>>(),
+            "changed": changed, "gone": gone,
+        }));
+        if scene.json {
+            continue;
+        }
+        let source = package.source.display_text();
+        let signed = if package.signer.is_some() { "signed" } else { "not signed" };
+        let line = format!("{:24} {:10} {signed}, from {source}", package.name, package.version);
+        writeln!(scene.out, "{}", untrusted_text::escape_line(&line))?;
+        for (paths, state) in [(&changed, "changed"), (&gone, "gone")] {
+            for path in paths {
+                writeln!(scene.out, "  {state}: {}", untrusted_text::escape_line(path))?;
+            }
+        }
+    }
+    if scene.json {
+        writeln!(scene.out, "{}", Value::from(rows))?;
+    }
+    Ok(EXIT_DONE)
+}
