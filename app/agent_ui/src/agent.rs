@@ -257,7 +257,12 @@ impl AgentPanel {
         let middle = Rect::from_min_max(pos2(area.left(), top), pos2(area.right(), area.bottom() - foot));
         let mut body = ui::layout::part(ui, "conversation", middle, middle);
         if self.is_connecting(agents, conversation) {
+            let is_writing = !self.composer.text.is_empty();
+            let is_idle = !is_writing && ui.memory(|memory| memory.has_focus(composer::field()));
+            self.connection.pass_keyboard(is_idle);
             self.connect(&mut body, actions);
+            // No message can be sent yet. The field below takes the keyboard in this frame, and the card in a later one.
+            self.connection.awaits_keyboard |= self.composer.focus && !is_writing;
         } else if self.sessions.open {
             wanted = self.sessions.show(&mut body, agents, self.session).map(AgentPanelAction::Session).or(wanted);
         } else if let Some(conversation) = conversation {

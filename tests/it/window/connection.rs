@@ -19,6 +19,10 @@ fn config(bench: &Bench) -> String {
     std::fs::read_to_string(bench.folder.path().join("workspace/config.yaml")).unwrap_or_default()
 }
 
+fn is_focused(window: &mut Driven, label: &str) -> bool {
+    window.query_by_label(label).is_some_and(|control| control.is_focused())
+}
+
 const CARD: &str = "Connect a model to get started";
 
 #[test]
@@ -67,6 +71,33 @@ fn a_model_is_connected_by_its_address_and_switched() {
     until(&mut window, "it's the other one", |window| shows(window, "Model: m"));
     let kept = config(&bench);
     assert!(kept.contains("model: m\n") && kept.lines().count() == written.lines().count(), "{kept}");
+}
+
+#[test]
+fn the_card_takes_the_keyboard_unless_a_message_is_typed() {
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let mut window = panel(&bench);
+    until(&mut window, "the first choice has the keyboard", |window| is_focused(window, "Add an API key"));
+    press(&mut window, Modifiers::NONE, Key::Enter);
+    until(&mut window, "the key's field has it", |window| is_focused(window, "API key"));
+    type_text(&mut window, "sk-planted");
+    assert!(!shows(&mut window, "sk-planted"));
+    click(&mut window, "Back");
+    until(&mut window, "back at the first choice", |window| is_focused(window, "Add an API key"));
+    click(&mut window, "Other endpoint…");
+    until(&mut window, "the address has it", |window| is_focused(window, "Base URL"));
+    type_text(&mut window, "http://127.0.0.1:1");
+    press(&mut window, Modifiers::NONE, Key::Enter);
+    until(&mut window, "it says why not", |window| shows(window, "127.0.0.1:1 cannot be reached"));
+    until(&mut window, "the address can be mended", |window| is_focused(window, "Base URL"));
+
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let mut window = bench.opened();
+    press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::I);
+    type_text(&mut window, "Are you there?");
+    until(&mut window, "the search has ended", |window| shows(window, "Look again"));
+    window.run_steps(3);
+    assert!(is_focused(&mut window, "Message to the agent"), "a message is being typed");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use agent::config::{AgentConfig, merge};
 use anyhow::anyhow;
 use eframe::egui;
 use egui::accesskit::Role;
-use egui::{RichText, Sense, Ui, vec2};
+use egui::{Response, RichText, Sense, Ui, vec2};
 use host::agents::llm::{ProviderTestReport, ProviderTimeouts};
 use host::agents::model_setup::{
     self, KEYED_PROVIDERS, LOCAL_SERVERS, LocalServer, NewProvider, find_local_servers, user_secrets,
@@ -80,6 +80,10 @@ pub struct ModelConnection {
     model: String,
     work: Option<Receiver<ConnectionResult>>,
     trouble: Option<String>,
+    /// Whether the keyboard came to the panel while the card is in it, and waits there for something to choose.
+    pub awaits_keyboard: bool,
+    /// Whether the main control of the step takes the keyboard when it's drawn next.
+    takes_keyboard: bool,
 }
 
 /// Returns whether the user has configured models.
@@ -128,6 +132,15 @@ impl ModelConnection {
         !self.put_away && self.config.as_ref().is_some_and(|config| !is_configured(config))
     }
 
+    /// Passes the keyboard on to the first choice once there is one, if it waits for that. `is_idle`: the message's
+    /// field has the keyboard, and nothing is typed there.
+    pub fn pass_keyboard(&mut self, is_idle: bool) {
+        self.awaits_keyboard &= is_idle;
+        if self.servers.is_some() && std::mem::take(&mut self.awaits_keyboard) {
+            self.takes_keyboard = true;
+        }
+    }
+
     /// Draws the card.
     pub fn show(&mut self, ui: &mut Ui) -> Option<ConnectionEvent> {
         let mut event = self.receive();
@@ -173,10 +186,12 @@ impl ModelConnection {
                 let listed = models.iter().any(|model| model == usual) || models.is_empty();
                 self.model = if listed { usual.to_owned() } else { models.first().cloned().unwrap_or_default() };
                 self.step = ConnectionStep::Model { provider: *provider, models, context: report.context };
+                self.takes_keyboard = true;
                 None
             }
             ConnectionResult::Tested(_, Err(why)) | ConnectionResult::Saved(Err(why)) => {
                 self.trouble = Some(ui::text::sentence(&why.to_string()));
+                self.takes_keyboard = true;
                 None
             }
             ConnectionResult::Saved(Ok(model)) => {
@@ -193,6 +208,7 @@ impl ModelConnection {
             self.search = Some(start(ui.ctx(), || find_local_servers(&LOCAL_SERVERS)));
         }
         let mut chosen = None;
+        let mut takes_keyboard = self.servers.is_some() && std::mem::take(&mut self.takes_keyboard);
         match &self.servers {
             None => paragraph(ui, "Looking for models on this machine…", colours.muted),
             Some(servers) if servers.is_empty() => {
@@ -207,7 +223,11 @@ impl ModelConnection {
                 let all = servers.iter().flat_map(|server| server.models.iter().map(move |model| (server, model)));
                 list(ui, |ui| {
                     for (server, model) in all.take(MAX_LISTED_MODELS) {
-                        if model_row(ui, model, server.kind.label, false) {
+                        let row = model_row(ui, model, server.kind.label, false);
+                        if std::mem::take(&mut takes_keyboard) {
+                            row.request_focus();
+                        }
+                        if row.clicked() {
                             chosen = Some((NewProvider::of_kind(server.kind, None), model.clone(), server.context));
                         }
                     }
@@ -220,7 +240,11 @@ impl ModelConnection {
         let mut later = false;
         ui.horizontal_wrapped(|ui| {
             let has_servers = self.servers.as_ref().is_some_and(|servers| !servers.is_empty());
-            if text_button(ui, "Add an API key", !has_servers).clicked() {
+            let add_key = text_button(ui, "Add an API key", !has_servers);
+            if takes_keyboard {
+                add_key.request_focus();
+            }
+            if add_key.clicked() {
                 self.go_to(ConnectionStep::Key);
             }
             if text_button(ui, "Other endpoint…", false).clicked() {
@@ -235,7 +259,7 @@ impl ModelConnection {
     }
 
     fn go_to(&mut self, step: ConnectionStep) {
-        (self.step, self.trouble) = (step, None);
+        (self.step, self.trouble, self.takes_keyboard) = (step, None, true);
         self.key.clear();
     }
 
@@ -247,7 +271,8 @@ impl ModelConnection {
                 }
             }
         });
-        let sent = field(ui, "API key", &mut self.key, "Paste the key", true);
+        let takes_keyboard = std::mem::take(&mut self.takes_keyboard);
+        let sent = field(ui, ("API key", "Paste the key"), &mut self.key, true, takes_keyboard);
         paragraph(
             ui,
             "It's kept in the system's keyring or, where there is none, in an encrypted file. It isn't written to a \
@@ -266,8 +291,11 @@ impl ModelConnection {
     }
 
     fn show_address(&mut self, ui: &mut Ui) {
-        let sent = field(ui, "Base URL", &mut self.address, "http://127.0.0.1:8080/v1", false);
-        let sent = field(ui, "API key, if it needs one", &mut self.key, "Key, if it needs one", true) || sent;
+        let takes_keyboard = std::mem::take(&mut self.takes_keyboard);
+        let names = ("Base URL", "http://127.0.0.1:8080/v1");
+        let sent = field(ui, names, &mut self.address, false, takes_keyboard);
+        let names = ("API key, if it needs one", "Key, if it needs one");
+        let sent = field(ui, names, &mut self.key, true, false) || sent;
         paragraph(ui, "Any server that speaks like OpenAI, or Ollama.", ThemeColors::of(ui).muted);
         if self.show_test_buttons(ui, sent, !self.address.trim().is_empty()) {
             let key = std::mem::take(&mut self.key);
@@ -302,8 +330,9 @@ impl ModelConnection {
             paragraph(ui, "It works. Which model do you want?", colours.muted);
         }
         let listed = models.contains(&self.model);
+        let takes_keyboard = std::mem::take(&mut self.takes_keyboard);
         if models.is_empty() || models.len() >= MIN_FILTERED_MODELS {
-            field(ui, "Model", &mut self.model, "Name of the model", false);
+            field(ui, ("Model", "Name of the model"), &mut self.model, false, takes_keyboard && !listed);
         }
         // A name that is in the list is a choice rather than a filter.
         let wanted = if listed { String::new() } else { self.model.trim().to_lowercase() };
@@ -311,7 +340,7 @@ impl ModelConnection {
             list(ui, |ui| {
                 let fits = models.iter().filter(|model| model.to_lowercase().contains(&wanted));
                 for model in fits.take(MAX_LISTED_MODELS) {
-                    if model_row(ui, model, "", *model == self.model) {
+                    if model_row(ui, model, "", *model == self.model).clicked() {
                         chosen = Some(model.clone());
                     }
                 }
@@ -324,7 +353,11 @@ impl ModelConnection {
         let can = !self.model.trim().is_empty() && (models.is_empty() || listed) && self.work.is_none();
         let (mut uses, mut back) = (false, false);
         ui.horizontal_wrapped(|ui| {
-            uses = text_button(ui, "Use this model", can).clicked() && can;
+            let button = text_button(ui, "Use this model", can);
+            if takes_keyboard && listed {
+                button.request_focus();
+            }
+            uses = button.clicked() && can;
             back = text_button(ui, "Back", false).clicked();
         });
         if uses {
@@ -358,8 +391,8 @@ fn paragraph(ui: &mut Ui, text: &str, colour: egui::Color32) {
     ui.label(RichText::new(untrusted_text::escape_block(text)).font(style.font).color(colour));
 }
 
-/// Draws a labeled text field. Returns whether Enter was pressed in it.
-fn field(ui: &mut Ui, name: &str, text: &mut String, hint: &str, hidden: bool) -> bool {
+/// Draws a text field with its accessible name and hint. Returns whether Enter was pressed in it.
+fn field(ui: &mut Ui, (name, hint): (&str, &str), text: &mut String, hidden: bool, takes_keyboard: bool) -> bool {
     let style = theme::small();
     let hint = RichText::new(hint).font(style.font.clone()).color(ThemeColors::of(ui).muted);
     let field = egui::TextEdit::singleline(text)
@@ -369,6 +402,9 @@ fn field(ui: &mut Ui, name: &str, text: &mut String, hint: &str, hidden: bool) -
         .margin(egui::Margin::symmetric(8, 6))
         .desired_width(f32::INFINITY);
     let response = ui.add(field).accessible_name(name);
+    if takes_keyboard {
+        response.request_focus();
+    }
     response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter))
 }
 
@@ -383,8 +419,8 @@ fn list(ui: &mut Ui, rows: impl FnOnce(&mut Ui)) {
     );
 }
 
-/// Draws a model to choose. Returns whether it was clicked.
-pub(super) fn model_row(ui: &mut Ui, model: &str, at: &str, is: bool) -> bool {
+/// Draws a model to choose.
+pub(super) fn model_row(ui: &mut Ui, model: &str, at: &str, is: bool) -> Response {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::click());
     let colours = ThemeColors::of(ui);
     if is {
@@ -401,5 +437,5 @@ pub(super) fn model_row(ui: &mut Ui, model: &str, at: &str, is: bool) -> bool {
     paint_focus_ring(ui, &response, theme::CONTROL_CORNER);
     let name = if at.is_empty() { format!("Use {model}") } else { format!("Use {model}, {at}") };
     set_accessible_name(&response, Role::Button, &name);
-    response.clicked()
+    response
 }

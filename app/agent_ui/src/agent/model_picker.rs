@@ -114,7 +114,7 @@ impl ModelPicker {
             ui.label(RichText::new(untrusted_text::escape_line(provider)).font(caption.clone()).color(colours.muted));
             let is = |model: &str| current.is_some_and(|now| now.provider == *provider && now.model == model);
             let mut row = |ui: &mut Ui, model: &str| {
-                if model_row(ui, model, "", is(model)) {
+                if model_row(ui, model, "", is(model)).clicked() {
                     chosen = Some((provider.clone(), model.to_owned()));
                 }
             };
