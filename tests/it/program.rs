@@ -60,7 +60,13 @@ impl House {
         if !words.contains(&"--workspace") {
             command.args(["--workspace", "W"]);
         }
-        command.args(words).current_dir(self.dir.path()).env("HOME", self.dir.path());
+        command.args(words);
+        self.enclose(command);
+    }
+
+    /// Runs any program in this folder, with pipes and without the tester's own environment.
+    pub(crate) fn enclose(&self, command: &mut Command) {
+        command.current_dir(self.dir.path()).env("HOME", self.dir.path());
         for name in [
             "CONTAINER_HOST",
             "DISPLAY",

@@ -1,11 +1,11 @@
 //! `git merge-driver`: merges a note for Git by finer parts than lines, and makes a repository use that.
 
 use crate::git_commands::GitArguments;
-use crate::{CliError, EXIT_DONE, EXIT_FAILED, program_path};
+use crate::{CliError, EXIT_DONE, EXIT_FAILED, program_path, yes_no_question};
 use git_program::{MERGE_DRIVER_SETTING, merge_driver_command, merge_files};
 use host::fs::{copy, user_file};
 use serde_json::json;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use text::note_merge::merge_notes;
 use text::untrusted_text;
@@ -108,13 +108,10 @@ pub(super) fn install(folder: &Path, args: &GitArguments, json: bool, out: &mut 
         out.flush()?;
     }
     if !args.yes {
-        if json || !std::io::stdin().is_terminal() {
+        if json || !yes_no_question::can_ask() {
             return Err(CliError::usage("nothing was written; --yes writes it"));
         }
-        write!(out, "Write this? [y/N] ")?;
-        out.flush()?;
-        let answer = crate::run_cells::read_line(&mut std::io::stdin())?.unwrap_or_default();
-        if !matches!(answer.trim(), "y" | "Y" | "yes") {
+        if !yes_no_question::is_agreed("Write this?", &mut std::io::stdin(), out)? {
             writeln!(out, "Nothing was written")?;
             return Ok(EXIT_DONE);
         }

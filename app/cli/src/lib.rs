@@ -50,6 +50,7 @@ mod terminal_writer;
 mod update;
 pub(crate) mod volume_trust;
 mod volumes;
+mod yes_no_question;
 
 use arguments::typed;
 use clap::ArgMatches;

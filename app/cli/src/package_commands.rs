@@ -1,7 +1,7 @@
 //! `cmd_packages`: searches, adds, updates, removes, lists and publishes packages. Nothing of a package is installed
 //! before the user has approved it by its hash.
 
-use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, resolve, volumes};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, resolve, volumes, yes_no_question};
 use crate::arguments::PackagesArguments;
 use engine::{Command, Session};
 use host::fs::copy;
@@ -374,6 +374,11 @@ fn short_hash(content: &PackageContent) -> String {
     content.hash.to_string().chars().take(SHORT_HASH_CHARS).collect()
 }
 
+/// Asks the person at the terminal, if there is one, whether they approve what was shown.
+fn approves_shown(scene: &mut CommandContext<'_>, question: &str) -> Result<bool, CliError> {
+    Ok(scene.own && yes_no_question::can_ask() && yes_no_question::is_agreed(question, scene.input, scene.out)?)
+}
+
 /// Checks an approval: the hash, or its beginning.
 fn is_approved(content: &PackageContent, approved: Option<&str>) -> Result<bool, CliError> {
     let Some(word) = approved else { return Ok(false) };
@@ -530,13 +535,17 @@ fn add_package(
             return Ok(EXIT_FAILED);
         }
         show_content(scene, &content, &source, args.contents)?;
-        let volume = args.volume.as_ref().map(|volume| format!(" --volume {volume:?}")).unwrap_or_default();
-        let line = format!(
-            "\nNothing is installed yet. To install exactly this: tracebook packages add {word}{volume} --approve {}",
-            short_hash(&content)
-        );
-        writeln!(scene.out, "{}", untrusted_text::escape_block(&line))?;
-        return Ok(EXIT_FAILED);
+        writeln!(scene.out)?;
+        if !approves_shown(scene, "Install exactly this?")? {
+            let volume = args.volume.as_ref().map(|volume| format!(" --volume {volume:?}")).unwrap_or_default();
+            let hash = short_hash(&content);
+            let line = format!(
+                "Nothing is installed yet. To install exactly this: tracebook packages add {word}{volume} --approve \
+                 {hash}"
+            );
+            writeln!(scene.out, "{}", untrusted_text::escape_block(&line))?;
+            return Ok(EXIT_FAILED);
+        }
     }
     let targets = install_targets(scene, &content, (None, args.volume.as_deref()))?;
     let change = store.plan_install(&content, &source, &targets)?;
@@ -605,16 +614,18 @@ fn update_package(
             return Ok(EXIT_FAILED);
         }
         show_content(scene, &content, &old.source, args.contents)?;
-        let line = format!(
-            "\n{name} {} wants more than you have approved for {}: {}. Nothing is changed yet. To approve exactly this: \
-             tracebook packages update {name} --approve {}",
-            content.manifest.version,
-            old.version,
-            permission_lines(&more),
-            short_hash(&content)
-        );
+        let (new, before) = (&content.manifest.version, &old.version);
+        let more = permission_lines(&more);
+        let line = format!("\n{name} {new} wants more than you have approved for {before}: {more}.");
         writeln!(scene.out, "{}", untrusted_text::escape_block(&line))?;
-        return Ok(EXIT_FAILED);
+        if !approves_shown(scene, "Update to exactly this?")? {
+            let hash = short_hash(&content);
+            let line = format!(
+                "Nothing is changed yet. To approve exactly this: tracebook packages update {name} --approve {hash}"
+            );
+            writeln!(scene.out, "{}", untrusted_text::escape_block(&line))?;
+            return Ok(EXIT_FAILED);
+        }
     }
     let targets = install_targets(scene, &content, (Some(old), args.volume.as_deref()))?;
     let change = store.plan_install(&content, &old.source, &targets)?;
@@ -633,7 +644,8 @@ fn remove_package(scene: &mut CommandContext<'_>, store: &PackageStore, name: &s
     {
         let volume = untrusted_text::escape_line(&volume.name);
         return Err(CliError::usage(format!(
-            "the volume {volume} with the package's notes isn't open; open its folder again, so that they can be removed"
+            "the volume {volume} with the package's notes isn't open; open its folder again, so that they can be \
+             removed"
         )));
     }
     let change = store.plan_removal(name, root.as_deref())?;
@@ -658,7 +670,8 @@ fn list_packages(scene: &mut CommandContext<'_>, store: &PackageStore) -> Result
         rows.push(json!({
             "name": package.name, "version": package.version, "source": package.source.display_text(),
             "hash": package.hash, "signer": package.signer, "permissions": package.permissions,
-            "volume": package.volume.as_ref().map(|volume| &volume.name), "files": files, "tools": package.tools.keys().collect::<Vec<_>>(),
+            "volume": package.volume.as_ref().map(|volume| &volume.name), "files": files,
+            "tools": package.tools.keys().collect::<Vec<_>>(),
             "changed": changed, "gone": gone,
         }));
         if scene.json {

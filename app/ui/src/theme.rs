@@ -102,8 +102,8 @@ pub fn use_custom_theme(ctx: &egui::Context, file: Option<&ThemeFile>) {
     if is_same {
         return;
     }
-    // Views keep the colors for as long as they like, so they live as long as the program. Only a change of theme by the
-    // user makes new ones.
+    // Views keep the colors for as long as they like, so they live as long as the program. Only a change of theme by
+    // the user makes new ones.
     CUSTOM_COLORS.set(wanted.map(|(dark, colors)| (dark, &*Box::leak(Box::new(colors)))));
     set_styles(ctx, APPEARANCE.get().2);
     ctx.request_repaint();

@@ -1,11 +1,11 @@
 //! The user's files: reading, writing, moving and watching them, always inside their volume.
 
-pub mod atomic_write;
+pub(crate) use user_files::move_files;
+pub use user_files::{atomic_write, confined_dir};
+
 pub(crate) mod bulk_create;
-pub mod confined_dir;
 pub mod convert;
 pub mod copy;
-pub(crate) mod move_files;
 pub mod obsidian_settings;
 pub(crate) mod read;
 pub(crate) mod scan;

@@ -6,10 +6,11 @@ use super::git::{git, know_user};
 use super::mcp_server::Client;
 use super::meaning::serve;
 use super::own_tools;
-use crate::program::{Done, House, until};
+use crate::program::{Done, House, PROGRAM, finish, until};
 use serde_json::{Value, json};
 use std::io::{Cursor, Write};
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 const MANIFEST: &str = "name: sail-kit\nversion: 1.0.0\ndescription: Logbooks for sailors\nlicense: MIT\n\
@@ -136,16 +137,46 @@ fn a_package_is_shown_approved_used_and_removed_without_a_trace() {
 
 /// Packs a folder with the system's own programs, as authors do.
 fn pack_with(house: &House, program: &str, words: &[&str]) {
-    let done = std::process::Command::new(program).args(words).current_dir(house.path("")).output().expect("runs");
+    let done = Command::new(program).args(words).current_dir(house.path("")).output().expect("runs");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// Runs a command at a terminal, where `typed` is answered, and returns its exit code and what the terminal showed.
+fn at_terminal(house: &House, words: &str, typed: &str) -> (i32, String) {
+    let mut command = Command::new("script");
+    command.args(["--quiet", "--return", "--command", &format!("{PROGRAM} --workspace W {words}"), "/dev/null"]);
+    house.enclose(&mut command);
+    let done = finish(command, typed.as_bytes());
+    (done.code, String::from_utf8_lossy(&done.out).into_owned())
+}
+
+#[test]
+fn a_person_at_a_terminal_is_asked() {
+    let house = kit_house();
+    let (code, shown) = at_terminal(&house, "packages add kit", "n\n");
+    assert_eq!(code, 1, "{shown}");
+    assert!(shown.contains("agents/skipper.md") && shown.contains("Install exactly this? [y/N]"), "{shown}");
+    assert!(shown.contains("Nothing is installed yet") && installed(&house).is_empty(), "{shown}");
+    let (code, shown) = at_terminal(&house, "packages add kit", "y\n");
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("Installed sail-kit 1.0.0") && installed(&house).len() == 1, "{shown}");
+
+    let more = MANIFEST.replace("1.0.0", "1.1.0").replace("[read_file]", "[read_file, write_file]");
+    house.write("kit/package.yaml", more.as_bytes());
+    let (code, shown) = at_terminal(&house, "packages update sail-kit", "\n");
+    assert_eq!(code, 1, "{shown}");
+    assert!(shown.contains("wants more than you have approved") && shown.contains("Nothing is changed"), "{shown}");
+    let (code, shown) = at_terminal(&house, "packages update sail-kit", "yes\n");
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("Updated to sail-kit 1.1.0"), "{shown}");
 }
 
 #[test]
 fn archives_repositories_and_folders_give_the_same_package() {
     let house = kit_house();
     pack_with(&house, "tar", &["-czf", "kit.tar.gz", "kit"]);
-    let script = "import zipfile, pathlib\nwith zipfile.ZipFile('kit.zip', 'w', zipfile.ZIP_DEFLATED) as file:\n    for \
-                  path in pathlib.Path('kit').rglob('*'):\n        file.write(path, path.relative_to('kit'))\n";
+    let script = "import zipfile, pathlib\nwith zipfile.ZipFile('kit.zip', 'w', zipfile.ZIP_DEFLATED) as file:\n    \
+                  for path in pathlib.Path('kit').rglob('*'):\n        file.write(path, path.relative_to('kit'))\n";
     pack_with(&house, "python3", &["-c", script]);
     git(&house.path("kit"), &["init", "-q", "-b", "main"]);
     know_user(&house.path("kit"));

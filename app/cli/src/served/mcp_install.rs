@@ -1,11 +1,11 @@
 //! `mcp install`: shows the configuration that makes a program start the MCP server, and writes it.
 
 use crate::arguments::McpArguments;
-use crate::{CliError, EXIT_DONE, program_path};
+use crate::{CliError, EXIT_DONE, program_path, yes_no_question};
 use host::fs::{copy, user_file};
 use serde_json::json;
 use serve::mcp_install::{ConfigFolders, McpClientProgram};
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use text::untrusted_text;
 
@@ -71,13 +71,10 @@ pub(super) fn install(
         out.flush()?;
     }
     if !args.yes {
-        if json || !std::io::stdin().is_terminal() {
+        if json || !yes_no_question::can_ask() {
             return Err(CliError::usage("nothing was written; --yes writes it"));
         }
-        write!(out, "Write this? [y/N] ")?;
-        out.flush()?;
-        let answer = crate::run_cells::read_line(&mut std::io::stdin())?.unwrap_or_default();
-        if !matches!(answer.trim(), "y" | "Y" | "yes") {
+        if !yes_no_question::is_agreed("Write this?", &mut std::io::stdin(), out)? {
             writeln!(out, "Nothing was written")?;
             return Ok(EXIT_DONE);
         }

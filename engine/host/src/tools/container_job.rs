@@ -10,13 +10,16 @@ use containers::{ContainerError, ContainerRequest, ContainerSetup, FolderEntry, 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-impl ProjectFiles for ConfinedFolder {
+/// The project's folder, as containers may see it.
+struct ConfinedProject<'a>(&'a ConfinedFolder);
+
+impl ProjectFiles for ConfinedProject<'_> {
     fn locate_folder(&self, path: &str) -> Result<PathBuf, ContainerError> {
-        Ok(self.open_folder(path).map_err(refused)?.original_path().to_owned())
+        Ok(self.0.open_folder(path).map_err(refused)?.original_path().to_owned())
     }
 
     fn list_folder(&self, path: &str) -> Result<Vec<FolderEntry>, ContainerError> {
-        let folder = self.open_folder(path).map_err(refused)?;
+        let folder = self.0.open_folder(path).map_err(refused)?;
         let mut found = Vec::new();
         for entry in std::fs::read_dir(folder.walk_path()).map_err(refused)? {
             let entry = entry.map_err(refused)?;
@@ -31,7 +34,7 @@ impl ProjectFiles for ConfinedFolder {
     }
 
     fn open_file(&self, path: &str) -> Result<File, ContainerError> {
-        Ok(self.open_regular_file(path).map_err(refused)?.0)
+        Ok(self.0.open_regular_file(path).map_err(refused)?.0)
     }
 }
 
@@ -58,7 +61,7 @@ pub(super) fn run(
         }
         _ => None,
     };
-    let answer = place.containers.perform_job(job, &root, &setup, &|| stop.is_stopped())?;
+    let answer = place.containers.perform_job(job, &ConfinedProject(&root), &setup, &|| stop.is_stopped())?;
     let mut outcome = ToolOutcome { success: answer.success, ..ToolOutcome::default() };
     let mut text = answer.text;
     if let Some(before) = before {

@@ -52,9 +52,12 @@ pub fn replace_file(path: &Path, expected: Option<BlobHash>, bytes: &[u8]) -> Re
 
 /// Result of replacing a file without returning another program's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum SwapOutcome {
+pub enum SwapOutcome {
     /// The file has the new bytes, durably, with this modification time in nanoseconds since 1970.
-    Done { modified: i64 },
+    Done {
+        /// Nanoseconds since 1970.
+        modified: i64,
+    },
     /// Another program wrote to the file, and its bytes are kept.
     Raced,
     /// Another program removed the file.
@@ -66,7 +69,7 @@ pub(crate) enum SwapOutcome {
 ///
 /// # Errors
 /// Those of [`replace_file`], or `from` has another hash.
-pub(crate) fn replace_by_copy(
+pub fn replace_by_copy(
     path: &Path,
     expected: Option<BlobHash>,
     from: &Path,
@@ -123,7 +126,7 @@ fn hash_file(path: &Path) -> io::Result<BlobHash> {
 }
 
 /// Opens a plain file for reading. Refuses a symlink at the path and anything that could block.
-pub(crate) fn open_regular_file(path: &Path) -> io::Result<File> {
+pub fn open_regular_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
@@ -144,7 +147,7 @@ pub(crate) fn open_regular_file(path: &Path) -> io::Result<File> {
 }
 
 /// Reads all bytes of a plain file.
-pub(crate) fn read_regular_file(path: &Path) -> io::Result<Vec<u8>> {
+pub fn read_regular_file(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_regular_file(path)?.read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -231,9 +234,10 @@ fn overwrite_unchanged(temporary: &TemporaryFile, path: &Path, known: BlobHash) 
 }
 
 /// A temporary file next to the target. It's removed on drop.
-pub(crate) struct TemporaryFile {
+pub struct TemporaryFile {
     path: PathBuf,
-    pub(crate) modified: i64,
+    /// Its modification time in nanoseconds since 1970.
+    pub modified: i64,
     /// Whether the file holds another program's bytes and must stay.
     keep: bool,
 }
@@ -256,11 +260,7 @@ impl TemporaryFile {
     }
 
     /// Writes a temporary file; the caller must make it durable before renaming it.
-    pub(crate) fn write_unsynced(
-        folder: &Path,
-        bytes: &[u8],
-        like: Option<&Metadata>,
-    ) -> io::Result<(TemporaryFile, File)> {
+    pub fn write_unsynced(folder: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<(TemporaryFile, File)> {
         TemporaryFile::create_and_fill(folder, FileContent::Bytes(bytes), like)
     }
 
@@ -289,7 +289,7 @@ impl TemporaryFile {
     }
 
     /// Renames the file to `path` unless that exists.
-    pub(crate) fn persist_noclobber(&self, path: &Path) -> io::Result<()> {
+    pub fn persist_noclobber(&self, path: &Path) -> io::Result<()> {
         rename_new(&self.path, path)
     }
 
@@ -300,7 +300,7 @@ impl TemporaryFile {
 }
 
 /// Renames a file unless the target exists.
-pub(crate) fn rename_new(from: &Path, path: &Path) -> io::Result<()> {
+pub fn rename_new(from: &Path, path: &Path) -> io::Result<()> {
     #[cfg(any(target_os = "linux", target_os = "macos"))]
     {
         use rustix::fs::{CWD, RenameFlags, renameat_with};

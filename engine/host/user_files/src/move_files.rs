@@ -1,8 +1,8 @@
 //! Moves a user's files to other names: all of them or none, and never over another file. What was moved before a crash
 //! is recognized as done. This module doesn't decide which file goes where.
 
-use crate::fs::atomic_write::{open_regular_file, rename_new};
-use crate::fs::confined_dir::{ConfinedFolder, ConfinedPath, OpenRefusal};
+use crate::atomic_write::{open_regular_file, rename_new};
+use crate::confined_dir::{ConfinedFolder, ConfinedPath, OpenRefusal};
 use anyhow::{anyhow, bail};
 use std::ffi::OsString;
 use std::io;
@@ -13,7 +13,7 @@ use store::disk::sync_folder;
 ///
 /// # Errors
 /// Returns a message if a file can't be moved; all files are then at their old places.
-pub(crate) fn move_files(moves: &[(ConfinedPath, ConfinedPath)], emptied: &[ConfinedPath]) -> anyhow::Result<()> {
+pub fn move_files(moves: &[(ConfinedPath, ConfinedPath)], emptied: &[ConfinedPath]) -> anyhow::Result<()> {
     for (done, (from, to)) in moves.iter().enumerate() {
         if let Err(why) = move_file(from, to) {
             for (from, to) in moves[..done].iter().rev() {
@@ -30,7 +30,7 @@ pub(crate) fn move_files(moves: &[(ConfinedPath, ConfinedPath)], emptied: &[Conf
 ///
 /// # Errors
 /// Returns a message if the file can't be deleted; it's still there then.
-pub(crate) fn delete_file(file: &ConfinedPath) -> anyhow::Result<()> {
+pub fn delete_file(file: &ConfinedPath) -> anyhow::Result<()> {
     let fail = |why: &dyn std::fmt::Display| anyhow!("it cannot be deleted ({why}): {}", file.display());
     match file.open_parent(false) {
         Ok((folder, name)) if folder.has_entry(&name) => folder.remove_file(&name).map_err(|why| fail(&why))?,

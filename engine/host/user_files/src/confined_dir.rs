@@ -142,7 +142,7 @@ impl ConfinedPath {
     }
 
     /// Replaces the descriptor's path in an error by the file's own path.
-    pub(crate) fn with_display_path(&self, error: DiskError) -> DiskError {
+    pub fn with_display_path(&self, error: DiskError) -> DiskError {
         let own = || self.root.join(&self.path);
         match error {
             DiskError::Full { .. } => DiskError::Full { path: own() },
@@ -176,7 +176,7 @@ pub struct ConfinedFolder {
 static KNOWN_ROOTS: Mutex<BTreeMap<PathBuf, PathBuf>> = Mutex::new(BTreeMap::new());
 
 /// Forgets a root's location, because the user has just chosen it, wherever its path leads now.
-pub(crate) fn forget_root(root: &Path) {
+pub fn forget_root(root: &Path) {
     KNOWN_ROOTS.lock().unwrap_or_else(PoisonError::into_inner).remove(root);
 }
 

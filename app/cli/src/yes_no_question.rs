@@ -1,0 +1,41 @@
+//! A question to the person at the terminal that only y or yes agrees to.
+
+use std::io::{self, IsTerminal as _, Read, Write};
+
+/// Returns whether a person at a terminal can answer questions of this process.
+pub(crate) fn can_ask() -> bool {
+    io::stdin().is_terminal()
+}
+
+/// Asks a question, and returns whether the answer is y or yes. The end of input is no.
+///
+/// # Errors
+/// Input or output fails.
+pub(crate) fn is_agreed(question: &str, input: &mut dyn Read, out: &mut dyn Write) -> io::Result<bool> {
+    write!(out, "{question} [y/N] ")?;
+    out.flush()?;
+    let answer = crate::run_cells::read_line(input)?.unwrap_or_default();
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_agreed;
+
+    #[test]
+    fn only_yes_is_yes() {
+        for (answer, agreed) in [
+            ("y\n", true),
+            (" yes \r\n", true),
+            ("Y", true),
+            ("", false),
+            ("\n", false),
+            ("yep\n", false),
+            ("n\n", false),
+        ] {
+            let mut said = Vec::new();
+            let is = is_agreed("Write this?", &mut answer.as_bytes(), &mut said).expect("asked");
+            assert_eq!((is, said.as_slice()), (agreed, &b"Write this? [y/N] "[..]), "{answer:?}");
+        }
+    }
+}
