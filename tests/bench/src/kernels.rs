@@ -239,20 +239,27 @@ fn measure_states(report: &mut BenchReport, science: &KernelKindBench, states: &
     }
     report.add_figure(science.figure("undo, p95"), percentile(&mut undone, 95), "ms", FigureGoal::None);
     process.end()?;
+    let check = "assert len(df) == 1_000_000 and len(means) == 100";
+    measure_restore(report, science, "with pandas and the frame", check)?;
+    clear(states)?;
+    let mut process = science.start()?;
+    process.run(IMPORT_CELL)?;
+    process.wait_for("state_saved")?;
+    process.end()?;
+    measure_restore(report, science, "with pandas", "assert len(pd.DataFrame({'a': [1, 2]})) == 2")
+}
+
+/// Measures how long new processes take until they have the saved state, and checks it.
+fn measure_restore(report: &mut BenchReport, science: &KernelKindBench, what: &str, check: &str) -> Result<(), String> {
     let mut restored = Vec::with_capacity(PANDAS_CELLS);
     for _ in 0..PANDAS_CELLS {
         let mut process = science.start()?;
         restored.push(process.ready_ms);
-        process.run("assert len(df) == 1_000_000 and len(means) == 100")?;
+        process.run(check)?;
         process.end()?;
     }
-    let goal = FigureGoal::Under(200.0);
-    report.add_figure(
-        science.figure("restore in a new process, with pandas and the frame, p95"),
-        percentile(&mut restored, 95),
-        "ms",
-        goal,
-    );
+    let figure = science.figure(&format!("restore in a new process, {what}, p95"));
+    report.add_figure(figure, percentile(&mut restored, 95), "ms", FigureGoal::Under(200.0));
     Ok(())
 }
 
