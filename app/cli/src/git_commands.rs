@@ -162,12 +162,9 @@ pub(super) fn cloned_folder(args: &GitArguments, here: &Path) -> Option<String> 
 /// Returns the folder that `clone` makes: the named one, or one called as the repository.
 fn clone_target(args: &GitArguments, here: &Path) -> Result<PathBuf, CliError> {
     let address = parse::needed(args.names.first().map(String::as_str), "the address of the repository")?;
-    let last = address.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default();
-    let own = last.strip_suffix(".git").unwrap_or(last);
-    let folder = args.names.get(1).map_or(own, String::as_str);
-    if folder.is_empty() {
-        return Err(CliError::usage("name the new folder, too"));
-    }
+    let named = args.names.get(1).map(String::as_str).filter(|name| !name.is_empty());
+    let folder = named.or_else(|| git_program::repository_folder_name(address));
+    let folder = folder.ok_or_else(|| CliError::usage("name the new folder, too"))?;
     Ok(host::fs::copy::absolute_path(here, folder))
 }
 

@@ -12,6 +12,7 @@ pub(crate) mod kernel_permissions_form;
 pub(crate) mod link_completion;
 pub(crate) mod note_packages_form;
 pub(crate) mod open_folder_form;
+pub(crate) mod open_repository_form;
 pub(crate) mod python_setup_form;
 pub(crate) mod science_pack_form;
 pub(crate) mod search;

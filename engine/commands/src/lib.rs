@@ -155,6 +155,12 @@ command_table!(
             args: &[command_argument("FOLDER", ArgumentForm::Needed, "the folder")]
         }),
     },
+    FolderClone = window_command(
+        "folder.clone",
+        "Open repository…",
+        &[],
+        "Clone a Git repository into a new folder, and open it as a volume."
+    ),
     FolderObsidian = window_command(
         "folder.obsidian",
         "Use Obsidian settings",

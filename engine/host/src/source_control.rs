@@ -7,6 +7,7 @@
 mod blame;
 mod conflicts;
 mod operations;
+mod repository_clone;
 
 use anyhow::anyhow;
 pub use blame::BlameReading;
@@ -14,8 +15,9 @@ use blame::BlameReadings;
 pub use conflicts::{ConflictReading, ResolvedFile, refuse_unresolved};
 use engine::Session;
 use git_program::GitProgramError;
-pub use git_program::HalfDoneOperation;
+pub use git_program::{HalfDoneOperation, repository_folder_name};
 pub use operations::{GitRequest, perform, restore_kept};
+pub use repository_clone::{ClonePhase, RepositoryClone};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

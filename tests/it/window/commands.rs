@@ -52,6 +52,7 @@ fn overlays() -> Drive {
         (CommandId::NoteNew, "Title of the note"),
         (CommandId::NoteNewIn, "Name of the note"),
         (CommandId::FolderOpen, "Path of the folder"),
+        (CommandId::FolderClone, "Address of the repository"),
         (CommandId::AppKeys, "Find a command or a key"),
         (CommandId::AppSettings, "High contrast"),
     ] {

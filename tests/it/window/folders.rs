@@ -1,5 +1,6 @@
 //! Folders opened as volumes: by path, with the system's chooser, from recent ones and from the command line.
 
+use super::source_control::{git, has};
 use super::*;
 use host::desktop::FolderChoice;
 use std::sync::Arc;
@@ -205,4 +206,74 @@ fn a_closed_volume_comes_back_as_it_was() {
     window.state_mut().perform_command(&ctx, engine::commands::CommandId::VolumeReopen);
     window.run();
     window.get_by_label("Dismiss: No volume was closed.");
+}
+
+/// Types into a field of the dialog, over what is there.
+fn fill(window: &mut Driven, field: &str, words: &str) {
+    window.get_by_label(field).focus();
+    window.run();
+    press(window, CTRL, Key::A);
+    type_text(window, words);
+}
+
+#[test]
+fn a_repository_is_cloned_and_opened() {
+    let bench = Bench::new(&[("One.md", "1\n")]);
+    let folder = other(&bench);
+    git(&folder, &["init", "-q", "-b", "main"]);
+    for words in [&["add", "-A"][..], &["-c", "user.name=A", "-c", "user.email=a@b", "commit", "-qm", "First"]] {
+        git(&folder, words);
+    }
+    let mut window = bench.opened();
+    press(&mut window, CTRL, Key::O);
+    window.get_by_label("Open repository…").click();
+    window.run();
+    // The folder is proposed by the address, until another one is typed.
+    type_text(&mut window, "owner/name.git");
+    assert_eq!(window.get_by_label("New folder").value().as_deref(), Some("~/name"));
+    fill(&mut window, "Address of the repository", "ext::sh -c true");
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "it's refused", |window| {
+        has(window, "Repositories are reached by https, ssh, http, git or file")
+    });
+    fill(&mut window, "Address of the repository", &folder.display().to_string());
+    fill(&mut window, "New folder", &folder.display().to_string());
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "there's one", |window| has(window, "There is something at"));
+    let clone = bench.folder.path().join("new/clone");
+    fill(&mut window, "New folder", "clone");
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "it isn't whole", |window| has(window, "Give the whole path of the new folder"));
+    fill(&mut window, "New folder", &clone.display().to_string());
+    window.get_by_role_and_label(Role::Switch, "Without earlier commits").click();
+    window.run();
+    window.get_by_label("Clone and open").click();
+    shown(&mut window, "begin here\n");
+    assert!(window.query_by_label("Address of the repository").is_none(), "the dialog is closed");
+    assert_eq!(volumes(&window), 2);
+    assert_eq!(git(&clone, &["log", "--format=%s"]), "First");
+}
+
+#[test]
+fn a_clone_that_gets_no_answer_is_stopped_without_a_trace() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("git://{}/silent.git", silent.local_addr().expect("an address"));
+    let bench = Bench::new(&[("One.md", "1\n")]);
+    let clone = bench.folder.path().join("clone");
+    let mut window = bench.opened();
+    press(&mut window, CTRL, Key::O);
+    window.get_by_label("Open repository…").click();
+    window.run();
+    type_text(&mut window, &address);
+    fill(&mut window, "New folder", &clone.display().to_string());
+    press(&mut window, NONE, Key::Enter);
+    // Git has begun once it has connected, and it has made the folder by then.
+    let _asking = silent.accept().expect("Git asks");
+    until(&mut window, "it says what it does", |window| has(window, "Cloning git://127.0.0.1"));
+    // Escape and a click beside the dialog don't lose it.
+    press(&mut window, NONE, Key::Escape);
+    window.get_by_label("Stop").click();
+    until(&mut window, "it can be changed", |window| has(window, "Clone and open"));
+    assert!(!clone.exists(), "what was begun is gone");
+    assert_eq!(volumes(&window), 1);
 }

@@ -201,6 +201,20 @@ impl WindowOverlay {
             host.folder_chooser.clone(),
         ))));
     }
+
+    /// Opens the dialog for cloning a repository.
+    pub(crate) fn ask_repository(&mut self) {
+        *self = WindowOverlay::Dialog(Dialog::OpenRepository(Box::default()));
+    }
+
+    /// Checks what was typed into a dialog that opens a folder or a repository, and opens it.
+    pub(crate) fn submit_form(&mut self, ctx: &egui::Context) {
+        match self {
+            WindowOverlay::Dialog(Dialog::OpenFolder(form)) => form.submit(ctx),
+            WindowOverlay::Dialog(Dialog::OpenRepository(form)) => form.submit(ctx),
+            _ => {} // tidy: open because no other dialog is submitted
+        }
+    }
 }
 
 impl HostLink {

@@ -14,6 +14,7 @@ pub(crate) fn command_aliases(id: CommandId) -> &'static [&'static str] {
         CommandId::FolderOpen => {
             &["open vault", "add vault", "open directory", "open project", "import folder", "add volume"]
         }
+        CommandId::FolderClone => &["git clone", "clone repository", "github", "download repository"],
         CommandId::FolderObsidian => &["vault settings", "import obsidian"],
         CommandId::FolderRescan => &["refresh files", "reload folder"],
         CommandId::VolumeClose => &["close vault", "close folder", "remove vault"],

@@ -7,6 +7,7 @@ use crate::overlays::kernel_forks_form::KernelForksForm;
 use crate::overlays::kernel_permissions_form::KernelPermissionsForm;
 use crate::overlays::note_packages_form::NotePackagesForm;
 use crate::overlays::open_folder_form::OpenFolderForm;
+use crate::overlays::open_repository_form::OpenRepositoryForm;
 use crate::overlays::python_setup_form::PythonSetupForm;
 use crate::overlays::science_pack_form::SciencePackForm;
 use eframe::egui;
@@ -35,6 +36,8 @@ pub(crate) enum Dialog {
     RenameFolder { volume: DocId, from: String, path: String, trouble: Option<String> },
     /// Asks for a folder to open as a volume.
     OpenFolder(Box<OpenFolderForm>),
+    /// Asks for a Git repository to clone and open.
+    OpenRepository(Box<OpenRepositoryForm>),
     /// Asks whether to delete files in the trash permanently; `what` describes them.
     Discard { files: Vec<DocId>, what: String },
     /// Asks where to export notes to.
@@ -81,8 +84,10 @@ pub(crate) enum DialogDecision {
     OpenFolder {
         folder: PathBuf,
     },
-    /// Checks the typed path, and opens it if it's a folder.
-    CheckFolder,
+    /// Checks what was typed into the dialog, and opens it.
+    SubmitForm,
+    /// Clones a repository instead of opening a folder.
+    OpenRepository,
     Discard {
         files: Vec<DocId>,
     },
@@ -160,6 +165,7 @@ impl Dialog {
             Dialog::Rename { .. } => "rename",
             Dialog::RenameFolder { .. } => "rename folder",
             Dialog::OpenFolder(_) => "open folder",
+            Dialog::OpenRepository(_) => "open repository",
             Dialog::Discard { .. } => "discard",
             Dialog::Export { .. } => "export",
             Dialog::SaveOutput { .. } => "save output",
@@ -194,6 +200,7 @@ impl Dialog {
                         decided.and_then(|is| if is { moved(*volume, from, path) } else { Some(DialogDecision::Never) })
                     }
                     Dialog::OpenFolder(form) => form.show(ui),
+                    Dialog::OpenRepository(form) => form.show(ui),
                     Dialog::Discard { files, what } => discard(ui, files, what),
                     Dialog::Export { wanted, trouble } => export(ui, wanted, trouble.as_deref()),
                     Dialog::SaveOutput { save, dest, trouble } => save_output(ui, save, dest, trouble.as_deref()),
@@ -230,6 +237,7 @@ impl Dialog {
         match self {
             Dialog::PythonSetup(form) => form.is_busy(),
             Dialog::NotePackages(form) => form.is_busy(),
+            Dialog::OpenRepository(form) => form.is_busy(),
             _ => false, // tidy: open because any other dialog can be closed at any time
         }
     }
@@ -240,7 +248,7 @@ impl Dialog {
             Dialog::NewNote { volumes, chosen, name, .. } => made(volumes, *chosen, name),
             Dialog::Rename { file, path, .. } => renamed(*file, path),
             Dialog::RenameFolder { volume, from, path, .. } => moved(*volume, from, path),
-            Dialog::OpenFolder(_) => Some(DialogDecision::CheckFolder),
+            Dialog::OpenFolder(_) | Dialog::OpenRepository(_) => Some(DialogDecision::SubmitForm),
             Dialog::Export { wanted, .. } => exported(wanted),
             Dialog::SaveOutput { save, dest, .. } => saved(save, dest),
             Dialog::Share { volume, hub, .. } => shared(*volume, hub),
@@ -269,6 +277,7 @@ impl Dialog {
             | Dialog::Grant { trouble, .. } => *trouble = Some(why),
             Dialog::KernelForks(form) => form.trouble = Some(why),
             Dialog::OpenFolder(form) => form.show_error(why),
+            Dialog::OpenRepository(form) => form.show_error(why),
             Dialog::Kernel { .. }
             | Dialog::PythonSetup(_)
             | Dialog::SciencePack(_)

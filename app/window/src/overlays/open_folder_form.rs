@@ -142,14 +142,19 @@ impl OpenFolderForm {
         self.show_problem(ui, &ctx);
         self.show_recent(ui, &ctx);
         ui.add_space(space::L);
-        let mut closes = false;
+        let mut decision = None;
         at_right(ui, |ui| {
             if text_button(ui, "Open", true).clicked() {
                 self.submit(&ctx);
             }
-            closes = text_button(ui, "Cancel", false).clicked();
+            if text_button(ui, "Cancel", false).clicked() {
+                decision = Some(DialogDecision::Never);
+            }
+            if text_button(ui, "Open repository…", false).clicked() {
+                decision = Some(DialogDecision::OpenRepository);
+            }
         });
-        closes.then_some(DialogDecision::Never)
+        decision
     }
 
     fn show_path(&mut self, ui: &mut Ui, ctx: &egui::Context) {

@@ -29,6 +29,7 @@ pub(crate) enum WindowCommand {
     UndoNewNote,
     NewCollection,
     OpenFolder,
+    OpenRepository,
     Rescan,
     /// Apply the settings of an Obsidian vault.
     UseObsidian,
@@ -148,6 +149,7 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         CommandId::FigureFarther => WindowCommand::Figure(FigureCommand::Out),
         CommandId::FigureReset => WindowCommand::Figure(FigureCommand::Reset),
         CommandId::FolderOpen => WindowCommand::OpenFolder,
+        CommandId::FolderClone => WindowCommand::OpenRepository,
         CommandId::FolderObsidian => WindowCommand::UseObsidian,
         CommandId::FolderRescan => WindowCommand::Rescan,
         CommandId::VolumeClose => WindowCommand::CloseVolume,

@@ -212,6 +212,7 @@ impl AppWindow {
                 self.overlay.ask_name(&self.host, &mut self.panes, &mut self.notices, String::new(), None)
             }
             WindowCommand::OpenFolder => self.overlay.ask_folder(&self.host),
+            WindowCommand::OpenRepository => self.overlay.ask_repository(),
             WindowCommand::UseObsidian => self.jobs.use_obsidian(&self.host, &self.panes, &mut self.notices, ctx),
             WindowCommand::Rescan => self.host.rescan(&mut self.notices),
             WindowCommand::CloseVolume => self.panes.close_volume(&mut self.host, &mut self.notices, &self.prefs, None),
@@ -471,12 +472,8 @@ impl AppWindow {
             DialogDecision::OpenFolder { folder } => {
                 self.panes.open_folder(&mut self.host, &mut self.notices, &self.prefs, &folder, None).err()
             }
-            DialogDecision::CheckFolder => {
-                if let WindowOverlay::Dialog(Dialog::OpenFolder(form)) = &mut self.overlay {
-                    form.submit(ctx);
-                }
-                return;
-            }
+            DialogDecision::SubmitForm => return self.overlay.submit_form(ctx),
+            DialogDecision::OpenRepository => return self.overlay.ask_repository(),
             DialogDecision::Discard { files } => {
                 self.host.send(Command::Discard { files }, &mut self.notices);
                 None

@@ -96,6 +96,13 @@ impl RepositoryAddress {
     }
 }
 
+/// Returns the name of the folder that a clone of an address gets by itself: its last part, without `.git`.
+pub fn repository_folder_name(address: &str) -> Option<&str> {
+    let last = address.trim_end_matches('/').rsplit(['/', ':']).next()?;
+    let name = last.strip_suffix(".git").unwrap_or(last);
+    (!name.is_empty() && name != "." && name != "..").then_some(name)
+}
+
 /// Returns the host of a remote's address in lower case; `None` for a folder on this device.
 pub fn host_of(address: &str) -> Option<String> {
     let host = match address.split_once("://") {

@@ -7,7 +7,7 @@ mod address;
 mod errors;
 mod merge_file;
 
-pub use address::{RepositoryAddress, RepositoryAddressError, host_of};
+pub use address::{RepositoryAddress, RepositoryAddressError, host_of, repository_folder_name};
 pub use errors::GitProgramError;
 pub use merge_file::{MERGE_DRIVER_SETTING, MergedFile, merge_driver_command, merge_files};
 

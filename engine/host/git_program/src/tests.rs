@@ -182,6 +182,17 @@ fn addresses_are_read() {
     for wrong in ["", "-x", "ext::sh -c true", "ftp://x/y", "ssh://-oProxyCommand=x/y", "a/b/c", "nowhere", "a\nb"] {
         assert!(read(wrong).is_err(), "{wrong}");
     }
+    for (address, name) in [
+        ("https://example.org/a/notes.git/", Some("notes")),
+        ("git@example.org:a/b.git", Some("b")),
+        ("git@example.org:c", Some("c")),
+        ("rust-lang/log", Some("log")),
+        ("/", None),
+        ("a/..", None),
+        (".git", None),
+    ] {
+        assert_eq!(crate::repository_folder_name(address), name, "{address}");
+    }
     let host = |text: &str| RepositoryAddress::read(text, here.path()).ok().and_then(|address| address.host());
     assert_eq!(host("https://u:p@Example.org:8443/a").as_deref(), Some("example.org"));
     assert_eq!(host("git@example.org:a/b").as_deref(), Some("example.org"));
