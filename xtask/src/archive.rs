@@ -1,9 +1,13 @@
-//! Builds the portable archive, to be unpacked anywhere: `.tar.gz`, or `.zip` for Windows.
+//! Builds the portable archive, to be unpacked anywhere: `.tar.xz`, or `.zip` for Windows.
 
-use crate::package_files::{PackageFiles, ReleaseInfo, gzip};
+use crate::package_files::{PackageFiles, ReleaseInfo};
 use anyhow::{Context, Result};
 use std::io::{Cursor, Write};
+use xz::write::XzEncoder;
 use zip::write::SimpleFileOptions;
+
+/// Compression level of the archive: `xz -9`, which needs 65 MB to unpack.
+const XZ_LEVEL: u32 = 9;
 
 /// Returns the archive's name and bytes. All files are in one top-level folder.
 pub(crate) fn make(files: &PackageFiles, release: &ReleaseInfo) -> Result<(String, Vec<u8>)> {
@@ -22,7 +26,9 @@ pub(crate) fn make(files: &PackageFiles, release: &ReleaseInfo) -> Result<(Strin
         header.set_gid(0);
         archive.append_data(&mut header, format!("{folder}/{}", file.path), file.bytes.as_slice())?;
     }
-    Ok((format!("{folder}.tar.gz"), gzip(&archive.into_inner()?)?))
+    let mut writer = XzEncoder::new(Vec::new(), XZ_LEVEL);
+    writer.write_all(&archive.into_inner()?)?;
+    Ok((format!("{folder}.tar.xz"), writer.finish()?))
 }
 
 /// Builds a zip file from entries: path, Unix permissions, bytes.
@@ -62,9 +68,9 @@ mod tests {
         let files = PackageFiles::of(&[("share/b", 0o644, "two"), ("bin/tracebook", 0o755, "one")]);
         let release = release("x86_64-unknown-linux-gnu");
         let (name, bytes) = make(&files, &release).expect("made");
-        assert_eq!(name, "tracebook-1.2.3-x86_64-unknown-linux-gnu.tar.gz");
+        assert_eq!(name, "tracebook-1.2.3-x86_64-unknown-linux-gnu.tar.xz");
         assert_eq!(bytes, make(&files, &release).expect("made").1);
-        let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(bytes.as_slice()));
+        let mut archive = tar::Archive::new(xz::read::XzDecoder::new(bytes.as_slice()));
         let entries = archive.entries().expect("a tar file").map(|entry| {
             let mut entry = entry.expect("an entry");
             let header = entry.header().clone();
