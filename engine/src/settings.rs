@@ -179,6 +179,10 @@ pub struct Settings {
     pub show_first_steps: bool,
     /// The first steps that were done.
     pub first_steps: Vec<FirstStep>,
+    /// Whether the window runs the server for other programs.
+    pub serves_programs: bool,
+    /// Address and port of that server.
+    pub server_address: String,
 }
 
 impl Default for Settings {
@@ -231,6 +235,8 @@ impl Default for Settings {
             show_welcome: false,
             show_first_steps: false,
             first_steps: Vec::new(),
+            serves_programs: false,
+            server_address: "127.0.0.1:7610".to_owned(),
         }
     }
 }

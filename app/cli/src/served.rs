@@ -370,7 +370,13 @@ pub(super) fn cmd_serve(folder: &Path, args: &ServeArguments, json: bool, out: &
     // Every connection is an open file.
     host::rlimits::raise_open_file_limit();
     let link = WorkspaceLink::start(folder)?;
-    let settings = HttpServerSettings { workspace: folder.to_owned(), listen, tls, host_names: args.host.clone() };
+    let settings = HttpServerSettings {
+        workspace: folder.to_owned(),
+        listen,
+        tls,
+        host_names: args.host.clone(),
+        until_input_ends: args.until_input_ends,
+    };
     let mut announce = |places: &ServedPlaces| {
         let now = jiff::Timestamp::now().as_millisecond();
         let link = places.url.as_ref().and_then(|_| serve::pairing_link(folder, tokens::browser_grant(), now).ok());

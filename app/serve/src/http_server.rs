@@ -67,6 +67,8 @@ pub struct HttpServerSettings {
     pub tls: Option<TlsSource>,
     /// Names under which clients reach the server.
     pub host_names: Vec<String>,
+    /// Whether the server ends when standard input does, as when the program that has started it is gone.
+    pub until_input_ends: bool,
 }
 
 /// Where the server listens.
@@ -164,6 +166,18 @@ async fn wait_for_end() -> std::io::Result<()> {
     }
     #[cfg(not(unix))]
     tokio::signal::ctrl_c().await
+}
+
+/// Waits until standard input ends. What comes there is ignored.
+async fn input_end() {
+    let (tell, told) = tokio::sync::oneshot::channel();
+    // A thread of its own, since a read that waits holds up the end of a runtime.
+    std::thread::spawn(move || {
+        // An input that can't be read has ended, too.
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        let _ = tell.send(()); // the server may have ended meanwhile
+    });
+    let _ = told.await; // fails only if the thread does
 }
 
 /// Listens on an address of the machine.
@@ -270,7 +284,10 @@ pub fn serve_http(
             count.connection_count() + others
         }));
         announce(&places);
-        wait_for_end().await?;
+        match settings.until_input_ends {
+            true => tokio::select! { done = wait_for_end() => done?, () = input_end() => {} },
+            false => wait_for_end().await?,
+        }
         tcp.graceful_shutdown(Some(SHUTDOWN_GRACE));
         #[cfg(unix)]
         local.graceful_shutdown(Some(SHUTDOWN_GRACE));

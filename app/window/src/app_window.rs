@@ -66,6 +66,10 @@ impl AppWindow {
         let wake = ctx.clone();
         let forks =
             source_control::forks_page::fork_desk::ForkDesk::start(driver.handle(), move || wake.request_repaint());
+        let wake = ctx.clone();
+        let server = host::program_server::ProgramServer::new(driver.program(), driver.folder(), move || {
+            wake.request_repaint();
+        });
         let settings = driver.session().settings();
         let prefs = WindowState::from_settings(settings);
         let texts = UserTextReader::new(driver.folder());
@@ -94,6 +98,7 @@ impl AppWindow {
                 science: host::science_pack::SciencePack::of_running_program(),
                 source,
                 forks,
+                server,
                 texts,
                 done_steps: Vec::new(),
             },
@@ -194,6 +199,8 @@ impl HostLink {
             ctx.request_repaint_after(wake.max(Duration::from_millis(1)));
         }
         self.source.follow(self.driver.session());
+        let settings = self.driver.session().settings();
+        self.server.follow(settings.serves_programs, &settings.server_address);
         notices.show_news(self.session());
     }
 }

@@ -142,6 +142,11 @@ pub(super) const SERVE: &[CommandArgument] = &[
         "a name under which clients reach it, besides localhost and addresses",
     ),
     command_argument("no-tcp", ArgumentForm::Flag, "only the Unix socket in the workspace"),
+    command_argument(
+        "until-input-ends",
+        ArgumentForm::Flag,
+        "end with standard input, for a program that starts the server",
+    ),
 ];
 
 /// Arguments of `tracebook tokens`.

@@ -1,6 +1,7 @@
 //! The settings: changes apply at once and after a restart; keys are changed by pressing them.
 
 use super::*;
+use egui_kittest::kittest::NodeT;
 use engine::keymap::KeymapPreset;
 
 fn settings(window: &Driven) -> engine::Settings {
@@ -237,5 +238,76 @@ fn pictures() {
         press(&mut window, CTRL_SHIFT, Key::P);
         type_text(&mut window, "contrast");
         press(&mut window, NONE, Key::Enter);
+    }
+}
+
+/// Returns the status line of a request without a token.
+fn status_without_token(address: &str) -> std::io::Result<String> {
+    use std::io::{BufRead, BufReader, Write};
+    let mut stream = std::net::TcpStream::connect(address)?;
+    write!(stream, "GET /api/v1/volumes HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line)?;
+    Ok(line)
+}
+
+#[test]
+fn the_server_for_other_programs_runs_while_it_is_switched_on() {
+    let bench = Bench::new(&[("One.md", "1\n")]);
+    let mut window = bench.opened();
+    click(&mut window, "Settings");
+    window.get_by_role_and_label(Role::Tab, "Other programs").click();
+    window.run();
+    let set_address = |window: &mut Driven, address: &str| {
+        window.get_by_label("Server address").focus();
+        window.run();
+        press(window, CTRL, Key::A);
+        type_text(window, address);
+        press(window, NONE, Key::Enter);
+    };
+    let toggle = |window: &mut Driven| {
+        window.get_by_role_and_label(Role::Switch, "Server for other programs").click();
+        window.run();
+    };
+    let has = |window: &Driven, label: &str| window.query_all_by_label_contains(label).next().is_some();
+    // Addresses that other machines reach need TLS, and names aren't addresses.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    set_address(&mut window, &taken.local_addr().expect("an address").to_string());
+    toggle(&mut window);
+    until(&mut window, "it's told", |window| has(window, "The server doesn't run: "));
+    assert!(has(&window, "in use"), "it says why");
+    window.get_by_label("Try again");
+    for wrong in ["0.0.0.0:0", "nowhere"] {
+        set_address(&mut window, wrong);
+        let reason = if wrong == "nowhere" { "wants ADDRESS:PORT" } else { "reachable from other machines" };
+        until(&mut window, wrong, |window| has(window, "The server doesn't run: ") && has(window, reason));
+    }
+    set_address(&mut window, "127.0.0.1:0");
+    until(&mut window, "it runs", |window| has(window, "Running at: http://127.0.0.1:"));
+    let row = window.query_all_by_label_contains("Running at: ").next().expect("a row").accesskit_node().label();
+    let row = row.expect("an address");
+    let address = row.rsplit_once("http://").expect("an address").1.to_owned();
+    assert!(status_without_token(&address).expect("an answer").contains(" 401 "), "it serves nobody without a token");
+    window.get_by_label("Open in browser").click();
+    let opens = |command: &egui::OutputCommand| matches!(command, egui::OutputCommand::OpenUrl(link) if link.url.contains(&format!("{address}/pair?code=")));
+    until(&mut window, "the browser is paired", |window| window.output().platform_output.commands.iter().any(opens));
+    toggle(&mut window);
+    until(&mut window, "it has ended", |_| status_without_token(&address).is_err());
+    assert!(!has(&window, "Running at: "));
+    assert!(!settings(&window).serves_programs);
+
+    // It begins with the window, and ends with it.
+    toggle(&mut window);
+    until(&mut window, "it runs again", |window| has(window, "Running at: http://127.0.0.1:"));
+    until(&mut window, "all is saved", |window| session(window).is_saved());
+    window.into_state().close().expect("all is saved");
+    let socket = bench.folder.path().join("workspace/http.sock");
+    let mut window = bench.opened();
+    until(&mut window, "it runs with the window", |_| std::os::unix::net::UnixStream::connect(&socket).is_ok());
+    drop(window);
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while std::os::unix::net::UnixStream::connect(&socket).is_ok() {
+        assert!(std::time::Instant::now() < end, "the server is still there");
+        std::thread::sleep(std::time::Duration::from_millis(50));
     }
 }

@@ -130,6 +130,8 @@ pub(crate) struct ServeArguments {
     pub(crate) host: Vec<String>,
     #[arg(id = "no-tcp", long = "no-tcp")]
     pub(crate) no_tcp: bool,
+    #[arg(id = "until-input-ends", long = "until-input-ends")]
+    pub(crate) until_input_ends: bool,
 }
 
 /// `tokens`.

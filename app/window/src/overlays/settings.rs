@@ -2,6 +2,7 @@
 
 mod devices;
 mod embeddings;
+mod other_programs;
 mod providers;
 mod sections;
 mod shortcuts;
@@ -15,7 +16,9 @@ use embeddings::EmbeddingSettings;
 use engine::commands::{CommandId, CommandInfo};
 use engine::keymap::{KeymapPreset, effective_keymap};
 use engine::{ColorTheme, EnterInsertion, FirstStep, RunsState, Settings, TreeOrder};
+use host::program_server::ProgramServer;
 use host::search::SearchService;
+use other_programs::OtherProgramSettings;
 use providers::ProviderSettings;
 use ui::icons;
 use ui::setting_rows::SettingsRows;
@@ -39,11 +42,12 @@ pub(crate) enum SettingsSection {
     Search,
     Agents,
     Devices,
+    OtherPrograms,
     Keys,
 }
 
 impl SettingsSection {
-    const ALL: [SettingsSection; 9] = [
+    const ALL: [SettingsSection; 10] = [
         SettingsSection::Appearance,
         SettingsSection::Window,
         SettingsSection::Editor,
@@ -52,6 +56,7 @@ impl SettingsSection {
         SettingsSection::Search,
         SettingsSection::Agents,
         SettingsSection::Devices,
+        SettingsSection::OtherPrograms,
         SettingsSection::Keys,
     ];
 
@@ -65,6 +70,7 @@ impl SettingsSection {
             SettingsSection::Search => "Search",
             SettingsSection::Agents => "Agents and models",
             SettingsSection::Devices => "Devices",
+            SettingsSection::OtherPrograms => "Other programs",
             SettingsSection::Keys => "Keyboard shortcuts",
         }
     }
@@ -118,6 +124,9 @@ pub(crate) enum SettingsChange {
     TreeOrder(TreeOrder),
     /// Marks a first step as done.
     FirstStepDone(FirstStep),
+    /// Whether the window runs the server for other programs.
+    ServePrograms(bool),
+    ServerAddress(String),
     /// Sets a command's keys; `None` restores those of the preset.
     Keys(CommandId, Option<Vec<String>>),
     /// Restores all keys of the preset.
@@ -173,6 +182,8 @@ impl SettingsChange {
             SettingsChange::Keys(id, Some(keys)) => _ = settings.keys.insert(id.to_string(), keys),
             SettingsChange::Keys(id, None) => _ = settings.keys.remove(id.as_str()),
             SettingsChange::NoKeys => settings.keys.clear(),
+            SettingsChange::ServePrograms(on) => settings.serves_programs = on,
+            SettingsChange::ServerAddress(address) => settings.server_address = address,
         }
     }
 }
@@ -195,13 +206,18 @@ pub(crate) struct SettingsPage {
     meaning: EmbeddingSettings,
     models: ProviderSettings,
     devices: DeviceSettings,
+    programs: OtherProgramSettings,
     /// Commands to send to the session.
     pub(crate) wishes: Vec<engine::Command>,
 }
 
 impl SettingsPage {
     /// Creates the page; `folder` is the workspace's folder.
-    pub(crate) fn new(section: SettingsSection, search: SearchService, folder: std::path::PathBuf) -> SettingsPage {
+    pub(crate) fn new(
+        section: SettingsSection,
+        (search, server): (SearchService, ProgramServer),
+        folder: std::path::PathBuf,
+    ) -> SettingsPage {
         let (meaning, models) = (EmbeddingSettings::new(search), ProviderSettings::new(folder));
         let (wanted, query) = (String::new(), String::new());
         SettingsPage {
@@ -212,6 +228,7 @@ impl SettingsPage {
             meaning,
             models,
             devices: DeviceSettings::default(),
+            programs: OtherProgramSettings::new(server),
             wishes: Vec::new(),
         }
     }
@@ -323,6 +340,7 @@ impl SettingsPage {
             SettingsSection::Search => self.meaning.show(&mut lines, settings, changes),
             SettingsSection::Agents => self.models.show(&mut lines, agents, &mut self.wishes),
             SettingsSection::Devices => self.devices.show(&mut lines),
+            SettingsSection::OtherPrograms => self.programs.show(&mut lines, settings, changes),
             SettingsSection::Keys => self.found_keys(ui, settings, wanted, changes),
         }
     }
@@ -410,6 +428,7 @@ mod tests {
             embedder: _, onnx_runtime: _, reranker: _, meaning_paused: _, unsearched: _, searches: _, // Search
             recent_folders: _, // The dialog that opens one
             show_welcome: _, show_first_steps: _, first_steps: _, // The welcome page
+            serves_programs: _, server_address: _, // Other programs
         } = Settings::default();
     }
 }

@@ -854,7 +854,7 @@ impl WindowOverlay {
     pub(crate) fn open_settings(&mut self, host: &HostLink, section: SettingsSection) {
         *self = WindowOverlay::Settings(Box::new(settings::SettingsPage::new(
             section,
-            host.driver.search().clone(),
+            (host.driver.search().clone(), host.server.clone()),
             host.driver.folder().to_path_buf(),
         )));
     }

@@ -6,6 +6,7 @@ use engine::{Command, FirstStep, Note, Session};
 use host::Driver;
 use host::desktop::{FileOpener, FolderChooser, PdfPrinter};
 use host::fs::user_texts::UserTextReader;
+use host::program_server::ProgramServer;
 use host::science_pack::SciencePack;
 use host::source_control::SourceControl;
 use source_control::forks_page::fork_desk::ForkDesk;
@@ -29,6 +30,8 @@ pub(crate) struct HostLink {
     pub(crate) source: SourceControl,
     /// The forks of the volumes.
     pub(crate) forks: ForkDesk,
+    /// The server for other programs.
+    pub(crate) server: ProgramServer,
     /// The user's snippets and themes.
     pub(crate) texts: UserTextReader,
     /// Completed first steps that aren't in the settings yet.
