@@ -6,8 +6,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     {
         println!("cargo::rerun-if-changed=proto");
         let mut compiler = protox::Compiler::new(["proto"])?;
-        compiler.include_source_info(true).include_imports(true).open_file("mixagent.proto")?;
-        let place = std::path::PathBuf::from(std::env::var("OUT_DIR")?).join("mixagent.bin");
+        compiler.include_source_info(true).include_imports(true);
+        compiler.open_files(["mixagent.proto", "tracebook/v1/tracebook.proto"])?;
+        let place = std::path::PathBuf::from(std::env::var("OUT_DIR")?).join("services.bin");
         std::fs::write(place, compiler.encode_file_descriptor_set())?;
         let code = tonic_prost_build::configure().build_client(false).build_transport(false);
         code.emit_rerun_if_changed(false).compile_fds(compiler.file_descriptor_set())?;

@@ -1,4 +1,5 @@
-"""A client of `mixagent.AgentService` that grpcio-tools made from its description. See .ci/grpc.
+"""A client of `mixagent.AgentService` that grpcio-tools made from its description, and the services of `tracebook.v1`
+in v1_client.py. See .ci/grpc.
 
 client.py PROGRAM SCRATCH PROTO
 """
@@ -12,11 +13,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import grpc
 import mixagent_pb2 as pb
 import mixagent_pb2_grpc as rpc
+import v1_client
+from checks import refused, until
 
 program, scratch, proto = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
 SEED = proto.parents[4] / "shared/reference/mixos-go.md"
@@ -26,26 +28,6 @@ environment = {**os.environ, "HOME": str(scratch), "TRACEBOOK_KEYRING": "off"}
 def tracebook(*words):
     command = [program, "--workspace", str(scratch / "W"), *words]
     return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
-
-
-def until(what, holds):
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        found = holds()
-        if found:
-            return found
-        time.sleep(0.1)
-    raise SystemExit(f"not within a minute: {what}")
-
-
-def refused(code, call):
-    try:
-        call()
-    except grpc.RpcError as error:
-        assert error.code() == code, f"{error.code()} instead of {code}: {error.details()}"
-        assert error.details(), "a refusal says why"
-        return
-    raise SystemExit(f"answered instead of {code}")
 
 
 class Model(http.server.BaseHTTPRequestHandler):
@@ -180,7 +162,7 @@ def main():
     config = f"llm:\n  default_provider: test\n  prefer_local: false\n  providers:\n    {provider}\n"
     (scratch / "W/config.yaml").write_text(config)
     tracebook("open", str(scratch / "notes"))
-    scopes = {"all": "read,agent", "reader": "read", "approver": "read,approve"}
+    scopes = {"all": "read,agent", "reader": "read", "approver": "read,approve", "writer": "read,write,run"}
     tokens = {}
     for name, allowed in scopes.items():
         made = tracebook("tokens", "create", name, "--scopes", allowed, "--json")
@@ -202,10 +184,11 @@ def main():
                 tokens |= {"rest": url, "tls": None}
             with channel:
                 exercise(channel, tokens)
+                v1_client.exercise(channel, tokens)
         finally:
             server.send_signal(signal.SIGTERM)
             server.wait(30)
-    print("grpcio submits, decides, streams and cancels, in the clear and over TLS")
+    print("grpcio submits, decides, streams, cancels, writes, searches and runs cells, in the clear and over TLS")
 
 
 main()

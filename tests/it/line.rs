@@ -25,6 +25,7 @@ mod git_conflicts;
 pub(crate) mod git_faults;
 mod git_merge_driver;
 mod grpc;
+mod grpc_v1;
 mod history;
 mod http_api;
 mod http_server;

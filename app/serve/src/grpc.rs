@@ -1,76 +1,66 @@
-//! gRPC on the same port as REST: the agent protocol of `proto/mixagent.proto`, health and reflection.
+//! gRPC on the same port as REST: the agent protocol of `proto/mixagent.proto`, the services of
+//! `proto/tracebook/v1/tracebook.proto`, health and reflection.
 //!
 //! Requests pass the same guard as others, so tokens, limits and the log are the same.
 
 mod agent_mailbox;
 mod agent_service;
 mod approval_requests;
+mod cell_service;
+mod event_service;
+mod generated;
+pub(crate) mod grpc_state;
+mod json_fields;
+mod note_service;
+mod request_checks;
+mod run_messages;
+mod run_service;
+mod run_watch;
+mod search_service;
 mod task_names;
+mod todo_service;
 
-use crate::http_state::{BODY_TIMEOUT, HttpState, receive_body};
+use crate::http_state::{BODY_TIMEOUT, HttpState, MAX_BODY_BYTES, receive_body};
 use crate::problem::ProblemDetails;
-use agent_mailbox::AgentMailbox;
 use agent_service::AgentGrpcService;
-pub(crate) use approval_requests::ApprovalRequests;
 use axum::Router;
 use axum::body::Body;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use cell_service::CellGrpcService;
+use event_service::EventGrpcService;
 use futures_util::FutureExt;
 use generated::agent_service_server::AgentServiceServer;
+use generated::v1::cell_service_server::CellServiceServer;
+use generated::v1::event_service_server::EventServiceServer;
+use generated::v1::note_service_server::NoteServiceServer;
+use generated::v1::run_service_server::RunServiceServer;
+use generated::v1::search_service_server::SearchServiceServer;
+use generated::v1::todo_service_server::TodoServiceServer;
+use note_service::NoteGrpcService;
+use request_checks::problem_status;
+use run_service::RunGrpcService;
+use search_service::SearchGrpcService;
+use std::convert::Infallible;
 use std::sync::Arc;
-use task_names::TaskNames;
+use todo_service::TodoGrpcService;
+use tonic::codegen::Service;
+use tonic::server::NamedService;
 use tonic::{Code, Status};
 use tonic_health::ServingStatus;
+use tonic_health::server::HealthReporter;
 
-/// What `build.rs` makes of `proto/mixagent.proto`.
-#[allow(missing_docs, unreachable_pub, clippy::all, reason = "generated code")]
-mod generated {
-    tonic::include_proto!("mixagent");
-
-    /// The description, for reflection.
-    pub(super) const DESCRIPTION: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/mixagent.bin"));
-}
-
-/// Maximum size of a message in bytes.
-const MAX_MESSAGE_BYTES: usize = 4 << 20;
+/// Maximum size of a message of the agent protocol in bytes. Other services take what REST takes.
+const MAX_AGENT_MESSAGE_BYTES: usize = 4 << 20;
 /// Content type of requests; a suffix such as `+proto` may follow.
 const GRPC_TYPE: &str = "application/grpc";
-
-/// What gRPC requests share.
-#[derive(Default)]
-pub(crate) struct GrpcState {
-    pub(crate) approvals: ApprovalRequests,
-    mailbox: AgentMailbox,
-    names: TaskNames,
-}
-
 /// Returns whether these are headers of gRPC.
 fn is_grpc(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let rest = kind.and_then(|kind| kind.strip_prefix(GRPC_TYPE));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['+', ';', ' ']))
-}
-
-/// Returns the gRPC error for a problem.
-fn problem_status(problem: &ProblemDetails) -> Status {
-    let code = match problem.status() {
-        StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY | StatusCode::UNSUPPORTED_MEDIA_TYPE => {
-            Code::InvalidArgument
-        }
-        StatusCode::UNAUTHORIZED => Code::Unauthenticated,
-        StatusCode::FORBIDDEN => Code::PermissionDenied,
-        StatusCode::NOT_FOUND => Code::NotFound,
-        StatusCode::METHOD_NOT_ALLOWED => Code::Unimplemented,
-        StatusCode::REQUEST_TIMEOUT => Code::DeadlineExceeded,
-        StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED => Code::FailedPrecondition,
-        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::TOO_MANY_REQUESTS => Code::ResourceExhausted,
-        StatusCode::SERVICE_UNAVAILABLE => Code::Unavailable,
-        _ => Code::Internal,
-    };
-    Status::new(code, problem.detail())
 }
 
 /// Returns the HTTP status that says the same as the gRPC error of an answer, for the audit log.
@@ -105,10 +95,10 @@ pub(crate) async fn answer_in_grpc(request: Request, next: Next) -> Response {
     status.into_http::<Body>()
 }
 
-/// Receives the one message of a request within the limits of size and time.
-async fn receive_message(request: Request, next: Next) -> Response {
+/// Receives the one message of a request within the limits of size, in bytes, and time.
+async fn receive_message(State(max): State<usize>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    let received = receive_body(body, MAX_MESSAGE_BYTES);
+    let received = receive_body(body, max);
     let problem = match tokio::time::timeout(BODY_TIMEOUT, received).await {
         Ok(Ok(body)) => return next.run(Request::from_parts(parts, Body::from(body))).await,
         Ok(Err(problem)) => problem,
@@ -117,22 +107,45 @@ async fn receive_message(request: Request, next: Next) -> Response {
     problem.into_response()
 }
 
+/// Returns the routes of a service whose messages have at most `max` bytes, and reports that it's healthy.
+fn service_routes<S>(health: &HealthReporter, service: S, max: usize) -> Router<Arc<HttpState>>
+where
+    S: NamedService + Service<Request, Error = Infallible> + Clone + Send + Sync + 'static,
+    S::Response: IntoResponse,
+    S::Future: Send + 'static,
+{
+    // Nothing else holds the reporter's lock yet, so this is done at once.
+    let _ = health.set_service_status(S::NAME, ServingStatus::Serving).now_or_never();
+    let path = format!("/{}/{{method}}", S::NAME);
+    Router::new().route_service(&path, service).route_layer(from_fn_with_state(max, receive_message))
+}
+
 /// Returns the routes of the gRPC services.
 pub(crate) fn grpc_routes(state: Arc<HttpState>) -> Router<Arc<HttpState>> {
-    let agents = AgentServiceServer::new(AgentGrpcService { state }).max_decoding_message_size(MAX_MESSAGE_BYTES);
     let (reporter, health) = tonic_health::server::health_reporter();
-    // Nothing else holds the reporter's lock yet, so this is done at once.
-    let _ = reporter.set_service_status("mixagent.AgentService", ServingStatus::Serving).now_or_never();
-    let mut routes = Router::new()
-        .route_service("/mixagent.AgentService/{method}", agents)
-        .route_layer(from_fn(receive_message))
+    let agents = AgentServiceServer::new(AgentGrpcService { state: state.clone() });
+    let agents = agents.max_decoding_message_size(MAX_AGENT_MESSAGE_BYTES);
+    let max = MAX_BODY_BYTES;
+    let notes = NoteServiceServer::new(NoteGrpcService { state: state.clone() }).max_decoding_message_size(max);
+    let search = SearchServiceServer::new(SearchGrpcService { state: state.clone() }).max_decoding_message_size(max);
+    let todos = TodoServiceServer::new(TodoGrpcService { state: state.clone() }).max_decoding_message_size(max);
+    let runs = RunServiceServer::new(RunGrpcService { state: state.clone() }).max_decoding_message_size(max);
+    let cells = CellServiceServer::new(CellGrpcService { state: state.clone() }).max_decoding_message_size(max);
+    let events = EventServiceServer::new(EventGrpcService { state }).max_decoding_message_size(max);
+    let mut routes = service_routes(&reporter, agents, MAX_AGENT_MESSAGE_BYTES)
+        .merge(service_routes(&reporter, notes, max))
+        .merge(service_routes(&reporter, search, max))
+        .merge(service_routes(&reporter, todos, max))
+        .merge(service_routes(&reporter, runs, max))
+        .merge(service_routes(&reporter, cells, max))
+        .merge(service_routes(&reporter, events, max))
         .route_service("/grpc.health.v1.Health/{method}", health);
     let description = || {
         tonic_reflection::server::Builder::configure()
-            .register_encoded_file_descriptor_set(generated::DESCRIPTION)
+            .register_encoded_file_descriptor_set(generated::DESCRIPTIONS)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
-    // Both descriptions are made by the compiler; tests read them through these services.
+    // The descriptions are made by the compiler; tests read them through these services.
     if let (Ok(current), Ok(older)) = (description().build_v1(), description().build_v1alpha()) {
         routes = routes
             .route_service("/grpc.reflection.v1.ServerReflection/{method}", current)

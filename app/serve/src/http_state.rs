@@ -67,7 +67,7 @@ pub(crate) struct HttpState {
     pub(crate) mcp: HttpMcpServers,
     pub(crate) answers: KeptAnswers,
     #[cfg(feature = "grpc")]
-    pub(crate) grpc: crate::grpc::GrpcState,
+    pub(crate) grpc: crate::grpc::grpc_state::GrpcState,
     pub(crate) slots: Arc<Semaphore>,
     /// One permit for each front end that may be connected at `/api/v1/agent`.
     pub(crate) sockets: Arc<Semaphore>,
@@ -104,7 +104,7 @@ impl HttpState {
             mcp: HttpMcpServers::new(commands.clone(), feed),
             answers: KeptAnswers::new(workspace),
             #[cfg(feature = "grpc")]
-            grpc: crate::grpc::GrpcState::default(),
+            grpc: crate::grpc::grpc_state::GrpcState::default(),
             slots: Arc::new(Semaphore::new(MAX_CONCURRENT_COMMANDS)),
             sockets: Arc::new(Semaphore::new(MAX_AGENT_SOCKETS)),
             unnamed_sockets: Arc::new(Semaphore::new(MAX_UNNAMED_SOCKETS)),

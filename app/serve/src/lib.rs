@@ -36,6 +36,7 @@ mod mcp_server;
 mod mcp_sessions;
 mod note_prompts;
 mod pairing;
+mod pending_approval;
 mod percent_text;
 mod private_list;
 mod problem;

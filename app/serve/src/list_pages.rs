@@ -1,14 +1,13 @@
 //! Pages of long lists: how many items, and where the next page begins.
 
 use crate::problem::ProblemDetails;
-use crate::rest_notes::page_limit;
 use axum::http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 /// Number of items in a page, if the client doesn't say, and at most.
-const DEFAULT_PAGE_ITEMS: u64 = 200;
-const MAX_PAGE_ITEMS: u64 = 1_000;
+pub(crate) const DEFAULT_PAGE_ITEMS: u64 = 200;
+pub(crate) const MAX_PAGE_ITEMS: u64 = 1_000;
 
 /// Where a page is in its list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -18,6 +17,14 @@ pub(crate) struct PagePosition {
     /// Where the next page begins; missing on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next_cursor: Option<u64>,
+}
+
+/// Checks a limit that a client names.
+pub(crate) fn page_limit(limit: Option<u64>, default: u64, max: u64) -> Result<u64, ProblemDetails> {
+    match limit.unwrap_or(default) {
+        limit if (1..=max).contains(&limit) => Ok(limit),
+        _ => Err(ProblemDetails::new(StatusCode::BAD_REQUEST, format!("`limit` is a number from 1 to {max}"))),
+    }
 }
 
 /// Returns the items of the page that begins at `cursor`.

@@ -5,13 +5,13 @@ use crate::audit_log::AuditEntry;
 use crate::clock::unix_millis;
 use crate::event_feed::EventFeed;
 use crate::http_state::{ApiCaller, UrlPath, UrlQuery};
+use crate::list_pages::page_limit;
 use crate::problem::ProblemDetails;
-use crate::rest_notes::page_limit;
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
-use futures_util::Stream;
 use futures_util::stream;
+use futures_util::{Stream, StreamExt};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -32,21 +32,34 @@ struct StreamPosition {
     /// Id of the only volume whose events are sent.
     only: Option<String>,
     /// What is sent before the next event.
-    first: VecDeque<Event>,
+    first: VecDeque<SentEvent>,
     /// The client's token, without which nothing more is sent.
     token: String,
     tokens: TokenStore,
 }
 
-/// An event that says that others are missing.
-fn gap_event(why: &str) -> Event {
-    Event::default().event("GAP").data(serde_json::json!({"kind": "GAP", "why": why}).to_string())
+/// An event for a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SentEvent {
+    /// Under which a client resumes; `None` before the first event of the feed.
+    pub(crate) id: Option<String>,
+    pub(crate) kind: String,
+    /// Id of the volume that it's about, if any.
+    pub(crate) volume: Option<String>,
+    /// The event as JSON.
+    pub(crate) data: String,
 }
 
-async fn next_event(mut position: StreamPosition) -> Option<(Result<Event, Infallible>, StreamPosition)> {
+/// An event that says that others are missing.
+fn gap_event(why: &str) -> SentEvent {
+    let data = serde_json::json!({"kind": "GAP", "why": why}).to_string();
+    SentEvent { id: None, kind: "GAP".to_owned(), volume: None, data }
+}
+
+async fn next_event(mut position: StreamPosition) -> Option<(SentEvent, StreamPosition)> {
     loop {
         if let Some(first) = position.first.pop_front() {
-            return Some((Ok(first), position));
+            return Some((first, position));
         }
         let (event, has_gap) = position.feed.next_after(position.number).await;
         if !position.tokens.holds(&position.token, unix_millis()) {
@@ -58,10 +71,32 @@ async fn next_event(mut position: StreamPosition) -> Option<(Result<Event, Infal
         }
         let is_gap = event.kind == "GAP";
         if is_gap || position.only.is_none() || event.volume == position.only {
-            let id = position.feed.event_id(event.number);
-            position.first.push_back(Event::default().id(id).event(&event.kind).data(&event.data));
+            let id = Some(position.feed.event_id(event.number));
+            position.first.push_back(SentEvent { id, kind: event.kind, volume: event.volume, data: event.data });
         }
     }
+}
+
+/// Returns the events that the token reaches, from now on, or those after the one with the id `resumed`.
+pub(crate) async fn follow_events(
+    caller: ApiCaller,
+    resumed: Option<String>,
+) -> Result<impl Stream<Item = SentEvent> + Send, ProblemDetails> {
+    let only = caller.only_volume_id().await?;
+    let feed = caller.state.feed.clone();
+    feed.begin().await?;
+    let mut first = VecDeque::new();
+    let number = match resumed.map(|id| feed.resumed_number(&id)) {
+        None => feed.last_number(),
+        Some(Some(number)) => number,
+        Some(None) => {
+            first.push_back(gap_event("events after that id are no longer known"));
+            feed.last_number()
+        }
+    };
+    let tokens = caller.state.tokens.clone();
+    let position = StreamPosition { feed, number, only, first, token: caller.token.id, tokens };
+    Ok(stream::unfold(position, next_event))
 }
 
 /// Sends events as they happen (`text/event-stream`). With `Last-Event-ID`, begins with those after it.
@@ -76,22 +111,12 @@ pub(crate) async fn stream_events(
     caller: ApiCaller,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ProblemDetails> {
-    let only = caller.only_volume_id().await?;
-    let feed = caller.state.feed.clone();
-    feed.begin().await?;
-    let mut first = VecDeque::new();
-    let resumed = headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default());
-    let number = match resumed.map(|id| feed.resumed_number(id)) {
-        None => feed.last_number(),
-        Some(Some(number)) => number,
-        Some(None) => {
-            first.push_back(gap_event("events after that id are no longer known"));
-            feed.last_number()
-        }
-    };
-    let tokens = caller.state.tokens.clone();
-    let position = StreamPosition { feed, number, only, first, token: caller.token.id, tokens };
-    Ok(Sse::new(stream::unfold(position, next_event)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL)))
+    let resumed = headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default().to_owned());
+    let events = follow_events(caller, resumed).await?.map(|sent| {
+        let event = Event::default().event(&sent.kind).data(&sent.data);
+        Ok(if let Some(id) = sent.id { event.id(id) } else { event })
+    });
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL)))
 }
 
 /// Access tokens.

@@ -2,6 +2,7 @@
 
 use crate::command_calls::CommandCall;
 use crate::http_state::{ApiCaller, JsonBody, TextBody, UrlPath, UrlQuery};
+use crate::list_pages::{list_page, page_limit};
 use crate::problem::ProblemDetails;
 use crate::tool_calls::ToolCallContext;
 use axum::Json;
@@ -11,14 +12,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-/// Number of notes in a page, if the client doesn't say, and at most.
-const DEFAULT_PAGE_NOTES: u64 = 200;
-const MAX_PAGE_NOTES: u64 = 1_000;
 /// Number of hits, if the client doesn't say, and at most.
-const DEFAULT_HITS: u64 = 10;
-const MAX_HITS: u64 = 100;
+pub(crate) const DEFAULT_HITS: u64 = 10;
+pub(crate) const MAX_HITS: u64 = 100;
 /// Number of hits that are looked through for those in the token's volume.
-const MAX_FILTERED_HITS: u64 = 1_000;
+pub(crate) const MAX_FILTERED_HITS: u64 = 1_000;
 /// Maximum length of a note's path in bytes.
 const MAX_PATH_BYTES: usize = 1_024;
 
@@ -26,15 +24,15 @@ const MAX_PATH_BYTES: usize = 1_024;
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct VolumeInfo {
     /// Its id, which stays.
-    id: String,
+    pub(crate) id: String,
     /// Its name, by which other requests name it.
-    name: String,
+    pub(crate) name: String,
     /// Its folder; `null` if it isn't on this device.
-    folder: Option<String>,
+    pub(crate) folder: Option<String>,
     /// Number of notes.
-    notes: u64,
+    pub(crate) notes: u64,
     /// Number of files, notes among them.
-    files: u64,
+    pub(crate) files: u64,
 }
 
 /// Volumes.
@@ -46,8 +44,13 @@ pub(crate) struct VolumeList {
 /// Lists volumes.
 #[utoipa::path(get, path = "/volumes", tag = "notes", responses((status = 200, body = VolumeList)))]
 pub(crate) async fn list_volumes(caller: ApiCaller) -> Result<Json<VolumeList>, ProblemDetails> {
+    Ok(Json(VolumeList { volumes: reachable_volumes(&caller).await? }))
+}
+
+/// Returns the volumes that the token reaches.
+pub(crate) async fn reachable_volumes(caller: &ApiCaller) -> Result<Vec<VolumeInfo>, ProblemDetails> {
     let volumes = caller.volumes().await?.into_iter().filter_map(|row| serde_json::from_value(row).ok());
-    Ok(Json(VolumeList { volumes: volumes.collect() }))
+    Ok(volumes.collect())
 }
 
 /// Which notes are listed.
@@ -68,11 +71,11 @@ pub(crate) struct NotesQuery {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct NoteInfo {
     /// The path inside the volume.
-    path: String,
+    pub(crate) path: String,
     /// The volume.
-    volume: String,
+    pub(crate) volume: String,
     /// Number of cells.
-    cells: u64,
+    pub(crate) cells: u64,
 }
 
 /// A page of notes, by path.
@@ -97,25 +100,20 @@ pub(crate) async fn list_notes(
     UrlPath(volume): UrlPath<String>,
     UrlQuery(query): UrlQuery<NotesQuery>,
 ) -> Result<Json<NoteList>, ProblemDetails> {
-    let limit = page_limit(query.limit, DEFAULT_PAGE_NOTES, MAX_PAGE_NOTES)?;
-    caller.needed_volume(&volume).await?;
-    let prefix = query.prefix.unwrap_or_default();
-    let notes = caller.perform_tool(move |calls| calls.notes(Some(volume.as_str()), &prefix)).await?;
-    let total = notes.len() as u64;
-    let first = query.cursor.unwrap_or(0);
-    let page = notes.into_iter().skip(usize::try_from(first).unwrap_or(usize::MAX));
-    let page = page.take(usize::try_from(limit).unwrap_or(usize::MAX));
-    let notes: Vec<NoteInfo> = page.filter_map(|row| serde_json::from_value(row).ok()).collect();
-    let end = first.saturating_add(notes.len() as u64);
-    Ok(Json(NoteList { total, next_cursor: (end < total).then_some(end), notes }))
+    let notes = find_notes(&caller, volume, query.prefix.unwrap_or_default()).await?;
+    let (notes, position) = list_page(notes, query.limit, query.cursor)?;
+    Ok(Json(NoteList { notes, total: position.total, next_cursor: position.next_cursor }))
 }
 
-/// Checks a limit that a client names.
-pub(crate) fn page_limit(limit: Option<u64>, default: u64, max: u64) -> Result<u64, ProblemDetails> {
-    match limit.unwrap_or(default) {
-        limit if (1..=max).contains(&limit) => Ok(limit),
-        _ => Err(ProblemDetails::new(StatusCode::BAD_REQUEST, format!("`limit` is a number from 1 to {max}"))),
-    }
+/// Returns the notes of a volume with paths that begin with `prefix`, by path.
+pub(crate) async fn find_notes(
+    caller: &ApiCaller,
+    volume: String,
+    prefix: String,
+) -> Result<Vec<NoteInfo>, ProblemDetails> {
+    caller.needed_volume(&volume).await?;
+    let notes = caller.perform_tool(move |calls| calls.notes(Some(volume.as_str()), &prefix)).await?;
+    Ok(notes.into_iter().filter_map(|row| serde_json::from_value(row).ok()).collect())
 }
 
 /// A note that a request names: a volume, and a path inside it.
@@ -178,10 +176,11 @@ impl NoteAddress {
 /// A note's text as `cat --json` prints it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct NoteText {
-    text: String,
+    pub(crate) text: String,
     path: String,
     volume: String,
-    version: String,
+    /// Its entity tag, without quotes.
+    pub(crate) version: String,
 }
 
 impl NoteText {
@@ -224,14 +223,18 @@ pub(crate) async fn read_note(
     UrlPath((volume, path)): UrlPath<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, ProblemDetails> {
-    let address = NoteAddress::new(&caller, volume, path)?;
-    let note = caller.perform_calls(move |calls| address.needed(calls)).await??;
+    let note = read_text(&caller, NoteAddress::new(&caller, volume, path)?).await?;
     let tag = note.etag();
     if header_text(&headers, header::IF_NONE_MATCH).is_some_and(|known| names_tag(known, &tag)) {
         return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
     }
     let headers = [(header::ETAG, tag), (header::CONTENT_TYPE, "text/markdown; charset=utf-8".to_owned())];
     Ok((headers, note.text).into_response())
+}
+
+/// Reads a note.
+pub(crate) async fn read_text(caller: &ApiCaller, address: NoteAddress) -> Result<NoteText, ProblemDetails> {
+    caller.perform_calls(move |calls| address.needed(calls)).await?
 }
 
 /// A note that was written.
@@ -272,29 +275,51 @@ pub(crate) async fn write_note(
 ) -> Result<Response, ProblemDetails> {
     let address = NoteAddress::new(&caller, volume, path)?;
     let replaces = header_text(&headers, header::IF_MATCH).map(str::to_owned);
-    let creates = header_text(&headers, header::IF_NONE_MATCH).map(str::to_owned);
-    let (status, written) = caller
+    let condition = match (replaces, header_text(&headers, header::IF_NONE_MATCH)) {
+        (Some(tags), None) => WriteCondition::Replaces(tags),
+        (None, Some("*")) => WriteCondition::Creates,
+        (None, None) => {
+            let why = "send If-Match with the note's entity tag, or If-None-Match: * to create it";
+            return Err(ProblemDetails::new(StatusCode::PRECONDITION_REQUIRED, why));
+        }
+        (Some(_), Some("*")) => {
+            let why = "If-Match wants the note, and If-None-Match: * wants none; send one of them";
+            return Err(ProblemDetails::new(StatusCode::PRECONDITION_FAILED, why));
+        }
+        (_, Some(_)) => {
+            let why = "If-None-Match is * here, or missing";
+            return Err(ProblemDetails::new(StatusCode::BAD_REQUEST, why));
+        }
+    };
+    let (status, written) = write_text(&caller, address, condition, text).await?;
+    Ok((status, [(header::ETAG, written.etag())], Json(written.written())).into_response())
+}
+
+/// What must hold for a note to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum WriteCondition {
+    /// There is no such note yet.
+    Creates,
+    /// The note's entity tag is one of these, as in the header `If-Match`.
+    Replaces(String),
+}
+
+/// Writes a note. Returns whether it's new, as a status, and what it is now.
+pub(crate) async fn write_text(
+    caller: &ApiCaller,
+    address: NoteAddress,
+    condition: WriteCondition,
+    text: String,
+) -> Result<(StatusCode, NoteText), ProblemDetails> {
+    caller
         .perform_calls(move |calls| {
-            let status = match (replaces, creates.as_deref()) {
-                (Some(tags), None) => replace_text(calls, &address, &tags, text)?,
-                (None, Some("*")) => create_note(calls, &address, text)?,
-                (None, None) => {
-                    let why = "send If-Match with the note's entity tag, or If-None-Match: * to create it";
-                    return Err(ProblemDetails::new(StatusCode::PRECONDITION_REQUIRED, why));
-                }
-                (Some(_), Some("*")) => {
-                    let why = "If-Match wants the note, and If-None-Match: * wants none; send one of them";
-                    return Err(ProblemDetails::new(StatusCode::PRECONDITION_FAILED, why));
-                }
-                (_, Some(_)) => {
-                    let why = "If-None-Match is * here, or missing";
-                    return Err(ProblemDetails::new(StatusCode::BAD_REQUEST, why));
-                }
+            let status = match condition {
+                WriteCondition::Creates => create_note(calls, &address, text)?,
+                WriteCondition::Replaces(tags) => replace_text(calls, &address, &tags, text)?,
             };
             Ok((status, address.needed(calls)?))
         })
-        .await??;
-    Ok((status, [(header::ETAG, written.etag())], Json(written.written())).into_response())
+        .await?
 }
 
 fn changed() -> ProblemDetails {
@@ -361,6 +386,15 @@ pub(crate) async fn delete_note(
 ) -> Result<StatusCode, ProblemDetails> {
     let address = NoteAddress::new(&caller, volume, path)?;
     let tags = header_text(&headers, header::IF_MATCH).map(str::to_owned);
+    remove_note(&caller, address, tags).await.map(|()| StatusCode::NO_CONTENT)
+}
+
+/// Moves a note to the trash, if its entity tag is one of these.
+pub(crate) async fn remove_note(
+    caller: &ApiCaller,
+    address: NoteAddress,
+    tags: Option<String>,
+) -> Result<(), ProblemDetails> {
     caller
         .perform_calls(move |calls| {
             let note = address.needed(calls)?;
@@ -370,7 +404,7 @@ pub(crate) async fn delete_note(
             }
             let outcome = calls.perform(CommandCall::json("rm").operands([&address.word()]));
             match outcome.code {
-                0 => Ok(StatusCode::NO_CONTENT),
+                0 => Ok(()),
                 _ => Err(ProblemDetails::of_outcome(&outcome)),
             }
         })
@@ -482,7 +516,7 @@ pub(crate) struct TodoCheck {
 pub(crate) struct CheckedTodo {
     path: String,
     /// Whether it's done now.
-    done: bool,
+    pub(crate) done: bool,
 }
 
 /// Checks a todo, or unchecks it if it's done.

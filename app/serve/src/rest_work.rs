@@ -2,8 +2,10 @@
 
 use crate::command_calls::CommandCall;
 use crate::http_state::{ApiCaller, JsonBody, UrlPath, UrlQuery};
+use crate::list_pages::page_limit;
+use crate::pending_approval::PendingApproval;
 use crate::problem::ProblemDetails;
-use crate::rest_notes::{NoteAddress, page_limit};
+use crate::rest_notes::NoteAddress;
 use crate::task_queue::{QueueStatus, QueuedTask, TaskEndAction};
 use crate::tool_calls::{bounded_outputs, new_run_id};
 use crate::tool_table::ToolRow;
@@ -15,10 +17,10 @@ use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 /// Number of runs, if the client doesn't say, and at most.
-const DEFAULT_RUNS: u64 = 20;
-const MAX_RUNS: u64 = 500;
+pub(crate) const DEFAULT_RUNS: u64 = 20;
+pub(crate) const MAX_RUNS: u64 = 500;
 /// Maximum length of a task's description in bytes.
-const MAX_DESCRIPTION_BYTES: usize = 512 << 10;
+pub(crate) const MAX_DESCRIPTION_BYTES: usize = 512 << 10;
 /// Number of characters of a run's id.
 const RUN_ID_CHARS: usize = 32;
 
@@ -136,7 +138,8 @@ pub(crate) fn queue_task(
     }
 }
 
-fn checked_run_id(id: String) -> Result<String, ProblemDetails> {
+/// Checks that a text is an id of a run.
+pub(crate) fn checked_run_id(id: String) -> Result<String, ProblemDetails> {
     let is_id = id.len() == RUN_ID_CHARS && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     if is_id { Ok(id) } else { Err(ProblemDetails::not_found("no such run; /api/v1/runs lists them")) }
 }
@@ -149,7 +152,8 @@ pub(crate) async fn reachable_runs(caller: &ApiCaller) -> Result<Vec<Value>, Pro
     Ok(runs.into_iter().filter(is_own).collect())
 }
 
-async fn find_run(caller: &ApiCaller, id: &str) -> Result<Option<Value>, ProblemDetails> {
+/// Returns a run that the token reaches, as it's listed.
+pub(crate) async fn find_run(caller: &ApiCaller, id: &str) -> Result<Option<Value>, ProblemDetails> {
     Ok(reachable_runs(caller).await?.into_iter().find(|run| run["id"] == id))
 }
 
@@ -188,7 +192,7 @@ pub(crate) async fn report_task(caller: &ApiCaller, id: &str) -> Result<TaskStat
         };
     };
     if run["ending"].is_null() {
-        let about = caller.perform_ok(CommandCall::json("runs").operands([&id])).await?.value().unwrap_or_default();
+        let about = read_run(caller, &id).await?;
         let todos = about["todos"].as_array().map(Vec::as_slice).unwrap_or_default();
         let done = todos.iter().filter(|todo| todo["status"] == "completed").count();
         // What isn't over isn't whole.
@@ -196,13 +200,13 @@ pub(crate) async fn report_task(caller: &ApiCaller, id: &str) -> Result<TaskStat
         let waits = run["pending"].as_u64().unwrap_or(0) > 0;
         return Ok(report(if waits { TaskState::Pending } else { TaskState::Running }, progress, None));
     }
-    let steps = caller.perform_ok(CommandCall::json("steps").operands([&id])).await?.lines();
+    let steps = read_steps(caller, &id).await?;
     let last = |kind: &str, field: &str| {
         let step = steps.iter().rev().find(|step| step["type"] == kind);
         step.map_or(Value::Null, |step| step[field].clone())
     };
     let ending = run["standing"].clone();
-    let about = caller.perform_ok(CommandCall::json("runs").operands([&id])).await?.value().unwrap_or_default();
+    let about = read_run(caller, &id).await?;
     let mut result = about["result"].clone();
     result["answer"] = last("final_answer", "content");
     result["ending"] = ending.clone();
@@ -249,12 +253,12 @@ pub(crate) struct AgentsQuery {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = Agent)]
 pub(crate) struct AgentInfo {
-    id: String,
-    name: String,
-    role: String,
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) role: String,
     /// `idle`, `busy` or `disabled`.
-    status: String,
-    capabilities: Vec<String>,
+    pub(crate) status: String,
+    pub(crate) capabilities: Vec<String>,
 }
 
 /// Lists agents.
@@ -266,37 +270,15 @@ pub(crate) async fn list_agents(
     caller: ApiCaller,
     UrlQuery(query): UrlQuery<AgentsQuery>,
 ) -> Result<Json<Vec<AgentInfo>>, ProblemDetails> {
-    let project = caller.project(query.project).await?;
-    let call = CommandCall::json("tasks").option("project", project).operands(["agents"]);
-    let agents = caller.perform_ok(call).await?.lines();
-    Ok(Json(agents.into_iter().filter_map(|agent| serde_json::from_value(agent).ok()).collect()))
+    find_agents(&caller, query.project).await.map(Json)
 }
 
-/// A call of an agent that waits for a decision.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct PendingApproval {
-    /// Its id, for the decision.
-    pub(crate) action_id: String,
-    /// The tool.
-    pub(crate) action_type: String,
-    /// What the call does, as a sentence.
-    pub(crate) description: String,
-    /// Why it needs approval, as a sentence.
-    pub(crate) reason: String,
-    /// The run that waits.
-    pub(crate) run: String,
-    /// The agent that made the call.
-    pub(crate) agent: String,
-    /// Arguments of the call.
-    #[schema(value_type = Object)]
-    pub(crate) parameters: Value,
-    /// Code that would run and isn't part of the arguments.
-    #[schema(value_type = Vec<Object>)]
-    pub(crate) code: Vec<Value>,
-    /// When it was asked, in milliseconds since 1970.
-    pub(crate) asked: i64,
-    /// When it expires and counts as denied, in milliseconds since 1970.
-    pub(crate) expires: i64,
+/// Returns the agents of a volume.
+pub(crate) async fn find_agents(caller: &ApiCaller, volume: Option<String>) -> Result<Vec<AgentInfo>, ProblemDetails> {
+    let project = caller.project(volume).await?;
+    let call = CommandCall::json("tasks").option("project", project).operands(["agents"]);
+    let agents = caller.perform_ok(call).await?.lines();
+    Ok(agents.into_iter().filter_map(|agent| serde_json::from_value(agent).ok()).collect())
 }
 
 /// Returns the calls that wait for a decision, of the runs that the token reaches.
@@ -431,8 +413,13 @@ pub(crate) async fn list_runs(
 )]
 pub(crate) async fn show_run(caller: ApiCaller, UrlPath(id): UrlPath<String>) -> Result<Json<Value>, ProblemDetails> {
     let id = needed_run(&caller, id).await?;
-    let shown = caller.perform_ok(CommandCall::json("runs").operands([&id])).await?.value();
-    shown.map(Json).ok_or_else(|| ProblemDetails::not_found("the run can't be read"))
+    read_run(&caller, &id).await.map(Json)
+}
+
+/// Reads a run that the token reaches: what was asked, its todos and its changes.
+pub(crate) async fn read_run(caller: &ApiCaller, id: &str) -> Result<Value, ProblemDetails> {
+    let shown = caller.perform_ok(CommandCall::json("runs").operands([id])).await?.value();
+    shown.ok_or_else(|| ProblemDetails::not_found("the run can't be read"))
 }
 
 /// Steps of a run.
@@ -454,8 +441,12 @@ pub(crate) async fn list_steps(
     UrlPath(id): UrlPath<String>,
 ) -> Result<Json<StepList>, ProblemDetails> {
     let id = needed_run(&caller, id).await?;
-    let steps = caller.perform_ok(CommandCall::json("steps").operands([&id])).await?.lines();
-    Ok(Json(StepList { steps }))
+    Ok(Json(StepList { steps: read_steps(&caller, &id).await? }))
+}
+
+/// Reads the steps of a run that the token reaches, oldest first.
+pub(crate) async fn read_steps(caller: &ApiCaller, id: &str) -> Result<Vec<Value>, ProblemDetails> {
+    Ok(caller.perform_ok(CommandCall::json("steps").operands([id])).await?.lines())
 }
 
 /// The cells to run.
@@ -498,11 +489,7 @@ pub(crate) async fn run_cells(
     JsonBody(request): JsonBody<CellsRequest>,
 ) -> Result<Json<CellsResult>, ProblemDetails> {
     let address = NoteAddress::new(&caller, request.volume, request.path)?;
-    let mut arguments = Map::new();
-    arguments.insert("note".to_owned(), address.word().into());
-    arguments.insert("cell".to_owned(), request.cell.into());
-    arguments.insert("stale".to_owned(), request.stale.into());
-    arguments.insert("timeout_seconds".to_owned(), request.timeout_seconds.into());
+    let arguments = cell_arguments(&address, request.cell, request.stale, request.timeout_seconds);
     let result = caller
         .perform_calls(move |calls| {
             address.needed(calls)?;
@@ -512,6 +499,22 @@ pub(crate) async fn run_cells(
         .await??;
     let failed = |_| ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, "the result can't be read");
     serde_json::from_value(result).map(Json).map_err(failed)
+}
+
+/// Returns the arguments of the tool that runs cells.
+pub(crate) fn cell_arguments(
+    address: &NoteAddress,
+    cell: Option<u64>,
+    stale: Option<bool>,
+    timeout_seconds: Option<u64>,
+) -> Map<String, Value> {
+    let arguments: [(&str, Value); 4] = [
+        ("note", address.word().into()),
+        ("cell", cell.into()),
+        ("stale", stale.into()),
+        ("timeout_seconds", timeout_seconds.into()),
+    ];
+    arguments.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// The note whose cells are meant.
@@ -539,12 +542,17 @@ pub(crate) async fn stop_cells(
     JsonBody(query): JsonBody<CellsQuery>,
 ) -> Result<StatusCode, ProblemDetails> {
     let address = NoteAddress::new(&caller, query.volume, query.path)?;
+    interrupt_cells(&caller, address).await.map(|()| StatusCode::NO_CONTENT)
+}
+
+/// Interrupts what runs in a note.
+pub(crate) async fn interrupt_cells(caller: &ApiCaller, address: NoteAddress) -> Result<(), ProblemDetails> {
     caller
         .perform_calls(move |calls| {
             address.needed(calls)?;
             let outcome = calls.perform(CommandCall::json("run").flag("stop", true).operands([&address.word()]));
             match outcome.code {
-                0 => Ok(StatusCode::NO_CONTENT),
+                0 => Ok(()),
                 _ => Err(ProblemDetails::of_outcome(&outcome)),
             }
         })
@@ -568,12 +576,17 @@ pub(crate) async fn list_outputs(
     UrlQuery(query): UrlQuery<CellsQuery>,
 ) -> Result<Json<OutputList>, ProblemDetails> {
     let address = NoteAddress::new(&caller, query.volume, query.path)?;
+    Ok(Json(OutputList { cells: read_outputs(&caller, address).await? }))
+}
+
+/// Reads the last execution of each cell of a note.
+pub(crate) async fn read_outputs(caller: &ApiCaller, address: NoteAddress) -> Result<Vec<Value>, ProblemDetails> {
     caller
         .perform_calls(move |calls| {
             address.needed(calls)?;
             let outcome = calls.perform(CommandCall::json("outputs").operands([&address.word()]));
             match outcome.code {
-                0 if !outcome.is_cut => Ok(Json(OutputList { cells: bounded_outputs(outcome.lines()) })),
+                0 if !outcome.is_cut => Ok(bounded_outputs(outcome.lines())),
                 _ => Err(ProblemDetails::of_outcome(&outcome)),
             }
         })

@@ -41,8 +41,8 @@ pub(crate) enum CallNews {
     Approval(PendingApproval),
 }
 
-/// Returns what a line of output means for who waits.
-type LineNews = fn(&str) -> Option<CallNews>;
+/// Gets a line of output, and what is told to who waits.
+type LineAction<'a> = dyn FnMut(&str, &mut dyn FnMut(CallNews)) + 'a;
 
 /// A text of a note, with where it is.
 pub(crate) struct ServedNote {
@@ -69,8 +69,14 @@ impl ToolCallContext<'_> {
         self.commands.perform(&call, on_line)
     }
 
-    /// Performs a command. If the client cancels it meanwhile, `stop` ends what it began.
-    fn perform_stoppable(&mut self, mut call: CommandCall, stop: CommandCall, news: LineNews) -> CommandOutcome {
+    /// Performs a command. If the client cancels it meanwhile, `stop` ends what it began. `on_line` gets each line of
+    /// output, and who waits.
+    fn perform_stoppable(
+        &mut self,
+        mut call: CommandCall,
+        stop: CommandCall,
+        on_line: &mut LineAction<'_>,
+    ) -> CommandOutcome {
         let (cancelled, commands) = (self.cancelled.clone(), self.commands);
         call.cancelled = cancelled.clone();
         let is_over = AtomicBool::new(false);
@@ -86,11 +92,7 @@ impl ToolCallContext<'_> {
                     std::thread::park_timeout(STOP_INTERVAL);
                 }
             });
-            let outcome = commands.perform(&call, &mut |line| {
-                if let Some(news) = news(line) {
-                    on_news(news);
-                }
-            });
+            let outcome = commands.perform(&call, &mut |line| on_line(line, on_news));
             is_over.store(true, Ordering::Relaxed);
             watch.thread().unpark();
             outcome
@@ -334,20 +336,43 @@ impl ToolCallContext<'_> {
     }
 
     fn run_cells(&mut self, args: &ToolArguments<'_>) -> Result<Value, ToolCallError> {
+        let note = args.needed_text("note")?;
+        (self.on_news)(CallNews::Progress(format!("runs cells of {note}")));
+        let mut printed = |_: &str, tell: &mut dyn FnMut(CallNews)| {
+            tell(CallNews::Progress("a cell has printed".to_owned()));
+        };
+        let outcome = self.follow_cells(args, &mut printed)?;
+        Ok(json!({
+            "ok": outcome.code == 0, "outputs": bounded_outputs(outcome.lines()), "messages": outcome.messages.trim(),
+        }))
+    }
+
+    /// Runs cells. `on_line` gets each output as a line of JSON when its cell ends.
+    #[cfg(feature = "grpc")]
+    pub(crate) fn stream_cells(
+        &mut self,
+        arguments: &Map<String, Value>,
+        on_line: &mut dyn FnMut(&str),
+    ) -> Result<CommandOutcome, ToolCallError> {
+        self.follow_cells(&ToolArguments(arguments), &mut |line, _| on_line(line))
+    }
+
+    fn follow_cells(
+        &mut self,
+        args: &ToolArguments<'_>,
+        on_line: &mut LineAction<'_>,
+    ) -> Result<CommandOutcome, ToolCallError> {
         let seconds = args.number("timeout_seconds", MAX_CELL_SECONDS)?.map(|seconds| seconds.max(1));
         let (cell, stale) = (args.number("cell", u64::MAX)?, args.flag("stale")?);
         let note = args.needed_text("note")?;
         let call = CommandCall::json("run").option("cell", cell).flag("stale", stale);
         let call = call.option("timeout", seconds.filter(|_| !stale)).operands([note]);
-        (self.on_news)(CallNews::Progress(format!("runs cells of {note}")));
         let stop = CommandCall::json("run").flag("stop", true).operands([note]);
-        let outcome = self.perform_stoppable(call, stop, |_| Some(CallNews::Progress("a cell has printed".to_owned())));
-        if outcome.code > 1 || outcome.is_cut {
-            return Err(ToolCallError::new(outcome.reason()));
+        let outcome = self.perform_stoppable(call, stop, on_line);
+        match outcome.code {
+            0 | 1 if !outcome.is_cut => Ok(outcome),
+            _ => Err(ToolCallError::new(outcome.reason())),
         }
-        Ok(json!({
-            "ok": outcome.code == 0, "outputs": bounded_outputs(outcome.lines()), "messages": outcome.messages.trim(),
-        }))
     }
 
     fn ask_agent(&mut self, args: &ToolArguments<'_>) -> Result<Value, ToolCallError> {
@@ -363,7 +388,11 @@ impl ToolCallContext<'_> {
         let call = call.option("run", Some(&run));
         let call = call.operands(["-"]).with_input(sent_text(args.needed_text("text")?)?);
         let stop = CommandCall::json("runs").flag("stop", true).operands([&run]);
-        let outcome = self.perform_stoppable(call, stop, step_news);
+        let outcome = self.perform_stoppable(call, stop, &mut |line, tell| {
+            if let Some(news) = step_news(line) {
+                tell(news);
+            }
+        });
         let steps = outcome.lines();
         let answer = steps.iter().rev().find(|step| step["type"] == "final_answer").map(|step| step["content"].clone());
         if outcome.code > 1 || (steps.is_empty() && outcome.code != 0) {
@@ -409,6 +438,13 @@ fn sent_text(text: &str) -> Result<&str, ToolCallError> {
 fn first(mut all: Vec<Value>, limit: u64) -> Vec<Value> {
     all.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     all
+}
+
+/// Shortens an output: long texts are cut.
+#[cfg(feature = "grpc")]
+pub(crate) fn bounded_output(mut output: Value) -> Value {
+    shorten_value(&mut output);
+    output
 }
 
 /// Shortens outputs: long texts are cut, images and figures are named, and what is beyond the maximum is left out.

@@ -12,19 +12,29 @@ use tokio::net::TcpStream;
 /// A call that isn't answered in this time is considered hung.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-const OK: i32 = 0;
-const INVALID: i32 = 3;
-const NOT_FOUND: i32 = 5;
-const EXISTS: i32 = 6;
-const DENIED: i32 = 7;
-const EXHAUSTED: i32 = 8;
-const PRECONDITION: i32 = 9;
+pub(super) const OK: i32 = 0;
+pub(super) const INVALID: i32 = 3;
+pub(super) const NOT_FOUND: i32 = 5;
+pub(super) const EXISTS: i32 = 6;
+pub(super) const DENIED: i32 = 7;
+pub(super) const EXHAUSTED: i32 = 8;
+pub(super) const PRECONDITION: i32 = 9;
 const UNIMPLEMENTED: i32 = 12;
-const UNAUTHENTICATED: i32 = 16;
+pub(super) const UNAUTHENTICATED: i32 = 16;
+
+const SERVICES: [&str; 7] = [
+    "mixagent.AgentService",
+    "tracebook.v1.NoteService",
+    "tracebook.v1.SearchService",
+    "tracebook.v1.TodoService",
+    "tracebook.v1.RunService",
+    "tracebook.v1.CellService",
+    "tracebook.v1.EventService",
+];
 
 /// A message while it's written.
 #[derive(Clone, Default)]
-struct Message(Vec<u8>);
+pub(super) struct Message(pub(super) Vec<u8>);
 
 impl Message {
     fn varint(&mut self, mut value: u64) {
@@ -35,24 +45,24 @@ impl Message {
         self.0.push(value as u8);
     }
 
-    fn bytes(mut self, field: u64, bytes: &[u8]) -> Message {
+    pub(super) fn bytes(mut self, field: u64, bytes: &[u8]) -> Message {
         self.varint(field << 3 | 2);
         self.varint(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
         self
     }
 
-    fn text(self, field: u64, text: &str) -> Message {
+    pub(super) fn text(self, field: u64, text: &str) -> Message {
         self.bytes(field, text.as_bytes())
     }
 
-    fn number(mut self, field: u64, number: i64) -> Message {
+    pub(super) fn number(mut self, field: u64, number: i64) -> Message {
         self.varint(field << 3);
         self.varint(number as u64);
         self
     }
 
-    fn entry(self, field: u64, name: &str, text: &str) -> Message {
+    pub(super) fn entry(self, field: u64, name: &str, text: &str) -> Message {
         let entry = Message::default().text(1, name).text(2, text);
         self.bytes(field, &entry.0)
     }
@@ -73,53 +83,62 @@ fn read_varint(bytes: &mut &[u8]) -> u64 {
 
 /// An answer: the gRPC status, its message, and the messages of the body.
 #[derive(Debug)]
-struct Reply {
-    status: i32,
-    why: String,
-    messages: Vec<Vec<u8>>,
+pub(super) struct Reply {
+    pub(super) status: i32,
+    pub(super) why: String,
+    pub(super) messages: Vec<Vec<u8>>,
 }
 
 impl Reply {
     #[track_caller]
-    fn ok(self) -> Reply {
+    pub(super) fn ok(self) -> Reply {
         assert_eq!(self.status, OK, "{self:?}");
         self
     }
 
     #[track_caller]
-    fn refused(self, status: i32, about: &str) {
+    pub(super) fn refused(self, status: i32, about: &str) {
         assert_eq!(self.status, status, "{self:?}");
         assert!(self.why.contains(about), "does not say “{about}”: {self:?}");
     }
 
     /// Returns the bytes of a field of the first message; empty if it isn't there.
-    fn field(&self, field: u64) -> Vec<u8> {
-        let mut rest = self.messages.first().map(Vec::as_slice).unwrap_or_default();
-        while !rest.is_empty() {
-            let key = read_varint(&mut rest);
-            let found = match key & 7 {
-                0 => read_varint(&mut rest).to_le_bytes().to_vec(),
-                1 => take(&mut rest, 8),
-                2 => {
-                    let length = read_varint(&mut rest);
-                    take(&mut rest, length as usize)
-                }
-                kind => panic!("wire type {kind}"),
-            };
-            if key >> 3 == field {
-                return found;
-            }
-        }
-        Vec::new()
+    pub(super) fn field(&self, field: u64) -> Vec<u8> {
+        field_of(self.messages.first().map(Vec::as_slice).unwrap_or_default(), field)
     }
 
-    fn text(&self, field: u64) -> String {
+    pub(super) fn text(&self, field: u64) -> String {
         String::from_utf8(self.field(field)).expect("text")
     }
 
-    fn flag(&self, field: u64) -> bool {
+    pub(super) fn flag(&self, field: u64) -> bool {
         self.field(field).first() == Some(&1)
     }
+}
+
+/// Returns the bytes of each occurrence of a field in a message; numbers are eight bytes.
+pub(super) fn fields_of(mut rest: &[u8], field: u64) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    while !rest.is_empty() {
+        let key = read_varint(&mut rest);
+        let found = match key & 7 {
+            0 => read_varint(&mut rest).to_le_bytes().to_vec(),
+            1 => take(&mut rest, 8),
+            2 => {
+                let length = read_varint(&mut rest);
+                take(&mut rest, length as usize)
+            }
+            kind => panic!("wire type {kind}"),
+        };
+        if key >> 3 == field {
+            all.push(found);
+        }
+    }
+    all
+}
+
+pub(super) fn field_of(message: &[u8], field: u64) -> Vec<u8> {
+    fields_of(message, field).into_iter().next().unwrap_or_default()
 }
 
 fn take(bytes: &mut &[u8], count: usize) -> Vec<u8> {
@@ -139,8 +158,16 @@ fn percent_decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Sends one message and reads until the end, or until there are `enough` messages.
-async fn exchange(address: &str, headers: &[(&str, &str)], path: &str, body: Vec<u8>, enough: usize) -> Reply {
+/// Sends one message and reads until the end, or until there are `enough` messages. `pause` comes between the head and
+/// the body of the answer, and blocks the whole connection.
+async fn exchange(
+    address: &str,
+    headers: &[(&str, &str)],
+    path: &str,
+    body: Vec<u8>,
+    enough: usize,
+    pause: impl FnOnce(),
+) -> Reply {
     let stream = TcpStream::connect(address).await.expect("connected");
     let (client, connection) = h2::client::handshake(stream).await.expect("HTTP/2");
     let connection = tokio::spawn(connection);
@@ -154,6 +181,7 @@ async fn exchange(address: &str, headers: &[(&str, &str)], path: &str, body: Vec
     let _ = sent.send_data(Bytes::from(body), true);
     let (head, mut body) = answer.await.expect("an answer").into_parts();
     assert_eq!(head.status, 200);
+    pause();
     let (mut received, mut messages) = (Vec::<u8>::new(), Vec::new());
     while messages.len() < enough
         && let Some(part) = body.data().await
@@ -181,13 +209,25 @@ async fn exchange(address: &str, headers: &[(&str, &str)], path: &str, body: Vec
     Reply { status, why: percent_decoded(&said("grpc-message").unwrap_or_default()), messages }
 }
 
-fn framed(message: &[u8]) -> Vec<u8> {
+pub(super) fn framed(message: &[u8]) -> Vec<u8> {
     [&[0], &(message.len() as u32).to_be_bytes()[..], message].concat()
 }
 
-fn raw_call(server: &Server, headers: &[(&str, &str)], path: &str, body: Vec<u8>, enough: usize) -> Reply {
+pub(super) fn raw_call(server: &Server, headers: &[(&str, &str)], path: &str, body: Vec<u8>, enough: usize) -> Reply {
+    paused_call(server, headers, path, body, enough, || {})
+}
+
+/// The same for a client that doesn't read for a while.
+pub(super) fn paused_call(
+    server: &Server,
+    headers: &[(&str, &str)],
+    path: &str,
+    body: Vec<u8>,
+    enough: usize,
+    pause: impl FnOnce(),
+) -> Reply {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let call = exchange(&server.address, headers, path, body, enough);
+    let call = exchange(&server.address, headers, path, body, enough, pause);
     runtime.block_on(async { tokio::time::timeout(CALL_TIMEOUT, call).await.expect("an answer in time") })
 }
 
@@ -376,15 +416,21 @@ fn what_may_not_be_called_over_grpc_is_refused_and_recorded() {
     raw_call(&server, &[known, ("origin", "http://evil.example")], path, framed(&task.0), usize::MAX)
         .refused(DENIED, "other sites");
     // The standard services, with the same token.
-    let health = framed(&id("mixagent.AgentService").0);
-    let healthy = raw_call(&server, &[known], "grpc.health.v1.Health/Check", health.clone(), usize::MAX).ok();
-    assert!(healthy.flag(1), "{healthy:?}");
-    raw_call(&server, &[], "grpc.health.v1.Health/Check", health, usize::MAX).refused(UNAUTHENTICATED, "Bearer");
+    let check = "grpc.health.v1.Health/Check";
+    for service in SERVICES {
+        let healthy = raw_call(&server, &[known], check, framed(&id(service).0), usize::MAX).ok();
+        assert!(healthy.flag(1), "{service}: {healthy:?}");
+    }
+    raw_call(&server, &[], check, framed(&id("mixagent.AgentService").0), usize::MAX)
+        .refused(UNAUTHENTICATED, "Bearer");
     let list = framed(&Message::default().text(7, "").0);
     for version in ["v1", "v1alpha"] {
         let path = format!("grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
         let listed = raw_call(&server, &[known], &path, list.clone(), usize::MAX).ok();
-        assert!(String::from_utf8_lossy(&listed.messages[0]).contains("mixagent.AgentService"), "{version}");
+        let listed = String::from_utf8_lossy(&listed.messages[0]).into_owned();
+        for service in SERVICES {
+            assert!(listed.contains(service), "{version}: {service}");
+        }
     }
     // REST speaks HTTP/1.1 on the same port, and the log has all of it.
     let log = server.get(&admin, "/api/v1/audit?limit=1000").code(200).json();

@@ -5,9 +5,10 @@ use super::page_layout::{PageSection, form_token_field, message, page, run_state
 use crate::access_tokens::TokenScope;
 use crate::command_calls::CommandCall;
 use crate::http_state::{UrlPath, UrlQuery};
+use crate::pending_approval::PendingApproval;
 use crate::problem::ProblemDetails;
 use crate::rest_events;
-use crate::rest_work::{PendingApproval, decide, needed_run, pending_approvals, reachable_runs};
+use crate::rest_work::{decide, needed_run, pending_approvals, reachable_runs};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, PreEscaped, html};

@@ -6,53 +6,36 @@ use super::generated::{
     AgentId, AgentMessage, ApprovalRequest, ApprovalResponse, CancelResponse, Decision, DecisionResponse,
     MessageResponse, Task, TaskId, TaskResponse, TaskStatus,
 };
-use super::problem_status;
-use super::task_names::NamedTask;
-use crate::access_tokens::{AccessToken, TokenScope};
+use super::request_checks::{MAX_NAME_BYTES, TOKEN_CHECK_INTERVAL, checked_name, refused, scoped_caller};
+use super::task_names::{NameTaken, NamedTask};
+use crate::access_tokens::TokenScope;
 use crate::clock::unix_millis;
 use crate::command_calls::{CommandCall, CommandOutcome};
 use crate::http_state::{ApiCaller, HttpState};
-use crate::problem::ProblemDetails;
-use crate::rest_work::{self, PendingApproval, TaskRequest, TaskState};
+use crate::pending_approval::PendingApproval;
+use crate::rest_work::{self, TaskRequest, TaskState};
 use crate::task_queue::QueueStatus;
 use crate::tool_calls::new_run_id;
 use futures_util::stream::{self, BoxStream};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 use tonic::{Request, Response, Status};
 
-/// Maximum length of an id, a name and a kind, in bytes.
-const MAX_NAME_BYTES: usize = 200;
 /// Maximum length of a message's payload in bytes.
 const MAX_PAYLOAD_BYTES: usize = 1 << 20;
 /// Maximum number of tasks on which one depends.
 const MAX_DEPENDENCIES: usize = 100;
 /// Maximum length of a text for whoever decides, in bytes.
 const MAX_SHOWN_BYTES: usize = 64 << 10;
-/// How often a stream without messages looks whether its token still holds.
-const TOKEN_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The service.
 pub(super) struct AgentGrpcService {
     pub(super) state: Arc<HttpState>,
 }
 
-fn refused(problem: ProblemDetails) -> Status {
-    problem_status(&problem)
-}
-
 fn wrong(why: impl Into<String>) -> Status {
     Status::invalid_argument(why.into())
-}
-
-/// Checks an id or a name that a program sent.
-fn checked_name(name: &str, what: &str) -> Result<(), Status> {
-    match (1..=MAX_NAME_BYTES).contains(&name.len()) && !name.contains(char::is_control) {
-        true => Ok(()),
-        false => Err(wrong(format!("`{what}` has 1 to {MAX_NAME_BYTES} bytes and no control characters"))),
-    }
 }
 
 /// Returns a context as JSON, without the entries that are read elsewhere.
@@ -91,13 +74,7 @@ fn agent_answer(outcome: &CommandOutcome) -> (&'static str, String) {
 impl AgentGrpcService {
     /// Returns the program that makes a request, if its token has a scope.
     fn caller<T>(&self, request: &Request<T>, scope: TokenScope) -> Result<ApiCaller, Status> {
-        let token = request.extensions().get::<AccessToken>();
-        let token = token.ok_or_else(|| Status::unauthenticated("send a token"))?;
-        if !token.allows(scope) {
-            let why = format!("the token lacks the scope `{}`", scope.name());
-            return Err(Status::permission_denied(why));
-        }
-        Ok(ApiCaller { state: self.state.clone(), token: token.clone() })
+        scoped_caller(&self.state, request, scope)
     }
 
     /// Returns the run behind an id: its own, or one that the same token chose.
@@ -216,12 +193,12 @@ impl AgentService for AgentGrpcService {
         }
         checked_name(&task.id, "id")?;
         let named = NamedTask { run: run.clone(), fingerprint: task_fingerprint(&task) };
-        match names.set(&caller.token.id, &task.id, named.clone()) {
-            Some(known) if known.fingerprint == named.fingerprint => {
-                return accepted(known.run, "this task was submitted before");
+        match names.claim(&caller.token.id, &task.id, named) {
+            Ok(None) => {}
+            Ok(Some(known)) => return accepted(known, "this task was submitted before"),
+            Err(NameTaken) => {
+                return Err(Status::already_exists("another task has this `id`; leave it out or choose one"));
             }
-            Some(_) => return Err(Status::already_exists("another task has this `id`; leave it out or choose one")),
-            None => {}
         }
         let id = task.id.clone();
         let queued = self.queue(&caller, &run, task).await;

@@ -1,7 +1,7 @@
 //! Approvals that programs ask for. Whoever has a token with the scope `approve` decides them, over REST or gRPC.
 
 use crate::clock::unix_millis;
-use crate::rest_work::PendingApproval;
+use crate::pending_approval::PendingApproval;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;

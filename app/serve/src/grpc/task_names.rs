@@ -18,6 +18,10 @@ pub(super) struct NamedTask {
     pub(super) fingerprint: blake3::Hash,
 }
 
+/// Another task has the name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NameTaken;
+
 #[derive(Default)]
 struct NamedTasks {
     tasks: HashMap<NameOwner, NamedTask>,
@@ -36,12 +40,14 @@ impl TaskNames {
         known.tasks.get(&(token.to_owned(), name.to_owned())).cloned()
     }
 
-    /// Gives a task a name, unless the name is taken: then returns the task that has it.
-    pub(super) fn set(&self, token: &str, name: &str, task: NamedTask) -> Option<NamedTask> {
+    /// Gives a task a name. Returns the run of the same task that has the name already.
+    pub(super) fn claim(&self, token: &str, name: &str, task: NamedTask) -> Result<Option<String>, NameTaken> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let owner = (token.to_owned(), name.to_owned());
-        if let Some(taken) = known.tasks.get(&owner) {
-            return Some(taken.clone());
+        match known.tasks.get(&owner) {
+            Some(same) if same.fingerprint == task.fingerprint => return Ok(Some(same.run.clone())),
+            Some(_) => return Err(NameTaken),
+            None => {}
         }
         known.tasks.insert(owner.clone(), task);
         known.order.push_back(owner);
@@ -50,7 +56,7 @@ impl TaskNames {
         {
             known.tasks.remove(&oldest);
         }
-        None
+        Ok(None)
     }
 
     /// Forgets the name of a task that was not accepted.

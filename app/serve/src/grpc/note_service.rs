@@ -1,0 +1,149 @@
+//! `tracebook.v1.NoteService`: volumes and notes.
+
+use super::generated::v1::note_service_server::NoteService;
+use super::generated::v1::{
+    CreateNoteRequest, CreateNoteResponse, DeleteNoteRequest, DeleteNoteResponse, GetNoteRequest, GetNoteResponse,
+    ListNotesRequest, ListNotesResponse, ListVolumesRequest, ListVolumesResponse, NoteEntry, UpdateNoteRequest,
+    UpdateNoteResponse, Volume,
+};
+use super::request_checks::{
+    PageRequest, checked_name, note_address, refused, scoped_caller, whole_number, wrong_field,
+};
+use crate::access_tokens::TokenScope;
+use crate::http_state::HttpState;
+use crate::list_pages::{DEFAULT_PAGE_ITEMS, MAX_PAGE_ITEMS};
+use crate::problem::ProblemDetails;
+use crate::rest_notes::{self, WriteCondition};
+use axum::http::StatusCode;
+use std::sync::Arc;
+use tonic::{Request, Response, Status};
+
+/// Maximum length of an entity tag in bytes.
+const MAX_ETAG_BYTES: usize = 100;
+
+/// The service.
+pub(super) struct NoteGrpcService {
+    pub(super) state: Arc<HttpState>,
+}
+
+/// Returns the header of an entity tag that a program sent.
+fn tag_header(etag: &str) -> Result<String, Status> {
+    let is_tag = (1..=MAX_ETAG_BYTES).contains(&etag.len()) && etag.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    match is_tag {
+        true => Ok(format!("\"{etag}\"")),
+        false => Err(wrong_field("if_match", "`if_match` is the `etag` of the note, as it was read")),
+    }
+}
+
+fn sent_text(content: Vec<u8>) -> Result<String, Status> {
+    String::from_utf8(content).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        wrong_field("content", format!("`content` isn't UTF-8 at byte {at}"))
+    })
+}
+
+/// Returns the error for a note that wasn't written. `conflict` makes the one for a condition that doesn't hold.
+fn unwritten(problem: ProblemDetails, conflict: impl Fn(String) -> Status) -> Status {
+    match problem.status() {
+        StatusCode::PRECONDITION_FAILED => conflict(problem.detail().to_owned()),
+        _ => refused(problem),
+    }
+}
+
+#[tonic::async_trait]
+impl NoteService for NoteGrpcService {
+    async fn list_volumes(
+        &self,
+        request: Request<ListVolumesRequest>,
+    ) -> Result<Response<ListVolumesResponse>, Status> {
+        let caller = scoped_caller(&self.state, &request, TokenScope::Read)?;
+        let asked = request.into_inner();
+        let page = PageRequest::new(asked.page_size, &asked.page_token, DEFAULT_PAGE_ITEMS, MAX_PAGE_ITEMS)?;
+        let page = page.cut(rest_notes::reachable_volumes(&caller).await.map_err(refused)?)?;
+        let volumes = page.items.into_iter().map(|volume| Volume {
+            id: volume.id,
+            name: volume.name,
+            folder: volume.folder,
+            note_count: whole_number(volume.notes),
+            file_count: whole_number(volume.files),
+        });
+        Ok(Response::new(ListVolumesResponse {
+            volumes: volumes.collect(),
+            next_page_token: page.next_token,
+            total_size: page.total,
+        }))
+    }
+
+    async fn list_notes(&self, request: Request<ListNotesRequest>) -> Result<Response<ListNotesResponse>, Status> {
+        let caller = scoped_caller(&self.state, &request, TokenScope::Read)?;
+        let asked = request.into_inner();
+        checked_name(&asked.volume, "volume")?;
+        let page = PageRequest::new(asked.page_size, &asked.page_token, DEFAULT_PAGE_ITEMS, MAX_PAGE_ITEMS)?;
+        let notes = rest_notes::find_notes(&caller, asked.volume, asked.path_prefix).await.map_err(refused)?;
+        let page = page.cut(notes)?;
+        let notes = page.items.into_iter().map(|note| NoteEntry {
+            volume: note.volume,
+            path: note.path,
+            cell_count: whole_number(note.cells),
+        });
+        Ok(Response::new(ListNotesResponse {
+            notes: notes.collect(),
+            next_page_token: page.next_token,
+            total_size: page.total,
+        }))
+    }
+
+    async fn get_note(&self, request: Request<GetNoteRequest>) -> Result<Response<GetNoteResponse>, Status> {
+        let caller = scoped_caller(&self.state, &request, TokenScope::Read)?;
+        let GetNoteRequest { volume, path } = request.into_inner();
+        let address = note_address(&caller, volume.clone(), path.clone())?;
+        let note = rest_notes::read_text(&caller, address).await.map_err(refused)?;
+        Ok(Response::new(GetNoteResponse { volume, path, content: note.text.into_bytes(), etag: note.version }))
+    }
+
+    async fn create_note(&self, request: Request<CreateNoteRequest>) -> Result<Response<CreateNoteResponse>, Status> {
+        let caller = scoped_caller(&self.state, &request, TokenScope::Write)?;
+        let asked = request.into_inner();
+        let address = note_address(&caller, asked.volume, asked.path)?;
+        let text = sent_text(asked.content)?;
+        caller.needed_volume(address.volume()).await.map_err(refused)?;
+        let written = rest_notes::write_text(&caller, address, WriteCondition::Creates, text).await;
+        let (_, note) = written.map_err(|problem| match problem.status() {
+            // Names such as `a.txt` get here: the path is one that a note can't have.
+            StatusCode::UNPROCESSABLE_ENTITY => wrong_field("path", problem.detail()),
+            _ => unwritten(problem, Status::already_exists),
+        })?;
+        Ok(Response::new(CreateNoteResponse { etag: note.version }))
+    }
+
+    async fn update_note(&self, request: Request<UpdateNoteRequest>) -> Result<Response<UpdateNoteResponse>, Status> {
+        let caller = scoped_caller(&self.state, &request, TokenScope::Write)?;
+        let asked = request.into_inner();
+        let address = note_address(&caller, asked.volume, asked.path)?;
+        let condition = WriteCondition::Replaces(tag_header(&asked.if_match)?);
+        let text = sent_text(asked.content)?;
+        match rest_notes::write_text(&caller, address.clone(), condition, text).await {
+            Ok((_, note)) => Ok(Response::new(UpdateNoteResponse { etag: note.version })),
+            Err(problem) => {
+                // REST says of a note that isn't there that it has changed.
+                if problem.status() == StatusCode::PRECONDITION_FAILED {
+                    rest_notes::read_text(&caller, address).await.map_err(refused)?;
+                }
+                Err(unwritten(problem, Status::aborted))
+            }
+        }
+    }
+
+    async fn delete_note(&self, request: Request<DeleteNoteRequest>) -> Result<Response<DeleteNoteResponse>, Status> {
+        let caller = scoped_caller(&self.state, &request, TokenScope::Write)?;
+        let asked = request.into_inner();
+        let address = note_address(&caller, asked.volume, asked.path)?;
+        let tags = match asked.if_match.as_str() {
+            "" => None,
+            etag => Some(tag_header(etag)?),
+        };
+        let removed = rest_notes::remove_note(&caller, address, tags).await;
+        removed.map_err(|problem| unwritten(problem, Status::aborted))?;
+        Ok(Response::new(DeleteNoteResponse {}))
+    }
+}

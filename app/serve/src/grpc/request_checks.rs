@@ -1,0 +1,174 @@
+//! What the gRPC services check in the same way: tokens and scopes, fields, and pages.
+
+use crate::access_tokens::{AccessToken, TokenScope};
+use crate::http_state::{ApiCaller, HttpState};
+use crate::list_pages::list_page;
+use crate::problem::ProblemDetails;
+use crate::rest_notes::NoteAddress;
+use axum::http::StatusCode;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tonic::{Code, Request, Status};
+use tonic_types::{ErrorDetails, StatusExt};
+
+/// Maximum length of an id, a name and a kind, in bytes.
+pub(super) const MAX_NAME_BYTES: usize = 200;
+/// How often a stream without messages looks whether its token still holds.
+pub(super) const TOKEN_CHECK_INTERVAL: Duration = Duration::from_secs(2);
+/// Who defines the reasons of errors (`google.rpc.ErrorInfo`).
+const ERROR_DOMAIN: &str = "tracebook";
+
+/// Returns the gRPC error for a problem.
+pub(super) fn problem_status(problem: &ProblemDetails) -> Status {
+    let code = match problem.status() {
+        StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY | StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+            Code::InvalidArgument
+        }
+        StatusCode::UNAUTHORIZED => Code::Unauthenticated,
+        StatusCode::FORBIDDEN => Code::PermissionDenied,
+        StatusCode::NOT_FOUND => Code::NotFound,
+        StatusCode::METHOD_NOT_ALLOWED => Code::Unimplemented,
+        StatusCode::REQUEST_TIMEOUT => Code::DeadlineExceeded,
+        StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED => Code::FailedPrecondition,
+        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::TOO_MANY_REQUESTS => Code::ResourceExhausted,
+        StatusCode::SERVICE_UNAVAILABLE => Code::Unavailable,
+        _ => Code::Internal,
+    };
+    Status::new(code, problem.detail())
+}
+
+/// Returns the error for a problem.
+pub(super) fn refused(problem: ProblemDetails) -> Status {
+    problem_status(&problem)
+}
+
+/// Returns the error for a field with a wrong value.
+pub(super) fn wrong_field(field: &str, why: impl Into<String>) -> Status {
+    let why = why.into();
+    let details = ErrorDetails::with_bad_request_violation(field, why.clone());
+    Status::with_error_details(Code::InvalidArgument, why, details)
+}
+
+/// Returns the error for a problem with a field.
+pub(super) fn refused_field(field: &'static str) -> impl Fn(ProblemDetails) -> Status {
+    move |problem| {
+        let status = refused(problem);
+        match status.code() {
+            Code::InvalidArgument => wrong_field(field, status.message()),
+            _ => status,
+        }
+    }
+}
+
+/// Returns the program that makes a request, if its token has a scope.
+pub(super) fn scoped_caller<T>(
+    state: &Arc<HttpState>,
+    request: &Request<T>,
+    scope: TokenScope,
+) -> Result<ApiCaller, Status> {
+    let token = request.extensions().get::<AccessToken>();
+    let token = token.ok_or_else(|| Status::unauthenticated("send a token"))?;
+    if !token.allows(scope) {
+        let why = format!("the token lacks the scope `{}`", scope.name());
+        let metadata = HashMap::from([("scope".to_owned(), scope.name().to_owned())]);
+        let details = ErrorDetails::with_error_info("SCOPE_MISSING", ERROR_DOMAIN, metadata);
+        return Err(Status::with_error_details(Code::PermissionDenied, why, details));
+    }
+    Ok(ApiCaller { state: state.clone(), token: token.clone() })
+}
+
+/// Checks an id or a name that a program sent.
+pub(super) fn checked_name(name: &str, field: &str) -> Result<(), Status> {
+    match (1..=MAX_NAME_BYTES).contains(&name.len()) && !name.contains(char::is_control) {
+        true => Ok(()),
+        false => {
+            let why = format!("`{field}` has 1 to {MAX_NAME_BYTES} bytes and no control characters");
+            Err(wrong_field(field, why))
+        }
+    }
+}
+
+/// Returns a text that a program may leave empty.
+pub(super) fn given(text: String) -> Option<String> {
+    (!text.is_empty()).then_some(text)
+}
+
+/// Returns a number that a program may leave at 0.
+pub(super) fn given_number(number: i32, field: &str) -> Result<Option<u64>, Status> {
+    let number = u64::try_from(number).map_err(|_| wrong_field(field, format!("`{field}` isn't negative")))?;
+    Ok((number > 0).then_some(number))
+}
+
+/// Returns the note that a request names.
+pub(super) fn note_address(caller: &ApiCaller, volume: String, path: String) -> Result<NoteAddress, Status> {
+    checked_name(&volume, "volume")?;
+    NoteAddress::new(caller, volume, path).map_err(refused_field("path"))
+}
+
+/// A page of a list that a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PageRequest {
+    /// Maximum number of items.
+    pub(super) limit: u64,
+    /// Number of items on the pages before.
+    pub(super) first: u64,
+}
+
+impl PageRequest {
+    /// Reads the fields `page_size` and `page_token`.
+    pub(super) fn new(size: i32, token: &str, default: u64, max: u64) -> Result<PageRequest, Status> {
+        let limit = given_number(size, "page_size")?.unwrap_or(default).min(max);
+        let first = match token {
+            "" => Some(0),
+            token => token.parse::<u64>().ok().filter(|first| i64::try_from(*first).is_ok()),
+        };
+        let why = "`page_token` is empty, or the `next_page_token` of another page";
+        Ok(PageRequest { limit, first: first.ok_or_else(|| wrong_field("page_token", why))? })
+    }
+
+    /// Returns the items of the page, and where it is.
+    pub(super) fn cut<T>(self, items: Vec<T>) -> Result<ListedPage<T>, Status> {
+        let (items, position) = list_page(items, Some(self.limit), Some(self.first)).map_err(refused)?;
+        let next_token = position.next_cursor.map(|next| next.to_string()).unwrap_or_default();
+        Ok(ListedPage { items, next_token, total: whole_number(position.total) })
+    }
+}
+
+/// A page of a list.
+pub(super) struct ListedPage<T> {
+    pub(super) items: Vec<T>,
+    /// What the next page is asked for with; empty on the last one.
+    pub(super) next_token: String,
+    /// Number of items on all pages.
+    pub(super) total: i64,
+}
+
+/// Returns a number of things as messages have it.
+pub(super) fn whole_number(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_asked_for_with_what_the_page_before_says() {
+        let page = |size, token| PageRequest::new(size, token, 2, 3);
+        let all = vec![1, 2, 3, 4, 5, 6, 7];
+        let first = page(0, "").expect("a page").cut(all.clone()).expect("a page");
+        assert_eq!((first.items, first.total), (vec![1, 2], 7));
+        let second = page(99, &first.next_token).expect("a page").cut(all.clone()).expect("a page");
+        assert_eq!(second.items, [3, 4, 5]);
+        let last = page(3, &second.next_token).expect("a page").cut(all).expect("a page");
+        assert_eq!((last.items, last.next_token), (vec![6, 7], String::new()));
+        for (size, token, field) in
+            [(-1, "", "page_size"), (1, "x", "page_token"), (1, "18446744073709551615", "page_token")]
+        {
+            let refusal = page(size, token).expect_err("refused");
+            let details = refusal.get_details_bad_request().expect("details");
+            assert_eq!((refusal.code(), details.field_violations[0].field.as_str()), (Code::InvalidArgument, field));
+        }
+    }
+}
