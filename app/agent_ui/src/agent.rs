@@ -246,6 +246,7 @@ impl AgentPanel {
     ) -> Option<AgentPanelAction> {
         self.sync(session, actions);
         self.connection.refresh(ui.ctx(), workspace);
+        let gets_keyboard = self.composer.focus && self.composer.text.is_empty();
         let agents = session.agents();
         let area = ui.available_rect_before_wrap();
         let conversation = self.session.and_then(|id| agents.session(id));
@@ -257,12 +258,9 @@ impl AgentPanel {
         let middle = Rect::from_min_max(pos2(area.left(), top), pos2(area.right(), area.bottom() - foot));
         let mut body = ui::layout::part(ui, "conversation", middle, middle);
         if self.is_connecting(agents, conversation) {
-            let is_writing = !self.composer.text.is_empty();
-            let is_idle = !is_writing && ui.memory(|memory| memory.has_focus(composer::field()));
+            let is_idle = self.composer.text.is_empty() && ui.memory(|memory| memory.has_focus(composer::field()));
             self.connection.pass_keyboard(is_idle);
             self.connect(&mut body, actions);
-            // No message can be sent yet. The field below takes the keyboard in this frame, and the card in a later one.
-            self.connection.awaits_keyboard |= self.composer.focus && !is_writing;
         } else if self.sessions.open {
             wanted = self.sessions.show(&mut body, agents, self.session).map(AgentPanelAction::Session).or(wanted);
         } else if let Some(conversation) = conversation {
@@ -287,6 +285,8 @@ impl AgentPanel {
         lower.set_clip_rect(below.intersect(ui.clip_rect()));
         let area = egui::ScrollArea::vertical().id_salt("foot").max_height(most).auto_shrink([false, true]);
         let shown = area.show(&mut lower, |ui| self.lower(ui, (session, workspace), conversation, note, run, actions));
+        // The field has taken the keyboard in this frame; without a model, the card takes it in a later one.
+        self.connection.awaits_keyboard |= gets_keyboard;
         wanted = shown.inner.or(wanted);
         let high = (shown.content_size.y.min(most) + space::S).ceil();
         if (high - self.foot).abs() > 0.5 {

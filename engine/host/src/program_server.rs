@@ -64,7 +64,8 @@ fn lock(state: &Mutex<ServerState>) -> MutexGuard<'_, ServerState> {
 }
 
 impl ProgramServer {
-    /// Creates the server of a workspace, which is off. `program` is Tracebook; `wake` is called when its state changes.
+    /// Creates the server of a workspace, which is off. `program` is Tracebook; `wake` is called when its state
+    /// changes.
     pub fn new(program: &Path, workspace: &Path, wake: impl Fn() + Send + Sync + 'static) -> ProgramServer {
         ProgramServer {
             program: program.to_owned(),
@@ -110,7 +111,7 @@ impl ProgramServer {
             state.thread = Some(std::thread::spawn(move || {
                 // Until the earlier process has ended, address and socket are taken.
                 if let Some(earlier) = earlier {
-                    let _ = earlier.join();
+                    let _ = earlier.join(); // if it has panicked, it has ended, too
                 }
                 server.run(start, &address);
             }));
@@ -235,6 +236,7 @@ impl ServerThread {
             if let Ok(addresses) = serde_json::from_str::<ServedAddresses>(&line) {
                 self.change(start, |state| state.phase = ServerPhase::On(addresses));
             }
+            // What follows isn't for us; it's read so that the server never waits.
             let _ = std::io::copy(&mut output, &mut std::io::sink());
         }
         child.wait()?;

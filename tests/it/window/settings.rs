@@ -284,12 +284,16 @@ fn the_server_for_other_programs_runs_while_it_is_switched_on() {
     }
     set_address(&mut window, "127.0.0.1:0");
     until(&mut window, "it runs", |window| has(window, "Running at: http://127.0.0.1:"));
-    let row = window.query_all_by_label_contains("Running at: ").next().expect("a row").accesskit_node().label();
+    let row = window.query_all_by_label_contains("Running at: ").next().expect("a row").accesskit_node().value();
     let row = row.expect("an address");
     let address = row.rsplit_once("http://").expect("an address").1.to_owned();
     assert!(status_without_token(&address).expect("an answer").contains(" 401 "), "it serves nobody without a token");
     window.get_by_label("Open in browser").click();
-    let opens = |command: &egui::OutputCommand| matches!(command, egui::OutputCommand::OpenUrl(link) if link.url.contains(&format!("{address}/pair?code=")));
+    let page = format!("{address}/pair?code=");
+    let opens = |command: &egui::OutputCommand| match command {
+        egui::OutputCommand::OpenUrl(link) => link.url.contains(&page),
+        _ => false,
+    };
     until(&mut window, "the browser is paired", |window| window.output().platform_output.commands.iter().any(opens));
     toggle(&mut window);
     until(&mut window, "it has ended", |_| status_without_token(&address).is_err());

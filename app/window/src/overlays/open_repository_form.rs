@@ -85,7 +85,7 @@ impl OpenRepositoryForm {
             self.propose_folder();
         }
         ui.add_space(space::S);
-        further(ui, &mut self.folder, "folder of the clone", "New folder", "~/name");
+        further(ui, &mut self.folder, "dialog folder", "New folder", "~/name");
         ui.add_space(space::S);
         ui.horizontal(|ui| {
             if toggle_switch(ui, "Without earlier commits", self.is_shallow) {
