@@ -91,11 +91,15 @@ fn the_card_takes_the_keyboard_unless_a_message_is_typed() {
     until(&mut window, "it says why not", |window| shows(window, "127.0.0.1:1 cannot be reached"));
     until(&mut window, "the address can be mended", |window| is_focused(window, "Base URL"));
 
-    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
-    let mut window = bench.opened();
-    press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::I);
+    // With a message begun, the panel comes back where it was typed.
+    click(&mut window, "Back");
+    window.get_by_label("Message to the agent").focus();
+    window.run();
     type_text(&mut window, "Are you there?");
-    until(&mut window, "the search has ended", |window| shows(window, "Look again"));
+    for _ in 0..2 {
+        press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::I);
+    }
+    until(&mut window, "the panel is back", |window| shows(window, "Look again"));
     window.run_steps(3);
     assert!(is_focused(&mut window, "Message to the agent"), "a message is being typed");
 }
