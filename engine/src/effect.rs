@@ -3,6 +3,7 @@
 use crate::records::files::FileStamp;
 use crate::records::saving::BatchNumber;
 use agent::model_call::{ModelCallId, ModelRequest};
+use agent::server_material::ServerMaterial;
 use agent::tool_job::ToolJob;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -257,6 +258,8 @@ pub enum Effect {
         memory: (PathBuf, Vec<String>),
         /// Name of the fork that the run works in, if it does.
         fork: Option<String>,
+        /// Prompts and resources of servers that the message names.
+        material: Vec<ServerMaterial>,
     },
     /// Reads the memory of a volume from all its folders (`MemoryRead`).
     ReadMemory {

@@ -5,6 +5,7 @@ pub use crate::records::files::FileStamp;
 use crate::records::saving::BatchNumber;
 use crate::settings::Settings;
 use agent::model_call::{ModelCallId, ModelDelta, ModelError, ModelResponse};
+use agent::server_material::ServerMaterial;
 use agent::tool_job::ToolOutcome;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -237,6 +238,8 @@ pub enum Event {
         run: DocId,
         /// Passages, as pairs of source and text.
         found: Vec<(String, String)>,
+        /// Prompts and resources of servers, in the order in which they were asked for.
+        material: Vec<(ServerMaterial, ToolOutcome)>,
         /// Memory of the project.
         memory: Box<agent::memory::ProjectMemory>,
         /// The agents of the project.

@@ -508,13 +508,13 @@ impl SessionState {
             Event::RegistryLoaded { registry, doc } => {
                 self.runs.registry_loaded(turn, &mut self.files, &mut self.sync, &self.workspace, registry, doc)
             }
-            Event::Gathered { run, found, memory, crew } => self.runs.on_context_gathered(
+            Event::Gathered { run, found, material, memory, crew } => self.runs.on_context_gathered(
                 turn,
                 &mut self.files,
                 &mut self.sync,
                 &self.workspace,
                 run,
-                (&found, (*memory, *crew)),
+                ((&found, &material), (*memory, *crew)),
             ),
             Event::Spent(outlay) => self.runs.record_embedding_cost(turn, &self.workspace, outlay),
             Event::MemoryRead { volume, memory } => {

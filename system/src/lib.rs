@@ -57,6 +57,7 @@ pub const GUIDE_FILES: &[EmbeddedFile] = guide![
     "kernels.md",
     "keys.md",
     "links-and-graph.md",
+    "mcp-prompts-and-resources.md",
     "memory-and-traces.md",
     "models.md",
     "notes-and-folders.md",

@@ -34,6 +34,7 @@ mod kills;
 mod logging;
 mod mcp_client;
 mod mcp_features;
+pub(crate) mod mcp_messages;
 mod mcp_server;
 mod meaning;
 mod memory;

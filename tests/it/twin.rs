@@ -3,7 +3,7 @@
 
 use agent::model_call::{ModelCallId, ModelRequest};
 use agent::project_instructions::INSTRUCTION_FILE_NAMES;
-use agent::tool_job::ToolJob;
+use agent::tool_job::{ToolJob, ToolOutcome};
 use engine::event::{
     DocumentLoadError, FileChangeError, FileReadError, FileStamp, FileText, OutlineSurvey, ScannedFile,
 };
@@ -106,6 +106,8 @@ pub(crate) struct Twin {
     pub(crate) setup: AgentSetup,
     /// Passages that are gathered for a message: address and text.
     pub(crate) found: Vec<(String, String)>,
+    /// Texts of prompts and resources of servers, by their source; all others are refused.
+    pub(crate) server_texts: BTreeMap<String, String>,
     /// Model calls that wait for their answers.
     pub(crate) models: Vec<(ModelCallId, ModelRequest)>,
     /// Tool jobs that wait for their outcome.
@@ -153,6 +155,7 @@ impl Twin {
             mute: false,
             setup: AgentSetup::default(),
             found: Vec::new(),
+            server_texts: BTreeMap::new(),
             models: Vec::new(),
             tools: Vec::new(),
             cancelled: Vec::new(),
@@ -320,7 +323,7 @@ impl Twin {
                 Effect::Interrupt { .. } => self.asked.push(Asked::Interrupt),
                 Effect::KillKernel { .. } => self.asked.push(Asked::Kill),
                 Effect::ReadSetup => self.told.push_back(Event::AgentSetup(Box::new(self.setup.clone()))),
-                Effect::Gather { run, memory, paths, .. } => {
+                Effect::Gather { run, memory, paths, material, .. } => {
                     let memory = Box::new(self.remembered(&memory.0, &memory.1));
                     let files = self.world.files.iter().filter_map(|(file, (bytes, _))| {
                         let path = file.strip_prefix(ROOT).ok()?.to_string_lossy().into_owned();
@@ -334,7 +337,16 @@ impl Twin {
                         Some((file.name, String::from_utf8(bytes.clone()).ok()?))
                     });
                     let found = self.found.iter().cloned().chain(instructions).collect();
-                    self.told.push_back(Event::Gathered { run, found, memory, crew });
+                    let material = material.into_iter().map(|wanted| {
+                        let text = self.server_texts.get(&wanted.source()).cloned();
+                        let outcome = match text {
+                            Some(text) => ToolOutcome { success: true, text, ..ToolOutcome::default() },
+                            None => ToolOutcome { text: "the server refused".to_owned(), ..ToolOutcome::default() },
+                        };
+                        (wanted, outcome)
+                    });
+                    let material = material.collect();
+                    self.told.push_back(Event::Gathered { run, found, material, memory, crew });
                 }
                 Effect::ReadMemory { volume, root } => {
                     let all = self.world.files.iter().filter_map(|(file, (bytes, _))| {

@@ -1,6 +1,7 @@
 //! The window, driven by the names of its controls, on a real workspace in a temporary folder.
 
 mod agent;
+mod agent_servers;
 mod asking;
 mod attachments;
 mod budgets;

@@ -13,6 +13,7 @@ mod markdown_view;
 mod messages;
 mod model_picker;
 mod phases;
+mod prompt_fields;
 mod recall_preview;
 mod sessions;
 mod timeline;
@@ -461,6 +462,10 @@ impl AgentPanel {
         } else {
             (0, [].as_slice())
         };
+        if self.composer.is_naming_offer() && agents.setup().is_none() && !agents.is_reading() {
+            // What servers offer comes with the setup.
+            actions.push(PanelAction::Do(Command::ReadSetup));
+        }
         self.picker.show_small_context(ui, agents, workspace);
         let (picker, config) = (&mut self.picker, self.connection.config());
         let mut picked = None;

@@ -5,6 +5,7 @@
 
 mod mcp_client;
 mod mcp_install;
+mod mcp_offers;
 pub(super) mod tokens;
 
 use super::{CliError, EXIT_DONE, program_path, run_request, serve_request, sleep};
@@ -314,10 +315,12 @@ pub(super) fn cmd_mcp(folder: &Path, args: &McpArguments, json: bool, out: &mut 
         }
         ("install", Some(program)) => mcp_install::install(folder, program, args, json, out),
         ("install", None) => Err(CliError::usage(format!("name a program: {}", mcp_install::program_names()))),
-        (what @ ("tools" | "call" | "login" | "logout"), _) => mcp_client::use_server(folder, what, args, json, out),
-        (other, _) => {
-            Err(CliError::usage(format!("mcp does serve, install, tools, call, login or logout, not “{other}”")))
+        (what @ ("tools" | "call" | "prompts" | "resources" | "login" | "logout"), _) => {
+            mcp_client::use_server(folder, what, args, json, out)
         }
+        (other, _) => Err(CliError::usage(format!(
+            "mcp does serve, install, tools, call, prompts, resources, login or logout, not “{other}”"
+        ))),
     }
 }
 

@@ -388,7 +388,7 @@ impl SocketCalls {
             .option("budget", given.budget)
             .option("run", Some(&run))
             .operands(["-"])
-            .with_input(given.message);
+            .with_input(caller.sent_message(&given.message));
         let (calls, id) = (self.clone(), run.clone());
         std::thread::spawn(move || calls.follow(&id, &call, &is_over));
         Ok(json!({"run": run, "session": session}))

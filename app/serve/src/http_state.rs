@@ -1,6 +1,6 @@
 //! What the handlers of HTTP requests share, and how they perform commands.
 
-use crate::access_tokens::{AccessToken, TokenStore};
+use crate::access_tokens::{AccessToken, TokenScope, TokenStore};
 use crate::audit_log::AuditLog;
 use crate::command_calls::{CommandCall, CommandOutcome, WorkspaceCommands};
 use crate::companion::companion_state::CompanionState;
@@ -147,6 +147,15 @@ impl FromRequestParts<Arc<HttpState>> for ApiCaller {
 }
 
 impl ApiCaller {
+    /// Returns a message for an agent. Only who may decide about approvals may call prompts and include resources of
+    /// MCP servers, because these calls aren't asked about.
+    pub(crate) fn sent_message(&self, text: &str) -> String {
+        match self.token.allows(TokenScope::Approve) {
+            true => text.to_owned(),
+            false => agent::server_material::without_server_calls(text),
+        }
+    }
+
     /// Performs blocking work on a thread of its own. It's told when the client goes away.
     pub(crate) async fn perform_calls<R: Send + 'static>(
         &self,

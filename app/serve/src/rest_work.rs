@@ -130,7 +130,11 @@ pub(crate) fn queue_task(
         }
     }
     let call = CommandCall::json("ask").option("project", project).option("agent", task.agent);
-    let call = call.option("budget", task.budget).option("run", Some(&id)).operands(["-"]).with_input(prompt);
+    let call = call
+        .option("budget", task.budget)
+        .option("run", Some(&id))
+        .operands(["-"])
+        .with_input(caller.sent_message(&prompt));
     let queued = QueuedTask { id, priority: task.priority.unwrap_or(0), call, after, on_end };
     match caller.state.tasks.add(queued) {
         true => Ok(()),

@@ -4,6 +4,7 @@ use crate::command_calls::{CommandCall, CommandOutcome, WorkspaceCommands, text_
 use crate::mcp_approvals::PendingApproval;
 use crate::tool_arguments::{ToolArguments, ToolCallError};
 use crate::tool_table::{ServedTool, ToolRow};
+use agent::server_material::without_server_calls;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -386,7 +387,7 @@ impl ToolCallContext<'_> {
             .option("budget", budget);
         let run = new_run_id();
         let call = call.option("run", Some(&run));
-        let call = call.operands(["-"]).with_input(sent_text(args.needed_text("text")?)?);
+        let call = call.operands(["-"]).with_input(without_server_calls(sent_text(args.needed_text("text")?)?));
         let stop = CommandCall::json("runs").flag("stop", true).operands([&run]);
         let outcome = self.perform_stoppable(call, stop, &mut |line, tell| {
             if let Some(news) = step_news(line) {

@@ -30,6 +30,7 @@ pub mod schedule;
 pub mod schema_limits;
 pub mod script_tool;
 pub mod secrets;
+pub mod server_material;
 pub mod session_files;
 pub mod session_tree_file;
 pub mod shell_words;

@@ -8,6 +8,10 @@ use store::{DocId, MessageId, MessageRole, MessageTree, SessionMessage, ToolCall
 const MAX_OLD_RESULT_BYTES: usize = 2_000;
 /// Number of most recent messages that are never summarized.
 const MIN_UNSUMMARIZED_MESSAGES: usize = 6;
+/// Maximum length of a mention in bytes; what is longer is text.
+pub const MAX_MENTION_BYTES: usize = 300;
+/// Maximum number of mentions in a message; further ones are text.
+const MAX_MENTIONS: usize = 20;
 
 /// Estimates the tokens of a text: about four bytes per token in English, and fewer in other languages.
 pub fn estimate_tokens(text: &str) -> u64 {
@@ -176,7 +180,11 @@ pub fn mentions(text: &str) -> Vec<String> {
                 let end = after.find(|letter: char| letter.is_whitespace() || ",;()[]\"'<>".contains(letter));
                 after[..end.unwrap_or(after.len())].trim_end_matches(['.', ':', '!', '?'])
             };
-            if !name.is_empty() && name.len() <= 300 && found.len() < 20 && !found.iter().any(|known| known == name) {
+            if !name.is_empty()
+                && name.len() <= MAX_MENTION_BYTES
+                && found.len() < MAX_MENTIONS
+                && !found.iter().any(|known| known == name)
+            {
                 found.push(name.to_owned());
             }
         }

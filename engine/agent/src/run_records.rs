@@ -38,6 +38,16 @@ pub struct AgentSetup {
     pub own_keys: crate::secrets::InstallationKeys,
     /// Tools of MCP servers: the server, the tool's name there, and its specification for models.
     pub servers: Vec<(String, String, ToolSpec)>,
+    /// Prompts and resources of the MCP servers that have answered.
+    pub offers: Vec<crate::server_material::ServerOffer>,
+}
+
+impl AgentSetup {
+    /// Returns the names of the MCP servers that may be used.
+    pub fn server_names(&self) -> Vec<&str> {
+        let enabled = self.config.mcp.servers.iter().filter(|(_, server)| server.enabled.unwrap_or(true));
+        enabled.map(|(name, _)| name.as_str()).collect()
+    }
 }
 
 /// Summary of a run, for lists.

@@ -101,15 +101,27 @@ pub(super) const HUB: &[CommandArgument] = &[
 
 /// Arguments of `tracebook mcp`.
 pub(super) const MCP: &[CommandArgument] = &[
-    command_argument("WHAT", ArgumentForm::Optional, "serve (when left out), install, tools, call, login or logout"),
+    command_argument(
+        "WHAT",
+        ArgumentForm::Optional,
+        "serve (when left out), install, tools, call, prompts, resources, login or logout",
+    ),
     command_argument(
         "NAME",
         ArgumentForm::Optional,
         "with install: claude-code, opencode, gemini, zed, vscode or cursor; otherwise a server of the configuration, \
-         or its address",
+         or its address; prompts and resources list those of all servers without it",
     ),
-    command_argument("TOOL", ArgumentForm::Optional, "with call: the tool"),
-    command_argument("arguments", ArgumentForm::Value, "with call: the arguments as JSON; - reads standard input"),
+    command_argument(
+        "TOOL",
+        ArgumentForm::Optional,
+        "with call: the tool; with prompts or resources: one of them, to see its text",
+    ),
+    command_argument(
+        "arguments",
+        ArgumentForm::Value,
+        "with call or prompts: the arguments as JSON; - reads standard input",
+    ),
     command_argument("timeout", ArgumentForm::Value, "with call: seconds until it's given up; 300 when left out"),
     command_argument("allow-write", ArgumentForm::Flag, "let the program change notes and memory"),
     command_argument("allow-run", ArgumentForm::Flag, "let the program run cells"),

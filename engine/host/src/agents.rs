@@ -21,10 +21,11 @@ use agent::config::AgentConfig;
 use agent::model_call::{ModelCallId, ModelError, ModelErrorKind, ModelRequest};
 use agent::router::ProviderLatencies;
 use agent::secrets::InstallationKeys;
+use agent::server_material::ServerMaterial;
 use agent::tool_job::{ToolJob, ToolOutcome};
 use engine::effect::MentionedFile;
 use engine::{AgentSetup, Event};
-use mcp::{McpServerPool, TokenVault};
+use mcp::{MATERIAL_TIMEOUT, McpServerPool, TokenVault};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
@@ -73,7 +74,7 @@ fn read_setup(folder: &Path, tools: &ToolRunner, secrets: Option<&UserSecrets>, 
     contexts.extend(model_setup::served_context(&config, secrets));
     let (plugins, mut problems) = plugins::read_plugin_tools(&folder.join(PLUGINS_FOLDER));
     let unconfined = tools.check_confinement().err().map(|why| why.to_string());
-    let servers = list_mcp_tools(servers, &config, secrets, &mut problems);
+    let (servers, offers) = list_mcp_tools(servers, &config, secrets, &mut problems);
     let mut agents = read_agent_definitions(&folder.join(AGENTS_FOLDER), &mut problems);
     for program in external_agents::program_agents(&config) {
         if agents.iter().all(|known| known.name != program.name) {
@@ -81,7 +82,8 @@ fn read_setup(folder: &Path, tools: &ToolRunner, secrets: Option<&UserSecrets>, 
         }
     }
     let own_keys = read_installation_keys(&config, secrets);
-    AgentSetup { unconfined, known, contexts, config, trouble: None, agents, plugins, problems, own_keys, servers }
+    let trouble = None;
+    AgentSetup { unconfined, known, contexts, config, trouble, agents, plugins, problems, own_keys, servers, offers }
 }
 
 /// Returns the keys of this installation, for text that leaves the machine without an agent. An unreadable
@@ -181,6 +183,7 @@ impl AgentEffects {
         text: String,
         limit: usize,
         (memory_root, memory): (PathBuf, Vec<String>),
+        material: Vec<ServerMaterial>,
     ) {
         let mut jobs: Vec<(String, ToolJob)> = Vec::new();
         for MentionedFile { name, root, path } in paths {
@@ -197,6 +200,7 @@ impl AgentEffects {
             let tell = tell.clone();
             self.tools.start(self.next_number(), job.clone(), move |outcome| _ = tell.send((at, outcome)));
         }
+        let material = self.servers.gather(material, MATERIAL_TIMEOUT);
         let (inbox, search) = (self.inbox.clone(), self.search.clone());
         std::thread::spawn(move || {
             let until = Instant::now() + GATHER_TIMEOUT;
@@ -218,7 +222,8 @@ impl AgentEffects {
             let memory =
                 Box::new(crate::agents::project_memory::recall_project_memory(&search, &memory_root, &memory, &text));
             let crew = Box::new(crate::agents::project_memory::read_agent_registry(&root));
-            inbox.send_event(Event::Gathered { run, found, memory, crew });
+            let material = material.wait();
+            inbox.send_event(Event::Gathered { run, found, material, memory, crew });
         });
     }
 

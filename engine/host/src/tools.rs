@@ -7,7 +7,7 @@ mod fetch;
 mod files;
 mod git;
 mod interpreter_run;
-pub(crate) mod mcp;
+mod mcp;
 mod path_limits;
 mod script_files;
 mod shell;

@@ -25,6 +25,7 @@ mod recall;
 mod recovery;
 mod remote_runs;
 mod run_report;
+mod server_material;
 mod sessions;
 mod tool_calls;
 mod tool_note_jobs;
@@ -151,7 +152,9 @@ impl RunsState {
             }
             Some(_) => {}
         }
-        let busy = |run: &&AgentRun| run.about.session == question.session && run.is_busy();
+        let busy = |run: &&AgentRun| {
+            run.about.session == question.session && (run.is_busy() || run.is_awake() && run.is_gathering())
+        };
         if let Some(run) = self.runs.values().find(busy)
             && question.parent.is_none_or(|parent| parent == run.about.head)
             && question.button.is_none()
@@ -275,6 +278,10 @@ impl RunsState {
             provider,
             ..
         } = question;
+        let material = match button {
+            None => self.requested_material(origin, &text).map_err(|why| CommandError(why.to_string()))?,
+            Some(_) => Vec::new(),
+        };
         let title = button.as_ref().map_or(text.as_str(), |(title, _)| title);
         self.make_session(workspace, session, volume, note, title)?;
         let Some(conversation) = self.sessions.get(&session) else { return Ok(()) };
@@ -333,6 +340,7 @@ impl RunsState {
         // Files that the message mentions are read before the model is called.
         let root = files.volumes.by_id.get(&volume).and_then(|volume| volume.root.clone()).unwrap_or_default();
         let mut paths = model_context::mentions(&text);
+        paths.retain(|name| !self.is_server_mention(name));
         paths.extend(note.and_then(|note| files.volumes.locate_file(note)).map(|(_, path)| path.to_owned()));
         paths.dedup();
         let mut withheld = prompt_material::withhold_secret_files(&mut paths);
@@ -352,7 +360,8 @@ impl RunsState {
             run.instructions = instructions;
         }
         let fork = files.volumes.fork_name(volume);
-        turn.effects.push(Effect::Gather { run: id, root, paths, text, limit: MAX_RECALLED_PASSAGES, memory, fork });
+        let limit = MAX_RECALLED_PASSAGES;
+        turn.effects.push(Effect::Gather { run: id, root, paths, text, limit, memory, fork, material });
         Ok(())
     }
 

@@ -107,7 +107,7 @@ impl HostlessSession {
                 },
                 Effect::Gather { run, .. } => {
                     let (memory, crew) = (Box::default(), Box::default());
-                    Event::Gathered { run, found: Vec::new(), memory, crew }
+                    Event::Gathered { run, found: Vec::new(), material: Vec::new(), memory, crew }
                 }
                 Effect::CallModel { call, .. } => {
                     self.calls.push(call);

@@ -78,6 +78,11 @@ fn answer(mut stream: TcpStream, script: &dyn Fn(usize, &Value) -> Said, goes: &
 
 /// A window whose agents use this model, with the panel open.
 pub(super) fn asked(bench: &Bench, address: &str) -> Driven {
+    asked_with(bench, address, |_| {})
+}
+
+/// The same, with more in the configuration, which is the file that `more` gets.
+pub(super) fn asked_with(bench: &Bench, address: &str, more: impl FnOnce(&std::path::Path)) -> Driven {
     let config = format!(
         "llm:\n  default_provider: test\n  prefer_local: false\n  providers:\n    test: {{wire: openai, base_url: \
          \"{address}/v1\", model: m, context: 32000}}\n"
@@ -85,6 +90,7 @@ pub(super) fn asked(bench: &Bench, address: &str) -> Driven {
     let workspace = bench.folder.path().join("workspace");
     std::fs::create_dir_all(&workspace).expect("a folder");
     std::fs::write(workspace.join("config.yaml"), config).expect("a file");
+    more(&workspace.join("config.yaml"));
     let mut window = bench.opened();
     press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::I);
     window.get_by_label("Message to the agent");

@@ -1,7 +1,9 @@
-//! The field for a message to the agent: several lines; `@` completes notes and agents, and arrow keys recall earlier
-//! prompts.
+//! The field for a message to the agent: several lines; `@` completes notes, agents and resources of servers, `/`
+//! completes prompts of servers, and arrow keys recall earlier messages.
 
+use super::prompt_fields::PromptFields;
 use super::{key, lately};
+use agent::server_material::{self, ServerOffer};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Id, Key, Modifiers, Sense, Ui, vec2};
@@ -42,12 +44,31 @@ pub struct MessageComposer {
     end: bool,
     /// Position in the prompt history, and the draft from before it was opened.
     back: Option<(usize, String)>,
-    /// Suggested names after the `@`, the query and caret that they were found for, and the selected one.
-    offers: Vec<String>,
-    offered_for: Option<(String, usize, u64)>,
+    /// Suggested names after the `@` or `/`, what they were found for, and the selected one.
+    offers: Vec<NameSuggestion>,
+    offered_for: Option<(String, usize, u64, usize)>,
     chosen: usize,
+    /// Fields for the arguments of the prompt that the message calls.
+    arguments: PromptFields,
     /// Position of the caret, in characters.
     caret: usize,
+}
+
+/// A name that completes what is typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct NameSuggestion {
+    /// What is shown.
+    name: String,
+    /// What else is known of it; may be empty.
+    about: String,
+    /// What is written into the message.
+    text: String,
+}
+
+impl NameSuggestion {
+    fn mentioned(name: &str) -> NameSuggestion {
+        NameSuggestion { name: name.to_owned(), about: String::new(), text: mention(name) }
+    }
 }
 
 /// Function that returns earlier prompts, oldest first.
@@ -94,6 +115,7 @@ impl MessageComposer {
             self.offer(session, around);
         }
         self.offers(ui);
+        let offers = session.agents().setup().map(|setup| setup.offers.as_slice()).unwrap_or_default();
         if self.again.is_some() {
             ui.horizontal(|ui| {
                 let (rect, response) = ui.allocate_exact_size(
@@ -118,9 +140,12 @@ impl MessageComposer {
         }
         let colours = ThemeColors::of(ui);
         let style = theme::small();
-        let hint = egui::RichText::new("Ask the agent. @ names notes and agents.")
-            .font(style.font.clone())
-            .color(colours.muted);
+        let words = if offers.iter().any(|offer| !offer.prompts.is_empty()) {
+            "Ask the agent. @ names notes and agents, / prompts of servers."
+        } else {
+            "Ask the agent. @ names notes and agents."
+        };
+        let hint = egui::RichText::new(words).font(style.font.clone()).color(colours.muted);
         let (rows, offering) = (self.text.lines().count().clamp(2, 8), !self.offers.is_empty());
         egui::ScrollArea::vertical().id_salt("message").max_height(180.0).show(ui, |ui| {
             let field = egui::TextEdit::multiline(&mut self.text)
@@ -146,6 +171,9 @@ impl MessageComposer {
                 response.request_focus();
             }
         });
+        if self.arguments.show(ui, &self.text, offers) {
+            wish = Some(ComposerAction::Send);
+        }
         if self.can_fork {
             ui.horizontal(|ui| {
                 if setting_rows::toggle_switch(ui, "Work in a fork", self.in_fork) {
@@ -184,7 +212,9 @@ impl MessageComposer {
                 }
             });
         });
-        wish.filter(|wish| *wish == ComposerAction::Stop || !self.text.trim().is_empty())
+        let wish = wish.filter(|wish| *wish == ComposerAction::Stop || !self.text.trim().is_empty());
+        // What is missing is said here, so that the message isn't sent for nothing.
+        wish.filter(|wish| *wish == ComposerAction::Stop || self.arguments.complete(&mut self.text, offers))
     }
 
     fn keys(&mut self, ui: &Ui, before: PromptHistory<'_>) -> Option<ComposerAction> {
@@ -230,10 +260,21 @@ impl MessageComposer {
         }
     }
 
+    /// Returns the text before the caret.
+    fn text_before_caret(&self) -> Option<&str> {
+        let end = self.text.char_indices().nth(self.caret).map_or(self.text.len(), |(at, _)| at);
+        self.text.get(..end)
+    }
+
+    /// Returns the typed part of a prompt's name, if the message begins with one and the caret is in it.
+    fn prompt_name(&self) -> Option<&str> {
+        let typed = self.text_before_caret()?.strip_prefix('/')?;
+        (typed.chars().count() < 200 && !typed.contains(char::is_whitespace)).then_some(typed)
+    }
+
     /// Returns the byte at which the name before the caret begins, and the typed part of it.
     fn name(&self) -> Option<(usize, &str)> {
-        let end = self.text.char_indices().nth(self.caret).map_or(self.text.len(), |(at, _)| at);
-        let before = self.text.get(..end)?;
+        let before = self.text_before_caret()?;
         let at = before.rfind('@')?;
         let typed = &before[at + 1..];
         let begins = before[..at].chars().next_back().is_none_or(|letter| letter.is_whitespace() || letter == '(');
@@ -245,42 +286,52 @@ impl MessageComposer {
         self.name().is_some()
     }
 
+    /// Returns whether a name is being typed that servers may offer.
+    pub(super) fn is_naming_offer(&self) -> bool {
+        self.name().is_some() || self.prompt_name().is_some()
+    }
+
     /// Finds names that match the typed text.
     fn offer(&mut self, session: &Session, (volume, (revision, callable)): ComposerContext<'_>) {
+        let servers = session.agents().setup().map(|setup| setup.offers.as_slice()).unwrap_or_default();
+        let listed = |offer: &ServerOffer| offer.prompts.len() + offer.resources.len() + offer.templates.len();
+        let known: usize = servers.iter().map(listed).sum();
+        if let Some(typed) = self.prompt_name() {
+            let asked = (format!("/{typed}"), 0, revision, known);
+            if self.offered_for.as_ref() != Some(&asked) {
+                self.offers = suggested_prompts(servers, typed);
+                (self.offered_for, self.chosen) = (Some(asked), 0);
+            }
+            return;
+        }
         let Some((at, typed)) = self.name() else {
             self.offers.clear();
             self.offered_for = None;
             return;
         };
-        let asked = (typed.to_owned(), at, revision);
+        let asked = (typed.to_owned(), at, revision, known);
         if self.offered_for.as_ref() == Some(&asked) {
             return;
         }
         let query: Vec<char> = typed.chars().flat_map(char::to_lowercase).collect();
-        let mut found: Vec<(i32, String)> = Vec::new();
+        let mut found: Vec<(i32, NameSuggestion)> = Vec::new();
         let mut look = |name: &str, more: i32| {
             if let Some(hit) = FuzzyCandidate::new(name).match_query(&query) {
-                found.push((hit.score + more, name.to_owned()));
+                found.push((hit.score + more, NameSuggestion::mentioned(name)));
             }
         };
         callable.iter().for_each(|name| look(name, 2));
         let files = volume.and_then(|volume| session.volume(volume)).into_iter().flat_map(|volume| volume.files.iter());
         files.filter(|(_, row)| row.kind == FileKind::Note).take(MAX_SCANNED_NOTES).for_each(|(path, _)| look(path, 0));
-        found.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
-        // A name that is already complete needs no suggestion.
-        let whole = found.first().is_some_and(|(_, name)| *name == typed);
-        self.offers = if whole {
-            Vec::new()
-        } else {
-            found.into_iter().take(MAX_NAME_SUGGESTIONS).map(|(_, name)| name).collect()
-        };
+        found.extend(suggested_resources(servers, &query));
+        self.offers = best_suggestions(found, typed);
         (self.offered_for, self.chosen) = (Some(asked), 0);
     }
 
     /// Draws the suggested names above the field.
     fn offers(&mut self, ui: &mut Ui) {
         let mut clicked = None;
-        for (at, name) in self.offers.iter().enumerate() {
+        for (at, NameSuggestion { name, about, .. }) in self.offers.iter().enumerate() {
             let (rect, response) =
                 ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::click());
             let colours = ThemeColors::of(ui);
@@ -289,16 +340,19 @@ impl MessageComposer {
             } else if response.hovered() {
                 ui.painter().rect_filled(rect, CONTROL_CORNER, colours.hover_color(colours.paper));
             }
+            let name = match about.is_empty() {
+                true => text::untrusted_text::escape_line(name),
+                false => text::untrusted_text::escape_line(&format!("{name} – {about}")).into_owned().into(),
+            };
             paint_clipped_text(
                 ui,
                 rect.left_center() + vec2(space::S, -10.0),
                 rect.width() - space::L,
-                name,
+                &name,
                 &theme::small(),
                 colours.ink,
             );
             paint_focus_ring(ui, &response, CONTROL_CORNER);
-            let name = text::untrusted_text::escape_line(name);
             response.widget_info(|| egui::WidgetInfo::selected(Role::ListBoxOption, true, at == self.chosen, &*name));
             if response.clicked() {
                 clicked = Some(at);
@@ -312,9 +366,9 @@ impl MessageComposer {
 
     /// Inserts a chosen name.
     fn take(&mut self, ui: &Ui, chosen: usize) {
-        let Some((at, length)) = self.name().map(|(at, typed)| (at, typed.len())) else { return };
-        let Some(name) = self.offers.get(chosen) else { return };
-        let name = mention(name);
+        let prompt = self.prompt_name().map(|typed| (0, typed.len()));
+        let Some((at, length)) = prompt.or_else(|| self.name().map(|(at, typed)| (at, typed.len()))) else { return };
+        let Some(name) = self.offers.get(chosen).map(|offer| offer.text.clone()) else { return };
         self.text.replace_range(at..at + 1 + length, &name);
         self.caret = self.text[..at].chars().count() + name.chars().count();
         lately(ui, field(), self.caret);
@@ -336,6 +390,48 @@ impl MessageComposer {
         self.caret = 0;
         (std::mem::take(&mut self.text), self.again.take())
     }
+}
+
+/// Returns the best of these suggestions; none if the best one is typed already.
+fn best_suggestions(mut found: Vec<(i32, NameSuggestion)>, typed: &str) -> Vec<NameSuggestion> {
+    found.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.name.cmp(&other.1.name)));
+    let is_whole = found.first().is_some_and(|(_, one)| one.name == typed);
+    let best = found.into_iter().take(MAX_NAME_SUGGESTIONS).map(|(_, one)| one);
+    if is_whole { Vec::new() } else { best.collect() }
+}
+
+/// Returns prompts of servers that match what is typed after the `/`.
+fn suggested_prompts(servers: &[ServerOffer], typed: &str) -> Vec<NameSuggestion> {
+    let query: Vec<char> = typed.chars().flat_map(char::to_lowercase).collect();
+    let mut found = Vec::new();
+    for offer in servers {
+        for prompt in &offer.prompts {
+            let name = format!("{}:{}", offer.server, prompt.name);
+            let hit = FuzzyCandidate::new(&name).match_query(&query);
+            let hit = hit.or_else(|| FuzzyCandidate::new(prompt.caption()).match_query(&query));
+            let Some(hit) = hit else { continue };
+            let text = format!("{} ", server_material::prompt_call(&offer.server, &prompt.name));
+            found.push((hit.score, NameSuggestion { name, about: prompt.caption().to_owned(), text }));
+        }
+    }
+    best_suggestions(found, typed)
+}
+
+/// Returns resources of servers whose address or name matches.
+fn suggested_resources(servers: &[ServerOffer], query: &[char]) -> Vec<(i32, NameSuggestion)> {
+    let mut found = Vec::new();
+    for offer in servers {
+        for resource in offer.resources.iter().chain(&offer.templates) {
+            let name = format!("{}:{}", offer.server, resource.uri);
+            let hit = FuzzyCandidate::new(&name).match_query(query);
+            let hit = hit.or_else(|| FuzzyCandidate::new(&resource.name).match_query(query));
+            let (Some(hit), Some(text)) = (hit, server_material::resource_mention(&offer.server, &resource.uri)) else {
+                continue;
+            };
+            found.push((hit.score, NameSuggestion { name, about: resource.name.clone(), text: format!("{text} ") }));
+        }
+    }
+    found
 }
 
 /// Draws the send button. Returns whether it was clicked.

@@ -1,6 +1,7 @@
-//! `mcp tools`, `mcp call`, `mcp login`, `mcp logout`: what a person does with the MCP servers of the configuration.
-//! What agents do with them needs approval; a person who types a command has decided.
+//! `mcp tools`, `mcp call`, `mcp prompts`, `mcp resources`, `mcp login`, `mcp logout`: what a person does with the MCP
+//! servers of the configuration. What agents do with them needs approval; a person who types a command has decided.
 
+use super::mcp_offers::{OfferKind, list_offers, print_material};
 use crate::arguments::McpArguments;
 use crate::parse::needed;
 use crate::{CliError, EXIT_DONE, EXIT_FAILED};
@@ -132,7 +133,7 @@ impl FormUser for TerminalUser {
     }
 }
 
-fn waited<T>(pending: &PendingMcpResponse<T>, limit: Duration) -> Result<T, CliError> {
+pub(super) fn waited<T>(pending: &PendingMcpResponse<T>, limit: Duration) -> Result<T, CliError> {
     let late = || CliError::usage(format!("no answer within {} s", limit.as_secs()));
     Ok(pending.wait(limit).ok_or_else(late)??)
 }
@@ -229,7 +230,24 @@ fn sign_out(server: &McpServer, vault: &dyn TokenVault, json: bool, out: &mut dy
     Ok(EXIT_DONE)
 }
 
-/// Runs `mcp tools`, `mcp call`, `mcp login` or `mcp logout` for the server that `args` name.
+/// Returns the servers that `args` name: one, or for lists all that the configuration has switched on.
+fn named_servers(
+    folder: &Path,
+    args: &McpArguments,
+    lists: bool,
+    secrets: &UserSecrets,
+) -> Result<Vec<McpServer>, CliError> {
+    let find = |name: &str| find_mcp_server(folder, name, secrets).map_err(|error| CliError::usage(error.to_string()));
+    if args.name.is_some() || !lists {
+        return Ok(vec![find(needed(args.name.as_deref(), "NAME")?)?]);
+    }
+    let config = configuration::load_config(folder).map_err(|error| CliError::usage(error.to_string()))?;
+    let enabled = config.mcp.servers.iter().filter(|(_, server)| server.enabled.unwrap_or(true));
+    enabled.map(|(name, _)| find(name)).collect()
+}
+
+/// Runs `mcp tools`, `mcp call`, `mcp prompts`, `mcp resources`, `mcp login` or `mcp logout` for the server that `args`
+/// name.
 pub(super) fn use_server(
     folder: &Path,
     what: &str,
@@ -237,25 +255,35 @@ pub(super) fn use_server(
     json: bool,
     out: &mut dyn Write,
 ) -> Result<u8, CliError> {
-    let name = needed(args.name.as_deref(), "NAME")?;
+    let kind = OfferKind::from_word(what);
     let secrets = configuration::user_config_folder().map(|folder| Arc::new(UserSecrets::new(&folder)));
     let secrets = secrets.ok_or_else(|| CliError::usage("there is no home folder; set XDG_CONFIG_HOME"))?;
-    let server = find_mcp_server(folder, name, &secrets).map_err(|error| CliError::usage(error.to_string()))?;
+    let servers = named_servers(folder, args, kind.is_some(), &secrets)?;
     let vault: Arc<dyn TokenVault> = Arc::new(SecretTokens::new(secrets));
-    if args.tool.is_some() && what != "call" {
+    if args.tool.is_some() && what != "call" && kind.is_none() {
         return Err(CliError::usage(format!("mcp {what} takes the name of a server only")));
     }
-    match what {
-        "login" => return sign_in(&server, vault, json, out),
-        "logout" => return sign_out(&server, &*vault, json, out),
+    match (what, servers.as_slice()) {
+        ("login", [server]) => return sign_in(server, vault, json, out),
+        ("logout", [server]) => return sign_out(server, &*vault, json, out),
         _ => {}
     }
     let forms: Arc<dyn FormUser> = Arc::new(TerminalUser { takes_defaults: args.yes });
     let pool = McpServerPool::new(Some(vault), Some(forms));
-    pool.configure(vec![server.clone()]);
+    pool.configure(servers.clone());
+    let server = match (kind, servers.as_slice()) {
+        (None, [server]) => server,
+        (Some(kind), [server]) if args.tool.is_some() => {
+            let (name, arguments) = (args.tool.as_deref().unwrap_or_default(), args.arguments.as_deref());
+            let arguments = call_arguments(arguments)?;
+            return print_material(&pool, &server.name, (kind, name), &arguments, (json, out));
+        }
+        (kind, servers) => return list_offers(&pool, servers, kind.unwrap_or(OfferKind::Prompts), json, out),
+    };
     if what == "tools" {
-        return list_tools(&pool, &server, json, out);
+        return list_tools(&pool, server, json, out);
     }
+    let name = &server.name;
     let tool = needed(args.tool.as_deref(), "TOOL")?;
     let arguments = call_arguments(args.arguments.as_deref())?;
     let seconds = crate::parse::number_option("timeout", args.timeout.as_deref())?.unwrap_or(DEFAULT_CALL_SECONDS);

@@ -67,7 +67,8 @@ impl DockState {
         };
         let agent = called(session, &self.agent.composer.text);
         if self.agent.composer.in_fork && self.agent.session.is_none() {
-            let text = self.agent.composer.text.trim().to_owned();
+            // A space at the beginning of a message has a meaning: no prompt is called.
+            let text = self.agent.composer.text.trim_end().to_owned();
             let (note, recall) = (panes.active.note, self.agent.before.recall());
             match host.forks.job() {
                 Some(job) => notices.toasts.show_message(job),
@@ -81,7 +82,7 @@ impl DockState {
         let parent = self.agent.composer.again.map(|again| again.parent);
         let (run, session) =
             (DocId::random(rand::random()), self.agent.session.unwrap_or_else(|| DocId::random(rand::random())));
-        let text = self.agent.composer.text.trim().to_owned();
+        let text = self.agent.composer.text.trim_end().to_owned();
         // An edited first message starts a new branch.
         let (note, parent) = (panes.active.note, parent.map(|parent| parent.unwrap_or(MessageId::SESSION_ROOT)));
         let recall = self.agent.before.recall();
@@ -130,7 +131,7 @@ impl DockState {
         };
         if host.send(ask, notices) {
             // What was typed while the fork was made is another message.
-            if self.agent.composer.text.trim() == question.text {
+            if self.agent.composer.text.trim_end() == question.text {
                 self.agent.composer.take_message();
             }
             self.agent.composer.in_fork = false;

@@ -23,8 +23,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
-/// Maximum number of pages read from a server's tool list.
-const MAX_TOOL_LIST_PAGES: usize = 50;
+/// Maximum number of pages read of a list of a server.
+pub(crate) const MAX_LIST_PAGES: usize = 50;
 /// Maximum size of a message in bytes: a result with its images in base64.
 const MAX_SSE_EVENT_BYTES: usize = 16 << 20;
 /// Maximum length in bytes of the end of a server's standard error that's kept.
@@ -38,7 +38,7 @@ const STDERR_DRAIN_DELAY: Duration = Duration::from_millis(200);
 const INHERITED_ENV_VARS: [&str; 12] =
     ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "SystemRoot", "TEMP", "TERM", "TMPDIR", "TZ", "USER"];
 
-type McpClient = RunningService<RoleClient, McpClientSide>;
+pub(crate) type McpClient = RunningService<RoleClient, McpClientSide>;
 
 /// A configured server and the connection to it.
 pub(crate) struct McpConnection {
@@ -99,10 +99,15 @@ impl McpConnection {
     pub(crate) async fn list_tools(&self) -> Result<McpToolList, McpError> {
         let limit = SERVER_START_TIMEOUT;
         let running = self.ensure_running().await?;
+        // Nobody asks a server for tools that says it has only other things.
+        let offered = running.peer().peer_info().map(|info| info.capabilities.clone()).unwrap_or_default();
+        if offered.tools.is_none() && (offered.prompts.is_some() || offered.resources.is_some()) {
+            return Ok(McpToolList::default());
+        }
         let work = async {
             let mut listed = McpToolList::default();
             let mut cursor = None;
-            for _ in 0..MAX_TOOL_LIST_PAGES {
+            for _ in 0..MAX_LIST_PAGES {
                 let page = PaginatedRequestParams::default().with_cursor(cursor);
                 let found = running.peer().list_tools(Some(page)).await?;
                 for tool in found.tools {
@@ -149,12 +154,16 @@ impl McpConnection {
         }
     }
 
-    fn timeout_error(&self, limit: Duration) -> McpError {
+    pub(crate) fn timeout_error(&self, limit: Duration) -> McpError {
         McpError::TimedOut { server: self.server.name.clone(), seconds: limit.as_secs() }
     }
 
     /// Updates the connection state from a response, and converts a service error to an [`McpError`].
-    async fn check_response<T>(&self, done: Result<T, ServiceError>, running: &Arc<McpClient>) -> Result<T, McpError> {
+    pub(crate) async fn check_response<T>(
+        &self,
+        done: Result<T, ServiceError>,
+        running: &Arc<McpClient>,
+    ) -> Result<T, McpError> {
         let server = self.server.name.clone();
         let error = match done {
             Ok(done) => {
@@ -186,7 +195,7 @@ impl McpConnection {
     }
 
     /// Returns the client of the server, and starts the server if it isn't running.
-    async fn ensure_running(&self) -> Result<Arc<McpClient>, McpError> {
+    pub(crate) async fn ensure_running(&self) -> Result<Arc<McpClient>, McpError> {
         let server = self.server.name.clone();
         let mut line = self.state.lock().await;
         if let Some(running) = &line.client {

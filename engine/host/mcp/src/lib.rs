@@ -1,17 +1,21 @@
-//! A client for servers of the Model Context Protocol: lists and calls their tools over standard input and output or
-//! over HTTP.
+//! A client for servers of the Model Context Protocol: lists and calls their tools, and reads their prompts and
+//! resources, over standard input and output or over HTTP.
 //!
 //! One thread does all the work. Servers aren't trusted, so everything they send is bounded. Whether a tool may be
 //! called is decided elsewhere.
 
 mod connection;
+mod offers;
 mod sign_in;
 mod tool_result;
 mod user_forms;
 
+pub use offers::PendingMaterial;
 pub use sign_in::{McpSignIn, SIGN_IN_TIMEOUT, SignInError, TokenVault, TokenVaultError, sign_in, sign_out};
 pub use user_forms::{FormAnswer, FormField, FormFieldKind, FormUser, UserForm};
 
+use agent::server_material::{ServerMaterial, ServerOffer};
+use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
 use connection::McpConnection;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -92,6 +96,22 @@ pub struct McpTool {
     pub is_destructive: bool,
 }
 
+impl McpTool {
+    /// Returns the tool's specification. The session assigns the name that models see.
+    pub fn specification(&self, server: &str) -> ToolSpec {
+        ToolSpec {
+            name: self.name.clone(),
+            description: self.description.clone(),
+            parameters: self.schema.clone(),
+            // What a server says can only raise the risk.
+            risk: if self.is_destructive { ToolRisk::Critical } else { ToolRisk::High },
+            permissions: ToolPermissions::default(),
+            idempotent: false,
+            source: ToolSource::Server { server: server.to_owned(), tool: self.name.clone() },
+        }
+    }
+}
+
 /// The tools of an MCP server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct McpToolList {
@@ -111,6 +131,11 @@ pub struct McpToolResult {
     /// Images, sounds and files: media type and bytes.
     pub attached: Vec<(String, Vec<u8>)>,
 }
+
+/// How long a server may take to list its prompts and resources.
+pub const OFFER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a server may take for a prompt or a resource of a message.
+pub const MATERIAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why a request to an MCP server failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -172,6 +197,14 @@ pub enum McpError {
     /// The server's response is larger than [`MAX_RESULT_BYTES`].
     #[error("the answer of the MCP server {0} is larger than 10 MB")]
     ResultTooLarge(String),
+    /// A prompt or resource holds nothing that a model can read.
+    #[error("{what} {why}; a message can include text only")]
+    NotText {
+        /// What was read.
+        what: String,
+        /// What it holds.
+        why: String,
+    },
     /// The thread that performs requests has ended.
     #[error("the program is closing")]
     Closing,
@@ -200,6 +233,8 @@ enum McpRequest {
     Configure(Vec<McpServer>),
     List { server: String, answer: McpResponseSender<McpToolList>, wanted: oneshot::Receiver<()> },
     Call { call: McpToolCall, answer: McpResponseSender<McpToolResult>, wanted: oneshot::Receiver<()> },
+    Offers { server: String, answer: McpResponseSender<ServerOffer>, wanted: oneshot::Receiver<()> },
+    Read { asked: (ServerMaterial, Duration), answer: McpResponseSender<String>, wanted: oneshot::Receiver<()> },
 }
 
 struct McpToolCall {
@@ -267,6 +302,25 @@ impl McpServerPool {
         PendingMcpResponse { answer: wait, _cancel_on_drop: keep }
     }
 
+    /// Requests what a server offers for messages: its prompts and resources.
+    pub fn list_offers(&self, server: &str) -> PendingMcpResponse<ServerOffer> {
+        let (answer, wait) = channel();
+        let (keep, wanted) = oneshot::channel();
+        self.send_request(McpRequest::Offers { server: server.to_owned(), answer, wanted });
+        PendingMcpResponse { answer: wait, _cancel_on_drop: keep }
+    }
+
+    /// Starts to read the texts of prompts and resources, all at once, and gives up after `limit`.
+    pub fn gather(&self, material: Vec<ServerMaterial>, limit: Duration) -> PendingMaterial {
+        let start = |material: ServerMaterial| {
+            let (answer, wait) = channel();
+            let (keep, wanted) = oneshot::channel();
+            self.send_request(McpRequest::Read { asked: (material.clone(), limit), answer, wanted });
+            (material, PendingMcpResponse { answer: wait, _cancel_on_drop: keep })
+        };
+        PendingMaterial::new(material.into_iter().map(start).collect(), limit)
+    }
+
     /// Calls a tool, and gives up after `limit`.
     pub fn call_tool(
         &self,
@@ -308,6 +362,15 @@ async fn run_request_loop(
             McpRequest::List { server, answer, wanted } => {
                 let entry = entries.get(&server).cloned().ok_or(McpError::UnknownServer(server));
                 spawn_request(async move { entry?.list_tools().await }, answer, wanted);
+            }
+            McpRequest::Offers { server, answer, wanted } => {
+                let entry = entries.get(&server).cloned().ok_or(McpError::UnknownServer(server));
+                spawn_request(async move { entry?.list_offers().await }, answer, wanted);
+            }
+            McpRequest::Read { asked: (material, limit), answer, wanted } => {
+                let (ServerMaterial::Prompt { server, .. } | ServerMaterial::Resource { server, .. }) = &material;
+                let entry = entries.get(server).cloned().ok_or_else(|| McpError::UnknownServer(server.clone()));
+                spawn_request(async move { entry?.read_material(material, limit).await }, answer, wanted);
             }
             McpRequest::Call { call, answer, wanted } => {
                 let entry =

@@ -45,6 +45,22 @@ fn call(servers: &McpServerPool, server: &str, tool: &str, arguments: Value) -> 
     servers.call_tool(server, tool, arguments, PATIENCE).wait(PATIENCE).expect("an answer")
 }
 
+fn prompt_of(server: &str, prompt: &str, name: &str, value: &str) -> ServerMaterial {
+    let arguments = BTreeMap::from([(name.to_owned(), value.to_owned())]);
+    ServerMaterial::Prompt { server: server.to_owned(), prompt: prompt.to_owned(), arguments }
+}
+
+fn resource_of(server: &str, uri: &str) -> ServerMaterial {
+    ServerMaterial::Resource { server: server.to_owned(), uri: uri.to_owned() }
+}
+
+/// Reads one text; the error is what the user is told.
+fn read(servers: &McpServerPool, wanted: &ServerMaterial) -> Result<String, String> {
+    let (read, outcome) = servers.gather(vec![wanted.clone()], PATIENCE).wait().remove(0);
+    assert_eq!(read, *wanted);
+    if outcome.success { Ok(outcome.text) } else { Err(outcome.text) }
+}
+
 /// Checks what both transports must do.
 fn speaks(servers: &McpServerPool, server: &str) {
     let listed = servers.list_tools(server).wait(PATIENCE).expect("an answer").expect("tools");
@@ -67,6 +83,25 @@ fn speaks(servers: &McpServerPool, server: &str) {
     assert!(resource.text.contains("resource"), "{resource:?}");
     let links = call(servers, server, "get-resource-links", json!({"count": 2})).expect("said");
     assert!(links.text.lines().count() >= 3, "{links:?}");
+
+    let offer = servers.list_offers(server).wait(PATIENCE).expect("an answer").expect("an offer");
+    assert_eq!(offer.left_out, Vec::<String>::new());
+    let prompt = offer.prompts.iter().find(|prompt| prompt.name == "args-prompt").expect("a prompt");
+    assert!(prompt.arguments[0].is_needed && !prompt.arguments[1].is_needed, "{prompt:?}");
+    assert!(!offer.resources.is_empty() && !offer.templates.is_empty(), "{offer:?}");
+    assert_eq!(
+        read(servers, &prompt_of(server, "args-prompt", "city", "Kiel")),
+        Ok("What's weather in Kiel?".to_owned())
+    );
+    let document = read(servers, &resource_of(server, &offer.resources[0].uri)).expect("a text");
+    assert!(document.len() > 20, "{document}");
+    let page = read(servers, &resource_of(server, "demo://resource/dynamic/text/7")).expect("a text");
+    assert!(page.contains('7'), "{page}");
+    let blob = read(servers, &resource_of(server, "demo://resource/dynamic/blob/7")).expect_err("binary");
+    assert!(blob.contains("is binary"), "{blob}");
+    assert!(read(servers, &resource_of(server, "demo://none")).is_err());
+    assert!(read(servers, &prompt_of(server, "none", "a", "b")).is_err());
+    assert!(read(servers, &prompt_of(server, "args-prompt", "state", "SH")).is_err(), "the city is missing");
 
     let wrong = call(servers, server, "echo", json!({"message": 1}));
     assert!(wrong.as_ref().map_or(true, |said| said.failed), "{wrong:?}");
@@ -200,4 +235,46 @@ fn what_is_too_much_is_not_taken() {
     assert_eq!(listed.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["well"]);
     assert!(listed.left_out[0].contains("the schema of wide"), "{listed:?}");
     assert!(Path::new("/dev/zero").exists());
+}
+
+/// A server in `sh` with prompts, which runs `deed` for each request.
+fn offering(deed: &str) -> McpServer {
+    let script = format!(
+        r#"
+        id() {{ printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p'; }}
+        answer() {{ printf '{{"jsonrpc":"2.0","id":%s,"result":%s}}\n' "$(id)" "$1"; }}
+        while read -r line; do
+            case "$line" in
+            *'"initialize"'*) answer '{{"protocolVersion":"2025-06-18","capabilities":{{"prompts":{{}}}},
+                "serverInfo":{{"name":"s","version":"1"}}}}' | tr -d '\n'; echo ;;
+            *'"notifications/'*) ;;
+            *) {deed} ;;
+            esac
+        done"#
+    );
+    program("scripted", "sh", &["-c", &script])
+}
+
+#[test]
+fn lists_without_an_end_have_one_and_silence_is_given_up() {
+    let pages = r#"answer '{"nextCursor":"again","prompts":[{"name":"a"},{"name":"b"},{"name":"c"},{"name":"d"},
+        {"name":"e"}]}' | tr -d '\n'; echo"#;
+    let all = servers(vec![offering(pages)]);
+    assert_eq!(all.list_tools("scripted").wait(PATIENCE), Some(Ok(McpToolList::default())), "it has none to list");
+    let offer = all.list_offers("scripted").wait(PATIENCE).expect("an answer").expect("an offer");
+    assert_eq!((offer.prompts.len(), offer.left_out.len()), (200, 1), "{:?}", offer.left_out);
+    assert!(offer.left_out[0].contains("only the first 200 prompts"), "{:?}", offer.left_out);
+
+    // A server that says nothing, and one whose answer has no end.
+    for deed in [":", "yes x | tr -d '\\n'"] {
+        let all = servers(vec![offering(deed)]);
+        let begun = Instant::now();
+        let wanted = vec![resource_of("scripted", "doc://a"), prompt_of("scripted", "p", "a", "b")];
+        let late = all.gather(wanted, Duration::from_secs(1)).wait();
+        assert!(
+            late.iter().all(|(_, outcome)| !outcome.success && outcome.text.contains("has not answered within 1 s")),
+            "{late:?}"
+        );
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    }
 }

@@ -13,9 +13,20 @@ pub(crate) fn truncate_text(text: &str, most: usize) -> &str {
 
 /// Converts a tool's result; `None` if it's larger than [`MAX_RESULT_BYTES`].
 pub(crate) fn convert_result(result: CallToolResult) -> Option<McpToolResult> {
-    let mut said = McpToolResult { failed: result.is_error == Some(true), ..McpToolResult::default() };
     let spoken = result.content.iter().any(|block| matches!(block, ContentBlock::Text(_)));
-    for block in result.content {
+    let mut said = convert_blocks(result.content)?;
+    said.failed = result.is_error == Some(true);
+    // Servers repeat structured content as text. Read it only if they don't.
+    if let Some(structured) = result.structured_content.filter(|_| !spoken) {
+        said.push_line(&structured.to_string());
+    }
+    (said.total_bytes() <= MAX_RESULT_BYTES).then_some(said)
+}
+
+/// Converts content to text and attachments; `None` if it's larger than [`MAX_RESULT_BYTES`].
+pub(crate) fn convert_blocks(blocks: Vec<ContentBlock>) -> Option<McpToolResult> {
+    let mut said = McpToolResult::default();
+    for block in blocks {
         match block {
             ContentBlock::Text(text) => said.push_line(&text.text),
             ContentBlock::Image(image) => said.attach("a picture", &image.mime_type, &image.data),
@@ -39,11 +50,7 @@ pub(crate) fn convert_result(result: CallToolResult) -> Option<McpToolResult> {
             return None;
         }
     }
-    // Servers repeat structured content as text. Read it only if they don't.
-    if let Some(structured) = result.structured_content.filter(|_| !spoken) {
-        said.push_line(&structured.to_string());
-    }
-    (said.total_bytes() <= MAX_RESULT_BYTES).then_some(said)
+    Some(said)
 }
 
 impl McpToolResult {

@@ -4,7 +4,8 @@
 use crate::maintenance::configuration;
 use crate::maintenance::secrets::{SecretValue, UserSecrets};
 use agent::config::{AgentConfig, McpServerConfig};
-use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSpec};
+use agent::server_material::ServerOffer;
+use agent::tool_spec::ToolSpec;
 use agent::web_address::{WebAddress, is_listed};
 use anyhow::{Context, bail};
 use mcp::{McpServer, McpServerPool, McpSignIn, McpTransport, TokenVault, TokenVaultError};
@@ -119,13 +120,14 @@ pub fn find_mcp_server(workspace: &Path, name: &str, secrets: &UserSecrets) -> a
     configured_server(name, known, &config, Some(secrets))?.with_context(|| format!("{name} has no address"))
 }
 
-/// Lists the tools of the configured MCP servers. They have the user's rights, so each call needs approval.
+/// Lists the tools of the configured MCP servers, and what else they offer. They have the user's rights, so each call
+/// of a tool needs approval.
 pub(super) fn list_mcp_tools(
     servers: &McpServerPool,
     config: &AgentConfig,
     secrets: Option<&UserSecrets>,
     problems: &mut Vec<String>,
-) -> Vec<(String, String, ToolSpec)> {
+) -> (Vec<(String, String, ToolSpec)>, Vec<ServerOffer>) {
     let mut wanted = Vec::new();
     for (name, server) in config.mcp.servers.iter().filter(|(_, server)| server.enabled.unwrap_or(true)) {
         match configured_server(name, server, config, secrets) {
@@ -135,34 +137,29 @@ pub(super) fn list_mcp_tools(
     }
     let names: Vec<String> = wanted.iter().map(|server| server.name.clone()).collect();
     servers.configure(wanted);
-    let pending: Vec<_> = names.into_iter().map(|name| (servers.list_tools(&name), name)).collect();
-    let mut found = Vec::new();
+    let ask = |name: String| (servers.list_tools(&name), servers.list_offers(&name), name);
+    let pending: Vec<_> = names.into_iter().map(ask).collect();
+    let (mut found, mut offers) = (Vec::new(), Vec::new());
     let until = Instant::now() + MCP_SERVERS_TIMEOUT;
-    for (pending, server) in pending {
+    for (pending, offer, server) in pending {
         match pending.wait(until.saturating_duration_since(Instant::now())) {
             Some(Ok(listed)) => {
                 problems.extend(listed.left_out);
-                for tool in listed.tools {
-                    let (source, _) = crate::tools::mcp::tool_definition_hash(&server, &tool);
-                    // The session assigns the name that models see.
-                    let spec = ToolSpec {
-                        name: tool.name.clone(),
-                        description: tool.description,
-                        parameters: tool.schema,
-                        // What a server says can only raise the risk.
-                        risk: if tool.is_destructive { ToolRisk::Critical } else { ToolRisk::High },
-                        permissions: ToolPermissions::default(),
-                        idempotent: false,
-                        source,
-                    };
-                    found.push((server.clone(), tool.name, spec));
-                }
+                found.extend(listed.tools.into_iter().map(|tool| {
+                    let spec = tool.specification(&server);
+                    (server.clone(), tool.name, spec)
+                }));
             }
             Some(Err(error)) => problems.push(error.to_string()),
             None => problems.push(format!("the MCP server {server} does not answer yet; its tools come later")),
         }
+        // A server that can't be started has said so above.
+        if let Some(Ok(mut offer)) = offer.wait(until.saturating_duration_since(Instant::now())) {
+            problems.append(&mut offer.left_out);
+            offers.push(offer);
+        }
     }
-    found
+    (found, offers)
 }
 
 /// Checks whether a server's address is allowed: if the network is restricted, its host must be on the list.

@@ -2,8 +2,8 @@
 
 use super::truncate::{store_blob, truncate_output};
 use super::{CANCEL_POLL_INTERVAL, StopSignal, ToolWorkspace};
+use ::mcp::{McpTool, PendingMcpResponse};
 use agent::tool_job::ToolOutcome;
-use agent::tool_spec::{self, ToolPermissions, ToolSource};
 use anyhow::Context;
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -21,25 +21,23 @@ pub(super) struct McpCall<'a> {
     pub(super) definition: &'a str,
 }
 
-/// Returns a server tool's specification and the hash of its server, name, description and parameters.
-pub(crate) fn tool_definition_hash(server: &str, tool: &mcp::McpTool) -> (ToolSource, String) {
-    let source = ToolSource::Server { server: server.to_owned(), tool: tool.name.clone() };
-    let hash = tool_spec::hash_definition(&source, &tool.description, &tool.schema, &ToolPermissions::default());
-    (source, hash)
+/// Waits for a server's answer. Dropping the request cancels it at the server.
+fn wait_for<T>(pending: &PendingMcpResponse<T>, stop: &StopSignal) -> anyhow::Result<T> {
+    loop {
+        stop.check_not_stopped()?;
+        if let Some(answer) = pending.wait(CANCEL_POLL_INTERVAL) {
+            return Ok(answer?);
+        }
+    }
 }
 
 pub(super) fn run(place: &ToolWorkspace, call: &McpCall<'_>, stop: &StopSignal) -> anyhow::Result<ToolOutcome> {
     let McpCall { server, tool, arguments, definition: allowed } = *call;
     let servers = place.servers.as_ref().context("no MCP servers are configured")?;
     // A server may describe its tools differently by now than when the user allowed them.
-    let listing = servers.list_tools(server);
-    let listed = loop {
-        stop.check_not_stopped()?;
-        if let Some(listed) = listing.wait(CANCEL_POLL_INTERVAL) {
-            break listed?;
-        }
-    };
-    let same = listed.tools.iter().any(|known| known.name == tool && tool_definition_hash(server, known).1 == allowed);
+    let listed = wait_for(&servers.list_tools(server), stop)?;
+    let is_allowed = |known: &McpTool| known.specification(server).definition_hash().as_deref() == Some(allowed);
+    let same = listed.tools.iter().any(|known| known.name == tool && is_allowed(known));
     if !same {
         let text = format!(
             "{server}/{tool} is no longer the tool that was allowed: its server has changed or removed it. Nothing \
@@ -47,14 +45,7 @@ pub(super) fn run(place: &ToolWorkspace, call: &McpCall<'_>, stop: &StopSignal) 
         );
         return Ok(ToolOutcome { text, outdated: true, ..ToolOutcome::default() });
     }
-    let pending = servers.call_tool(server, tool, arguments.clone(), MCP_CALL_TIMEOUT);
-    let said = loop {
-        // Dropping the pending call cancels it.
-        stop.check_not_stopped()?;
-        if let Some(said) = pending.wait(CANCEL_POLL_INTERVAL) {
-            break said?;
-        }
-    };
+    let said = wait_for(&servers.call_tool(server, tool, arguments.clone(), MCP_CALL_TIMEOUT), stop)?;
     let mut outcome = ToolOutcome { success: !said.failed, ..ToolOutcome::default() };
     for (mime, bytes) in said.attached {
         let blob = store_blob(&bytes, &place.blobs)?;

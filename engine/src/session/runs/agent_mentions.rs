@@ -100,7 +100,7 @@ impl RunsState {
             let bare = name.split('#').next().unwrap_or(&name);
             let file = volumes.find_file(run.about.volume, bare.trim_start_matches("./")).is_some();
             let path = bare.contains(['/', '.', '\\', '#']) || !bare.starts_with(char::is_alphabetic);
-            if file || path || self.knows_agent(&run.project_agents, bare) {
+            if file || path || self.is_server_mention(&name) || self.knows_agent(&run.project_agents, bare) {
                 continue;
             }
             lines.extend(

@@ -194,7 +194,8 @@ impl RunsState {
         let memory_root = volumes.memory_root(run.about.volume).unwrap_or_default();
         let memory = (memory_root, memory::memory_folders(volumes.note_of(run).as_deref()));
         let text = run.about.prompt.clone();
-        turn.effects.push(Effect::Gather { run: id, root, paths: Vec::new(), text, limit: 0, memory, fork: None });
+        let (paths, material) = (Vec::new(), Vec::new());
+        turn.effects.push(Effect::Gather { run: id, root, paths, text, limit: 0, memory, fork: None, material });
         if let Some(run) = self.runs.get_mut(&id) {
             run.project_read = ProjectReadState::ReadingToResume;
         }

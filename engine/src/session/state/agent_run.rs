@@ -288,6 +288,11 @@ impl AgentRun {
         self.about.ending.is_none() && (self.live.is_some() || !self.calls.is_empty())
     }
 
+    /// Returns whether what the message speaks of is being read.
+    pub(in crate::session) fn is_gathering(&self) -> bool {
+        self.project_read == ProjectReadState::ReadingToStart
+    }
+
     /// Returns whether the run is active: it hasn't ended and wasn't only read from disk.
     pub fn is_awake(&self) -> bool {
         self.is_awake && self.about.ending.is_none()

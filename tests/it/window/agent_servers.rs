@@ -1,0 +1,78 @@
+//! Prompts and resources of MCP servers in the agent's panel: completed, filled in, refused and sent.
+
+use super::agent::{ask, ended, model, run, shows, soon};
+use super::*;
+use crate::line::mcp_messages::offer;
+use serde_json::Value;
+use std::sync::{Arc, Mutex};
+
+/// A window whose agents have the server `hub`, and what the model was told.
+fn offered() -> (Bench, Driven, Arc<Mutex<Vec<String>>>) {
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let heard = told.clone();
+    let (address, _go) = model(move |_, body: &Value| {
+        heard.lock().expect("unpoisoned").push(body["messages"].to_string());
+        ("Done.".to_owned(), Vec::new())
+    });
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let workspace = bench.folder.path().join("workspace");
+    std::fs::create_dir_all(&workspace).expect("a folder");
+    let folder = bench.folder.path().to_owned();
+    let window = super::agent::asked_with(&bench, &address, |config| offer(&folder, config, &["hub"]));
+    (bench, window, told)
+}
+
+fn told_count(told: &Mutex<Vec<String>>) -> usize {
+    told.lock().expect("unpoisoned").len()
+}
+
+#[test]
+fn a_prompt_is_completed_filled_in_and_sent() {
+    let (_bench, mut window, told) = offered();
+    window.get_by_label("Message to the agent").focus();
+    window.step();
+    type_text(&mut window, "/rev");
+    soon(&mut window, "the prompt is offered", |window| shows(window, "hub:review – Review code"));
+    assert!(!shows(&mut window, "\u{202e}"), "what a server says is clean");
+    window.key_press_modifiers(NONE, Key::Enter);
+    window.run_steps(3);
+    // Its arguments have fields; one is missing, so nothing is sent.
+    window.get_by_label("Argument code");
+    window.get_by_label("Argument tone");
+    window.key_press_modifiers(NONE, Key::Enter);
+    window.run_steps(3);
+    assert!(shows(&mut window, "needs code (What to read)"), "it says what is missing");
+    assert!(session(&window).agents().runs().next().is_none());
+    window.get_by_label("Argument code").focus();
+    window.step();
+    type_text(&mut window, "a = b");
+    window.key_press_modifiers(NONE, Key::Enter);
+    soon(&mut window, "the run ends", ended);
+    let prompt = run(&window).about.prompt.clone();
+    assert_eq!(prompt, "/hub:review code=\"a = b\"");
+    assert_eq!(told_count(&told), 1);
+    let said = told.lock().expect("unpoisoned")[0].clone();
+    assert!(said.contains("Quoted from the prompt review of the MCP server hub"), "{said}");
+}
+
+#[test]
+fn a_resource_is_mentioned_like_a_note() {
+    let (_bench, mut window, told) = offered();
+    window.get_by_label("Message to the agent").focus();
+    window.step();
+    type_text(&mut window, "Read @First");
+    soon(&mut window, "the resource is offered", |window| shows(window, "hub:doc://a – First"));
+    window.key_press_modifiers(NONE, Key::Enter);
+    window.run_steps(3);
+    window.key_press_modifiers(NONE, Key::Enter);
+    soon(&mut window, "the run ends", ended);
+    assert_eq!(run(&window).about.prompt, "Read @hub:doc://a");
+    let said = told.lock().expect("unpoisoned")[0].clone();
+    assert!(said.contains("Quoted from doc://a, a resource of the MCP server hub") && said.contains("Twelve volts."));
+    // One that can't be included ends the run before a model is asked.
+    window.get_by_label("Message to the agent").focus();
+    window.step();
+    ask(&mut window, "And @hub:doc://pic?");
+    soon(&mut window, "it says why", |window| shows(window, "is binary (image/png)"));
+    assert_eq!(told_count(&told), 1);
+}
