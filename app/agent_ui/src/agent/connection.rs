@@ -225,7 +225,7 @@ impl ModelConnection {
                     for (server, model) in all.take(MAX_LISTED_MODELS) {
                         let row = model_row(ui, model, server.kind.label, false);
                         if std::mem::take(&mut takes_keyboard) {
-                            row.request_focus();
+                            focus_soon(&row);
                         }
                         if row.clicked() {
                             chosen = Some((NewProvider::of_kind(server.kind, None), model.clone(), server.context));
@@ -242,7 +242,7 @@ impl ModelConnection {
             let has_servers = self.servers.as_ref().is_some_and(|servers| !servers.is_empty());
             let add_key = text_button(ui, "Add an API key", !has_servers);
             if takes_keyboard {
-                add_key.request_focus();
+                focus_soon(&add_key);
             }
             if add_key.clicked() {
                 self.go_to(ConnectionStep::Key);
@@ -355,7 +355,7 @@ impl ModelConnection {
         ui.horizontal_wrapped(|ui| {
             let button = text_button(ui, "Use this model", can);
             if takes_keyboard && listed {
-                button.request_focus();
+                focus_soon(&button);
             }
             uses = button.clicked() && can;
             back = text_button(ui, "Back", false).clicked();
@@ -385,6 +385,12 @@ impl ModelConnection {
     }
 }
 
+/// Gives a control the keyboard, and draws it again with the ring around it.
+fn focus_soon(response: &Response) {
+    response.request_focus();
+    response.ctx.request_repaint();
+}
+
 /// Draws wrapped text.
 fn paragraph(ui: &mut Ui, text: &str, colour: egui::Color32) {
     let style = theme::small();
@@ -403,7 +409,7 @@ fn field(ui: &mut Ui, (name, hint): (&str, &str), text: &mut String, hidden: boo
         .desired_width(f32::INFINITY);
     let response = ui.add(field).accessible_name(name);
     if takes_keyboard {
-        response.request_focus();
+        focus_soon(&response);
     }
     response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter))
 }

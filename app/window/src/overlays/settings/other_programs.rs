@@ -32,7 +32,7 @@ impl OtherProgramSettings {
         self.receive_link(lines.ui.ctx());
         lines.show_matching_row(
             "Server for other programs",
-            "REST, gRPC, MCP and a web page. Your rules and approvals apply.",
+            "REST, MCP and a web page, and gRPC if built in. Your rules and approvals apply.",
             |ui| {
                 if toggle_switch(ui, "Server for other programs", settings.serves_programs) {
                     changes.push(SettingsChange::ServePrograms(!settings.serves_programs));
@@ -66,7 +66,7 @@ impl OtherProgramSettings {
                 if places.url.is_some() {
                     self.show_web_page(lines);
                 }
-                let tokens = "Each program needs one: `tracebook tokens create NAME`.";
+                let tokens = "Each program needs one, from “tracebook tokens create NAME”.";
                 lines.show_matching_row("Tokens", tokens, |_| ());
             }
         }
