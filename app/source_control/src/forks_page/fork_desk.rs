@@ -264,6 +264,8 @@ fn perform(forks: &OpenForks, shared: &Mutex<DeskState>, task: ForkTask) {
 }
 
 fn list(forks: &OpenForks, shared: &Mutex<DeskState>) {
+    // What happens from here on may be missed by this reading, and is a reason for another one.
+    lock(shared).is_listing = false;
     let listed = || -> Result<Vec<ListedFork>, ForkError> {
         forks.close_lost()?;
         let mut all = forks.store().list()?;
@@ -276,8 +278,7 @@ fn list(forks: &OpenForks, shared: &Mutex<DeskState>) {
         all.into_iter().map(one).collect()
     };
     let listed = listed().map(Arc::new).map_err(|error| sentence(&error));
-    let mut state = lock(shared);
-    (state.list, state.is_listing) = (Some(listed), false);
+    lock(shared).list = Some(listed);
 }
 
 fn read(forks: &OpenForks, shared: &Mutex<DeskState>, name: String) {
