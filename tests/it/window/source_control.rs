@@ -42,6 +42,12 @@ pub(super) fn click(window: &mut Driven, label: &str) {
     window.run();
 }
 
+/// Clicks a control wherever it is: lists move while the repository is read, and a pointer would miss it.
+fn activate(window: &mut Driven, label: &str) {
+    window.get_by_label(label).click_accesskit();
+    window.run();
+}
+
 /// How a row of the tree is marked.
 fn mark(window: &Driven, name: &str) -> Option<String> {
     let rows = window.query_all_by_role_and_label(Role::TreeItem, name);
@@ -215,7 +221,7 @@ fn hunks_and_lines_are_staged_unstaged_and_discarded() {
     let mut window = bench.opened();
     open_page(&mut window);
     wait(&mut window, "One.md, modified, not staged");
-    click(&mut window, "One.md, modified, not staged");
+    activate(&mut window, "One.md, modified, not staged");
     wait(&mut window, "Stage hunk 2");
     pictured(&mut window, "source-control-hunks");
     let staged = |wanted: &str| {
@@ -229,36 +235,34 @@ fn hunks_and_lines_are_staged_unstaged_and_discarded() {
         let row = format!("One.md, modified, {name}");
         move |window: &Driven| window.query_by_label(&row).is_some()
     };
-    click(&mut window, "Stage hunk 2");
+    activate(&mut window, "Stage hunk 2");
     until(&mut window, "the hunk is staged", |window| staged("-line 28 +line 28, changed") && listed("staged")(window));
     assert_eq!(bench.file("One.md"), new, "the file stays as it is");
     until(&mut window, "one hunk is left", |window| window.query_by_label("Stage hunk 2").is_none());
 
     // Of the other hunk, only an added line.
-    click(&mut window, "Choose lines of hunk 1");
-    click(&mut window, "Stage lines of hunk 1");
+    activate(&mut window, "Choose lines of hunk 1");
+    activate(&mut window, "Stage lines of hunk 1");
     wait(&mut window, "Choose at least one line first.");
-    click(&mut window, "Line 3: +and more");
+    activate(&mut window, "Line 3: +and more");
     pictured(&mut window, "source-control-lines");
-    click(&mut window, "Stage lines of hunk 1");
+    activate(&mut window, "Stage lines of hunk 1");
     until(&mut window, "the line is staged", |_| staged("+and more -line 28 +line 28, changed"));
     // Its place in what is staged is a hunk of its own, which is taken out again.
-    click(&mut window, "One.md, modified, staged");
+    activate(&mut window, "One.md, modified, staged");
     wait(&mut window, "Unstage hunk 2");
-    click(&mut window, "Unstage hunk 1");
+    activate(&mut window, "Unstage hunk 1");
     until(&mut window, "the line is unstaged", |_| staged("-line 28 +line 28, changed"));
 
     // A discarded hunk comes back, though the file has other changes.
-    click(&mut window, "One.md, modified, not staged");
+    activate(&mut window, "One.md, modified, not staged");
     wait(&mut window, "Discard hunk 1");
-    // The list can move while the repository is read, and a pointer would miss the button.
-    window.get_by_label("Discard hunk 1").click_accesskit();
-    window.run();
+    activate(&mut window, "Discard hunk 1");
     wait(&mut window, "Discarded these changes in One.md.");
     let without = old.replace("line 28\n", "line 28, changed\n");
     assert_eq!(bench.file("One.md"), without);
     until(&mut window, "the note has it, too", |window| text(window).as_deref() == Some(without.as_str()));
-    click(&mut window, "Undo discard");
+    activate(&mut window, "Undo discard");
     wait(&mut window, "Restored the changes in One.md.");
     assert_eq!(bench.file("One.md"), new);
     assert!(staged("-line 28 +line 28, changed"), "what is staged stays");
