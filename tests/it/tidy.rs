@@ -268,7 +268,7 @@ const WHOLE_SESSION_FILES: &[&str] = &["engine/src/session.rs", "engine/src/sess
 const MAX_APP_WINDOW_FILES: usize = 12;
 
 /// The maximum size of ARCHITECTURE.md, so that it can be read in one sitting.
-const MAX_ARCHITECTURE_BYTES: usize = 16 * 1024;
+const MAX_ARCHITECTURE_BYTES: usize = 16_000;
 
 /// The maximum share of type names that are one word, and that are declared in several files, in percent of all.
 const MAX_ONE_WORD_TYPES_PERCENT: usize = 35;

@@ -343,9 +343,9 @@ tool_table!(offered {
     ),
     ContainerRun = (
         "container_run",
-        "Run a command in a new container of an image that is there, and read what it prints. It has no network and \
-         sees only the folder in path, at /work, read-only, unless you ask for more. With background it continues \
-         until the run ends.",
+        "Run a command in a new container of an image that this machine has, and read what it prints. It has no \
+         network and sees only the folder in path, at /work, read-only, unless you ask for more. With background it \
+         continues until the run ends.",
         ToolRisk::Medium,
         RUN_PROGRAMS,
         json!({"image": {"type": "string", "minLength": 1, "maxLength": 500},

@@ -232,8 +232,7 @@ fn whatever_an_agent_asks_for_it_gets_no_more_than_its_own() {
     for ((call, why), said) in attacks.iter().zip(&heard) {
         assert!(said.contains(why), "{call:?}: {said:.600}");
         assert!(!said.contains("root:x:") && !said.contains("planted"), "{call:?}: {said:.600}");
-        // What a model sees of a tool's result.
-        assert!(said.len() < 40_000, "{call:?}: {}", said.len());
+        assert!(said.len() < 20_000, "{call:?}: {}", said.len());
     }
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     until("only the others' are left", || engine.containers().iter().all(|name| name == "other" || name == "foreign"));

@@ -219,6 +219,8 @@ fn quoted_tool_result(message: &SessionMessage) -> String {
 fn tool_result_text(message: &SessionMessage) -> String {
     match &message.error {
         Some(why) if message.content.trim().is_empty() => format!("Error: {why}"),
+        // Runs put the reason into the content, too; it's sent once.
+        Some(why) if message.content.contains(why.as_str()) => message.content.clone(),
         Some(why) => format!("Error: {why}\n{}", message.content),
         None if message.content.is_empty() => "(nothing)".to_owned(),
         None => message.content.clone(),
@@ -237,4 +239,23 @@ pub(crate) fn is_valid_call_id(id: &str) -> bool {
     !id.is_empty()
         && id.len() <= MAX_TOOL_NAME_BYTES
         && id.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-".contains(letter))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tool_result_text;
+    use store::{MessageId, MessageRole, SessionMessage};
+
+    #[test]
+    fn a_failure_is_told_once() {
+        let told = |content: &str, why: Option<&str>| {
+            let mut message = SessionMessage::new(MessageId(1), MessageRole::Tool, content.to_owned(), 0);
+            message.error = why.map(ToOwned::to_owned);
+            tool_result_text(&message)
+        };
+        assert_eq!(told("Error: no such folder", Some("no such folder")), "Error: no such folder");
+        assert_eq!(told(" ", Some("no such folder")), "Error: no such folder");
+        assert_eq!(told("a.md", Some("no such folder")), "Error: no such folder\na.md");
+        assert_eq!((told("", None), told("a.md", None)), ("(nothing)".to_owned(), "a.md".to_owned()));
+    }
 }
