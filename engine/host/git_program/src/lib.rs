@@ -364,11 +364,12 @@ impl GitOperation {
         words
     }
 
-    /// Returns the command that takes back what the operation left half done after a conflict.
+    /// Returns the command that takes back what the operation left half done.
     fn abort(&self) -> Option<&'static [&'static str]> {
         match self {
             GitOperation::Merge { .. } | GitOperation::Pull { rebase: false } => Some(&["merge", "--abort"]),
             GitOperation::Pull { rebase: true } | GitOperation::Rebase { .. } => Some(&["rebase", "--abort"]),
+            GitOperation::KeepConflicts(operation) => operation.abort(),
             _ => None, // tidy: open because other operations stop before they change anything, or can't conflict.
         }
     }
@@ -385,7 +386,8 @@ fn literal(file: &str) -> String {
 /// often; after a cancel, Git gets three seconds to tidy up.
 ///
 /// A merge or rebase with conflicts is taken back, so that no file has conflict markers, unless it's in
-/// [`GitOperation::KeepConflicts`].
+/// [`GitOperation::KeepConflicts`]. One that stops halfway at a lock file is taken back always, so that it can be tried
+/// again once the lock is gone.
 ///
 /// # Errors
 /// Returns a [`GitProgramError`]; its text says what the user can do.
@@ -396,20 +398,46 @@ pub fn run(
     progress: &mut dyn FnMut(&str),
     is_canceled: &dyn Fn() -> bool,
 ) -> Result<String, GitProgramError> {
+    let abort = operation.abort();
+    let is_begun_before = abort.is_some() && has_half_done_operation(folder, caller)?;
     let done = run_git(folder, &operation.arguments(), caller, progress, is_canceled)?;
     if done.success {
         return Ok(done.printed());
     }
     let conflicts = errors::conflicting_files(&done.output);
     if !conflicts.is_empty() {
-        let Some(abort) = operation.abort() else {
-            return Err(GitProgramError::Conflict { files: conflicts, is_undone: false });
+        let is_kept = matches!(operation, GitOperation::KeepConflicts(_));
+        let is_undone = match abort.filter(|_| !is_kept) {
+            Some(abort) => run_silently(folder, abort, caller)?.success,
+            None => false,
         };
-        let words: Vec<OsString> = abort.iter().map(OsString::from).collect();
-        let undone = run_git(folder, &words, caller, &mut |_| {}, &|| false)?;
-        return Err(GitProgramError::Conflict { files: conflicts, is_undone: undone.success });
+        return Err(GitProgramError::Conflict { files: conflicts, is_undone });
     }
-    Err(errors::explain(folder, &done.messages, &done.output))
+    let why = errors::explain(folder, &done.messages, &done.output);
+    if let (Some(abort), GitProgramError::Locked { .. }) = (abort, &why)
+        && !is_begun_before
+        && has_half_done_operation(folder, caller)?
+    {
+        // If it can't be taken back now, the next try says what is under way.
+        let _ = run_silently(folder, abort, caller)?;
+    }
+    Err(why)
+}
+
+/// Returns whether a merge or rebase of the folder's repository has begun and isn't over.
+fn has_half_done_operation(folder: &Path, caller: GitCaller) -> Result<bool, GitProgramError> {
+    for name in ["rebase-merge", "rebase-apply", "MERGE_HEAD"] {
+        let done = run_silently(folder, &["rev-parse", "--git-path", name], caller)?;
+        if done.success && folder.join(done.output.trim_end_matches('\n')).exists() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn run_silently(folder: &Path, words: &[&str], caller: GitCaller) -> Result<GitOutput, GitProgramError> {
+    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+    run_git(folder, &words, caller, &mut |_| {}, &|| false)
 }
 
 /// Result of a finished process.

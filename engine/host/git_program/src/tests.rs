@@ -170,6 +170,41 @@ fn faults_are_explained() {
 }
 
 #[test]
+fn a_rebase_that_stops_at_a_lock_can_be_tried_again() {
+    let place = Place::new();
+    fs::write(place.path("one/b.md"), "theirs\n").expect("written");
+    place.done("one", &GitOperation::Add { files: vec!["b.md".to_owned()] });
+    place.done("one", &commit("Theirs"));
+    place.done("one", &GitOperation::Push { first: None });
+    for text in ["mine\n", "mine still\n"] {
+        fs::write(place.path("two/a.md"), text).expect("written");
+        place.done("two", &commit("Mine"));
+    }
+    place.done("two", &GitOperation::Fetch);
+    let two = place.path("two");
+    let before = git(&two, &["rev-parse", "HEAD"]);
+    // What a rebase leaves that was killed while it noted down a merge.
+    let lock = two.join(".git/AUTO_MERGE.lock");
+    let rebase = GitOperation::Rebase { onto: "origin/main".to_owned() };
+    for rebase in [rebase.clone(), GitOperation::KeepConflicts(Box::new(rebase.clone()))] {
+        fs::write(&lock, "").expect("written");
+        let why = place.tried("two", &rebase, GitCaller::User).expect_err("locked");
+        assert!(matches!(&why, GitProgramError::Locked { lock } if lock.ends_with(".git/AUTO_MERGE.lock")), "{why}");
+        assert_eq!(git(&two, &["rev-parse", "main", "HEAD"]), format!("{before}\n{before}"));
+        assert_eq!(git(&two, &["symbolic-ref", "--short", "HEAD"]), "main");
+        fs::remove_file(&lock).expect("removed");
+    }
+    // One that was under way before is the user's.
+    fs::create_dir(two.join(".git/rebase-merge")).expect("made");
+    place.tried("two", &rebase, GitCaller::User).expect_err("under way");
+    assert!(two.join(".git/rebase-merge").exists());
+    fs::remove_dir(two.join(".git/rebase-merge")).expect("removed");
+    place.done("two", &rebase);
+    assert_eq!(git(&two, &["log", "--format=%s"]), "Mine\nMine\nTheirs\nFirst");
+    assert_eq!(fs::read_to_string(two.join("a.md")).expect("read"), "mine still\n");
+}
+
+#[test]
 fn addresses_are_read() {
     let here = tempfile::tempdir().expect("a folder");
     fs::create_dir(here.path().join("repo")).expect("made");
