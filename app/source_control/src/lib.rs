@@ -11,6 +11,7 @@ mod diff_list;
 pub mod forks_page;
 mod hunk_buttons;
 mod list_row;
+pub mod note_conflict;
 mod stash_list;
 
 use branch_list::NewTag;

@@ -355,6 +355,20 @@ impl SourceControl {
         report
     }
 
+    /// Returns how the last operation ended if it was a choice in the conflicts of this file that can be undone.
+    ///
+    /// The path is relative to the volume's folder.
+    pub fn conflict_report(&self, volume: DocId, path: &str) -> Option<GitReport> {
+        let mut shared = lock(&self.shared);
+        let is_about = |report: &&GitReport| {
+            report.volume == volume
+                && matches!(&report.undo, Some(GitRequest::Unresolve(resolved)) if resolved.path == path)
+        };
+        let report = shared.report.as_ref().filter(is_about).cloned();
+        shared.is_report_seen |= report.is_some();
+        report
+    }
+
     /// Removes the report of the last operation.
     pub fn dismiss_report(&self) {
         lock(&self.shared).report = None;

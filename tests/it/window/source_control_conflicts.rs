@@ -1,4 +1,4 @@
-//! Conflicts of Git as choices on the page of source control.
+//! Conflicts of Git as choices on the page of source control and in the note.
 
 use super::source_control::{click, commit_all, git, has, open_page, wait};
 use super::*;
@@ -119,6 +119,53 @@ fn a_merge_is_resolved_side_by_side() {
     let notes = bench.notes();
     assert_eq!(git(&notes, &["status", "--porcelain"]), "");
     assert_eq!(git(&notes, &["show", "HEAD:One.md"]), resolved.trim_end());
+}
+
+#[test]
+fn a_note_that_git_left_in_conflict_is_resolved_in_its_pane() {
+    let bench = diverged();
+    let notes = bench.notes();
+    let merge = std::process::Command::new("git").args(["merge", "idea"]).current_dir(&notes).output();
+    assert!(!merge.expect("git is there").status.success());
+    let marked = bench.file("One.md");
+    let mut window = bench.opened();
+    wait(&mut window, "Both sides have changed this note. Choose for each place, or edit its text.");
+    wait(&mut window, "Your change (main): main 28");
+    wait(&mut window, "From idea: idea 28");
+    wait(&mut window, "Choose a side in each file in conflict, then continue.");
+    pictured(&mut window, "note-in-conflict");
+    // The text is below, and can be edited as always.
+    until(&mut window, "the text is there", |window| text(window).as_deref() == Some(marked.as_str()));
+    click(&mut window, "Hide choices");
+    assert!(!has(&window, "Your change (main): main 28"));
+    click(&mut window, "Show choices");
+    wait(&mut window, "Your change (main): main 28");
+
+    click(&mut window, "Keep theirs in conflict 1 of One.md");
+    wait(&mut window, "Kept “From idea” in One.md. 1 conflict is left in it.");
+    until(&mut window, "the note has it", |window| {
+        text(window).is_some_and(|text| text.contains("line 1\nidea 2\nline 3\n") && text.contains(">>>>>>> idea"))
+    });
+    click(&mut window, "Undo");
+    wait(&mut window, "Conflict 2 of 2");
+    assert_eq!(bench.file("One.md"), marked);
+    click(&mut window, "Keep theirs in conflict 1 of One.md");
+    wait(&mut window, "Conflict 1 of 1");
+    click(&mut window, "Keep yours in conflict 1 of One.md");
+    wait(&mut window, "No conflicts are left in it, so it's staged.");
+    let resolved = lines("main").replace("main 2\n", "idea 2\n");
+    assert_eq!(bench.file("One.md"), resolved);
+    until(&mut window, "the note has it, too", |window| text(window).as_deref() == Some(resolved.as_str()));
+    assert!(!has(&window, "Both sides have changed this note."));
+    pictured(&mut window, "note-in-conflict-resolved");
+    // The other note is in conflict still, and the merge goes on once it's resolved, too.
+    wait(&mut window, "Choose a side in each file in conflict, then continue.");
+    git(&notes, &["add", "Two.md"]);
+    wait(&mut window, "No file is in conflict, so continue.");
+    click(&mut window, "Continue merge");
+    until(&mut window, "the merge is done", |_| git(&notes, &["status", "--porcelain"]).is_empty());
+    assert_eq!(git(&notes, &["show", "HEAD:One.md"]), resolved.trim_end());
+    assert_eq!(git(&notes, &["log", "-1", "--format=%P"]).split(' ').count(), 2);
 }
 
 #[test]

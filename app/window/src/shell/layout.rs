@@ -133,9 +133,11 @@ impl AppWindow {
         let hold =
             !matches!(self.overlay, WindowOverlay::None) || is_searching || self.input.is_pointer_on_list(ui.ctx());
         let waits = self.panes.pending_note.is_some() && !self.panes.has_chosen_note;
-        let PaneState { active: here, layout, .. } = &mut self.panes;
+        let PaneState { active: here, layout, conflict, .. } = &mut self.panes;
         let mut stage = TabsContext {
             session: self.host.session(),
+            source: &self.host.source,
+            conflict,
             shortcuts: &self.input.shortcuts,
             here,
             others: &mut layout.others,

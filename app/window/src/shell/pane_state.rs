@@ -11,6 +11,7 @@ use editor::remote_cursors::SharedCarets;
 use engine::{Note, Settings};
 use notebook::actions::PendingJump;
 use notebook::collection::{CollectionUndo, HeldCollections};
+use source_control::note_conflict::NoteConflict;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use store::DocId;
@@ -44,6 +45,8 @@ pub(crate) struct PaneState {
     pub(crate) collection_undo: CollectionUndo,
     /// Whether notes show which Git commit their parts are from.
     pub(crate) is_blame_shown: bool,
+    /// The choices above notes in conflict.
+    pub(crate) conflict: NoteConflict,
     /// Carets last reported to the session, and the number of shared volumes at that time.
     pub(crate) last_reported_carets: Option<(SharedCarets, usize)>,
 }
@@ -69,6 +72,7 @@ impl PaneState {
             embedded: HeldCollections::default(),
             collection_undo: CollectionUndo::default(),
             is_blame_shown: false,
+            conflict: NoteConflict::default(),
             last_reported_carets: None,
         }
     }

@@ -14,9 +14,11 @@ use egui_tiles::{
 };
 use engine::commands::CommandId;
 use engine::{Command, Note, NotePhase, Session};
+use host::source_control::SourceControl;
 use notebook::actions::{PageAction, PaneId, RowDrag};
 use notebook::collection::CollectionSource;
 use notebook::{empty_note, script};
+use source_control::note_conflict::NoteConflict;
 use std::collections::{HashMap, HashSet};
 use text::untrusted_text;
 use ui::empty_state;
@@ -39,6 +41,8 @@ const TAB_DRAG_OPEN_DELAY_SECONDS: f32 = 0.3;
 /// Context for drawing the panes in one frame.
 pub(crate) struct TabsContext<'a> {
     pub(crate) session: &'a Session,
+    pub(crate) source: &'a SourceControl,
+    pub(crate) conflict: &'a mut NoteConflict,
     pub(crate) shortcuts: &'a ShortcutTable,
     pub(crate) here: &'a mut EditorPane,
     pub(crate) others: &'a mut HashMap<PaneId, EditorPane>,
@@ -283,6 +287,9 @@ impl TabsContext<'_> {
             }
         }
         self.dismissed.extend(gone);
+        if let Some(note) = self.here.note {
+            self.conflict.show(ui, session, self.source, note, self.actions);
+        }
     }
 }
 
