@@ -7,6 +7,7 @@ mod asking;
 #[cfg(target_os = "linux")]
 mod environment;
 mod figures;
+mod ipython_syntax;
 pub(crate) mod jupyter;
 mod jupyter_displays;
 pub(crate) mod plots;
@@ -133,6 +134,8 @@ impl Kernel {
                     lines.push(format!("[{}] {}", content["execution_count"], text(&content["data"]["text/plain"])))
                 }
                 "display_data" => lines.push(format!("display {}", content["data"])),
+                "update_display_data" => lines.push(format!("updated {}", content["data"])),
+                "clear_output" => lines.push(format!("cleared, wait {}", content["wait"])),
                 "error" => {
                     lines.push(format!("{}: {}", text(&content["ename"]), text(&content["evalue"])));
                     let traceback = content["traceback"].as_array().cloned().unwrap_or_default();

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// Polling interval for the progress of a new model's vectors.
 const MODEL_POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Time before the first message about the progress, and between two.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum time to compute vectors for a very large number of notes.
 const REINDEX_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
@@ -90,8 +92,11 @@ pub(super) fn use_model(scene: &mut CommandContext<'_>, name: &str) -> Result<u8
     super::search::print_index_status(scene)
 }
 
-/// Runs a long operation, and prints the progress of downloads and vectors meanwhile.
-fn run_with_progress(
+/// Runs a long operation of the search index, and prints the progress of downloads, notes and vectors meanwhile.
+///
+/// # Errors
+/// Returns an error if the progress can't be printed or the program is closing; the operation's own is in the value.
+pub(super) fn run_with_progress(
     scene: &mut CommandContext<'_>,
     what: impl FnOnce(SearchService) -> anyhow::Result<()> + Send + 'static,
 ) -> Result<anyhow::Result<()>, CliError> {
@@ -112,9 +117,10 @@ fn run_with_progress(
             (None, (left, all)) if fresh.pending_model.is_some() && all > 0 => {
                 format!("{left} of {all} passages to go")
             }
+            (None, _) if fresh.waiting > 0 => format!("indexing: {} notes to go", fresh.waiting),
             (None, _) => String::new(),
         };
-        if !now.is_empty() && now != told && at.elapsed() > Duration::from_secs(2) {
+        if !now.is_empty() && now != told && at.elapsed() > PROGRESS_INTERVAL {
             writeln!(scene.errors, "{now}")?;
             (told, at) = (now, Instant::now());
         }

@@ -177,9 +177,8 @@ pub(super) fn wait_for_index(scene: &mut CommandContext<'_>) -> Result<(), CliEr
     resolve::wait_for_volumes(scene, true)?;
     let saved = |session: &Session| (session.is_saved() || session.saving().trouble.is_some()).then_some(());
     scene.handle.wait(Some(EDIT_SAVE_TIMEOUT), saved)?;
-    let search = scene.handle.search();
-    match search.wait_until_indexed(INDEX_TIMEOUT) {
-        Err(why) if search.counts().is_ok() => {
+    match models::run_with_progress(scene, |search| search.wait_until_indexed(INDEX_TIMEOUT))? {
+        Err(why) if scene.handle.search().counts().is_ok() => {
             writeln!(scene.errors, "tracebook: what changed last may not be found: {why}")?;
             Ok(())
         }
@@ -211,9 +210,10 @@ pub(super) fn cmd_index(scene: &mut CommandContext<'_>, args: &IndexArguments) -
         }
         "rebuild" => {
             resolve::wait_for_volumes(scene, true)?;
-            let search = scene.handle.search();
-            search.rebuild(INDEX_TIMEOUT).map_err(CliError::workspace)?;
-            search.wait_until_embedded(INDEX_TIMEOUT).map_err(CliError::workspace)?;
+            let rebuilt = models::run_with_progress(scene, |search| {
+                search.rebuild(INDEX_TIMEOUT).and_then(|()| search.wait_until_embedded(INDEX_TIMEOUT))
+            })?;
+            rebuilt.map_err(CliError::workspace)?;
             print_index_status(scene)
         }
         "verify" => {

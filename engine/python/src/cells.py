@@ -259,7 +259,12 @@ class _Finder:
         self._cells = cells
         self._own = {"getpass": _run_getpass, "_tracebook_variables": _run_variables, "_tracebook_introspection": _run_look}
         self._own["_tracebook_displays"] = _run_shown
-        self._stand_in = {"IPython": _run_ipython, "IPython.display": _run_ipython_display}
+        self._stand_in = {
+            "IPython": _run_ipython,
+            "IPython.core": _run_ipython_core,
+            "IPython.core.display": _run_ipython_display,
+            "IPython.display": _run_ipython_display,
+        }
         self._found = {}
 
     def find_spec(self, name, path=None, target=None):
@@ -275,7 +280,7 @@ class _Finder:
         from importlib.machinery import ModuleSpec
 
         self._found[name] = run
-        return ModuleSpec(name, self, origin="Tracebook", is_package=name == "IPython")
+        return ModuleSpec(name, self, origin="Tracebook", is_package=name in ("IPython", "IPython.core"))
 
     def _has_ipython(self):
         known = sys.modules.get("IPython")
@@ -388,7 +393,10 @@ def _run_ipython(cells, module):
     module.__version__ = "9.0.0"
     module.version_info = (9, 0, 0, "")
     module.get_ipython = lambda: None
-    module.display = cells.display
+
+
+def _run_ipython_core(cells, module):
+    pass
 
 
 def _run_ipython_display(cells, module):

@@ -221,6 +221,14 @@ mod kernel {
         }
         Ok(())
     }
+
+    /// Removes what the cell has shown; with `wait`, once there is new output.
+    #[pyfunction]
+    fn clear_output(wait: bool, vm: &VirtualMachine) {
+        if let Some(outbox) = KernelOutbox::get() {
+            vm.allow_threads(|| outbox.send_display("clear_output", serde_json::json!({"wait": wait})));
+        }
+    }
 }
 
 /// Error: Python couldn't start. Contains the exception with its traceback.
@@ -282,13 +290,16 @@ fn preload_modules(queue: &Receiver<KernelTask>, vm: &VirtualMachine) -> Option<
 }
 
 /// Makes cargo rebuild when these files change, since it doesn't know that `py_freeze!` reads them.
-const _: [&str; 12] = [
+const _: [&str; 15] = [
     include_str!("_tracebook.py"),
     include_str!("axes_base.py"),
     include_str!("axes.py"),
     include_str!("drawing.py"),
     include_str!("getpass.py"),
     include_str!("introspection.py"),
+    include_str!("ipython.py"),
+    include_str!("ipython_cells.py"),
+    include_str!("ipython_package.py"),
     include_str!("matplotlib.py"),
     include_str!("pure.py"),
     include_str!("pyplot.py"),
@@ -322,6 +333,9 @@ fn build_interpreter(signals: interrupt::Receiver) -> Interpreter {
         .add_frozen_modules(vm::py_freeze!(file = "variables.py", module_name = "_tracebook_variables"))
         .add_frozen_modules(vm::py_freeze!(file = "pure.py", module_name = "_tracebook_pure"))
         .add_frozen_modules(vm::py_freeze!(file = "displays.py", module_name = "_tracebook_displays"))
+        .add_frozen_modules(vm::py_freeze!(file = "ipython_package.py", module_name = "IPython"))
+        .add_frozen_modules(vm::py_freeze!(file = "ipython.py", module_name = "_tracebook_ipython"))
+        .add_frozen_modules(vm::py_freeze!(file = "ipython_cells.py", module_name = "_tracebook_ipython_cells"))
         .add_frozen_modules(vm::py_freeze!(file = "web.py", module_name = "_tracebook_web"))
         .add_frozen_modules(vm::py_freeze!(file = "numpy.py", module_name = "numpy"))
         .add_frozen_modules(vm::py_freeze!(file = "matplotlib.py", module_name = "matplotlib"))

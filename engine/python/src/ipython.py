@@ -1,7 +1,13 @@
 """`IPython.display` for cells whose Python has no IPython: `display` and the classes of objects to show.
 
-Run by `cells.py` when a cell imports it, with `_cells` and `_handle` in its namespace.
+Run by `cells.py` when a cell imports it, with `_cells` and `_handle` in its namespace. The built-in Python has it frozen
+as `_tracebook_ipython`, and `ipython_cells.py` in their place.
 """
+
+if "_cells" not in globals():
+    import _tracebook_ipython_cells as _cells
+
+    _handle = _cells.DisplayHandle
 
 
 class DisplayObject:

@@ -14,6 +14,7 @@ mod environment;
 mod interpreter;
 mod interrupt;
 mod interruptible_wait;
+mod ipython_syntax;
 mod numpy;
 mod outbox;
 mod pure_results;

@@ -8,6 +8,7 @@ use std::io::{BufRead, Read};
 use serde_json::{Map, Value};
 
 use crate::cell::{CellRequest, PureCellBindings};
+use crate::ipython_syntax::plain_python;
 
 /// Maximum length of a request line; longer ones are skipped unread. That's far above any cell a person writes, and far
 /// below what exhausts memory.
@@ -206,6 +207,7 @@ fn parse_execute(content: Option<&mut Value>) -> Option<CellRequest> {
     };
     let pure = content.get("pure").filter(|pure| pure.is_object());
     let pure = pure.map(|pure| PureCellBindings { uses: names(pure, "uses"), binds: names(pure, "binds") });
+    let code = plain_python(&code).into_owned();
     let after = content.get("after").filter(|after| after.is_array()).map(|_| names(content, "after"));
     Some(CellRequest { forget: names(content, "forget"), pure, after, ..CellRequest::new(code, label, silent) })
 }

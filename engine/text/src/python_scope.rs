@@ -318,7 +318,9 @@ impl NameReader {
             "reload_ext",
         ];
         let word = value.split_whitespace().next().unwrap_or_default();
-        if matches!(kind, IpyEscapeKind::Magic | IpyEscapeKind::Magic2) && !harmless.contains(&word) {
+        // The rest of the cell is Python as always.
+        let is_timer = kind == IpyEscapeKind::Magic2 && matches!(word, "time" | "timeit");
+        if matches!(kind, IpyEscapeKind::Magic | IpyEscapeKind::Magic2) && !harmless.contains(&word) && !is_timer {
             self.names.uses_any = true;
             self.names.defines_any = true;
         }

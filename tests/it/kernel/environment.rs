@@ -15,7 +15,7 @@ fn environment(folder: &Path) -> (PathBuf, PathBuf) {
     (environment.join("bin/python"), notes)
 }
 
-fn kernel(folder: &Path) -> Kernel {
+pub(super) fn kernel(folder: &Path) -> Kernel {
     let (python, notes) = environment(folder);
     let words: [&Path; 5] =
         ["kernel".as_ref(), "--environment".as_ref(), &python, "--advice".as_ref(), "add {package}".as_ref()];
