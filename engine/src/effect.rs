@@ -3,6 +3,7 @@
 use crate::records::files::FileStamp;
 use crate::records::saving::BatchNumber;
 use agent::model_call::{ModelCallId, ModelRequest};
+use agent::sampling::SamplingAnswer;
 use agent::server_material::ServerMaterial;
 use agent::tool_job::ToolJob;
 use std::collections::{BTreeMap, BTreeSet};
@@ -295,6 +296,13 @@ pub enum Effect {
         run: DocId,
         /// Id of the tool call.
         call: String,
+    },
+    /// Answers a server's request for a model ([`crate::Event::SamplingAsked`]).
+    AnswerSampling {
+        /// Id of the request.
+        request: String,
+        /// The answer, or why there's none.
+        answer: SamplingAnswer,
     },
     /// Removes the containers of a run that has ended.
     RemoveContainers {

@@ -5,6 +5,7 @@ pub use crate::records::files::FileStamp;
 use crate::records::saving::BatchNumber;
 use crate::settings::Settings;
 use agent::model_call::{ModelCallId, ModelDelta, ModelError, ModelResponse};
+use agent::sampling::SamplingRequest;
 use agent::server_material::ServerMaterial;
 use agent::tool_job::ToolOutcome;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -276,6 +277,20 @@ pub enum Event {
         call: String,
         /// The result of the tool.
         outcome: Box<ToolOutcome>,
+    },
+    /// The server of a running tool call wants a model to answer something. [`crate::Effect::AnswerSampling`] follows,
+    /// unless `ToolDone` for the id of the request withdraws it.
+    SamplingAsked {
+        /// The run that called the tool.
+        run: DocId,
+        /// Id of the tool call.
+        call: String,
+        /// Id of the request, unlike that of any call.
+        request: String,
+        /// Name of the server.
+        server: String,
+        /// What the model is asked, within the limits.
+        asked: Box<SamplingRequest>,
     },
     /// A message to the webhook was accepted, or given up.
     WebhookDone {

@@ -525,6 +525,14 @@ impl SessionState {
                 self.runs.on_model_done(turn, &mut self.files, &mut self.sync, &self.workspace, call, result)
             }
             Event::WebhookDone { failure } => self.runs.on_webhook_done(turn, failure),
+            Event::SamplingAsked { run, call, request, server, asked } => self.runs.on_sampling_asked(
+                turn,
+                &mut self.files,
+                &mut self.sync,
+                &self.workspace,
+                (run, &call),
+                (request, server, *asked),
+            ),
             Event::ToolDone { run, call, outcome } => {
                 self.runs.on_tool_done(turn, &mut self.files, &mut self.sync, &self.workspace, (run, &call), *outcome)
             }

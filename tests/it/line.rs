@@ -35,6 +35,7 @@ mod logging;
 mod mcp_client;
 mod mcp_features;
 pub(crate) mod mcp_messages;
+pub(crate) mod mcp_sampling;
 mod mcp_server;
 mod meaning;
 mod memory;

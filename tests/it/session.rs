@@ -13,6 +13,7 @@ mod outcomes;
 mod prompts;
 mod reactive;
 mod restarts;
+mod sampling;
 mod schedules;
 mod shared;
 mod team;

@@ -3,6 +3,7 @@
 
 use agent::model_call::{ModelCallId, ModelRequest};
 use agent::project_instructions::INSTRUCTION_FILE_NAMES;
+use agent::sampling::SamplingAnswer;
 use agent::tool_job::{ToolJob, ToolOutcome};
 use engine::event::{
     DocumentLoadError, FileChangeError, FileReadError, FileStamp, FileText, OutlineSurvey, ScannedFile,
@@ -112,6 +113,8 @@ pub(crate) struct Twin {
     pub(crate) models: Vec<(ModelCallId, ModelRequest)>,
     /// Tool jobs that wait for their outcome.
     pub(crate) tools: Vec<(DocId, String, ToolJob)>,
+    /// Answers to requests of servers for a model, by request.
+    pub(crate) sampled: Vec<(String, SamplingAnswer)>,
     /// Descriptions of what was canceled.
     pub(crate) cancelled: Vec<String>,
     rng: StdRng,
@@ -158,6 +161,7 @@ impl Twin {
             server_texts: BTreeMap::new(),
             models: Vec::new(),
             tools: Vec::new(),
+            sampled: Vec::new(),
             cancelled: Vec::new(),
             rng,
             actor: ActorId::from(started.actor),
@@ -360,6 +364,7 @@ impl Twin {
                 Effect::CancelModel { call } => self.cancelled.push(format!("model {}", call.number)),
                 Effect::RunTool { run, call, job } => self.tools.push((run, call, *job)),
                 Effect::CancelTool { call, .. } => self.cancelled.push(format!("tool {call}")),
+                Effect::AnswerSampling { request, answer } => self.sampled.push((request, answer)),
                 Effect::CloseBrowser { .. } => self.cancelled.push("browser".to_owned()),
                 Effect::RemoveContainers { .. } => self.cancelled.push("containers".to_owned()),
                 // Nothing in these tests has a webhook.

@@ -60,7 +60,8 @@ pub(crate) fn tool_kind(tool: &str) -> ToolKind {
         | Tool::NoteCommand
         | Tool::RunAgent
         | Tool::AgentPermission
-        | Tool::AgentReport => ToolKind::Other,
+        | Tool::AgentReport
+        | Tool::McpSampling => ToolKind::Other,
     }
 }
 

@@ -50,6 +50,37 @@ pub(crate) fn judge_container_call(
     }
 }
 
+/// Describes the effect of a call of a container tool for the user.
+pub fn describe_container_call(tool: BuiltInTool, arguments: &Map<String, Value>) -> String {
+    let text = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or("");
+    let is_set = |name: &str| arguments.get(name).and_then(Value::as_bool) == Some(true);
+    let image = named_image(arguments).map_or_else(|| text("image").to_owned(), |image| image.to_string());
+    let network = if is_set("network") { ", with network" } else { "" };
+    match tool {
+        BuiltInTool::ContainerPull => format!("Get the image {image}"),
+        BuiltInTool::ContainerBuild => {
+            format!("Build the image {} from {}{network}", text("name"), text("path"))
+        }
+        BuiltInTool::ContainerRun => {
+            let folder = match (text("path"), is_set("writable")) {
+                ("", _) => String::new(),
+                (path, true) => format!(", which may change {path}"),
+                (path, false) => format!(", which sees {path}"),
+            };
+            let background = if is_set("background") { ", in the background" } else { "" };
+            let command = arguments.get("command").and_then(Value::as_str).unwrap_or("its own command");
+            format!("Run in a container of {}{folder}{network}{background}: {command}", text("image"))
+        }
+        BuiltInTool::ContainerExec => format!("Run in the container {}: {}", text("container"), text("command")),
+        BuiltInTool::ContainerEnd => match text("action") {
+            "remove" => format!("Remove the container {}", text("container")),
+            _ => format!("Stop the container {}", text("container")),
+        },
+        BuiltInTool::ContainerLogs => format!("Read what the container {} printed", text("container")),
+        _ => "List containers and images".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

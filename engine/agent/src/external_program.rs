@@ -1,6 +1,9 @@
 //! Programs that work as agents and speak the Agent Client Protocol.
 
+use crate::tool_catalog::BuiltInTool;
+use crate::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 /// How a program that works as an agent is started. It has the user's rights, so nothing but the user's own
@@ -27,4 +30,30 @@ pub(crate) const KNOWN_PROGRAMS: [(&str, &str, &[&[&str]]); 5] = [
 /// Returns whether a program is known by this name, so that the configuration needs no command for it.
 pub(crate) fn is_known_program(name: &str) -> bool {
     KNOWN_PROGRAMS.iter().any(|(known, ..)| *known == name)
+}
+
+/// Returns the tools that stand for what a program does inside of itself: what it asks permission for, and what it
+/// reports.
+pub fn program_own_tools() -> [ToolSpec; 2] {
+    let own = |tool: BuiltInTool, description: &str, risk, parameters| ToolSpec {
+        name: tool.to_string(),
+        description: description.to_owned(),
+        parameters,
+        risk,
+        permissions: ToolPermissions::default(),
+        idempotent: false,
+        source: ToolSource::BuiltIn,
+    };
+    let text = || json!({"type": "string"});
+    let permission = json!({"type": "object", "additionalProperties": false, "required": ["action"], "properties":
+        {"action": text(), "kind": text(), "input": {}, "details": text()}});
+    let success = json!({"type": "boolean"});
+    let paths = json!({"type": "array", "items": text()});
+    let report = json!({"type": "object", "additionalProperties": false, "required": ["action", "success"],
+        "properties": {"action": text(), "kind": text(), "input": {}, "success": success, "output": text(),
+        "paths": paths}});
+    [
+        own(BuiltInTool::AgentPermission, "What an agent's program asks permission for.", ToolRisk::High, permission),
+        own(BuiltInTool::AgentReport, "What an agent's program has done inside of itself.", ToolRisk::None, report),
+    ]
 }

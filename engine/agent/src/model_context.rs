@@ -1,5 +1,6 @@
 //! The context of a model call: the messages of a branch, kept within the context size.
 
+use crate::prompt_quote;
 use crate::tool_spec::ToolSpec;
 use std::collections::{BTreeSet, VecDeque};
 use store::{DocId, MessageId, MessageRole, MessageTree, SessionMessage, ToolCall};
@@ -163,6 +164,21 @@ pub fn truncate_to_fit(messages: &mut [SessionMessage], fixed: u64, limit: u64) 
             }
         }
     }
+}
+
+/// Returns messages as text, each quoted so that none can pass for another.
+pub fn transcript(messages: &[SessionMessage]) -> String {
+    let mut text = String::new();
+    for message in messages {
+        let role = message.role.as_str();
+        let source = message.tool_name.as_ref().map_or_else(|| role.to_owned(), |tool| format!("{role} {tool}"));
+        text.push_str(&format!("\n{}", prompt_quote::quote_block(&source, &message.content)));
+        for call in &message.tool_calls {
+            let arguments = serde_json::to_string(&call.arguments).unwrap_or_default();
+            text.push_str(&format!("\n  called {} {}", call.name, &arguments[..arguments.floor_char_boundary(400)]));
+        }
+    }
+    text
 }
 
 /// Returns the mentions in a message, without their `@`: paths of notes and files (`@notes/plan.md`, `@"my plan.md"`),

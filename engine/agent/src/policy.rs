@@ -227,6 +227,15 @@ impl ToolPolicy {
     }
 }
 
+/// Returns why calls of a tool need the user's decision each time, whatever the rules allow; `None` for other tools.
+pub fn each_time_reason(tool: &str) -> Option<&'static str> {
+    match BuiltInTool::from_name(tool)? {
+        BuiltInTool::AskUser => Some("It has a question."),
+        BuiltInTool::McpSampling => Some("each request of a server is decided once"),
+        _ => None,
+    }
+}
+
 /// Returns whether a path leads out of its volume, or into `.git` or `.ssh`.
 fn is_suspicious_path(path: &str) -> bool {
     let whole = matches!(path.trim_start_matches("./"), "" | ".");

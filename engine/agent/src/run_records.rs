@@ -1,5 +1,7 @@
 //! Setup of agents, and summaries of runs and sessions, as shared with the host and stored on disk.
 
+use crate::config::ModelPrice;
+use crate::model_call::ModelEndpoint;
 use crate::router;
 use crate::tool_spec::ToolSpec;
 use serde::{Deserialize, Serialize};
@@ -47,6 +49,15 @@ impl AgentSetup {
     pub fn server_names(&self) -> Vec<&str> {
         let enabled = self.config.mcp.servers.iter().filter(|(_, server)| server.enabled.unwrap_or(true));
         enabled.map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// Returns the price of a model; `None` if it's unknown.
+    pub fn model_price(&self, endpoint: &ModelEndpoint) -> Option<ModelPrice> {
+        if endpoint.local {
+            return Some(ModelPrice { input: 0.0, output: 0.0 });
+        }
+        let stated = self.config.llm.providers.get(&endpoint.provider).and_then(|provider| provider.price);
+        stated.or_else(|| self.known.get(&endpoint.provider)?.price)
     }
 }
 

@@ -199,6 +199,10 @@ pub enum ToolJob {
     },
     /// Calls a tool of an MCP server.
     Mcp {
+        /// The run that makes the call.
+        run: DocId,
+        /// The call's id in the run.
+        call: String,
         /// The server's name in the configuration.
         server: String,
         /// The tool's name on the server.

@@ -15,11 +15,12 @@ use crate::mailbox::Mailbox;
 use crate::maintenance::configuration;
 use crate::maintenance::secrets::UserSecrets;
 use crate::search::{SearchService, query_of_message};
-use crate::tools::{ToolRunner, ToolWorkspace};
+use crate::tools::{SamplingRequests, ToolRunner, ToolWorkspace};
 use agent::agent_definition::AgentDefinition;
 use agent::config::AgentConfig;
 use agent::model_call::{ModelCallId, ModelError, ModelErrorKind, ModelRequest};
 use agent::router::ProviderLatencies;
+use agent::sampling::SamplingAnswer;
 use agent::secrets::InstallationKeys;
 use agent::server_material::ServerMaterial;
 use agent::tool_job::{ToolJob, ToolOutcome};
@@ -53,6 +54,7 @@ pub(crate) struct AgentEffects {
     providers: Arc<ProviderClient>,
     secrets: Option<Arc<UserSecrets>>,
     servers: McpServerPool,
+    sampling: SamplingRequests,
     tools: Arc<ToolRunner>,
     external: Arc<ExternalAgents>,
     jobs: HashMap<(DocId, String), u64>,
@@ -150,13 +152,15 @@ impl AgentEffects {
         let secrets = configuration::user_config_folder().map(|folder| Arc::new(UserSecrets::new(&folder)));
         let vault = secrets.clone().map(|secrets| Arc::new(SecretTokens::new(secrets)) as Arc<dyn TokenVault>);
         // Agents answer no forms of servers: only a person may, with `tracebook mcp call`.
-        let servers = McpServerPool::new(vault, None);
-        place.servers = Some(servers.clone());
+        let servers = McpServerPool::with_models(vault);
+        let sampling = SamplingRequests::new(inbox.clone());
+        (place.servers, place.sampling) = (Some(servers.clone()), Some(sampling.clone()));
         let external = Arc::new(ExternalAgents::new(&folder, place.baselines.clone()));
         let tools = Arc::new(ToolRunner::new(place));
         tools.remove_leftovers();
         let (jobs, next) = (HashMap::new(), Arc::default());
-        AgentEffects { inbox, folder, search, providers: Arc::default(), secrets, servers, tools, external, jobs, next }
+        let providers = Arc::default();
+        AgentEffects { inbox, folder, search, providers, secrets, servers, sampling, tools, external, jobs, next }
     }
 
     /// Reads the agents' setup in the background, and sends it as an event.
@@ -297,6 +301,10 @@ impl AgentEffects {
         if let Some(number) = self.jobs.remove(&(run, call.to_owned())) {
             self.tools.cancel(number);
         }
+    }
+
+    pub(crate) fn answer_sampling(&self, request: &str, answer: SamplingAnswer) {
+        self.sampling.answer(request, answer);
     }
 
     pub(crate) fn close_browser(&self, run: DocId) {

@@ -9,12 +9,14 @@ mod git;
 mod interpreter_run;
 mod mcp;
 mod path_limits;
+mod sampling;
 mod script_files;
 mod shell;
 mod truncate;
 
 pub use fetch::fetch_file;
 pub(crate) use fetch::{WebhookError, fetch_text_file, post_json};
+pub(crate) use sampling::SamplingRequests;
 
 use crate::fs::volume_snapshot::ProgramBaselines;
 use crate::search::{SearchRequest, SearchService, excerpt, highlight_ranges};
@@ -59,6 +61,8 @@ pub struct ToolWorkspace {
     pub search: Option<SearchService>,
     /// MCP servers whose tools can be called.
     pub servers: Option<::mcp::McpServerPool>,
+    /// Where these servers' requests for a model go; `None` if there are no runs.
+    pub(crate) sampling: Option<SamplingRequests>,
     /// The browsers of runs.
     #[cfg(feature = "browser")]
     browsers: Arc<::browser::BrowserPool>,
@@ -89,6 +93,7 @@ impl ToolWorkspace {
             readable,
             search: None,
             servers: None,
+            sampling: None,
             #[cfg(feature = "browser")]
             browsers: Arc::default(),
             #[cfg(feature = "containers")]
@@ -361,8 +366,8 @@ fn run_limited_job(
             "this build has no container tools; `cargo build --release --ignore-rust-version --features full` makes \
              one that has"
         ),
-        ToolJob::Mcp { server, tool, arguments, definition } => {
-            mcp::run(place, &mcp::McpCall { server, tool, arguments, definition }, stop)
+        ToolJob::Mcp { run, call, server, tool, arguments, definition } => {
+            mcp::run(place, &mcp::McpCall { run: *run, call, server, tool, arguments, definition }, stop)
         }
     }
 }

@@ -25,6 +25,7 @@ mod recall;
 mod recovery;
 mod remote_runs;
 mod run_report;
+mod sampling;
 mod server_material;
 mod sessions;
 mod tool_calls;
@@ -38,7 +39,7 @@ mod view_actions;
 mod watchdog;
 mod webhooks;
 
-pub use budget::{BudgetScope, BudgetStatus, ScopeSpending};
+pub use agent::budget::{BudgetScope, BudgetStatus, ScopeSpending};
 pub use changes::revertible_parts;
 pub use links::{run_address, session_address};
 pub use orchestrated_run::PHASE_NAMES;

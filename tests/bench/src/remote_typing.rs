@@ -141,6 +141,7 @@ impl HostlessSession {
                 | Effect::CancelModel { .. }
                 | Effect::RunTool { .. }
                 | Effect::CancelTool { .. }
+                | Effect::AnswerSampling { .. }
                 | Effect::CloseBrowser { .. }
                 | Effect::RemoveContainers { .. }
                 | Effect::SendWebhook { .. }

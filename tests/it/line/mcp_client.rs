@@ -92,7 +92,7 @@ struct AccountServer {
     seen: Arc<Mutex<Seen>>,
 }
 
-fn request_of(stream: &mut TcpStream) -> Option<(String, String)> {
+pub(super) fn request_of(stream: &mut TcpStream) -> Option<(String, String)> {
     let mut received = Vec::new();
     let mut buffer = [0; 4096];
     loop {

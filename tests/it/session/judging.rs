@@ -250,7 +250,7 @@ fn a_tool_that_changes_is_asked_about_again() {
     assert!(third.len() == 1 && third[0].reason.contains("has changed since you allowed it"), "{third:?}");
 }
 
-fn served(server: &str, tool: &str, description: &str) -> (String, String, ToolSpec) {
+pub(super) fn served(server: &str, tool: &str, description: &str) -> (String, String, ToolSpec) {
     let spec = ToolSpec {
         name: String::new(),
         description: description.to_owned(),

@@ -5,6 +5,7 @@ use agent::tool_job::ToolJob;
 use agent::tool_spec::{ToolPermissions, ToolSource, hash_definition};
 use host::mcp::{McpServer, McpServerPool, McpTransport};
 use std::time::{Duration, Instant};
+use store::DocId;
 
 const SERVER: &str = r#"
 id() { printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p'; }
@@ -41,6 +42,8 @@ fn a_tool_of_a_server_is_a_job() {
     servers.configure(vec![McpServer { name: "own".to_owned(), way }]);
     let bench = Bench::with(|place| place.servers = Some(servers));
     let job = |server: &str, tool: &str| ToolJob::Mcp {
+        run: DocId([1; 16]),
+        call: "c0".to_owned(),
         server: server.to_owned(),
         tool: tool.to_owned(),
         arguments: Default::default(),

@@ -1,8 +1,10 @@
-//! Prompts and resources of MCP servers in the agent's panel: completed, filled in, refused and sent.
+//! Prompts and resources of MCP servers in the agent's panel: completed, filled in, refused and sent. Requests of
+//! servers for a model among the approvals.
 
 use super::agent::{ask, ended, model, run, shows, soon};
 use super::*;
 use crate::line::mcp_messages::offer;
+use crate::line::mcp_sampling::add_asking_server;
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 
@@ -75,4 +77,42 @@ fn a_resource_is_mentioned_like_a_note() {
     ask(&mut window, "And @hub:doc://pic?");
     soon(&mut window, "it says why", |window| shows(window, "is binary (image/png)"));
     assert_eq!(told_count(&told), 1);
+}
+
+#[test]
+fn a_request_for_a_model_is_shown_and_decided_once() {
+    let sampled: Arc<Mutex<Vec<String>>> = Arc::default();
+    let heard = sampled.clone();
+    let (address, _go) = model(move |turn, body: &Value| {
+        let all = body["messages"].to_string();
+        if !all.contains("Call the tool") {
+            heard.lock().expect("unpoisoned").push(all);
+            return ("Rain falls.".to_owned(), Vec::new());
+        }
+        match turn {
+            0 => (String::new(), vec![("own_slow", serde_json::json!({}))]),
+            _ => ("Done.".to_owned(), Vec::new()),
+        }
+    });
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let folder = bench.folder.path().to_owned();
+    let mut window = super::agent::asked_with(&bench, &address, |config| add_asking_server(&folder, config));
+    window.get_by_label("Message to the agent").focus();
+    window.step();
+    ask(&mut window, "Call the tool");
+    soon(&mut window, "the tool waits", |window| shows(window, "The agent waits: Use own/slow"));
+    window.get_by_label("Allow for…");
+    window.get_by_label("Allow").click();
+    let asks = "The agent waits: Let the tool server own ask the model test/m";
+    soon(&mut window, "the server's request waits", |window| shows(window, asks));
+    assert!(shows(&mut window, "Slowly.") && shows(&mut window, "max_tokens"), "all of it is shown");
+    assert!(window.query_by_label("Allow for…").is_none(), "a decision is for one request");
+    assert_eq!(told_count(&sampled), 0);
+    window.get_by_label("Allow").click();
+    soon(&mut window, "the run ends", ended);
+    assert_eq!(told_count(&sampled), 1);
+    let answered = run(&window).steps.iter().any(|step| {
+        matches!(&step.kind, store::StepKind::ToolResult { result: Some(result), .. } if result == "Rain falls.")
+    });
+    assert!(answered, "{:?}", run(&window).steps);
 }

@@ -185,7 +185,7 @@ impl ApprovalCards {
             if text_button(ui, "Deny", false).on_hover_text("Ctrl+Backspace").clicked() {
                 chosen = Some((false, DecisionScope::Once));
             }
-            if !changing {
+            if !changing && agent::policy::each_time_reason(&approval.tool).is_none() {
                 let menu = text_button(ui, "Allow for…", false);
                 egui::Popup::menu(&menu).show(|ui| {
                     let reach = approval_text::lasting_scope(approval);

@@ -404,11 +404,13 @@ fn read_run_news(
 /// Prompts the user for a decision. Returns whether there was an answer.
 fn prompt_for_decision(scene: &mut CommandContext<'_>, run: DocId, approval: &RunApproval) -> Result<bool, CliError> {
     let asks = BuiltInTool::AskUser.is_named(&approval.tool);
+    let is_single = agent::policy::each_time_reason(&approval.tool).is_some();
+    let choices = if is_single { "[y]es, [n]o" } else { "[y]es, [n]o, in this [r]un, in this [p]roject, [a]lways" };
     let words = match asks {
         true => format!("{}\n> ", untrusted_text::escape_block(&approval.what)),
         // The full request: the user must see exactly what is allowed.
         false => format!(
-            "{}\n{}({}) {} Allow? [y]es, [n]o, in this [r]un, in this [p]roject, [a]lways: ",
+            "{}\n{}({}) {} Allow? {choices}: ",
             approval_text::title(approval),
             approval_text::body(approval).lines().map(|line| format!("    {line}\n")).collect::<String>(),
             untrusted_text::escape_line(&approval.reason),
@@ -424,11 +426,12 @@ fn prompt_for_decision(scene: &mut CommandContext<'_>, run: DocId, approval: &Ru
             _ if asks => (true, DecisionScope::Once),
             "y" | "yes" => (true, DecisionScope::Once),
             "n" | "no" => (false, DecisionScope::Once),
-            "r" | "run" => (true, DecisionScope::Run),
-            "p" | "project" => (true, DecisionScope::Project),
-            "a" | "always" => (true, DecisionScope::Always),
+            "r" | "run" if !is_single => (true, DecisionScope::Run),
+            "p" | "project" if !is_single => (true, DecisionScope::Project),
+            "a" | "always" if !is_single => (true, DecisionScope::Always),
             _ => {
-                scene.errors.write_all(b"y, n, r, p or a: ")?;
+                let choices: &[u8] = if is_single { b"y or n: " } else { b"y, n, r, p or a: " };
+                scene.errors.write_all(choices)?;
                 scene.errors.flush()?;
                 continue;
             }

@@ -1,6 +1,7 @@
 //! Time limits of models, tools and runs, from `config.yaml` and from the front matter of agents.
 
 use super::values;
+use crate::model_call::ModelCallLimits;
 use serde::Deserialize;
 
 /// Time that a model may be silent before its answer begins, in milliseconds.
@@ -53,6 +54,17 @@ pub struct WatchdogLimits {
     pub tool: u64,
     /// A run's work without a pause; `None` for no limit.
     pub run: Option<u64>,
+}
+
+impl WatchdogLimits {
+    /// Returns the limits of a model call. `local`: the model is on this machine.
+    pub fn model_call(&self, local: bool) -> ModelCallLimits {
+        ModelCallLimits {
+            first_byte: if local { self.first_byte_local } else { self.first_byte },
+            silence: self.silence,
+            whole: self.call,
+        }
+    }
 }
 
 impl WatchdogConfig {

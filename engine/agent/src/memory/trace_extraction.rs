@@ -13,8 +13,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{ChangeKind, ExecutionStep, RunAbout, RunApproval, StepKind};
 
-/// Tools whose calls have no lasting effect and no relevant result.
-const IGNORED_TOOLS: [BuiltInTool; 1] = [BuiltInTool::TodoWrite];
+/// Tools whose calls have no lasting effect and no relevant result for the run: what a server asks comes again with its
+/// tool.
+const IGNORED_TOOLS: [BuiltInTool; 2] = [BuiltInTool::TodoWrite, BuiltInTool::McpSampling];
 /// Tools that need a person or another agent, who may be absent during a replay.
 const INTERACTIVE_TOOLS: [BuiltInTool; 3] = [BuiltInTool::AskUser, BuiltInTool::CreateTool, BuiltInTool::MessageAgent];
 

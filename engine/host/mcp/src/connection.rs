@@ -1,8 +1,9 @@
 //! The connection to one MCP server: starts it on demand, restarts it once after an exit, and sends requests.
 
+use crate::sampling::{ActiveCalls, SamplingUser};
 use crate::sign_in::{ServerTokens, TokenVault};
 use crate::tool_result::{convert_result, truncate_text};
-use crate::user_forms::{FormUser, McpClientSide};
+use crate::user_forms::{McpClientSide, ServerUsers};
 use crate::{
     MAX_DESCRIPTION_BYTES, MAX_SCHEMA_BYTES, MAX_TOOLS_PER_SERVER, McpError, McpServer, McpTool, McpToolList,
     McpToolResult, McpTransport, SERVER_START_TIMEOUT,
@@ -46,7 +47,8 @@ pub(crate) struct McpConnection {
     state: tokio::sync::Mutex<McpConnectionState>,
     stderr_tail: Arc<Mutex<String>>,
     vault: Option<Arc<dyn TokenVault>>,
-    forms: Option<Arc<dyn FormUser>>,
+    users: ServerUsers,
+    calls: ActiveCalls,
 }
 
 /// The current client, if connected, and the number of exits.
@@ -58,12 +60,9 @@ struct McpConnectionState {
 }
 
 impl McpConnection {
-    pub(crate) fn new(
-        server: McpServer,
-        vault: Option<Arc<dyn TokenVault>>,
-        forms: Option<Arc<dyn FormUser>>,
-    ) -> McpConnection {
-        McpConnection { server, state: tokio::sync::Mutex::default(), stderr_tail: Arc::default(), vault, forms }
+    pub(crate) fn new(server: McpServer, vault: Option<Arc<dyn TokenVault>>, users: ServerUsers) -> McpConnection {
+        let (state, stderr_tail, calls) = (tokio::sync::Mutex::default(), Arc::default(), ActiveCalls::default());
+        McpConnection { server, state, stderr_tail, vault, users, calls }
     }
 
     /// Returns the tokens of the server, if it's remote.
@@ -136,12 +135,15 @@ impl McpConnection {
         tool: String,
         arguments: Map<String, Value>,
         limit: Duration,
+        sampling: Option<Arc<dyn SamplingUser>>,
     ) -> Result<McpToolResult, McpError> {
         let running = self.ensure_running().await?;
         let params = CallToolRequestParams::new(tool).with_arguments(arguments);
+        let active = self.calls.begin(sampling);
         // Dropping this tells the server that the call was canceled.
         let work = running.peer().call_tool_once(params);
-        let done = tokio::time::timeout(limit, work).await.map_err(|_| self.timeout_error(limit))?;
+        let done = active.within(limit, work).await.ok_or_else(|| self.timeout_error(limit))?;
+        drop(active);
         let name = &self.server.name;
         match self.check_response(done, &running).await? {
             CallToolResponse::Complete(result) => {
@@ -225,7 +227,7 @@ impl McpConnection {
     }
 
     async fn connect(&self) -> Result<McpClient, McpConnectError> {
-        let client = McpClientSide::new(&self.server.name, self.forms.clone());
+        let client = McpClientSide::new(&self.server.name, self.users.clone(), self.calls.clone());
         match &self.server.way {
             McpTransport::Program { command, args, env, folder } => {
                 let mut program = tokio::process::Command::new(command);

@@ -6,11 +6,13 @@
 
 mod connection;
 mod offers;
+mod sampling;
 mod sign_in;
 mod tool_result;
 mod user_forms;
 
 pub use offers::PendingMaterial;
+pub use sampling::{SamplingAnswerSender, SamplingUser};
 pub use sign_in::{McpSignIn, SIGN_IN_TIMEOUT, SignInError, TokenVault, TokenVaultError, sign_in, sign_out};
 pub use user_forms::{FormAnswer, FormField, FormFieldKind, FormUser, UserForm};
 
@@ -25,6 +27,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+use user_forms::ServerUsers;
 
 /// Maximum number of tools listed from one server.
 pub const MAX_TOOLS_PER_SERVER: usize = 500;
@@ -242,6 +245,7 @@ struct McpToolCall {
     tool: String,
     arguments: Map<String, Value>,
     limit: Duration,
+    sampling: Option<Arc<dyn SamplingUser>>,
 }
 
 /// The configured MCP servers. Each server starts when it's first needed, and their thread starts with the first
@@ -250,13 +254,18 @@ struct McpToolCall {
 pub struct McpServerPool {
     requests: Arc<OnceLock<Option<mpsc::UnboundedSender<McpRequest>>>>,
     vault: Option<Arc<dyn TokenVault>>,
-    forms: Option<Arc<dyn FormUser>>,
+    users: ServerUsers,
 }
 
 impl McpServerPool {
     /// Creates a pool that uses the tokens in a vault, and whose servers may ask the user with forms.
     pub fn new(vault: Option<Arc<dyn TokenVault>>, forms: Option<Arc<dyn FormUser>>) -> McpServerPool {
-        McpServerPool { requests: Arc::default(), vault, forms }
+        McpServerPool { requests: Arc::default(), vault, users: ServerUsers { forms, has_models: false } }
+    }
+
+    /// Creates a pool whose servers may ask for a model during [`McpServerPool::call_tool_for`].
+    pub fn with_models(vault: Option<Arc<dyn TokenVault>>) -> McpServerPool {
+        McpServerPool { requests: Arc::default(), vault, users: ServerUsers { forms: None, has_models: true } }
     }
 
     /// Starts the thread; `None` if the system can't create a thread or an async runtime.
@@ -265,9 +274,9 @@ impl McpServerPool {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
         let (orders, queue) = mpsc::unbounded_channel();
-        let (vault, forms) = (self.vault.clone(), self.forms.clone());
+        let (vault, users) = (self.vault.clone(), self.users.clone());
         let work = move || {
-            runtime.block_on(run_request_loop(queue, vault, forms));
+            runtime.block_on(run_request_loop(queue, vault, users));
             runtime.shutdown_background();
         };
         std::thread::Builder::new().name("mcp".to_owned()).spawn(work).ok()?;
@@ -329,9 +338,20 @@ impl McpServerPool {
         arguments: Map<String, Value>,
         limit: Duration,
     ) -> PendingMcpResponse<McpToolResult> {
+        self.call_tool_for(None, (server, tool), arguments, limit)
+    }
+
+    /// Calls a tool whose server may ask for a model meanwhile. That time doesn't count for `limit`.
+    pub fn call_tool_for(
+        &self,
+        sampling: Option<Arc<dyn SamplingUser>>,
+        (server, tool): (&str, &str),
+        arguments: Map<String, Value>,
+        limit: Duration,
+    ) -> PendingMcpResponse<McpToolResult> {
         let (answer, wait) = channel();
         let (keep, wanted) = oneshot::channel();
-        let call = McpToolCall { server: server.to_owned(), tool: tool.to_owned(), arguments, limit };
+        let call = McpToolCall { server: server.to_owned(), tool: tool.to_owned(), arguments, limit, sampling };
         self.send_request(McpRequest::Call { call, answer, wanted });
         PendingMcpResponse { answer: wait, _cancel_on_drop: keep }
     }
@@ -341,7 +361,7 @@ impl McpServerPool {
 async fn run_request_loop(
     mut queue: mpsc::UnboundedReceiver<McpRequest>,
     vault: Option<Arc<dyn TokenVault>>,
-    forms: Option<Arc<dyn FormUser>>,
+    users: ServerUsers,
 ) {
     let mut entries: HashMap<String, Arc<McpConnection>> = HashMap::new();
     while let Some(order) = queue.recv().await {
@@ -350,7 +370,7 @@ async fn run_request_loop(
                 let before = std::mem::take(&mut entries);
                 for server in servers {
                     let same = before.get(&server.name).filter(|entry| *entry.server() == server).cloned();
-                    let new = |server| Arc::new(McpConnection::new(server, vault.clone(), forms.clone()));
+                    let new = |server| Arc::new(McpConnection::new(server, vault.clone(), users.clone()));
                     entries.insert(server.name.clone(), same.unwrap_or_else(|| new(server)));
                 }
                 for (name, entry) in before {
@@ -376,7 +396,7 @@ async fn run_request_loop(
                 let entry =
                     entries.get(&call.server).cloned().ok_or_else(|| McpError::UnknownServer(call.server.clone()));
                 spawn_request(
-                    async move { entry?.call_tool(call.tool, call.arguments, call.limit).await },
+                    async move { entry?.call_tool(call.tool, call.arguments, call.limit, call.sampling).await },
                     answer,
                     wanted,
                 );

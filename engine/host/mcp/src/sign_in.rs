@@ -332,7 +332,8 @@ pub fn sign_in(
     let done = runtime.block_on(async {
         let mut challenge = tokens.read().await?.challenge;
         if challenge.is_none() {
-            let probe = crate::connection::McpConnection::new(server.clone(), Some(tokens.vault.clone()), None);
+            let probe =
+                crate::connection::McpConnection::new(server.clone(), Some(tokens.vault.clone()), Default::default());
             let listed = tokio::time::timeout(SERVER_START_TIMEOUT, probe.list_tools()).await;
             probe.close().await;
             match listed {

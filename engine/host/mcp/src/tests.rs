@@ -278,3 +278,64 @@ fn lists_without_an_end_have_one_and_silence_is_given_up() {
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     }
 }
+
+/// Answers what servers ask in a run, or denies it.
+struct Answering {
+    run: String,
+    answer: agent::sampling::SamplingAnswer,
+    asked: std::sync::Mutex<Vec<agent::sampling::SamplingRequest>>,
+}
+
+impl Answering {
+    fn new(run: &str, text: Option<&str>) -> Arc<Answering> {
+        let stop = agent::sampling::SamplingStop::EndTurn;
+        let message =
+            |text: &str| agent::sampling::SampledMessage { text: text.to_owned(), model: "m".to_owned(), stop };
+        let answer = text.map(message).ok_or(agent::sampling::SamplingRefusal::Rejected);
+        Arc::new(Answering { run: run.to_owned(), answer, asked: Default::default() })
+    }
+}
+
+impl SamplingUser for Answering {
+    fn run(&self) -> &str {
+        &self.run
+    }
+
+    fn ask(&self, request: agent::sampling::SamplingRequest, answer: SamplingAnswerSender) -> String {
+        self.asked.lock().expect("unpoisoned").push(request);
+        answer(self.answer.clone());
+        "s1".to_owned()
+    }
+
+    fn withdraw(&self, _request: &str) {}
+}
+
+#[test]
+fn a_server_asks_for_a_model_during_a_call() {
+    let Some(path) = everything() else { return };
+    let path = path.to_string_lossy();
+    let all = McpServerPool::with_models(None);
+    all.configure(vec![program("everything", "node", &[&path, "stdio"])]);
+    let listed = all.list_tools("everything").wait(PATIENCE).expect("an answer").expect("tools");
+    assert!(listed.tools.iter().any(|tool| tool.name == "trigger-sampling-request"), "it offers that to us");
+    let ask = |user: Option<Arc<dyn SamplingUser>>| {
+        let arguments = json!({"prompt": "Rain?", "maxTokens": 20}).as_object().cloned().expect("an object");
+        let pending = all.call_tool_for(user, ("everything", "trigger-sampling-request"), arguments, PATIENCE);
+        pending.wait(PATIENCE).expect("an answer").map_or_else(|why| why.to_string(), |said| said.text)
+    };
+    let answering = Answering::new("r1", Some("It falls."));
+    let said = ask(Some(answering.clone()));
+    assert!(said.contains("It falls.") && said.contains("endTurn"), "{said}");
+    let asked = answering.asked.lock().expect("unpoisoned").clone();
+    assert_eq!((asked.len(), asked[0].max_tokens, asked[0].temperature), (1, 20, Some(0.7)), "{asked:?}");
+    assert_eq!(asked[0].system.as_deref(), Some("You are a helpful test server."));
+    assert!(asked[0].messages[0].text.ends_with("Rain?"), "{asked:?}");
+    let denied = ask(Some(Answering::new("r1", None)));
+    assert!(denied.contains("User rejected sampling request") && denied.contains("-1"), "{denied}");
+    let outside = ask(None);
+    assert!(outside.contains("nobody can decide"), "{outside}");
+    // A pool for persons has no such tool at all.
+    let own = servers(vec![program("everything", "node", &[&path, "stdio"])]);
+    let listed = own.list_tools("everything").wait(PATIENCE).expect("an answer").expect("tools");
+    assert!(listed.tools.iter().all(|tool| tool.name != "trigger-sampling-request"), "{listed:?}");
+}

@@ -1,8 +1,11 @@
-//! Forms that a server asks the user to fill in (elicitation), for programs that have a user to ask.
+//! What a server may ask its client for. Forms that a server asks the user to fill in (elicitation), for programs that
+//! have a user to ask.
+#![expect(deprecated, reason = "servers of the protocol before 2026-07-28 ask for models in this way")]
 
+use crate::sampling::ActiveCalls;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction, Implementation,
-    ProtocolVersion,
+    ClientCapabilities, ClientConfig, CreateMessageRequestMethod, CreateMessageRequestParams, CreateMessageResult,
+    ElicitRequestParams, ElicitResult, ElicitationAction, Implementation, ProtocolVersion,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ClientHandler, ErrorData, RoleClient};
@@ -160,15 +163,25 @@ impl UserForm {
     }
 }
 
+/// Those whom servers may ask.
+#[derive(Clone, Default)]
+pub(crate) struct ServerUsers {
+    /// Who fills in forms; `None` if nobody does.
+    pub(crate) forms: Option<Arc<dyn FormUser>>,
+    /// Whether runs have models that may answer.
+    pub(crate) has_models: bool,
+}
+
 /// This program as a client of one server.
 pub(crate) struct McpClientSide {
     server: String,
-    forms: Option<Arc<dyn FormUser>>,
+    users: ServerUsers,
+    calls: ActiveCalls,
 }
 
 impl McpClientSide {
-    pub(crate) fn new(server: &str, forms: Option<Arc<dyn FormUser>>) -> McpClientSide {
-        McpClientSide { server: server.to_owned(), forms }
+    pub(crate) fn new(server: &str, users: ServerUsers, calls: ActiveCalls) -> McpClientSide {
+        McpClientSide { server: server.to_owned(), users, calls }
     }
 }
 
@@ -176,9 +189,21 @@ impl ClientHandler for McpClientSide {
     fn get_info(&self) -> ClientConfig {
         let me = Implementation::new("tracebook", env!("CARGO_PKG_VERSION"));
         let mut capabilities = ClientCapabilities::default();
-        capabilities.elicitation = self.forms.is_some().then(Default::default);
+        capabilities.elicitation = self.users.forms.is_some().then(Default::default);
+        capabilities.sampling = self.users.has_models.then(Default::default);
         // Later versions have no handshake.
         ClientConfig::new(capabilities, me).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+
+    async fn create_message(
+        &self,
+        params: CreateMessageRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        if !self.users.has_models {
+            return Err(ErrorData::method_not_found::<CreateMessageRequestMethod>());
+        }
+        self.calls.create_message(params, context.ct.cancelled()).await
     }
 
     async fn create_elicitation(
@@ -190,7 +215,7 @@ impl ClientHandler for McpClientSide {
         let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = request else {
             return Err(ErrorData::invalid_params("only forms can be shown", None));
         };
-        let Some(forms) = self.forms.clone() else { return Ok(ElicitResult::new(ElicitationAction::Decline)) };
+        let Some(forms) = self.users.forms.clone() else { return Ok(ElicitResult::new(ElicitationAction::Decline)) };
         let schema = serde_json::to_value(&requested_schema).map_err(|_| unusable())?;
         let form = UserForm::new(&self.server, &message, &schema).ok_or_else(unusable)?;
         let shown = form.clone();

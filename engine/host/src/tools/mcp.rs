@@ -7,13 +7,16 @@ use agent::tool_job::ToolOutcome;
 use anyhow::Context;
 use serde_json::{Map, Value};
 use std::time::Duration;
-use store::BlobRef;
+use store::{BlobRef, DocId};
 
 /// Time limit for a call.
 const MCP_CALL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A call of an MCP server's tool.
 pub(super) struct McpCall<'a> {
+    /// The run that makes the call, and the call's id there.
+    pub(super) run: DocId,
+    pub(super) call: &'a str,
     pub(super) server: &'a str,
     pub(super) tool: &'a str,
     pub(super) arguments: &'a Map<String, Value>,
@@ -32,7 +35,7 @@ fn wait_for<T>(pending: &PendingMcpResponse<T>, stop: &StopSignal) -> anyhow::Re
 }
 
 pub(super) fn run(place: &ToolWorkspace, call: &McpCall<'_>, stop: &StopSignal) -> anyhow::Result<ToolOutcome> {
-    let McpCall { server, tool, arguments, definition: allowed } = *call;
+    let McpCall { run, call, server, tool, arguments, definition: allowed } = *call;
     let servers = place.servers.as_ref().context("no MCP servers are configured")?;
     // A server may describe its tools differently by now than when the user allowed them.
     let listed = wait_for(&servers.list_tools(server), stop)?;
@@ -45,7 +48,9 @@ pub(super) fn run(place: &ToolWorkspace, call: &McpCall<'_>, stop: &StopSignal) 
         );
         return Ok(ToolOutcome { text, outdated: true, ..ToolOutcome::default() });
     }
-    let said = wait_for(&servers.call_tool(server, tool, arguments.clone(), MCP_CALL_TIMEOUT), stop)?;
+    let sampling = place.sampling.as_ref().map(|all| all.of_call(run, call, server));
+    let pending = servers.call_tool_for(sampling, (server, tool), arguments.clone(), MCP_CALL_TIMEOUT);
+    let said = wait_for(&pending, stop)?;
     let mut outcome = ToolOutcome { success: !said.failed, ..ToolOutcome::default() };
     for (mime, bytes) in said.attached {
         let blob = store_blob(&bytes, &place.blobs)?;

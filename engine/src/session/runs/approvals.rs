@@ -7,7 +7,7 @@ use crate::session::state::agent_run::CallPhase;
 use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
-use agent::policy::{CallFacts, Permission, ToolPolicy};
+use agent::policy::{self, CallFacts, Permission, ToolPolicy};
 use agent::run_records::POLICY_RULES_KEY;
 use agent::task_block::TaskStatus;
 use agent::tool_catalog::BuiltInTool;
@@ -33,7 +33,7 @@ impl RunsState {
         (id, approval): (DocId, &str),
         decision: DecisionRecord,
     ) -> Result<(), CommandError> {
-        let (tools, policy) = (self.all_tools(), self.policy());
+        let (tools, rules) = (self.all_tools(), self.policy());
         let DecisionRecord { allowed, scope, arguments, comment, .. } = decision;
         let Some(run) = self.runs.get_mut(&id) else {
             return Err(CommandError("the run is not open yet; try again in a moment".to_owned()));
@@ -59,12 +59,14 @@ impl RunsState {
         }
         let tool = tools.iter().find(|tool| tool.name == known.tool).filter(|_| elsewhere.is_none());
         let facts = shown_facts(known);
+        // What is asked about each time has no lasting answer.
+        let scope = if policy::each_time_reason(&known.tool).is_some() { DecisionScope::Once } else { scope };
         let (used, volume) = (arguments.clone().unwrap_or_else(|| known.arguments.clone()), run.about.volume);
         // Unchanged arguments count as none.
         let arguments = arguments.filter(|arguments| *arguments != known.arguments);
         if let (Some(arguments), Some(tool), true) = (&arguments, tool, allowed) {
             agent::tool_call_parser::check_arguments(tool, arguments).map_err(|why| CommandError(why.to_string()))?;
-            let verdict = policy.decide(tool, arguments, &CallFacts::default(), volume, id);
+            let verdict = rules.decide(tool, arguments, &CallFacts::default(), volume, id);
             if verdict.word == Permission::Deny {
                 return Err(CommandError(format!("that is not allowed either: {}", verdict.why)));
             }

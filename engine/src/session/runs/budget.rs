@@ -8,168 +8,16 @@ use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
+use agent::budget::{BudgetScope, BudgetStatus, LOW_BUDGET_SHARE, ScopeSpending, add_spending, year_and_month};
 use agent::config::{BudgetConfig, ProviderConfig};
 use agent::router;
-use agent::run_records::{AgentSetup, EmbeddingCost, RunSummary};
-use serde::Serialize;
+use agent::run_records::{AgentSetup, RunSummary};
 use std::collections::BTreeMap;
-use store::{CallUsage, DocId, ExecutionStep, StepKind};
-use text::task::CalendarDay;
+use store::{DocId, ExecutionStep, StepKind};
 use text::time::UnixMillis;
 
 /// Route of the steps that report a low budget.
 const BUDGET_NOTICE_ROUTE: &str = "budget";
-/// Remaining share of a budget below which it counts as low.
-const LOW_BUDGET_SHARE: f64 = 0.2;
-
-/// Adds to a message what is billed for a call that was stopped, which is an estimate.
-pub(super) fn with_estimate(message: &str, usage: Option<CallUsage>) -> String {
-    let Some(usage) = usage else { return message.to_owned() };
-    let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
-    let price = match usage.cost {
-        Some(0.0) => "which is free".to_owned(),
-        Some(cost) => format!("${cost:.4}"),
-        None => "at an unknown price".to_owned(),
-    };
-    format!("{message} What was sent and received until then is counted by estimate: {tokens} tokens, {price}.")
-}
-
-/// Spending and limit of a budget.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct BudgetStatus {
-    /// Name of the budget: `this month`, or `NAME this month`.
-    pub of: String,
-    /// Limit in US dollars; `None` for no limit.
-    pub limit: Option<f64>,
-    /// Spending in US dollars.
-    pub spent: f64,
-    /// Number of input and output tokens.
-    pub tokens: u64,
-    /// Number of runs and days of search whose price is partly unknown; the known part is counted.
-    pub unknown: u64,
-}
-
-impl BudgetStatus {
-    fn from_runs(of: String, limit: Option<f64>, lines: &[&RunSummary]) -> BudgetStatus {
-        let tokens = lines.iter().map(|line| line.spent.input_tokens.saturating_add(line.spent.output_tokens));
-        BudgetStatus {
-            of,
-            limit,
-            // Starts from 0.0, because an empty float sum is -0.0, which is displayed with a minus sign.
-            spent: lines.iter().filter_map(|line| line.spent.cost).fold(0.0, |sum, cost| sum + cost),
-            tokens: tokens.fold(0, u64::saturating_add),
-            unknown: lines.iter().filter(|line| line.spent.cost.is_none()).count() as u64,
-        }
-    }
-
-    fn add_embedding_cost(mut self, outlay: &EmbeddingCost) -> BudgetStatus {
-        self.spent += outlay.cost;
-        self.tokens = self.tokens.saturating_add(outlay.tokens);
-        self.unknown += u64::from(outlay.unknown > 0);
-        self
-    }
-
-    /// Returns the remaining US dollars; `None` if there's no limit.
-    pub fn remaining(&self) -> Option<f64> {
-        self.limit.map(|limit| (limit - self.spent).max(0.0))
-    }
-
-    /// Returns a warning if nothing or less than a fifth of the limit is left.
-    pub fn low_warning(&self) -> Option<String> {
-        let (limit, left) = (self.limit?, self.remaining()?);
-        let of = &self.of;
-        if left <= 0.0 {
-            return Some(format!("Nothing is left of ${limit:.2} for {of}: no model that costs something is called."));
-        }
-        (left < LOW_BUDGET_SHARE * limit).then(|| format!("Low balance: ${left:.4} of ${limit:.2} for {of} are left."))
-    }
-
-    /// Returns why a run may not spend `more` US dollars and what to do, as sentences; `None` if it may.
-    pub fn over_limit_advice(&self, more: f64) -> Option<String> {
-        let why = self.over_limit_reason(more)?;
-        Some(format!("{why} What was done is kept; raise `budget` in the configuration and resume the run."))
-    }
-
-    /// Returns why spending `more` US dollars would exceed the limit; `None` if it wouldn't.
-    pub(super) fn over_limit_reason(&self, more: f64) -> Option<String> {
-        let limit = self.limit.filter(|limit| self.spent >= *limit || self.spent + more > *limit)?;
-        let BudgetStatus { of, spent, .. } = self;
-        Some(format!(
-            "The balance is too low: ${spent:.4} of ${limit:.2} for {of} are spent, and the next call costs about \
-             ${more:.4}."
-        ))
-    }
-}
-
-/// Scope by which spending is grouped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BudgetScope {
-    /// A run with all runs delegated from it.
-    Task,
-    /// A session with all runs delegated from its runs.
-    Session,
-    /// One project.
-    Project,
-    /// A calendar month, UTC.
-    Month,
-}
-
-impl BudgetScope {
-    /// Parses the name of a scope.
-    pub fn from_name(word: &str) -> Option<BudgetScope> {
-        match word {
-            "task" => Some(BudgetScope::Task),
-            "session" => Some(BudgetScope::Session),
-            "project" => Some(BudgetScope::Project),
-            "month" => Some(BudgetScope::Month),
-            _ => None,
-        }
-    }
-}
-
-/// Spending of one entry in a scope.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ScopeSpending {
-    /// The run, session or project; `None` for a month, or for the spending of search.
-    pub doc: Option<DocId>,
-    /// Title of the line.
-    pub title: String,
-    /// Name of the project that it belongs to; empty if it belongs to several or is a project itself.
-    pub project: String,
-    /// Limit in US dollars; `None` if none is set.
-    pub limit: Option<f64>,
-    /// Spending in US dollars.
-    pub spent: f64,
-    /// Number of input and output tokens.
-    pub tokens: u64,
-    /// Number of runs and days of search whose price is partly unknown; the known part is counted.
-    pub unknown: u64,
-    /// Time of the last start of paid work, milliseconds since 1970.
-    pub at: i64,
-}
-
-/// Adds spending to its entry: US dollars, tokens, whether a price is unknown, and time.
-fn add_spending(
-    all: &mut BTreeMap<(Option<DocId>, String), ScopeSpending>,
-    (doc, title, project, limit): (Option<DocId>, String, &str, Option<f64>),
-    (spent, tokens, unknown, at): (f64, u64, bool, i64),
-) {
-    // Only entries without a document are distinguished by title.
-    let key = (doc, if doc.is_none() { title.clone() } else { String::new() });
-    let project = project.to_owned();
-    let new = ScopeSpending { doc, title, project, limit, spent: 0.0, tokens: 0, unknown: 0, at };
-    let one = all.entry(key).or_insert(new);
-    one.spent += spent;
-    one.tokens = one.tokens.saturating_add(tokens);
-    one.unknown += u64::from(unknown);
-    one.at = one.at.max(at);
-}
-
-/// Returns the year and month of a time in milliseconds since 1970, UTC.
-pub(super) fn year_and_month(at: i64) -> (i64, i64) {
-    let (year, month, _) = CalendarDay(at.div_euclid(86_400_000)).date();
-    (year, month)
-}
 
 impl RunsState {
     /// Returns this month's spending, in total and by project.
@@ -298,7 +146,7 @@ impl RunsState {
 
     /// Returns the expected cost of pending calls in US dollars, which counts as spent.
     pub(super) fn pending_cost(&self) -> f64 {
-        self.runs.values().filter_map(|run| run.live.as_ref()).map(|live| live.cost).sum()
+        self.runs.values().map(AgentRun::pending_cost).sum()
     }
 
     /// Returns why a run may not spend `more` US dollars, as sentences; `None` if it may.
@@ -421,25 +269,5 @@ impl RunsState {
         if low && self.reported_low_budgets.insert((balance.of.clone(), year_and_month(turn.now.0))) {
             turn.notify(Notice::BudgetLow { of: balance.of, left, limit });
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_balance_says_when_it_is_short() {
-        let balance = |limit, spent| BudgetStatus { of: "this month".to_owned(), limit, spent, tokens: 0, unknown: 0 };
-        assert_eq!(balance(None, 900.0).over_limit_advice(1.0), None);
-        assert_eq!(balance(Some(1.0), 0.5).over_limit_advice(0.4), None);
-        assert!(balance(Some(1.0), 0.5).over_limit_advice(0.6).is_some_and(|why| why.contains("$0.5000 of $1.00")));
-        assert!(balance(Some(1.0), 1.0).over_limit_advice(0.0).is_some());
-        assert_eq!((balance(None, 9.0).low_warning(), balance(Some(1.0), 0.75).low_warning()), (None, None));
-        assert!(balance(Some(1.0), 0.95).low_warning().is_some_and(|word| word.contains("$0.0500 of $1.00")));
-        assert!(balance(Some(1.0), 1.0).low_warning().is_some_and(|word| word.contains("Nothing is left")));
-        assert_eq!((balance(Some(1.0), 1.5).remaining(), balance(None, 1.0).remaining()), (Some(0.0), None));
-        // 1970-01-31 and 1970-02-01.
-        assert_ne!(year_and_month(30 * 86_400_000), year_and_month(31 * 86_400_000));
     }
 }

@@ -100,7 +100,7 @@ impl crate::session::state::runs::RunsState {
         let (mut spent, mut coming) = (0.0, 0.0);
         for id in self.run_family(run) {
             spent += self.run_summaries.get(&id).and_then(|line| line.spent.cost).unwrap_or(0.0);
-            coming += self.runs.get(&id).and_then(|run| run.live.as_ref()).map_or(0.0, |live| live.cost);
+            coming += self.runs.get(&id).map_or(0.0, AgentRun::pending_cost);
         }
         (spent, coming)
     }

@@ -9,13 +9,13 @@ use crate::session::state::agent_run::{AgentRun, LiveModelCall};
 use crate::session::state::runs::RunsState;
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
-use agent::external_program::ExternalProgram;
+use agent::external_program::{ExternalProgram, program_own_tools};
 use agent::model_call::{ModelCallId, ModelCallLimits, ModelEndpoint, ModelRequest, ProgramCall, WireProtocol};
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::{ToolJob, ToolOutcome};
-use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
+use agent::tool_spec::ToolSpec;
 use agent::{model_context, tool_catalog};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::path::PathBuf;
 use store::{AgentState, DocId, RunEnding, RunOrigin};
 
@@ -25,32 +25,6 @@ const MAX_PROGRAM_TURNS: u64 = 2_000;
 const LOOKING_KINDS: [&str; 5] = ["read", "search", "think", "fetch", "switch_mode"];
 /// Maximum length of a result that a program gets, in bytes. It may write a file back, so it has to get all of it.
 pub(super) const MAX_PROGRAM_RESULT_BYTES: usize = 1 << 20;
-
-/// Returns the tools that stand for what a program does inside of itself: what it asks permission for, and what it
-/// reports.
-pub(super) fn program_own_tools() -> [ToolSpec; 2] {
-    let own = |tool: BuiltInTool, description: &str, risk, parameters| ToolSpec {
-        name: tool.to_string(),
-        description: description.to_owned(),
-        parameters,
-        risk,
-        permissions: ToolPermissions::default(),
-        idempotent: false,
-        source: ToolSource::BuiltIn,
-    };
-    let text = || json!({"type": "string"});
-    let permission = json!({"type": "object", "additionalProperties": false, "required": ["action"], "properties":
-        {"action": text(), "kind": text(), "input": {}, "details": text()}});
-    let success = json!({"type": "boolean"});
-    let paths = json!({"type": "array", "items": text()});
-    let report = json!({"type": "object", "additionalProperties": false, "required": ["action", "success"],
-        "properties": {"action": text(), "kind": text(), "input": {}, "success": success, "output": text(),
-        "paths": paths}});
-    [
-        own(BuiltInTool::AgentPermission, "What an agent's program asks permission for.", ToolRisk::High, permission),
-        own(BuiltInTool::AgentReport, "What an agent's program has done inside of itself.", ToolRisk::None, report),
-    ]
-}
 
 /// Returns the tools that a program's requests are calls of.
 pub(super) fn program_tools() -> Vec<ToolSpec> {

@@ -11,10 +11,7 @@ use crate::session::state::workspace::WorkspaceState;
 use agent::schedule::ScheduleOutcome;
 use agent::tool_catalog::BuiltInTool;
 use store::RunOrigin;
-use store::{
-    AgentState, DecisionMaker, DecisionRecord, DecisionScope, DocId, MessageId, MessageRole, RunEnding, SessionMessage,
-    StepKind, TodoItem,
-};
+use store::{AgentState, DocId, MessageId, MessageRole, RunEnding, SessionMessage, StepKind, TodoItem};
 
 impl RunsState {
     /// Ends a run and records how it ended.
@@ -34,18 +31,12 @@ impl RunsState {
         run.is_awake = false;
         let origin = run.about.origin;
         (run.live, run.calls) = (None, Vec::new());
+        run.drop_sampling(turn);
         self.end_program(turn, id);
         let Some(run) = self.runs.get_mut(&id) else { return };
         // Close pending approvals, which are no longer needed.
         for approval in run.approvals.iter_mut().filter(|approval| approval.decision.is_none()) {
-            approval.decision = Some(DecisionRecord {
-                allowed: false,
-                scope: DecisionScope::Once,
-                by: DecisionMaker::Cancelled,
-                at: turn.now.0,
-                arguments: None,
-                comment: None,
-            });
+            approval.decision = Some(super::sampling::cancelled_decision(turn.now));
             record.approvals.push(approval.id.clone());
         }
         if run.has_called(BuiltInTool::is_for_browser) {
@@ -140,7 +131,7 @@ impl RunsState {
             .map(|pending| pending.call.id.clone())
             .collect();
         let parents = run.last_step();
-        let message = super::budget::with_estimate(why, usage);
+        let message = agent::budget::with_estimate(why, usage);
         let mut stopped = new_step(turn, parents, StepKind::Error { message, recoverable: true });
         stopped.spent = usage;
         record.steps.push(stopped);

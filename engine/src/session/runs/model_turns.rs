@@ -10,25 +10,21 @@ use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
-use agent::config::{DEFAULT_CONTEXT_TOKENS, ModelPrice};
+use agent::config::DEFAULT_CONTEXT_TOKENS;
 use agent::model_call::{
-    ModelCallId, ModelCallLimits, ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ModelStopReason,
+    ModelCallId, ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ModelStopReason,
 };
-use agent::model_context;
+use agent::model_context::{self, transcript};
+use agent::repetition::is_looping;
 use agent::run_records::{AgentSetup, PROVIDER_LATENCIES_KEY};
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_spec::ToolSpec;
 use agent::{agent_definition, planner, prompt_quote, router, tool_call_parser, tool_catalog};
-use std::collections::BTreeSet;
 use store::disk::RowWrite;
 use store::{AgentState, DocId, MessageId, MessageRole, RunEnding, RunOrigin, SessionMessage, StepKind, ToolCall};
 
 /// Models with a smaller context than this many tokens aren't offered tools that they rarely need.
 const SMALL_CONTEXT_TOKENS: u64 = 16_000;
-/// Number of turns without progress after which the model must answer with what it has.
-const MAX_IDLE_TURNS: usize = 3;
-/// Number of recent steps that are checked for loops.
-const LOOP_CHECK_STEPS: usize = 60;
 /// The prompt that requests the final answer.
 const FINAL_ANSWER_PROMPT: &str =
     "All steps are done. Answer the user now in one or two sentences: what was done, and what was the result?";
@@ -195,7 +191,7 @@ impl RunsState {
         }
         let watchdog = self.watchdog_limits(run);
         let Some(run) = self.runs.get_mut(&id) else { return };
-        if summary_of.is_empty() && is_looping(run) {
+        if summary_of.is_empty() && is_looping(&run.steps) {
             // Sent as text, because providers require tools in requests whose messages contain calls.
             let words = format!("{}\n\n{FINAL_ANSWER_PROMPT}", transcript(&messages));
             messages = vec![SessionMessage::new(MessageId(0), MessageRole::User, words, turn.now.0)];
@@ -208,13 +204,8 @@ impl RunsState {
         let request_tokens = model_context::estimate_tokens(&system)
             + model_context::estimate_tool_tokens(&tools)
             + messages.iter().map(model_context::estimate_message_tokens).sum::<u64>();
-        let listed = provider.and_then(|provider| provider.price).or_else(|| setup.known.get(name)?.price);
-        let price = if choice.endpoint.local { Some(ModelPrice { input: 0.0, output: 0.0 }) } else { listed };
-        let limits = ModelCallLimits {
-            first_byte: if choice.endpoint.local { watchdog.first_byte_local } else { watchdog.first_byte },
-            silence: watchdog.silence,
-            whole: watchdog.call,
-        };
+        let price = setup.model_price(&choice.endpoint);
+        let limits = watchdog.model_call(choice.endpoint.local);
         let patience_ms = super::watchdog::model_patience_ms(limits);
         run.live = Some(LiveModelCall {
             cost: more,
@@ -236,7 +227,7 @@ impl RunsState {
     }
 
     /// Returns the facts that the choice of a model depends on.
-    fn routing_context(&self, run: &AgentRun, setup: &AgentSetup) -> router::RoutingContext {
+    pub(super) fn routing_context(&self, run: &AgentRun, setup: &AgentSetup) -> router::RoutingContext {
         let mut known = setup.known.clone();
         for name in setup.config.llm.providers.keys() {
             known.entry(name.clone()).or_default().latency = self.latencies.median_latency(name);
@@ -301,7 +292,7 @@ impl RunsState {
 
     pub(in crate::session) fn on_model_delta(&mut self, turn: &ApplyContext<'_>, call: ModelCallId, delta: ModelDelta) {
         let Some(run) = self.runs.get_mut(&call.run) else { return };
-        let Some(live) = run.live.as_mut().filter(|live| live.call == call) else { return };
+        let Some(live) = run.live_calls_mut().find(|live| live.call == call) else { return };
         live.heard = turn.now;
         match delta {
             ModelDelta::Text(text) if live.text.len() < MAX_LIVE_ANSWER_BYTES => live.text.push_str(&text),
@@ -328,7 +319,12 @@ impl RunsState {
         result: Result<Box<ModelResponse>, ModelError>,
     ) {
         let Some(run) = self.runs.get_mut(&call.run) else { return };
-        let Some(live) = run.live.take_if(|live| live.call == call) else { return }; // cancelled meanwhile
+        let sampled = run.take_sampling_call(call);
+        let (asked, live) = match (run.live.take_if(|live| live.call == call), sampled) {
+            (Some(live), _) => (None, live),
+            (None, Some((asked, live))) => (Some(asked), live),
+            (None, None) => return, // cancelled meanwhile
+        };
         match result {
             Ok(mut answer) => {
                 // The configuration may state a price that no price list has.
@@ -344,13 +340,18 @@ impl RunsState {
                     let value = serde_json::to_vec(&self.latencies).ok();
                     turn.append_writes(vec![RowWrite::Meta { key: PROVIDER_LATENCIES_KEY.to_owned(), value }], None);
                 }
-                if live.summary_of.is_empty() {
+                if let Some(asked) = asked {
+                    self.on_sampled(turn, sync, (call.run, &asked), Ok(*answer), live);
+                } else if live.summary_of.is_empty() {
                     self.on_answer(turn, files, sync, workspace, call.run, (*answer, &live));
                 } else {
                     self.on_summary(turn, sync, call.run, &answer, live);
                 }
             }
-            Err(failure) => self.on_model_failed(turn, files, sync, workspace, call.run, (&failure, live)),
+            Err(failure) => match asked {
+                Some(asked) => self.on_sampled(turn, sync, (call.run, &asked), Err(failure), live),
+                None => self.on_model_failed(turn, files, sync, workspace, call.run, (&failure, live)),
+            },
         }
     }
 
@@ -559,7 +560,7 @@ impl RunsState {
         );
         let mut record = RunRecord::default();
         let usage = live.received_usage(false);
-        let message = super::budget::with_estimate(&failure.why, usage);
+        let message = agent::budget::with_estimate(&failure.why, usage);
         let kind = StepKind::Error { message, recoverable: true };
         let mut made = new_step(turn, run.last_step(), kind);
         made.spent = usage;
@@ -627,46 +628,6 @@ impl RunsState {
             (ending, RunRecord { steps: vec![made], ..RunRecord::default() }),
         );
     }
-}
-
-/// Returns whether a run is looping: in its last turns, every call was a repetition or failed.
-fn is_looping(run: &AgentRun) -> bool {
-    let steps = &run.steps[run.steps.len().saturating_sub(LOOP_CHECK_STEPS)..];
-    let failed = |call: &str| {
-        steps.iter().any(|step| {
-            matches!(&step.kind, StepKind::ToolResult { tool_call_id, success: false, .. } if tool_call_id == call)
-        })
-    };
-    let mut seen: BTreeSet<(&str, String)> = BTreeSet::new();
-    // For each turn with calls, whether any of them was new and successful.
-    let mut turns: Vec<bool> = Vec::new();
-    let mut parent = None;
-    for step in steps {
-        let StepKind::ToolCall { tool_call_id, tool_name, params } = &step.kind else { continue };
-        if parent != Some(&step.parents) || turns.is_empty() {
-            turns.push(false);
-            parent = Some(&step.parents);
-        }
-        let new = seen.insert((tool_name, serde_json::to_string(params).unwrap_or_default()));
-        let useful = new && !failed(tool_call_id);
-        turns.last_mut().into_iter().for_each(|turn| *turn |= useful);
-    }
-    turns.len() > MAX_IDLE_TURNS && turns.iter().rev().take(MAX_IDLE_TURNS).all(|useful| !useful)
-}
-
-/// Returns messages as text, each quoted so that none can pass for another.
-fn transcript(messages: &[SessionMessage]) -> String {
-    let mut text = String::new();
-    for message in messages {
-        let role = message.role.as_str();
-        let source = message.tool_name.as_ref().map_or_else(|| role.to_owned(), |tool| format!("{role} {tool}"));
-        text.push_str(&format!("\n{}", prompt_quote::quote_block(&source, &message.content)));
-        for call in &message.tool_calls {
-            let arguments = serde_json::to_string(&call.arguments).unwrap_or_default();
-            text.push_str(&format!("\n  called {} {}", call.name, truncate_text(&arguments, 400)));
-        }
-    }
-    text
 }
 
 fn truncate_text(text: &str, bytes: usize) -> &str {

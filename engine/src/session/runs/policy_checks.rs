@@ -13,7 +13,7 @@ use crate::session::state::runs::{RunRecord, RunsState, ToolNoteJob, ToolNoteJob
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
-use agent::container_calls::named_image;
+use agent::container_calls::describe_container_call;
 use agent::policy::{self, CallFacts, Permission, ToolPolicy};
 use agent::tool_call_parser;
 use agent::tool_catalog::BuiltInTool;
@@ -88,6 +88,10 @@ fn describe_call(tool: &ToolSpec, arguments: &Map<String, Value>) -> String {
             format!("Run the agent {} of this project in the sandbox", string_argument(arguments, "agent"))
         }
         Some(BuiltInTool::AgentPermission) => format!("Let the agent: {}", string_argument(arguments, "action")),
+        Some(BuiltInTool::McpSampling) => {
+            let text = |name: &str| string_argument(arguments, name);
+            format!("Let the tool server {} ask the model {}", text("server"), text("model"))
+        }
         Some(BuiltInTool::NoteCommand) => {
             let id = string_argument(arguments, "name");
             let title = id.parse::<CommandId>().map_or(id, |command| command.title());
@@ -95,37 +99,6 @@ fn describe_call(tool: &ToolSpec, arguments: &Map<String, Value>) -> String {
         }
         _ if subject.is_empty() => format!("Use {}", tool.title()),
         _ => format!("Use {}: {subject}", tool.title()),
-    }
-}
-
-/// Describes the effect of a call of a container tool for the user.
-fn describe_container_call(tool: BuiltInTool, arguments: &Map<String, Value>) -> String {
-    let text = |name: &str| string_argument(arguments, name);
-    let is_set = |name: &str| arguments.get(name).and_then(Value::as_bool) == Some(true);
-    let image = named_image(arguments).map_or_else(|| text("image").to_owned(), |image| image.to_string());
-    let network = if is_set("network") { ", with network" } else { "" };
-    match tool {
-        BuiltInTool::ContainerPull => format!("Get the image {image}"),
-        BuiltInTool::ContainerBuild => {
-            format!("Build the image {} from {}{network}", text("name"), text("path"))
-        }
-        BuiltInTool::ContainerRun => {
-            let folder = match (text("path"), is_set("writable")) {
-                ("", _) => String::new(),
-                (path, true) => format!(", which may change {path}"),
-                (path, false) => format!(", which sees {path}"),
-            };
-            let background = if is_set("background") { ", in the background" } else { "" };
-            let command = arguments.get("command").and_then(Value::as_str).unwrap_or("its own command");
-            format!("Run in a container of {}{folder}{network}{background}: {command}", text("image"))
-        }
-        BuiltInTool::ContainerExec => format!("Run in the container {}: {}", text("container"), text("command")),
-        BuiltInTool::ContainerEnd => match text("action") {
-            "remove" => format!("Remove the container {}", text("container")),
-            _ => format!("Stop the container {}", text("container")),
-        },
-        BuiltInTool::ContainerLogs => format!("Read what the container {} printed", text("container")),
-        _ => "List containers and images".to_owned(),
     }
 }
 
@@ -316,7 +289,7 @@ impl RunsState {
 
     /// Checks a call with all its facts. `again`: why it's checked again.
     #[allow(clippy::too_many_arguments, reason = "a call, what it is about, and where it is kept")]
-    fn check_call(
+    pub(super) fn check_call(
         &mut self,
         turn: &mut ApplyContext<'_>,
         volumes: &VolumesState,
@@ -341,19 +314,22 @@ impl RunsState {
         let count = run.approvals.iter().filter(|approval| approval.call_id() == call).count();
         let Some(pending) = run.calls.iter_mut().find(|pending| pending.call.id == call) else { return };
         let arguments = pending.call.arguments.clone();
-        let asks = BuiltInTool::AskUser.is_named(&tool.name);
+        let asks = policy::each_time_reason(&tool.name);
         let verdict = policy.decide(tool, &arguments, &facts, volume, id);
         // Calls of a replay are checked like those of a model: a trace grants nothing that policy wouldn't.
-        let word = if asks && verdict.word == Permission::Allow { Permission::Ask } else { verdict.word };
+        let word = if asks.is_some() && verdict.word == Permission::Allow { Permission::Ask } else { verdict.word };
         let asked = turn.now.0;
-        let reason = if asks { "It has a question.".to_owned() } else { verdict.why.clone() };
+        let reason = match asks {
+            Some(why) if word == Permission::Ask => why.to_owned(),
+            Some(_) | None => verdict.why.clone(),
+        };
         let reason = match again.filter(|why| !why.is_empty()) {
             Some(why) => format!("{why}; {reason}"),
             None => reason,
         };
         // A call that is allowed without asking isn't shown anywhere, so its code isn't kept.
         let code = if word == Permission::Ask { facts.code.clone() } else { Vec::new() };
-        let lasting = !asks && word == Permission::Ask;
+        let lasting = asks.is_none() && word == Permission::Ask;
         let mut approval = RunApproval {
             id: if count == 0 { call.to_owned() } else { format!("{call}~{}", count + 1) },
             step: pending.step,

@@ -16,6 +16,7 @@ use crate::session::state::workspace::WorkspaceState;
 use agent::component_file::ComponentFile;
 use agent::config::{SandboxLimits, SandboxPaths};
 use agent::policy::CallFacts;
+use agent::sampling::MAX_SAMPLING_BYTES;
 use agent::script_tool::{ScriptToolCall, detect_language};
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_file;
@@ -88,7 +89,9 @@ impl RunsState {
                 return self.call_model(turn, files, sync, workspace, id);
             }
             let running = |phase: &CallPhase| matches!(phase, CallPhase::Running { .. });
-            let busy = run.calls.iter().filter(|pending| running(&pending.phase)).count();
+            // A server's tool does nothing while it waits for a model.
+            let at_work = |pending: &&PendingCall| running(&pending.phase) && !run.waits_for_sampling(&pending.call.id);
+            let busy = run.calls.iter().filter(at_work).count();
             let mut next = None;
             for (at, pending) in run.calls.iter().enumerate() {
                 let before = &run.calls[..at];
@@ -271,6 +274,9 @@ impl RunsState {
                 );
             }
             Some(BuiltInTool::AgentPermission) => return Some(successful_outcome("Allowed.")),
+            Some(BuiltInTool::McpSampling) => {
+                return self.begin_sampling(turn, &all_files.volumes, workspace, (id, call), arguments);
+            }
             Some(BuiltInTool::AgentReport) => match external_agents::report_job(id, root, arguments) {
                 Some(job) => job,
                 None => return Some(external_agents::report_outcome(arguments)),
@@ -416,7 +422,8 @@ impl RunsState {
                 match setup.servers.iter().find(|(_, _, spec)| spec.name == tool) {
                     Some((server, name, spec)) => {
                         let (server, tool, arguments) = (server.clone(), name.clone(), arguments.clone());
-                        ToolJob::Mcp { server, tool, arguments, definition: spec.definition_hash().unwrap_or_default() }
+                        let definition = spec.definition_hash().unwrap_or_default();
+                        ToolJob::Mcp { run: id, call: call.to_owned(), server, tool, arguments, definition }
                     }
                     None => return Some(failed_outcome(format!("{tool} cannot be used yet"))),
                 }
@@ -546,7 +553,9 @@ impl RunsState {
             return self.on_restored(turn, sync, id, call, &outcome);
         }
         let waits = |pending: &&crate::session::state::agent_run::PendingCall| {
-            pending.call.id == call && matches!(pending.phase, CallPhase::Running { .. })
+            let is_withdrawn =
+                BuiltInTool::McpSampling.is_named(&pending.call.name) && pending.phase != CallPhase::Done;
+            pending.call.id == call && (is_withdrawn || matches!(pending.phase, CallPhase::Running { .. }))
         };
         if run.calls.iter().find(waits).is_none() {
             return self.on_restored(turn, sync, id, call, &outcome);
@@ -593,6 +602,7 @@ impl RunsState {
             self.record_change(turn, sync, id, call, (volume, file, changed.path.clone()), what);
         }
         let mut record = RunRecord::default();
+        self.end_sampling_of(turn, id, call, &mut record);
         self.answer_call(turn, id, call, outcome, &mut record);
         let batch = self.record_run(turn, sync, id, record);
         self.continue_run_after(batch, id);
@@ -615,6 +625,8 @@ impl RunsState {
         let own = (!by_user).then(|| self.own_keys());
         let is_program = self.runs.get(&id).is_some_and(|run| self.is_program_run(run));
         let max = if is_program { external_agents::MAX_PROGRAM_RESULT_BYTES } else { MAX_TOOL_RESULT_BYTES };
+        let is_asked = |run: &AgentRun| run.sampling.iter().any(|asked| asked.call == call);
+        let max = if self.runs.get(&id).is_some_and(is_asked) { MAX_SAMPLING_BYTES } else { max };
         let Some(run) = self.runs.get_mut(&id) else { return };
         let Some(pending) = run.calls.iter_mut().find(|pending| pending.call.id == call) else { return };
         let since = match pending.phase {
@@ -655,6 +667,12 @@ impl RunsState {
         let mut made = new_step(turn, vec![parent], kind);
         made.tool = ran;
         made.duration = since.map(|since| u64::try_from(turn.now.ms_since(since)).unwrap_or(0));
+        if BuiltInTool::McpSampling.is_named(&name) {
+            // The model of the run has not asked for this.
+            record.approvals.extend(run.end_sampling(turn, call, error.as_deref(), &mut made));
+            record.steps.push(made);
+            return;
+        }
         record.steps.push(made);
         let head = record.messages.last().map_or(run.about.head, |message| message.id);
         let content = if outcome.success { text } else { format!("Error: {text}") };

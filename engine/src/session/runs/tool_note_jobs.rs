@@ -342,6 +342,9 @@ impl RunsState {
         if self.children.values().any(|(asker, asked)| *asker == id && asked == call) {
             return; // what was handed on ends with the run
         }
+        if self.runs.get_mut(&id).is_some_and(|run| run.stop_sampling(turn, call)) {
+            return;
+        }
         self.waiting_jobs.retain(|(run, waiting, _)| *run != id || waiting != call);
         let Some(at) = self.tool_note_jobs.iter().position(|chore| chore.run == id && chore.call == call) else {
             turn.effects.push(Effect::CancelTool { run: id, call: call.to_owned() });

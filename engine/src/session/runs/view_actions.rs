@@ -45,7 +45,8 @@ impl RunsState {
         let mut tools = self.available_tools();
         tools.extend(note_command_tool());
         tools.push(super::delegation::python_agent());
-        tools.extend(super::external_agents::program_own_tools());
+        tools.extend(agent::external_program::program_own_tools());
+        tools.push(agent::sampling::sampling_tool());
         tools
     }
 

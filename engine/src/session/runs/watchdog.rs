@@ -15,6 +15,7 @@
 //! | other tools: files, notes, search, git | none | 2 min, at most `tool` |
 //! | a run's work without a pause | none | `run` (none) |
 //! | cells | 30 s, or the note's limit; then interrupted, then killed | none: watched with the note's kernel |
+//! | an answer of a model for a server | as any model's, `call` (1 h) | 5 min more; the server's tool waits meanwhile |
 //! | work delegated to another agent | that of its own run | none |
 
 use crate::effect::Effect;
@@ -69,6 +70,7 @@ impl RunsState {
         };
         match BuiltInTool::from_name(&call.name) {
             Some(BuiltInTool::RunCell | BuiltInTool::NoteCommand | BuiltInTool::AskAgent) => None,
+            Some(BuiltInTool::McpSampling) => Some(model_patience_ms(limits.model_call(false)).1),
             Some(
                 BuiltInTool::Shell
                 | BuiltInTool::RunPython
@@ -129,6 +131,9 @@ impl RunsState {
             }
             for pending in &run.calls {
                 let CallPhase::Running { since } = pending.phase else { continue };
+                if run.waits_for_sampling(&pending.call.id) {
+                    continue; // the user's time isn't the server's
+                }
                 let Some(patience) = self.call_timeout_ms(run, &pending.call) else { continue };
                 let until = since.plus_ms(patience);
                 if turn.now < until {

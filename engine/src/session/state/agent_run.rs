@@ -12,6 +12,7 @@ use agent::model_call::ModelCallId;
 use agent::model_context;
 use agent::policy::CallFacts;
 use agent::run_records::RunSummary;
+use agent::sampling::SampledMessage;
 use agent::task_block::TaskBlock;
 use agent::tool_catalog::BuiltInTool;
 use serde_json::{Map, Value};
@@ -148,6 +149,22 @@ impl PendingCall {
     }
 }
 
+/// A server's request for a model, until the server has its answer.
+#[derive(Debug)]
+pub(in crate::session) struct PendingSampling {
+    /// Id of the request, and of the call that stands for it.
+    pub(in crate::session) call: String,
+    /// Id of the call whose server asks.
+    pub(in crate::session) owner: String,
+    pub(in crate::session) since: UnixMillis,
+    /// The call of the model, while it's made.
+    pub(in crate::session) live: Option<LiveModelCall>,
+    /// What the model said.
+    pub(in crate::session) answer: Option<SampledMessage>,
+    pub(in crate::session) spent: Option<CallUsage>,
+    pub(in crate::session) route: Option<String>,
+}
+
 /// How much of a run's project was read. The project's agents and memory aren't in the run's document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::session) enum ProjectReadState {
@@ -183,6 +200,8 @@ pub struct AgentRun {
     pub live: Option<LiveModelCall>,
     /// The tool calls of the current turn.
     pub calls: Vec<PendingCall>,
+    /// What servers of running calls want a model to answer.
+    pub(in crate::session) sampling: Vec<PendingSampling>,
     /// Counter that increases with each change to the run.
     pub revision: u64,
     /// Batches not yet on disk, and the number of steps each one completes.
@@ -263,6 +282,7 @@ impl AgentRun {
             steps,
             live: None,
             calls: Vec::new(),
+            sampling: Vec::new(),
             revision: 0,
             doc,
             is_unsaved: fresh,
@@ -281,6 +301,17 @@ impl AgentRun {
             orchestrator: OrchestratorState::default(),
             restores: Vec::new(),
         }
+    }
+
+    /// Returns the calls of models in progress: the run's own, and those for servers.
+    pub(in crate::session) fn live_calls_mut(&mut self) -> impl Iterator<Item = &mut LiveModelCall> {
+        self.live.iter_mut().chain(self.sampling.iter_mut().filter_map(|asked| asked.live.as_mut()))
+    }
+
+    /// Returns the expected cost of the calls of models in progress in US dollars.
+    pub(in crate::session) fn pending_cost(&self) -> f64 {
+        let asked = self.sampling.iter().filter_map(|asked| asked.live.as_ref());
+        self.live.iter().chain(asked).map(|live| live.cost).sum()
     }
 
     /// Returns whether a model, a tool or a decision is pending.

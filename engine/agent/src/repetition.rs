@@ -1,0 +1,38 @@
+//! Recognizes runs that go in circles.
+
+use crate::tool_catalog::BuiltInTool;
+use std::collections::BTreeSet;
+use store::{ExecutionStep, StepKind};
+
+/// Number of turns without progress after which the model must answer with what it has.
+const MAX_IDLE_TURNS: usize = 3;
+/// Number of recent steps that are checked for loops.
+const LOOP_CHECK_STEPS: usize = 60;
+
+/// Returns whether a run is looping: in its last turns, every call was a repetition or failed.
+pub fn is_looping(steps: &[ExecutionStep]) -> bool {
+    let steps = &steps[steps.len().saturating_sub(LOOP_CHECK_STEPS)..];
+    let failed = |call: &str| {
+        steps.iter().any(|step| {
+            matches!(&step.kind, StepKind::ToolResult { tool_call_id, success: false, .. } if tool_call_id == call)
+        })
+    };
+    let mut seen: BTreeSet<(&str, String)> = BTreeSet::new();
+    // For each turn with calls, whether any of them was new and successful.
+    let mut turns: Vec<bool> = Vec::new();
+    let mut parent = None;
+    for step in steps {
+        let StepKind::ToolCall { tool_call_id, tool_name, params } = &step.kind else { continue };
+        if BuiltInTool::McpSampling.is_named(tool_name) {
+            continue; // a server asks this, and not the model of the run
+        }
+        if parent != Some(&step.parents) || turns.is_empty() {
+            turns.push(false);
+            parent = Some(&step.parents);
+        }
+        let new = seen.insert((tool_name, serde_json::to_string(params).unwrap_or_default()));
+        let useful = new && !failed(tool_call_id);
+        turns.last_mut().into_iter().for_each(|turn| *turn |= useful);
+    }
+    turns.len() > MAX_IDLE_TURNS && turns.iter().rev().take(MAX_IDLE_TURNS).all(|useful| !useful)
+}

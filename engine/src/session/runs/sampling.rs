@@ -1,0 +1,296 @@
+//! Requests of MCP servers for a model's answer. Each is a call of the run, beside the call whose server asks: the
+//! policy checks it, the user decides about it, and its steps keep what was sent and answered. The run's model sees
+//! none of it.
+
+use crate::effect::Effect;
+use crate::session::apply_context::{ApplyContext, CommandError};
+use crate::session::runs::tool_outcomes::{failed_outcome, successful_outcome};
+use crate::session::runs::watchdog::model_patience_ms;
+use crate::session::state::FilesState;
+use crate::session::state::agent_run::{
+    AgentRun, CallPhase, LiveModelCall, PendingCall, PendingSampling, add_usage, new_step,
+};
+use crate::session::state::runs::{RunRecord, RunsState};
+use crate::session::state::sync::SyncState;
+use crate::session::state::volumes::VolumesState;
+use crate::session::state::workspace::WorkspaceState;
+use agent::budget::with_estimate;
+use agent::model_call::{ModelCallId, ModelError, ModelRequest, ModelResponse};
+use agent::policy::CallFacts;
+use agent::router::{self, RequestFeatures, RoutingContext, RoutingDecision};
+use agent::sampling::{self, SamplingCall, SamplingRefusal, SamplingRequest, model_name};
+use agent::tool_catalog::BuiltInTool;
+use agent::tool_job::ToolOutcome;
+use serde_json::{Map, Value};
+use store::{DecisionMaker, DecisionRecord, DecisionScope, DocId, ExecutionStep, StepKind, ToolCall};
+use text::time::UnixMillis;
+
+/// What a server is told whose tool call has ended.
+const CALL_ENDED: &str = "The tool call has ended.";
+
+/// Returns the decision of an approval that nobody needs to decide any more.
+pub(super) fn cancelled_decision(now: UnixMillis) -> DecisionRecord {
+    let (scope, by) = (DecisionScope::Once, DecisionMaker::Cancelled);
+    DecisionRecord { allowed: false, scope, by, at: now.0, arguments: None, comment: None }
+}
+
+fn refuse(turn: &mut ApplyContext<'_>, request: String, why: &str) {
+    let answer = Err(SamplingRefusal::Refused(why.to_owned()));
+    turn.effects.push(Effect::AnswerSampling { request, answer });
+}
+
+impl AgentRun {
+    /// Returns whether a call's server waits for a model.
+    pub(super) fn waits_for_sampling(&self, call: &str) -> bool {
+        self.sampling.iter().any(|asked| asked.owner == call)
+    }
+
+    /// Takes a model call that was made for a server, with the id of the request.
+    pub(super) fn take_sampling_call(&mut self, call: ModelCallId) -> Option<(String, LiveModelCall)> {
+        let take =
+            |asked: &mut PendingSampling| Some((asked.call.clone(), asked.live.take_if(|live| live.call == call)?));
+        self.sampling.iter_mut().find_map(take)
+    }
+
+    /// Stops the model of a request and counts what it costs. Returns whether the call is a request.
+    pub(super) fn stop_sampling(&mut self, turn: &mut ApplyContext<'_>, call: &str) -> bool {
+        let Some(asked) = self.sampling.iter_mut().find(|asked| asked.call == call) else { return false };
+        if let Some(live) = asked.live.take() {
+            turn.effects.push(Effect::CancelModel { call: live.call });
+            asked.spent = live.received_usage(true);
+            asked.route = Some(live.route);
+            asked.spent.into_iter().for_each(|usage| add_usage(&mut self.about.spent, usage));
+        }
+        true
+    }
+
+    /// Answers the server of a request that has ended with this result. Returns the approvals that were still pending.
+    pub(super) fn end_sampling(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        call: &str,
+        failure: Option<&str>,
+        result: &mut ExecutionStep,
+    ) -> Vec<String> {
+        self.stop_sampling(turn, call);
+        let (mut closed, mut is_denied) = (Vec::new(), false);
+        for approval in self.approvals.iter_mut().filter(|approval| approval.call_id() == call) {
+            match &approval.decision {
+                Some(decision) => is_denied = !decision.allowed && decision.by != DecisionMaker::Cancelled,
+                None => {
+                    approval.decision = Some(cancelled_decision(turn.now));
+                    closed.push(approval.id.clone());
+                }
+            }
+        }
+        let Some(at) = self.sampling.iter().position(|asked| asked.call == call) else { return closed };
+        let PendingSampling { owner, since, answer, spent, route, .. } = self.sampling.remove(at);
+        (result.spent, result.route) = (spent, route);
+        turn.wake_at(turn.now); // the watchdog looks at the server's tool again
+        // The time in which a server waited isn't that of its tool.
+        if !self.waits_for_sampling(&owner) {
+            let waited = turn.now.ms_since(since);
+            for pending in self.calls.iter_mut().filter(|pending| pending.call.id == owner) {
+                if let CallPhase::Running { since } = &mut pending.phase {
+                    *since = since.plus_ms(waited);
+                }
+            }
+        }
+        for other in self.sampling.iter_mut().filter(|asked| asked.owner == owner) {
+            other.since = other.since.min(since);
+        }
+        let refusal = match is_denied {
+            true => SamplingRefusal::Rejected,
+            false => SamplingRefusal::Refused(failure.unwrap_or(CALL_ENDED).to_owned()),
+        };
+        let answer = answer.filter(|_| failure.is_none()).ok_or(refusal);
+        turn.effects.push(Effect::AnswerSampling { request: call.to_owned(), answer });
+        closed
+    }
+
+    /// Drops all requests of a run that is over.
+    pub(super) fn drop_sampling(&mut self, turn: &mut ApplyContext<'_>) {
+        let calls: Vec<String> = self.sampling.iter().map(|asked| asked.call.clone()).collect();
+        for call in calls {
+            self.stop_sampling(turn, &call);
+            refuse(turn, call, "The run has ended.");
+        }
+        self.sampling.clear();
+    }
+}
+
+impl RunsState {
+    /// Shows the user a server's request, or refuses it.
+    pub(in crate::session) fn on_sampling_asked(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        (id, owner): (DocId, &str),
+        (name, server, request): (String, String, SamplingRequest),
+    ) {
+        let request = request.masked(&self.own_keys());
+        let Some(run) = self.runs.get(&id).filter(|run| run.about.ending.is_none()) else {
+            return refuse(turn, name, CALL_ENDED);
+        };
+        let asks = |call: &PendingCall| call.call.id == owner && matches!(call.phase, CallPhase::Running { .. });
+        let Some((at, parent)) = run.calls.iter().position(asks).map(|at| (at, run.calls[at].step)) else {
+            return refuse(turn, name, CALL_ENDED);
+        };
+        if sampling::request_count(&run.steps) >= sampling::MAX_SAMPLING_REQUESTS {
+            let why = format!("A run has at most {} requests for a model.", sampling::MAX_SAMPLING_REQUESTS);
+            return refuse(turn, name, &why);
+        }
+        let routed = self.route_sampling((&files.volumes, workspace, turn.now), run, &request, None);
+        let model = routed.as_ref().map(|choice| model_name(&choice.endpoint)).unwrap_or_default();
+        let arguments = SamplingCall { server, model, request }.arguments();
+        let call = ToolCall { id: name.clone(), name: BuiltInTool::McpSampling.to_string(), arguments };
+        let (tool_call_id, tool_name, params) = (name.clone(), call.name.clone(), call.arguments.clone());
+        let mut step = new_step(turn, vec![parent], StepKind::ToolCall { tool_call_id, tool_name, params });
+        let tool = sampling::sampling_tool();
+        step.tool = Some(Box::new(tool.step_tool()));
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        // Before the call that waits for it, so that it doesn't wait for that one.
+        run.calls.insert(at, PendingCall { changes: false, ..PendingCall::new(call, step.id) });
+        run.used_call_ids.insert(name.clone());
+        let (call, owner, since) = (name.clone(), owner.to_owned(), turn.now);
+        let (live, answer, spent, route) = (None, None, None, None);
+        run.sampling.push(PendingSampling { call, owner, since, live, answer, spent, route });
+        let mut record = RunRecord { steps: vec![step], ..RunRecord::default() };
+        match routed {
+            Ok(choice) => {
+                let cost = Some(sampling::describe_cost(choice.cost));
+                let facts = CallFacts::default();
+                self.check_call(turn, &files.volumes, (id, &name), &tool, facts, cost, &mut record);
+            }
+            Err(CommandError(why)) => self.answer_call(turn, id, &name, failed_outcome(why), &mut record),
+        }
+        let batch = self.record_run(turn, sync, id, record);
+        self.tick_runs(turn, files, sync, workspace);
+        self.continue_run_after(batch, id);
+    }
+
+    /// Chooses the model for a request: that of the run, or this one. Returns why if none may be asked.
+    fn route_sampling(
+        &self,
+        (volumes, workspace, now): (&VolumesState, &WorkspaceState, UnixMillis),
+        run: &AgentRun,
+        request: &SamplingRequest,
+        provider: Option<String>,
+    ) -> Result<RoutingDecision, CommandError> {
+        let setup = self.setup().ok_or_else(|| CommandError("The configuration is not read yet.".to_owned()))?;
+        let own = self.routing_context(run, setup);
+        let last = sampling::last_provider(&run.steps).filter(|last| setup.config.llm.providers.contains_key(*last));
+        let only = provider.or_else(|| own.only.clone()).or_else(|| last.map(ToOwned::to_owned));
+        let max_tokens = Some(request.max_tokens);
+        let features = RequestFeatures::from_request("", request.tokens(), 0, max_tokens);
+        let context = RoutingContext { only, max_tokens, tried: Vec::new(), ..own };
+        let choice = router::choose_provider(&setup.config, &features, &context)
+            .map_err(|failure| CommandError(failure.to_string()))?;
+        let more = choice.cost.unwrap_or(0.0);
+        let over = || {
+            self.over_own_budget(run.id, more).or_else(|| self.over_budget_reason(volumes, workspace, run, now, more))
+        };
+        (!choice.endpoint.local).then(over).flatten().map_or(Ok(choice), |why| Err(CommandError(why)))
+    }
+
+    /// Sends an allowed request to its model: what was allowed, and nothing else. Returns the outcome if that can't be.
+    pub(super) fn begin_sampling(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        volumes: &VolumesState,
+        workspace: &WorkspaceState,
+        (id, call): (DocId, &str),
+        arguments: &Map<String, Value>,
+    ) -> Option<ToolOutcome> {
+        let run = self.runs.get(&id)?;
+        if run.sampling.iter().all(|asked| asked.call != call) {
+            return Some(failed_outcome("No server waits for this."));
+        }
+        let allowed = match SamplingCall::from_arguments(arguments) {
+            Ok(allowed) => allowed,
+            Err(why) => return Some(failed_outcome(format!("The request is refused: {why}."))),
+        };
+        let (request, provider) = (&allowed.request, Some(allowed.provider()));
+        let choice = match self.route_sampling((volumes, workspace, turn.now), run, request, provider) {
+            Ok(choice) if model_name(&choice.endpoint) == allowed.model => choice,
+            Ok(_) => return Some(failed_outcome(format!("The model {} is not configured.", allowed.model))),
+            Err(CommandError(why)) => return Some(failed_outcome(why)),
+        };
+        let price = self.setup()?.model_price(&choice.endpoint);
+        let limits = self.watchdog_limits(run).model_call(choice.endpoint.local);
+        let patience_ms = model_patience_ms(limits);
+        let (cost, request_tokens) = (choice.cost.filter(|_| !choice.endpoint.local).unwrap_or(0.0), request.tokens());
+        let run = self.runs.get_mut(&id)?;
+        run.next_call += 1;
+        let number = ModelCallId { run: id, number: run.next_call };
+        let live = LiveModelCall::new(number, turn.now, choice.describe_route(), patience_ms);
+        let asked = run.sampling.iter_mut().find(|asked| asked.call == call)?;
+        asked.live = Some(LiveModelCall { cost, request_tokens, price, ..live });
+        let request = ModelRequest {
+            endpoint: choice.endpoint,
+            system: request.system.clone().unwrap_or_default(),
+            messages: request.messages(turn.now.0),
+            tools: Vec::new(),
+            max_tokens: Some(request.max_tokens),
+            temperature: request.temperature,
+            limits: Some(limits),
+            program: None,
+        };
+        turn.effects.push(Effect::CallModel { call: number, request: Box::new(request) });
+        self.notify_low_budgets(turn, volumes, workspace, id, cost);
+        None
+    }
+
+    /// Handles the end of a model call that was made for a server.
+    pub(super) fn on_sampled(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        (id, call): (DocId, &str),
+        result: Result<ModelResponse, ModelError>,
+        live: LiveModelCall,
+    ) {
+        let own = self.own_keys();
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        let arguments = run.calls.iter().find(|pending| pending.call.id == call).map(|known| &known.call.arguments);
+        let allowed = arguments.and_then(|arguments| SamplingCall::from_arguments(arguments).ok());
+        let Some(asked) = run.sampling.iter_mut().find(|asked| asked.call == call) else { return };
+        asked.spent = match &result {
+            Ok(response) => Some(response.spent),
+            Err(_) => live.received_usage(false),
+        };
+        let outcome = match (result, allowed) {
+            (Ok(response), Some(allowed)) => {
+                let model = allowed.model.split_once('/').map_or("", |(_, model)| model).to_owned();
+                let text = own.mask_text(&response.text).into_owned();
+                let answer = asked.answer.insert(allowed.request.sampled(text, response.stop, model));
+                successful_outcome(answer.text.as_str())
+            }
+            (Ok(_), None) => failed_outcome(CALL_ENDED),
+            (Err(failure), _) => failed_outcome(with_estimate(&failure.why, asked.spent)),
+        };
+        asked.route = Some(live.route);
+        asked.spent.into_iter().for_each(|usage| add_usage(&mut run.about.spent, usage));
+        let mut record = RunRecord::default();
+        self.answer_call(turn, id, call, outcome, &mut record);
+        let batch = self.record_run(turn, sync, id, record);
+        self.continue_run_after(batch, id);
+    }
+
+    /// Ends the requests of a call's server, because the call is over.
+    pub(super) fn end_sampling_of(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        id: DocId,
+        owner: &str,
+        record: &mut RunRecord,
+    ) {
+        let open = self.runs.get(&id).into_iter().flat_map(|run| &run.sampling);
+        let open: Vec<String> = open.filter(|asked| asked.owner == owner).map(|asked| asked.call.clone()).collect();
+        for call in open {
+            self.answer_call(turn, id, &call, failed_outcome(CALL_ENDED), record);
+        }
+    }
+}
