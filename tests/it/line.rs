@@ -24,6 +24,12 @@ mod git_conflicts;
 #[cfg(unix)]
 pub(crate) mod git_faults;
 mod git_merge_driver;
+#[cfg(unix)]
+mod github_api;
+#[cfg(unix)]
+mod github_faults;
+#[cfg(unix)]
+mod github_server;
 mod grpc;
 mod grpc_v1;
 mod history;

@@ -1,7 +1,9 @@
 //! `cmd_git`: Git for the current folder or a volume. Reads run in process and start no program; the rest is done by
 //! the user's own `git`.
 
-use super::{CliError, CommandContext, EXIT_DONE, git_conflicts, git_hunks, git_merge_driver, parse, resolve};
+use super::{
+    CliError, CommandContext, EXIT_DONE, git_conflicts, git_hunks, git_merge_driver, github_folder, parse, resolve,
+};
 use clap::Args;
 use git_program::{GitCaller, GitOperation, GitProgramError, HalfDoneOperation, RepositoryAddress};
 use serde_json::{Value, json};
@@ -11,7 +13,7 @@ use text::untrusted_text::{escape_block, escape_line};
 use vcs::{RepositoryFolder, VcsError};
 
 /// Number of commits in a log by default.
-const DEFAULT_LOG_COMMITS: usize = 20;
+pub(super) const DEFAULT_LOG_COMMITS: usize = 20;
 /// Subcommands that change files of the folder or its history.
 const CHANGING_VERBS: [&str; 12] = [
     "tag",
@@ -68,6 +70,8 @@ pub(super) struct GitArguments {
     pub(super) limit: Option<String>,
     #[arg(long)]
     pub(super) depth: Option<String>,
+    #[arg(id = "api", long = "api")]
+    pub(super) is_over_api: bool,
     #[arg(long)]
     pub(super) staged: bool,
     #[arg(long)]
@@ -180,6 +184,18 @@ pub(super) fn run_in_folder(
     if args.install.is_some() || args.yes {
         return Err(CliError::usage("--install and --yes go with merge-driver"));
     }
+    if args.is_over_api && args.verb != "clone" {
+        return Err(CliError::usage("--api goes with clone"));
+    }
+    let shows_progress = own && !json && std::io::stderr().is_terminal();
+    if args.is_over_api {
+        return github_folder::clone(&clone_target(args, folder)?, args, json, shows_progress, out);
+    }
+    if !matches!(args.verb.as_str(), "clone" | "merge-driver")
+        && let Some((root, part)) = github::find_folder(folder)
+    {
+        return github_folder::run(&root, &part, args, json, shows_progress, out);
+    }
     if let Some(chosen) = &args.hunk {
         open()?;
         return git_hunks::use_hunks(folder, args, chosen, json, out);
@@ -258,7 +274,6 @@ pub(super) fn run_in_folder(
         }
         _ => {}
     }
-    let shows_progress = own && !json && std::io::stderr().is_terminal();
     let mut progress = |line: &str| {
         if shows_progress {
             // Progress that can't be shown isn't worth stopping for.
@@ -267,7 +282,12 @@ pub(super) fn run_in_folder(
     };
     let mut said = String::new();
     for operation in operations(folder, args)? {
-        let printed = git_program::run(folder, &operation, GitCaller::User, &mut progress, &|| false)?;
+        let printed = match git_program::run(folder, &operation, GitCaller::User, &mut progress, &|| false) {
+            Err(GitProgramError::NotInstalled) if github_folder::can_clone(&operation, first) => {
+                return github_folder::clone(&clone_target(args, folder)?, args, json, shows_progress, out);
+            }
+            printed => printed?,
+        };
         said.push_str(&printed);
         if !printed.is_empty() {
             said.push('\n');
@@ -428,7 +448,7 @@ fn print_status(repository: &RepositoryFolder, json: bool, out: &mut dyn Write) 
     Ok(EXIT_DONE)
 }
 
-fn print_text(json: bool, out: &mut dyn Write, text: &str, value: &Value) -> Result<u8, CliError> {
+pub(super) fn print_text(json: bool, out: &mut dyn Write, text: &str, value: &Value) -> Result<u8, CliError> {
     if json {
         writeln!(out, "{value}")?;
     } else {
@@ -453,12 +473,12 @@ fn branch_line(state: &vcs::BranchState) -> String {
     format!("{branch}{remote}{under_way}")
 }
 
-fn commit_line(commit: &vcs::Commit) -> String {
+pub(super) fn commit_line(commit: &vcs::Commit) -> String {
     format!("{} {} {}: {}", short(&commit.id), day(commit.time), commit.author, commit.summary)
 }
 
 /// Returns the first digits of a hash, as Git shows them.
-fn short(id: &str) -> &str {
+pub(super) fn short(id: &str) -> &str {
     id.get(..8).unwrap_or(id)
 }
 

@@ -18,6 +18,7 @@ mod git_commands;
 mod git_conflicts;
 mod git_hunks;
 mod git_merge_driver;
+mod github_folder;
 mod help;
 mod history;
 #[cfg(feature = "hub")]

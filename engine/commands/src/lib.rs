@@ -1057,7 +1057,8 @@ command_table!(
         "Read or change the Git repository of the current folder or of a volume. Status, diff, log, show, blame and \
          lists of branches and stashes need no Git program; the rest runs yours, with its hooks, keys and settings. \
          commit takes what is staged, or all changes if nothing is. A merge or pull with conflicts is taken back. \
-         clone opens the new folder as a volume; OWNER/NAME is a repository of GitHub.",
+         clone opens the new folder as a volume; OWNER/NAME is a repository of GitHub, whose files come without Git if \
+         it isn't installed.",
     ),
     NoteLinks = command_line_form(
         "note.links",

@@ -186,6 +186,11 @@ pub(super) const GIT_ARGUMENTS: &[CommandArgument] = &[
     command_argument("message", ArgumentForm::Value, "with commit, stash and tag: the message"),
     command_argument("limit", ArgumentForm::Value, "with log: the number of commits; 20 when left out"),
     command_argument("depth", ArgumentForm::Value, "with clone: the number of commits to get"),
+    command_argument(
+        "api",
+        ArgumentForm::Flag,
+        "with clone: get the files over GitHub's API, even if Git is installed",
+    ),
     command_argument("staged", ArgumentForm::Flag, "with diff: what is staged; with restore: take files out of it"),
     command_argument("hunks", ArgumentForm::Flag, "with diff: list what isn't staged by hunk, with their numbers"),
     command_argument(

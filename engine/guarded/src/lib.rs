@@ -6,6 +6,7 @@
 /// Folders that a program reads, wherever they are.
 const GUARDED_FOLDERS: &[(&str, &str)] = &[
     (".git", "git runs hooks and programs that are named there"),
+    (".tracebook-github", "commits go to the repository that is named there"),
     (".hg", "Mercurial runs hooks that are named there"),
     (".svn", "Subversion reads settings there"),
     (".vscode", "Visual Studio Code runs tasks and programs that are named there"),

@@ -6,6 +6,7 @@
 
 mod blame;
 mod conflicts;
+pub mod github_api;
 mod operations;
 mod repository_clone;
 

@@ -74,8 +74,8 @@ impl OpenRepositoryForm {
     fn show_fields(&mut self, ui: &mut Ui) -> Option<DialogDecision> {
         words(
             ui,
-            "Git makes a copy of the repository in a new folder, with your own Git settings and keys. The folder is \
-             then opened as a volume.",
+            "Git makes a copy of the repository in a new folder, with your own Git settings and keys. Without Git, \
+             files of GitHub come over its API. The folder is then opened as a volume.",
         );
         ui.add_space(space::M);
         let before = self.address.clone();

@@ -1,6 +1,9 @@
-//! A clone of a repository for the window: the user's own Git makes it on a thread, with progress and cancel.
+//! A clone of a repository for the window: the user's own Git makes it on a thread, with progress and cancel. Without
+//! Git, files of GitHub come over its API.
 
+use super::github_api::{clone_over_api, is_github_address};
 use git_program::{GitCaller, GitOperation, GitProgramError, RepositoryAddress};
+use github::{ApiControl, GitHubError};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,15 +40,18 @@ impl RepositoryClone {
         let is_canceled = Arc::new(AtomicBool::new(false));
         let clone = RepositoryClone { phase: phase.clone(), is_canceled: is_canceled.clone() };
         std::thread::spawn(move || {
+            let wake = Mutex::new(wake);
             let set = |new: ClonePhase| {
                 *phase.lock().unwrap_or_else(PoisonError::into_inner) = new;
-                wake();
+                wake.lock().unwrap_or_else(PoisonError::into_inner)();
             };
-            let mut progress = |line: &str| set(ClonePhase::Running(line.to_owned()));
-            let done = clone_into(&address, &folder, depth, &mut progress, &|| is_canceled.load(Ordering::Relaxed));
+            let progress = |line: &str| set(ClonePhase::Running(line.to_owned()));
+            let done = clone_into(&address, &folder, depth, &progress, &|| is_canceled.load(Ordering::Relaxed));
             set(match done {
                 Ok(()) => ClonePhase::Done(folder),
-                Err(CloneError::Git(GitProgramError::Canceled)) => ClonePhase::Canceled,
+                Err(CloneError::Git(GitProgramError::Canceled) | CloneError::GitHub(GitHubError::Canceled)) => {
+                    ClonePhase::Canceled
+                }
                 Err(why) => ClonePhase::Failed(why.to_string()),
             });
         });
@@ -78,14 +84,16 @@ enum CloneError {
     Address(#[from] git_program::RepositoryAddressError),
     #[error(transparent)]
     Git(#[from] GitProgramError),
+    #[error(transparent)]
+    GitHub(#[from] GitHubError),
 }
 
 fn clone_into(
     address: &str,
     folder: &Path,
     depth: Option<u32>,
-    progress: &mut dyn FnMut(&str),
-    is_canceled: &dyn Fn() -> bool,
+    progress: &(dyn Fn(&str) + Sync),
+    is_canceled: &(dyn Fn() -> bool + Sync),
 ) -> Result<(), CloneError> {
     // Git fills an empty folder, and wouldn't remove it after a failure.
     if folder.symlink_metadata().is_ok() {
@@ -94,7 +102,12 @@ fn clone_into(
     // Relative addresses are taken from the folder that will have the clone; Git runs in one that is there.
     let above = folder.ancestors().skip(1).find(|above| above.is_dir()).unwrap_or(Path::new("/"));
     let from = RepositoryAddress::read(address, above)?;
-    let operation = GitOperation::Clone { from, folder: folder.to_owned(), depth };
-    git_program::run(above, &operation, GitCaller::Window, progress, is_canceled)?;
+    let operation = GitOperation::Clone { from: from.clone(), folder: folder.to_owned(), depth };
+    match git_program::run(above, &operation, GitCaller::Window, &mut |line| progress(line), is_canceled) {
+        Err(GitProgramError::NotInstalled) if is_github_address(address, &from) => {
+            clone_over_api(address, folder, &ApiControl::new(progress, is_canceled))?;
+        }
+        done => drop(done?),
+    }
     Ok(())
 }

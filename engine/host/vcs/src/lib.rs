@@ -8,6 +8,7 @@ mod conflicts;
 mod file_history;
 mod graph;
 mod hunks;
+mod plain_folder;
 mod project_files;
 mod reads;
 mod text_merge;
@@ -23,6 +24,7 @@ pub use file_history::{
 };
 pub use graph::{GraphRow, MAX_GRAPH_COMMITS, MAX_GRAPH_LANES, graph_text};
 pub use hunks::{FileHunk, FileHunkLine, HunkAction, HunkChoice, IndexUpdate};
+pub use plain_folder::{blob_id, unignored_files};
 pub use project_files::ProjectFiles;
 pub use reads::{
     BlameLine, BlameSpan, BranchInfo, BranchState, MAX_BLAME_FILE_BYTES, MAX_LISTED_REFERENCES, StashInfo, TagInfo,
