@@ -4,6 +4,7 @@
 use crate::records::forks::ForkOrigin;
 use crate::settings::Settings;
 use crate::staleness::Reactivity;
+use agent::memory::trace_feedback::RunRating;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use store::{
@@ -368,6 +369,13 @@ pub enum Command {
         only: Option<(u64, Option<usize>)>,
         /// Whether to reapply the changes instead of reverting them.
         again: bool,
+    },
+    /// Rates a run, which counts for the trace that it replayed or from which it could be replayed.
+    RateRun {
+        /// The run.
+        run: DocId,
+        /// The rating; `None` takes it back.
+        rating: Option<RunRating>,
     },
     /// Loads a run's document.
     OpenRun {

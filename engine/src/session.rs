@@ -317,6 +317,7 @@ impl SessionState {
             Command::Revert { run, only, again } => {
                 self.runs.revert_changes(turn, &mut self.files, &mut self.sync, run, only, again)
             }
+            Command::RateRun { run, rating } => self.runs.rate_run(turn, &mut self.files, &mut self.sync, run, rating),
             Command::OpenRun { run } => self.runs.open_run(turn, run),
             Command::OpenSession { session } => self.runs.open_session(turn, session),
             Command::GoTo { session, message } => self.runs.switch_branch(turn, &mut self.sync, session, message),

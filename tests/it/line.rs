@@ -70,6 +70,7 @@ mod state_programs;
 pub(crate) mod states;
 mod tasks;
 mod trace_files;
+mod trace_versions;
 mod updates;
 mod volumes;
 mod webhooks;

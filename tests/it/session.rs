@@ -17,6 +17,7 @@ mod sampling;
 mod schedules;
 mod shared;
 mod team;
+mod trace_versions;
 mod views;
 
 use crate::twin::{Step, Twin};

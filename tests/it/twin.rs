@@ -224,7 +224,10 @@ impl Twin {
             let there = folders.iter().any(|folder| path.starts_with(&format!("{folder}/")));
             there.then(|| (path, String::from_utf8_lossy(bytes).into_owned()))
         });
-        agent::memory::ProjectMemory::from_files(files)
+        let mut memory = agent::memory::ProjectMemory::from_files(files);
+        let written = memory.written_paths();
+        memory.written = written.into_iter().filter_map(|path| Some((path.clone(), self.file(&path)?))).collect();
+        memory
     }
 
     pub(crate) fn file(&self, path: &str) -> Option<String> {

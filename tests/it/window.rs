@@ -54,6 +54,7 @@ mod source_control_conflicts;
 mod spelling;
 mod status;
 mod syncing;
+mod trace_versions;
 mod widgets;
 
 mod reading;

@@ -141,8 +141,8 @@ impl ForgottenItem {
 trait VolumeContents: Send + Sized + 'static {
     /// Returns whether the file at this path belongs to it.
     fn has(path: &str) -> bool;
-    /// Reads it from a volume's folder. Blocks.
-    fn read(root: &Path) -> Self;
+    /// Reads it from a volume's folder. `project` is the folder of the volume whose memory it may be. Blocks.
+    fn read(root: &Path, project: &Path) -> Self;
     /// Whether private memory volumes contain it, too.
     const IN_PRIVATE_MEMORY: bool = false;
 }
@@ -154,8 +154,11 @@ impl VolumeContents for ProjectMemory {
         is_memory(path)
     }
 
-    fn read(root: &Path) -> ProjectMemory {
-        host::agents::project_memory::read_project_memory(root, &host::agents::project_memory::memory_folders(root))
+    fn read(root: &Path, project: &Path) -> ProjectMemory {
+        let folders = host::agents::project_memory::memory_folders(root);
+        let mut memory = host::agents::project_memory::read_project_memory(root, &folders);
+        host::agents::project_memory::read_written_files(project, &mut memory);
+        memory
     }
 }
 
@@ -221,14 +224,19 @@ impl<T: VolumeContents> MemoryCache<T> {
         };
         self.key = Some(key);
         let owner = |volume: &engine::Volume| session.volume(volume.memory_of.unwrap_or(volume.id));
-        let roots: Vec<(DocId, String, PathBuf)> = volumes()
-            .filter_map(|volume| Some((volume.id, owner(volume)?.name.clone(), volume.root.clone()?)))
-            .collect();
+        let place = |volume: &engine::Volume| {
+            let owner = owner(volume)?;
+            Some((volume.id, owner.name.clone(), volume.root.clone()?, owner.root.clone()?))
+        };
+        let roots: Vec<(DocId, String, PathBuf, PathBuf)> = volumes().filter_map(place).collect();
         let (tell, told) = channel();
         let wake = ctx.clone();
         std::thread::spawn(move || {
-            let one =
-                |(volume, name, root): (DocId, String, PathBuf)| VolumeMemory { volume, name, holds: T::read(&root) };
+            let one = |(volume, name, root, project): (DocId, String, PathBuf, PathBuf)| VolumeMemory {
+                volume,
+                name,
+                holds: T::read(&root, &project),
+            };
             let _ = tell.send(roots.into_iter().map(one).collect()); // the page may be closed
             wake.request_repaint();
         });

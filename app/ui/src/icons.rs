@@ -193,5 +193,9 @@ pub const WRENCH: &str = "\u{e5d4}";
 pub const BRANCH: &str = "\u{e278}";
 /// `graph`: a graph of steps.
 pub const GRAPH: &str = "\u{eb58}";
+/// `thumbs-up`: a good result.
+pub const THUMBS_UP: &str = "\u{e48e}";
+/// `thumbs-down`: a bad result.
+pub const THUMBS_DOWN: &str = "\u{e48c}";
 /// `chat-circle`: a message.
 pub const CHAT: &str = "\u{e168}";

@@ -11,10 +11,15 @@ pub mod slots;
 pub mod task_log;
 pub mod trace;
 pub mod trace_compression;
+pub mod trace_diff;
+pub mod trace_edits;
 pub mod trace_extraction;
+pub mod trace_feedback;
 pub mod trace_library;
 pub mod trace_trust;
+pub mod trace_update;
 pub mod trace_verification;
+pub mod trace_versions;
 
 use goal::ParsedGoal;
 use serde::{Deserialize, Serialize};
@@ -42,6 +47,9 @@ pub fn is_memory(path: &str) -> bool {
 
 /// Subfolders of a memory folder that contain its files.
 pub const MEMORY_SUBFOLDERS: [&str; 3] = ["", TRACES_FOLDER, task_log::TASK_LOG_FOLDER];
+
+/// Maximum number of files that are looked at for edits.
+const MAX_WRITTEN_FILES: usize = 500;
 
 /// Maintenance of a volume's memory that needs no model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,6 +117,8 @@ pub struct ProjectMemory {
     pub logged: Vec<task_log::TaskLogEntry>,
     /// Files that can't be read, with the reasons.
     pub problems: Vec<String>,
+    /// Current texts of the files that the last runs of traces wrote, by path in the project's volume.
+    pub written: BTreeMap<String, String>,
     /// Experiences that a search by words and meaning has found for the goal in question, the best first.
     pub near: Vec<ExperienceMatch>,
 }
@@ -179,6 +189,27 @@ impl ProjectMemory {
             }
         }
         memory
+    }
+
+    /// Returns the paths of the files that the last runs of traces wrote, in the project's volume.
+    pub fn written_paths(&self) -> Vec<String> {
+        let mut paths: Vec<String> =
+            self.traces.iter().flat_map(|filed| filed.trace.written_paths()).take(MAX_WRITTEN_FILES).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        paths
+    }
+
+    /// Learns from edits of what the last runs of traces wrote. `is_by_user` says whether nobody else changed a file
+    /// since a run. Returns the indices of the traces that have changed; nothing else than the traces is.
+    pub fn review_edits(&mut self, is_by_user: &dyn Fn(&str, &str) -> bool, at: &str) -> Vec<usize> {
+        let written = &self.written;
+        let review = |(index, filed): (usize, &mut StoredTrace)| {
+            let run = filed.trace.last_run.as_ref()?.run.clone();
+            let now = |path: &str| written.get(path).filter(|_| is_by_user(&run, path)).cloned();
+            filed.trace.review_edits(&now, at).then_some(index)
+        };
+        self.traces.iter_mut().enumerate().filter_map(review).collect()
     }
 
     /// Returns whether an experience has this id or a trace has this path.

@@ -100,6 +100,30 @@ pub struct RunSummary {
     /// Budget in US dollars, including delegated work; `None` if not set.
     #[serde(default)]
     pub budget: Option<f64>,
+    /// Paths of the first files that the run changed, one more than [`MAX_LISTED_CHANGES`] if there are more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+}
+
+/// Maximum number of changed files that the summary of a run names.
+const MAX_LISTED_CHANGES: usize = 32;
+
+impl RunSummary {
+    /// Returns the paths to list of changed files.
+    pub fn listed_changes<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<String> {
+        let mut listed: Vec<String> = Vec::new();
+        for path in paths {
+            if listed.len() <= MAX_LISTED_CHANGES && listed.iter().all(|known| known != path) {
+                listed.push(path.to_owned());
+            }
+        }
+        listed
+    }
+
+    /// Returns whether the run may have changed the file at a path.
+    pub fn may_have_changed(&self, path: &str) -> bool {
+        self.changed.len() > MAX_LISTED_CHANGES || self.changed.iter().any(|changed| changed == path)
+    }
 }
 
 /// Summary of a session, for lists.

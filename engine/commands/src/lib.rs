@@ -819,9 +819,19 @@ command_table!(
             command_argument(
                 "ACTION",
                 ArgumentForm::Optional,
-                "list, show, verify, export, import, forget, learn, or the name of a trace",
+                "list, show, rate, versions, diff, use, verify, export, import, forget, learn, or the name of a trace",
             ),
-            command_argument("NAME", ArgumentForm::Optional, "the trace; with import a file or `-`, with learn a run"),
+            command_argument(
+                "NAME",
+                ArgumentForm::Optional,
+                "the trace; with import a file or `-`, with learn a run, with rate a trace or a run"
+            ),
+            command_argument(
+                "VALUE",
+                ArgumentForm::Optional,
+                "with rate: good, bad or none; with use: the version; with diff: the version that is compared"
+            ),
+            command_argument("OTHER", ArgumentForm::Optional, "with diff: the version that it is compared with"),
             command_argument(
                 "pin",
                 ArgumentForm::Flag,
@@ -840,8 +850,8 @@ command_table!(
                 "only those of this volume; with import: the volume that gets them"
             ),
         ],
-        "List what can be repeated without a model. Show, verify, export, import or delete a trace, or learn one from \
-         a run.",
+        "List what can be repeated without a model. Show, rate, verify, export, import or delete a trace, or learn one \
+         from a run. Compare its versions, and choose the one that is used.",
     ),
     AgentSteps = command_line_form(
         "agent.steps",

@@ -223,8 +223,9 @@ impl AgentEffects {
                 .filter(|(_, outcome)| !outcome.found_nothing)
                 .map(|(at, outcome)| (jobs[at].0.clone(), outcome.text))
                 .collect();
-            let memory =
+            let mut memory =
                 Box::new(crate::agents::project_memory::recall_project_memory(&search, &memory_root, &memory, &text));
+            crate::agents::project_memory::read_written_files(&root, &mut memory);
             let crew = Box::new(crate::agents::project_memory::read_agent_registry(&root));
             let material = material.wait();
             inbox.send_event(Event::Gathered { run, found, material, memory, crew });

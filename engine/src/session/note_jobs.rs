@@ -7,9 +7,10 @@ use crate::session::state::notes::{NoteJob, NoteJobKind, NotesState};
 use crate::session::state::sync::SyncState;
 use agent::memory::experience::{self, Experience};
 use agent::memory::task_log;
-use agent::memory::trace::{self, RunTrace};
+use agent::memory::trace;
+use agent::memory::trace_update::{self, TraceUpdate};
 use agent::task_block::{self, TaskStatus};
-use serde_json::{Value, json};
+use serde_json::Value;
 use store::DocId;
 use text::properties;
 use text::task::{self, CalendarDay, NoteTask};
@@ -64,15 +65,8 @@ impl NoteJobKind {
                 let new = task_block::with_task_status(text, task, *standing).unwrap_or_else(|| text.to_owned());
                 Some(full_text_change(text, &new))
             }
-            NoteJobKind::CountReplay { good } => {
-                let known = RunTrace::parse(text).ok()?.known;
-                let verified = known.verified_count;
-                let verified = if *good { verified.saturating_add(1) } else { verified.saturating_sub(1) };
-                let verified = verified.min(known.usage_count);
-                let new = properties::set_property(text, "verified_count", Some(&json!(verified))).ok()?;
-                let rating = json!(trace::success_share(verified, known.usage_count));
-                let new = properties::set_property(&new, "success_rating", Some(&rating)).ok()?;
-                Some(full_text_change(text, &new))
+            NoteJobKind::UpdateTrace { update, at } => {
+                Some(full_text_change(text, &trace_update::updated_note(text, update, at)?))
             }
             NoteJobKind::RemoveExperiences(names) => {
                 Some(full_text_change(text, &experience::without_entries(text, names)))
@@ -193,15 +187,19 @@ impl FilesState {
         self.queue_note_job(turn, sync, note, 0, NoteJobKind::RemoveExperiences(names))
     }
 
-    /// Adjusts the count of a trace's verified replays, up by one if `good`, down by one otherwise.
-    pub(super) fn count_replay_proof(
+    /// Changes the trace at a path, if it's there.
+    pub(super) fn update_trace(
         &mut self,
         turn: &mut ApplyContext<'_>,
         sync: &mut SyncState,
-        note: DocId,
-        good: bool,
-    ) -> Result<(), CommandError> {
-        self.queue_note_job(turn, sync, note, 0, NoteJobKind::CountReplay { good })
+        (volume, path): (DocId, &str),
+        update: TraceUpdate,
+    ) {
+        let Some(note) = self.volumes.find_file(volume, path) else { return };
+        let job = NoteJobKind::UpdateTrace { update: Box::new(update), at: trace::iso_timestamp(turn.now.0) };
+        if let Err(CommandError(why)) = self.queue_note_job(turn, sync, note, 0, job) {
+            turn.journal.problems.push(format!("what is known of a trace could not be kept ({why}): {path}"));
+        }
     }
 
     /// Sets the status of a task in a plan.

@@ -10,7 +10,7 @@ use engine::{AgentRun, BudgetScope, Command, EmbeddingCost, Event};
 use serde_json::json;
 use store::{DocId, RunEnding, StepKind};
 
-const CSV: &str = "day,sold\n1,517\n2,623\n";
+pub(super) const CSV: &str = "day,sold\n1,517\n2,623\n";
 const REPORT: &str = "Write the report for October 2026 into reports/2026-10.md";
 
 fn shop() -> Twin {
@@ -18,7 +18,7 @@ fn shop() -> Twin {
 }
 
 /// Asks a question in a new session.
-fn ask(twin: &mut Twin, number: u8, text: &str, mode: ReplayMode) -> DocId {
+pub(super) fn ask(twin: &mut Twin, number: u8, text: &str, mode: ReplayMode) -> DocId {
     let volume = twin.session.volumes().next().expect("a volume").id;
     let (run, session) = (DocId([number; 16]), DocId([number + 100; 16]));
     let recall = RecallOptions { mode, without: Vec::new() };
@@ -41,12 +41,12 @@ fn ask(twin: &mut Twin, number: u8, text: &str, mode: ReplayMode) -> DocId {
     run
 }
 
-fn one(twin: &Twin, id: DocId) -> &AgentRun {
+pub(super) fn one(twin: &Twin, id: DocId) -> &AgentRun {
     twin.session.agents().run(id).expect("the run is open")
 }
 
 /// A model writes the report of a month.
-fn by_model(twin: &mut Twin, number: u8, name: &str, month: &str) {
+pub(super) fn by_model(twin: &mut Twin, number: u8, name: &str, month: &str) {
     ask(twin, number, &format!("Write the report for {name} into reports/{month}.md"), ReplayMode::Auto);
     answer(twin, said("I look.", &[("read_file", json!({"path": format!("data/{month}.csv")}))]));
     done(twin, fine(CSV));
@@ -58,7 +58,7 @@ fn by_model(twin: &mut Twin, number: u8, name: &str, month: &str) {
 }
 
 /// The project's trace and its path.
-fn trace(twin: &Twin) -> (String, RunTrace) {
+pub(super) fn trace(twin: &Twin) -> (String, RunTrace) {
     let files = &twin.session.volumes().next().expect("a volume").files;
     let path = files.keys().find(|path| path.starts_with("memory/traces/")).expect("there is a trace");
     let text = twin.file(path).expect("it is written");

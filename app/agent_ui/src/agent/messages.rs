@@ -5,13 +5,14 @@ use super::changes::changed_files_label;
 use super::markdown_view::{self, MarkdownLayoutCache, MarkdownView};
 use super::{composer, labels, phases};
 use crate::panel_action::PanelAction;
+use agent::memory::trace_feedback::RunRating;
 use eframe::egui;
 use egui::accesskit::Role as Part;
 use egui::{Align2, Id, Pos2, Rect, Sense, Ui, pos2, vec2};
 use engine::{AgentRun, AgentSession, CallPhase, Command, RunsState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
-use store::{DocId, MessageId, MessageRole, SessionMessage, StepKind, ToolCall};
+use store::{DocId, MessageId, MessageRole, RunEnding, SessionMessage, StepKind, ToolCall};
 use ui::icons;
 use ui::theme::{self, CARD_CORNER, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
@@ -309,7 +310,8 @@ impl MessageList {
                 let link = setting.paint(ui, text, rect.min, rect.width(), id);
                 actions.extend(link.map(PanelAction::Follow));
                 let foot = rect.with_min_y(rect.bottom() - size::MIN_CLICK_HEIGHT);
-                wish = answer_foot(ui, foot, message, session, id, actions);
+                let run = message.run.and_then(|run| agents.run(run));
+                wish = answer_foot(ui, foot, (message, run), session, id, actions);
             }
             MessageContent::Call { call, result, run } => {
                 let key = (item.id, call.id.clone());
@@ -773,7 +775,7 @@ fn user_foot(
 fn answer_foot(
     ui: &mut Ui,
     foot: Rect,
-    message: &SessionMessage,
+    (message, run): (&SessionMessage, Option<&AgentRun>),
     session: &AgentSession,
     id: Id,
     actions: &mut Vec<PanelAction>,
@@ -788,7 +790,7 @@ fn answer_foot(
     let used = paint_clipped_text(
         ui,
         foot.left_center() - vec2(0.0, 8.0),
-        foot.width() - 3.0 * size::MIN_CLICK_HEIGHT,
+        foot.width() - 5.0 * size::MIN_CLICK_HEIGHT,
         &says,
         &theme::caption(),
         colour,
@@ -811,5 +813,32 @@ fn answer_foot(
         actions.push(PanelAction::Do(Command::GoTo { session: session.id, message: message.id }));
         ui.memory_mut(|memory| memory.request_focus(composer::field()));
     }
+    // The answer ends a run that did something, so that a trace can belong to it.
+    let rated = run.filter(|run| run.about.head == message.id && run.about.ending == Some(RunEnding::Done));
+    if let Some(run) = rated.filter(|run| run.has_tool_calls()) {
+        rating_buttons(ui, (&mut right, foot, seen), run, id, actions);
+    }
     wish
+}
+
+/// Draws the buttons that rate a run for the trace that it belongs to.
+fn rating_buttons(
+    ui: &mut Ui,
+    (right, foot, seen): (&mut f32, Rect, bool),
+    run: &AgentRun,
+    id: Id,
+    actions: &mut Vec<PanelAction>,
+) {
+    let choices = [
+        (RunRating::Bad, icons::THUMBS_DOWN, "Rate the result bad"),
+        (RunRating::Good, icons::THUMBS_UP, "Rate the result good"),
+    ];
+    for (rating, icon, name) in choices {
+        let is_rated = run.rating == Some(rating);
+        let name = if is_rated { format!("Remove rating: {}", rating.as_str()) } else { name.to_owned() };
+        if faint(ui, right, foot, icon, &name, seen || is_rated, id) {
+            let rating = Some(rating).filter(|_| !is_rated);
+            actions.push(PanelAction::Do(Command::RateRun { run: run.id, rating }));
+        }
+    }
 }

@@ -27,7 +27,7 @@ impl VolumeContents for AgentRegistry {
         agent_registry::is_agent_file(path)
     }
 
-    fn read(root: &Path) -> AgentRegistry {
+    fn read(root: &Path, _: &Path) -> AgentRegistry {
         host::agents::project_memory::read_agent_registry(root)
     }
 }

@@ -44,7 +44,7 @@ impl VolumeContents for VolumePlans {
         task_block::is_plan(path)
     }
 
-    fn read(root: &Path) -> VolumePlans {
+    fn read(root: &Path, _: &Path) -> VolumePlans {
         let plan = |(path, text): (String, String)| {
             let (tasks, problems) = task_block::parse_tasks(&text);
             let head = text.lines().find_map(|line| line.strip_prefix("# "));

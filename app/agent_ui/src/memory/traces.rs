@@ -5,8 +5,11 @@ use super::widgets::{self, UnfoldedList};
 use super::{MemoryAction, MemoryCache, file};
 use crate::panel_action::PanelAction;
 use agent::memory::trace::{self, RunTrace};
+use agent::memory::trace_diff::{changed_lines, compare_versions};
+use agent::memory::trace_feedback::{RatedRun, RunFeedback, RunRating};
 use agent::memory::trace_trust::TraceTrust;
-use agent::memory::{ProjectMemory, StoredTrace};
+use agent::memory::trace_versions::{TraceVersion, VersionReason};
+use agent::memory::{MEMORY_FOLDER, ProjectMemory, StoredTrace};
 use anyhow::{Context as _, anyhow};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -15,7 +18,7 @@ use engine::commands::CommandId;
 use engine::{Command, Session};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use store::DocId;
+use store::{BlobHash, DocId};
 use ui::empty_state;
 use ui::icons;
 use ui::theme::{self, ThemeColors, size, space};
@@ -23,6 +26,8 @@ use ui::widgets::{icon_button, set_accessible_name, text_button};
 
 /// Maximum size of an imported file in bytes.
 const MAX_TRACE_FILE_BYTES: u64 = 64 << 20;
+/// Maximum number of versions with a button.
+const MAX_VERSION_BUTTONS: usize = 5;
 /// Maximum number of listed steps.
 const MAX_LISTED_TRACE_STEPS: usize = 40;
 
@@ -43,6 +48,10 @@ pub struct TracesPage {
     saved: String,
     /// The expanded trace: its volume and path.
     open: Option<(DocId, String)>,
+    /// The version of the expanded trace that's compared with the one in use.
+    compared: Option<u64>,
+    /// Revision of the shelf whose edited results were learned from.
+    reviewed: u64,
     file: String,
     asked: bool,
     waits: Option<Receiver<TraceFileResult>>,
@@ -96,6 +105,23 @@ impl TracesPage {
         Some((kept.volume, &kept.name, kept.holds.traces.get(place)?))
     }
 
+    /// Learns from what the user edited of what the last runs of traces wrote.
+    fn learn_from_edits(&mut self, session: &Session, actions: &mut Vec<PanelAction>) {
+        let agents = session.agents();
+        let Some(setup) = agents.setup().filter(|_| self.reviewed != self.shelf.revision) else { return };
+        self.reviewed = self.shelf.revision;
+        for kept in self.shelf.kept.iter_mut().filter(|_| setup.config.memory.learn) {
+            let owner = session.volume(kept.volume).and_then(|volume| volume.memory_of).unwrap_or(kept.volume);
+            kept.holds.written.retain(|path, text| is_current(session, owner, path, text));
+            let is_by_user = |run: &str, path: &str| !agents.was_changed_by_later_run(run, owner, path);
+            for at in kept.holds.review_edits(&is_by_user, &now()) {
+                let Some(filed) = kept.holds.traces.get_mut(at) else { continue };
+                actions.extend(change_trace(session, kept.volume, filed, &filed.trace));
+                filed.text = filed.trace.written_into(&filed.text).unwrap_or_default();
+            }
+        }
+    }
+
     /// Draws the page; memory is read in the background.
     pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         if !std::mem::replace(&mut self.asked, true) {
@@ -109,6 +135,7 @@ impl TracesPage {
             empty_state::show_message(ui, "Reading the traces…", None, "");
             return;
         }
+        self.learn_from_edits(session, actions);
         let words = ("Filter traces", "Filter by goal or tool");
         if ui::layout::filter(ui, &mut self.query, words, "Memory") {
             actions.push(PanelAction::Run(CommandId::ViewMemory));
@@ -129,7 +156,7 @@ impl TracesPage {
         widgets::row(ui, |ui| widgets::show_text_line(ui, &self.saved, colours.muted, Role::Status));
         ui.add_space(space::XS);
         ui.spacing_mut().item_spacing.y = 0.0;
-        let mut open = self.open.clone();
+        let (mut open, mut compared) = (self.open.clone(), self.compared);
         egui::ScrollArea::vertical().id_salt("traces").auto_shrink(false).show_viewport(ui, |ui, viewport| {
             let is_open = |row: &(usize, usize)| {
                 self.filed(*row).is_some_and(|(volume, _, filed)| {
@@ -138,11 +165,13 @@ impl TracesPage {
             };
             let opened = self.rows.iter().position(is_open);
             let details = opened.and_then(|place| self.filed(*self.rows.get(place)?)).map(|(_, project, filed)| {
-                let facts = trace_facts(project, filed, Some(&session.trace_trust(&filed.trace)));
+                let mut facts = trace_facts(project, filed, Some(&session.trace_trust(&filed.trace)));
+                facts.extend(version_difference(&filed.trace, compared).map(|text| ("Difference", text)));
                 (widgets::facts_galley(ui, &facts, width - 2.0 * space::XL), widgets::facts_accessible_text(&facts))
             });
-            let more =
-                details.as_ref().map_or(0.0, |(galley, _)| galley.size().y + size::MIN_CLICK_HEIGHT + 2.0 * space::M);
+            let more = details
+                .as_ref()
+                .map_or(0.0, |(galley, _)| galley.size().y + 2.0 * size::MIN_CLICK_HEIGHT + 2.0 * space::M);
             let problems: Vec<&str> = self.shelf.problems().collect();
             let count = self.rows.len();
             let lines = UnfoldedList::begin_list(ui, viewport, (margin, width), count, (opened, more), problems.len());
@@ -152,11 +181,29 @@ impl TracesPage {
                 let trust = session.trace_trust(&filed.trace);
                 let mut asked = line(ui, rect, volume, filed, &trust, is);
                 if let Some((galley, spoken)) = details.as_ref().filter(|_| is) {
-                    asked = unfolded(ui, lines.detail_rect(rect), filed, trust.pinned, galley, spoken).or(asked);
+                    let detail = lines.detail_rect(rect);
+                    asked = unfolded(ui, detail, filed, (trust.pinned, compared), (galley, spoken)).or(asked);
                 }
                 let note = file(session, volume, &filed.path);
                 match (asked, note) {
-                    (Some(TraceAction::Fold), _) => open = (!is).then(|| (volume, filed.path.clone())),
+                    (Some(TraceAction::Fold), _) => {
+                        open = (!is).then(|| (volume, filed.path.clone()));
+                        compared = filed.trace.proposed_version();
+                    }
+                    (Some(TraceAction::Compare(number)), _) => compared = Some(number),
+                    (Some(TraceAction::Rate(rating)), _) => {
+                        let mut trace = filed.trace.clone();
+                        trace.rate_run(&RatedRun::default(), rating, &now());
+                        actions.extend(change_trace(session, volume, filed, &trace));
+                    }
+                    (Some(TraceAction::Use(number)), _) => {
+                        let mut trace = filed.trace.clone();
+                        match trace.use_version(number, &now()) {
+                            Ok(_) => actions.extend(change_trace(session, volume, filed, &trace)),
+                            Err(why) => actions.push(PanelAction::Say(ui::text::sentence(&why.to_string()))),
+                        }
+                        compared = None;
+                    }
                     (Some(TraceAction::Open), Some(note)) => actions.push(PanelAction::Open(note)),
                     (Some(TraceAction::Delete), Some(note)) => actions.push(PanelAction::Delete(note)),
                     (Some(TraceAction::Pin), _) => {
@@ -172,7 +219,7 @@ impl TracesPage {
             }
             lines.show_problems(ui, problems.into_iter());
         });
-        self.open = open;
+        (self.open, self.compared) = (open, compared);
     }
 
     /// Draws the controls for import from a file and export to one.
@@ -237,11 +284,33 @@ impl TracesPage {
         };
         let home = session.memory_home(volume).and_then(|(home, _)| session.volume(home));
         if home.is_some_and(|home| home.known) {
-            let traces = self.imported.take().map(|(traces, _)| traces).unwrap_or_default();
+            let mut traces = self.imported.take().map(|(traces, _)| traces).unwrap_or_default();
+            traces.retain(|trace| !self.propose_imported(session, trace, actions));
             actions.push(PanelAction::Memory(Box::new(MemoryAction::Import { volume, traces })));
         } else if !std::mem::replace(is_requested, true) {
             actions.push(PanelAction::Do(Command::OpenMemory { volume }));
         }
+    }
+
+    /// Proposes an imported trace as a version of the one for the same goal. Returns whether there's one that does
+    /// something else.
+    fn propose_imported(&self, session: &Session, trace: &RunTrace, actions: &mut Vec<PanelAction>) -> bool {
+        let imported = trace.clone().reset_for_import();
+        let path = format!("{MEMORY_FOLDER}/{}/{}", trace::TRACES_FOLDER, imported.file_name());
+        let volume = session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id);
+        let home = volume.and_then(|volume| session.memory_home(volume)).map(|(home, _)| home);
+        let Some(kept) = self.shelf.kept.iter().find(|kept| Some(kept.volume) == home) else { return false };
+        let is_same =
+            |filed: &&StoredTrace| filed.path == path && filed.trace.goal_signature() == imported.goal_signature();
+        let Some(filed) = kept.holds.traces.iter().find(is_same) else { return false };
+        let mut changed = filed.trace.clone();
+        let Some(number) = changed.add_learned_version(&imported, VersionReason::Imported, true, &now()) else {
+            return false;
+        };
+        actions.extend(change_trace(session, kept.volume, filed, &changed));
+        let goal = filed.trace.known.goal_text.lines().next().unwrap_or_default();
+        actions.push(PanelAction::Say(format!("Proposed as version {number}: {goal}")));
+        true
     }
 
     fn receive(&mut self, session: &Session) {
@@ -279,6 +348,64 @@ enum TraceAction {
     Delete,
     /// Pins the trace as trusted, or unpins it.
     Pin,
+    /// Rates the trace, or takes the rating back.
+    Rate(Option<RunRating>),
+    /// Compares the version in use with this one.
+    Compare(u64),
+    /// Uses this version.
+    Use(u64),
+}
+
+/// Returns the current time as notes have it.
+fn now() -> String {
+    trace::iso_timestamp(jiff::Timestamp::now().as_millisecond())
+}
+
+/// Returns whether a file's text is the current one: it's on disk, and its note has no other text.
+fn is_current(session: &Session, volume: DocId, path: &str, text: &str) -> bool {
+    let row = session.volume(volume).and_then(|volume| volume.files.get(path));
+    row.is_some_and(|row| {
+        let is_shown = session.note(row.id).is_none_or(|note| note.text() == text);
+        is_shown && row.hash == BlobHash::of(text.as_bytes())
+    })
+}
+
+/// Returns the action that writes a changed trace into its note.
+fn change_trace(session: &Session, volume: DocId, filed: &StoredTrace, trace: &RunTrace) -> Option<PanelAction> {
+    let new = trace.written_into(&filed.text).filter(|new| *new != filed.text)?;
+    let Some(note) = file(session, volume, &filed.path) else {
+        return Some(PanelAction::Say("Its note is not known yet; try again in a moment.".to_owned()));
+    };
+    Some(PanelAction::Do(Command::Amend { note, at: 0, old: filed.text.clone(), new }))
+}
+
+/// Returns the lines that differ between a version of a trace and the one in use, the older one first.
+fn version_difference(trace: &RunTrace, compared: Option<u64>) -> Option<String> {
+    let used = trace.version.number;
+    let other = compared.filter(|number| *number != used)?;
+    // What is proposed is the newer one, whatever its number is.
+    let is_newer = other > used || trace.proposed_version() == Some(other);
+    let (older, newer) = if is_newer { (used, other) } else { (other, used) };
+    let lines = compare_versions(&trace.version_numbered(older).ok()?, &trace.version_numbered(newer).ok()?);
+    let changed = changed_lines(&lines);
+    let changed = if changed.is_empty() { "Both do the same.".to_owned() } else { changed };
+    Some(format!("from version {older} to version {newer}\n{changed}"))
+}
+
+/// Describes the versions of a trace, one line each, the newest first.
+fn version_lines(trace: &RunTrace) -> String {
+    let line = |(version, is_used): &(TraceVersion, bool)| {
+        let standing = match (is_used, version.is_proposed) {
+            (true, _) => ", in use",
+            (false, true) => ", proposed and not used",
+            (false, false) => "",
+        };
+        let day = version.origin.created_at.get(..10).unwrap_or_default();
+        let (number, why) = (version.origin.number, version.origin.describe());
+        format!("{number}. {why} on {day}{standing}, {} of {} good", version.verified_count, version.usage_count)
+    };
+    let lines: Vec<String> = trace.all_versions().iter().map(line).collect();
+    format!("\n{}", lines.join("\n"))
 }
 
 fn line(
@@ -378,6 +505,8 @@ pub(super) fn trace_facts(
         };
         format!("{use_of_it}: {}.", trust.reason())
     });
+    let versions = if trace.versions.is_empty() { String::new() } else { version_lines(trace) };
+    let feedback: Vec<String> = trace.feedback.iter().map(RunFeedback::describe).collect();
     let rating = format!("{:.0} %", known.success_rating * 100.0);
     vec![
         ("Goal", known.goal_text.clone()),
@@ -387,6 +516,8 @@ pub(super) fn trace_facts(
         ("Learned", learned),
         ("Went well", if known.usage_count == 0 { String::new() } else { rating }),
         ("Use", sure),
+        ("Feedback", feedback.join("; ")),
+        ("Versions", versions),
         ("Note", format!("{path} in {project}")),
     ]
 }
@@ -396,24 +527,47 @@ fn unfolded(
     ui: &mut Ui,
     rect: Rect,
     filed: &StoredTrace,
-    pinned: bool,
-    galley: &std::sync::Arc<egui::Galley>,
-    spoken: &str,
+    (pinned, compared): (bool, Option<u64>),
+    (galley, spoken): (&std::sync::Arc<egui::Galley>, &str),
 ) -> Option<TraceAction> {
     let colours = ThemeColors::of(ui);
     let text = Rect::from_min_size(rect.min, galley.size());
     ui.painter().galley(text.min, galley.clone(), colours.ink);
     let id = Id::unique(("trace's facts", &filed.path));
     set_accessible_name(&ui.interact(text, id, Sense::hover()), Role::Label, spoken);
-    let place =
-        Rect::from_min_size(text.left_bottom() + vec2(0.0, space::S), vec2(rect.width(), size::MIN_CLICK_HEIGHT));
-    let layout = Layout::left_to_right(Align::Center);
-    let mut tools = ui.new_child(UiBuilder::new().max_rect(place).id_salt(("facts", &filed.path)).layout(layout));
-    let opens = text_button(&mut tools, "Open as a note", false).clicked();
-    let pins = text_button(&mut tools, if pinned { "Unpin" } else { "Pin as trusted" }, false).clicked();
-    match (opens, pins) {
-        (true, _) => Some(TraceAction::Open),
-        (false, true) => Some(TraceAction::Pin),
-        (false, false) => None,
+    let mut asked = None;
+    let mut button = |ui: &mut Ui, name: &str, action: TraceAction| {
+        if text_button(ui, name, false).clicked() {
+            asked = Some(action);
+        }
+    };
+    let row = |ui: &mut Ui, number: u8| {
+        let top = text.left_bottom() + vec2(0.0, space::S + f32::from(number) * size::MIN_CLICK_HEIGHT);
+        let place = Rect::from_min_size(top, vec2(rect.width(), size::MIN_CLICK_HEIGHT));
+        let layout = Layout::left_to_right(Align::Center);
+        let id = ("facts", number, &filed.path);
+        ui.new_child(UiBuilder::new().max_rect(place).id_salt(id).layout(layout))
+    };
+    let mut tools = row(ui, 0);
+    button(&mut tools, "Open as a note", TraceAction::Open);
+    button(&mut tools, if pinned { "Unpin" } else { "Pin as trusted" }, TraceAction::Pin);
+    match filed.trace.rating_of("") {
+        None => {
+            button(&mut tools, "Rate good", TraceAction::Rate(Some(RunRating::Good)));
+            button(&mut tools, "Rate bad", TraceAction::Rate(Some(RunRating::Bad)));
+        }
+        Some(rating) => {
+            button(&mut tools, &format!("Remove rating: {}", rating.as_str()), TraceAction::Rate(None));
+        }
     }
+    let mut versions = row(ui, 1);
+    let others = filed.trace.versions.iter().rev().map(|version| version.origin.number);
+    for number in others.take(MAX_VERSION_BUTTONS) {
+        if compared == Some(number) {
+            button(&mut versions, &format!("Use version {number}"), TraceAction::Use(number));
+        } else {
+            button(&mut versions, &format!("Compare version {number}"), TraceAction::Compare(number));
+        }
+    }
+    asked
 }

@@ -213,6 +213,10 @@ pub(crate) struct TracesArguments {
     pub(crate) action: Option<String>,
     #[arg(id = "NAME")]
     pub(crate) name: Option<String>,
+    #[arg(id = "VALUE")]
+    pub(crate) value: Option<String>,
+    #[arg(id = "OTHER")]
+    pub(crate) other: Option<String>,
     #[arg(long, conflicts_with = "unpin")]
     pub(crate) pin: bool,
     #[arg(long)]

@@ -2,6 +2,7 @@
 
 use super::super::agents::read_session;
 use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
+use super::memory_files::now_ms;
 use super::{RememberedProject, find_file, load_projects, write_note};
 use crate::arguments::MemoryArguments;
 use agent::memory::experience::{self, EXPERIENCE_LOG_FILE, Experience, ExperienceEntry, MemoryTier, RunOutcome};
@@ -16,10 +17,6 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use store::DocId;
 use text::task::CalendarDay;
-
-fn now_ms() -> i64 {
-    jiff::Timestamp::now().as_millisecond()
-}
 
 fn today() -> CalendarDay {
     CalendarDay(now_ms().div_euclid(86_400_000))

@@ -3,12 +3,14 @@
 
 use super::super::agents;
 use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
+use super::trace_versions::add_version;
 use super::{find_file, write_note};
 use crate::arguments::TracesArguments;
 use agent::memory::StoredTrace;
 use agent::memory::slots::{self, SlotValues};
 use agent::memory::trace::{self, RunTrace, TRACES_FOLDER};
 use agent::memory::trace_library::{LibrarySignature, split_signature, with_signature};
+use agent::memory::trace_versions::VersionReason;
 use host::peers::DeviceId;
 use host::sync::devices::{existing_device_key, load_or_create_device_key, open_device_list};
 use serde_json::json;
@@ -111,7 +113,17 @@ pub(super) fn import_traces(
         let trace = trace.reset_for_import();
         let path = format!("{}/{TRACES_FOLDER}/{}", agent::memory::MEMORY_FOLDER, trace.file_name());
         if find_file(scene, volume, &path)?.is_some() {
-            writeln!(scene.errors, "tracebook: there is a trace for this goal already, so it was left out: {path}")?;
+            match add_version(scene, (volume, &path), &trace, (VersionReason::Imported, true))? {
+                Some(number) => writeln!(
+                    scene.errors,
+                    "tracebook: there is a trace for this goal already, so it is only proposed as version {number}: \
+                     {path}"
+                )?,
+                None => writeln!(
+                    scene.errors,
+                    "tracebook: there is a trace for this goal already, so it was left out: {path}"
+                )?,
+            }
             continue;
         }
         write_note(scene, volume, &path, &trace.to_note())?;

@@ -4,6 +4,7 @@ use super::super::agents;
 use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
 use agent::memory::StoredTrace;
 use agent::memory::goal::ParsedGoal;
+use agent::memory::trace::iso_timestamp;
 use engine::Session;
 use serde_json::json;
 use store::{DocId, RunEnding};
@@ -11,17 +12,20 @@ use store::{DocId, RunEnding};
 /// Maximum number of runs that a trace is compared with; the newest count.
 const MAX_COMPARED_RUNS: usize = 50;
 
-/// Returns the runs that a trace is compared with: the one from which it was learned, and the newest completed ones
-/// that asked for the same.
+/// Returns the runs that the version of a trace in use is compared with: the one from which it was learned, and the
+/// newest completed ones that asked for the same since it's in use.
 fn comparable_runs(session: &Session, filed: &StoredTrace) -> Vec<DocId> {
-    let origin = filed.trace.known.learned_from.parse::<DocId>().ok();
+    let origin = filed.trace.origin_run().parse::<DocId>().ok();
+    let used_since = filed.trace.version.used_since.as_str();
     let mut found: Vec<(i64, DocId)> = session
         .agents()
         .runs()
         .filter(|(id, line)| {
             let asks_the_same = || {
                 let goal = ParsedGoal::parse(&line.prompt);
-                line.agent == filed.trace.known.agent && filed.trace.match_goal(&goal, None).is_ok()
+                used_since <= iso_timestamp(line.start_time).as_str()
+                    && line.agent == filed.trace.known.agent
+                    && filed.trace.match_goal(&goal, None).is_ok()
             };
             line.ending == Some(RunEnding::Done) && (Some(*id) == origin || asks_the_same())
         })

@@ -2,8 +2,11 @@
 
 use super::super::agents;
 use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
+use super::memory_files::capitalized;
+use super::trace_feedback::{learn_from_edits, parse_rating, rate_run, rate_trace};
 use super::trace_library::{export_traces, import_traces};
 use super::trace_verification::verify_traces;
+use super::trace_versions::{list_versions, relearn_trace, show_version_diff, use_version};
 use super::{RememberedProject, find_file, load_projects, move_to_trash, write_note};
 use crate::arguments::TracesArguments;
 use agent::memory::StoredTrace;
@@ -12,6 +15,7 @@ use agent::memory::trace_trust::TraceTrust;
 use engine::Command;
 use serde_json::json;
 use store::DocId;
+use text::untrusted_text;
 
 pub(crate) fn cmd_traces(scene: &mut CommandContext<'_>, args: &TracesArguments) -> Result<u8, CliError> {
     let action = args.action.as_deref().unwrap_or("list");
@@ -19,14 +23,45 @@ pub(crate) fn cmd_traces(scene: &mut CommandContext<'_>, args: &TracesArguments)
     let needed =
         |what: &str| name.clone().ok_or_else(|| CliError::usage(format!("say {what}: tracebook traces {action} …")));
     match action {
-        "list" => list_traces(scene, &load_projects(scene, args.project.as_deref())?),
+        "list" => {
+            let all = load_reviewed(scene, args)?;
+            list_traces(scene, &all)
+        }
         "show" => {
             let word = needed("which trace")?;
-            let all = load_projects(scene, args.project.as_deref())?;
+            let all = load_reviewed(scene, args)?;
             show_trace(scene, args, find_trace(&all, &word)?.1)
         }
+        "rate" => {
+            let word = needed("which trace or run, and good, bad or none")?;
+            let all = load_reviewed(scene, args)?;
+            let rating = parse_rating(&word, args.value.as_deref())?;
+            match named_trace(&all, &word)? {
+                Some((volume, filed)) => rate_trace(scene, volume, filed, rating),
+                None => {
+                    let run = agents::resolve_run(scene, &word)?;
+                    rate_run(scene, run, rating)
+                }
+            }
+        }
+        "versions" => {
+            let word = needed("which trace")?;
+            let all = load_reviewed(scene, args)?;
+            list_versions(scene, find_trace(&all, &word)?.1)
+        }
+        "diff" => {
+            let word = needed("which trace")?;
+            let all = load_reviewed(scene, args)?;
+            show_version_diff(scene, find_trace(&all, &word)?.1, (args.value.as_deref(), args.other.as_deref()))
+        }
+        "use" => {
+            let word = needed("which trace, and which version")?;
+            let all = load_reviewed(scene, args)?;
+            let (volume, filed) = find_trace(&all, &word)?;
+            use_version(scene, volume, filed, args.value.as_deref())
+        }
         "verify" => {
-            let all = load_projects(scene, args.project.as_deref())?;
+            let all = load_reviewed(scene, args)?;
             let wanted = chosen_traces(&all, name.as_deref())?;
             verify_traces(scene, &wanted)
         }
@@ -48,7 +83,7 @@ pub(crate) fn cmd_traces(scene: &mut CommandContext<'_>, args: &TracesArguments)
         "learn" => learn_trace(scene, &needed("from which run")?),
         // A name alone shows that trace.
         other if name.is_none() => {
-            let all = load_projects(scene, args.project.as_deref())?;
+            let all = load_reviewed(scene, args)?;
             let Ok((_, filed)) = find_trace(&all, other) else { return Err(unknown_action(other)) };
             show_trace(scene, args, filed)
         }
@@ -58,9 +93,24 @@ pub(crate) fn cmd_traces(scene: &mut CommandContext<'_>, args: &TracesArguments)
 
 fn unknown_action(word: &str) -> CliError {
     CliError::usage(format!(
-        "traces can be listed (list), shown (show), verified (verify), exported (export), imported (import), forgotten \
-             (forget) and learned (learn), not “{word}”; `tracebook traces` lists them"
+        "traces can be listed (list), shown (show), rated (rate), compared (versions, diff, use), verified (verify), \
+         exported (export), imported (import), forgotten (forget) and learned (learn), not “{word}”; `tracebook \
+         traces` lists them"
     ))
+}
+
+/// Loads the projects with their memory, and learns from what the user edited after the last runs of traces.
+fn load_reviewed(scene: &mut CommandContext<'_>, args: &TracesArguments) -> Result<Vec<RememberedProject>, CliError> {
+    agents::wait_for_setup(scene)?;
+    // What isn't on disk yet isn't looked at; a note that can't be saved keeps nobody from looking at traces.
+    let is_saved = export::open_note::wait_until_saved(scene.handle).is_ok();
+    let mut all = load_projects(scene, args.project.as_deref())?;
+    for project in all.iter_mut().filter(|_| is_saved) {
+        if let Err(why) = learn_from_edits(scene, project) {
+            writeln!(scene.errors, "tracebook: an edit could not be learned from: {}", why.why)?;
+        }
+    }
+    Ok(all)
 }
 
 /// Returns how far the workspace trusts a trace.
@@ -82,6 +132,9 @@ fn trace_json(filed: &StoredTrace, trust: &TraceTrust) -> serde_json::Value {
     value["reason"] = json!(trust.reason());
     value["fingerprint"] = json!(filed.trace.fingerprint());
     value["steps"] = json!(filed.trace.steps.len());
+    value["version"] = json!(filed.trace.version.number);
+    value["proposed"] = json!(filed.trace.proposed_version());
+    value["feedback"] = json!(filed.trace.feedback);
     value
 }
 
@@ -106,6 +159,9 @@ fn show_trace(scene: &mut CommandContext<'_>, args: &TracesArguments, filed: &St
         "Runs replay it when told to (--mode follower)"
     };
     writeln!(scene.out, "\n{use_of_it}: {}.", trust.reason())?;
+    for run in &filed.trace.feedback {
+        writeln!(scene.out, "{}", capitalized(&untrusted_text::escape_line(&run.describe())))?;
+    }
     if args.pin {
         writeln!(scene.out, "The pin holds for exactly these steps on this device. Take it back with --unpin.")?;
     }
@@ -122,6 +178,12 @@ fn chosen_traces<'a>(all: &'a [RememberedProject], word: Option<&str>) -> Result
 
 /// Resolves a word to a trace: its path, its file name, or a prefix of its signature.
 fn find_trace<'a>(all: &'a [RememberedProject], word: &str) -> Result<(DocId, &'a StoredTrace), CliError> {
+    let unknown = || CliError::usage(format!("there is no trace {word}; `tracebook traces` lists them"));
+    named_trace(all, word)?.ok_or_else(unknown)
+}
+
+/// Returns the same; `None` if there's no such trace.
+fn named_trace<'a>(all: &'a [RememberedProject], word: &str) -> Result<Option<(DocId, &'a StoredTrace)>, CliError> {
     let found: Vec<(DocId, &StoredTrace)> = all
         .iter()
         .flat_map(|project| project.memory.traces.iter().map(|filed| (project.home, filed)))
@@ -132,8 +194,8 @@ fn find_trace<'a>(all: &'a [RememberedProject], word: &str) -> Result<(DocId, &'
         })
         .collect();
     match found.as_slice() {
-        [one] => Ok(*one),
-        [] => Err(CliError::usage(format!("there is no trace {word}; `tracebook traces` lists them"))),
+        [one] => Ok(Some(*one)),
+        [] => Ok(None),
         _ => Err(CliError::usage(format!("several traces are called {word}; give the whole path"))),
     }
 }
@@ -159,7 +221,9 @@ pub(super) fn list_traces(scene: &mut CommandContext<'_>, all: &[RememberedProje
             let name = path.rsplit('/').next().unwrap_or(path).trim_end_matches(".md");
             let follows = if trust.is_followed() { "by itself" } else { "when told to" };
             let (steps, reason) = (trace.steps.len(), trust.reason());
-            writeln!(scene.out, "{name}  {steps} steps  {follows} ({reason})  {used}  {goal}")?;
+            let proposed = trace.proposed_version();
+            let proposed = proposed.map_or_else(String::new, |number| format!("version {number} is proposed  "));
+            writeln!(scene.out, "{name}  {steps} steps  {follows} ({reason})  {used}  {proposed}{goal}")?;
         }
         for problem in &project.memory.problems {
             writeln!(scene.errors, "tracebook: {problem}")?;
@@ -192,8 +256,7 @@ fn learn_trace(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliErro
     super::super::resolve::wait_for_volumes(scene, true)?;
     let volume = super::open_memory(scene, volume)?;
     if find_file(scene, volume, &path)?.is_some() {
-        writeln!(scene.errors, "tracebook: there is a trace for this goal already: {path}")?;
-        return Ok(EXIT_FAILED);
+        return relearn_trace(scene, (volume, &path), &trace);
     }
     write_note(scene, volume, &path, &trace.to_note())?;
     writeln!(scene.out, "{path}")?;

@@ -283,7 +283,7 @@ fn is_distinctive(value: &str) -> bool {
 }
 
 /// Returns the value of a placeholder.
-fn slot_value(place: &str, values: &SlotValues, results: &[String]) -> Result<String, TemplateError> {
+pub(super) fn slot_value(place: &str, values: &SlotValues, results: &[String]) -> Result<String, TemplateError> {
     let (name, form) = place.split_once(':').unwrap_or((place, ""));
     if let Some((kind, text)) = values.get(name) {
         let found = value_renderings(*kind, text).into_iter().find(|(known, _)| *known == form);

@@ -5,10 +5,14 @@
 use super::goal::{GoalToken, ParsedGoal, SlotKind};
 use super::result_check::ResultCheck;
 use super::slots::{self, SlotValues, TemplateError};
+use super::trace_edits::LastTraceRun;
+use super::trace_feedback::{self, RunFeedback};
+use super::trace_versions::{self, TraceVersion, VersionOrigin};
 use crate::tool_spec::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use store::BlobHash;
 use text::outline;
 
@@ -17,7 +21,7 @@ pub const TRACES_FOLDER: &str = "traces";
 /// Maximum size of a trace's file in bytes.
 pub const MAX_TRACE_BYTES: usize = 1 << 20;
 /// Maximum number of steps in a trace.
-const MAX_TRACE_STEPS: usize = 200;
+pub(super) const MAX_TRACE_STEPS: usize = 200;
 
 /// A value of the goal that may differ next time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +71,16 @@ struct TraceBody {
     steps: Vec<TraceStep>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     answer: Option<String>,
+    /// The version that the steps above are.
+    #[serde(default, skip_serializing_if = "VersionOrigin::is_first")]
+    version: VersionOrigin,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    feedback: Vec<RunFeedback>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last_run: Option<LastTraceRun>,
+    /// All other versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    versions: Vec<TraceVersion>,
 }
 
 /// Metadata of a trace: its front matter.
@@ -123,6 +137,14 @@ pub struct RunTrace {
     pub steps: Vec<TraceStep>,
     /// Template of the final answer; `None` means the result of the last step.
     pub answer: Option<String>,
+    /// Number and origin of the version in use, which is the steps above.
+    pub version: VersionOrigin,
+    /// What the user thought of runs of the version in use.
+    pub feedback: Vec<RunFeedback>,
+    /// The last run of the version in use, until its edits were learned from.
+    pub last_run: Option<LastTraceRun>,
+    /// The versions that aren't in use, oldest first.
+    pub versions: Vec<TraceVersion>,
 }
 
 /// Returns a hash of a tool's schema, risk and idempotence, and of its code if it's the user's own tool.
@@ -379,6 +401,7 @@ impl RunTrace {
         };
         let mut trace = RunTrace { known, ..self };
         trace.known.goal_signature = trace.goal_signature();
+        trace.forget_other_workspace();
         trace
     }
 
@@ -396,25 +419,47 @@ impl RunTrace {
         serde_saphyr::to_string(&self.known).unwrap_or_default()
     }
 
-    pub(super) fn body_yaml(&self) -> String {
+    /// Returns slots, steps and answer of the version in use as YAML.
+    pub(super) fn steps_yaml(&self) -> String {
         let (slots, steps, answer) = (self.slots.clone(), self.steps.clone(), self.answer.clone());
-        serde_saphyr::to_string(&TraceBody { slots, steps, answer }).unwrap_or_default()
+        serde_saphyr::to_string(&TraceBody { slots, steps, answer, ..TraceBody::default() }).unwrap_or_default()
     }
 
-    /// Formats the trace as a note.
-    pub fn to_note(&self) -> String {
+    pub(super) fn body_yaml(&self) -> String {
+        let body = TraceBody {
+            slots: self.slots.clone(),
+            steps: self.steps.clone(),
+            answer: self.answer.clone(),
+            version: self.version.clone(),
+            feedback: self.feedback.clone(),
+            last_run: self.last_run.clone(),
+            versions: self.versions.clone(),
+        };
+        serde_saphyr::to_string(&body).unwrap_or_default()
+    }
+
+    /// Returns the body as a fenced block.
+    pub(super) fn body_block(&self) -> String {
         let body = self.body_yaml();
         let mut fence = "```".to_owned();
         while body.contains(&fence) {
             fence.push('`');
         }
-        let title = self.known.goal_text.lines().next().unwrap_or_default();
-        format!("---\n{}---\n\n# {title}\n\n{fence}yaml\n{body}{fence}\n", self.front_matter())
+        format!("{fence}yaml\n{body}{fence}\n")
     }
 
-    /// Formats the trace as YAML with front matter, the exchange format of trace libraries.
+    /// Formats the trace as a note.
+    pub fn to_note(&self) -> String {
+        let title = self.known.goal_text.lines().next().unwrap_or_default();
+        format!("---\n{}---\n\n# {title}\n\n{}", self.front_matter(), self.body_block())
+    }
+
+    /// Formats the trace as YAML with front matter, the exchange format of trace libraries. What runs of this workspace
+    /// found, and what the user thought of them, is left out.
     pub fn to_library_yaml(&self) -> String {
-        format!("---\n{}---\n\n{}", self.front_matter(), self.body_yaml())
+        let mut shared = self.clone();
+        shared.forget_runs();
+        format!("---\n{}---\n\n{}", shared.front_matter(), shared.body_yaml())
     }
 
     /// Parses a trace from a note, or from YAML with front matter.
@@ -428,8 +473,8 @@ impl RunTrace {
         let range = outline::front_matter_range(text).ok_or(TraceParseError::NoFrontMatter)?;
         let mut known: TraceMetadata =
             text::yaml_edit::parse_typed(&text[range.clone()]).map_err(TraceParseError::FrontMatter)?;
-        let behind = text[range.end..].split_once('\n').map_or("", |(_, behind)| behind);
-        let body: TraceBody = text::yaml_edit::parse_typed(extract_yaml(behind)).map_err(TraceParseError::Steps)?;
+        let (_, yaml) = body_ranges(text, range.end);
+        let mut body: TraceBody = text::yaml_edit::parse_typed(&text[yaml]).map_err(TraceParseError::Steps)?;
         if body.steps.is_empty() || body.steps.len() > MAX_TRACE_STEPS {
             return Err(TraceParseError::StepCount);
         }
@@ -444,27 +489,35 @@ impl RunTrace {
                 slots::parse_template(text)?;
             }
         }
-        Ok(RunTrace { known, slots: body.slots, steps: body.steps, answer: body.answer })
+        trace_versions::bound_versions(&mut body.versions, &mut body.version);
+        trace_feedback::bound_feedback(&mut body.feedback);
+        let TraceBody { slots, steps, answer, version, feedback, last_run, versions } = body;
+        let last_run = last_run.filter(LastTraceRun::is_bounded);
+        Ok(RunTrace { known, slots, steps, answer, version, feedback, last_run, versions })
     }
 }
 
-/// Returns the YAML of a body: the fenced part, or all of it.
-fn extract_yaml(text: &str) -> &str {
-    let mut at = 0;
-    let mut open: Option<(usize, &str)> = None;
-    for line in text.split_inclusive('\n') {
+/// Returns the block with the YAML of a body, and the YAML in it: the fenced part, or all of the text behind the front
+/// matter, which ends at `front_end`.
+pub(super) fn body_ranges(text: &str, front_end: usize) -> (Range<usize>, Range<usize>) {
+    let start = text[front_end..].find('\n').map_or(text.len(), |line_end| front_end + line_end + 1);
+    let mut at = start;
+    let mut open: Option<(Range<usize>, &str)> = None;
+    for line in text[start..].split_inclusive('\n') {
         let bare = line.trim();
         let ticks = &bare[..bare.bytes().take_while(|byte| *byte == b'`').count()];
-        match open {
+        match &open {
             None if ticks.len() >= 3 && matches!(bare[ticks.len()..].trim(), "yaml" | "yml") => {
-                open = Some((at + line.len(), ticks));
+                open = Some((at..at + line.len(), ticks));
             }
-            Some((from, fence)) if bare == ticks && ticks.len() >= fence.len() => return &text[from..at],
+            Some((fence, ticks_before)) if bare == ticks && ticks.len() >= ticks_before.len() => {
+                return (fence.start..at + line.len(), fence.end..at);
+            }
             None | Some(_) => {}
         }
         at += line.len();
     }
-    text
+    (start..text.len(), start..text.len())
 }
 
 /// Parses the traces of a library: YAML with front matter, one after another.
@@ -496,7 +549,7 @@ pub fn parse_library(text: &str) -> Result<Vec<RunTrace>, TraceLibraryError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
     use serde_json::json;
@@ -523,6 +576,7 @@ mod tests {
             slots: vec![slot("month1", SlotKind::Month, "2026-10"), slot("number1", SlotKind::Number, "5")],
             steps: vec![step.clone(), step],
             answer: Some("Yes: {step1}\n- [x] no".to_owned()),
+            ..RunTrace::default()
         };
         trace.known.goal_signature = trace.goal_signature();
         trace

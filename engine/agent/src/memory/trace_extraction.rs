@@ -336,6 +336,7 @@ pub fn learn_trace(lived: &CompletedRun<'_>) -> Result<RunTrace, TraceLearnError
         slots,
         steps,
         answer: answer.filter(|_| !stale),
+        ..RunTrace::default()
     };
     trace.known.goal_signature = trace.goal_signature();
     Ok(trace)
@@ -407,7 +408,7 @@ fn pinned_values(candidates: &[SlotCandidate], calls: &[CompletedCall]) -> BTree
 }
 
 /// Returns whether a part of a slot's value remains in a text.
-fn contains_remnant(slot: &TraceSlot, text: &str) -> bool {
+pub(super) fn contains_remnant(slot: &TraceSlot, text: &str) -> bool {
     slots::value_remnants(slot.kind, &slot.value).iter().any(|remnant| slots::contains_word(text, remnant))
 }
 
@@ -432,9 +433,14 @@ fn collect_slots(value: &Value, into: &mut BTreeSet<String>) {
 
 /// Returns the named results of earlier calls that later ones may use: only those whose names occur once.
 fn reusable_results(calls: &[CompletedCall]) -> Vec<(String, String)> {
+    reusable_texts(calls.iter().map(|call| call.result.as_str()))
+}
+
+/// Returns the same for the texts of the results.
+pub(super) fn reusable_texts<'a>(results: impl Iterator<Item = &'a str>) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
-    for (at, call) in calls.iter().enumerate() {
-        all.extend(slots::named_results(at + 1, &call.result));
+    for (at, result) in results.enumerate() {
+        all.extend(slots::named_results(at + 1, result));
     }
     let names: Vec<String> = all.iter().map(|(name, _)| name.clone()).collect();
     all.retain(|(name, _)| names.iter().filter(|known| *known == name).count() == 1);
@@ -494,7 +500,7 @@ impl SlotExtractor<'_> {
 }
 
 /// Returns the words by which a text can be recognized: those with five or more bytes, or with digits.
-fn distinctive_words(text: &str) -> BTreeSet<String> {
+pub(super) fn distinctive_words(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_alphanumeric());
     let telling = |word: &&str| word.len() >= 5 || (word.len() >= 2 && word.chars().any(|c| c.is_ascii_digit()));
     words.filter(telling).map(str::to_lowercase).collect()

@@ -10,9 +10,13 @@
 //! | changes only notes and other texts, whose history is kept | 0.5 | 2 | 4 | 9 |
 //! | reads only | 1 | 4 | 9 | 19 |
 //! | anything else | 1 | 4 | 9 | 19 |
+//!
+//! A rating counts, too: a good one as one more good replay, and a bad one turns the replay that it is about into a
+//! failure, or is one by itself.
 
 use super::slots::{self, SlotValues};
 use super::trace::RunTrace;
+use super::trace_feedback::RatingCounts;
 use crate::tool_catalog::{self, BuiltInTool};
 use serde::Serialize;
 use store::{BlobHash, FileKind};
@@ -83,21 +87,27 @@ pub struct TraceTrust {
     pub pinned: bool,
     /// Whether a run of this workspace is known from which it was learned. The counts of others prove nothing here.
     pub learned_here: bool,
-    /// Number of good replays.
+    /// Number of good replays and ratings.
     #[serde(skip)]
     pub good: u64,
-    /// Number of replays.
+    /// Number of replays, and of ratings beside them.
     #[serde(skip)]
     pub all: u64,
+    /// What the user's ratings add to these numbers.
+    #[serde(skip)]
+    pub ratings: RatingCounts,
 }
 
 impl TraceTrust {
     /// Returns the trust in a trace.
     pub fn of_trace(trace: &RunTrace, threshold: f64, pinned: bool, learned_here: bool) -> TraceTrust {
         let effects = TraceEffects::of_trace(trace);
-        let (good, all) = (trace.known.verified_count.min(trace.known.usage_count), trace.known.usage_count);
+        let replays = trace.known.usage_count;
+        let ratings = RatingCounts::of_feedback(&trace.feedback);
+        let good = trace.known.verified_count.min(replays).saturating_add(ratings.good);
+        let all = replays.saturating_add(ratings.good).saturating_add(ratings.bad);
         let confidence = replay_confidence(good, all, effects);
-        TraceTrust { effects, confidence, threshold, pinned, learned_here, good, all }
+        TraceTrust { effects, confidence, threshold, pinned, learned_here, good, all, ratings }
     }
 
     /// Returns whether a run replays the trace without being told to.
@@ -108,7 +118,8 @@ impl TraceTrust {
     /// Explains whether the trace is replayed by itself, as a clause without its period.
     pub fn reason(&self) -> String {
         let TraceTrust { effects, good, all, .. } = self;
-        let sure = format!("{good} of {all} replays were good, so {:.0} % sure", self.confidence * 100.0);
+        let counted = if self.ratings == RatingCounts::default() { "replays" } else { "replays and ratings" };
+        let sure = format!("{good} of {all} {counted} were good, so {:.0} % sure", self.confidence * 100.0);
         if self.pinned {
             return format!("{sure}; you pinned it as trusted");
         }
@@ -129,7 +140,7 @@ pub fn replay_confidence(good: u64, all: u64, effects: TraceEffects) -> f64 {
 impl RunTrace {
     /// Returns a hash of everything that a replay does. A pin holds for this hash, so that changed steps lose it.
     pub fn fingerprint(&self) -> String {
-        let whole = format!("{}\n{}\n{}", self.known.agent, self.known.goal_text, self.body_yaml());
+        let whole = format!("{}\n{}\n{}", self.known.agent, self.known.goal_text, self.steps_yaml());
         BlobHash::of(whole.as_bytes()).to_string()
     }
 }

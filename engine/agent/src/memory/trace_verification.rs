@@ -5,7 +5,8 @@
 use super::goal::ParsedGoal;
 use super::result_check::ResultDifference;
 use super::slots::{self, TemplateError};
-use super::trace::{GoalMismatch, RunTrace};
+use super::trace::{GoalMismatch, RunTrace, short_hash};
+use super::trace_edits::CONTENT_ARGUMENT;
 use super::trace_extraction::CompletedCall;
 use crate::tool_catalog::BuiltInTool;
 use serde_json::Value;
@@ -48,6 +49,14 @@ pub enum TraceVerificationError {
         /// Name of the argument.
         argument: String,
     },
+    /// A step doesn't give the text that the user made of what the run wrote.
+    #[error("step {step} doesn't give {tool} the text as you corrected it after the run")]
+    OtherCorrection {
+        /// Number of the step, from 1.
+        step: usize,
+        /// The called tool.
+        tool: String,
+    },
     /// A step can't be filled in with the run's values and results.
     #[error("step {step} can't be filled in: {source}")]
     Template {
@@ -74,8 +83,9 @@ pub enum TraceVerificationError {
     },
 }
 
-/// Compares a trace with what a run did. `calls` are the run's calls without redundant ones, and `schemas` maps each
-/// tool's name to its current schema hash.
+/// Compares the version of a trace in use with what a run did. `calls` are the run's calls without redundant ones, and
+/// `schemas` maps each tool's name to its current schema hash. With `is_origin`, it's the run after which the user
+/// corrected texts: there the version has to give the corrected ones.
 ///
 /// # Errors
 /// Returns the first difference.
@@ -84,6 +94,7 @@ pub fn verify_trace(
     (goal, note): (&str, Option<&str>),
     calls: &[CompletedCall],
     schemas: &BTreeMap<String, String>,
+    is_origin: bool,
 ) -> Result<(), TraceVerificationError> {
     let values = trace.match_goal(&ParsedGoal::parse(goal), note)?;
     if let Some(tool) = trace.changed_tool(schemas) {
@@ -98,7 +109,16 @@ pub fn verify_trace(
         }
         let filled = slots::fill_arguments(&step.input, &values, &results[..at])
             .map_err(|source| TraceVerificationError::Template { step: number, source })?;
-        let mut names = filled.keys().chain(call.arguments.keys());
+        let corrections = &trace.version.corrections;
+        let correction = corrections.iter().find(|correction| is_origin && correction.step == number);
+        if let Some(correction) = correction {
+            let text = filled.get(CONTENT_ARGUMENT).and_then(Value::as_str).unwrap_or_default();
+            if short_hash(text.as_bytes()) != correction.text {
+                return Err(TraceVerificationError::OtherCorrection { step: number, tool: call.tool.clone() });
+            }
+        }
+        let is_compared = |name: &&String| correction.is_none() || name.as_str() != CONTENT_ARGUMENT;
+        let mut names = filled.keys().chain(call.arguments.keys()).filter(is_compared);
         if let Some(name) = names.find(|name| filled.get(*name) != call.arguments.get(*name)) {
             let (tool, argument) = (call.tool.clone(), name.clone());
             return Err(TraceVerificationError::OtherArgument { step: number, tool, argument });

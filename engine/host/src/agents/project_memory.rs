@@ -103,6 +103,23 @@ pub fn read_project_memory(root: &Path, folders: &[String]) -> ProjectMemory {
     ProjectMemory::from_files(read_texts(root, &folders.iter().flat_map(inside).collect::<Vec<_>>(), &[".md"]))
 }
 
+/// Reads the files that the last runs of traces wrote, below the folder of the project's volume, so that edits of them
+/// can be learned from. Blocks.
+pub fn read_written_files(root: &Path, memory: &mut ProjectMemory) {
+    let paths = memory.written_paths();
+    let Some(root) = ConfinedFolder::open_root(root).ok().filter(|_| !paths.is_empty()) else { return };
+    let mut whole = 0;
+    for path in paths {
+        let Ok((file, _)) = root.open_regular_file(&path) else { continue };
+        let mut text = String::new();
+        let read = file.take(MAX_MEMORY_FILE_BYTES + 1).read_to_string(&mut text);
+        whole += text.len();
+        if read.is_ok() && text.len() as u64 <= MAX_MEMORY_FILE_BYTES && whole <= MAX_MEMORY_BYTES {
+            memory.written.insert(path, text);
+        }
+    }
+}
+
 /// Returns the names of the projects inside a volume's folder, sorted.
 fn list_projects(root: &Path) -> Vec<String> {
     let folder = ConfinedFolder::open_root(root).and_then(|root| root.open_folder(memory::PROJECTS_FOLDER));

@@ -220,7 +220,7 @@ impl RunsState {
         for restore in std::mem::take(&mut run.restores) {
             let Some(change) = change_of(&restore) else { continue };
             let is_first = restore.is_started || earlier.insert((change.volume, change.path.clone()));
-            if !restore.is_started && is_first && files.is_file_current(change) {
+            if !restore.is_started && is_first && files.is_file_current(change.volume, &change.path) {
                 startable.push((change.clone(), restore));
             } else {
                 run.restores.push(restore);
@@ -267,8 +267,8 @@ impl RunsState {
 
 impl FilesState {
     /// Returns whether a file on disk has all edits of its note, or can't get them.
-    pub(super) fn is_file_current(&self, change: &RunChange) -> bool {
-        let Some(id) = self.volumes.find_file(change.volume, &change.path) else { return true };
+    pub(super) fn is_file_current(&self, volume: DocId, path: &str) -> bool {
+        let Some(id) = self.volumes.find_file(volume, path) else { return true };
         let Some(note) = self.notes.open.get(&id) else { return true };
         note.file.trouble.is_some() || !(note.is_ahead_of_file() || self.notes.has_note_job(id))
     }

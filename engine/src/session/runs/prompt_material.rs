@@ -46,7 +46,7 @@ impl RunsState {
         sync: &mut SyncState,
         workspace: &WorkspaceState,
         id: DocId,
-        ((found, material), (memory, crew)): (GatheredTexts<'_>, (ProjectMemory, AgentRegistry)),
+        ((found, material), (mut memory, crew)): (GatheredTexts<'_>, (ProjectMemory, AgentRegistry)),
     ) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let again =
@@ -96,6 +96,7 @@ impl RunsState {
             let head = record.messages.last().map_or(run.about.head, |message| message.id);
             record.messages.push(new_system_message(turn, (id, head), words));
         }
+        self.learn_from_edits(turn, files, sync, id, &mut memory);
         self.recall_for_run(turn, (&files.volumes, workspace), id, &memory, &mut record);
         if !self.runs.get(&id).is_some_and(is_orchestrated) {
             self.choose_replay(turn, (&files.volumes, workspace), id, memory, &mut record);

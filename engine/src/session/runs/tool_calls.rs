@@ -442,7 +442,9 @@ impl RunsState {
     pub(in crate::session) fn step_waiting_jobs(&mut self, turn: &mut ApplyContext<'_>, files: &FilesState) {
         for (run, call, job) in std::mem::take(&mut self.waiting_jobs) {
             match self.runs.get(&run) {
-                Some(at_work) if !at_work.changes.iter().all(|change| files.is_file_current(change)) => {
+                Some(at_work)
+                    if !at_work.changes.iter().all(|change| files.is_file_current(change.volume, &change.path)) =>
+                {
                     self.waiting_jobs.push((run, call, job));
                 }
                 _ => turn.effects.push(Effect::RunTool { run, call, job }),

@@ -15,13 +15,16 @@ use agent::memory::goal::ParsedGoal;
 use agent::memory::result_check::ResultDifference;
 use agent::memory::slots::{self, TemplateError};
 use agent::memory::trace::{self, RunTrace, iso_timestamp};
-use agent::memory::trace_extraction::{CompletedRun, ToolFacts, TraceLearnError};
+use agent::memory::trace_edits::LastTraceRun;
+use agent::memory::trace_extraction::{CompletedCall, CompletedRun, ToolFacts, TraceLearnError};
+use agent::memory::trace_feedback::RunRating;
 use agent::memory::trace_trust::{DEFAULT_FOLLOW_CONFIDENCE, TraceTrust};
+use agent::memory::trace_update::TraceUpdate;
 use agent::memory::{self, ProjectMemory, ReplayMode, StoredTrace};
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_spec::ToolRisk;
 use agent::{agent_definition, prompt_quote, tool_call_parser};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::{
@@ -163,7 +166,9 @@ impl RunsState {
         let Some((StoredTrace { path, trace, .. }, fitting)) = filed else { return };
         let hands_on = trace.steps.iter().any(|step| BuiltInTool::AskAgent.is_named(&step.tool));
         let asked = if hands_on { "Only the agents that it hands work to ask a model" } else { "No model is asked" };
-        let content = format!("Replaying {path}: {}. {asked}.", fitting.why);
+        let number = trace.version.number;
+        let version = if number > 1 { format!(", version {number}") } else { String::new() };
+        let content = format!("Replaying {path}{version}: {}. {asked}.", fitting.why);
         let parents = record.steps.last().map_or_else(|| run.last_step(), |step| vec![step.id]);
         let mut made = new_step(turn, parents, StepKind::Thinking { content, is_streaming: None });
         made.route = Some(format!("trace/{path}"));
@@ -367,12 +372,14 @@ impl RunsState {
             ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::Assistant, text.clone(), turn.now.0)
         };
         let made = new_step(turn, run.last_step(), StepKind::FinalAnswer { content: text });
-        let took = turn.now.ms_since(replay.since);
+        let took_ms = Some(turn.now.ms_since(replay.since));
+        let last = files.volumes.last_trace_run(run, replay.results.clone(), true);
         if let Some(run) = self.runs.get_mut(&id) {
             // A replayed run isn't learned again.
             run.run_memory.recall.mode = ReplayMode::Follower;
         }
-        files.count_replay(turn, sync, volume, (&replay.path, &replay.trace), true, Some(took));
+        let update = TraceUpdate::Replayed { is_good: true, took_ms, last };
+        files.update_trace(turn, sync, (volume, &replay.path), update);
         let record = RunRecord { steps: vec![made], messages: vec![message], ..RunRecord::default() };
         self.end_run(turn, files, sync, workspace, id, (RunEnding::Done, record));
     }
@@ -388,7 +395,8 @@ impl RunsState {
         (number, why): (usize, &str),
     ) {
         let Some(volume) = self.runs.get(&id).map(|run| files.volumes.memory_home(run.about.volume)) else { return };
-        files.count_replay(turn, sync, volume, (&replay.path, &replay.trace), false, None);
+        let update = TraceUpdate::Replayed { is_good: false, took_ms: None, last: None };
+        files.update_trace(turn, sync, (volume, &replay.path), update);
         let count = replay.trace.steps.len();
         self.stop_replay(turn, sync, id, &replay.path, &format!("at step {number} of {count}"), why);
     }
@@ -437,16 +445,75 @@ impl RunsState {
         id: DocId,
         good: bool,
     ) {
-        let whole = |run: &&AgentRun| run.about.ending == Some(RunEnding::Done) && run.about.iteration == 0;
-        let Some(run) = self.runs.get(&id).filter(whole) else { return };
-        let mut routes = run.steps.iter().filter_map(|step| step.route.as_deref());
-        let path = routes.find_map(|route| route.strip_prefix("trace/")).unwrap_or_default().to_owned();
-        let Some(note) = files.volumes.find_file(files.volumes.memory_home(run.about.volume), &path) else {
-            return;
+        let Some(run) = self.runs.get(&id) else { return };
+        let Some(path) = run.replayed_trace().filter(|_| run.rated_run().is_replay) else { return };
+        let volume = files.volumes.memory_home(run.about.volume);
+        let update = TraceUpdate::Reverted { run: run.rated_run(), is_undone: !good };
+        files.update_trace(turn, sync, (volume, path), update);
+    }
+
+    /// Rates a run for the trace that it replayed, or from which it could be replayed.
+    pub(in crate::session) fn rate_run(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        id: DocId,
+        rating: Option<RunRating>,
+    ) -> Result<(), CommandError> {
+        let Some(run) = self.runs.get(&id).filter(|run| run.about.ending.is_some()) else {
+            return Err(CommandError("the run isn't over, or not open yet; try again once it has ended".to_owned()));
         };
-        if let Err(CommandError(why)) = files.count_replay_proof(turn, sync, note, good) {
-            turn.journal.problems.push(format!("what is known of a trace could not be kept ({why}): {path}"));
+        let volume = files.volumes.memory_home(run.about.volume);
+        let taught = || {
+            let folder = memory::memory_folder(files.volumes.note_of(run).as_deref());
+            let name = self.trace_of_run(&files.volumes, id).ok()?.file_name();
+            Some(format!("{folder}/{}/{name}", trace::TRACES_FOLDER))
+        };
+        let path = run.replayed_trace().map(str::to_owned).or_else(taught);
+        let Some(path) = path.filter(|path| files.volumes.find_file(volume, path).is_some()) else {
+            return Err(CommandError("no trace belongs to this run, so a rating would change nothing".to_owned()));
+        };
+        files.update_trace(turn, sync, (volume, &path), TraceUpdate::Rated { run: run.rated_run(), rating });
+        if let Some(run) = self.runs.get_mut(&id) {
+            run.rating = rating;
+            run.revision += 1;
         }
+        Ok(())
+    }
+
+    /// Learns from what the user edited of what the last runs of traces wrote.
+    pub(super) fn learn_from_edits(
+        &self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        id: DocId,
+        memory: &mut ProjectMemory,
+    ) {
+        let wanted = self.setup().is_some_and(|setup| setup.config.memory.learn);
+        let Some(run) = self.runs.get(&id).filter(|_| wanted) else { return };
+        let volume = run.about.volume;
+        let is_by_user = |run: &str, path: &str| {
+            files.is_file_current(volume, path) && !self.was_changed_by_later_run(run, volume, path)
+        };
+        let home = files.volumes.memory_home(volume);
+        for at in memory.review_edits(&is_by_user, &iso_timestamp(turn.now.0)) {
+            let Some(StoredTrace { path, trace, .. }) = memory.traces.get(at) else { continue };
+            files.update_trace(turn, sync, (home, path), TraceUpdate::Reviewed(Box::new(trace.clone())));
+        }
+    }
+
+    /// Returns whether a run that began after another one may have changed a file. A run that isn't known counts as
+    /// changed by anyone.
+    pub fn was_changed_by_later_run(&self, run: &str, volume: DocId, path: &str) -> bool {
+        let known = run.parse::<DocId>().ok().and_then(|id| Some((id, self.run_summaries.get(&id)?)));
+        known.is_none_or(|(id, first)| {
+            self.run_summaries.iter().any(|(other, line)| {
+                let is_later = *other != id && line.start_time >= first.start_time;
+                is_later && line.volume == volume && line.may_have_changed(path)
+            })
+        })
     }
 
     /// Learns a trace from a run, or compares the run with the existing trace.
@@ -471,7 +538,13 @@ impl RunsState {
         if !begins || replayed {
             return;
         }
-        let Ok(learned) = self.trace_of_run(&files.volumes, id) else { return };
+        let Ok(mut learned) = self.trace_of_run(&files.volumes, id) else { return };
+        let [compressed, all] = self.calls_to_compare(run);
+        let last_of = |calls: &[CompletedCall]| {
+            let results = calls.iter().map(|call| call.result.clone()).collect();
+            files.volumes.last_trace_run(run, results, false)
+        };
+        let last = last_of(&compressed);
         let (prompt, note) = (run.about.prompt.clone(), files.volumes.note_of(run));
         let volume = files.volumes.memory_home(run.about.volume);
         let known = memory.traces.iter().find(|filed| {
@@ -481,46 +554,37 @@ impl RunsState {
         let Some(filed) = known else {
             let path =
                 format!("{}/{}/{}", memory::memory_folder(note.as_deref()), trace::TRACES_FOLDER, learned.file_name());
+            last.into_iter().for_each(|last| learned.remember_run(last));
             files.create_own_note(turn, sync, volume, &path, &learned.to_note());
             return turn.notify(Notice::Remembered { volume, path });
         };
         let values = filed.trace.match_goal(&ParsedGoal::parse(&prompt), note.as_deref()).unwrap_or_default();
-        let same = self.calls_to_compare(run).iter().any(|calls| {
+        let does_the_same = |calls: &&Vec<CompletedCall>| {
             let results: Vec<String> = calls.iter().map(|call| call.result.clone()).collect();
             let told = filed.trace.predicted_calls(&values, &results);
             told.len() == calls.len()
-                && told.iter().zip(calls).all(|(told, call)| {
+                && told.iter().zip(calls.iter()).all(|(told, call)| {
                     told.as_ref().is_ok_and(|(tool, arguments)| *tool == call.tool && *arguments == call.arguments)
                 })
-        });
-        if same && stopped.is_none() {
-            if !self.is_known_run(&filed.trace.known.learned_from)
-                && let Some(note) = files.volumes.find_file(volume, &filed.path)
-            {
-                // From now on a run of this workspace vouches for the trace.
-                let known = Some(json!(id.to_string()));
-                if let Err(CommandError(why)) = files.set_property(turn, sync, note, "learned_from".to_owned(), known) {
-                    turn.journal.problems.push(format!("a trace could not be kept ({why}): {}", filed.path));
+        };
+        let update = match [&compressed, &all].into_iter().find(does_the_same).filter(|_| stopped.is_none()) {
+            Some(calls) => {
+                let last = last_of(calls);
+                if !self.is_known_run(&filed.trace.known.learned_from) {
+                    // From now on a run of this workspace vouches for the trace.
+                    let run = id.to_string();
+                    files.update_trace(turn, sync, (volume, &filed.path), TraceUpdate::VouchedBy { run });
                 }
+                // A model did what the trace would have done, which verifies the trace once more.
+                TraceUpdate::Replayed { is_good: true, took_ms: None, last }
             }
-            // A model did what the trace would have done, which verifies the trace once more.
-            return files.count_replay(turn, sync, volume, (&filed.path, &filed.trace), true, None);
-        }
-        if stopped.as_ref() == Some(&filed.path) || filed.trace.known.verified_count == 0 {
-            // A trace that stopped, or was never verified, is replaced by the new one.
-            let new = RunTrace {
-                known: trace::TraceMetadata { usage_count: 0, verified_count: 0, ..learned.known.clone() },
-                ..learned
-            };
-            if let Some(file) = files.volumes.find_file(volume, &filed.path) {
-                let text = files.notes.open_text(file).unwrap_or_else(|| filed.text.clone());
-                if let Err(CommandError(why)) = files.replace_note_text(turn, sync, file, 0, text, new.to_note()) {
-                    turn.journal.problems.push(format!("a trace could not be renewed ({why}): {}", filed.path));
-                }
+            None => {
+                // A trace that stopped, or proved nothing, gives way to what was learned now.
+                let gives_way = stopped.as_ref() == Some(&filed.path) || filed.trace.is_unproved();
+                TraceUpdate::Relearned { learned: Box::new(learned), is_proposed: !gives_way, last }
             }
-            return;
-        }
-        files.count_replay(turn, sync, volume, (&filed.path, &filed.trace), false, None);
+        };
+        files.update_trace(turn, sync, (volume, &filed.path), update);
     }
 
     /// Returns the trace of a run.
@@ -558,6 +622,14 @@ impl RunsState {
 }
 
 impl VolumesState {
+    /// Returns what is needed to learn from edits of what a run wrote. Nothing is learned from a fork's files.
+    fn last_trace_run(&self, run: &AgentRun, results: Vec<String>, is_replay: bool) -> Option<LastTraceRun> {
+        let began_at = iso_timestamp(run.about.start_time);
+        let (goal, note) = (run.about.prompt.clone(), self.note_of(run));
+        let last = LastTraceRun { run: run.id.to_string(), began_at, is_replay, goal, note, results };
+        self.fork_name(run.about.volume).is_none().then_some(last)
+    }
+
     /// Restores a replay that was running when the program ended, from the run's steps. `None` if there's none.
     ///
     /// # Errors
@@ -614,41 +686,6 @@ impl VolumesState {
 }
 
 impl FilesState {
-    /// Records the outcome of a replay in its trace's note. `took`: duration in milliseconds of an actual replay, which
-    /// counts towards the savings.
-    fn count_replay(
-        &mut self,
-        turn: &mut ApplyContext<'_>,
-        sync: &mut SyncState,
-        volume: DocId,
-        (path, trace): (&str, &RunTrace),
-        good: bool,
-        took: Option<i64>,
-    ) {
-        let Some(note) = self.volumes.find_file(volume, path) else { return };
-        let known = &trace.known;
-        let (all, verified) = (known.usage_count + 1, known.verified_count + u64::from(good));
-        let mut values = vec![
-            ("usage_count", json!(all)),
-            ("verified_count", json!(verified)),
-            ("success_rating", json!(trace::success_share(verified, all))),
-            ("last_used", json!(iso_timestamp(turn.now.0))),
-        ];
-        if let Some(took) = took {
-            let secs = took as f64 / 1_000.0;
-            values.push(("estimated_time_secs", json!(secs)));
-            values.push(("saved_tokens", json!(known.saved_tokens + known.learned_tokens)));
-            values.push(("saved_usd", json!(known.saved_usd + known.learned_usd)));
-            values.push(("saved_secs", json!(known.saved_secs + (known.learned_secs - secs).max(0.0))));
-        }
-        for (key, value) in values {
-            if let Err(CommandError(why)) = self.set_property(turn, sync, note, key.to_owned(), Some(value)) {
-                turn.journal.problems.push(format!("what is known of a trace could not be kept ({why}): {path}"));
-                return;
-            }
-        }
-    }
-
     /// Creates and saves a note of the program without showing it.
     pub(in crate::session) fn create_own_note(
         &mut self,

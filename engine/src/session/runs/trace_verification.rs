@@ -46,8 +46,9 @@ impl RunsState {
         let schemas = self.schemas_of(&self.definition_of(run));
         let [compressed, all] = self.calls_to_compare(run);
         let goal = (run.about.prompt.as_str(), note.as_deref());
-        verify_trace(trace, goal, &compressed, &schemas)
-            .or_else(|why| verify_trace(trace, goal, &all, &schemas).map_err(|_| why))
+        let is_origin = trace.origin_run() == id.to_string();
+        verify_trace(trace, goal, &compressed, &schemas, is_origin)
+            .or_else(|why| verify_trace(trace, goal, &all, &schemas, is_origin).map_err(|_| why))
             .map_err(RunVerificationError::from)
     }
 }

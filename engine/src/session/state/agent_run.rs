@@ -7,7 +7,8 @@ use agent::config::{ModelPrice, WatchdogLimits};
 use agent::memory;
 use agent::memory::ProjectMemory;
 use agent::memory::slots::SlotValues;
-use agent::memory::trace::RunTrace;
+use agent::memory::trace::{RunTrace, iso_timestamp};
+use agent::memory::trace_feedback::{RatedRun, RunRating};
 use agent::model_call::ModelCallId;
 use agent::model_context;
 use agent::policy::CallFacts;
@@ -19,8 +20,8 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use store::{
-    CallUsage, DocId, ExecutionStep, MessageId, RunAbout, RunApproval, RunChange, RunDevice, RunDoc, StepId, StepKind,
-    StepTool, TodoItem, ToolCall,
+    CallUsage, DocId, ExecutionStep, MessageId, RunAbout, RunApproval, RunChange, RunDevice, RunDoc, RunEnding, StepId,
+    StepKind, StepTool, TodoItem, ToolCall,
 };
 use text::time::UnixMillis;
 
@@ -202,6 +203,8 @@ pub struct AgentRun {
     pub calls: Vec<PendingCall>,
     /// What servers of running calls want a model to answer.
     pub(in crate::session) sampling: Vec<PendingSampling>,
+    /// The user's rating since the run was loaded; the trace that it counts for keeps it.
+    pub rating: Option<RunRating>,
     /// Counter that increases with each change to the run.
     pub revision: u64,
     /// Batches not yet on disk, and the number of steps each one completes.
@@ -283,6 +286,7 @@ impl AgentRun {
             live: None,
             calls: Vec::new(),
             sampling: Vec::new(),
+            rating: None,
             revision: 0,
             doc,
             is_unsaved: fresh,
@@ -324,6 +328,18 @@ impl AgentRun {
         self.project_read == ProjectReadState::ReadingToStart
     }
 
+    /// Returns the path of the trace that the run replayed; `None` if it replayed none.
+    pub fn replayed_trace(&self) -> Option<&str> {
+        self.steps.iter().find_map(|step| step.route.as_deref()?.strip_prefix("trace/"))
+    }
+
+    /// Returns the run as feedback on a trace names it.
+    pub fn rated_run(&self) -> RatedRun {
+        let is_whole = self.about.ending == Some(RunEnding::Done) && self.about.iteration == 0;
+        let is_replay = is_whole && self.replayed_trace().is_some();
+        RatedRun { run: self.id.to_string(), began_at: iso_timestamp(self.about.start_time), is_replay }
+    }
+
     /// Returns whether the run is active: it hasn't ended and wasn't only read from disk.
     pub fn is_awake(&self) -> bool {
         self.is_awake && self.about.ending.is_none()
@@ -362,6 +378,11 @@ impl AgentRun {
         })
     }
 
+    /// Returns whether the run has called a tool.
+    pub fn has_tool_calls(&self) -> bool {
+        self.steps.iter().any(|step| step_call(&step.kind).is_some())
+    }
+
     pub(in crate::session) fn summary(&self) -> RunSummary {
         let about = &self.about;
         RunSummary {
@@ -380,6 +401,7 @@ impl AgentRun {
             phase: about.phase,
             device: self.device.clone(),
             budget: about.budget,
+            changed: RunSummary::listed_changes(self.changes.iter().map(|change| change.path.as_str())),
         }
     }
 }

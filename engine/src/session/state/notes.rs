@@ -6,6 +6,7 @@ use crate::records::kernels::StdinRequest;
 use crate::records::moves::{FileLocation, FileMove};
 use crate::session::apply_context::{ApplyContext, CommandError, RemoteChangeError};
 use agent::memory::experience::Experience;
+use agent::memory::trace_update::TraceUpdate;
 use agent::task_block::TaskStatus;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -274,8 +275,8 @@ pub(in crate::session) enum NoteJobKind {
     ReplaceNote(String),
     /// Removes the experiences with these names.
     RemoveExperiences(Vec<String>),
-    /// Adjusts the count of a trace's verified replays, up by one if `good`, down by one otherwise.
-    CountReplay { good: bool },
+    /// Changes a trace, at this time.
+    UpdateTrace { update: Box<TraceUpdate>, at: String },
     /// Sets the status of a task in a plan.
     SetTaskStatus { task: String, standing: TaskStatus },
 }

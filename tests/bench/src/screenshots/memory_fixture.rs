@@ -116,6 +116,7 @@ fn run_trace(goal: &str, all: u64, good: u64, last: &str) -> RunTrace {
         slots: vec![slot],
         steps: vec![read, write],
         answer: Some("The report is written.".to_owned()),
+        ..RunTrace::default()
     };
     trace.known.goal_signature = trace.goal_signature();
     trace
