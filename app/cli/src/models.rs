@@ -6,6 +6,7 @@ use host::search::{
     EmbedderChoice, EmbedderChoiceError, EmbeddingChoice, OnnxRuntime, SearchService, known_models, known_rerankers,
 };
 use serde_json::json;
+use std::io::IsTerminal;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -92,7 +93,8 @@ pub(super) fn use_model(scene: &mut CommandContext<'_>, name: &str) -> Result<u8
     super::search::print_index_status(scene)
 }
 
-/// Runs a long operation of the search index, and prints the progress of downloads, notes and vectors meanwhile.
+/// Runs a long operation of the search index, and prints the progress of downloads and vectors meanwhile; that of notes
+/// only for a person, because every command can have to wait for some.
 ///
 /// # Errors
 /// Returns an error if the progress can't be printed or the program is closing; the operation's own is in the value.
@@ -101,6 +103,7 @@ pub(super) fn run_with_progress(
     what: impl FnOnce(SearchService) -> anyhow::Result<()> + Send + 'static,
 ) -> Result<anyhow::Result<()>, CliError> {
     let (search, (tell, done)) = (scene.handle.search().clone(), channel());
+    let shows_notes = scene.own && !scene.json && std::io::stderr().is_terminal();
     std::thread::spawn(move || tell.send(what(search)));
     let (mut told, mut at) = (String::new(), Instant::now());
     loop {
@@ -117,7 +120,7 @@ pub(super) fn run_with_progress(
             (None, (left, all)) if fresh.pending_model.is_some() && all > 0 => {
                 format!("{left} of {all} passages to go")
             }
-            (None, _) if fresh.waiting > 0 => format!("indexing: {} notes to go", fresh.waiting),
+            (None, _) if shows_notes && fresh.waiting > 0 => format!("indexing: {} notes to go", fresh.waiting),
             (None, _) => String::new(),
         };
         if !now.is_empty() && now != told && at.elapsed() > PROGRESS_INTERVAL {
