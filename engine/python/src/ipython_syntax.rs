@@ -9,12 +9,13 @@ use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{Expr, IpyEscapeKind, Mod, Stmt};
 use ruff_python_parser::{Mode, ParseOptions, parse};
 use ruff_text_size::{Ranged, TextRange};
+use rustpython_vm::compiler;
 use std::borrow::Cow;
 use std::panic::catch_unwind;
 
 /// Maximum size in bytes of code that is searched for IPython's syntax.
-const MAX_CODE_BYTES: usize = 1 << 20;
-/// Stack size for parsing code of [`MAX_CODE_BYTES`] bytes.
+const MAX_CODE_BYTES: usize = 16 << 10;
+/// Stack size for parsing code of [`MAX_CODE_BYTES`] bytes, however deeply nested.
 const PARSE_STACK_BYTES: usize = 128 << 20;
 /// Maximum length in characters of a command in an error.
 const MAX_SHOWN_CHARS: usize = 60;
@@ -60,8 +61,9 @@ pub(crate) fn plain_python(code: &str) -> Cow<'_, str> {
         let (head, body) = cell.split_once('\n').unwrap_or((cell, ""));
         return Cow::Owned(whole_cell(head.trim_end_matches('\r'), body, line));
     }
-    // Too deeply nested code would exhaust the stack. The compiler reports it.
-    if !text::python_scope::is_shallow(code) {
+    let file = compiler::core::SourceFileBuilder::new("", code).finish();
+    // Too deeply nested brackets would exhaust the stack. The compiler reports them.
+    if compiler::pre_parse_source_error(&file).is_err() {
         return Cow::Borrowed(code);
     }
     // The parser panics on some code that isn't valid, such as `x = ?`.
@@ -298,7 +300,7 @@ fn is_dotted_name(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::plain_python;
+    use super::{MAX_CODE_BYTES, plain_python};
     use std::borrow::Cow;
 
     #[test]
@@ -306,8 +308,10 @@ mod tests {
         for code in ["", "x = 5 % 3", "print('%d?!' % 3)", "x != 2", "s = '''\n%time\n!ls\n'''", "x = (1,\n", "x = ?"] {
             assert!(matches!(plain_python(code), Cow::Borrowed(same) if same == code), "{code}");
         }
-        let deep = format!("%time 1\n{}", "(".repeat(100_000));
-        assert_eq!(plain_python(&deep), deep);
+        for deep in ["(", "-", "not ", "a if b else "] {
+            let deep = format!("%time 1\n{}", deep.repeat((MAX_CODE_BYTES - 10) / deep.len()));
+            assert_eq!(plain_python(&deep), deep);
+        }
     }
 
     #[test]
