@@ -10,6 +10,7 @@ pub mod diff_view;
 mod instruction_files;
 mod labels;
 mod markdown_view;
+mod message_foot;
 mod messages;
 mod model_picker;
 mod phases;

@@ -93,6 +93,11 @@ pub(super) fn use_model(scene: &mut CommandContext<'_>, name: &str) -> Result<u8
     super::search::print_index_status(scene)
 }
 
+/// Returns whether a person at a terminal sees what is printed meanwhile.
+pub(super) fn is_for_person(scene: &CommandContext<'_>) -> bool {
+    scene.own && !scene.json && std::io::stderr().is_terminal()
+}
+
 /// Runs a long operation of the search index, and prints the progress of downloads and vectors meanwhile; that of notes
 /// only for a person, because every command can have to wait for some.
 ///
@@ -103,7 +108,7 @@ pub(super) fn run_with_progress(
     what: impl FnOnce(SearchService) -> anyhow::Result<()> + Send + 'static,
 ) -> Result<anyhow::Result<()>, CliError> {
     let (search, (tell, done)) = (scene.handle.search().clone(), channel());
-    let shows_notes = scene.own && !scene.json && std::io::stderr().is_terminal();
+    let shows_notes = is_for_person(scene);
     std::thread::spawn(move || tell.send(what(search)));
     let (mut told, mut at) = (String::new(), Instant::now());
     loop {

@@ -5,7 +5,7 @@ use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, models, resolve};
 use crate::arguments::{IndexArguments, RelatedArguments, SearchArguments, SearchesArguments};
 use crate::parse::needed;
 use engine::{Command, Session};
-use host::search::{NoteHit, SearchAnswer, SearchRequest};
+use host::search::{NoteHit, SearchAnswer, SearchRequest, SearchService};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -177,7 +177,12 @@ pub(super) fn wait_for_index(scene: &mut CommandContext<'_>) -> Result<(), CliEr
     resolve::wait_for_volumes(scene, true)?;
     let saved = |session: &Session| (session.is_saved() || session.saving().trouble.is_some()).then_some(());
     scene.handle.wait(Some(EDIT_SAVE_TIMEOUT), saved)?;
-    match models::run_with_progress(scene, |search| search.wait_until_indexed(INDEX_TIMEOUT))? {
+    let wait = |search: SearchService| search.wait_until_indexed(INDEX_TIMEOUT);
+    let waited = match models::is_for_person(scene) {
+        true => models::run_with_progress(scene, wait)?,
+        false => wait(scene.handle.search().clone()),
+    };
+    match waited {
         Err(why) if scene.handle.search().counts().is_ok() => {
             writeln!(scene.errors, "tracebook: what changed last may not be found: {why}")?;
             Ok(())

@@ -83,25 +83,23 @@ struct EscapeCommand {
 #[derive(Default)]
 struct CommandReader(Vec<EscapeCommand>);
 
+impl CommandReader {
+    fn note(&mut self, range: TextRange, kind: IpyEscapeKind, value: &str) {
+        self.0.push(EscapeCommand { range, kind, value: value.to_owned() });
+    }
+}
+
 impl<'a> Visitor<'a> for CommandReader {
     fn visit_stmt(&mut self, stmt: &'a Stmt) {
         match stmt {
-            Stmt::IpyEscapeCommand(command) => self.0.push(EscapeCommand {
-                range: command.range(),
-                kind: command.kind,
-                value: command.value.to_string(),
-            }),
+            Stmt::IpyEscapeCommand(command) => self.note(command.range(), command.kind, &command.value),
             _ => visitor::walk_stmt(self, stmt),
         }
     }
 
     fn visit_expr(&mut self, expr: &'a Expr) {
         match expr {
-            Expr::IpyEscapeCommand(command) => self.0.push(EscapeCommand {
-                range: command.range(),
-                kind: command.kind,
-                value: command.value.to_string(),
-            }),
+            Expr::IpyEscapeCommand(command) => self.note(command.range(), command.kind, &command.value),
             _ => visitor::walk_expr(self, expr),
         }
     }

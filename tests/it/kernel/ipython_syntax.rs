@@ -1,6 +1,8 @@
 //! Cells of notebooks that use IPython's syntax and its displays, in the kernels that have no IPython.
 
 use super::Kernel;
+use super::tutorials::folder_of;
+use crate::program::{House, finish};
 
 /// Runs what notebooks begin with, and what they can't do here. `made` is the folder of the cells.
 fn check_syntax(kernel: &mut Kernel, folder: &std::path::Path) {
@@ -60,4 +62,27 @@ fn an_environment_takes_what_notebooks_begin_with() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut kernel = super::environment::kernel(folder.path());
     check_syntax(&mut kernel, &folder.path().join("notes"));
+}
+
+/// Skipped without the pack, as the tutorials are.
+#[test]
+fn science_takes_what_notebooks_begin_with() {
+    let Some(pack) = folder_of("TRACEBOOK_SCIENCE_KERNELS") else { return };
+    let note = "```python\n%matplotlib inline\nimport pandas as pd\n```\n\n\
+                ```python\n%%time\npd.Series([3, 4]).sum()\n```\n\n\
+                ```python\nfrom IPython import display\ndisplay.display(display.HTML('<i>seen</i>'))\n```\n\n\
+                ```python\n!ls\n```\n";
+    let house = House::with(&[("a.md", note)]);
+    let mut command = house.command(&["run", "a.md", "--kernel", "science", "--json"]);
+    command.env("TRACEBOOK_KERNELS", &pack);
+    let done = finish(command, b"");
+    let lines = done.lines();
+    let of_cell = |cell: u64| lines.iter().filter(move |line| line["cell"] == cell).map(ToString::to_string);
+    assert!(of_cell(2).any(|line| line.contains("7")), "{lines:?}");
+    assert!(of_cell(3).any(|line| line.contains("<i>seen</i>")), "{lines:?}");
+    assert!(
+        of_cell(4).any(|line| line.contains("SyntaxError") && line.contains("!ls runs another program")),
+        "{lines:?}"
+    );
+    assert!(of_cell(1).all(|line| !line.contains("Error")), "{lines:?}");
 }

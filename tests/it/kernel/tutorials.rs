@@ -20,7 +20,7 @@ const SMALLEST_DIFFERENCE: f64 = 1e-8;
 const RELATIVE_DIFFERENCE: f64 = 1e-6;
 
 /// The folder that an environment variable names, which must be set in CI.
-fn folder_of(variable: &str) -> Option<PathBuf> {
+pub(super) fn folder_of(variable: &str) -> Option<PathBuf> {
     let folder = std::env::var_os(variable).map(PathBuf::from);
     let is_ci = std::env::var_os("TRACEBOOK_CI").is_some();
     assert!(folder.is_some() || !is_ci, "{variable} must be set where TRACEBOOK_CI is");

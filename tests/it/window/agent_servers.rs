@@ -107,6 +107,7 @@ fn a_request_for_a_model_is_shown_and_decided_once() {
     soon(&mut window, "the server's request waits", |window| shows(window, asks));
     assert!(shows(&mut window, "Slowly.") && shows(&mut window, "max_tokens"), "all of it is shown");
     assert!(window.query_by_label("Allow for…").is_none(), "a decision is for one request");
+    pictured(&mut window, "sampling-approval");
     assert_eq!(told_count(&sampled), 0);
     window.get_by_label("Allow").click();
     soon(&mut window, "the run ends", ended);

@@ -60,6 +60,7 @@ fn a_run_and_a_trace_are_rated_and_the_rating_is_removed() {
     let mut window = replayed(&bench);
     window.get_by_label("Rate the result good").click();
     soon(&mut window, "it is rated", |window| shows(window, "Remove rating: good"));
+    pictured(&mut window, "run-rated");
     unfolded(&mut window);
     until(&mut window, "it counts", |window| shows(window, "86 % sure"));
     until(&mut window, "it is seen", |window| shows(window, "was rated good"));
@@ -100,6 +101,7 @@ fn an_edited_result_is_proposed_compared_and_used() {
     }
     assert!(shows(&mut window, "from version 1 to version 2"), "what differs");
     assert!(shows(&mut window, "+       # Report: {month1:words}"), "line by line");
+    pictured(&mut window, "trace-versions");
     window.get_by_label("Use version 2").click();
     until(&mut window, "it is used", |window| shows(window, "67 % sure"));
     assert!(!shows(&mut window, "proposed and not used"));

@@ -426,13 +426,9 @@ pub fn run(
 
 /// Returns whether a merge or rebase of the folder's repository has begun and isn't over.
 fn has_half_done_operation(folder: &Path, caller: GitCaller) -> Result<bool, GitProgramError> {
-    for name in ["rebase-merge", "rebase-apply", "MERGE_HEAD"] {
-        let done = run_silently(folder, &["rev-parse", "--git-path", name], caller)?;
-        if done.success && folder.join(done.output.trim_end_matches('\n')).exists() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let words = ["rev-parse", "--git-path", "rebase-merge", "--git-path", "rebase-apply", "--git-path", "MERGE_HEAD"];
+    let done = run_silently(folder, &words, caller)?;
+    Ok(done.success && done.output.lines().any(|path| folder.join(path).exists()))
 }
 
 fn run_silently(folder: &Path, words: &[&str], caller: GitCaller) -> Result<GitOutput, GitProgramError> {
