@@ -140,7 +140,7 @@ pub(crate) fn explain(folder: &Path, messages: &str, output: &str) -> GitProgram
     // Some subcommands don't say why the index can't be written.
     let index_lock = folder.join(".git/index.lock");
     let is_locked = has(&["could not write index", "unable to write new index"]) && index_lock.exists();
-    if let Some(lock) = lock_file(messages).or(is_locked.then_some(index_lock)) {
+    if let Some(lock) = lock_file(folder, messages).or(is_locked.then_some(index_lock)) {
         return GitProgramError::Locked { lock };
     }
     if has(&["dubious ownership"]) {
@@ -188,8 +188,14 @@ pub(crate) fn explain(folder: &Path, messages: &str, output: &str) -> GitProgram
 }
 
 /// Returns the lock file that Git couldn't create.
-fn lock_file(messages: &str) -> Option<PathBuf> {
-    let line = messages.lines().find(|line| line.contains(".lock'") && line.contains("File exists"))?;
-    // Another quoted name may come first, such as that of a reference.
-    line.split('\'').find(|part| part.ends_with(".lock")).map(PathBuf::from)
+fn lock_file(folder: &Path, messages: &str) -> Option<PathBuf> {
+    messages.lines().filter(|line| line.contains("File exists")).find_map(|line| {
+        // Another quoted name may come first, such as that of a reference.
+        let named = line.split('\'').find(|part| part.ends_with(".lock")).map(str::to_owned);
+        let locked = || line.split_once("could not lock '").and_then(|(_, rest)| rest.split_once('\''));
+        let config = || line.split_once("could not lock config file ").and_then(|(_, rest)| rest.rsplit_once(": "));
+        let lock = named.or_else(|| Some(format!("{}.lock", locked().or_else(config)?.0)))?;
+        let in_folder = folder.join(&lock);
+        Some(if in_folder.exists() { in_folder } else { lock.into() })
+    })
 }

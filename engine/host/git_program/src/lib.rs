@@ -373,6 +373,12 @@ impl GitOperation {
             _ => None, // tidy: open because other operations stop before they change anything, or can't conflict.
         }
     }
+
+    /// Returns whether it writes files first and moves the branch or `HEAD` afterwards.
+    fn moves_head_last(&self) -> bool {
+        let is_other = matches!(self, GitOperation::Switch { .. } | GitOperation::Continue(_) | GitOperation::Abort(_));
+        is_other || self.abort().is_some()
+    }
 }
 
 /// Returns a path that Git takes as it is, without wildcards.
@@ -398,6 +404,9 @@ pub fn run(
     progress: &mut dyn FnMut(&str),
     is_canceled: &dyn Fn() -> bool,
 ) -> Result<String, GitProgramError> {
+    if operation.moves_head_last() {
+        refuse_locked_head(folder, caller, is_canceled)?;
+    }
     let abort = operation.abort();
     let is_begun_before = abort.is_some() && has_half_done_operation(folder, caller)?;
     let done = run_git(folder, &operation.arguments(), caller, progress, is_canceled)?;
@@ -421,7 +430,65 @@ pub fn run(
         // If it can't be taken back now, the next try says what is under way.
         let _ = run_silently(folder, abort, caller)?;
     }
+    if let GitOperation::Abort(HalfDoneOperation::Rebase) | GitOperation::Continue(HalfDoneOperation::Rebase) =
+        operation
+        && matches!(why, GitProgramError::Other(_))
+        && is_remnant_of_rebase(folder, caller)?
+        && run_silently(folder, &["rebase", "--quit"], caller)?.success
+    {
+        return Ok(NO_REBASE.to_owned());
+    }
     Err(why)
+}
+
+/// What is said of a rebase of which only files are left.
+const NO_REBASE: &str = "No rebase was under way; files that Git had left of one are removed.";
+
+/// Returns whether Git was killed before it had noted down a rebase, or after the end while it removed its notes.
+///
+/// Git can't read such notes, and neither goes on nor takes anything back. It leaves the branch for a detached `HEAD`
+/// once all are written, and is back on it before it removes any.
+fn is_remnant_of_rebase(folder: &Path, caller: GitCaller) -> Result<bool, GitProgramError> {
+    let notes = run_silently(folder, &["rev-parse", "--git-path", "rebase-merge"], caller)?;
+    let notes = folder.join(notes.output.trim_end_matches('\n'));
+    let is_written = |name: &&str| notes.join(name).metadata().is_ok_and(|meta| meta.len() > 0);
+    let is_complete = ["head-name", "onto", "orig-head"].iter().all(is_written);
+    Ok(notes.is_dir() && !is_complete && run_silently(folder, &["symbolic-ref", "--quiet", "HEAD"], caller)?.success)
+}
+
+/// Time that another Git program gets to release its lock of the branch or of `HEAD`.
+const MAX_LOCK_WAIT: Duration = Duration::from_secs(1);
+
+/// Returns an error if another Git program has locked the branch or `HEAD`, or has left such a lock.
+///
+/// Git notices such a lock too late: it has written files and index by then, which look like changes of the user
+/// afterwards, and `git rebase --abort` even reports success.
+fn refuse_locked_head(folder: &Path, caller: GitCaller, is_canceled: &dyn Fn() -> bool) -> Result<(), GitProgramError> {
+    let mut words = vec!["rev-parse", "--git-path", "HEAD.lock", "--git-path", "rebase-merge/head-name"];
+    let head = run_silently(folder, &["symbolic-ref", "--quiet", "HEAD"], caller)?;
+    let paths = run_silently(folder, &words, caller)?;
+    let Some((_, noted)) = paths.output.split_once('\n').filter(|_| paths.success) else {
+        return Ok(()); // no repository: the operation says so
+    };
+    let branch = match head.success {
+        true => head.output,
+        false => std::fs::read_to_string(folder.join(noted.trim_end_matches('\n'))).unwrap_or_default(),
+    };
+    let branch_lock = format!("{}.lock", branch.trim());
+    if branch_lock.starts_with("refs/heads/") {
+        words.extend(["--git-path", &branch_lock]);
+    }
+    let paths = run_silently(folder, &words, caller)?.output;
+    let locks: Vec<PathBuf> =
+        paths.lines().filter(|path| path.ends_with(".lock")).map(|path| folder.join(path)).collect();
+    let begun = Instant::now();
+    while let Some(lock) = locks.iter().find(|lock| lock.exists()) {
+        if begun.elapsed() > MAX_LOCK_WAIT || is_canceled() {
+            return Err(GitProgramError::Locked { lock: lock.clone() });
+        }
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    Ok(())
 }
 
 /// Returns whether a merge or rebase of the folder's repository has begun and isn't over.

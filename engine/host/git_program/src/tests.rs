@@ -153,6 +153,10 @@ fn faults_are_explained() {
     assert!(matches!(&why, GitProgramError::Locked { lock } if lock.ends_with(".git/index.lock")), "{why}");
     fs::remove_file(place.path("one/.git/index.lock")).expect("removed");
     place.done("one", &commit("Unlocked"));
+    fs::write(place.path("one/.git/config.lock"), "").expect("written");
+    let why = errors::explain(&place.path("one"), "error: could not lock config file .git/config: File exists", "");
+    assert!(matches!(&why, GitProgramError::Locked { lock } if lock.ends_with("one/.git/config.lock")), "{why}");
+    fs::remove_file(place.path("one/.git/config.lock")).expect("removed");
 
     fs::rename(place.path("remote.git"), place.path("gone.git")).expect("moved");
     let why = place.tried("one", &GitOperation::Push { first: None }, GitCaller::Agent).expect_err("gone");
@@ -169,8 +173,8 @@ fn faults_are_explained() {
     assert!(matches!(canceled, Err(GitProgramError::Canceled | GitProgramError::Other(_))), "{canceled:?}");
 }
 
-#[test]
-fn a_rebase_that_stops_at_a_lock_can_be_tried_again() {
+/// Clones that have diverged: `one` has pushed a commit, and `two` has two of its own.
+fn diverged() -> Place {
     let place = Place::new();
     fs::write(place.path("one/b.md"), "theirs\n").expect("written");
     place.done("one", &GitOperation::Add { files: vec!["b.md".to_owned()] });
@@ -181,15 +185,25 @@ fn a_rebase_that_stops_at_a_lock_can_be_tried_again() {
         place.done("two", &commit("Mine"));
     }
     place.done("two", &GitOperation::Fetch);
+    place
+}
+
+#[test]
+fn a_rebase_that_stops_at_a_lock_can_be_tried_again() {
+    let place = diverged();
     let two = place.path("two");
     let before = git(&two, &["rev-parse", "HEAD"]);
-    // What a rebase leaves that was killed while it noted down a merge.
-    let lock = two.join(".git/AUTO_MERGE.lock");
     let rebase = GitOperation::Rebase { onto: "origin/main".to_owned() };
-    for rebase in [rebase.clone(), GitOperation::KeepConflicts(Box::new(rebase.clone()))] {
+    // What a rebase leaves that was killed while it noted down a merge or a message.
+    for (name, rebase) in [
+        ("AUTO_MERGE", rebase.clone()),
+        ("AUTO_MERGE", GitOperation::KeepConflicts(Box::new(rebase.clone()))),
+        ("MERGE_MSG", rebase.clone()),
+    ] {
+        let lock = two.join(".git").join(format!("{name}.lock"));
         fs::write(&lock, "").expect("written");
         let why = place.tried("two", &rebase, GitCaller::User).expect_err("locked");
-        assert!(matches!(&why, GitProgramError::Locked { lock } if lock.ends_with(".git/AUTO_MERGE.lock")), "{why}");
+        assert!(matches!(&why, GitProgramError::Locked { lock: named } if named.ends_with(&lock)), "{why}");
         assert_eq!(git(&two, &["rev-parse", "main", "HEAD"]), format!("{before}\n{before}"));
         assert_eq!(git(&two, &["symbolic-ref", "--short", "HEAD"]), "main");
         fs::remove_file(&lock).expect("removed");
@@ -202,6 +216,81 @@ fn a_rebase_that_stops_at_a_lock_can_be_tried_again() {
     place.done("two", &rebase);
     assert_eq!(git(&two, &["log", "--format=%s"]), "Mine\nMine\nTheirs\nFirst");
     assert_eq!(fs::read_to_string(two.join("a.md")).expect("read"), "mine still\n");
+}
+
+#[test]
+fn a_lock_of_the_branch_is_noticed_before_any_file_changes() {
+    let place = diverged();
+    let two = place.path("two");
+    let rebase = GitOperation::Rebase { onto: "origin/main".to_owned() };
+    // Git would write all files before it noticed these.
+    let switch = GitOperation::Switch { branch: "side".to_owned(), create: true };
+    let merge = GitOperation::Merge { branch: "origin/main".to_owned() };
+    for name in ["HEAD", "refs/heads/main"] {
+        let lock = two.join(".git").join(format!("{name}.lock"));
+        fs::write(&lock, "").expect("written");
+        for operation in [&rebase, &GitOperation::Pull { rebase: true }, &merge, &switch] {
+            let why = place.tried("two", operation, GitCaller::User).expect_err("locked");
+            assert!(matches!(&why, GitProgramError::Locked { lock: named } if *named == lock), "{why}");
+            assert_eq!(git(&two, &["status", "--porcelain"]), "");
+        }
+        fs::remove_file(&lock).expect("removed");
+    }
+    // A lock that goes away soon is waited for.
+    let lock = two.join(".git/HEAD.lock");
+    fs::write(&lock, "").expect("written");
+    let unlock = std::thread::spawn(move || {
+        std::thread::park_timeout(std::time::Duration::from_millis(50));
+        fs::remove_file(lock).expect("removed");
+    });
+    place.done("two", &switch);
+    unlock.join().expect("unlocked");
+    place.done("two", &GitOperation::Switch { branch: "main".to_owned(), create: false });
+    // A rebase that was killed while it moved the branch is taken back only without the lock.
+    fs::write(two.join("a.md"), "theirs\n").expect("written");
+    place.done("two", &commit("Conflict"));
+    fs::write(place.path("one/a.md"), "ours\n").expect("written");
+    place.done("one", &commit("Ours"));
+    place.done("one", &GitOperation::Push { first: None });
+    place.done("two", &GitOperation::Fetch);
+    let before = git(&two, &["rev-parse", "HEAD"]);
+    let kept = GitOperation::KeepConflicts(Box::new(rebase.clone()));
+    place.tried("two", &kept, GitCaller::User).expect_err("a conflict");
+    let lock = two.join(".git/refs/heads/main.lock");
+    fs::write(&lock, "").expect("written");
+    let abort = GitOperation::Abort(HalfDoneOperation::Rebase);
+    let why = place.tried("two", &abort, GitCaller::User).expect_err("locked");
+    assert!(matches!(&why, GitProgramError::Locked { lock: named } if *named == lock), "{why}");
+    fs::remove_file(&lock).expect("removed");
+    place.done("two", &abort);
+    assert_eq!(git(&two, &["rev-parse", "HEAD", "main"]), format!("{before}\n{before}"));
+    assert_eq!(git(&two, &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn what_a_killed_rebase_left_is_removed_only_where_none_is_under_way() {
+    let place = Place::new();
+    let one = place.path("one");
+    let notes = one.join(".git/rebase-merge");
+    let (abort, go_on) =
+        (GitOperation::Abort(HalfDoneOperation::Rebase), GitOperation::Continue(HalfDoneOperation::Rebase));
+    let before = git(&one, &["rev-parse", "main"]);
+    for (operation, left) in [(&abort, &[][..]), (&abort, &["head-name", "orig-head"]), (&go_on, &["interactive"])] {
+        fs::create_dir(&notes).expect("made");
+        left.iter().for_each(|name| fs::write(notes.join(name), "refs/heads/main\n").expect("written"));
+        if !left.is_empty() {
+            fs::write(notes.join("onto"), "").expect("written");
+        }
+        assert_eq!(place.done("one", operation), crate::NO_REBASE);
+        assert!(!notes.exists());
+        assert_eq!(git(&one, &["rev-parse", "main", "HEAD"]), format!("{before}\n{before}"));
+    }
+    // Without a branch, what is left may be all that says where the user was.
+    git(&one, &["checkout", "-q", "--detach"]);
+    fs::create_dir(&notes).expect("made");
+    place.tried("one", &abort, GitCaller::User).expect_err("unreadable");
+    assert!(notes.exists());
+    place.tried("one", &GitOperation::Continue(HalfDoneOperation::Merge), GitCaller::User).expect_err("no merge");
 }
 
 #[test]
