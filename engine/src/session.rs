@@ -434,7 +434,10 @@ impl SessionState {
                 self.sync.place_remote_carets(&self.files.notes, note);
                 self.kernels.find_named_kernel(turn, &self.files, note);
             }
-            Event::NoteLoaded { note, docs } => self.files.note_loaded(turn, &mut self.sync, note, docs),
+            Event::NoteLoaded { note, docs } => {
+                self.files.note_loaded(turn, &mut self.sync, note, docs);
+                self.files.start_next_cell(turn, &self.workspace, note);
+            }
             Event::FileRead { note, file } => self.files.file_read(turn, &mut self.sync, note, file),
             Event::FileWritten { note, stamp } => self.files.file_written(turn, &mut self.sync, note, stamp),
             Event::FileRaced { note, theirs } => self.files.file_raced(turn, &mut self.sync, note, theirs),

@@ -276,8 +276,16 @@ impl Note {
 
     /// Returns the executions that a cell's input values would now come from, by name.
     pub(crate) fn cell_inputs(&self, fresh: &CellStaleness, at: usize) -> BTreeMap<String, Vec<ExecutionId>> {
-        let uses = fresh.flow.nodes[at].uses.keys();
-        uses.filter_map(|name| Some((name.clone(), self.held.get(name)?.by.clone()))).collect()
+        // After a restart, the variables of the cells above come from their saved state.
+        let saved = |from: &[usize]| -> Option<Vec<ExecutionId>> {
+            let run = |cell: &usize| self.executions.get(&fresh.cells[*cell]).map(|run| run.id);
+            from.iter().map(run).collect::<Option<_>>().filter(|_| self.runs_cells_in_order() && !from.is_empty())
+        };
+        let input = |(name, from): (&String, &Vec<usize>)| {
+            let held = self.held.get(name).map(|held| held.by.clone());
+            Some((name.clone(), held.or_else(|| saved(from))?))
+        };
+        fresh.flow.nodes[at].uses.iter().filter_map(input).collect()
     }
 
     /// Returns the cells to run when these are requested, in the note's order.

@@ -163,6 +163,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
             "support",
             "system",
             "text",
+            "vcs",
             "window",
         ],
     ),

@@ -72,7 +72,8 @@ pub(super) fn clone(
     let given = parse::needed(args.names.first().map(String::as_str), "the address of the repository")?;
     let cloned = with_progress(shows_progress, |control| clone_over_api(given, target, control))?;
     if json {
-        let branch = branch_state(&cloned.branch, &cloned.commit, given, false);
+        let (branch, head, upstream) = (Some(cloned.branch), Some(cloned.commit), Some(given.to_owned()));
+        let branch = BranchState { branch, head, upstream, ..BranchState::default() };
         let answer = json!({"done": "clone", "branch": branch, "folder": target, "output": cloned.remarks.join("\n")});
         writeln!(out, "{answer}")?;
         return Ok(EXIT_DONE);
@@ -228,7 +229,7 @@ fn finish(
 }
 
 fn print_status(state: &FolderState, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
-    let changes = github::list_changes(state)?;
+    let changes = github::list_changes(state.root(), &state.record)?;
     let whole = changes.len() <= MAX_STATUS_FILES;
     let shown = &changes[..changes.len().min(MAX_STATUS_FILES)];
     if json {
@@ -253,18 +254,7 @@ fn print_status(state: &FolderState, json: bool, out: &mut dyn Write) -> Result<
 }
 
 fn record_state(state: &FolderState) -> BranchState {
-    let record = &state.record;
-    branch_state(&record.branch, &record.commit, &record.repository_text(), state.unfinished_pull().is_some())
-}
-
-fn branch_state(branch: &str, commit: &str, repository: &str, is_pulling: bool) -> BranchState {
-    BranchState {
-        branch: Some(branch.to_owned()),
-        head: Some(commit.to_owned()),
-        upstream: Some(repository.to_owned()),
-        under_way: is_pulling.then_some("pull"),
-        ..BranchState::default()
-    }
+    github::branch_state(&state.record, state.unfinished_pull().is_some())
 }
 
 fn branch_line(record: &FolderRecord) -> String {

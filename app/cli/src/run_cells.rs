@@ -62,15 +62,20 @@ pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &RunArguments) -> Re
     if stale || clean || (only.is_some() && timeout.is_none()) {
         code = run_planned_cells(scene, note, chosen, stale, clean)?;
     } else {
+        let mut followed = Vec::new();
         for (number, cell) in chosen {
             scene.handle.run_command(match timeout {
                 Some(seconds) => Command::RunWithin { note, cell, seconds },
                 None => Command::RunCells { note, cells: vec![cell] },
             })?;
+            followed.push(cell);
             if follow_cell(scene, note, cell, number)? != ExecutionStatus::Ok {
                 code = EXIT_FAILED;
                 break;
             }
+        }
+        if code == EXIT_DONE {
+            code = follow_pending_cells(scene, note, followed)?;
         }
     }
     let unsaved = move |session: &Session| Some(session.note(note)?.unsaved_state_problem()?.to_owned());
@@ -133,18 +138,19 @@ fn run_planned_cells(
     })?;
     let begun = move |session: &Session| {
         let open = session.note(note)?;
-        let cells: Vec<BlockId> = open.cells().collect();
-        let place = |cell: &BlockId| cells.iter().position(|other| other == cell).unwrap_or(0) + 1;
-        let pending = open.pending_cells();
-        (!open.is_restarting()).then(|| pending.iter().map(|cell| (place(cell), *cell)).collect::<Vec<_>>())
+        (!open.is_restarting()).then(|| numbered_pending_cells(open))
     };
     let pending = scene.handle.wait(None, begun)?.unwrap_or_default();
-    let mut code = EXIT_DONE;
+    let (mut code, mut followed) = (EXIT_DONE, Vec::new());
     for (number, cell) in pending {
+        followed.push(cell);
         if follow_cell(scene, note, cell, number)? != ExecutionStatus::Ok {
             code = EXIT_FAILED;
             break;
         }
+    }
+    if code == EXIT_DONE {
+        code = follow_pending_cells(scene, note, followed)?;
     }
     if clean {
         let look = move |session: &Session| {
@@ -167,6 +173,33 @@ fn run_planned_cells(
         }
     }
     Ok(code)
+}
+
+/// Follows the cells that are queued while others run, until none is left: a cell that runs in the state above it has
+/// the results below it made again.
+fn follow_pending_cells(
+    scene: &mut CommandContext<'_>,
+    note: DocId,
+    mut followed: Vec<BlockId>,
+) -> Result<u8, CliError> {
+    let look = move |session: &Session| session.note(note).map(numbered_pending_cells).unwrap_or_default();
+    loop {
+        let pending = scene.handle.read(look)?;
+        let Some((number, cell)) = pending.into_iter().find(|(_, cell)| !followed.contains(cell)) else {
+            return Ok(EXIT_DONE);
+        };
+        followed.push(cell);
+        if follow_cell(scene, note, cell, number)? != ExecutionStatus::Ok {
+            return Ok(EXIT_FAILED);
+        }
+    }
+}
+
+/// Returns the cells that run or are queued with their numbers in the note, from 1.
+fn numbered_pending_cells(note: &Note) -> Vec<(usize, BlockId)> {
+    let cells: Vec<BlockId> = note.cells().collect();
+    let number = |cell: &BlockId| cells.iter().position(|other| other == cell).unwrap_or(0) + 1;
+    note.pending_cells().into_iter().map(|cell| (number(&cell), cell)).collect()
 }
 
 fn has_no_stale_cells(note: &Note) -> bool {

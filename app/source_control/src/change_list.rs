@@ -50,7 +50,9 @@ pub(crate) fn show(
         if ui.is_rect_visible(row) {
             let left = buttons(ui, scene, row, change, (kind, is_staged), actions);
             let rect = row.with_max_x(left - space::S);
-            let response = ui.interact(rect, ui.scope_id().with(("change", &change.path, is_staged)), Sense::click());
+            // Without Git, there's no diff to unfold.
+            let sense = if scene.is_github() { Sense::hover() } else { Sense::click() };
+            let response = ui.interact(rect, ui.scope_id().with(("change", &change.path, is_staged)), sense);
             if response.clicked() {
                 *unfolded = (!is_open).then(|| target.clone());
             }
@@ -59,9 +61,13 @@ pub(crate) fn show(
                 Some(old) => format!("{old} → {}", change.path),
                 None => change.path.clone(),
             };
-            let place = if is_staged { "staged" } else { "not staged" };
-            set_accessible_name(&response, Role::Button, &format!("{shown}, {}, {place}", kind.word()));
-            ui.ctx().accesskit_node_builder(response.id, |node| node.set_expanded(is_open));
+            if scene.is_github() {
+                set_accessible_name(&response, Role::Label, &format!("{shown}, {}", kind.word()));
+            } else {
+                let place = if is_staged { "staged" } else { "not staged" };
+                set_accessible_name(&response, Role::Button, &format!("{shown}, {}, {place}", kind.word()));
+                ui.ctx().accesskit_node_builder(response.id, |node| node.set_expanded(is_open));
+            }
             paint_row(ui, &response, is_open);
             let colours = ThemeColors::of(ui);
             let at = pos2(rect.left() + space::M, rect.center().y);
@@ -94,7 +100,7 @@ fn buttons(
     let mut child = ui.new_child(builder.layout(Layout::right_to_left(Align::Center)));
     child.spacing_mut().item_spacing.x = space::XS;
     let mut left = row.right();
-    if scene.can_change() {
+    if scene.can_change() && !scene.is_github() {
         let (icon, verb) = if is_staged { (icons::MINUS, "Unstage") } else { (icons::PLUS, "Stage") };
         if icon_button(&mut child, icon, &format!("{verb} {path}"), None).clicked() {
             let files = all_paths(change);

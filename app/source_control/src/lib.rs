@@ -9,6 +9,7 @@ mod commit_graph;
 mod conflict_list;
 mod diff_list;
 pub mod forks_page;
+mod github_row;
 mod hunk_buttons;
 mod list_row;
 pub mod note_conflict;
@@ -238,7 +239,9 @@ impl SourceControlPage {
         let GitReport { volume, text, is_error, undo, retry, .. } = report;
         let colours = ThemeColors::of(ui);
         let mark = if is_error { (icons::WARNING_CIRCLE, colours.bad) } else { (icons::CHECK, colours.ok) };
+        let is_github = source.status(volume).is_some_and(|status| status.github.is_some());
         let label = match &retry {
+            Some(_) if is_github => Some("Pull and keep both versions"),
             Some(_) => Some("Resolve conflicts"),
             None => undo.as_ref().map(GitRequest::undo_label),
         };
@@ -257,6 +260,11 @@ impl SourceControlPage {
     }
 
     fn repository(&mut self, ui: &mut Ui, scene: &PageScene<'_>, actions: &mut Vec<PageAction>) {
+        if let Some(from) = &scene.status.github {
+            github_row::show(ui, scene, from, actions);
+            self.changes(ui, scene, actions);
+            return;
+        }
         branch_row::show(ui, scene, &mut self.new_branch, actions);
         if let Some(why) = &scene.locked {
             note_line(ui, icons::LOCK, &ui::text::sentence(why));
@@ -291,7 +299,8 @@ impl SourceControlPage {
         let unstaged: Vec<_> = scene.status.changes.iter().filter(|change| change.unstaged.is_some()).collect();
         if staged.is_empty() && unstaged.is_empty() {
             section(ui, "Changes", &[]);
-            note_line(ui, icons::CHECK, "Nothing has changed since the last commit.");
+            let since = if scene.is_github() { "the last pull or commit" } else { "the last commit" };
+            note_line(ui, icons::CHECK, &format!("Nothing has changed since {since}."));
         }
         if !staged.is_empty() {
             let title = format!("Staged changes ({})", staged.len());
@@ -304,7 +313,7 @@ impl SourceControlPage {
         }
         if !unstaged.is_empty() {
             let title = format!("Changes ({})", unstaged.len());
-            let enabled: &[&str] = if scene.can_change() { &["Stage all"] } else { &[] };
+            let enabled: &[&str] = if scene.can_change() && !scene.is_github() { &["Stage all"] } else { &[] };
             if section(ui, &title, enabled).is_some() {
                 begin(actions, scene.volume, GitRequest::Stage(Vec::new()));
             }
@@ -313,7 +322,9 @@ impl SourceControlPage {
         if !scene.status.is_complete {
             note_line(ui, icons::INFO, "There are more changed files than are shown here.");
         }
-        self.commits(ui, scene, actions);
+        if !scene.is_github() {
+            self.commits(ui, scene, actions);
+        }
     }
 
     /// Draws the message field with its buttons.
@@ -324,6 +335,7 @@ impl SourceControlPage {
         }
         let colours = ThemeColors::of(ui);
         let style = theme::small();
+        self.amend &= !scene.is_github();
         let hint = if self.amend { "Leave this empty to keep the last message." } else { "What has changed?" };
         let hint = egui::RichText::new(hint).font(style.font.clone()).color(colours.muted);
         let rows = self.message.lines().count().clamp(2, 8);
@@ -339,6 +351,7 @@ impl SourceControlPage {
         ui.horizontal_wrapped(|ui| {
             ui.spacing_mut().item_spacing = vec2(space::S, space::XS);
             let title = match (self.amend, has_staged) {
+                _ if scene.is_github() => "Commit and push all",
                 (true, _) => "Amend commit",
                 (false, true) => "Commit",
                 (false, false) => "Commit all",
@@ -349,7 +362,8 @@ impl SourceControlPage {
                     actions.push(PageAction::Say("Write a message first: what has changed?".to_owned()));
                 } else {
                     self.is_committing = true;
-                    let (message, amend, signoff) = (message.to_owned(), self.amend, self.signoff);
+                    let (message, amend) = (message.to_owned(), self.amend);
+                    let signoff = self.signoff && !scene.is_github();
                     let request = GitRequest::Commit { message, amend, signoff };
                     begin(actions, scene.volume, request);
                 }
@@ -357,7 +371,9 @@ impl SourceControlPage {
             if !scene.status.commits.is_empty() {
                 labeled_switch(ui, "Amend the last commit", &mut self.amend);
             }
-            labeled_switch(ui, "Sign off", &mut self.signoff);
+            if !scene.is_github() {
+                labeled_switch(ui, "Sign off", &mut self.signoff);
+            }
         });
     }
 
@@ -390,6 +406,11 @@ impl PageScene<'_> {
     /// Returns whether files and history may be changed.
     pub(crate) fn can_change(&self) -> bool {
         self.locked.is_none()
+    }
+
+    /// Returns whether the files came from GitHub without Git.
+    pub(crate) fn is_github(&self) -> bool {
+        self.status.github.is_some()
     }
 }
 

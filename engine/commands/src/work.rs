@@ -119,7 +119,7 @@ pub(super) const BENCH: &[CommandArgument] = &[
     command_argument(
         "WHAT",
         ArgumentForm::Needed,
-        "edit, open, import, frames, search, cells, kernels, tools, agent, learning, hub, serve, sync, replay, \
+        "edit, open, import, frames, search, cells, kernels, tools, agent, learning, git, hub, serve, sync, replay, \
          memory or retrieval",
     ),
     command_argument(
@@ -131,8 +131,8 @@ pub(super) const BENCH: &[CommandArgument] = &[
     command_argument(
         "notes",
         ArgumentForm::Value,
-        "notes for `import` and `sync` (default 50000), `open` and `search` (default 10000); `edit` presses \
-         its keys while so many are indexed",
+        "notes for `import` and `sync` (default 50000), `open` and `search` (10000), files for `git` (50000); `edit` \
+         presses its keys while so many are indexed",
     ),
     command_argument(
         "corpus",

@@ -17,6 +17,7 @@ pub use conflicts::{ConflictReading, ResolvedFile, refuse_unresolved};
 use engine::Session;
 use git_program::GitProgramError;
 pub use git_program::{HalfDoneOperation, repository_folder_name};
+use github::{ApiControl, GitHubError};
 pub use operations::{GitRequest, perform, restore_kept};
 pub use repository_clone::{ClonePhase, RepositoryClone};
 use std::collections::BTreeMap;
@@ -84,6 +85,9 @@ pub struct RepositoryStatus {
     pub commits: Vec<Commit>,
     /// Whether there's a remote.
     pub has_remote: bool,
+    /// `OWNER/NAME` of a folder that came from GitHub without Git. Nothing is staged in it, and its commits aren't
+    /// listed.
+    pub github: Option<String>,
     /// Hash of where all branches and tags are: the history is the same as long as this is.
     pub history: Option<BlobHash>,
 }
@@ -413,16 +417,21 @@ impl SourceControl {
         let (shared, wake, is_canceled) = (self.shared.clone(), self.wake.clone(), self.is_canceled.clone());
         let requests = self.requests.clone();
         std::thread::spawn(move || {
-            let mut progress = |line: &str| {
+            let report_progress = |line: &str| {
                 if let Some(job) = &mut lock(&shared).job {
                     line.clone_into(&mut job.progress);
                 }
                 wake();
             };
+            let is_canceled = || is_canceled.load(Ordering::Relaxed);
             let is_commit = matches!(request, GitRequest::Commit { .. });
-            let done = match is_saved {
-                true => operations::perform(&root, &request, &mut progress, &|| is_canceled.load(Ordering::Relaxed)),
-                false => {
+            let done = match (is_saved, github::find_folder(&root)) {
+                (true, Some((top, part))) => {
+                    let control = ApiControl::new(&report_progress, &is_canceled);
+                    github_api::perform(&top, &part, &request, &control)
+                }
+                (true, None) => operations::perform(&root, &request, &mut |line| report_progress(line), &is_canceled),
+                (false, _) => {
                     Err(anyhow!("Edits aren't in their files yet, so nothing was done. Save first, and try again."))
                 }
             };
@@ -433,7 +442,9 @@ impl SourceControl {
                 Err(why) => {
                     let is_undone =
                         |error: &GitProgramError| matches!(error, GitProgramError::Conflict { is_undone: true, .. });
-                    let retry = why.downcast_ref().is_some_and(is_undone);
+                    let is_conflict = |error: &GitHubError| matches!(error, GitHubError::Conflict(_));
+                    let retry =
+                        why.downcast_ref().is_some_and(is_undone) || why.downcast_ref().is_some_and(is_conflict);
                     let retry = retry.then(|| GitRequest::KeepConflicts(Box::new(request)));
                     GitReport { volume, text: why.to_string(), is_error: true, is_commit, undo: None, retry }
                 }
@@ -536,7 +547,7 @@ impl RepositoryReader {
         self.reads += 1;
         let (reading, state_files, stamps) = match read_repository(&known.root, self.reads) {
             Ok((status, files, stamps)) => (RepositoryReading::Read(Arc::new(status)), files, stamps),
-            Err(VcsError::None(_)) => {
+            Err(RepositoryReadError::Git(VcsError::None(_))) => {
                 // A repository that is made later has these files.
                 let files = vec![known.root.join(".git/HEAD"), known.root.join(".git")];
                 let stamps = file_times(&files);
@@ -545,8 +556,10 @@ impl RepositoryReader {
             Err(why) => (RepositoryReading::Failed(sentence(&why.to_string())), Vec::new(), Vec::new()),
         };
         (known.state_files, known.stamps) = (state_files, stamps);
-        known.is_outdated = false;
-        known.not_before = Instant::now() + (begun.elapsed() * READ_PAUSE_FACTOR).max(MIN_READ_PAUSE);
+        // What failed may have been the fault of a file that came or went meanwhile.
+        known.is_outdated = matches!(reading, RepositoryReading::Failed(_));
+        let pause = if known.is_outdated { STATE_POLL_INTERVAL } else { MIN_READ_PAUSE };
+        known.not_before = Instant::now() + (begun.elapsed() * READ_PAUSE_FACTOR).max(pause);
         lock(&self.shared).repositories.insert(volume, reading);
         self.wake();
     }
@@ -628,7 +641,19 @@ fn file_times(files: &[PathBuf]) -> Vec<Option<SystemTime>> {
 /// A repository's state, its state files, and their times before the read: what changes meanwhile is read again.
 type ReadRepository = (RepositoryStatus, Vec<PathBuf>, Vec<Option<SystemTime>>);
 
-fn read_repository(root: &Path, number: u64) -> Result<ReadRepository, VcsError> {
+/// Why a repository can't be read.
+#[derive(Debug, thiserror::Error)]
+enum RepositoryReadError {
+    #[error(transparent)]
+    Git(#[from] VcsError),
+    #[error(transparent)]
+    GitHub(#[from] GitHubError),
+}
+
+fn read_repository(root: &Path, number: u64) -> Result<ReadRepository, RepositoryReadError> {
+    if let Some((top, part)) = github::find_folder(root) {
+        return Ok(github_api::read_folder(&top, &part, number)?);
+    }
     let mut repository = RepositoryFolder::open(root)?;
     let state_files = repository.state_files();
     let stamps = file_times(&state_files);
@@ -649,6 +674,7 @@ fn read_repository(root: &Path, number: u64) -> Result<ReadRepository, VcsError>
         stashes,
         commits: repository.log(LISTED_COMMITS)?,
         has_remote: !repository.remote_urls()?.is_empty(),
+        github: None,
         history,
     };
     Ok((status, state_files, stamps))

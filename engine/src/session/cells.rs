@@ -347,7 +347,7 @@ impl FilesState {
     }
 
     /// Sends the next cell to the kernel if the kernel is free.
-    fn start_next_cell(&mut self, turn: &mut ApplyContext<'_>, workspace: &WorkspaceState, id: DocId) {
+    pub(super) fn start_next_cell(&mut self, turn: &mut ApplyContext<'_>, workspace: &WorkspaceState, id: DocId) {
         let Some(path) = self.volumes.note_file_path(id) else { return };
         let (Some(folder), Some(file)) = (path.parent(), path.file_name()) else { return };
         let (folder, file) = (folder.to_owned(), file.into());
@@ -366,6 +366,10 @@ impl FilesState {
         let Some(note) = self.notes.open.get_mut(&id) else { return };
         // A kernel that is being stopped accepts nothing more; `KernelDied` leads back here.
         if matches!(note.kernel, KernelPhase::Busy(_)) || note.stopping {
+            return;
+        }
+        // Which states the cells above left stands in the stored outputs; once they are read, this is called again.
+        if note.is_document_loading() && note.runs_cells_in_order() {
             return;
         }
         while let Some(cell) = note.queue.pop_front() {

@@ -41,9 +41,14 @@ impl Note {
         self.may_save_states
     }
 
+    /// Returns whether each cell runs in the state that the cells above it left.
+    pub(crate) fn runs_cells_in_order(&self) -> bool {
+        self.saves_states() && self.faithful
+    }
+
     /// Returns the executions in whose state a cell runs: those of the cells above it. `None` means the current state.
     pub(in crate::session) fn executions_above(&self, cell: BlockId) -> Option<Vec<ExecutionId>> {
-        if !self.saves_states() || !self.faithful {
+        if !self.runs_cells_in_order() {
             return None;
         }
         let above = self.cells().take_while(|other| *other != cell);

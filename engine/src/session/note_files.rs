@@ -109,6 +109,9 @@ impl FilesState {
         for commit in &file.commits {
             self.merge_commit(turn, sync, id, commit);
         }
+        // Who shows what has changed in the folder reads it again.
+        let volume = self.volumes.locations.get(&id).and_then(|(volume, _)| self.volumes.by_id.get_mut(volume));
+        volume.into_iter().for_each(|volume| volume.revision += 1);
         // Set first, so that the mark of this file version isn't dropped with the next change.
         if let Some(note) = self.notes.open.get_mut(&id) {
             note.file.stamp = Some(file.stamp);

@@ -9,6 +9,7 @@ mod collection;
 mod conversations;
 mod editing_trace;
 mod frames;
+mod git;
 pub mod headless_window;
 mod hub;
 mod import;
@@ -88,8 +89,8 @@ struct BenchArguments {
 
 fn run_bench(args: &BenchArguments, json: bool) -> Result<u8, CliError> {
     let what = args.what.as_str();
-    let known = "edit, open, import, frames, search, cells, kernels, tools, agent, learning, hub, serve, sync, replay, \
-                 memory or retrieval";
+    let known = "edit, open, import, frames, search, cells, kernels, tools, agent, learning, git, hub, serve, sync, \
+                 replay, memory or retrieval";
     if known.split([' ', ',']).filter(|word| *word != "or").all(|word| word != what) {
         return Err(CliError::usage(format!("bench measures {known}, not “{what}”")));
     }
@@ -150,6 +151,7 @@ fn run_bench(args: &BenchArguments, json: bool) -> Result<u8, CliError> {
         ("kernels", _) => kernels::measure(&mut report, asked.unwrap_or(500)),
         ("agent", _) => agent::measure(&mut report),
         ("learning", _) => learning::measure(&mut report, asked.unwrap_or(learning::DEFAULT_DAY_COUNT)),
+        ("git", _) => git::measure(&mut report, asked.unwrap_or(50_000)),
         ("hub", _) => hub::measure(&mut report, asked.unwrap_or(1_000)),
         ("serve", _) => serving::measure(&mut report, asked.unwrap_or(10_000)),
         ("sync", _) => sync::measure(&mut report, asked.unwrap_or(50_000)),

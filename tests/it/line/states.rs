@@ -100,9 +100,28 @@ fn an_edited_cell_runs_in_the_state_above_it_and_what_is_below_follows() {
     let Some(science) = Science::with(note) else { return };
     assert!(science.run(&["run", "a"]).good().text().contains("x is [1, 2]"));
     // Running the cell again gives the result of a run from top to bottom, without applying it twice.
-    science.run(&["run", "a", "--cell", "2"]).good();
-    let said = science.run(&["run", "a", "--cell", "3"]).good().text();
-    assert!(said.contains("x is [1, 2]"), "{said}");
+    let said = science.run(&["run", "a", "--cell", "2"]).good().text();
+    assert!(said.contains("x is [1, 2]"), "the cell below it runs, too: {said}");
+    // So does an edited one, in the default mode and with a limit of time.
+    let edited = note.replace("x = [1]", "x = [7]");
+    science.house.write("notes/a.md", edited.as_bytes());
+    let said = science.run(&["run", "a", "--cell", "1"]).good().text();
+    assert!(said.contains("x is [7, 2]"), "{said}");
+    science.house.write("notes/a.md", edited.replace("append(2)", "append(8)").as_bytes());
+    let said = science.run(&["run", "a", "--cell", "2", "--timeout", "100"]).good().text();
+    assert!(said.contains("x is [7, 8]"), "{said}");
+    // Their results are there afterwards, and none is out of date.
+    let notebook = science.house.path("a.ipynb");
+    science.run(&["export", "a", notebook.to_str().expect("UTF-8")]).good();
+    let shown = String::from_utf8(science.house.read("a.ipynb")).expect("UTF-8");
+    assert!(shown.contains("x is [7, 8]") && !shown.contains("Error"), "{shown}");
+    let cells = science.run(&["cells", "a", "--json"]).good().json();
+    assert!(cells["cells"].as_array().expect("cells").iter().all(|cell| cell["stale"].is_null()), "{cells}");
+    // A cell that fails ends the command; what is below it doesn't keep a result of other variables.
+    science.house.write("notes/a.md", edited.replace("append(2)", "append(1 / 0)").as_bytes());
+    science.run(&["run", "a", "--cell", "1"]).code(1);
+    let said = science.run(&["run", "a", "--cell", "1"]).text();
+    assert!(!said.contains("x is"), "{said}");
 }
 
 #[test]

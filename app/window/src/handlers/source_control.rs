@@ -41,7 +41,7 @@ impl EditorPane {
         let Some(note) = self.note.and_then(|note| session.note(note)) else { return };
         let located = session.locate_file(note.id).filter(|_| is_shown && note.phase == NotePhase::Ready);
         let reading = located.and_then(|(volume, path)| {
-            let status = host.source.status(volume)?;
+            let status = host.source.status(volume).filter(|status| status.github.is_none())?;
             let version = (note.revision(), status.history);
             host.source.blame((volume, path), version, session.is_saved(), &|| note.text())
         });
@@ -61,7 +61,8 @@ impl PaneState {
     /// Shows or hides which Git commit the parts of notes are from.
     pub(crate) fn toggle_blame(&mut self, host: &HostLink, notices: &mut NoticeState) {
         let located = self.active.note.and_then(|note| host.session().locate_file(note));
-        let has_repository = located.is_some_and(|(volume, _)| host.source.status(volume).is_some());
+        let status = located.and_then(|(volume, _)| host.source.status(volume));
+        let has_repository = status.is_some_and(|status| status.github.is_none());
         if !self.is_blame_shown && !has_repository {
             notices.toasts.show_message("This note isn't in a Git repository.");
             return;

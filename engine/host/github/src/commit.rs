@@ -82,7 +82,7 @@ pub fn commit_files(
 
 /// Returns the changes of the named files and folders, or all of them, if each can be committed.
 fn chosen_changes(state: &FolderState, files: &[String]) -> Result<Vec<LocalChange>, GitHubError> {
-    let mut changes = list_changes(state)?;
+    let mut changes = list_changes(state.root(), &state.record)?;
     if !files.is_empty() {
         let is_below = |path: &str, file: &str| {
             file.is_empty() || path.strip_prefix(file).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

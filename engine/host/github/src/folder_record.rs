@@ -143,13 +143,7 @@ impl FolderState {
     /// used, and [`GitHubError::Refused`] if it's from another host.
     pub fn open(root: &Path, client: &ApiClient) -> Result<FolderState, GitHubError> {
         let lock = lock(root)?;
-        let path = root.join(STATE_FOLDER).join(RECORD_FILE);
-        let wrong = |why: String| GitHubError::Record { path: path.clone(), why };
-        let bytes = read_state(&path)?.ok_or_else(|| wrong("it's gone".to_owned()))?;
-        let record: FolderRecord = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
-        if let Some(why) = record.trouble() {
-            return Err(wrong(why));
-        }
+        let (record, hash) = read_record(root)?;
         if record.host != client.host() {
             return Err(GitHubError::Refused(format!(
                 "This folder is from {}, and the configured API is {}. Set GITHUB_API_URL to the address of the first \
@@ -161,7 +155,7 @@ impl FolderState {
         if let Some(answers) = read_state(&root.join(STATE_FOLDER).join(ANSWERS_FILE)).ok().flatten() {
             client.load_cache(&answers);
         }
-        Ok(FolderState { root: root.to_owned(), record, record_hash: Some(BlobHash::of(&bytes)), _lock: lock })
+        Ok(FolderState { root: root.to_owned(), record, record_hash: Some(hash), _lock: lock })
     }
 
     /// Returns the folder.
@@ -189,9 +183,7 @@ impl FolderState {
 
     /// Returns the commit that a pull has begun to write and hasn't finished.
     pub fn unfinished_pull(&self) -> Option<String> {
-        let bytes = read_state(&self.state_path(PULLING_FILE)).ok().flatten()?;
-        let mark: PullMark = serde_json::from_slice(&bytes).ok()?;
-        is_hash(&mark.commit).then_some(mark.commit)
+        unfinished_pull(&self.root)
     }
 
     pub(crate) fn begin_pull(&self, commit: &str) -> Result<(), GitHubError> {
@@ -226,6 +218,35 @@ impl FolderState {
             Ok(()) | Err(_) => Ok(()),
         }
     }
+}
+
+/// Reads the record of a folder, and returns it with the hash of its bytes. It's replaced as a whole, so no lock is
+/// needed.
+pub(crate) fn read_record(root: &Path) -> Result<(FolderRecord, BlobHash), GitHubError> {
+    let path = root.join(STATE_FOLDER).join(RECORD_FILE);
+    let wrong = |why: String| GitHubError::Record { path: path.clone(), why };
+    let bytes = read_state(&path)?.ok_or_else(|| wrong("it's gone".to_owned()))?;
+    let record: FolderRecord = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
+    match record.trouble() {
+        Some(why) => Err(wrong(why)),
+        None => Ok((record, BlobHash::of(&bytes))),
+    }
+}
+
+fn unfinished_pull(root: &Path) -> Option<String> {
+    let bytes = read_state(&root.join(STATE_FOLDER).join(PULLING_FILE)).ok().flatten()?;
+    let mark: PullMark = serde_json::from_slice(&bytes).ok()?;
+    is_hash(&mark.commit).then_some(mark.commit)
+}
+
+/// Returns whether a pull has stopped halfway. One that runs has too.
+pub(crate) fn is_pull_unfinished(root: &Path) -> bool {
+    unfinished_pull(root).is_some()
+}
+
+/// Returns the files that change with every pull and commit.
+pub(crate) fn state_files(root: &Path) -> Vec<PathBuf> {
+    [RECORD_FILE, PULLING_FILE].map(|name| root.join(STATE_FOLDER).join(name)).to_vec()
 }
 
 fn lock(root: &Path) -> Result<File, GitHubError> {

@@ -1,7 +1,7 @@
 //! The files of the folder as they are now, against what is recorded of them.
 
 use crate::api_error::GitHubError;
-use crate::folder_record::{FolderState, STATE_FOLDER};
+use crate::folder_record::{FolderRecord, STATE_FOLDER};
 use crate::limits::MAX_FILE_BYTES;
 use crate::remote_tree::folders_above;
 use serde::Serialize;
@@ -127,10 +127,10 @@ pub fn path_in_folder(part: &str, name: &str) -> Result<String, GitHubError> {
 ///
 /// # Errors
 /// Returns an error if a file can't be read.
-pub fn list_changes(state: &FolderState) -> Result<Vec<LocalChange>, GitHubError> {
-    let folder = open_root(state.root())?;
+pub fn list_changes(root: &Path, record: &FolderRecord) -> Result<Vec<LocalChange>, GitHubError> {
+    let folder = open_root(root)?;
     let mut changes = Vec::new();
-    for (path, recorded) in &state.record.files {
+    for (path, recorded) in &record.files {
         let kind = match read_local(&folder, path)? {
             LocalState::Missing => LocalChangeKind::Deleted,
             LocalState::Other => LocalChangeKind::Replaced,
@@ -144,20 +144,19 @@ pub fn list_changes(state: &FolderState) -> Result<Vec<LocalChange>, GitHubError
         };
         changes.push(LocalChange { path: path.clone(), kind });
     }
-    let new = new_files(state)?.into_iter().map(|path| LocalChange { path, kind: LocalChangeKind::New });
+    let new = new_files(root, record)?.into_iter().map(|path| LocalChange { path, kind: LocalChangeKind::New });
     changes.extend(new);
     changes.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(changes)
 }
 
 /// Returns files that the repository doesn't have and no rule ignores.
-fn new_files(state: &FolderState) -> Result<BTreeSet<String>, GitHubError> {
+fn new_files(root: &Path, record: &FolderRecord) -> Result<BTreeSet<String>, GitHubError> {
     let scratch = tempfile::tempdir().map_err(|error| GitHubError::io("created", &std::env::temp_dir(), error))?;
-    let found = vcs::unignored_files(state.root(), scratch.path())?;
+    let found = vcs::unignored_files(root, scratch.path())?;
     let is_own = |path: &str| path.split('/').next() == Some(STATE_FOLDER);
     let is_temporary = |path: &str| path.rsplit('/').next().is_some_and(|name| is_temporary_file(name.as_ref()));
     let is_new = |path: &String| {
-        let record = &state.record;
         !is_own(path) && !is_temporary(path) && !record.files.contains_key(path) && !record.left_out.contains_key(path)
     };
     Ok(found.into_iter().filter(is_new).collect())

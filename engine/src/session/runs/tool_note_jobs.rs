@@ -216,7 +216,9 @@ impl RunsState {
                 let Some(known) = note.latest_execution(cell).filter(|known| known.id == execution) else {
                     return Some(failed_outcome("the cell was changed or run again meanwhile"));
                 };
-                if !known.status.is_final() {
+                // The cells below it that run again are part of it.
+                let reruns = note.runs_cells_in_order() && !note.pending_cells().is_empty();
+                if !known.status.is_final() || reruns {
                     return None;
                 }
                 if known.status == ExecutionStatus::Interrupted && known.outputs.is_empty() {
