@@ -19,8 +19,6 @@ mod folders;
 mod folding;
 mod forks;
 mod generated;
-#[cfg(unix)]
-mod github_folders;
 mod help;
 mod history;
 mod insets;

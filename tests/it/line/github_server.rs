@@ -47,9 +47,9 @@ struct ServerState {
 
 /// The server. It runs until the test process ends.
 #[derive(Clone)]
-pub(crate) struct GitHubServer {
+pub(super) struct GitHubServer {
     repository: PathBuf,
-    pub(crate) address: String,
+    pub(super) address: String,
     state: Arc<Mutex<ServerState>>,
 }
 

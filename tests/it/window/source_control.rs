@@ -43,7 +43,7 @@ pub(super) fn click(window: &mut Driven, label: &str) {
 }
 
 /// Clicks a control wherever it is: lists move while the repository is read, and a pointer would miss it.
-pub(super) fn activate(window: &mut Driven, label: &str) {
+fn activate(window: &mut Driven, label: &str) {
     window.get_by_label(label).click_accesskit();
     window.run();
 }
