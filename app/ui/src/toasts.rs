@@ -15,6 +15,8 @@ const ACTION_TOAST_SECONDS: f64 = 8.0;
 const MAX_TOASTS: usize = 4;
 
 struct Toast {
+    /// Identifies its widgets, so that a press on one isn't lost when an older toast goes before the release.
+    number: u64,
     text: String,
     since: Option<f64>,
     /// The label of an action, and its command from the command table.
@@ -31,6 +33,8 @@ impl Toast {
 #[derive(Default)]
 pub struct ToastStack {
     all: Vec<Toast>,
+    /// The number of toasts so far.
+    count: u64,
 }
 
 impl ToastStack {
@@ -53,7 +57,10 @@ impl ToastStack {
         }
         match self.all.iter_mut().find(|old| old.text == text) {
             Some(old) => old.since = None,
-            None => self.all.push(Toast { text, since: None, offer }),
+            None => {
+                self.count += 1;
+                self.all.push(Toast { number: self.count, text, since: None, offer });
+            }
         }
         if self.all.len() > MAX_TOASTS {
             self.all.remove(0);
@@ -71,7 +78,7 @@ impl ToastStack {
         self.all.retain_mut(|toast| now - *toast.since.get_or_insert(now) < toast.stays());
         let bottom = vec2(-space::L, -(theme::size::STATUS_BAR_HEIGHT + space::L));
         Area::new(Id::unique("toasts")).order(Order::Tooltip).anchor(Align2::RIGHT_BOTTOM, bottom).show(ctx, |ui| {
-            for (index, Toast { text, offer, .. }) in self.all.iter().enumerate() {
+            for (index, Toast { number, text, offer, .. }) in self.all.iter().enumerate() {
                 let frame = floating_frame(colours, dark).inner_margin(egui::Margin::symmetric(16, 12));
                 let response = frame
                     .show(ui, |ui| {
@@ -81,14 +88,16 @@ impl ToastStack {
                         ui.label(job);
                         if let Some((word, command)) = offer {
                             let (rect, _) = ui.allocate_exact_size(vec2(60.0, 24.0), Sense::hover());
-                            let id = ui.scope_id().with(("toast", index));
+                            let id = Id::unique("toasts").with(("action", number));
                             if super::widgets::word_button(ui, rect, id, word, word).clicked() {
                                 (chosen, closed) = (Some(*command), Some(index));
                             }
                         }
                     })
                     .response;
-                let response = if offer.is_none() { response.interact(Sense::click()) } else { response };
+                let id = Id::unique("toasts").with(("message", number));
+                let sense = if offer.is_none() { Sense::click() } else { Sense::hover() };
+                let response = ui.interact(response.rect, id, sense);
                 set_accessible_name(&response, Role::Button, &format!("Dismiss: {text}"));
                 if response.clicked() {
                     closed = Some(index);
@@ -103,5 +112,53 @@ impl ToastStack {
             self.all.iter().filter_map(|toast| Some(toast.since? + toast.stays() - now)).fold(TOAST_SECONDS, f64::min);
         ctx.request_repaint_after(std::time::Duration::from_secs_f64(next.max(0.0) + 0.01));
         chosen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use egui::{Event, PointerButton, RawInput};
+
+    /// Draws a frame at `time` seconds with a pointer event.
+    fn frame(ctx: &egui::Context, toasts: &mut ToastStack, time: f64, events: Vec<Event>) -> Option<CommandId> {
+        let mut chosen = None;
+        let input = RawInput { time: Some(time), events, ..RawInput::default() };
+        let mut output = ctx.run_ui(input, |ui| {
+            let colours = ThemeColors::of(ui);
+            chosen = chosen.or(toasts.show(ui.ctx(), colours, false));
+        });
+        // The test paints nothing.
+        output.textures_delta.clear();
+        chosen
+    }
+
+    #[test]
+    fn a_press_is_not_lost_when_an_older_toast_goes() {
+        let ctx = egui::Context::default();
+        theme::install_theme(&ctx);
+        let mut toasts = ToastStack::default();
+        toasts.show_message("Opened other");
+        frame(&ctx, &mut toasts, 0.0, vec![]);
+        toasts.show_with_action("Closed other.", "Undo", CommandId::VolumeReopen);
+        frame(&ctx, &mut toasts, 3.0, vec![]);
+        // More than one frame: they are placed by the size that they had.
+        frame(&ctx, &mut toasts, 3.4, vec![]);
+        frame(&ctx, &mut toasts, 3.5, vec![]);
+        let undo = ctx.read_response(Id::unique("toasts").with(("action", 2_u64))).expect("Undo is offered");
+        let pos = undo.rect.center();
+        let press = |pressed| Event::PointerButton {
+            pos,
+            button: PointerButton::Primary,
+            pressed,
+            modifiers: egui::Modifiers::NONE,
+        };
+        frame(&ctx, &mut toasts, 3.6, vec![Event::PointerMoved(pos)]);
+        assert_eq!(frame(&ctx, &mut toasts, 3.8, vec![press(true)]), None);
+        assert_eq!(frame(&ctx, &mut toasts, 4.1, vec![]), None);
+        assert_eq!(frame(&ctx, &mut toasts, 4.12, vec![]), None);
+        assert_eq!(toasts.all.len(), 1, "the older toast has gone");
+        assert_eq!(frame(&ctx, &mut toasts, 4.2, vec![press(false)]), Some(CommandId::VolumeReopen));
+        assert_eq!(toasts.all.len(), 0);
     }
 }
