@@ -25,7 +25,7 @@ mod git_conflicts;
 pub(crate) mod git_faults;
 mod git_merge_driver;
 #[cfg(unix)]
-mod github_api;
+pub(crate) mod github_api;
 #[cfg(unix)]
 mod github_faults;
 #[cfg(unix)]

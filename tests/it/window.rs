@@ -2,6 +2,7 @@
 
 mod agent;
 mod agent_servers;
+mod approvals;
 mod asking;
 mod attachments;
 mod budgets;
@@ -19,6 +20,8 @@ mod folders;
 mod folding;
 mod forks;
 mod generated;
+#[cfg(unix)]
+mod github_folders;
 mod help;
 mod history;
 mod insets;

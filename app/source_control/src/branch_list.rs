@@ -123,6 +123,7 @@ pub(crate) fn text_field(ui: &mut Ui, text: &mut String, name: &str, width: f32)
     let style = theme::small();
     let hint = egui::RichText::new(name).font(style.font.clone()).color(ThemeColors::of(ui).muted);
     let field = egui::TextEdit::singleline(text)
+        .id_salt(name)
         .font(style.font)
         .hint_text(hint)
         .margin(egui::Margin::symmetric(8, 6))

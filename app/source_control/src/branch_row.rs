@@ -62,6 +62,7 @@ pub(crate) fn show(ui: &mut Ui, scene: &PageScene<'_>, new: &mut Option<NewBranc
         let style = theme::small();
         let hint = egui::RichText::new("Name of the new branch").font(style.font.clone());
         let field = egui::TextEdit::singleline(&mut typed.name)
+            .id_salt("new branch")
             .font(style.font)
             .hint_text(hint.color(ThemeColors::of(ui).muted))
             .margin(egui::Margin::symmetric(8, 6))

@@ -96,7 +96,8 @@ fn buttons(
     let path = &change.path;
     let file = scene.session.volume(scene.volume).and_then(|volume| volume.files.get(path)).map(|row| row.id);
     let place = row.shrink2(vec2(0.0, (row.height() - size::MIN_CLICK_HEIGHT) / 2.0));
-    let builder = UiBuilder::new().max_rect(place).id_salt(("buttons", path, is_staged));
+    // Rows come and go while one's button is pressed.
+    let builder = UiBuilder::new().max_rect(place).scope_id(ui.scope_id().with(("buttons", path, is_staged)));
     let mut child = ui.new_child(builder.layout(Layout::right_to_left(Align::Center)));
     child.spacing_mut().item_spacing.x = space::XS;
     let mut left = row.right();

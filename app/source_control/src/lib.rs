@@ -30,7 +30,7 @@ use notebook::actions::{PageAction, SourceControlAction};
 use store::DocId;
 use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
-use ui::widgets::{chip_button, paint_clipped_text, set_accessible_name, text_button};
+use ui::widgets::{chip_button, paint_clipped_text, set_accessible_name, stable_part, text_button};
 use ui::{empty_state, setting_rows};
 
 /// Height of a row of a list.
@@ -49,7 +49,7 @@ const TABS: [(PageTab, &str); 4] = [
 ];
 
 /// A part of the page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum PageTab {
     #[default]
     Changes,
@@ -159,7 +159,7 @@ impl SourceControlPage {
             child.spacing_mut().item_spacing = vec2(space::S, 0.0);
             child.add_space(space::L);
             self.volumes(&mut child, session, volume);
-            self.outcome(&mut child, source, actions);
+            stable_part(&mut child, "outcome", |ui| self.outcome(ui, source, actions));
             let below = Rect::from_min_max(pos2(all.left(), child.cursor().top()), all.max);
             let message = |ui: &mut Ui, text: &str, button: &str, hint: &str| {
                 let mut place = ui.new_child(UiBuilder::new().max_rect(below).id_salt("message"));
@@ -184,7 +184,7 @@ impl SourceControlPage {
                 RepositoryReading::Read(status) => {
                     let locked = session.read_only_reason(volume);
                     let scene = PageScene { volume, status: &status, session, source, locked };
-                    self.repository(&mut child, &scene, actions);
+                    stable_part(&mut child, "repository", |ui| self.repository(ui, &scene, actions));
                 }
             }
             child.add_space(space::XL);
@@ -261,26 +261,32 @@ impl SourceControlPage {
 
     fn repository(&mut self, ui: &mut Ui, scene: &PageScene<'_>, actions: &mut Vec<PageAction>) {
         if let Some(from) = &scene.status.github {
-            github_row::show(ui, scene, from, actions);
+            stable_part(ui, "remote", |ui| github_row::show(ui, scene, from, actions));
             self.changes(ui, scene, actions);
             return;
         }
-        branch_row::show(ui, scene, &mut self.new_branch, actions);
+        stable_part(ui, "branch", |ui| branch_row::show(ui, scene, &mut self.new_branch, actions));
         if let Some(why) = &scene.locked {
             note_line(ui, icons::LOCK, &ui::text::sentence(why));
         }
         if let Some(what) = scene.status.branch.under_way {
-            half_done(ui, scene, what, actions);
+            stable_part(ui, "half done", |ui| half_done(ui, scene, what, actions));
         }
-        ui.horizontal_wrapped(|ui| {
-            ui.spacing_mut().item_spacing = vec2(space::XS, space::XS);
-            for (tab, name) in TABS {
-                if chip_button(ui, name, name, self.tab == tab, &theme::small()) {
-                    (self.tab, self.unfolded) = (tab, None);
+        stable_part(ui, "tabs", |ui| {
+            ui.horizontal_wrapped(|ui| {
+                ui.spacing_mut().item_spacing = vec2(space::XS, space::XS);
+                for (tab, name) in TABS {
+                    if chip_button(ui, name, name, self.tab == tab, &theme::small()) {
+                        (self.tab, self.unfolded) = (tab, None);
+                    }
                 }
-            }
+            })
         });
         ui.add_space(space::M);
+        stable_part(ui, self.tab, |ui| self.tab_page(ui, scene, actions));
+    }
+
+    fn tab_page(&mut self, ui: &mut Ui, scene: &PageScene<'_>, actions: &mut Vec<PageAction>) {
         match self.tab {
             PageTab::Changes => self.changes(ui, scene, actions),
             PageTab::History => self.graph.show(ui, scene, (&mut self.unfolded, &mut self.diff), actions),
@@ -294,7 +300,7 @@ impl SourceControlPage {
 
     /// Draws the commit's message, the changed files and the last commits.
     fn changes(&mut self, ui: &mut Ui, scene: &PageScene<'_>, actions: &mut Vec<PageAction>) {
-        self.commit_box(ui, scene, actions);
+        stable_part(ui, "commit box", |ui| self.commit_box(ui, scene, actions));
         let staged: Vec<_> = scene.status.changes.iter().filter(|change| change.staged.is_some()).collect();
         let unstaged: Vec<_> = scene.status.changes.iter().filter(|change| change.unstaged.is_some()).collect();
         if staged.is_empty() && unstaged.is_empty() {
@@ -305,25 +311,29 @@ impl SourceControlPage {
         if !staged.is_empty() {
             let title = format!("Staged changes ({})", staged.len());
             let enabled: &[&str] = if scene.can_change() { &["Unstage all"] } else { &[] };
-            if section(ui, &title, enabled).is_some() {
-                let files = staged.iter().flat_map(|change| change_list::all_paths(change)).collect();
-                begin(actions, scene.volume, GitRequest::Unstage(files));
-            }
-            change_list::show(ui, scene, &staged, true, (&mut self.unfolded, &mut self.diff), actions);
+            stable_part(ui, "staged", |ui| {
+                if section(ui, &title, enabled).is_some() {
+                    let files = staged.iter().flat_map(|change| change_list::all_paths(change)).collect();
+                    begin(actions, scene.volume, GitRequest::Unstage(files));
+                }
+                change_list::show(ui, scene, &staged, true, (&mut self.unfolded, &mut self.diff), actions);
+            });
         }
         if !unstaged.is_empty() {
             let title = format!("Changes ({})", unstaged.len());
             let enabled: &[&str] = if scene.can_change() && !scene.is_github() { &["Stage all"] } else { &[] };
-            if section(ui, &title, enabled).is_some() {
-                begin(actions, scene.volume, GitRequest::Stage(Vec::new()));
-            }
-            change_list::show(ui, scene, &unstaged, false, (&mut self.unfolded, &mut self.diff), actions);
+            stable_part(ui, "not staged", |ui| {
+                if section(ui, &title, enabled).is_some() {
+                    begin(actions, scene.volume, GitRequest::Stage(Vec::new()));
+                }
+                change_list::show(ui, scene, &unstaged, false, (&mut self.unfolded, &mut self.diff), actions);
+            });
         }
         if !scene.status.is_complete {
             note_line(ui, icons::INFO, "There are more changed files than are shown here.");
         }
         if !scene.is_github() {
-            self.commits(ui, scene, actions);
+            stable_part(ui, "last commits", |ui| self.commits(ui, scene, actions));
         }
     }
 
@@ -340,6 +350,7 @@ impl SourceControlPage {
         let hint = egui::RichText::new(hint).font(style.font.clone()).color(colours.muted);
         let rows = self.message.lines().count().clamp(2, 8);
         let field = egui::TextEdit::multiline(&mut self.message)
+            .id_salt("message")
             .font(style.font)
             .hint_text(hint)
             .margin(egui::Margin::symmetric(8, 6))
@@ -465,8 +476,10 @@ pub(crate) fn section<'a>(ui: &mut Ui, title: &str, buttons: &[&'a str]) -> Opti
     let place = Rect::from_min_size(rect.min, vec2(width, rect.height()));
     let response = ui.interact(place, ui.scope_id().with(("section", title)), Sense::hover());
     set_accessible_name(&response, Role::Heading, title);
-    let layout = egui::Layout::right_to_left(egui::Align::Center);
-    let mut child = ui.new_child(UiBuilder::new().max_rect(rect).id_salt(title).layout(layout));
+    // Titles may have a number that changes while a button is pressed.
+    let name = title.split(" (").next();
+    let builder = UiBuilder::new().max_rect(rect).scope_id(ui.scope_id().with(("buttons", name)));
+    let mut child = ui.new_child(builder.layout(egui::Layout::right_to_left(egui::Align::Center)));
     let clicked = buttons.iter().find(|name| text_button(&mut child, name, false).clicked()).copied();
     ui.add_space(space::XS);
     clicked

@@ -27,6 +27,7 @@ pub fn filter(ui: &mut Ui, query: &mut String, (name, hint): (&str, &str), butto
     let style = theme::small();
     let hint = egui::RichText::new(hint).font(style.font.clone()).color(colours.muted);
     let field = egui::TextEdit::singleline(query)
+        .id_salt(name)
         .font(style.font)
         .hint_text(hint)
         .margin(egui::Margin::symmetric(8, 6))

@@ -108,8 +108,8 @@ pub fn text(ui: &mut Ui, name: &str, kept: &str, hint: &str) -> Option<String> {
     let mut written: String = ui.data_mut(|data| data.get_temp(id)).unwrap_or_else(|| kept.to_owned());
     let style = theme::small();
     let hint = egui::RichText::new(hint).font(style.font.clone()).color(ThemeColors::of(ui).muted);
-    let field = egui::TextEdit::singleline(&mut written).font(style.font).hint_text(hint).desired_width(200.0);
-    let response = ui.add(field.margin(egui::Margin::symmetric(8, 6)));
+    let field = egui::TextEdit::singleline(&mut written).id(id.with("field")).font(style.font).hint_text(hint);
+    let response = ui.add(field.desired_width(200.0).margin(egui::Margin::symmetric(8, 6)));
     let response = response.accessible_name(name);
     if response.has_focus() {
         ui.data_mut(|data| data.insert_temp(id, written));

@@ -50,6 +50,13 @@ pub fn text_button(ui: &mut Ui, text: &str, lead: bool) -> Response {
     response
 }
 
+/// Draws a part of a page whose widgets stay the same ones when widgets appear or disappear before the part, so that
+/// a field keeps the keyboard and a press isn't lost. `name`: unique within the surrounding scope.
+pub fn stable_part<R>(ui: &mut Ui, name: impl std::hash::Hash + std::fmt::Debug, add: impl FnOnce(&mut Ui) -> R) -> R {
+    let id = egui::Id::unique((ui.scope_id(), name));
+    ui.scope_builder(egui::UiBuilder::new().scope_id(id), add).inner
+}
+
 /// Draws a small text button in the accent color.
 pub fn word_button(ui: &mut Ui, rect: Rect, id: egui::Id, text: &str, name: &str) -> Response {
     let response = ui.interact(rect, id, Sense::click());

@@ -10,13 +10,13 @@ use std::os::unix::fs::PermissionsExt;
 const TOKEN: &str = "github_pat_11PLANTED0token_thatNobodyMaySee";
 
 /// A house with a repository, another clone of it in `other`, and a server for it.
-pub(super) struct Hub {
-    pub(super) house: House,
-    pub(super) server: GitHubServer,
+pub(crate) struct Hub {
+    pub(crate) house: House,
+    pub(crate) server: GitHubServer,
 }
 
 impl Hub {
-    pub(super) fn with(files: &[(&str, &str)]) -> Hub {
+    pub(crate) fn with(files: &[(&str, &str)]) -> Hub {
         let house = House::new();
         for (name, text) in files {
             house.write(&format!("other/{name}"), text.as_bytes());

@@ -47,9 +47,9 @@ struct ServerState {
 
 /// The server. It runs until the test process ends.
 #[derive(Clone)]
-pub(super) struct GitHubServer {
+pub(crate) struct GitHubServer {
     repository: PathBuf,
-    pub(super) address: String,
+    pub(crate) address: String,
     state: Arc<Mutex<ServerState>>,
 }
 

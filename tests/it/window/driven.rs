@@ -57,13 +57,20 @@ pub(super) fn program() -> PathBuf {
     PathBuf::from(built.unwrap_or("tracebook"))
 }
 
+/// Returns what the window shows, for the messages of tests that wait in vain.
+fn labels(harness: &Driven) -> String {
+    use egui_kittest::kittest::NodeT;
+    let labels = harness.query_all_by(|node| node.label().is_some()).filter_map(|node| node.accesskit_node().label());
+    labels.map(|label| label.chars().take(200).collect::<String>()).take(200).collect::<Vec<_>>().join("\n")
+}
+
 /// Steps frames until a condition holds.
 pub(super) fn until(harness: &mut Driven, what: &str, mut done: impl FnMut(&mut Driven) -> bool) {
     let begun = Instant::now();
     // Long enough for busy machines. A shorter time helps when debugging.
     let patience = std::env::var("TRACEBOOK_PATIENCE").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(300);
     while !done(harness) {
-        assert!(begun.elapsed() < Duration::from_secs(patience), "{what}");
+        assert!(begun.elapsed() < Duration::from_secs(patience), "{what}; there is:\n{}", labels(harness));
         std::thread::sleep(Duration::from_millis(10));
         harness.step();
     }

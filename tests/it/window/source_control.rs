@@ -43,7 +43,7 @@ pub(super) fn click(window: &mut Driven, label: &str) {
 }
 
 /// Clicks a control wherever it is: lists move while the repository is read, and a pointer would miss it.
-fn activate(window: &mut Driven, label: &str) {
+pub(super) fn activate(window: &mut Driven, label: &str) {
     window.get_by_label(label).click_accesskit();
     window.run();
 }
@@ -112,6 +112,31 @@ fn a_change_is_marked_staged_committed_and_pushed() {
     row.click();
     window.run();
     wait(&mut window, "-one\n+one more\n");
+}
+
+#[test]
+fn the_message_keeps_the_keyboard_while_the_page_changes() {
+    let bench = Bench::new(&[("One.md", "one\n")]);
+    commit_all(&bench);
+    add_remote(&bench);
+    let mut window = bench.opened();
+    open_page(&mut window);
+    wait(&mut window, "Branch: main, even with origin/main");
+    std::fs::write(bench.notes().join("One.md"), "two\n").expect("written");
+    wait(&mut window, "One.md, modified, not staged");
+    click(&mut window, "Commit message");
+    type_text(&mut window, "From be");
+    // A message appears above the field.
+    activate(&mut window, "Fetch");
+    wait(&mut window, "Fetched.");
+    type_text(&mut window, "ginning ");
+    // What stopped halfway is shown above the field, too.
+    let head = git(&bench.notes(), &["rev-parse", "HEAD"]);
+    std::fs::write(bench.notes().join(".git/MERGE_HEAD"), format!("{head}\n")).expect("written");
+    wait(&mut window, "A merge is in progress.");
+    type_text(&mut window, "to end");
+    let written = window.get_by_label("Commit message").value();
+    assert_eq!(written.as_deref(), Some("From beginning to end"));
 }
 
 #[test]

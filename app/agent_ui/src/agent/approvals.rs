@@ -14,7 +14,7 @@ use store::{DecisionMaker, DecisionRecord, DecisionScope, DocId, RunApproval};
 use text::untrusted_text;
 use ui::icons;
 use ui::theme::{self, CARD_CORNER, ThemeColors, space};
-use ui::widgets::{paint_clipped_text, set_accessible_name, text_button};
+use ui::widgets::{paint_clipped_text, set_accessible_name, stable_part, text_button};
 
 /// Maximum height of a request without scrolling.
 const MAX_REQUEST_HEIGHT: f32 = 160.0;
@@ -86,23 +86,27 @@ impl ApprovalCards {
             .corner_radius(CARD_CORNER)
             .shadow(theme::floating_shadow(dark))
             .inner_margin(egui::Margin::same(12));
+        // A press on one approval's button never counts for the next approval, which takes its place.
+        let card = ("approval", &approval.id);
         let shown = frame.show(ui, |ui| {
-            ui.set_width(ui.available_width());
-            ui.spacing_mut().item_spacing = vec2(space::XS, space::XS);
-            let count = waiting.len();
-            let more = if count > 1 { format!("1 of {count}") } else { String::new() };
-            title(ui, &approval_text::title(approval), &more);
-            let reason = untrusted_text::escape_line(&approval.reason);
-            let left = approval.expires.saturating_sub(jiff::Timestamp::now().as_millisecond());
-            ui.ctx().request_repaint_after(EXPIRY_REFRESH_INTERVAL);
-            let why = format!("{} {}", sentence(&reason), labels::expiry_label(left));
-            line(ui, &why, &theme::caption(), colours.muted);
-            if BuiltInTool::AskUser.is_named(&approval.tool) {
-                self.question(ui, run.id, approval, actions);
-            } else {
-                self.body(ui, approval);
-                self.buttons(ui, run.id, approval, actions);
-            }
+            stable_part(ui, card, |ui| {
+                ui.set_width(ui.available_width());
+                ui.spacing_mut().item_spacing = vec2(space::XS, space::XS);
+                let count = waiting.len();
+                let more = if count > 1 { format!("1 of {count}") } else { String::new() };
+                title(ui, &approval_text::title(approval), &more);
+                let reason = untrusted_text::escape_line(&approval.reason);
+                let left = approval.expires.saturating_sub(jiff::Timestamp::now().as_millisecond());
+                ui.ctx().request_repaint_after(EXPIRY_REFRESH_INTERVAL);
+                let why = format!("{} {}", sentence(&reason), labels::expiry_label(left));
+                line(ui, &why, &theme::caption(), colours.muted);
+                if BuiltInTool::AskUser.is_named(&approval.tool) {
+                    self.question(ui, run.id, approval, actions);
+                } else {
+                    self.body(ui, approval);
+                    self.buttons(ui, run.id, approval, actions);
+                }
+            });
         });
         let label = format!("The agent waits: {}", approval_text::title(approval));
         set_accessible_name(&shown.response, Role::Group, &label);
@@ -119,6 +123,7 @@ impl ApprovalCards {
     fn question(&mut self, ui: &mut Ui, run: DocId, approval: &RunApproval, actions: &mut Vec<PanelAction>) {
         let text = self.answers.entry(approval.id.clone()).or_default();
         let field = egui::TextEdit::multiline(text)
+            .id_salt(("answer", &approval.id))
             .font(theme::small().font)
             .margin(egui::Margin::symmetric(8, 6))
             .desired_rows(2)
@@ -141,6 +146,7 @@ impl ApprovalCards {
         if let Some((_, text, trouble)) = self.edit.as_mut().filter(|(id, ..)| *id == approval.id) {
             egui::ScrollArea::vertical().id_salt("changed arguments").max_height(MAX_REQUEST_HEIGHT).show(ui, |ui| {
                 let field = egui::TextEdit::multiline(text)
+                    .id_salt(("changed", &approval.id))
                     .font(egui::FontId::new(12.0, theme::code().font.family))
                     .margin(egui::Margin::symmetric(8, 6))
                     .desired_width(f32::INFINITY);

@@ -402,6 +402,7 @@ fn field(ui: &mut Ui, (name, hint): (&str, &str), text: &mut String, hidden: boo
     let style = theme::small();
     let hint = RichText::new(hint).font(style.font.clone()).color(ThemeColors::of(ui).muted);
     let field = egui::TextEdit::singleline(text)
+        .id_salt(name)
         .font(style.font)
         .hint_text(hint)
         .password(hidden)

@@ -55,6 +55,7 @@ impl PromptFields {
                 ui.label(caption.font(theme::caption().font).color(colours.muted));
                 let hint = egui::RichText::new(escape_line(&argument.description)).color(colours.muted);
                 let field = egui::TextEdit::singleline(values.entry(argument.name.clone()).or_default())
+                    .id_salt(&argument.name)
                     .font(theme::small().font)
                     .hint_text(hint)
                     .desired_width(f32::INFINITY);

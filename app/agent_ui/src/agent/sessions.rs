@@ -46,6 +46,7 @@ impl SessionList {
             ui.add_space(space::M);
             let hint = egui::RichText::new("Find a session").font(theme::small().font).color(colours.muted);
             let field = egui::TextEdit::singleline(&mut self.query)
+                .id_salt("find a session")
                 .font(theme::small().font)
                 .hint_text(hint)
                 .margin(egui::Margin::symmetric(8, 6))

@@ -57,6 +57,7 @@ impl TodoListView {
         });
         let hint = egui::RichText::new("Add a todo").font(theme::small().font).color(ThemeColors::of(ui).muted);
         let field = egui::TextEdit::singleline(&mut self.new)
+            .id_salt("new todo")
             .font(theme::small().font)
             .hint_text(hint)
             .margin(egui::Margin::symmetric(8, 4))
@@ -90,6 +91,7 @@ impl TodoListView {
         };
         if let Some((_, text)) = self.edit.as_mut().filter(|(id, _)| *id == todo.id) {
             let field = egui::TextEdit::singleline(text)
+                .id_salt("todo")
                 .font(theme::small().font)
                 .margin(egui::Margin::symmetric(8, 4))
                 .desired_width(f32::INFINITY);

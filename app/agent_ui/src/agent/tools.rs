@@ -77,6 +77,7 @@ impl ToolsPage {
         let colours = ThemeColors::of(ui);
         ui.horizontal_wrapped(|ui| {
             let field = egui::TextEdit::singleline(&mut self.file)
+                .id_salt("file of tools")
                 .font(theme::small().font)
                 .margin(egui::Margin::symmetric(8, 6))
                 .desired_width(320.0);

@@ -294,8 +294,9 @@ impl PlansPage {
             let says = "Goal and steps: first this, then that";
             let hint = egui::RichText::new(says).font(style.font.clone()).color(colours.muted);
             let width = (ui.available_width() - 66.0).max(120.0);
-            let field = egui::TextEdit::singleline(goal).font(style.font).hint_text(hint).desired_width(width);
-            let response = ui.add(field.margin(egui::Margin::symmetric(8, 6))).accessible_name("Goal of a new plan");
+            let field = egui::TextEdit::singleline(goal).id_salt("goal").font(style.font).hint_text(hint);
+            let response = ui.add(field.desired_width(width).margin(egui::Margin::symmetric(8, 6)));
+            let response = response.accessible_name("Goal of a new plan");
             makes = response.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
             makes |= text_button(ui, "Plan it", true).clicked();
         });

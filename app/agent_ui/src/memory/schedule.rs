@@ -100,8 +100,9 @@ impl SchedulesPage {
             let mut field = |ui: &mut Ui, text: &mut String, name: &str, hint: &str, width: f32| {
                 let style = theme::small();
                 let hint = egui::RichText::new(hint).font(style.font.clone()).color(colours.muted);
-                let field = egui::TextEdit::singleline(text).font(style.font).hint_text(hint).desired_width(width);
-                let response = ui.add(field.margin(egui::Margin::symmetric(8, 6))).accessible_name(name);
+                let field = egui::TextEdit::singleline(text).id_salt(name).font(style.font).hint_text(hint);
+                let response =
+                    ui.add(field.desired_width(width).margin(egui::Margin::symmetric(8, 6))).accessible_name(name);
                 enters |= response.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
             };
             field(ui, when, "When: minute, hour, day, month, weekday", "0 9 * * 1-5", 120.0);

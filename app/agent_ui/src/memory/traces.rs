@@ -232,6 +232,7 @@ impl TracesPage {
         let TracesPage { file, said: told, .. } = self;
         widgets::row(ui, |ui| {
             let field = egui::TextEdit::singleline(file)
+                .id_salt("file of traces")
                 .font(theme::small().font)
                 .margin(egui::Margin::symmetric(8, 6))
                 .desired_width(320.0);

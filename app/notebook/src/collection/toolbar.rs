@@ -355,8 +355,8 @@ impl CollectionPage {
         ui.horizontal(|ui| {
             let edited = self.draft.edited.as_ref().is_some_and(|(of, at, _)| (*of, *at) == (view, place));
             if edited && let Some((_, _, draft)) = &mut self.draft.edited {
-                let field = egui::TextEdit::singleline(draft).font(theme::code().font).desired_width(340.0);
-                let response = ui.add(field).accessible_name("Condition");
+                let field = egui::TextEdit::singleline(draft).id_salt(("condition", place)).font(theme::code().font);
+                let response = ui.add(field.desired_width(340.0)).accessible_name("Condition");
                 if response.lost_focus() {
                     if *draft != text && ui.input(|input| !input.key_pressed(egui::Key::Escape)) {
                         let change = CollectionChange::SetCondition(view, place, draft.clone());
@@ -408,8 +408,8 @@ impl CollectionPage {
             let wants = FILTER_OPERATORS.get(self.draft.sign).is_some_and(|(_, form)| form.contains("{v}"));
             let mut enter = false;
             if wants {
-                let field = egui::TextEdit::singleline(&mut self.draft.value).hint_text("value").desired_width(100.0);
-                let response = ui.add(field).accessible_name("Value");
+                let field = egui::TextEdit::singleline(&mut self.draft.value).id_salt("value").hint_text("value");
+                let response = ui.add(field.desired_width(100.0)).accessible_name("Value");
                 enter = response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
             }
             let condition = self.draft.condition();
@@ -428,7 +428,7 @@ impl CollectionPage {
         let shown = menu(&button, 220.0, |ui| {
             let name = self.draft.name.get_or_insert_with(|| view.name.clone());
             ui.weak("Name of the view");
-            let response = ui.add(egui::TextEdit::singleline(name)).accessible_name("Name of the view");
+            let response = ui.add(egui::TextEdit::singleline(name).id_salt("name")).accessible_name("Name of the view");
             if response.lost_focus() && *name != view.name && !name.trim().is_empty() {
                 let change = CollectionChange::Name(self.view, name.trim().to_owned());
                 scene.change(&change);

@@ -350,6 +350,7 @@ impl SettingsPage {
         ui.spacing_mut().item_spacing.y = space::XS;
         let hint = egui::RichText::new("Find a setting").font(theme::small().font).color(colours.muted);
         let field = egui::TextEdit::singleline(&mut self.wanted)
+            .id_salt("find a setting")
             .font(theme::small().font)
             .hint_text(hint)
             .margin(egui::Margin::symmetric(8, 6))

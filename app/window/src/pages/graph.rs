@@ -205,7 +205,7 @@ impl GraphPage {
         let style = theme::small();
         let hint = egui::RichText::new("Find in the graph").font(style.font.clone()).color(ThemeColors::of(ui).muted);
         let mut query = self.filter.clone();
-        let field = egui::TextEdit::singleline(&mut query).font(style.font.clone()).hint_text(hint);
+        let field = egui::TextEdit::singleline(&mut query).id_salt("filter").font(style.font.clone()).hint_text(hint);
         let response = field.desired_width(FILTER_WIDTH.min(corner.width() * 0.4)).show(&mut child).response.response;
         set_accessible_name(&response, Role::SearchInput, "Find in the graph");
         if response.changed() {

@@ -206,7 +206,11 @@ impl DeviceSettings {
             let clicked = text_button(ui, "Join", false).clicked();
             let hint =
                 egui::RichText::new("wss://… 1234-5678").font(style.font.clone()).color(ThemeColors::of(ui).muted);
-            let field = egui::TextEdit::singleline(&mut self.at).font(style.font).hint_text(hint).desired_width(200.0);
+            let field = egui::TextEdit::singleline(&mut self.at)
+                .id_salt("code")
+                .font(style.font)
+                .hint_text(hint)
+                .desired_width(200.0);
             let response = ui.add(field.margin(egui::Margin::symmetric(8, 6))).accessible_name("Join with a code");
             let entered = response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
             if ready && (clicked || entered) {

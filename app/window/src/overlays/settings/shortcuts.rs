@@ -28,7 +28,10 @@ impl SettingsPage {
             let all = !settings.keys.is_empty();
             let room = ui.available_width() - if all { 132.0 } else { 0.0 };
             let hint = egui::RichText::new("Find a command or a key").color(ThemeColors::of(ui).muted);
-            let field = egui::TextEdit::singleline(&mut self.query).hint_text(hint).desired_width(room - space::L);
+            let field = egui::TextEdit::singleline(&mut self.query)
+                .id_salt("find a key")
+                .hint_text(hint)
+                .desired_width(room - space::L);
             ui.add(field.margin(egui::Margin::symmetric(8, 6))).accessible_name("Find a command or a key");
             if all && text_button(ui, "Reset all keys", false).clicked() {
                 changes.push(SettingsChange::NoKeys);
