@@ -14,8 +14,11 @@ use vcs::{BranchState, MAX_STATUS_FILES};
 impl From<GitHubError> for CliError {
     fn from(error: GitHubError) -> Self {
         match error {
+            GitHubError::Conflict(_) => {
+                let why = format!("{error} On the command line: `tracebook git pull --keep-conflicts`.");
+                CliError { code: EXIT_FAILED, why }
+            }
             GitHubError::BranchMoved(_)
-            | GitHubError::Conflict(_)
             | GitHubError::NothingChanged
             | GitHubError::UnfinishedPull
             | GitHubError::ChangedMeanwhile(_) => CliError { code: EXIT_FAILED, why: error.to_string() },

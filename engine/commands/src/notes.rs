@@ -27,7 +27,7 @@ pub(super) const RUN: &[CommandArgument] = &[
     command_argument(
         "kernel",
         ArgumentForm::Value,
-        "run in this kernel of yours, with your rights, outside of the sandbox",
+        "instant, science, env, or a Jupyter kernel, which runs with your rights, outside of the sandbox",
     ),
     command_argument("stale", ArgumentForm::Flag, "only what is stale, and what that needs"),
     command_argument("clean", ArgumentForm::Flag, "in a fresh kernel, and say whether the results are the same"),

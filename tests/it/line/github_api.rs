@@ -306,6 +306,7 @@ fn a_pull_merges_files_and_refuses_conflicts_by_name() {
     std::fs::remove_file(hub.house.path("copy/deleted-here.md")).expect("removed");
     let before = crate::program::files(&hub.house.path("copy"));
     let refused = hub.run_in("copy", &["pull"]).refused(1, "Nothing was pulled");
+    assert!(refused.err.contains("git pull --keep-conflicts"), "{}", refused.err);
     for name in ["both-new.md", "clash.md", "deleted-here.md", "deleted-there.md"] {
         assert!(refused.err.contains(name), "{}", refused.err);
     }

@@ -163,8 +163,10 @@ pub(super) fn pictures_folder() -> Option<PathBuf> {
 /// Saves screenshots of the current view in both themes, if requested.
 pub(super) fn pictured(window: &mut Driven, name: &str) {
     let Some(folder) = pictures_folder() else { return };
-    for theme in ["light", "dark"] {
+    // The themes are system, light and dark, from whichever is set.
+    for _ in 0..3 {
         press(window, CTRL_SHIFT, Key::L);
+        let theme = if window.ctx.global_style().visuals.dark_mode { "dark" } else { "light" };
         picture(window, &folder, &format!("{theme}-{name}"));
     }
 }

@@ -104,6 +104,7 @@ fn a_repository_of_github_is_opened_committed_and_pulled_without_git() {
     commit_elsewhere(&other, "README.md", "one, elsewhere\ntwo\nthree, theirs\n");
     activate(&mut window, "Pull");
     wait(&mut window, "Pull and keep both versions");
+    assert!(!has(&window, "--keep-conflicts"), "the window names no flags of the command line");
     assert_eq!(on_disk(), "one, elsewhere\ntwo\nthree, again\n");
     pictured(&mut window, "github-folder-conflict");
     activate(&mut window, "Pull and keep both versions");

@@ -130,8 +130,8 @@ pub enum GitHubError {
     BranchMoved(String),
     /// Both sides changed the same places.
     #[error(
-        "You and others have changed the same parts of {}. Nothing was pulled, and your files are as they were. To get \
-         the other version as a second file beside each, pull with --keep-conflicts.",
+        "You and others have changed the same parts of {}. Nothing was pulled, and your files are as they were. Pull \
+         and keep both versions to get theirs as a second file beside each of yours.",
         named_files(.0)
     )]
     Conflict(Vec<String>),
@@ -139,10 +139,10 @@ pub enum GitHubError {
     #[error("Nothing has changed since the last pull or commit.")]
     NothingChanged,
     /// A pull has stopped halfway.
-    #[error("A pull has stopped halfway. Run `tracebook git pull` to finish it, and then commit.")]
+    #[error("A pull has stopped halfway. Pull again to finish it, and then commit.")]
     UnfinishedPull,
     /// A file changed while a pull replaced files.
-    #[error("{0} has changed while files were pulled, and keeps your change. Run `tracebook git pull` again.")]
+    #[error("{0} has changed while files were pulled, and keeps your change. Pull again.")]
     ChangedMeanwhile(String),
     /// Another command works in the folder.
     #[error("Another command works in {} now. Try again when it has ended.", .0.display())]

@@ -1,7 +1,8 @@
 //! Changed files for a page of source control: what is staged and what isn't, and the diff of each.
 
 use crate::{MAX_STATUS_FILES, RepositoryFolder, VcsError, format_diff};
-use git2::{DiffOptions, Status, StatusOptions};
+use git2::{DiffOptions, Repository, Status, StatusOptions, StatusShow};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// How a file differs.
@@ -67,28 +68,25 @@ impl RepositoryFolder {
     /// # Errors
     /// Returns libgit2's error.
     pub fn changes(&self) -> Result<(Vec<FileChange>, bool), VcsError> {
-        let mut options = StatusOptions::new();
-        options.include_untracked(true).recurse_untracked_dirs(true).exclude_submodules(true);
-        options.disable_pathspec_match(true).renames_head_to_index(true);
-        if !self.prefix.is_empty() {
-            options.pathspec(&self.prefix);
+        // In a large repository, comparing the commit with the index takes as long as looking at all files.
+        let (own, prefix) = (self.repository.path(), self.prefix.as_str());
+        let (staged, unstaged) = std::thread::scope(|scope| {
+            let staged = scope.spawn(|| list_differences(&Repository::open(own)?, prefix, StatusShow::Index));
+            let unstaged = list_differences(&self.repository, prefix, StatusShow::Workdir);
+            (staged.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), unstaged)
+        });
+        let mut found: BTreeMap<String, (Option<String>, Status)> = BTreeMap::new();
+        for (path, old_path, status) in staged?.into_iter().chain(unstaged?) {
+            let (old, all) = found.entry(path).or_insert((None, Status::CURRENT));
+            *old = old.take().or(old_path);
+            *all |= status;
         }
-        let found = self.repository.statuses(Some(&mut options))?;
         let mut changes = Vec::new();
-        for entry in found.iter().filter(|entry| entry.status() != Status::CURRENT) {
-            // File names that aren't valid UTF-8 can't be shown or passed on.
-            let Ok(path) = String::from_utf8(entry.path_bytes().to_vec()) else { continue };
-            let new_path = entry.head_to_index().and_then(|delta| delta.new_file().path_bytes().map(<[u8]>::to_vec));
-            let new_path = new_path.and_then(|path| String::from_utf8(path).ok());
-            let is_renamed = entry.status().contains(Status::INDEX_RENAMED);
-            let (path, old_path) = match new_path.filter(|new| is_renamed && *new != path) {
-                Some(new) => (new, Some(self.folder_path(&path).to_owned())),
-                None => (path, None),
-            };
-            let (staged, unstaged) = change_kinds(entry.status());
+        for (path, (old_path, status)) in found {
+            let (staged, unstaged) = change_kinds(status);
+            let old_path = old_path.map(|old| self.folder_path(&old).to_owned());
             changes.push(FileChange { path: self.folder_path(&path).to_owned(), old_path, staged, unstaged });
         }
-        changes.sort_by(|one, other| one.path.cmp(&other.path));
         let whole = changes.len() <= MAX_STATUS_FILES;
         changes.truncate(MAX_STATUS_FILES);
         Ok((changes, whole))
@@ -152,6 +150,34 @@ impl RepositoryFolder {
         }
         files
     }
+}
+
+/// Lists the files of the folder `prefix` that differ: path, old path if renamed, and status.
+fn list_differences(
+    repository: &Repository,
+    prefix: &str,
+    show: StatusShow,
+) -> Result<Vec<(String, Option<String>, Status)>, git2::Error> {
+    let mut options = StatusOptions::new();
+    options.show(show).include_untracked(true).recurse_untracked_dirs(true).exclude_submodules(true);
+    options.disable_pathspec_match(true).renames_head_to_index(true);
+    if !prefix.is_empty() {
+        options.pathspec(prefix);
+    }
+    let found = repository.statuses(Some(&mut options))?;
+    let differing = found.iter().filter(|entry| entry.status() != Status::CURRENT);
+    // File names that aren't valid UTF-8 can't be shown or passed on.
+    let differing = differing.filter_map(|entry| {
+        let path = String::from_utf8(entry.path_bytes().to_vec()).ok()?;
+        let new_path = entry.head_to_index().and_then(|delta| delta.new_file().path_bytes().map(<[u8]>::to_vec));
+        let new_path = new_path.and_then(|path| String::from_utf8(path).ok());
+        let is_renamed = entry.status().contains(Status::INDEX_RENAMED);
+        Some(match new_path.filter(|new| is_renamed && *new != path) {
+            Some(new) => (new, Some(path), entry.status()),
+            None => (path, None, entry.status()),
+        })
+    });
+    Ok(differing.collect())
 }
 
 /// Returns the kinds of the staged and the unstaged change.
