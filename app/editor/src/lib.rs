@@ -3,6 +3,7 @@
 pub mod assets;
 pub mod bidi_text;
 pub mod cell_edits;
+mod column_summary;
 pub mod comments;
 pub mod display_map;
 pub mod editor_keys;

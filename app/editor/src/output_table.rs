@@ -2,6 +2,7 @@
 //! column, filtered and copied; parsing, sorting and filtering run on a separate thread.
 
 use crate::assets::{self, AssetBytes};
+use crate::column_summary::ColumnSummary;
 use crate::table_data::{ColumnSort, TableData};
 use anyhow::bail;
 use eframe::egui;
@@ -23,6 +24,10 @@ const DATA_TABLE_ROW_HEIGHT: f32 = 24.0;
 const MAX_VISIBLE_TABLE_ROWS: usize = 14;
 /// Maximum number of rows for which no filter field is shown.
 const MAX_ROWS_WITHOUT_FILTER: usize = 8;
+/// Height of the columns' summaries below their names, in points.
+const SUMMARY_HEIGHT: f32 = 32.0;
+/// Maximum width of a column's bars, in points.
+const MAX_SUMMARY_WIDTH: f32 = 160.0;
 /// Width of the scroll bars, in points.
 const TABLE_SCROLL_BAR_WIDTH: f32 = 10.0;
 /// Minimum width of a column in points.
@@ -41,7 +46,7 @@ pub enum TableFormat {
 }
 
 enum TableState {
-    Reading(Receiver<anyhow::Result<TableData>>),
+    Reading(Receiver<anyhow::Result<Arc<TableData>>>),
     Ready(Arc<TableData>),
     Failed(String),
 }
@@ -59,6 +64,9 @@ pub struct DataTable {
     /// Receives the sorted and filtered rows that are being computed.
     coming: Option<Receiver<Arc<[u32]>>>,
     copy: Option<Receiver<String>>,
+    /// The columns' summaries, and the channel that they come by.
+    summaries: Vec<ColumnSummary>,
+    coming_summaries: Receiver<Vec<ColumnSummary>>,
     /// First visible row; `left` is the horizontal scroll offset.
     top: f64,
     left: f32,
@@ -72,6 +80,7 @@ impl DataTable {
     /// Creates a table and starts to parse it in the background.
     pub fn new(source: u64, form: TableFormat, bytes: AssetBytes, ctx: &Context) -> DataTable {
         let (send, receive) = channel();
+        let (send_summaries, coming_summaries) = channel();
         let (handle, wake) = (assets::host_handle(ctx), ctx.clone());
         std::thread::spawn(move || {
             let read = || -> anyhow::Result<TableData> {
@@ -86,8 +95,14 @@ impl DataTable {
                     TableFormat::Lines => TableData::lines(&typeset::ansi::strip_codes(&text)),
                 }
             };
-            let _ = send.send(read()); // the note may be gone
+            let read = read().map(Arc::new);
+            let data = read.as_ref().ok().filter(|data| form != TableFormat::Lines && is_summarized(data)).cloned();
+            let _ = send.send(read); // the note may be gone
             wake.request_repaint();
+            if let Some(data) = data {
+                let _ = send_summaries.send(data.summaries()); // as above
+                wake.request_repaint();
+            }
         });
         DataTable {
             source,
@@ -98,6 +113,8 @@ impl DataTable {
             filter: String::new(),
             coming: None,
             copy: None,
+            summaries: Vec::new(),
+            coming_summaries,
             top: 0.0,
             left: 0.0,
             chosen: None,
@@ -109,7 +126,7 @@ impl DataTable {
     pub fn poll_results(&mut self, ctx: &Context) {
         if let TableState::Reading(read) = &self.state {
             match read.try_recv() {
-                Ok(Ok(data)) => (self.state, self.version) = (TableState::Ready(Arc::new(data)), self.version + 1),
+                Ok(Ok(data)) => (self.state, self.version) = (TableState::Ready(data), self.version + 1),
                 Ok(Err(why)) => (self.state, self.version) = (TableState::Failed(why.to_string()), self.version + 1),
                 Err(TryRecvError::Disconnected) => self.state = TableState::Failed("it could not be read".to_owned()),
                 Err(TryRecvError::Empty) => {}
@@ -118,6 +135,9 @@ impl DataTable {
         if let Some(rows) = self.coming.as_ref().and_then(|coming| coming.try_recv().ok()) {
             (self.rows, self.coming, self.top) = (Some(rows), None, 0.0);
             self.chosen = self.chosen.map(|(_, column)| (0, column));
+        }
+        if let Ok(summaries) = self.coming_summaries.try_recv() {
+            self.summaries = summaries;
         }
         if let Some(text) = self.copy.as_ref().and_then(|copy| copy.try_recv().ok()) {
             self.copy = None;
@@ -136,14 +156,22 @@ impl DataTable {
         self.form != TableFormat::Lines
     }
 
+    /// Returns the height of the columns' names and summaries.
+    fn head_height(&self, data: &TableData) -> f32 {
+        match (self.has_head(), is_summarized(data)) {
+            (false, _) => 0.0,
+            (true, false) => DATA_TABLE_ROW_HEIGHT,
+            (true, true) => DATA_TABLE_ROW_HEIGHT + SUMMARY_HEIGHT,
+        }
+    }
+
     /// Returns the table's height, which doesn't change while it is filtered.
     #[allow(clippy::cast_precision_loss, reason = "some rows")]
     pub fn height(&self) -> f32 {
         let Some(data) = self.data() else { return DATA_TABLE_ROW_HEIGHT };
         let field = if data.rows > MAX_ROWS_WITHOUT_FILTER { size::MIN_CLICK_HEIGHT + space::S } else { 0.0 };
-        let head = if self.has_head() { DATA_TABLE_ROW_HEIGHT } else { 0.0 };
         field
-            + head
+            + self.head_height(data)
             + data.rows.min(MAX_VISIBLE_TABLE_ROWS) as f32 * DATA_TABLE_ROW_HEIGHT
             + TABLE_SCROLL_BAR_WIDTH
             + DATA_TABLE_ROW_HEIGHT
@@ -210,14 +238,16 @@ impl DataTable {
             );
             top += size::MIN_CLICK_HEIGHT + space::S;
         }
-        let head = if self.has_head() { DATA_TABLE_ROW_HEIGHT } else { 0.0 };
+        let head = self.head_height(&data);
         #[allow(clippy::cast_precision_loss, reason = "some rows")]
         let high = data.rows.min(MAX_VISIBLE_TABLE_ROWS) as f32 * DATA_TABLE_ROW_HEIGHT;
         let body = Rect::from_min_size(pos2(origin.x, top + head), vec2(width - TABLE_SCROLL_BAR_WIDTH, high));
         self.left = self.left.clamp(0.0, (wide - body.width()).max(0.0));
         self.body(ui, id, name, &data, body, &spans);
         if head > 0.0 {
-            self.head(ui, id, &data, body.with_min_y(top).with_max_y(body.top()), &spans);
+            let head = body.with_min_y(top).with_max_y(top + DATA_TABLE_ROW_HEIGHT);
+            self.head(ui, id, &data, head, &spans);
+            self.summaries(ui, id, &data, body.with_min_y(head.bottom()).with_max_y(body.top()), &spans);
         }
         self.bars(ui, id, &data, body, wide);
         let foot = pos2(origin.x, body.bottom() + TABLE_SCROLL_BAR_WIDTH);
@@ -448,6 +478,64 @@ impl DataTable {
         }
     }
 
+    /// Draws what the columns hold, below their names.
+    fn summaries(&self, ui: &Ui, id: Id, data: &TableData, strip: Rect, spans: &[(f32, f32)]) {
+        let colours = ThemeColors::of(ui);
+        let painter = ui.painter().with_clip_rect(strip.intersect(ui.clip_rect()));
+        for (place, ((x, wide), summary)) in spans.iter().zip(&self.summaries).enumerate() {
+            let left = strip.left() + x - self.left;
+            let cell = Rect::from_min_max(pos2(left, strip.top()), pos2(left + wide, strip.bottom()));
+            if cell.right() < strip.left() || cell.left() > strip.right() {
+                continue;
+            }
+            let response = ui.interact(cell.intersect(strip), id.with(("summary", place)), Sense::hover());
+            let name = data.columns.get(place).map_or("", |column| column.name.as_str());
+            set_accessible_name(&response, Role::Label, &format!("Values of {name}: {}", summary.text));
+            let inner = cell.shrink2(vec2(space::S, space::XS));
+            let most = summary.bars.iter().map(|bar| bar.count).max().unwrap_or(1).max(1);
+            #[allow(clippy::cast_precision_loss, reason = "some bars")]
+            let step = inner.width().min(MAX_SUMMARY_WIDTH) / summary.bars.len().max(1) as f32;
+            let numeric = data.columns.get(place).is_some_and(|column| column.numeric);
+            // As their cells, numbers are at the right.
+            let left = if numeric { inner.right() - inner.width().min(MAX_SUMMARY_WIDTH) } else { inner.left() };
+            let mut pointed = None;
+            for (at, bar) in summary.bars.iter().enumerate() {
+                #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a share")]
+                let (x, high) = (
+                    left + at as f32 * step,
+                    (f64::from(bar.count) / f64::from(most) * f64::from(inner.height())) as f32,
+                );
+                let column = Rect::from_x_y_ranges(x..=x + step, cell.y_range());
+                let is_pointed = response.hover_pos().is_some_and(|pointer| column.contains(pointer));
+                let high = if bar.count > 0 { high.max(1.5) } else { 0.0 };
+                let rect = Rect::from_min_max(
+                    pos2(x, inner.bottom() - high),
+                    pos2(x + (step - 1.0).max(step * 0.7), inner.bottom()),
+                );
+                let colour = if is_pointed { colours.accent } else { colours.accent.gamma_multiply(0.55) };
+                painter.rect_filled(rect, 1.0, colour);
+                if is_pointed {
+                    pointed = Some(bar.text.as_str());
+                }
+            }
+            if summary.bars.is_empty() {
+                let mut job = LayoutJob::default();
+                let style = theme::caption();
+                // Columns are often narrow; the rest is said by the pointer.
+                let text = summary.text.replace(" different values", " values");
+                job.append(&untrusted_text::escape_line(&text), 0.0, format(style.font, style.line, colours.muted));
+                job.wrap = egui::text::TextWrapping::truncate_at_width(inner.width().max(1.0));
+                let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+                painter.galley(inner.left_center() - vec2(0.0, galley.size().y / 2.0), galley, colours.muted);
+            }
+            if response.hovered() {
+                let pointed = pointed.map(|text| format!("\n{text}")).unwrap_or_default();
+                response.on_hover_text_at_pointer(untrusted_text::escape_block(&format!("{}{pointed}", summary.text)));
+            }
+        }
+        ui.painter().hline(strip.x_range(), strip.bottom() - 0.5, Stroke::new(1.0, colours.line));
+    }
+
     /// Draws the scroll bars at the right and the bottom; they scroll rows and columns when dragged.
     fn bars(&mut self, ui: &Ui, id: Id, data: &TableData, body: Rect, wide: f32) {
         let colours = ThemeColors::of(ui);
@@ -492,6 +580,11 @@ impl DataTable {
 #[allow(clippy::cast_precision_loss, reason = "a count of rows")]
 fn most(shown: usize, body: Rect) -> f64 {
     (shown as f64 - f64::from(body.height() / DATA_TABLE_ROW_HEIGHT)).max(0.0)
+}
+
+/// Returns whether a table is long enough for summaries of its columns.
+fn is_summarized(data: &TableData) -> bool {
+    data.rows > MAX_ROWS_WITHOUT_FILTER
 }
 
 /// Returns the left edge and width of each column.

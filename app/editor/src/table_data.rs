@@ -242,7 +242,8 @@ impl TableData {
     }
 }
 
-fn number(text: &str) -> Option<f64> {
+/// Reads a number.
+pub(crate) fn number(text: &str) -> Option<f64> {
     // Words that Rust parses as numbers, such as `inf`, are text here.
     text.trim().parse().ok().filter(|_| text.bytes().any(|byte| byte.is_ascii_digit()))
 }

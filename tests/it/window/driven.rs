@@ -60,7 +60,11 @@ pub(super) fn program() -> PathBuf {
 /// Returns what the window shows, for the messages of tests that wait in vain.
 fn labels(harness: &Driven) -> String {
     use egui_kittest::kittest::NodeT;
-    let labels = harness.query_all_by(|node| node.label().is_some()).filter_map(|node| node.accesskit_node().label());
+    // Texts that are no controls have a value instead of a label.
+    let labels = harness.query_all_by(|_| true).filter_map(|node| {
+        let node = node.accesskit_node();
+        node.label().or_else(|| node.value())
+    });
     labels.map(|label| label.chars().take(200).collect::<String>()).take(200).collect::<Vec<_>>().join("\n")
 }
 

@@ -34,7 +34,8 @@ fn picture(window: &mut Driven, name: &str) {
 const TABLE: &str = "# Boats
 
 ```python timeout=0
-rows = [{'name': f'boat {n}', 'length': n * 7919 % 1000003 / 10, 'crew': None if n % 3 else n}
+rows = [{'name': f'boat {n}', 'length': n * 7919 % 1000003 / 10, 'crew': None if n % 3 else n,
+         'kind': ['sail', 'motor', 'oars'][n % 7 % 3]}
         for n in range(2_000)]
 table(rows)
 ```
@@ -47,6 +48,16 @@ fn a_table_is_sorted_filtered_and_copied() {
         window.query_all_by_label_contains("2").any(|label| format!("{label:?}").contains("000 rows"))
     });
     shows(&mut window, "Table of cell 1, 2000 rows");
+    // Each column says what it holds.
+    shows(&mut window, "Values of name: 2\u{202f}000 different values");
+    shows(&mut window, "Values of crew: 0 to 1998, 1\u{202f}333 empty");
+    let kinds = window.get_by_label("Values of kind: 3 different values");
+    let rect = kinds.rect();
+    window.hover_at(rect.left_center() + egui::vec2(12.0, 0.0));
+    window.run_steps(4);
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    window.run_steps(4);
+    shows(&mut window, "3 different values\n“sail”: 857 rows");
     picture(&mut window, "table");
     window.get_by_label("Sort by length").click();
     window.run();
@@ -78,7 +89,7 @@ fn a_table_is_sorted_filtered_and_copied() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     };
     let lines: Vec<&str> = copied.lines().collect();
-    assert_eq!(lines[..2], ["name\tlength\tcrew", "boat 0\t0.0\t0"], "{copied:.200}");
+    assert_eq!(lines[..2], ["name\tlength\tcrew\tkind", "boat 0\t0.0\t0\tsail"], "{copied:.200}");
     assert!(lines.len() > 2 && lines.len() < 1_500);
 }
 
