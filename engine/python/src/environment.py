@@ -60,6 +60,13 @@ def serve(incoming, outgoing, start):
             raise KeyboardInterrupt
         state["pending"] = True
 
+    def woken(number, frame):
+        # This wakes a blocked call. An interrupt that came between our last `check` and the cell's own code, or whose
+        # signal the cell's code lost, is raised now.
+        if state["pending"] and state["running"]:
+            state["pending"] = False
+            interrupted(number, frame)
+
     def send(kind, content):
         if get_ident() != main:
             pipes.write({"send": kind, "content": content})
@@ -100,7 +107,7 @@ def serve(incoming, outgoing, start):
         faulthandler.enable(file=2)
     except Exception:  # a Python without it reports less when it crashes
         pass
-    signal.signal(signal.SIGURG, lambda number, frame: None)  # only wakes a blocked call
+    signal.signal(signal.SIGURG, woken)
     pipes.write({"ready": {"version": sys.version.split()[0], "prefix": sys.prefix}})
 
     def answer(request):

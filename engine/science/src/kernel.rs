@@ -341,8 +341,6 @@ struct ScienceKernel {
     outbox: &'static KernelOutbox,
     clock: Arc<CellClock>,
     machine: Machine,
-    /// Memory of an instance that has run no cell.
-    fresh: Vec<u8>,
     /// Memory as it was after the last completed cell.
     saved: SavedMemory,
     reply: Arc<Mutex<Option<Value>>>,
@@ -398,7 +396,6 @@ impl ScienceKernel {
         }
         let reply = Arc::default();
         let machine = start_machine(&pack, &folders, outbox, clock, &reply)?;
-        let fresh = machine.memory().to_vec();
         let mut kernel = ScienceKernel {
             pack,
             folders,
@@ -406,7 +403,6 @@ impl ScienceKernel {
             clock: clock.clone(),
             machine,
             saved: SavedMemory::default(),
-            fresh,
             reply,
             saver,
             saver_thread,

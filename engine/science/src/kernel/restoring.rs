@@ -22,9 +22,9 @@ impl ScienceKernel {
         Ok(())
     }
 
-    /// Makes a fresh instance the base that the next state is compared with.
+    /// Makes the instance, which has run nothing, the base that the next state is compared with.
     pub(super) fn forget_saved(&mut self) {
-        self.saved = SavedMemory::of_fresh(&self.fresh);
+        self.saved = SavedMemory::of_fresh(self.machine.memory());
         self.count = 0;
         if let Some(saver) = &self.saver {
             let _ = saver.send(SaverTask::Adopt { places: self.saved.places.clone() }); // it has reported its end
@@ -33,17 +33,19 @@ impl ScienceKernel {
 
     /// Restarts the instance with the memory of the last saved state.
     pub(super) fn return_to_saved(&mut self) -> Result<(), ScienceError> {
-        if self.saved.bytes == self.fresh {
-            return self.start_over(); // no cell has run
-        }
         self.restart_machine()?;
+        if self.saved.bytes == self.machine.memory() {
+            self.forget_saved(); // no cell has run
+            return self.prepare();
+        }
         self.write_saved()
     }
 
     /// Writes the memory of the last saved state into an instance that has run nothing.
     fn write_saved(&mut self) -> Result<(), ScienceError> {
+        let fresh_bytes = self.machine.memory().len();
         let memory = self.machine.memory_mut(self.saved.bytes.len())?;
-        self.saved.write_over(memory, self.fresh.len());
+        self.saved.write_over(memory, fresh_bytes);
         self.reopen_files();
         Ok(())
     }
@@ -71,7 +73,7 @@ impl ScienceKernel {
         let LoadedState { plan, base } = loaded;
         match base {
             Some(mut base) => {
-                base.fill_fresh(&self.fresh).map_err(|_| ScienceError::State(StateError::OtherPack))?;
+                base.fill_fresh(self.machine.memory()).map_err(|_| ScienceError::State(StateError::OtherPack))?;
                 self.saved = base;
                 self.write_saved()?;
             }

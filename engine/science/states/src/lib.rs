@@ -23,6 +23,7 @@ pub use retention::thin_folder;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -242,17 +243,35 @@ impl SavedMemory {
 
     /// Writes the saved memory over that of an instance that has run nothing. Only pages that differ are touched.
     pub fn write_over(&self, memory: &mut [u8], fresh_bytes: usize) {
-        let pages = memory.chunks_exact_mut(PAGE_BYTES).zip(self.bytes.chunks_exact(PAGE_BYTES));
-        for (number, (page, saved)) in pages.enumerate() {
-            // Memory that was added by growing is zero. It isn't read, since reading alone would allocate it.
-            let is_same = match number * PAGE_BYTES < fresh_bytes {
-                true => *page == *saved,
-                false => is_zero(saved),
-            };
-            if !is_same {
-                page.copy_from_slice(saved);
+        let write = |memory: &mut [u8], saved: &[u8], fresh_bytes: usize| {
+            let pages = memory.chunks_exact_mut(PAGE_BYTES).zip(saved.chunks_exact(PAGE_BYTES));
+            for (number, (page, saved)) in pages.enumerate() {
+                // Memory that was added by growing is zero. It isn't read, since reading alone would allocate it.
+                let is_same = match number * PAGE_BYTES < fresh_bytes {
+                    true => *page == *saved,
+                    false => is_zero(saved),
+                };
+                if !is_same {
+                    page.copy_from_slice(saved);
+                }
             }
-        }
+        };
+        // Most of the time goes into the system's allocation of pages, which two threads do faster.
+        let half = memory.len().min(self.bytes.len()) / PAGE_BYTES / 2 * PAGE_BYTES;
+        let ((low, high), (saved_low, saved_high)) = (memory.split_at_mut(half), self.bytes.split_at(half));
+        let high = Mutex::new(Some(high));
+        let write_high = || {
+            let high = high.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(high) = high {
+                write(high, saved_high, fresh_bytes.saturating_sub(half));
+            }
+        };
+        std::thread::scope(|scope| {
+            // If no thread is to be had, this one writes both halves.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, write_high);
+            write(low, saved_low, fresh_bytes);
+            write_high();
+        });
     }
 
     /// Compares memory with the saved memory, copies the differing pages into it and returns them.
