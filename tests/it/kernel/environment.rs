@@ -74,8 +74,8 @@ fn an_interrupt_ends_the_cell_and_keeps_variables() {
     for endless in ["while True: pass", "import time\ntime.sleep(1000)", "while True: print('y')"] {
         let id = kernel.execute(endless);
         // The reply to the last interrupt may come after the end of its cell.
-        let messages = std::iter::repeat_with(|| kernel.message());
-        let busy = messages.skip_while(|message| message["header"]["msg_type"] == "interrupt_reply").next();
+        let mut messages = std::iter::repeat_with(|| kernel.message());
+        let busy = messages.find(|message| message["header"]["msg_type"] != "interrupt_reply");
         assert!(busy.as_ref().is_some_and(|busy| busy["content"]["execution_state"] == "busy"), "{busy:?}");
         kernel.send("interrupt_request", json!({}));
         let outcome = kernel.outcome_after(&id);
