@@ -42,7 +42,8 @@ impl TableData {
 
     fn numbers(&self, place: usize) -> ColumnSummary {
         let values: Vec<f64> = self.cells(place).filter_map(number).filter(|value| value.is_finite()).collect();
-        let others = self.rows - values.len();
+        let empties = self.cells(place).filter(|cell| cell.is_empty()).count();
+        let uncounted = self.rows - values.len() - empties;
         let (least, greatest) =
             values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), value| (a.min(*value), b.max(*value)));
         if values.is_empty() {
@@ -52,7 +53,9 @@ impl TableData {
             true => format!("all {}", short(least)),
             false => format!("{} to {}", short(least), short(greatest)),
         };
-        let text = text + &empty(others);
+        let uncounted =
+            if uncounted > 0 { format!(", {} too large", format_thousands(uncounted)) } else { String::new() };
+        let text = text + &empty(empties) + &uncounted;
         // Half of each, because the difference of two numbers may be too large to be one.
         let range = greatest / 2.0 - least / 2.0;
         let is_whole = range * 2.0 < MAX_BARS as f64 && values.iter().all(|value| value.fract() == 0.0);
@@ -162,7 +165,7 @@ mod tests {
         let huge = summary("n\n-1.7e308\n1.7e308\n1e999\n");
         assert_eq!(
             (huge.text.as_str(), counts(&huge)[0], counts(&huge)[19]),
-            ("-1.700e308 to 1.700e308, 1 empty", 1, 1)
+            ("-1.700e308 to 1.700e308, 1 too large", 1, 1)
         );
     }
 

@@ -61,8 +61,8 @@ def serve(incoming, outgoing, start):
         state["pending"] = True
 
     def woken(number, frame):
-        # This wakes a blocked call. An interrupt that came between our last `check` and the cell's own code, or whose
-        # signal the cell's code lost, is raised now.
+        # This wakes a blocked call. An interrupt that came between our last `check` and the cell's own code is
+        # raised now.
         if state["pending"] and state["running"]:
             state["pending"] = False
             interrupted(number, frame)
