@@ -5,6 +5,7 @@ use crate::records::forks::ForkOrigin;
 use crate::settings::Settings;
 use crate::staleness::Reactivity;
 use agent::memory::trace_feedback::RunRating;
+use agent::policy::ToolPolicy;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use store::{
@@ -344,6 +345,13 @@ pub enum Command {
         more: Option<u64>,
         /// New maximum of the run's total cost in US dollars.
         budget: Option<f64>,
+    },
+    /// Carries out a run for another device by that device's policy; a run that began elsewhere is taken over.
+    HoldRun {
+        /// The run, which may not have begun yet.
+        run: DocId,
+        /// The owner's policy; `None` to give the run up: work on it stops at once, and nothing is recorded.
+        policy: Option<Box<ToolPolicy>>,
     },
     /// Decides a pending approval. Author and time are filled in by the session.
     Decide {

@@ -18,7 +18,6 @@ pub mod records;
 pub mod session;
 pub mod settings;
 mod staleness;
-pub mod theme_file;
 
 pub use ::commands;
 pub use agent::generated_view;

@@ -65,7 +65,7 @@ pub use sync::{SyncProgress, SyncStatus, hub_address, read_volume_address, volum
 use crate::command::Command;
 use crate::effect::Effect;
 use crate::event::{Event, WorkspaceStart};
-use crate::note::NotePhase;
+use crate::note::{Note, NotePhase};
 use crate::notice::RecentNotices;
 use crate::records::saving::BatchNumber;
 use crate::session::state::runs::RunRequest;
@@ -124,7 +124,12 @@ impl Session {
 
     /// Returns whether nothing is waiting for the disk or a file.
     pub fn is_saved(&self) -> bool {
-        let mut notes = self.state.files.notes.open.values();
+        self.are_saved(|_| true)
+    }
+
+    /// Returns whether nothing is waiting for the disk, or for the files of the notes that count.
+    pub fn are_saved(&self, counts: impl Fn(&Note) -> bool) -> bool {
+        let mut notes = self.state.files.notes.open.values().filter(|note| counts(note));
         self.journal.in_flight.is_empty()
             && notes.all(|note| !note.is_ahead_of_file() && note.unsaved_outputs.is_empty())
     }
@@ -153,6 +158,7 @@ impl SessionState {
             self.runs.step_tool_sharing(turn, &self.files.volumes, &mut self.sync, &self.workspace);
             self.runs.write_volume_lists(turn, &mut self.files.volumes, &mut self.sync);
             self.sync.step_reports(turn, &mut self.files, &self.runs, &self.workspace);
+            self.runs.step_held_runs(turn, &mut self.files, &mut self.sync, &self.workspace);
         }
         self.pass_on_requests(turn);
         self.schedules.step_schedule_events(turn, &self.files.volumes, &self.runs);
@@ -304,6 +310,9 @@ impl SessionState {
             }
             Command::ResumeRun { run, more, budget } => {
                 self.runs.resume_run(turn, &mut self.sync, &self.workspace, run, more, budget)
+            }
+            Command::HoldRun { run, policy } => {
+                self.runs.hold_run(turn, &mut self.files, &mut self.sync, &self.workspace, run, policy)
             }
             Command::Decide { run, approval, decision } => self.runs.decide_approval(
                 turn,

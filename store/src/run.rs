@@ -60,6 +60,8 @@ pub enum RunOrigin {
         /// The run whose agent started it.
         run: DocId,
     },
+    /// Another device, whose user sent it over a hub. Only a worker with the hub's claim carries it out.
+    Device,
 }
 
 /// Metadata of a run.

@@ -75,6 +75,7 @@ mod updates;
 mod volumes;
 mod webhooks;
 mod widgets;
+mod workers;
 
 use crate::program::House;
 use serde_json::Value;

@@ -5,7 +5,7 @@ mod ask;
 mod sessions;
 mod tools;
 
-pub(super) use ask::{cmd_ask, follow_run, parse_budget, resolve_agent_volume};
+pub(super) use ask::{AskedRun, cmd_ask, follow_run, parse_budget, prepare_question, resolve_agent_volume};
 pub(super) use sessions::{cmd_sessions, read_session};
 pub(super) use tools::cmd_tools;
 
@@ -176,6 +176,7 @@ pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &RunsArguments) -> 
     };
     if args.stop {
         scene.handle.run_command(Command::CancelRun { run })?;
+        super::work_queue::stop_if_queued(scene, run)?;
     } else if args.undo || args.redo {
         let before = scene.handle.read(|session| session.problems().len())?;
         scene.handle.run_command(Command::Revert { run, only, again: args.redo })?;
@@ -346,6 +347,17 @@ pub(super) fn cmd_steps(scene: &mut CommandContext<'_>, args: &StepsArguments) -
         }
     }
     Ok(EXIT_DONE)
+}
+
+/// Prints the steps of a run from this index on. Returns the number of its steps.
+pub(super) fn print_new_steps(scene: &mut CommandContext<'_>, run: DocId, from: usize) -> Result<usize, CliError> {
+    let (steps, approvals) =
+        read_run(scene, run, move |run| (run.steps.get(from..).unwrap_or_default().to_vec(), run.approvals.clone()))?;
+    for step in &steps {
+        print_step(scene, step, &approvals)?;
+    }
+    scene.out.flush()?;
+    Ok(from + steps.len())
 }
 
 /// Writes what a step keeps outside of the run.
@@ -548,6 +560,10 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArgu
     let comment = args.comment.clone();
     let decision = DecisionRecord { allowed, scope, by: DecisionMaker::User, at: 0, arguments, comment };
     let (run, approval) = (*run, approval.id.clone());
+    if let Some(name) = super::work_queue::send_decision(scene, run, &approval, &decision)? {
+        writeln!(scene.errors, "sent to {}", untrusted_text::escape_line(&name))?;
+        return Ok(EXIT_DONE);
+    }
     scene.handle.run_command(Command::Decide { run, approval, decision })?;
     export::open_note::wait_until_saved(scene.handle)?;
     // Another process may own the run's terminal; in that case, don't follow the run here.

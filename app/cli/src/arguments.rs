@@ -520,6 +520,7 @@ mod tests {
             grammar::<DevicesArguments>("devices"),
             grammar::<PairArguments>("pair"),
             grammar::<HubArguments>("hub"),
+            grammar::<WorkerArguments>("worker"),
             grammar::<McpArguments>("mcp"),
             grammar::<AcpArguments>("acp"),
             grammar::<ServeArguments>("serve"),

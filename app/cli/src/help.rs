@@ -158,6 +158,7 @@ pub(crate) const HELP_GROUPS: &[(&str, &[SubcommandHelp])] = &[
             entry("pair", "Pair this device with another", ["pair", "pair wss://host:7600 --code 12345678"]),
             entry("devices", "List, rename or revoke devices", ["devices", "devices revoke laptop"]),
             entry("hub", "Run a sync server", ["hub", "hub invite"]),
+            entry("worker", "Carry out runs of other devices", ["worker --for laptop", "worker list"]),
         ],
     ),
     (

@@ -58,6 +58,12 @@ fn hub_settings(folder: PathBuf, args: &HubArguments) -> Result<HubSettings, Cli
     if let Some(store) = settings.nats.as_ref().filter(|store| !store.starts_with("nats://")) {
         return Err(CliError::usage(format!("--store wants sqlite or nats://HOST:PORT, not “{store}”")));
     }
+    if let Some(seconds) = parse::number_option("lease", args.lease.as_deref())? {
+        if !(2..=3_600).contains(&seconds) {
+            return Err(CliError::usage(format!("--lease wants 2 to 3600 seconds, not {seconds}")));
+        }
+        settings.lease = Duration::from_secs(seconds);
+    }
     let most = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     settings.quota = parse::number_option("quota", args.quota.as_deref())?
         .map_or(settings.quota, |megabytes| megabytes.saturating_mul(1_000_000));

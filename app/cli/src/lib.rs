@@ -51,6 +51,8 @@ mod terminal_writer;
 mod update;
 pub(crate) mod volume_trust;
 mod volumes;
+mod work_queue;
+mod worker;
 mod yes_no_question;
 
 use arguments::typed;
@@ -534,6 +536,7 @@ fn run_request(
             return Err(CliError::workspace("the workspace is open in another window already"));
         };
         log = Some(host::logging::CommandLog::begin(name, &request.words));
+        let handle = &handle.for_command()?;
         let mut out = TerminalWriter::new(out, ScreenForm::for_command(name, args, json, request.terminal));
         let out: &mut dyn Write = &mut out;
         let mut scene = CommandContext { handle, folder: &request.folder, json, input, out, errors: &mut *errors, own };
@@ -590,7 +593,13 @@ fn run_subcommand(scene: &mut CommandContext<'_>, name: &str, args: &ArgMatches)
         "undo" => file_ops::cmd_undo(scene),
         "follow" => file_ops::cmd_follow(scene),
         "run" => run_cells::cmd_run(scene, &typed(args)?),
-        "ask" => agents::cmd_ask(scene, &typed(args)?),
+        "ask" => {
+            let args: arguments::AskArguments = typed(args)?;
+            match &args.on {
+                Some(on) => worker::cmd_ask_on(scene, on, &args),
+                None => agents::cmd_ask(scene, &args),
+            }
+        }
         "runs" => agents::cmd_runs(scene, &typed(args)?),
         "steps" => agents::cmd_steps(scene, &typed(args)?),
         "sessions" => agents::cmd_sessions(scene, &typed(args)?),
@@ -607,6 +616,7 @@ fn run_subcommand(scene: &mut CommandContext<'_>, name: &str, args: &ArgMatches)
         "searches" => search::cmd_searches(scene, &typed(args)?),
         "index" => search::cmd_index(scene, &typed(args)?),
         "sync" => sync::cmd_sync(scene, &typed(args)?),
+        "worker" => worker::cmd_worker(scene, &typed(args)?),
         "fsck" => maintenance::check_open_workspace(scene),
         "backup" => maintenance::cmd_backup(scene, &typed(args)?),
         other => Err(CliError::usage(format!("`{other}` is not for this place; see `tracebook --help`"))),

@@ -99,7 +99,7 @@ fn find_volume(scene: &CommandContext<'_>, name: &str) -> Result<store::DocId, C
 }
 
 /// Waits until everything is synced, and still is a moment later, since messages between two threads aren't visible.
-fn wait_until_synced(scene: &CommandContext<'_>, patience: Duration) -> Result<bool, CliError> {
+pub(super) fn wait_until_synced(scene: &CommandContext<'_>, patience: Duration) -> Result<bool, CliError> {
     for _ in 0..3 {
         let look = |session: &Session| is_synced(session).then_some(());
         if scene.handle.wait(Some(patience), look)?.is_none() {

@@ -4,11 +4,11 @@
 
 use eframe::egui;
 use egui::{Color32, CornerRadius, FontData, FontDefinitions, FontFamily, FontId, Margin, Shadow, Stroke, TextStyle};
-use engine::theme_file::{BaseTheme, ThemeFile};
 use engine::{ColorTheme, Settings};
 use std::cell::Cell;
 use std::sync::Arc;
 use text::markdown::dialect::CalloutKind;
+use text::theme_file::{BaseTheme, ThemeFile};
 use typeset::highlight::CodeHue;
 use typeset::tints::{self, Rgb, ThemeTints};
 

@@ -8,13 +8,15 @@ use crate::policy_rule::{CallContext, DECISION_ORIGIN, DecidedCalls, QUESTION_OR
 use crate::tool_catalog::BuiltInTool;
 use crate::tool_spec::{ToolRisk, ToolSource, ToolSpec};
 use crate::web_address::{describe_ip, is_listed};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::{DecisionScope, DocId};
 
 pub use crate::policy_rule::{CallFacts, CallPattern, Permission, PolicyRule, RuleSubject, main_argument};
 
 /// All rules, and the defaults for calls that no rule covers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ToolPolicy {
     /// The rules. A denial wins; otherwise the last matching rule does.
     pub rules: Vec<PolicyRule>,
@@ -41,6 +43,15 @@ impl Default for ToolPolicy {
             unconfined: None,
         }
     }
+}
+
+/// Returns the entry of two lists of hosts that covers what both cover.
+fn narrower_host(one: &str, other: &str) -> Option<String> {
+    let covers = |wide: &str, narrow: &str| match narrow.starts_with('.') {
+        true => wide.starts_with('.') && narrow.ends_with(wide),
+        false => is_listed(narrow, &[wide.to_owned()]),
+    };
+    if covers(one, other) { Some(other.to_owned()) } else { covers(other, one).then(|| one.to_owned()) }
 }
 
 /// The policy's decision about a call.
@@ -189,6 +200,31 @@ impl ToolPolicy {
             return verdict(Permission::Allow, why.to_owned());
         }
         verdict(Permission::Ask, format!("it carries {} risk{changed}", risk_label(tool.risk)))
+    }
+
+    /// Returns this policy of a run's owner as it holds on the device that carries the run out. That device may forbid
+    /// more: what its own policy denies, the hosts that it doesn't list if it's restricted, and programs that it can't
+    /// confine. What it allows for itself doesn't count. `runs`: the run, and those that it was delegated from; `own`
+    /// has the rules from decisions about them.
+    pub fn on_device(&self, own: &ToolPolicy, runs: &[DocId]) -> ToolPolicy {
+        let mut rules = self.rules.clone();
+        let counts = |rule: &&PolicyRule| {
+            rule.word == Permission::Deny || rule.within.is_some_and(|within| runs.contains(&within))
+        };
+        rules.extend(own.rules.iter().filter(counts).cloned());
+        let mut hosts = self.hosts.clone();
+        if own.restricted {
+            let both = hosts.iter().flat_map(|one| own.hosts.iter().filter_map(|other| narrower_host(one, other)));
+            hosts = both.collect();
+        }
+        ToolPolicy {
+            rules,
+            auto_approve: self.auto_approve.min(own.auto_approve),
+            timeout: self.timeout,
+            hosts,
+            restricted: self.restricted || own.restricted,
+            unconfined: own.unconfined.clone().or_else(|| self.unconfined.clone()),
+        }
     }
 
     /// Returns the rule for a decision of the user; `None` if it's for this call only. The rule is the call as it was

@@ -102,7 +102,7 @@ impl SessionTreeFile {
             run.id = new.get(&run.id).copied().unwrap_or(run.id);
             let origin = match run.about.origin {
                 RunOrigin::Agent { run } => new.get(&run).map(|run| RunOrigin::Agent { run: *run }),
-                RunOrigin::User | RunOrigin::Schedule { .. } => None,
+                RunOrigin::User | RunOrigin::Schedule { .. } | RunOrigin::Device => None,
             };
             run.about = RunAbout {
                 session,

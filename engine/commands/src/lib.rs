@@ -704,6 +704,11 @@ command_table!(
                 "maximum size of the copy in megabytes; 2000 when left out"
             ),
             command_argument(
+                "on",
+                ArgumentForm::Value,
+                "let a worker carry it out: a device's name, or any; over the hub that the volume is shared over"
+            ),
+            command_argument(
                 "mode",
                 ArgumentForm::Value,
                 "auto, learner (a model), or follower (a trace that fits, without a model)"
@@ -1525,5 +1530,13 @@ command_table!(
         sharing::HUB,
         "Run a hub: a server at which devices meet, also for programs that use automerge-repo over WebSocket. \
          `invite` shows a code for another device; `share` sets who may read or write a volume.",
+    ),
+    SyncWorker = command_line_form(
+        "sync.worker",
+        "Worker",
+        "worker",
+        sharing::WORKER,
+        "Carry out runs that other devices send with `ask --on`, over the hub of a shared volume. The device that sent \
+         a run decides about its calls. `list` shows the queue; `stop` stops a run from anywhere.",
     )
 );

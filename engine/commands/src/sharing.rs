@@ -90,6 +90,11 @@ pub(super) const HUB: &[CommandArgument] = &[
     command_argument("rate", ArgumentForm::Value, "messages a second from one connection; 10000 when left out"),
     command_argument("largest", ArgumentForm::Value, "megabytes of a message at most; 64 when left out"),
     command_argument("connections", ArgumentForm::Value, "connections at once; 10000 when left out"),
+    command_argument(
+        "lease",
+        ArgumentForm::Value,
+        "seconds that a worker may be silent before another one continues its run; 30 when left out",
+    ),
     command_argument("pair", ArgumentForm::Flag, "show a code for a device at the start; the first start always does"),
     command_argument("admin", ArgumentForm::Flag, "for `invite`: the device may change the list of devices"),
     command_argument(
@@ -97,6 +102,18 @@ pub(super) const HUB: &[CommandArgument] = &[
         ArgumentForm::Value,
         "for `invite`: the most that the device may do: none, read or write",
     ),
+];
+
+/// Arguments of `tracebook worker`.
+pub(super) const WORKER: &[CommandArgument] = &[
+    command_argument("WHAT", ArgumentForm::Optional, "run (when left out), list or stop"),
+    command_argument("RUN", ArgumentForm::Optional, "for `stop`: the run"),
+    command_argument(
+        "for",
+        ArgumentForm::Values,
+        "carry out runs of this device: its name, or the beginning of its key as `tracebook devices` shows it there",
+    ),
+    command_argument("once", ArgumentForm::Flag, "end after one run"),
 ];
 
 /// Arguments of `tracebook mcp`.

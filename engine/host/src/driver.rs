@@ -153,6 +153,7 @@ impl Driver {
             search: self.search.clone(),
             writer: self.writer.clone(),
             has_refused_writes: Arc::clone(&self.has_refused_writes),
+            stuck_notes: Arc::default(),
         }
     }
 

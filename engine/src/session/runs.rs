@@ -10,6 +10,7 @@ mod changes;
 mod delegation;
 mod embedding_costs;
 mod external_agents;
+mod held_runs;
 mod instructions;
 mod lifecycle;
 mod links;
@@ -249,7 +250,7 @@ impl RunsState {
                 outcome: ScheduleOutcome::Failed { why: why.clone() },
             }),
             RunOrigin::Agent { .. } => self.on_child_ended(turn, files, sync, workspace, run, (None, &why)),
-            RunOrigin::User => {}
+            RunOrigin::User | RunOrigin::Device => {}
         }
         turn.journal.problems.push(why);
     }
@@ -317,7 +318,7 @@ impl RunsState {
             agent_state: AgentState::Thinking,
             spent: CallUsage { cost: Some(0.0), ..CallUsage::default() },
             budget,
-            origin,
+            origin: if self.held.contains_key(&id) { RunOrigin::Device } else { origin },
             phase: 0,
             imported: None,
             provider,
@@ -461,7 +462,7 @@ impl RunsState {
             return;
         }
         let Some(run) = self.runs.get(&id) else { return };
-        if run.about.ending.is_some() || run.live.is_some() || !workspace.is_own_device(run.device.as_ref()) {
+        if run.about.ending.is_some() || run.live.is_some() || !self.carries_out(workspace, id) {
             return;
         }
         let limits = self.setup.is_some().then(|| self.watchdog_limits(run));

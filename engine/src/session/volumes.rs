@@ -531,6 +531,9 @@ impl FilesState {
         if volume.files.contains_key(&path) || self.moves.is_in_motion(id, &path) {
             return Err(CommandError(format!("a file with that name already exists; choose another: {path}")));
         }
+        if let Some(there) = volume.skipped.iter().find(|one| one.path == path) {
+            return Err(CommandError(format!("{path} is there and isn't read ({}); choose another name", there.why)));
+        }
         let Some(volume) = self.volumes.by_id.get_mut(&id) else { return Ok(()) };
         let mut bytes = [0; 16];
         turn.rng.fill_bytes(&mut bytes);

@@ -20,6 +20,7 @@ pub mod python_scope;
 pub mod sql_cell;
 pub mod task;
 pub mod text_edit;
+pub mod theme_file;
 pub mod time;
 pub mod time_zone;
 pub mod undo;

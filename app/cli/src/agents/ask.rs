@@ -22,6 +22,21 @@ const MAX_PROMPT_BYTES: u64 = 1 << 20;
 /// Number of digits of a whole id.
 const DOC_ID_CHARS: usize = 32;
 
+/// What the user asks for, with everything found that the words name.
+pub(crate) struct AskedRun {
+    pub(crate) run: DocId,
+    pub(crate) session: DocId,
+    pub(crate) volume: DocId,
+    pub(crate) note: Option<DocId>,
+    pub(crate) parent: Option<MessageId>,
+    pub(crate) text: String,
+    pub(crate) agent: Option<String>,
+    pub(crate) budget: Option<f64>,
+    pub(crate) provider: Option<Box<str>>,
+    pub(crate) allow: Vec<String>,
+    pub(crate) recall: agent::memory::RecallOptions,
+}
+
 /// What is new in a run since the last poll.
 #[derive(Default)]
 struct RunNews {
@@ -48,7 +63,8 @@ pub(crate) fn parse_budget(word: Option<&str>) -> Result<Option<f64>, CliError> 
     amount.map(Some).ok_or_else(|| CliError::usage(format!("--budget wants US dollars, such as 0.50, not “{word}”")))
 }
 
-pub(crate) fn cmd_ask(scene: &mut CommandContext<'_>, args: &AskArguments) -> Result<u8, CliError> {
+/// Finds what the arguments of `ask` name.
+pub(crate) fn prepare_question(scene: &mut CommandContext<'_>, args: &AskArguments) -> Result<AskedRun, CliError> {
     let text = match args.text.as_str() {
         "-" => {
             let mut text = String::new();
@@ -63,7 +79,7 @@ pub(crate) fn cmd_ask(scene: &mut CommandContext<'_>, args: &AskArguments) -> Re
         None => None,
     };
     new_fork::ensure_no_fork_limit(args)?;
-    let (mut volume, mut note) = (resolve_agent_volume(scene, args.project.clone(), note)?, note);
+    let volume = resolve_agent_volume(scene, args.project.clone(), note)?;
     let sessions: Vec<DocId> = scene.handle.read(|session| session.agents().sessions().map(|(id, _)| id).collect())?;
     let session = match args.session.as_ref() {
         // A program that keeps ids of its own begins a session under a new one.
@@ -90,23 +106,28 @@ pub(crate) fn cmd_ask(scene: &mut CommandContext<'_>, args: &AskArguments) -> Re
     }
     let budget = parse_budget(args.budget.as_deref())?;
     let provider = match args.model.as_deref() {
+        // A worker has providers of its own.
+        Some(model) if args.on.is_some() => Some(model.to_owned().into_boxed_str()),
         Some(model) => Some(crate::providers::find_provider(scene.handle.workspace_folder(), model)?.into_boxed_str()),
         None => None,
     };
-    if args.fork.is_some() {
-        if let Some(name) = &args.agent {
-            super::ensure_agent_available(scene, volume, name)?;
-        }
-        let forked = new_fork::prepare_fork(scene, (volume, note), args, &text)?;
-        (volume, note) = (forked.volume, forked.note);
-    }
-    let allow: Vec<String> = args.approve.clone();
-    let allowed = allow.clone();
     let agent = args.agent.as_ref().map(|name| name.trim_start_matches('@').to_owned());
+    let (allow, recall) = (args.approve.clone(), super::super::memory::parse_recall_options(args)?);
+    Ok(AskedRun { run, session, volume, note, parent, text, agent, budget, provider, allow, recall })
+}
+
+pub(crate) fn cmd_ask(scene: &mut CommandContext<'_>, args: &AskArguments) -> Result<u8, CliError> {
+    let asked = prepare_question(scene, args)?;
+    let AskedRun { run, session, text, agent, budget, provider, allow, recall, parent, .. } = asked;
+    let (mut volume, mut note) = (asked.volume, asked.note);
     if let Some(name) = &agent {
         super::ensure_agent_available(scene, volume, name)?;
     }
-    let recall = super::super::memory::parse_recall_options(args)?;
+    if args.fork.is_some() {
+        let forked = new_fork::prepare_fork(scene, (volume, note), args, &text)?;
+        (volume, note) = (forked.volume, forked.note);
+    }
+    let allowed = allow.clone();
     let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall, provider };
     let problems = scene.handle.read(|session| session.problems().len())?;
     scene.handle.run_command(command)?;

@@ -28,6 +28,8 @@ pub(crate) struct AskArguments {
     #[arg(id = "fork-limit", long = "fork-limit")]
     pub(crate) fork_limit: Option<String>,
     #[arg(long)]
+    pub(crate) on: Option<String>,
+    #[arg(long)]
     pub(crate) mode: Option<String>,
     #[arg(long)]
     pub(crate) without: Vec<String>,

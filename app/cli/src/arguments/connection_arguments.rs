@@ -79,11 +79,26 @@ pub(crate) struct HubArguments {
     #[arg(long)]
     pub(crate) connections: Option<String>,
     #[arg(long)]
+    pub(crate) lease: Option<String>,
+    #[arg(long)]
     pub(crate) pair: bool,
     #[arg(long)]
     pub(crate) admin: bool,
     #[arg(long)]
     pub(crate) access: Option<String>,
+}
+
+/// `worker`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct WorkerArguments {
+    #[arg(id = "WHAT")]
+    pub(crate) what: Option<String>,
+    #[arg(id = "RUN")]
+    pub(crate) run: Option<String>,
+    #[arg(id = "for", long = "for")]
+    pub(crate) owners: Vec<String>,
+    #[arg(long)]
+    pub(crate) once: bool,
 }
 
 /// `mcp`.

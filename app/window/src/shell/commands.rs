@@ -341,6 +341,7 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         | CommandId::ServeHttp
         | CommandId::ServeTokens
         | CommandId::SyncHub
+        | CommandId::SyncWorker
         | CommandId::AgentComponents
         | CommandId::AgentPackages
         | CommandId::VolumeAttachments

@@ -249,6 +249,11 @@ impl HubCore {
         self.perform(None);
     }
 
+    /// Returns what devices may do with each volume, which this thread keeps up to date.
+    pub(crate) fn shared_volumes(&self) -> Arc<SharedVolumes> {
+        Arc::clone(&self.shares)
+    }
+
     pub(crate) fn run(mut self, told: &Receiver<CoreInput>) {
         loop {
             let input = match self.blobs_timeout() {

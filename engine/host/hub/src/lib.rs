@@ -23,6 +23,7 @@ mod sqlite_storage;
 mod storage;
 #[cfg(test)]
 mod tests;
+mod work;
 
 pub use error::{HubCertificateError, HubFileError, HubFilesError, HubStartError};
 pub use invitation::{InvitationGrant, running_hub_invitation};

@@ -7,11 +7,14 @@
 mod files;
 #[cfg(test)]
 mod tests;
+mod work;
 
 use self::files::NatsFiles;
+use self::work::NatsWork;
 use crate::HubLog;
 use crate::error::HubStartError;
 use crate::storage::{HubBus, HubFiles, HubStore, LoadedChunks, ReplicaNews, SharedBytes, StoreCallback, StoreFailure};
+use crate::work::WorkStore;
 use async_nats::connection::State;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::message::PublishMessage;
@@ -156,6 +159,11 @@ impl NatsReplicas {
         };
         tokio::spawn(follow_stream(Arc::clone(&inside), changes, since, take));
         Ok(NatsReplicas { inside, runtime: Handle::current(), files: Arc::new(files), heard_sequence: reached })
+    }
+
+    /// Opens the store of the runs that devices send to each other.
+    pub(crate) async fn open_work(&self) -> Result<Arc<dyn WorkStore>, HubStartError> {
+        Ok(Arc::new(NatsWork::open(Arc::clone(&self.inside)).await?))
     }
 
     /// Returns the store of blobs.

@@ -8,10 +8,11 @@ use crate::error::{HubFileError, HubStartError};
 use crate::hub_core::{CoreInput, FrameOutbox, HubCore, OutgoingFrame, PeerIdentity};
 use crate::invitation::{InvitationGrant, write_hub_address};
 use crate::metrics::{HubMetrics, render_page};
-use crate::policy::{HubPolicy, POLICY_FILE as SHARE};
+use crate::policy::{HubPolicy, POLICY_FILE as SHARE, SharedVolumes};
 use crate::settings::{HubSettings, OpenAccess, TlsMode};
 use crate::sqlite_storage::SqliteStorage;
 use crate::storage::{HubBus, HubStorage, HubStore, ReplicaNews, SingleReplica};
+use crate::work::{WorkCaller, WorkQueue, WorkStore};
 use crate::{HubLog, nats};
 use axum::Router;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
@@ -31,6 +32,7 @@ use peers::handshake::{
     self, CallRefusal, ControlMessage, DEVICE_PATH, FrameSendError, FrameTransport, PAIR_PATH, PeerFrame,
 };
 use peers::pairing::{DeviceCard, Invitation, OneTimeCode};
+use peers::work::{MAX_WORK_MESSAGE_BYTES, WORK_PATH, WorkReply, WorkRequest};
 use peers::{DeviceId, DeviceKey};
 use prometheus_client::registry::Registry;
 use std::collections::{BTreeMap, HashMap};
@@ -109,6 +111,10 @@ struct ServerState {
     queue: Arc<Semaphore>,
     /// Number of bytes queued for sending, for all connections.
     outgoing: Arc<AtomicUsize>,
+    /// What devices may do with each volume.
+    volumes: Arc<SharedVolumes>,
+    /// The runs that devices send to each other.
+    work: Arc<WorkQueue>,
     /// The bearer token for `/metrics`.
     metrics_token: String,
     pairings_from: DefaultKeyedRateLimiter<IpAddr>,
@@ -160,10 +166,11 @@ impl HubServer {
         let (inputs, told) = channel();
         let (metrics, registry) = HubMetrics::new();
         let devices = DeviceList::new(&settings.folder)?;
-        let (store, files, bus): HubStorage = match &settings.nats {
+        let ((store, files, bus), work): (HubStorage, Arc<dyn WorkStore>) = match &settings.nats {
             None => {
-                let store = SqliteStorage::open(&settings.folder, Arc::clone(&log))?;
-                (Arc::new(store), Arc::new(BlobFolder::new(&settings.folder)), Arc::new(SingleReplica))
+                let store = Arc::new(SqliteStorage::open(&settings.folder, Arc::clone(&log))?);
+                let files = Arc::new(BlobFolder::new(&settings.folder));
+                ((Arc::clone(&store) as Arc<dyn HubStore>, files, Arc::new(SingleReplica)), store)
             }
             Some(servers) => {
                 let (hear, list) = (inputs.clone(), devices.clone());
@@ -178,13 +185,15 @@ impl HubServer {
                 let replicas =
                     runtime.block_on(nats::NatsReplicas::open(servers, Arc::new(heard), Arc::clone(&log)))?;
                 let replicas = Arc::new(replicas);
-                (Arc::clone(&replicas) as Arc<dyn HubStore>, replicas.hub_files(), replicas as Arc<dyn HubBus>)
+                let work = runtime.block_on(replicas.open_work())?;
+                ((Arc::clone(&replicas) as Arc<dyn HubStore>, replicas.hub_files(), replicas as Arc<dyn HubBus>), work)
             }
         };
         let me = key.id().to_string();
         let kept = Arc::clone(&store);
         let parts = ((Arc::clone(&store), files, Arc::clone(&bus)), metrics.clone());
         let core = HubCore::new(me, parts, settings.clone(), inputs.clone(), Arc::clone(&log))?;
+        let (volumes, work) = (core.shared_volumes(), Arc::new(WorkQueue::new(work, key.id(), settings.lease)));
         let thread = std::thread::Builder::new().name("hub-core".to_owned());
         let core = thread.spawn(move || {
             core.run(&told);
@@ -219,6 +228,8 @@ impl HubServer {
             queue: Arc::new(Semaphore::new(MAX_QUEUED_KIB)),
             outgoing: Arc::default(),
             metrics_token: load_or_create_metrics_token(&settings.folder)?,
+            volumes,
+            work,
             pairings_from: RateLimiter::keyed(minute(MAX_PAIRINGS_PER_ADDRESS)),
             pairings: RateLimiter::direct(minute(MAX_PAIRINGS_PER_MINUTE)),
             settings,
@@ -228,6 +239,7 @@ impl HubServer {
             .route("/", get(serve_open_client))
             .route(DEVICE_PATH, get(serve_device))
             .route(PAIR_PATH, get(serve_pairing))
+            .route(WORK_PATH, get(serve_work))
             .route("/metrics", get(metrics_page))
             .route("/healthz", get(health_page))
             .with_state(Arc::clone(&shared));
@@ -348,6 +360,28 @@ impl ServerState {
         let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
         peers::lan::check_is_paired(list.get(&id))?;
         list.get(&id).cloned().ok_or(CallRefusal::NotPaired)
+    }
+
+    /// Returns the paired devices with their names.
+    fn device_names(&self) -> Vec<(DeviceId, String)> {
+        let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
+        let known = list.iter().filter(|(_, device)| device.is_authorized());
+        known.map(|(id, device)| (*id, device.name.clone())).collect()
+    }
+
+    /// Answers a request of a device to the queue of runs. Blocks while it's stored.
+    fn answer_work(&self, id: DeviceId, device: &PairedDevice, request: &str) -> String {
+        let access = |volume| self.volumes.access(Some(id), device.access, volume);
+        let caller = WorkCaller { device: id, name: &device.name, access: &access };
+        let reply = match serde_json::from_str(request) {
+            Ok(WorkRequest::Devices) => WorkReply::Devices(self.device_names()),
+            Ok(request) => self.work.answer(&caller, request, Instant::now()),
+            Err(why) => WorkReply::Refused(format!("the hub doesn't know this request ({why})")),
+        };
+        match serde_json::to_string(&reply) {
+            Ok(text) if text.len() <= MAX_WORK_MESSAGE_BYTES => text,
+            Ok(_) | Err(_) => r#"{"refused":"the answer would be too long"}"#.to_owned(),
+        }
     }
 
     /// Reads the list of devices from its file, and applies it.
@@ -487,24 +521,62 @@ async fn serve_device(
     };
     limit_upgrade(&shared, upgrade).on_upgrade(move |socket| async move {
         let mut door = PendingSocket(socket);
-        let known = |id| shared.find_paired_device(id).map(|_| ());
-        let answered = handshake::authenticate_caller(&mut door, &shared.key, shared.binding.clone(), known).await;
-        let proved = answered.map_err(|(id, why)| (id, why.to_string())).and_then(|id| {
-            let device = shared.find_paired_device(id).map_err(|why| (Some(id), why.to_string()))?;
-            Ok((id, device))
-        });
-        let let_in = proved.and_then(|(id, device)| {
-            let room = shared.connections.mark_proven(&there, Some(id));
-            room.map(|()| (id, device)).map_err(|why| (Some(id), why.to_owned()))
-        });
-        match let_in {
-            Ok((id, device)) => {
-                let (name, most) = (format!("{} ({})", device.name, id.short_id()), device.access);
-                run_connection(shared, there, door.0, PeerIdentity { device: Some(id), name, max_access: most }).await;
-            }
-            Err((id, why)) => {
-                let who = id.map_or_else(|| from.ip().to_string(), |id| format!("{} at {}", id.short_id(), from.ip()));
-                shared.log_refusal(&format!("{who} was refused: {why}"));
+        if let Some((id, device)) = admit_device(&shared, &there, &mut door, from).await {
+            let (name, most) = (format!("{} ({})", device.name, id.short_id()), device.access);
+            run_connection(shared, there, door.0, PeerIdentity { device: Some(id), name, max_access: most }).await;
+        }
+    })
+}
+
+/// Verifies the key of a device that calls; `None` if it was refused.
+async fn admit_device(
+    shared: &Arc<ServerState>,
+    there: &Arc<HubPeer>,
+    door: &mut PendingSocket,
+    from: SocketAddr,
+) -> Option<(DeviceId, PairedDevice)> {
+    let known = |id| shared.find_paired_device(id).map(|_| ());
+    let answered = handshake::authenticate_caller(door, &shared.key, shared.binding.clone(), known).await;
+    let proved = answered.map_err(|(id, why)| (id, why.to_string())).and_then(|id| {
+        let device = shared.find_paired_device(id).map_err(|why| (Some(id), why.to_string()))?;
+        Ok((id, device))
+    });
+    let let_in = proved.and_then(|(id, device)| {
+        let room = shared.connections.mark_proven(there, Some(id));
+        room.map(|()| (id, device)).map_err(|why| (Some(id), why.to_owned()))
+    });
+    match let_in {
+        Ok(admitted) => Some(admitted),
+        Err((id, why)) => {
+            let who = id.map_or_else(|| from.ip().to_string(), |id| format!("{} at {}", id.short_id(), from.ip()));
+            shared.log_refusal(&format!("{who} was refused: {why}"));
+            None
+        }
+    }
+}
+
+/// Serves the queue of runs to paired devices: a request, an answer, and so on.
+async fn serve_work(
+    State(shared): State<Arc<ServerState>>,
+    ConnectInfo(from): ConnectInfo<SocketAddr>,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    let Some(there) = shared.connections.find_peer(from).filter(|_| shared.connections.has_room()) else {
+        return over_capacity_response(&shared);
+    };
+    let upgrade = upgrade.max_message_size(MAX_WORK_MESSAGE_BYTES).max_frame_size(MAX_WORK_MESSAGE_BYTES);
+    upgrade.read_buffer_size(READ_BUFFER_BYTES).on_upgrade(move |socket| async move {
+        let mut door = PendingSocket(socket);
+        let Some((id, _)) = admit_device(&shared, &there, &mut door, from).await else { return };
+        while let Ok(Some(PeerFrame::Text(text))) = tokio::time::timeout(PING_INTERVAL, door.next_frame()).await {
+            shared.connections.finish_message(&there);
+            // It may have been revoked since the last request.
+            let Ok(device) = shared.find_paired_device(id) else { return };
+            let inside = Arc::clone(&shared);
+            let answered = tokio::task::spawn_blocking(move || inside.answer_work(id, &device, &text)).await;
+            let Ok(answer) = answered else { return };
+            if door.send_frame(PeerFrame::Text(answer)).await.is_err() {
+                return;
             }
         }
     })

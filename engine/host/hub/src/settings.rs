@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// How the hub's endpoint is secured.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +68,8 @@ pub struct HubSettings {
     pub connections: usize,
     /// Maximum number of files and connections that the system allows this process to have open.
     pub files: usize,
+    /// How long a device may be silent before another one takes over the run that it carries out.
+    pub lease: Duration,
 }
 
 impl HubSettings {
@@ -85,6 +88,7 @@ impl HubSettings {
             quota: 0,
             connections: 10_000,
             files: 1_024,
+            lease: crate::work::DEFAULT_LEASE,
         }
     }
 }

@@ -4,6 +4,7 @@
 use crate::HubLog;
 use crate::error::{HubFileError, HubStartError};
 use crate::storage::{HubStore, LoadedChunks, SharedBytes, StoreCallback, StoreFailure};
+use crate::work::{VersionedBytes, WorkStore};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Mutex;
@@ -29,6 +30,10 @@ const COMMIT_RETRY_INTERVAL: Duration = Duration::from_millis(250);
 enum StorageWork {
     Load(DocId, LoadedChunks),
     Append(DocId, SharedBytes, StoreCallback),
+    /// Reads the records whose key starts with this text.
+    ReadRecords(String, Sender<Result<Vec<Vec<u8>>, StoreFailure>>),
+    /// Writes a record, or removes it.
+    WriteRecord(String, Option<Vec<u8>>, Sender<Result<(), StoreFailure>>),
     Close,
 }
 
@@ -108,6 +113,40 @@ impl HubStore for SqliteStorage {
     }
 }
 
+/// Beginning of the keys under which runs that devices send to each other are stored.
+const WORK_KEY_PREFIX: &str = "work/";
+
+impl SqliteStorage {
+    /// Sends a request that has an answer, and waits for it.
+    fn ask<T>(&self, work: impl FnOnce(Sender<Result<T, StoreFailure>>) -> StorageWork) -> Result<T, StoreFailure> {
+        let (answer, answered) = channel();
+        self.send_work(work(answer));
+        answered.recv().unwrap_or_else(|_| Err(StoreFailure("the hub is ending".to_owned())))
+    }
+}
+
+// Only this process writes, one request after the other, so versions aren't needed.
+impl WorkStore for SqliteStorage {
+    fn read_record(&self, run: DocId) -> Result<Option<VersionedBytes>, StoreFailure> {
+        let mut found = self.ask(|answer| StorageWork::ReadRecords(format!("{WORK_KEY_PREFIX}{run}"), answer))?;
+        Ok(found.pop().map(|bytes| (bytes, 0)))
+    }
+
+    fn read_records(&self) -> Result<Vec<VersionedBytes>, StoreFailure> {
+        let found = self.ask(|answer| StorageWork::ReadRecords(WORK_KEY_PREFIX.to_owned(), answer))?;
+        Ok(found.into_iter().map(|bytes| (bytes, 0)).collect())
+    }
+
+    fn write_record(&self, run: DocId, bytes: Vec<u8>, _expected: u64) -> Result<bool, StoreFailure> {
+        let key = format!("{WORK_KEY_PREFIX}{run}");
+        self.ask(|answer| StorageWork::WriteRecord(key, Some(bytes), answer)).map(|()| true)
+    }
+
+    fn remove_record(&self, run: DocId) -> Result<(), StoreFailure> {
+        self.ask(|answer| StorageWork::WriteRecord(format!("{WORK_KEY_PREFIX}{run}"), None, answer))
+    }
+}
+
 struct StorageThread {
     disk: SqliteDisk,
     reader: Box<dyn DiskReader>,
@@ -146,6 +185,17 @@ impl StorageThread {
                             self.commit(&mut appends);
                         }
                         self.load(doc, loaded);
+                    }
+                    StorageWork::ReadRecords(prefix, answer) => {
+                        let read = self.reader.metas_with_prefix(&prefix);
+                        let read = read.map(|all| all.into_iter().map(|(_, value)| value).collect());
+                        // Nobody waits any more if the connection has ended.
+                        let _ = answer.send(read.map_err(|error| StoreFailure(error.to_string())));
+                    }
+                    StorageWork::WriteRecord(key, value, answer) => {
+                        let written = self.disk.commit(&[RowWrite::Meta { key, value }]);
+                        // The same here.
+                        let _ = answer.send(written.map(|_| ()).map_err(|error| StoreFailure(error.to_string())));
                     }
                     StorageWork::Close => {
                         self.commit(&mut appends);

@@ -6,10 +6,10 @@ use crate::manifest::{ALL_TOOLS, MANIFEST_FILE, PackageManifest, PackagePermissi
 use crate::package_signature::{PUBLIC_KEY_FILE, SIGNATURE_FILE, verify_signature};
 use agent::agent_definition::{self, AgentDefinition};
 use agent::{python_plugin, tool_file};
-use engine::theme_file::ThemeFile;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{BlobHash, UserTool};
+use text::theme_file::ThemeFile;
 
 /// Maximum length of a file's name in a package, in bytes.
 const MAX_FILE_NAME_BYTES: usize = 100;

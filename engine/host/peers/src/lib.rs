@@ -15,5 +15,6 @@ pub mod lan_peers;
 pub mod pairing;
 pub mod pairing_flow;
 pub mod qr;
+pub mod work;
 
 pub use key::{DeviceId, DeviceKey};

@@ -2,11 +2,11 @@
 //! background, so that the window doesn't wait.
 
 use crate::fs::atomic_write;
-use engine::theme_file::{MAX_THEME_BYTES, ThemeFile};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use text::theme_file::{MAX_THEME_BYTES, ThemeFile};
 
 /// Folders in the workspace's folder.
 const SNIPPETS_FOLDER: &str = "snippets";

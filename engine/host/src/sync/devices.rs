@@ -57,9 +57,17 @@ pub fn load_or_create_hub_key(folder: &Path) -> anyhow::Result<DeviceKey> {
         return Ok(DeviceKey::from_secret(given.expose())?);
     }
     // The keyring knows only names, not folders, and one user may have several hubs.
+    let name_for = |place: &Path| {
+        let hash = store::BlobHash::of(place.as_os_str().as_encoded_bytes()).to_string();
+        format!("{HUB_KEY_NAME}_{}", &hash[..12])
+    };
+    store::disk::create_folder(folder).map_err(|error| anyhow!("{error}: {}", folder.display()))?;
     let place = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    let hash = store::BlobHash::of(place.as_os_str().as_encoded_bytes()).to_string();
-    load_or_create_key(folder, &format!("{HUB_KEY_NAME}_{}", &hash[..12])).map(|(key, _)| key)
+    // Older versions named it after the folder as given, if their first start had yet to create that.
+    if let Some((given, _)) = UserSecrets::new(folder).get(&name_for(folder))? {
+        return Ok(DeviceKey::from_secret(given.expose())?);
+    }
+    load_or_create_key(folder, &name_for(&place)).map(|(key, _)| key)
 }
 
 fn load_or_create_key(folder: &Path, name: &str) -> anyhow::Result<(DeviceKey, SecretStore)> {

@@ -3,7 +3,7 @@
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::runs::tool_outcomes::string_argument;
 use crate::session::state::FilesState;
-use crate::session::state::agent_run::CallPhase;
+use crate::session::state::agent_run::{AgentRun, CallPhase};
 use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
@@ -33,8 +33,9 @@ impl RunsState {
         (id, approval): (DocId, &str),
         decision: DecisionRecord,
     ) -> Result<(), CommandError> {
-        let (tools, rules) = (self.all_tools(), self.policy());
+        let (tools, rules) = (self.all_tools(), self.policy_of(id));
         let DecisionRecord { allowed, scope, arguments, comment, .. } = decision;
+        let carries_out = self.carries_out(workspace, id);
         let Some(run) = self.runs.get_mut(&id) else {
             return Err(CommandError("the run is not open yet; try again in a moment".to_owned()));
         };
@@ -50,7 +51,7 @@ impl RunsState {
         if known.decision.is_some() {
             return Err(CommandError("that was decided already".to_owned()));
         }
-        let elsewhere = run.device.as_ref().filter(|device| device.id != workspace.device.id);
+        let elsewhere = run.device.as_ref().filter(|_| !carries_out);
         if let Some(device) = elsewhere.filter(|_| allowed && !BuiltInTool::AskUser.is_named(&known.tool)) {
             let name = &device.name;
             return Err(CommandError(format!(
@@ -140,7 +141,7 @@ impl RunsState {
                     | DecisionMaker::Policy
                     | DecisionMaker::Other(_) => "The user denied it.".to_owned(),
                 };
-                let words = if comment.is_empty() { who } else { format!("{who} They say: {comment}") };
+                let words = if comment.is_empty() { who } else { format!("{who} They say: “{comment}”.") };
                 ToolOutcome { success: false, text: format!("{words} Do not try it again."), ..ToolOutcome::default() }
             };
             self.answer_call(turn, id, &call, outcome, &mut record);
@@ -183,11 +184,9 @@ impl RunsState {
         let now = turn.now.0;
         let mut late: Vec<(DocId, String)> = Vec::new();
         let mut next: Option<i64> = None;
-        let here = workspace.device.id;
-        let ours = |run: &&mut crate::session::state::agent_run::AgentRun| {
-            run.device.as_ref().is_none_or(|device| device.id == here)
-        };
-        for run in self.runs.values_mut().filter(ours).filter(|run| run.about.ending.is_none()) {
+        let ours: Vec<DocId> = self.runs.keys().copied().filter(|id| self.carries_out(workspace, *id)).collect();
+        let is_ours = |run: &&mut AgentRun| ours.contains(&run.id) && run.about.ending.is_none();
+        for run in self.runs.values_mut().filter(is_ours) {
             for approval in run.approvals.iter_mut().filter(|approval| approval.decision.is_none()) {
                 if approval.expires > now {
                     next = Some(next.map_or(approval.expires, |next| next.min(approval.expires)));

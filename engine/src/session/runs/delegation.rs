@@ -57,7 +57,7 @@ pub(super) fn is_one_call(run: &AgentRun) -> bool {
 fn requesting_run(origin: RunOrigin) -> Option<DocId> {
     match origin {
         RunOrigin::Agent { run } => Some(run),
-        RunOrigin::User | RunOrigin::Schedule { .. } => None,
+        RunOrigin::User | RunOrigin::Schedule { .. } | RunOrigin::Device => None,
     }
 }
 

@@ -165,6 +165,11 @@ impl RunsState {
         {
             return Err(super::remote_runs::other_device_error(device));
         }
+        if run.about.ending.is_none() && run.about.origin == RunOrigin::Device && !self.held.contains_key(&id) {
+            return Err(CommandError(
+                "another device sent the run, so a worker with the hub's claim continues it".to_owned(),
+            ));
+        }
         if run.about.ending == Some(RunEnding::Done) {
             return Err(CommandError("the run has ended with an answer; ask something new".to_owned()));
         }

@@ -299,15 +299,15 @@ impl RunsState {
         again: Option<String>,
         record: &mut RunRecord,
     ) {
-        let mut policy = self.policy();
+        let mut policy = self.policy_of(id);
         let first = self.ancestors(id).last().and_then(|first| self.run_summaries.get(first));
-        let scheduled = first.is_some_and(|line| matches!(line.origin, RunOrigin::Schedule { .. }));
+        let scheduled = first.is_some_and(|line| matches!(line.origin, RunOrigin::Schedule { .. } | RunOrigin::Device));
         let Some(run) = self.runs.get_mut(&id) else { return };
         let volume = run.about.volume;
         volumes.extend_rules_to_fork(&mut policy, volume);
         let patience = match run.about.origin {
             // No user is present, so the approval waits until one is.
-            RunOrigin::Schedule { .. } => SCHEDULED_APPROVAL_TIMEOUT_MS,
+            RunOrigin::Schedule { .. } | RunOrigin::Device => SCHEDULED_APPROVAL_TIMEOUT_MS,
             _ if scheduled => SCHEDULED_APPROVAL_TIMEOUT_MS,
             RunOrigin::User | RunOrigin::Agent { .. } => i64::try_from(policy.timeout).unwrap_or(300) * 1_000,
         };

@@ -86,18 +86,25 @@ impl RunsState {
             self.read_runs.push((id, doc));
             return;
         }
-        let mut run = AgentRun::new(id, about, doc, false);
-        let mut left = Vec::new();
-        if run.about.ending.is_none() && workspace.is_own_device(run.device.as_ref()) {
-            left = restore_open_calls(&mut run);
-            // Nobody could decide while the program was closed, so the timeout starts again.
-            for approval in run.approvals.iter_mut().filter(|approval| approval.decision.is_none()) {
-                let time = approval.expires.saturating_sub(approval.asked);
-                approval.expires = approval.expires.max(turn.now.0.saturating_add(time));
-            }
-        }
+        let run = AgentRun::new(id, about, doc, false);
+        let restores = run.about.ending.is_none() && workspace.is_own_device(run.device.as_ref());
         self.runs.insert(id, run);
         sync.mark_attachments_stale(); // somebody looks at it: what it names is wanted soon
+        if restores {
+            self.restore_run(turn, sync, id);
+        }
+        self.tick_runs(turn, files, sync, workspace);
+    }
+
+    /// Restores what a run of this device was doing when the program that carried it out ended.
+    pub(super) fn restore_run(&mut self, turn: &mut ApplyContext<'_>, sync: &mut SyncState, id: DocId) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        let left = restore_open_calls(run);
+        // Nobody could decide while the program was closed, so the timeout starts again.
+        for approval in run.approvals.iter_mut().filter(|approval| approval.decision.is_none()) {
+            let time = approval.expires.saturating_sub(approval.asked);
+            approval.expires = approval.expires.max(turn.now.0.saturating_add(time));
+        }
         if !left.is_empty() {
             let mut record = RunRecord::default();
             for call in left {
@@ -112,7 +119,6 @@ impl RunsState {
             // The run doesn't continue automatically; the user can resume it.
             run.calls.clear();
         }
-        self.tick_runs(turn, files, sync, workspace);
     }
 
     /// Continues loading the runs that waited for their session.

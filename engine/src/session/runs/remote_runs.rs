@@ -330,13 +330,14 @@ impl RunsState {
             self.runs.remove(&id); // what is in memory is not what is on disk
             return Err(why);
         }
+        let carries_out = self.carries_out(workspace, id);
         let Some(run) = self.runs.get_mut(&id) else { return Ok(()) };
         let device = run.doc.device();
         run.revision += 1;
         (run.steps, run.todos, run.changes) = (run.doc.steps(), run.doc.todos(), run.doc.changes());
         run.pending_batches.push_back((turn.journal.next_batch, run.steps.len()));
         let mut decided = Vec::new();
-        if device.as_ref().is_none_or(|device| device.id == workspace.device.id) {
+        if carries_out && workspace.is_own_device(device.as_ref()) {
             // This device's own run: other devices may stop it, deny calls and answer questions. Only this device can
             // allow calls, because they run here.
             for approval in run.doc.approvals() {
@@ -370,7 +371,13 @@ impl RunsState {
     }
 
     /// Stops all work of a run on this device without recording anything.
-    fn halt_run(&mut self, turn: &mut ApplyContext<'_>, files: &mut FilesState, sync: &mut SyncState, id: DocId) {
+    pub(super) fn halt_run(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        id: DocId,
+    ) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         if let Some(live) = run.live.take() {
             turn.effects.push(Effect::CancelModel { call: live.call });

@@ -107,6 +107,9 @@ impl RunsState {
             }
             let Some(at) = next.filter(|_| busy < parallel) else { return };
             let call = run.calls[at].call.clone();
+            if self.waits_for_delivery(sync, id) {
+                return;
+            }
             // Only what was allowed may run; if it has changed, the user is asked again.
             if let Some(why) = self.changed_since_approval(files, id, &call.id) {
                 self.recheck_call(turn, files, sync, workspace, (id, &call.id), (&[], Some(why)));
@@ -329,38 +332,38 @@ impl RunsState {
                 let files = files.filter_map(|file| file.as_str().map(ToOwned::to_owned)).collect();
                 let message = string_argument(arguments, "message").to_owned();
                 match is_set(arguments, "push") {
-                    true => self.git_program_job(root, GitProgramJob::CommitAndPush { message, files }),
+                    true => self.git_program_job(id, root, GitProgramJob::CommitAndPush { message, files }),
                     false => ToolJob::Git { root, what: GitJob::Commit { message, files } },
                 }
             }
-            Some(BuiltInTool::GitFetch) => self.git_program_job(root, GitProgramJob::Fetch),
+            Some(BuiltInTool::GitFetch) => self.git_program_job(id, root, GitProgramJob::Fetch),
             Some(BuiltInTool::GitPull) => {
-                self.git_program_job(root, GitProgramJob::Pull { rebase: is_set(arguments, "rebase") })
+                self.git_program_job(id, root, GitProgramJob::Pull { rebase: is_set(arguments, "rebase") })
             }
-            Some(BuiltInTool::GitPush) => self.git_program_job(root, GitProgramJob::Push),
+            Some(BuiltInTool::GitPush) => self.git_program_job(id, root, GitProgramJob::Push),
             Some(BuiltInTool::GitSwitch) => {
                 let branch = string_argument(arguments, "branch").to_owned();
                 let what = GitProgramJob::Switch { branch, create: is_set(arguments, "create") };
-                self.git_program_job(root, what)
+                self.git_program_job(id, root, what)
             }
             Some(BuiltInTool::GitClone) => {
                 let text = |key: &str| string_argument(arguments, key).to_owned();
                 let depth = number_argument(arguments, "depth").and_then(|depth| u32::try_from(depth).ok());
                 let (repository, directory) = (text("repository"), text("directory"));
-                self.git_program_job(root, GitProgramJob::Clone { repository, directory, depth })
+                self.git_program_job(id, root, GitProgramJob::Clone { repository, directory, depth })
             }
             Some(BuiltInTool::FetchUrl) => {
                 let url = string_argument(arguments, "url").to_owned();
                 let run = self.runs.get(&id)?;
                 let pending = run.calls.iter().find(|pending| pending.call.id == call)?;
                 let inside = allowed_private_addresses(&url, &pending.facts);
-                ToolJob::Fetch { url, hosts: self.policy().hosts, inside }
+                ToolJob::Fetch { url, hosts: self.policy_of(id).hosts, inside }
             }
             Some(browsing) if browsing.is_for_browser() => {
                 let run = self.runs.get(&id)?;
                 let pending = run.calls.iter().find(|pending| pending.call.id == call)?;
                 let inside = allowed_private_addresses(string_argument(arguments, "url"), &pending.facts);
-                let policy = self.policy();
+                let policy = self.policy_of(id);
                 let web = WebAccess { hosts: policy.hosts, restricted: policy.restricted };
                 let program = self.setup().and_then(|setup| setup.config.browser.program.clone()).map(PathBuf::from);
                 let (tool, arguments) = (tool.to_owned(), arguments.clone());
@@ -368,7 +371,7 @@ impl RunsState {
             }
             Some(container) if container.is_for_containers() => {
                 let socket = self.setup().and_then(|setup| setup.config.containers.socket.clone());
-                let (tool, arguments, restricted) = (tool.to_owned(), arguments.clone(), self.policy().restricted);
+                let (tool, arguments, restricted) = (tool.to_owned(), arguments.clone(), self.policy_of(id).restricted);
                 ToolJob::Container { run: id, project: own, root, tool, arguments, socket, restricted }
             }
             Some(BuiltInTool::CreateTool) => return Some(self.create_tool(turn, sync, workspace, arguments)),
@@ -404,7 +407,7 @@ impl RunsState {
             }
             _ if self.approved_tool(tool).is_some() => {
                 let tool = self.approved_tool(tool)?;
-                let policy = self.policy();
+                let policy = self.policy_of(id);
                 let web = tool.network.then_some(WebAccess { hosts: policy.hosts, restricted: policy.restricted });
                 let grants = tool.grants;
                 match tool.language {
@@ -461,8 +464,8 @@ impl RunsState {
     }
 
     /// Returns the job for the user's `git`, with the hosts that it may reach.
-    fn git_program_job(&self, root: PathBuf, what: GitProgramJob) -> ToolJob {
-        let policy = self.policy();
+    fn git_program_job(&self, id: DocId, root: PathBuf, what: GitProgramJob) -> ToolJob {
+        let policy = self.policy_of(id);
         ToolJob::GitProgram { root, what, web: WebAccess { hosts: policy.hosts, restricted: policy.restricted } }
     }
 

@@ -137,6 +137,14 @@ impl RunsState {
     }
 
     /// Selects a trace that a run can replay, and adds the step that announces it to the record.
+    /// Returns whether a run may only follow a trace, and follows none.
+    pub(super) fn has_no_trace_to_follow(&self, id: DocId) -> bool {
+        self.runs.get(&id).is_some_and(|run| {
+            let memory = &run.run_memory;
+            memory.recall.mode == ReplayMode::Follower && memory.replay.is_none() && !self.is_program_run(run)
+        })
+    }
+
     pub(super) fn choose_replay(
         &mut self,
         turn: &mut ApplyContext<'_>,

@@ -64,6 +64,8 @@ pub struct RunsState {
     pub(in crate::session) setup: Option<Arc<AgentSetup>>,
     /// Policy rules created by the user's decisions.
     pub(in crate::session) rules: Vec<PolicyRule>,
+    /// Runs that this device carries out for others, with their owners' policies.
+    pub(in crate::session) held: BTreeMap<DocId, ToolPolicy>,
     /// Runs that continue once this batch is on disk.
     pub(in crate::session) resume_after: BTreeMap<DocId, BatchNumber>,
     /// Loaded documents of runs that wait for their session.
@@ -172,7 +174,7 @@ impl RunsState {
     }
 
     /// Returns the current policy, with the rules from the user's decisions.
-    pub(in crate::session) fn policy(&self) -> ToolPolicy {
+    pub fn policy(&self) -> ToolPolicy {
         let setup = self.setup.as_deref();
         let mut policy = setup.map(|setup| ToolPolicy::from_config(&setup.config)).unwrap_or_default();
         policy.unconfined = setup.and_then(|setup| setup.unconfined.clone()).or(policy.unconfined);

@@ -103,6 +103,11 @@ impl SyncState {
         waits.filter(|doc| self.volume_of_document(volumes, runs, **doc).is_none_or(|of| of == volume)).count()
     }
 
+    /// Returns whether a hub that the volume is shared over has all changes of one of its documents.
+    pub(in crate::session) fn is_delivered(&self, volume: DocId, doc: DocId) -> bool {
+        self.outboxes.values().any(|outbox| outbox.volumes.contains(&volume) && !outbox.waits.contains(&doc))
+    }
+
     /// Empties the outboxes of hubs that have been in sync for a while.
     pub(super) fn step_outbox(&mut self, turn: &mut ApplyContext<'_>, all_volumes: &VolumesState, runs: &RunsState) {
         self.track_outbox(turn, all_volumes, runs);

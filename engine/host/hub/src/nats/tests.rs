@@ -141,6 +141,33 @@ impl Replica {
 }
 
 #[test]
+fn of_two_replicas_that_change_a_run_one_is_told_that_it_is_too_late() {
+    let Some(server) = Server::start() else { return };
+    let runtime = runtime();
+    let open = || {
+        let log: HubLog = Arc::new(|line| println!("{line}"));
+        let opened = runtime.block_on(NatsReplicas::open(&server.at, Arc::new(|_| ()), log)).expect("opened");
+        runtime.block_on(opened.open_work()).expect("a store of runs")
+    };
+    let (one, two) = (open(), open());
+    let (run, other) = (DocId([1; 16]), DocId([2; 16]));
+    assert_eq!(one.read_record(run), Ok(None));
+    assert_eq!(one.read_records(), Ok(Vec::new()));
+    assert_eq!(one.write_record(run, b"waits".to_vec(), 0), Ok(true));
+    assert_eq!(two.write_record(run, b"waits, too".to_vec(), 0), Ok(false));
+    assert_eq!(two.write_record(other, b"another".to_vec(), 0), Ok(true));
+    let (bytes, version) = two.read_record(run).expect("read").expect("there");
+    assert_eq!(bytes, b"waits");
+    assert_eq!(two.write_record(run, b"claimed by two".to_vec(), version), Ok(true));
+    assert_eq!(one.write_record(run, b"claimed by one".to_vec(), version), Ok(false));
+    let texts = |all: Vec<(Vec<u8>, u64)>| all.into_iter().map(|(bytes, _)| bytes).collect::<Vec<_>>();
+    assert_eq!(texts(one.read_records().expect("read")), [b"claimed by two".to_vec(), b"another".to_vec()]);
+    one.remove_record(run).expect("removed");
+    assert_eq!(texts(two.read_records().expect("read")), [b"another".to_vec()]);
+    assert_eq!(two.write_record(run, b"again".to_vec(), 0), Ok(true));
+}
+
+#[test]
 fn a_replica_has_caught_up_once_it_heard_what_others_acknowledged_before() {
     let Some(server) = Server::start() else { return };
     // Each replica has its own threads, as each is a process of its own: the one that waits holds none of the other's.

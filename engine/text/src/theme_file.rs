@@ -112,7 +112,7 @@ impl ThemeFile {
         if text.len() > MAX_THEME_BYTES {
             return Err(ThemeFileError::TooLong);
         }
-        let written: WrittenTheme = text::yaml_edit::parse_typed(text)?;
+        let written: WrittenTheme = crate::yaml_edit::parse_typed(text)?;
         let mut colors = BTreeMap::new();
         for (name, value) in written.colors {
             if !THEME_COLORS.contains(&name.as_str()) {

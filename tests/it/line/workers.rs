@@ -1,0 +1,287 @@
+//! `worker` and `ask --on`: runs that another device carries out over a hub, by the policy and the decisions of the
+//! device that sent them; workers that are killed, hubs that are lost, devices that nobody named.
+
+use super::agents::{Said, model, without_events};
+use crate::program::{Done, House, finish, processes_naming, until};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// Seconds after which a silent worker has lost its run.
+const LEASE: &str = "4";
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A machine with a home and a workspace of its own.
+struct Device {
+    house: House,
+}
+
+impl Device {
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = self.house.command(words);
+        command.env("TRACEBOOK_KEYRING", "off").env_remove("TRACEBOOK_DEVICE_KEY");
+        command.env_remove("TRACEBOOK_HUB_KEY").env_remove("TRACEBOOK_PASSPHRASE");
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Done {
+        finish(self.command(words), b"")
+    }
+
+    fn json(&self, words: &[&str]) -> Value {
+        let words: Vec<&str> = words.iter().copied().chain(["--json"]).collect();
+        self.run(&words).good().json()
+    }
+
+    fn start(&self, words: &[&str]) -> Lines {
+        let words: Vec<&str> = words.iter().copied().chain(["--json"]).collect();
+        let mut child = self.command(&words).stderr(Stdio::inherit()).spawn().expect("started");
+        let out = BufReader::new(child.stdout.take().expect("piped"));
+        let (tell, told) = channel();
+        std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| tell.send(line)));
+        Lines { child, told, seen: Vec::new() }
+    }
+
+    /// The key by which a worker is told to trust this device.
+    fn key(&self) -> String {
+        self.json(&["devices"])["this"].as_str().expect("a key").to_owned()
+    }
+
+    /// Starts a worker for the runs of these keys, which is ready when this returns.
+    fn worker(&self, keys: &[&str]) -> Lines {
+        let words: Vec<&str> = ["worker"].into_iter().chain(keys.iter().flat_map(|key| ["--for", key])).collect();
+        let mut worker = self.start(&words);
+        worker.until("ready");
+        worker
+    }
+}
+
+/// A process with the JSON lines that it prints. Killed on drop.
+struct Lines {
+    child: Child,
+    told: Receiver<String>,
+    seen: Vec<Value>,
+}
+
+impl Lines {
+    fn next(&mut self) -> Option<Value> {
+        let line = self.told.recv_timeout(PATIENCE).ok()?;
+        let value: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        self.seen.push(value.clone());
+        Some(value)
+    }
+
+    /// Reads until a line has this type.
+    #[track_caller]
+    fn until(&mut self, kind: &str) -> Value {
+        loop {
+            match self.next() {
+                Some(value) if value["type"] == kind => return value,
+                Some(_) => {}
+                None => panic!("no {kind}: {:#?}", self.seen),
+            }
+        }
+    }
+
+    /// Waits for the end; returns the exit code and all lines.
+    fn end(mut self) -> (i32, Vec<Value>) {
+        while self.next().is_some() {}
+        let code = self.child.wait().expect("ended").code().unwrap_or(-1);
+        (code, std::mem::take(&mut self.seen))
+    }
+
+    fn kill(mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("ended");
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A hub, the device that owns the volume, and the address of the shared volume.
+struct Scene {
+    at: String,
+    hub: Option<Lines>,
+    server: Device,
+    desk: Device,
+    address: String,
+}
+
+impl Scene {
+    fn new(files: &[(&str, &str)]) -> Scene {
+        let server = Device { house: House::new() };
+        let mut hub =
+            server.start(&["hub", "--folder", "H", "--listen", "127.0.0.1:0", "--name", "the hub", "--lease", LEASE]);
+        let at = hub.next().expect("a line")["listening"].as_str().expect("an address").to_owned();
+        let invitation = hub.next().expect("a line")["invitation"].as_str().expect("an invitation").to_owned();
+        let desk = Device { house: House::with(files) };
+        desk.json(&["pair", &invitation, "--name", "desk"]);
+        let address = desk.json(&["sync", "share", "notes", &at])["address"].as_str().expect("an address").to_owned();
+        desk.run(&["sync", "now", "--for", "30"]).good();
+        Scene { at, hub: Some(hub), server, desk, address }
+    }
+
+    /// Restarts the hub where it was.
+    fn restart_hub(&mut self) {
+        let listen = self.at.trim_start_matches("ws://").to_owned();
+        let words = ["hub", "--folder", "H", "--listen", &listen, "--name", "the hub", "--lease", LEASE];
+        let mut hub = self.server.start(&words);
+        hub.next().expect("a line");
+        self.hub = Some(hub);
+    }
+
+    /// A paired device that has joined the volume, and whose agents use this model.
+    fn device(&self, name: &str, model: &str) -> Device {
+        let device = Device { house: House::new() };
+        let code = self.server.json(&["hub", "invite", "--folder", "H"])["code"].as_str().expect("a code").to_owned();
+        device.json(&["pair", &self.at, "--code", &code, "--name", name]);
+        device.run(&["init"]).good();
+        device.run(&["sync", "join", &self.address, "notes", "--for", "30"]).good();
+        let config = format!(
+            "llm:\n  default_provider: test\n  prefer_local: false\n  providers:\n    test: {{wire: openai, base_url: \
+             \"{model}/v1\", model: m, context: 32000}}\napproval:\n  never_approve: [shell]\n"
+        );
+        device.house.write("W/config.yaml", config.as_bytes());
+        device
+    }
+}
+
+fn answers(steps: &[Value]) -> Vec<&str> {
+    let finals = steps.iter().filter(|step| step["type"] == "final_answer");
+    finals.map(|step| step["content"].as_str().expect("text")).collect()
+}
+
+#[test]
+fn a_worker_carries_out_a_run_by_the_policy_and_the_decisions_of_its_owner() {
+    let script = |turn: usize, body: &Value| -> Said {
+        match turn {
+            0 => (String::new(), vec![("write_file", json!({"path": "report.md", "content": "# Report\n"}))]),
+            1 => (String::new(), vec![("shell", json!({"command": "echo from the worker"}))]),
+            _ => (format!("Seen: {}.", body["messages"].to_string().contains("from the worker\\n")), Vec::new()),
+        }
+    };
+    let scene = Scene::new(&[("plan.md", "# Plan\n")]);
+    let shed = scene.device("shed", &model(script));
+    let mut worker = shed.worker(&[&scene.desk.key()]);
+    // The worker's own configuration allows shells, and the owner's doesn't: that one counts.
+    let mut asked = scene.desk.start(&["ask", "--on", "shed", "Write a report"]);
+    let approval = asked.until("approval_pending");
+    assert_eq!(
+        (&approval["tool"], &approval["arguments"]["command"]),
+        (&"shell".into(), &"echo from the worker".into())
+    );
+    assert_eq!(worker.until("claimed")["what"], "begins for desk: Write a report");
+    worker.until("approval_pending");
+    let name = approval["name"].as_str().expect("a name");
+    // Nobody at the worker decides, neither there nor by a lasting rule.
+    shed.run(&["approvals", name, "--allow"]).refused(2, "the device that sent the run decides");
+    let done = scene.desk.run(&["approvals", name, "--allow"]).code(0);
+    assert_eq!(done.err, "sent to shed\n");
+    let (code, lines) = asked.end();
+    assert_eq!(code, 0, "{lines:#?}");
+    assert_eq!(answers(&lines), ["Seen: true."]);
+    assert_eq!(scene.desk.house.read("notes/report.md"), b"# Report\n");
+    assert_eq!(worker.until("ended")["what"], "done");
+    // What is allowed with the question needs no decision.
+    let again = scene.desk.start(&["ask", "--on", "any", "--approve", "shell: echo *", "Again"]);
+    let (code, lines) = again.end();
+    assert_eq!((code, answers(&without_events(lines.clone()))), (0, vec!["Seen: true."]), "{lines:#?}");
+    assert!(lines.iter().all(|line| line["type"] != "approval_pending"), "{lines:#?}");
+    let runs = scene.desk.run(&["worker", "list", "--json"]).good().lines();
+    assert_eq!(runs.iter().map(|run| &run["ending"]).collect::<Vec<_>>(), ["done", "done"]);
+}
+
+/// A model that calls a shell once, and says whether it's told that the call was under way.
+fn one_command(command: &'static str) -> String {
+    model(move |turn, body| match turn {
+        0 => (String::new(), vec![("shell", json!({"command": command}))]),
+        _ => (format!("Told: {}.", body["messages"].to_string().contains("It was not run again")), Vec::new()),
+    })
+}
+
+#[test]
+fn when_a_worker_is_killed_another_goes_on_and_nothing_is_done_twice() {
+    let scene = Scene::new(&[("plan.md", "# Plan\n")]);
+    let at = one_command("echo begun >> begun.log; sleep 60");
+    let (shed, barn) = (scene.device("shed", &at), scene.device("barn", &at));
+    let key = scene.desk.key();
+    let mut first = shed.worker(&[&key]);
+    let asked = scene.desk.start(&["ask", "--on", "any", "--approve", "shell: *", "Go"]);
+    first.until("claimed");
+    until("the call is under way", || shed.house.path("notes/begun.log").exists());
+    let mut second = barn.worker(&[&key]);
+    first.kill();
+    assert_eq!(second.until("claimed")["what"], "is taken over for desk: Go");
+    let (code, lines) = asked.end();
+    assert_eq!(code, 0, "{lines:#?}");
+    assert_eq!(answers(&lines), ["Told: true."]);
+    let calls = lines.iter().filter(|line| line["type"] == "tool_call").count();
+    assert_eq!(calls, 1, "{lines:#?}");
+    assert_eq!(second.until("ended")["what"], "done");
+    // What the first one did there has not been done again here.
+    assert!(!barn.house.path("notes/begun.log").exists());
+    // The first one starts again, and doesn't go on with what it was doing.
+    let _again = shed.worker(&[&key]);
+    shed.run(&["sync", "now", "--for", "30"]);
+    let runs = shed.run(&["runs", "--json"]).good().lines();
+    assert_eq!(runs.iter().map(|run| &run["standing"]).collect::<Vec<_>>(), ["done"]);
+}
+
+#[test]
+fn a_worker_that_loses_the_hub_stops_at_once_and_the_run_goes_on_later() {
+    let mut scene = Scene::new(&[("plan.md", "# Plan\n")]);
+    let at = one_command("echo begun >> begun.log; sleep 41.375");
+    let shed = scene.device("shed", &at);
+    let mut worker = shed.worker(&[&scene.desk.key()]);
+    let asked = scene.desk.start(&["ask", "--on", "any", "--approve", "shell: *", "Go"]);
+    until("the call is under way", || shed.house.path("notes/begun.log").exists());
+    assert!(!processes_naming("sleep 41.375").is_empty());
+    scene.hub.take().expect("it runs").kill();
+    worker.until("lost");
+    until("its processes are gone", || processes_naming("sleep 41.375").is_empty());
+    scene.restart_hub();
+    let (code, lines) = asked.end();
+    assert_eq!((code, answers(&lines)), (0, vec!["Told: true."]), "{lines:#?}");
+    assert_eq!(shed.house.read("notes/begun.log"), b"begun\n");
+    assert_eq!(worker.until("claimed")["what"], "is taken over for desk: Go");
+}
+
+#[test]
+fn only_named_devices_are_served_and_a_waiting_run_is_stopped_from_anywhere() {
+    let scene = Scene::new(&[("plan.md", "# Plan\n")]);
+    let at = one_command("true");
+    let (shed, phone) = (scene.device("shed", &at), scene.device("phone", &at));
+    let mut worker = shed.worker(&[&phone.key()]);
+    let sent = scene.desk.json(&["ask", "--on", "any", "--no-wait", "Go"]);
+    let run = sent["run"].as_str().expect("an id").to_owned();
+    let listed = phone.run(&["worker", "list"]).good().text();
+    assert_eq!(listed, format!("{}  waits for a worker  Go  (of desk)\n", &run[..8]));
+    // A run of a named device is served meanwhile, this one isn't.
+    let (code, lines) = phone.start(&["ask", "--on", "shed", "--approve", "shell: *", "Go, too"]).end();
+    assert_eq!((code, answers(&lines)), (0, vec!["Told: false."]), "{lines:#?}");
+    assert_eq!(worker.until("claimed")["what"], "begins for phone: Go, too");
+    phone.run(&["worker", "stop", &run[..8]]).good();
+    phone.run(&["worker", "stop", &run[..8]]).refused(1, "the run is over");
+    let runs = scene.desk.run(&["worker", "list", "--json"]).good().lines();
+    let mine = runs.iter().find(|one| one["run"] == run.as_str()).expect("listed");
+    assert_eq!((&mine["ending"], &mine["worker"], &mine["claims"]), (&"cancelled".into(), &Value::Null, &0.into()));
+    // What is wrong is said in one sentence.
+    let desk = &scene.desk;
+    desk.run(&["worker"]).refused(2, "whose runs?");
+    desk.run(&["worker", "--for", "nobody"]).refused(2, "no device “nobody” is paired with this one");
+    desk.run(&["worker", "stop"]).refused(2, "which run?");
+    desk.run(&["worker", "stop", "ffff"]).refused(2, "no run in the queue begins with ffff");
+    desk.run(&["worker", "rest"]).refused(2, "`worker rest` is not known");
+    desk.run(&["ask", "--on", "nowhere", "Go"]).refused(2, "the hub knows no device “nowhere”; it knows");
+    desk.run(&["ask", "--on", "any", "--fork", "--", "Go"]).refused(2, "--on and --fork don't go together");
+    let alone = Device { house: House::with(&[("a.md", "one\n")]) };
+    alone.run(&["ask", "--on", "any", "Go"]).refused(2, "this volume isn't shared over one");
+    alone.run(&["worker", "--for", &desk.key()]).refused(2, "no volume is shared over a hub here");
+}
