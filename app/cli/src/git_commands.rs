@@ -246,7 +246,8 @@ pub(super) fn run_in_folder(
             let lines = open()?.blame(parse::needed(first, "the file")?)?;
             let line = |line: &vcs::BlameLine| {
                 let id = line.id.as_deref().map_or("--------", short);
-                format!("{id} {} {:<16.16} {:>5} {}\n", day(line.time), line.author, line.line, line.text)
+                let day = line.time.map_or_else(|| "----------".to_owned(), day);
+                format!("{id} {day} {:<16.16} {:>5} {}\n", line.author, line.line, line.text)
             };
             let text: String = lines.iter().map(line).collect();
             return print_text(json, out, &text, &json!(lines));

@@ -266,7 +266,15 @@ fn publish(here: &Path, args: &PackagesArguments, json: bool, out: &mut dyn Writ
         }
     };
     let folder = existing(folder)?;
-    let index = args.to.as_deref().map(existing).transpose()?;
+    // The folder of an index is made by the first package in it.
+    let index_at = |word: &str| {
+        let folder = copy::absolute_path(here, word);
+        if folder.parent().is_some_and(copy::is_folder) {
+            copy::create_folder(&folder).map_err(CliError::workspace)?;
+        }
+        existing(word)
+    };
+    let index = args.to.as_deref().map(index_at).transpose()?;
     let key = signing_key(here, args)?;
     let Some(index) = index else {
         let content = packages::sign_folder(&folder, &key)?;

@@ -147,6 +147,17 @@ impl FromRequestParts<Arc<HttpState>> for ApiCaller {
 }
 
 impl ApiCaller {
+    /// Refuses a token for one volume where the request concerns the whole server.
+    pub(crate) fn ensure_all_volumes(&self) -> Result<(), ProblemDetails> {
+        match self.token.volume {
+            None => Ok(()),
+            Some(_) => {
+                let why = "a token for one volume can't see or change tokens and the log, which concern all volumes";
+                Err(ProblemDetails::new(StatusCode::FORBIDDEN, why))
+            }
+        }
+    }
+
     /// Returns a message for an agent. Only who may decide about approvals may call prompts and include resources of
     /// MCP servers, because these calls aren't asked about.
     pub(crate) fn sent_message(&self, text: &str) -> String {

@@ -7,6 +7,7 @@ use crate::list_pages::{PagePosition, list_page};
 use crate::problem::ProblemDetails;
 use crate::rest_notes::{NoteAddress, header_text, names_tag};
 use crate::tool_calls::ToolCallContext;
+use agent::secrets::secret_files::secret_file_kind;
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
@@ -84,9 +85,21 @@ pub(crate) async fn list_attachments(
     let rows = caller.perform_ok(call.operands(["list"])).await?.value().unwrap_or_default();
     let rows: Vec<AttachmentInfo> = serde_json::from_value(rows).unwrap_or_default();
     let prefix = query.prefix.unwrap_or_default();
-    let fitting = rows.into_iter().filter(|row| row.path.starts_with(&prefix)).collect();
+    let fits = |row: &AttachmentInfo| row.path.starts_with(&prefix) && secret_file_kind(&row.path).is_none();
+    let fitting = rows.into_iter().filter(fits).collect();
     let (attachments, page) = list_page(fitting, query.limit, query.cursor)?;
     Ok(Json(AttachmentList { attachments, page }))
+}
+
+/// Refuses a file that commonly holds keys or passwords, as the interfaces for other programs do.
+fn ensure_served(at: &NoteAddress) -> Result<(), ProblemDetails> {
+    match secret_file_kind(at.path()) {
+        None => Ok(()),
+        Some(_) => {
+            let why = format!("{} commonly holds keys or passwords, so it isn't served", at.path());
+            Err(ProblemDetails::new(StatusCode::FORBIDDEN, why))
+        }
+    }
 }
 
 fn attachment_call(address: &NoteAddress, json: bool) -> CommandCall {
@@ -181,6 +194,7 @@ pub(crate) async fn read_attachment(
     headers: HeaderMap,
 ) -> Result<Response, ProblemDetails> {
     let address = NoteAddress::new(&caller, volume, path)?;
+    ensure_served(&address)?;
     let wanted = address.clone();
     let found = caller.perform_calls(move |calls| needed_attachment(calls, &wanted)).await??;
     let tag = found.etag();
@@ -265,6 +279,7 @@ pub(crate) async fn write_attachment(
     BytesBody(bytes): BytesBody,
 ) -> Result<Response, ProblemDetails> {
     let address = NoteAddress::new(&caller, volume, path)?;
+    ensure_served(&address)?;
     caller.needed_volume(address.volume()).await?;
     let replaces = header_text(&headers, header::IF_MATCH).map(str::to_owned);
     let creates = header_text(&headers, header::IF_NONE_MATCH).map(str::to_owned);
@@ -321,6 +336,7 @@ pub(crate) async fn delete_attachment(
     headers: HeaderMap,
 ) -> Result<StatusCode, ProblemDetails> {
     let address = NoteAddress::new(&caller, volume, path)?;
+    ensure_served(&address)?;
     let tags = header_text(&headers, header::IF_MATCH).map(str::to_owned);
     caller
         .perform_calls(move |calls| {

@@ -137,6 +137,7 @@ fn store_problem(error: TokenStoreError) -> ProblemDetails {
 /// Lists access tokens, without their secrets.
 #[utoipa::path(get, path = "/tokens", tag = "admin", responses((status = 200, body = TokenList)))]
 pub(crate) async fn list_tokens(caller: ApiCaller) -> Result<Json<TokenList>, ProblemDetails> {
+    caller.ensure_all_volumes()?;
     let tokens = caller.state.tokens.list().map_err(store_problem)?;
     Ok(Json(TokenList { tokens }))
 }
@@ -151,6 +152,7 @@ pub(crate) async fn revoke_token(
     caller: ApiCaller,
     UrlPath(id): UrlPath<String>,
 ) -> Result<StatusCode, ProblemDetails> {
+    caller.ensure_all_volumes()?;
     caller.state.tokens.revoke(&id).map(|_| StatusCode::NO_CONTENT).map_err(store_problem)
 }
 
@@ -176,6 +178,7 @@ pub(crate) async fn list_audit(
     caller: ApiCaller,
     UrlQuery(query): UrlQuery<AuditQuery>,
 ) -> Result<Json<AuditList>, ProblemDetails> {
+    caller.ensure_all_volumes()?;
     let limit = page_limit(query.limit, DEFAULT_ENTRIES, MAX_ENTRIES)?;
     let entries = caller.state.audit.newest(usize::try_from(limit).unwrap_or(usize::MAX));
     let unreadable =

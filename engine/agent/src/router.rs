@@ -221,10 +221,11 @@ pub fn choose_provider(
         }
         let Some(endpoint) = config.endpoint(name) else { continue };
         let known = situation.providers.get(name);
-        let price = match endpoint.local {
+        let listed = match endpoint.local {
             true => Some(ModelPrice { input: 0.0, output: 0.0 }),
-            false => provider.price.or(known.and_then(|known| known.price)),
+            false => known.and_then(|known| known.price),
         };
+        let price = provider.price.or(listed);
         let answer = situation.max_tokens.or(provider.max_tokens).map_or(DEFAULT_ANSWER_TOKENS, u64::from);
         let cost = price.map(|price| price.of(features.tokens, answer));
         let over = |limit: Option<f64>, spent: f64| {

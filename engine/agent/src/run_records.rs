@@ -53,11 +53,13 @@ impl AgentSetup {
 
     /// Returns the price of a model; `None` if it's unknown.
     pub fn model_price(&self, endpoint: &ModelEndpoint) -> Option<ModelPrice> {
-        if endpoint.local {
-            return Some(ModelPrice { input: 0.0, output: 0.0 });
-        }
+        // A stated price counts for a provider on this machine, too: it may pass requests on to a paid one.
         let stated = self.config.llm.providers.get(&endpoint.provider).and_then(|provider| provider.price);
-        stated.or_else(|| self.known.get(&endpoint.provider)?.price)
+        let known = || match endpoint.local {
+            true => Some(ModelPrice { input: 0.0, output: 0.0 }),
+            false => self.known.get(&endpoint.provider)?.price,
+        };
+        stated.or_else(known)
     }
 }
 

@@ -1,11 +1,13 @@
 //! Access to the session from other threads. The command line and local socket connections use it.
 
 use crate::mailbox::{Mailbox, MailboxMessage};
-use engine::{Command, CommandError, Session};
+use engine::{Command, CommandError, Note, Session};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
+use store::DocId;
 use store::disk::{BlobFault, DiskError};
 
 /// The program that owned the workspace has ended.
@@ -86,9 +88,24 @@ pub struct Handle {
     pub(crate) writer: crate::mailbox::StoreWriter,
     /// Whether a command was refused because the session is read-only.
     pub(crate) has_refused_writes: Arc<AtomicBool>,
+    /// Notes that couldn't be saved before this handle's command began, with their revision at that time.
+    pub(crate) stuck_notes: Arc<BTreeMap<DocId, u64>>,
 }
 
 impl Handle {
+    /// Returns a handle for one command. Notes that can't be saved already, and that the command doesn't change, don't
+    /// make it fail.
+    ///
+    /// # Errors
+    /// Returns [`OwnerGone`] if the program is closing.
+    pub fn for_command(&self) -> Result<Handle, OwnerGone> {
+        let stuck = self.read(|session| {
+            let stuck = session.notes().filter(|note| note.file.trouble.is_some());
+            stuck.map(|note| (note.id, note.revision())).collect()
+        })?;
+        Ok(Handle { stuck_notes: Arc::new(stuck), ..self.clone() })
+    }
+
     /// Returns whether a command was refused because the session is read-only.
     pub fn has_refused_writes(&self) -> bool {
         self.has_refused_writes.load(Ordering::Acquire)
@@ -190,12 +207,14 @@ impl Handle {
     /// Returns [`SaveError`] if something can't be saved.
     pub fn wait_until_saved(&self) -> Result<(), SaveError> {
         self.run_command(Command::Save)?;
-        let look = |session: &Session| {
+        let known = Arc::clone(&self.stuck_notes);
+        let look = move |session: &Session| {
+            let is_new = |note: &Note| known.get(&note.id) != Some(&note.revision());
             let trouble = session.saving().trouble.clone();
-            let stuck = session.notes().find_map(|note| note.file.trouble.clone());
+            let stuck = session.notes().filter(|note| is_new(note)).find_map(|note| note.file.trouble.clone());
             match trouble.or(stuck) {
                 Some(why) => Some(Err(SaveError::Refused(why))),
-                None => session.is_saved().then_some(Ok(())),
+                None => session.are_saved(is_new).then_some(Ok(())),
             }
         };
         self.wait(Some(SAVE_TIMEOUT), look)?.unwrap_or(Err(SaveError::Slow))

@@ -171,7 +171,8 @@ fn run_git_job(root: &Path, what: &GitJob) -> Result<String, vcs::VcsError> {
             let lines = part.blame(path)?;
             let line = |line: &vcs::BlameLine| {
                 let id = line.id.as_deref().and_then(|id| id.get(..8)).unwrap_or("--------");
-                format!("{id} {} {} {}: {}", format_day(line.time), line.author, line.line, line.text)
+                let day = line.time.map_or_else(|| "----------".to_owned(), format_day);
+                format!("{id} {day} {} {}: {}", line.author, line.line, line.text)
             };
             lines.iter().map(line).collect::<Vec<_>>().join("\n")
         }

@@ -80,8 +80,8 @@ pub struct BlameLine {
     pub id: Option<String>,
     /// Name of the author.
     pub author: String,
-    /// Time of the commit in seconds since 1970; 0 if the line isn't committed.
-    pub time: i64,
+    /// Time of the commit in seconds since 1970; `None` if the line isn't committed.
+    pub time: Option<i64>,
     /// Text of the line, without its end.
     pub text: String,
 }
@@ -325,7 +325,7 @@ impl RepositoryFolder {
                     || "not committed".to_owned(),
                     |author| String::from_utf8_lossy(author.name_bytes()).into_owned(),
                 ),
-                time: author.map_or(0, |author| author.when().seconds()),
+                time: author.map(|author| author.when().seconds()),
                 text: text.to_owned(),
             }
         };
