@@ -74,6 +74,7 @@ pub const GUIDE_FILES: &[EmbeddedFile] = guide![
     "web-pages.md",
     "troubleshooting.md",
     "widgets-and-sql.md",
+    "workers.md",
     "writing.md",
 ];
 

@@ -279,13 +279,13 @@ pub(crate) async fn write_attachment(
     BytesBody(bytes): BytesBody,
 ) -> Result<Response, ProblemDetails> {
     let address = NoteAddress::new(&caller, volume, path)?;
-    ensure_served(&address)?;
     caller.needed_volume(address.volume()).await?;
     let replaces = header_text(&headers, header::IF_MATCH).map(str::to_owned);
     let creates = header_text(&headers, header::IF_NONE_MATCH).map(str::to_owned);
     let (status, written) = caller
         .perform_calls(move |calls| {
             address.ensure_unguarded(calls)?;
+            ensure_served(&address)?;
             let old = find_attachment(calls, &address)?;
             let (status, version) = match (replaces, creates.as_deref(), old) {
                 (Some(tags), None, Some(old)) if names_tag(&tags, &old.etag()) => (StatusCode::OK, Some(old.version)),
@@ -336,12 +336,12 @@ pub(crate) async fn delete_attachment(
     headers: HeaderMap,
 ) -> Result<StatusCode, ProblemDetails> {
     let address = NoteAddress::new(&caller, volume, path)?;
-    ensure_served(&address)?;
     let tags = header_text(&headers, header::IF_MATCH).map(str::to_owned);
     caller
         .perform_calls(move |calls| {
             let found = needed_attachment(calls, &address)?;
             address.ensure_unguarded(calls)?;
+            ensure_served(&address)?;
             if tags.is_some_and(|tags| !names_tag(&tags, &found.etag())) {
                 return Err(changed());
             }

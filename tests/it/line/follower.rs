@@ -328,3 +328,32 @@ fn a_run_says_when_little_of_its_budget_is_left() {
         refused.err
     );
 }
+
+#[test]
+fn the_mode_follower_asks_no_model_if_no_trace_fits() {
+    let (house, count, asked) = learned();
+    let done = house.run(&["ask", "Compute the zebra quotient", "--mode", "follower"]).code(1);
+    let said = done.text() + &done.err;
+    assert!(said.contains("No trace fits this, and in the mode follower no model is asked."), "{said}");
+    assert_eq!(count.load(Ordering::SeqCst), asked);
+    assert_eq!(newest(&house)["standing"], "failed");
+    // The user may go on with a model.
+    house.run(&["ask", "Compute the zebra quotient", "--mode", "auto", "--approve", "shell"]).good();
+    assert!(count.load(Ordering::SeqCst) > asked);
+}
+
+#[test]
+fn a_stated_price_counts_for_a_provider_on_this_machine() {
+    let (address, _) = counter();
+    let house = house(&address, &[("a.md", "# A\n"), ("data/2026-10.csv", CSV)]);
+    let config = String::from_utf8(house.read("W/config.yaml")).expect("text");
+    let priced = config.replace("context: 32000", "context: 32000, price: {input: 10, output: 30}");
+    house.write("W/config.yaml", priced.as_bytes());
+    house.run(&["ask", OCTOBER, "--approve", "shell"]).good();
+    let cost = newest(&house)["spent"]["cost"].as_f64().expect("a cost");
+    // Three calls of 11 tokens in and 7 out, at 10 and 30 dollars for a million.
+    assert!((cost - 3.0 * (11.0 * 10.0 + 7.0 * 30.0) / 1e6).abs() < 1e-9, "{cost}");
+    let done = house.run(&["ask", "And now?", "--budget", "0.000001"]).code(1);
+    let said = done.text() + &done.err;
+    assert!(said.contains("no model that costs something is called"), "{said}");
+}

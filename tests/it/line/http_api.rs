@@ -342,3 +342,45 @@ fn a_revoked_token_gets_no_more_events() {
     assert!(!rest.contains("Two.md"), "{rest}");
     server.end();
 }
+
+#[test]
+fn files_that_hold_keys_are_not_served() {
+    let house = notes();
+    for (name, text) in [("notes/.env", "KEY=1\n"), ("notes/id_rsa", "key\n"), ("notes/plain.txt", "words\n")] {
+        house.write(name, text.as_bytes());
+    }
+    let write = token(&house, "writer", &["--scopes", "read,write"]);
+    let server = Server::new(&house);
+    until("the files are listed", || {
+        server.get(&write, ATTACHMENTS).code(200).json()["attachments"].to_string().contains("plain.txt")
+    });
+    let listed = server.get(&write, ATTACHMENTS).code(200).json()["attachments"].to_string();
+    assert!(!listed.contains(".env") && !listed.contains("id_rsa"), "{listed}");
+    for name in [".env", "id_rsa"] {
+        let path = format!("{ATTACHMENTS}/{name}");
+        server.get(&write, &path).refused(403, "commonly holds keys or passwords");
+        put(&server, &write, &path, &[("If-Match", "*")], b"KEY=2\n").refused(403, "commonly holds keys");
+        server.send(&write, "DELETE", &path, &[], "").refused(403, "commonly holds keys");
+    }
+    assert_eq!(house.read("notes/.env"), b"KEY=1\n");
+    server.get(&write, &format!("{ATTACHMENTS}/plain.txt")).code(200);
+}
+
+#[test]
+fn a_token_for_one_volume_sees_no_tokens_and_no_log() {
+    let house = notes();
+    let narrow = token(&house, "narrow", &["--volume", "notes", "--scopes", "read,admin"]);
+    let wide = token(&house, "wide", &["--scopes", "admin"]);
+    let server = Server::new(&house);
+    let listed = server.get(&wide, "/api/v1/tokens").code(200).json();
+    let ids: Vec<&str> =
+        listed["tokens"].as_array().expect("a list").iter().filter_map(|one| one["id"].as_str()).collect();
+    assert_eq!(ids.len(), 2, "{listed}");
+    for path in ["/api/v1/tokens", "/api/v1/audit"] {
+        server.get(&narrow, path).refused(403, "a token for one volume can't see or change tokens");
+    }
+    for id in ids {
+        server.send(&narrow, "DELETE", &format!("/api/v1/tokens/{id}"), &[], "").refused(403, "a token for one volume");
+    }
+    server.get(&wide, "/api/v1/audit").code(200);
+}

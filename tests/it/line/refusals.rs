@@ -149,3 +149,19 @@ fn an_owner_that_does_not_answer_is_said() {
     drop(lock);
     house.run(&["cat", "a.md"]).good();
 }
+
+/// A link that leads out of the volume is skipped. It neither becomes a note nor keeps others from being saved.
+#[cfg(unix)]
+#[test]
+fn a_link_in_the_way_of_one_note_fails_no_other() {
+    let house = House::new();
+    house.write("elsewhere/L.md", b"outside\n");
+    house.write("notes/a.md", b"# A\n");
+    std::os::unix::fs::symlink("../elsewhere/L.md", house.path("notes/L.md")).expect("linked");
+    house.run(&["open", "notes"]).code(0);
+    house.run(&["new", "L"]).refused(2, "L.md is there and isn't read");
+    house.run(&["new", "B"]).good();
+    house.edit("a.md", 0, 0, "x");
+    assert_eq!((house.read("notes/a.md"), house.read("elsewhere/L.md")), (b"x# A\n".to_vec(), b"outside\n".to_vec()));
+    assert!(house.path("notes/B.md").exists());
+}

@@ -246,9 +246,9 @@ impl RunsState {
             if local && self.latencies.median_latency(name).is_none() {
                 return None; // nothing says that such a model runs here
             }
-            let price = provider.price.or_else(|| status?.price);
+            let price = provider.price.or_else(|| status?.price.filter(|_| !local));
             let answer = provider.max_tokens.map_or(router::DEFAULT_ANSWER_TOKENS, u64::from);
-            if local { Some(0.0) } else { price.map(|price| price.of(tokens, answer)) }
+            price.map(|price| price.of(tokens, answer)).or(local.then_some(0.0))
         };
         let all = setup.config.llm.providers.iter();
         let (name, cost) = all

@@ -133,12 +133,12 @@ impl RunsState {
                 return self.fail_run(turn, files, sync, workspace, id, ending);
             }
         };
-        let more = if choice.endpoint.local { 0.0 } else { choice.cost.unwrap_or(0.0) };
+        let more = choice.cost.unwrap_or(0.0);
         let short = || {
             self.over_own_budget(id, more)
                 .or_else(|| self.over_budget_reason(&files.volumes, workspace, run, turn.now, more))
         };
-        if let Some(words) = (!choice.endpoint.local).then(short).flatten() {
+        if let Some(words) = (choice.cost != Some(0.0)).then(short).flatten() {
             if memory_agents::is_memory_agent_run(run) {
                 return self.run_memory_agent_without_model(turn, files, sync, workspace, id, &words);
             }

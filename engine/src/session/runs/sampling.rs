@@ -192,7 +192,7 @@ impl RunsState {
         let over = || {
             self.over_own_budget(run.id, more).or_else(|| self.over_budget_reason(volumes, workspace, run, now, more))
         };
-        (!choice.endpoint.local).then(over).flatten().map_or(Ok(choice), |why| Err(CommandError(why)))
+        (choice.cost != Some(0.0)).then(over).flatten().map_or(Ok(choice), |why| Err(CommandError(why)))
     }
 
     /// Sends an allowed request to its model: what was allowed, and nothing else. Returns the outcome if that can't be.
@@ -221,7 +221,7 @@ impl RunsState {
         let price = self.setup()?.model_price(&choice.endpoint);
         let limits = self.watchdog_limits(run).model_call(choice.endpoint.local);
         let patience_ms = model_patience_ms(limits);
-        let (cost, request_tokens) = (choice.cost.filter(|_| !choice.endpoint.local).unwrap_or(0.0), request.tokens());
+        let (cost, request_tokens) = (choice.cost.unwrap_or(0.0), request.tokens());
         let run = self.runs.get_mut(&id)?;
         run.next_call += 1;
         let number = ModelCallId { run: id, number: run.next_call };
