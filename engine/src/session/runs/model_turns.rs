@@ -327,10 +327,11 @@ impl RunsState {
         };
         match result {
             Ok(mut answer) => {
-                // A stated price counts more than that of a price list, and than that of a program on this machine.
+                // The configuration may state a price that no price list has, and for a program on this machine, too: it
+                // may pass requests on to a paid one.
                 let provider = live.route.split('/').next().unwrap_or_default();
                 let known = self.setup().and_then(|setup| setup.config.llm.providers.get(provider)?.price);
-                if let Some(price) = known {
+                if let (None, Some(price)) = (answer.spent.cost.filter(|cost| *cost > 0.0), known) {
                     answer.spent.cost = Some(price.of(answer.spent.input_tokens, answer.spent.output_tokens));
                 }
                 add_usage(&mut answer.spent, live.lost);
