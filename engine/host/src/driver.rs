@@ -538,6 +538,7 @@ impl Driver {
                     grant,
                     execution,
                     code,
+                    query,
                     label,
                     forget,
                     pure,
@@ -552,7 +553,17 @@ impl Driver {
                         note,
                         &folder,
                         execution,
-                        &QueuedCell { kernel, grant, code, label, forgotten_names: forget, pure, after, saves_states },
+                        QueuedCell {
+                            kernel,
+                            grant,
+                            code,
+                            query,
+                            label,
+                            forgotten_names: forget,
+                            pure,
+                            after,
+                            saves_states,
+                        },
                     );
                 }
                 // A kernel that ends because the program closes keeps its saved variables.
