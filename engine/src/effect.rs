@@ -180,6 +180,8 @@ pub enum Effect {
         execution: ExecutionId,
         /// The cell's code.
         code: String,
+        /// The query, if it reads collections: their rows are added to its code.
+        query: Option<String>,
         /// The cell's name in tracebacks.
         label: String,
         /// Names to delete first: those of removed cells, and those that their cells no longer assign.

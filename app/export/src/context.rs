@@ -3,7 +3,7 @@
 use crate::error::ExportError;
 use crate::render_jobs::{LayoutQuestion, LayoutReply};
 use anyhow::{Context, anyhow, bail};
-use collection::{Collection, EmbeddedCollection, MirroredFile, VolumeMirror};
+use collection::{Collection, EmbeddedCollection, VolumeMirror};
 use engine::Session;
 use host::Handle;
 use host::clock;
@@ -11,11 +11,9 @@ use host::fs::confined_dir::ConfinedPath;
 use pulldown_cmark::{Event, Tag};
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Bound;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 use store::{DocId, FileKind};
 use text::links::VolumeLinks;
 use text::markdown::dialect::{self, DialectToken};
@@ -25,10 +23,6 @@ use text::outline::{self, Outline};
 const MAX_PICTURE_BYTES: u64 = 32 << 20;
 /// Maximum size of cached texts of embedded notes in bytes.
 const MAX_CACHED_NOTE_BYTES: usize = 32 << 20;
-/// How long a collection waits until all notes are indexed.
-const NOTES_INDEXED_TIMEOUT: Duration = Duration::from_secs(600);
-/// Number of files examined before yielding to the window.
-const FILES_PER_YIELD: usize = 500;
 
 /// A volume's files as seen by exports.
 pub(super) struct ExportFiles {
@@ -102,8 +96,12 @@ impl ExportFiles {
                 (ConfinedPath::new(&self.root, &path).read_text(MAX_PICTURE_BYTES)?, view)
             }
         };
-        let source =
-            self.mirror.get_or_init(|| self.mirror_volume()).as_ref().map_err(|why| anyhow!("{why}"))?.source();
+        let source = self
+            .mirror
+            .get_or_init(|| self.handle.mirror_volume(self.volume))
+            .as_ref()
+            .map_err(|why| anyhow!("{why}"))?
+            .source();
         let this = source.files.get(own).map(|row| row.id);
         let work = || -> anyhow::Result<String> {
             let base = Collection::parse(&text)?;
@@ -117,27 +115,6 @@ impl ExportFiles {
             thread.join().ok()
         });
         made.unwrap_or_else(|| Err(anyhow!("it could not be worked out")))
-    }
-
-    fn mirror_volume(&self) -> anyhow::Result<VolumeMirror> {
-        let volume = self.volume;
-        let look = move |session: &Session| session.is_volume_indexed(volume).then_some(());
-        let indexed = self.handle.wait(Some(NOTES_INDEXED_TIMEOUT), look)?;
-        indexed.context("the notes could not be read in ten minutes")?;
-        let (mut mirror, mut from): (VolumeMirror, Option<String>) = Default::default();
-        loop {
-            let begin = from.clone();
-            let read = move |session: &Session| -> Vec<(String, MirroredFile)> {
-                let Some(volume) = session.volume(volume) else { return Vec::new() };
-                let begin = begin.map_or(Bound::Unbounded, Bound::Excluded);
-                let rows = volume.files.range((begin, Bound::Unbounded)).take(FILES_PER_YIELD);
-                rows.map(|(path, row)| (path.clone(), VolumeMirror::read_file_state(volume.into(), row.id))).collect()
-            };
-            let told = self.handle.read(read)?;
-            let Some((last, _)) = told.last() else { return Ok(mirror) };
-            from = Some(last.clone());
-            told.into_iter().for_each(|(_, file)| mirror.apply(file));
-        }
     }
 
     fn resolve_target(&self, own: &str, target: &str) -> Option<String> {

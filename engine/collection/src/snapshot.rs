@@ -2,6 +2,7 @@
 
 use super::VolumeFilesAndLinks;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 use store::DocId;
 use store::disk::FileRow;
@@ -10,6 +11,9 @@ use text::outline::Outline;
 
 /// A file's current state; `None` if the file no longer exists.
 pub type MirroredFile = (DocId, Option<(FileRow, Option<Arc<Outline>>)>);
+
+/// Maximum number of files of a slice.
+const SLICE_FILES: usize = 500;
 
 /// A copy of a volume's files and links.
 #[derive(Debug, Default)]
@@ -23,6 +27,32 @@ impl VolumeMirror {
     pub fn read_file_state(volume: VolumeFilesAndLinks<'_>, file: DocId) -> MirroredFile {
         let row = volume.links.path(file).and_then(|path| volume.files.get(path));
         (file, row.map(|row| (row.clone(), volume.links.outline(file).cloned())))
+    }
+
+    /// Returns the state of the next files of a volume, after this path.
+    pub fn read_slice(volume: VolumeFilesAndLinks<'_>, after: Option<&str>) -> Vec<MirroredFile> {
+        let begin = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let rows = volume.files.range::<str, _>((begin, Bound::Unbounded)).take(SLICE_FILES);
+        rows.map(|(_, row)| (row.id, Some((row.clone(), volume.links.outline(row.id).cloned())))).collect()
+    }
+
+    /// Copies a volume by slices, as far as `keeps` returns true for the files' paths. `read` returns the slice after a
+    /// path; an empty one is the end.
+    ///
+    /// # Errors
+    /// Returns the first error of `read`.
+    pub fn from_slices<E>(
+        mut read: impl FnMut(Option<String>) -> Result<Vec<MirroredFile>, E>,
+        keeps: impl Fn(&str) -> bool,
+    ) -> Result<VolumeMirror, E> {
+        let (mut mirror, mut after) = (VolumeMirror::default(), None);
+        loop {
+            let slice = read(after)?;
+            let Some((_, Some((last, _)))) = slice.last() else { return Ok(mirror) };
+            after = Some(last.path.clone());
+            let kept = slice.into_iter().filter(|(_, now)| now.as_ref().is_some_and(|(row, _)| keeps(&row.path)));
+            kept.for_each(|file| mirror.apply(file));
+        }
     }
 
     /// Applies a file's current state.

@@ -539,6 +539,7 @@ impl Driver {
                     grant,
                     execution,
                     code,
+                    query,
                     label,
                     forget,
                     pure,
@@ -553,7 +554,17 @@ impl Driver {
                         note,
                         &folder,
                         execution,
-                        &QueuedCell { kernel, grant, code, label, forgotten_names: forget, pure, after, saves_states },
+                        QueuedCell {
+                            kernel,
+                            grant,
+                            code,
+                            query,
+                            label,
+                            forgotten_names: forget,
+                            pure,
+                            after,
+                            saves_states,
+                        },
                     );
                 }
                 // A kernel that ends because the program closes keeps its saved variables.

@@ -5,7 +5,7 @@ use engine::{Command, CommandError, Note, Session};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use store::DocId;
 use store::disk::{BlobFault, DiskError};
@@ -136,12 +136,7 @@ impl Handle {
     /// # Errors
     /// Returns [`OwnerGone`] if the program is closing.
     pub fn read<R: Send + 'static>(&self, read: impl FnOnce(&Session) -> R + Send + 'static) -> Result<R, OwnerGone> {
-        let (answer, wait) = channel();
-        self.inbox.send(MailboxMessage::Read(Box::new(move |session| {
-            // Here and below: if the receiver is gone, nobody needs the result.
-            let _ = answer.send(read(session));
-        })));
-        wait.recv().map_err(|_| OwnerGone)
+        self.inbox.read(read).ok_or(OwnerGone)
     }
 
     /// Calls `look` on the session now and after every event until it returns a value; `None` after `limit`.
@@ -151,25 +146,9 @@ impl Handle {
     pub fn wait<R: Send + 'static>(
         &self,
         limit: Option<Duration>,
-        mut look: impl FnMut(&Session) -> Option<R> + Send + 'static,
+        look: impl FnMut(&Session) -> Option<R> + Send + 'static,
     ) -> Result<Option<R>, OwnerGone> {
-        let (answer, wait) = channel();
-        let until = limit.map(|limit| Instant::now() + limit);
-        self.inbox.send(MailboxMessage::Wait(Box::new(move |session| {
-            if let Some(found) = look(session) {
-                let _ = answer.send(found);
-                return true;
-            }
-            until.is_some_and(|until| Instant::now() > until + Duration::from_secs(1))
-        })));
-        match limit {
-            None => wait.recv().map(Some).map_err(|_| OwnerGone),
-            Some(limit) => match wait.recv_timeout(limit) {
-                Ok(found) => Ok(Some(found)),
-                Err(RecvTimeoutError::Timeout) => Ok(None),
-                Err(RecvTimeoutError::Disconnected) => Err(OwnerGone),
-            },
-        }
+        self.inbox.wait(limit, look).map_err(|_| OwnerGone)
     }
 
     /// Waits like [`Handle::wait`] for an operation that needs the disk, but not while the disk keeps rejecting writes.

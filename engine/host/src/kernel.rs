@@ -1,5 +1,6 @@
 //! Kernels: child processes of the same program, one per note, that speak Jupyter messages over pipes.
 
+pub(crate) mod collection_queries;
 pub(crate) mod environment;
 pub(crate) mod kernel_messages;
 pub(crate) mod kernel_requests;
@@ -14,10 +15,12 @@ pub mod science_pack;
 pub(crate) mod state_budget;
 
 use crate::fs::confined_dir::{ConfinedFolder, ConfinedPath};
+use crate::kernel::collection_queries::CollectionQuery;
 use crate::kernel::kernel_messages::{KernelReplyReader, PureResultAccess};
 use crate::kernel::kernel_requests::{InquiryAnswer, KernelInquiry, PendingInquiries};
 use crate::kernel::pure_cache::PureCache;
 use crate::mailbox::{Mailbox, MailboxMessage, StoreWriter};
+use agent::config::SandboxLimits;
 use anyhow::{Context, bail};
 use engine::{Event, KernelGrant, KernelKind};
 use serde_json::{Value, json};
@@ -149,6 +152,8 @@ pub(crate) struct QueuedCell {
     /// What the embedded kernel may access beyond the folder.
     pub(crate) grant: KernelGrant,
     pub(crate) code: String,
+    /// The query, if it reads collections.
+    pub(crate) query: Option<String>,
     /// The cell's name in tracebacks.
     pub(crate) label: String,
     /// Names that are deleted before it runs.
@@ -202,7 +207,7 @@ impl RunningKernels {
         note: DocId,
         folder: &ConfinedPath,
         execution: ExecutionId,
-        cell: &QueuedCell,
+        cell: QueuedCell,
     ) {
         self.ensure_kernel(note, folder, cell.kernel.as_ref(), &cell.grant, cell.saves_states);
         let mut request = json!({
@@ -216,7 +221,15 @@ impl RunningKernels {
         if let Some(after) = &cell.after {
             request["content"]["after"] = json!(after);
         }
-        self.send_message(note, &request);
+        let Some((query, kernel)) = cell.query.zip(self.running.get(&note)) else {
+            return self.send_message(note, &request);
+        };
+        let (requests, alive) = (Arc::downgrade(&kernel.requests), kernel.alive.clone());
+        let (inbox, workspace) = (self.inbox.clone(), self.workspace.clone());
+        let query = CollectionQuery { note, query, request, requests, alive, inbox, workspace };
+        if query.start().is_err() {
+            self.kill(note); // the cell ends with it
+        }
     }
 
     /// Starts the note's kernel if there is none.
@@ -481,16 +494,22 @@ impl RunningKernels {
 /// Returns the arguments that limit a kernel as the configuration says. Processor time is limited for tools only: a
 /// kernel runs as long as its note is open.
 fn kernel_limits(workspace: &Path, kind: KernelKind, root: &Path, folder: &Path) -> anyhow::Result<Vec<OsString>> {
-    let config = crate::maintenance::configuration::load_config(workspace)?;
-    let mut limits = agent::config::SandboxLimits::combine(&[&config.sandbox]);
+    let below = folder.strip_prefix(root).unwrap_or(Path::new("")).to_string_lossy().into_owned();
+    let mut limits = limits_in_folder(workspace, &below)?;
     limits.cpu_seconds = None;
     if kind == KernelKind::Science {
         limits.memory_bytes = None; // it has a limit of its own
     }
-    // A note in a hidden folder reaches its own folder.
-    let below = folder.strip_prefix(root).unwrap_or(Path::new("")).to_string_lossy().into_owned();
-    limits.paths.hidden.retain(|hidden| below != *hidden && !below.starts_with(&format!("{hidden}/")));
     Ok(crate::sandbox_limits::limit_arguments(&limits, root))
+}
+
+/// Returns the configured limits for a note in this folder of its volume. A note in a hidden folder reaches its own
+/// folder.
+fn limits_in_folder(workspace: &Path, below: &str) -> anyhow::Result<SandboxLimits> {
+    let config = crate::maintenance::configuration::load_config(workspace)?;
+    let mut limits = SandboxLimits::combine(&[&config.sandbox]);
+    limits.paths.hidden.retain(|hidden| below != *hidden && !below.starts_with(&format!("{hidden}/")));
+    Ok(limits)
 }
 
 /// Starts a Jupyter kernel instead of the built-in one: exactly the one that the user approved, in its current state.

@@ -31,6 +31,7 @@ pub mod spelling;
 pub mod sync;
 pub mod terminal;
 pub mod tools;
+mod volume_mirror;
 mod webhooks;
 mod workers;
 mod workspace;

@@ -8,9 +8,9 @@ use engine::event::FileStamp;
 use engine::{BatchNumber, Command, CommandError, Event, Session};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use store::disk::{DiskError, FileRow, RowWrite};
 use store::{ActorId, BlobHash, DocId};
 
@@ -74,6 +74,42 @@ impl Mailbox {
 
     pub(crate) fn send_event(&self, event: Event) {
         self.send(MailboxMessage::Event(event));
+    }
+
+    /// Reads the session's state on its thread. Returns `None` if the program is closing.
+    pub(crate) fn read<R: Send + 'static>(&self, read: impl FnOnce(&Session) -> R + Send + 'static) -> Option<R> {
+        let (answer, wait) = channel();
+        self.send(MailboxMessage::Read(Box::new(move |session| {
+            // Here and below: if the receiver is gone, nobody needs the result.
+            let _ = answer.send(read(session));
+        })));
+        wait.recv().ok()
+    }
+
+    /// Calls `look` on the session now and after every event until it returns a value; `None` after `limit`.
+    ///
+    /// # Errors
+    /// Returns an error if the program is closing.
+    pub(crate) fn wait<R: Send + 'static>(
+        &self,
+        limit: Option<Duration>,
+        mut look: impl FnMut(&Session) -> Option<R> + Send + 'static,
+    ) -> Result<Option<R>, RecvError> {
+        let (answer, wait) = channel();
+        let until = limit.map(|limit| Instant::now() + limit);
+        self.send(MailboxMessage::Wait(Box::new(move |session| {
+            if let Some(found) = look(session) {
+                let _ = answer.send(found);
+                return true;
+            }
+            until.is_some_and(|until| Instant::now() > until + Duration::from_secs(1))
+        })));
+        let Some(limit) = limit else { return wait.recv().map(Some) };
+        match wait.recv_timeout(limit) {
+            Ok(found) => Ok(Some(found)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(RecvError),
+        }
     }
 }
 

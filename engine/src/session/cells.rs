@@ -389,6 +389,7 @@ impl FilesState {
             let form = note.cell_parts(cell).map_or(CellForm::Code, |parts| parts.form);
             let Some(execution) = note.executions.get_mut(&cell) else { continue };
             execution.code = code_hash(&code);
+            let query = form.reads_collections(&code).then(|| code.clone());
             let code = match form.kernel_code(&code) {
                 Ok(code) => code.into_owned(),
                 Err(why) => {
@@ -428,6 +429,7 @@ impl FilesState {
                 grant,
                 execution,
                 code,
+                query,
                 label,
                 forget,
                 pure,

@@ -13,7 +13,7 @@ pub enum CellForm {
     Code,
     /// A control and its value, as YAML.
     Widget,
-    /// A query over the kernel's variables and over files, in SQL.
+    /// A query over the kernel's variables, files and collections, in SQL.
     Query,
 }
 
@@ -37,8 +37,13 @@ impl CellForm {
         match self {
             CellForm::Code => Ok(Cow::Borrowed(source)),
             CellForm::Widget => Ok(Cow::Owned(WidgetSpec::parse(source)?.assignment())),
-            CellForm::Query => Ok(Cow::Owned(SqlCell::parse(source)?.kernel_code())),
+            CellForm::Query => Ok(Cow::Owned(SqlCell::parse(source)?.kernel_code(None))),
         }
+    }
+
+    /// Returns whether the text between a cell's fences is a query that reads collections.
+    pub fn reads_collections(self, source: &str) -> bool {
+        self == CellForm::Query && SqlCell::parse(source).is_ok_and(|cell| !cell.collections().is_empty())
     }
 
     /// Returns the names that a Python cell of this form defines and uses.

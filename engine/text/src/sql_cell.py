@@ -1,7 +1,8 @@
 """Runs a note's SQL cells with Python's own sqlite3: in any kernel that runs Python, from 3.9 on.
 
 `sql_cell.rs` sends this file with the first SQL cell and calls `run`. SQLite itself reports which table a query misses;
-it's then loaded from a variable with that name, or from a file beside the note. Files are only read.
+it's then loaded from a variable with that name, from a file beside the note, or from the rows of a collection that came
+with the query. Files are only read.
 """
 
 import os
@@ -60,12 +61,15 @@ def _shown(cell):
     return text if len(text) <= _LETTERS_SHOWN else text[: _LETTERS_SHOWN - 3] + "..."
 
 
-def run(namespace, query):
-    """Returns the result of a query over a namespace's variables and over files.
+def run(namespace, query, collections="{}"):
+    """Returns the result of a query over a namespace's variables, files, and collections, which are given as JSON.
 
     The result is a pandas frame, or rows without pandas.
     """
+    import json
+
     stopped = []
+    collections = json.loads(collections)
 
     def look():
         # Python raises a pending interrupt here; SQLite wouldn't in a long query.
@@ -96,7 +100,7 @@ def run(namespace, query):
                     raise SqlError(_words(error)) from None
             # The authorizer denies what loading needs. The query has ended, so none of its callbacks can load tables.
             base.set_authorizer(None)
-            _load(base, missing, namespace)
+            _load(base, missing, namespace, collections)
         else:
             raise SqlError(f"the query needs more than {_TABLES_LIMIT} tables")
     except KeyboardInterrupt:
@@ -163,8 +167,12 @@ def _quoted(name):
     return '"' + name.replace('"', '""') + '"'
 
 
-def _load(base, name, namespace):
+def _load(base, name, namespace, collections):
     """Creates the table that a query misses."""
+    if base.execute("SELECT 1 FROM sqlite_master WHERE name = ? COLLATE NOCASE", (name,)).fetchone():
+        raise SqlError(f"write {name} in quotes, because of the dot in it")
+    if name in collections:
+        return _insert(base, name, *_collection_table(name, collections[name]))
     known = namespace.get(name)
     if known is not None and not name.startswith("__"):
         made = _variable_table(name, known)
@@ -175,21 +183,55 @@ def _load(base, name, namespace):
     if ending in ("csv", "tsv"):
         return _insert(base, name, *_csv_table(_checked(name), ending))
     if ending in ("parquet", "pq"):
-        try:
-            import pandas
-
-            frame = pandas.read_parquet(_checked(name))
-        except ImportError as error:
-            raise SqlError(f"{name}: reading Parquet needs pandas and pyarrow; choose another kernel ({error})") from None
-        return _insert(base, name, *_variable_table(name, frame))
+        return _insert(base, name, *_variable_table(name, _parquet_frame(_checked(name))))
     schema, point, table = name.rpartition(".")
     if point:
         for more in _DATABASES:
             if os.path.isfile(schema + more):
                 return _attach(base, schema, schema + more, table)
+    if ending.partition("#")[0] == "base":
+        raise SqlError(f"{name} can't be read: write collections' names in quotes behind FROM, and run it in Tracebook")
     tables = sorted(key for key, value in namespace.items() if not key.startswith("_") and _looks_tabular(value))
     told = f"; there are {', '.join(tables[:20])}" if tables else ""
     raise SqlError(f"no table {name}: no variable of the kernel and no file beside the note has this name{told}")
+
+
+def _collection_table(name, table):
+    """Returns the column names and rows of a collection's view, which Tracebook has evaluated."""
+    if "error" in table:
+        raise SqlError(f"{name}: {table['error']}")
+    if table["problems"]:
+        import sys
+
+        print(*(f"{name}: {problem}" for problem in table["problems"]), sep="\n", file=sys.stderr)
+    return table["columns"], table["rows"]
+
+
+def _parquet_frame(path):
+    """Returns a Parquet file as a frame of whatever package can read it here."""
+    import sys
+
+    try:
+        for package in ("pyarrow", "polars", "pandas"):
+            try:
+                if package == "pyarrow":
+                    import pyarrow.parquet
+
+                    # Not read_table, which would add columns for names of folders.
+                    with pyarrow.parquet.ParquetFile(path) as file:
+                        return file.read()
+                return __import__(package).read_parquet(path)
+            except ImportError:
+                continue
+    except Exception as error:
+        raise SqlError(f"{path} can't be read as Parquet: {error}") from None
+    if sys.implementation.name == "rustpython":
+        here = "the built-in Python"
+    else:
+        here = "Science" if sys.platform == "wasi" else "this Python, which has neither pyarrow nor polars,"
+    raise SqlError(
+        f"{path}: {here} can't read Parquet; make an environment that can: `tracebook kernels env NOTE --add pyarrow`"
+    )
 
 
 def _checked(path):
@@ -246,8 +288,7 @@ def _variable_table(name, value):
     if hasattr(value, "iter_rows") and hasattr(value, "columns"):
         return list(value.columns), value.iter_rows()
     if hasattr(value, "to_pylist") and hasattr(value, "column_names"):
-        names = list(value.column_names)
-        return names, ([row[name] for name in names] for row in value.to_pylist())
+        return list(value.column_names), zip(*(column.to_pylist() for column in value.columns))
     if isinstance(value, dict) and value and all(isinstance(column, (list, tuple)) for column in value.values()):
         if len({len(column) for column in value.values()}) > 1:
             raise SqlError(f"the columns of {name} must be equally long")

@@ -1,8 +1,9 @@
-//! SQL cells: the Python code that runs a query over the kernel's variables and files, and the names that it reads.
+//! SQL cells: the Python code that runs a query over the kernel's variables, files and collections, and the names that
+//! it reads.
 
 use crate::python_scope::{CellNames, is_variable_name};
 use std::collections::BTreeSet;
-use store::BlobHash;
+use store::{BlobHash, FileKind};
 
 /// Maximum length of a query.
 const MAX_QUERY_BYTES: usize = 65_536;
@@ -48,21 +49,29 @@ impl<'a> SqlCell<'a> {
     }
 
     /// Returns the Python code that runs the query and shows its result. The first query in a kernel also loads the
-    /// runner.
-    pub fn kernel_code(&self) -> String {
+    /// runner. `collections` has the rows of the collections that the query reads, by their names in the query.
+    pub fn kernel_code(&self, collections: Option<&serde_json::Value>) -> String {
         let name = format!("_tracebook_sql_{}", &BlobHash::of(RUNNER_SOURCE.as_bytes()).to_string()[..12]);
         let (source, query) = (text_literal(RUNNER_SOURCE), text_literal(self.query));
+        // JSON on one line has no control characters, so only these two need escapes in Python.
+        let rows = collections.map(|rows| rows.to_string().replace('\\', r"\\").replace('"', "\\\""));
+        let rows = rows.map(|rows| format!(", \"{rows}\"")).unwrap_or_default();
         // A single expression, so that it binds no names in the note.
         let run = format!(
             "(__import__(\"sys\").modules.get(\"{name}\") or (lambda made: (__import__(\"builtins\").exec(__import__(\
              \"builtins\").compile({source}, \"SQL cell\", \"exec\"), made.__dict__), __import__(\"sys\").modules.\
              setdefault(\"{name}\", made))[1])(__import__(\"types\").ModuleType(\"{name}\"))).run(__import__(\
-             \"builtins\").globals(), {query})\n"
+             \"builtins\").globals(), {query}{rows})\n"
         );
         match self.into {
             Some(into) => format!("{into} = {run}{into}\n"),
             None => run,
         }
+    }
+
+    /// Returns the names of tables that are collections, with or without a view, such as `Reading.base#To read`.
+    pub fn collections(&self) -> BTreeSet<String> {
+        table_names(self.query).into_iter().filter(|name| split_collection_name(name).is_some()).collect()
     }
 
     /// Returns the variables that the query may read, and the one that it binds.
@@ -71,6 +80,14 @@ impl<'a> SqlCell<'a> {
         let uses = table_names(self.query).into_iter().filter(|name| is_variable_name(name)).collect();
         CellNames { surely: defines.clone(), defines, uses, ..CellNames::default() }
     }
+}
+
+/// Splits a table's name such as `Reading.base#To read` into the collection's path and the name of its view. Returns
+/// `None` if the table isn't a collection.
+pub fn split_collection_name(name: &str) -> Option<(&str, Option<&str>)> {
+    let mut ends = name.match_indices('#').map(|(at, _)| at).chain([name.len()]);
+    let end = ends.find(|end| FileKind::from_path(&name[..*end]) == FileKind::Collection)?;
+    Some((&name[..end], name.get(end + 1..).filter(|view| !view.is_empty())))
 }
 
 /// Formats a text as a Python string literal in ASCII.
@@ -94,12 +111,12 @@ pub(crate) fn text_literal(text: &str) -> String {
 enum SqlToken {
     /// A name without quotes, or a keyword.
     Word(String),
-    /// A name in quotes.
+    /// A name in quotes, or a string, which SQLite takes as a name where only a name can be.
     Quoted(String),
     /// A punctuation character.
     Sign(char),
-    /// A string or a number.
-    Literal,
+    /// A number.
+    Number,
 }
 
 /// Returns the names of tables that a query reads, as far as its FROM and JOIN clauses tell. May include names that the
@@ -133,7 +150,7 @@ fn table_names(query: &str) -> BTreeSet<String> {
                     names.insert(name.clone());
                 }
             }
-            SqlToken::Literal => *expected = false,
+            SqlToken::Number => *expected = false,
             SqlToken::Word(_) | SqlToken::Quoted(_) | SqlToken::Sign(_) => {}
         }
     }
@@ -159,13 +176,13 @@ fn tokenize(query: &str) -> Vec<SqlToken> {
             '\'' | '"' | '`' | '[' => {
                 let close = if first == '[' { ']' } else { first };
                 let (name, length) = quoted_name(rest, close);
-                tokens.push(if first == '\'' { SqlToken::Literal } else { SqlToken::Quoted(name) });
+                tokens.push(SqlToken::Quoted(name));
                 length
             }
             _ if is_letter(first) => {
                 let length = rest.find(|letter| !is_letter(letter)).unwrap_or(rest.len());
                 let is_number = first.is_numeric();
-                tokens.push(if is_number { SqlToken::Literal } else { SqlToken::Word(rest[..length].to_owned()) });
+                tokens.push(if is_number { SqlToken::Number } else { SqlToken::Word(rest[..length].to_owned()) });
                 length
             }
             _ if first.is_whitespace() => first.len_utf8(),
@@ -210,7 +227,7 @@ mod tests {
             ("select * from (select x, y from inner_one) t, [outer]", vec!["inner_one", "outer"]),
             ("select (select max(x) from a), b from c", vec!["a", "c"]),
             ("select * from (a join b)", vec!["a", "b"]),
-            ("select * from 'sales.csv' join regions", vec!["regions"]),
+            ("select * from 'sales.csv' join regions", vec!["regions", "sales.csv"]),
             ("select * from shop.orders, json_each('[1]'), t", vec!["t"]),
             ("with q as (select * from a) select * from q", vec!["a", "q"]),
             ("select 'from x' -- from y\n/* from z */ from größe", vec!["größe"]),
@@ -232,17 +249,35 @@ mod tests {
         let names = cell.names();
         assert_eq!(names.surely, BTreeSet::from(["totals".to_owned()]));
         assert_eq!(names.uses, BTreeSet::from(["b".to_owned(), "__x".to_owned()]));
-        let code = cell.kernel_code();
+        let code = cell.kernel_code(None);
         assert!(code.starts_with("totals = (") && code.ends_with(")\ntotals\n") && code.lines().count() == 2);
         for query in ["select 1", "select \"\\\\\" from x -- ü\r\n'''\"\"\"\0"] {
-            let code = SqlCell::parse(query).expect("fits").kernel_code();
+            let code = SqlCell::parse(query).expect("fits").kernel_code(None);
             let names = CellNames::of(&code);
             assert!(names.defines.is_empty() && !names.broken && code.is_ascii(), "{query}");
             assert_eq!(code.lines().count(), 1);
         }
+        // Rows of collections are data, whatever is written in them.
+        let hostile = serde_json::json!({"a.base": {"rows": [["\"); import os\n\\\"#", "\u{2028}\r\0 é", "\\"]]}});
+        let code = cell.kernel_code(Some(&hostile));
+        assert!(code.lines().count() == 2 && CellNames::of(&code).defines == BTreeSet::from(["totals".to_owned()]));
+        assert!(!CellNames::of(&code).broken, "{code}");
         assert_eq!(SqlCell::parse("-- into: a b\n"), Err(QueryError::Name("a b".to_owned())));
         assert_eq!(SqlCell::parse("-- into: class\n"), Err(QueryError::Name("class".to_owned())));
         assert_eq!(SqlCell::parse("select 1\n-- into: a b\n").map(|cell| cell.into), Ok(None));
         assert_eq!(SqlCell::parse(&"x".repeat(70_000)), Err(QueryError::TooLong));
+    }
+
+    #[test]
+    fn collections_are_named_in_quotes() {
+        let query = "select * from 'A b/Reading.base' r join \"x.BASE#To # read\" join [y#z.base#] join Reading.base, t
+                     where '.base' = \"no.base\"";
+        let found = SqlCell::parse(query).expect("fits").collections();
+        let found: Vec<_> = found.iter().map(|name| split_collection_name(name)).collect();
+        let wanted = [("A b/Reading.base", None), ("x.BASE", Some("To # read")), ("y#z.base", None)];
+        assert_eq!(found, wanted.map(Some));
+        for other in ["", "base", "#.base#", "x.base.csv#y", "x.csv"] {
+            assert!(split_collection_name(other).is_none_or(|(path, _)| path == "#.base"), "{other}");
+        }
     }
 }

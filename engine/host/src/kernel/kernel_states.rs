@@ -2,9 +2,9 @@
 
 use crate::kernel::science::{self, states_folder};
 pub use crate::kernel::state_budget::{StateBudget, workspace_state_bytes};
+pub use ::kernel_states::{NoteStates, SavedState};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -129,83 +129,7 @@ pub fn compare_states(
     }
 }
 
-/// A saved state that the note can return to.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct SavedState {
-    /// The state's id.
-    pub state: String,
-    /// The id of the state before it.
-    pub parent: Option<String>,
-    /// The cell that created it.
-    pub cell: String,
-    /// Names that the cell defined.
-    pub defined: Vec<String>,
-    /// Names that existed and that the cell changed.
-    pub changed: Vec<String>,
-    /// Number of bytes that it added on disk.
-    pub bytes: u64,
-    /// When it was saved, in milliseconds since 1970.
-    pub time: u64,
-    /// The execution that created it.
-    pub execution: String,
-    /// The code that ran.
-    pub code: String,
-    /// Whether the state is pinned, so that it's never thinned.
-    pub pinned: bool,
-    /// The state's name, if it's pinned.
-    pub name: Option<String>,
-}
-
-/// The saved states of a note.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NoteStates {
-    /// The states, oldest first.
-    pub states: Vec<SavedState>,
-    /// The current state.
-    pub current: Option<String>,
-    /// The current branch.
-    pub branch: String,
-    /// The state of each branch.
-    pub branches: BTreeMap<String, Option<String>>,
-    /// Number of states that can't be read.
-    pub damaged: usize,
-    /// Number of thinned states: returning to one runs its cells again.
-    pub thinned: usize,
-    /// Size of the note's state files in bytes.
-    pub used_bytes: u64,
-    /// The reason why nothing can be listed, if so.
-    pub problem: Option<String>,
-}
-
 /// Lists a note's saved states. Reads a file for each, so don't call it on the UI thread.
 pub fn list_states(workspace: &Path, note: DocId) -> NoteStates {
-    let folder = states_folder(workspace, note);
-    let listed = ::kernel_states::list_states(&folder);
-    let (heads, problem) = match ::kernel_states::read_heads(&folder) {
-        Ok(heads) => (heads, None),
-        Err(why) => (::kernel_states::StateHeads::default(), Some(why.to_string())),
-    };
-    let states = listed.kept.into_iter().map(|record| SavedState {
-        pinned: heads.pinned.contains(&record.state),
-        name: heads.names.get(&record.state).cloned(),
-        state: record.state,
-        parent: record.parent,
-        cell: record.cell,
-        defined: record.defined,
-        changed: record.changed,
-        bytes: record.bytes,
-        time: record.time,
-        execution: record.execution,
-        code: record.code,
-    });
-    NoteStates {
-        states: states.collect(),
-        current: heads.current().map(ToOwned::to_owned),
-        branch: heads.branch,
-        branches: heads.branches,
-        damaged: listed.damaged,
-        thinned: listed.thinned,
-        used_bytes: listed.used_bytes,
-        problem,
-    }
+    ::kernel_states::list_note_states(&states_folder(workspace, note))
 }

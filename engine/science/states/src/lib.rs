@@ -11,14 +11,18 @@
 //! All files are written to a temporary file, flushed to the disk and renamed, so that a crash leaves the previous
 //! state. Files are read as untrusted input: bounded, and checked by hash.
 
+mod all_folders;
 mod files;
 mod folder;
 mod moves;
+mod note_states;
 mod retention;
 
+pub use all_folders::{all_folders_bytes, thin_least_used};
 pub use files::{ListedStates, folder_bytes, list_states, read_heads, write_heads};
 pub use folder::{ReplayPlan, StateFolder};
 pub use moves::StateMove;
+pub use note_states::{NoteStates, SavedState, list_note_states};
 pub use retention::thin_folder;
 
 use std::collections::{BTreeMap, BTreeSet};
