@@ -84,6 +84,24 @@ pub(crate) fn ensure_sent(text: &str, what: &str) -> Result<(), ProblemDetails> 
     }
 }
 
+/// Checks the volume that a task names, or says which it could name if it must.
+async fn ensure_project(caller: &ApiCaller, named: Option<String>) -> Result<(), ProblemDetails> {
+    let named = caller.volume(named)?;
+    let volumes = caller.volumes().await?;
+    let names: Vec<&str> = volumes.iter().filter_map(|volume| volume["name"].as_str()).collect();
+    match named {
+        Some(name) if !names.contains(&name.as_str()) => Err(ProblemDetails::unprocessable(format!(
+            "there is no volume {name} for `project`; there are {}",
+            names.join(", ")
+        ))),
+        None if names.len() > 1 => Err(ProblemDetails::unprocessable(format!(
+            "say in `project` which volume the task is about: {}",
+            names.join(", ")
+        ))),
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// Gives a task to an agent.
 #[utoipa::path(
     post, path = "/tasks", tag = "agents", request_body = TaskRequest,
@@ -95,6 +113,7 @@ pub(crate) async fn submit_task(
     JsonBody(task): JsonBody<TaskRequest>,
 ) -> Result<Response, ProblemDetails> {
     let id = new_run_id();
+    ensure_project(&caller, task.project.clone()).await?;
     queue_task(&caller, id.clone(), task, Vec::new(), None)?;
     let place = format!("/api/v1/tasks/{id}");
     let status = TaskStatusReport { id, status: TaskState::Pending, progress: 0.0, result: None };

@@ -384,3 +384,18 @@ fn a_token_for_one_volume_sees_no_tokens_and_no_log() {
     }
     server.get(&wide, "/api/v1/audit").code(200);
 }
+
+#[test]
+fn a_task_that_names_no_volume_of_several_is_refused_at_once() {
+    let house = notes();
+    house.write("more/a.md", b"# A\n");
+    house.run(&["open", "more"]).good();
+    let agent = token(&house, "agent", &["--scopes", "agent"]);
+    let server = Server::new(&house);
+    let post = |body: Value| {
+        server.send(&agent, "POST", "/api/v1/tasks", &[("Content-Type", "application/json")], &body.to_string())
+    };
+    post(json!({"description": "x"})).refused(422, "say in `project` which volume the task is about: ");
+    post(json!({"description": "x", "project": "nope"})).refused(422, "there is no volume nope for `project`");
+    post(json!({"description": "x", "project": "more"})).code(201);
+}
