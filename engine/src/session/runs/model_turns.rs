@@ -327,8 +327,8 @@ impl RunsState {
         };
         match result {
             Ok(mut answer) => {
-                // The configuration may state a price that no price list has, and for a program on this machine, too: it
-                // may pass requests on to a paid one.
+                // The configuration may state a price that no price list has. It may be that of a program on this
+                // machine, which may pass requests on to a paid one.
                 let provider = live.route.split('/').next().unwrap_or_default();
                 let known = self.setup().and_then(|setup| setup.config.llm.providers.get(provider)?.price);
                 if let (None, Some(price)) = (answer.spent.cost.filter(|cost| *cost > 0.0), known) {
