@@ -110,7 +110,9 @@ pub(super) fn resolve_conflicts(
     }
     writeln!(out, "{}", escape_line(&done.text))?;
     if let Some(kept) = kept {
-        writeln!(out, "To get the former text back: tracebook git restore --from {kept} {}", escape_line(path))?;
+        let place = args.volume.as_ref().map_or_else(String::new, |volume| format!(" --volume {volume}"));
+        let (path, place) = (escape_line(path), escape_line(&place));
+        writeln!(out, "To get the former text back: tracebook git restore --from {kept} {path}{place}")?;
     }
     Ok(EXIT_DONE)
 }

@@ -59,8 +59,8 @@ fn hub_settings(folder: PathBuf, args: &HubArguments) -> Result<HubSettings, Cli
         return Err(CliError::usage(format!("--store wants sqlite or nats://HOST:PORT, not “{store}”")));
     }
     if let Some(seconds) = parse::number_option("lease", args.lease.as_deref())? {
-        if !(2..=3_600).contains(&seconds) {
-            return Err(CliError::usage(format!("--lease wants 2 to 3600 seconds, not {seconds}")));
+        if !(5..=3_600).contains(&seconds) {
+            return Err(CliError::usage(format!("--lease wants 5 to 3600 seconds, not {seconds}")));
         }
         settings.lease = Duration::from_secs(seconds);
     }

@@ -99,9 +99,19 @@ fn find_volume(scene: &CommandContext<'_>, name: &str) -> Result<store::DocId, C
 }
 
 /// Waits until everything is synced, and still is a moment later, since messages between two threads aren't visible.
-pub(super) fn wait_until_synced(scene: &CommandContext<'_>, patience: Duration) -> Result<bool, CliError> {
+fn wait_until_synced(scene: &CommandContext<'_>, patience: Duration) -> Result<bool, CliError> {
+    wait_until_hubs_have_all(scene, None, patience)
+}
+
+/// Waits like [`wait_until_synced`], only for one hub if `hub` is its address.
+pub(super) fn wait_until_hubs_have_all(
+    scene: &CommandContext<'_>,
+    hub: Option<&str>,
+    patience: Duration,
+) -> Result<bool, CliError> {
     for _ in 0..3 {
-        let look = |session: &Session| is_synced(session).then_some(());
+        let only = hub.map(str::to_owned);
+        let look = move |session: &Session| is_synced(session, only.as_deref()).then_some(());
         if scene.handle.wait(Some(patience), look)?.is_none() {
             return Ok(false);
         }
@@ -110,8 +120,8 @@ pub(super) fn wait_until_synced(scene: &CommandContext<'_>, patience: Duration) 
     Ok(true)
 }
 
-/// Returns whether all configured hubs have the same content as this device.
-fn is_synced(session: &Session) -> bool {
+/// Returns whether all configured hubs, or this one, have the same content as this device.
+fn is_synced(session: &Session, only: Option<&str>) -> bool {
     let sync = session.sync();
     let there = |state: Option<&HubState>| {
         state
@@ -123,12 +133,14 @@ fn is_synced(session: &Session) -> bool {
     };
     let reading =
         session.notes().any(|note| note.phase == engine::NotePhase::Reading) || session.pending_move().is_some();
+    let plain = |address: &str| address.trim_end_matches('/').to_owned();
+    let mut hubs = sync.shares.hubs.iter().filter(|hub| only.is_none_or(|only| plain(&hub.url) == plain(only)));
     !reading
         && session.is_saved()
         && sync.is_settled()
         && sync.has_current_hub_states()
         && session.is_agent_sync_settled()
-        && sync.shares.hubs.iter().map(|hub| sync.states.get(&hub.url)).all(|state| there(state) && brought(state))
+        && hubs.map(|hub| sync.states.get(&hub.url)).all(|state| there(state) && brought(state))
 }
 
 /// Describes the progress, and when unreachable devices were last seen.

@@ -12,7 +12,7 @@ pub(super) use sending::cmd_ask_on;
 
 use self::claim::Claim;
 use super::agents::{read_run, resolve_run, wait_for_setup};
-use super::sync::wait_until_synced;
+use super::sync::wait_until_hubs_have_all;
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, resolve};
 use crate::arguments::WorkerArguments;
 use crate::work_queue::{
@@ -197,7 +197,7 @@ fn finish(
     outcome: WorkOutcome,
     later: &mut BTreeMap<DocId, Instant>,
 ) -> Result<bool, CliError> {
-    let (run, epoch) = (claim.run, claim.epoch);
+    let (run, epoch, lease) = (claim.run, claim.epoch, claim.lease);
     match outcome {
         WorkOutcome::Over(ending, why) => {
             let request = WorkRequest::Finish { run, epoch, ending: ending.clone(), why: why.clone() };
@@ -215,7 +215,8 @@ fn finish(
         WorkOutcome::Lost => {
             scene.handle.run_command(Command::HoldRun { run, policy: None })?;
             say(scene, "lost", run, "was given up: the hub wasn't reached in time, so another worker may continue")?;
-            later.insert(run, Instant::now() + RETRY_AFTER);
+            // Other workers come first.
+            later.insert(run, Instant::now() + lease);
             Ok(false)
         }
         WorkOutcome::NotNow(why) => {
@@ -239,7 +240,7 @@ fn carry_out(
     let run = queued.run;
     // What the owner has written must be here, and what an earlier worker has done.
     let end = Instant::now() + SYNC_TIMEOUT;
-    while !wait_until_synced(scene, Duration::from_secs(1))? {
+    while !wait_until_hubs_have_all(scene, Some(client.address()), Duration::from_secs(1))? {
         if !claim.holds() {
             return Ok(WorkOutcome::Lost);
         }
@@ -293,18 +294,23 @@ fn carry_out(
             return Ok(WorkOutcome::Over("failed".to_owned(), Some(why)));
         }
         if let Some(ending) = ending {
-            return deliver(scene, claim, ending);
+            return deliver(scene, client, claim, ending);
         }
         super::sleep(RUN_POLL_INTERVAL);
     }
 }
 
 /// Waits until the hub has all that the run did.
-fn deliver(scene: &CommandContext<'_>, claim: &Claim, ending: RunEnding) -> Result<WorkOutcome, CliError> {
+fn deliver(
+    scene: &CommandContext<'_>,
+    client: &WorkClient,
+    claim: &Claim,
+    ending: RunEnding,
+) -> Result<WorkOutcome, CliError> {
     let kept = |session: &Session| (session.pending_note_jobs() == 0).then_some(());
     scene.handle.wait(Some(SYNC_TIMEOUT), kept)?;
     export::open_note::wait_until_saved(scene.handle)?;
-    while !wait_until_synced(scene, Duration::from_secs(1))? {
+    while !wait_until_hubs_have_all(scene, Some(client.address()), Duration::from_secs(1))? {
         if !claim.holds() {
             return Ok(WorkOutcome::Lost);
         }

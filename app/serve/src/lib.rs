@@ -34,6 +34,7 @@ mod mcp_prompts;
 mod mcp_resources;
 mod mcp_server;
 mod mcp_sessions;
+mod mcp_stdio;
 mod note_prompts;
 mod pairing;
 mod pending_approval;

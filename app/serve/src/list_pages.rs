@@ -33,7 +33,18 @@ pub(crate) fn list_page<T>(
     limit: Option<u64>,
     cursor: Option<u64>,
 ) -> Result<(Vec<T>, PagePosition), ProblemDetails> {
-    let limit = page_limit(limit, DEFAULT_PAGE_ITEMS, MAX_PAGE_ITEMS)?;
+    list_page_within(items, limit, cursor, (DEFAULT_PAGE_ITEMS, MAX_PAGE_ITEMS))
+}
+
+/// Returns the items of the page that begins at `cursor`, with this many on a page: if the client doesn't say, and at
+/// most.
+pub(crate) fn list_page_within<T>(
+    items: Vec<T>,
+    limit: Option<u64>,
+    cursor: Option<u64>,
+    (default, max): (u64, u64),
+) -> Result<(Vec<T>, PagePosition), ProblemDetails> {
+    let limit = page_limit(limit, default, max)?;
     // The description says that a cursor is an `int64`.
     if cursor.is_some_and(|cursor| i64::try_from(cursor).is_err()) {
         return Err(ProblemDetails::new(StatusCode::BAD_REQUEST, "`cursor` is the `next_cursor` of another page"));

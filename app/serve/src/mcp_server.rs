@@ -7,16 +7,18 @@ use crate::event_feed::EventFeed;
 use crate::mcp_prompts::{self, PromptError};
 use crate::mcp_resources::{ServedResource, resource_templates};
 use crate::mcp_sessions::{MAX_WATCHED_RESOURCES, McpSession, tell_listener};
+use crate::mcp_stdio::checked_stdio;
 use crate::note_prompts::NotePrompt;
 use crate::tool_arguments::ToolCallError;
 use crate::tool_calls::{CallNews, ToolCallContext};
 use crate::tool_table::{TOOL_ROWS, ToolEffect, ToolRow};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, CompletionInfo,
-    GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, LoggingLevel, PaginatedRequestParams, ProgressNotificationParam,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig,
-    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, ToolAnnotations, UnsubscribeRequestParams,
+    CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, Implementation,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
+    PaginatedRequestParams, ProgressNotificationParam, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
+    SubscriptionFilter, Tool, ToolAnnotations, UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -63,6 +65,19 @@ impl McpPermissions {
     }
 }
 
+/// The methods that have parameters which the library reads.
+const KNOWN_METHODS: [&str; 9] = [
+    "completion/complete",
+    "initialize",
+    "logging/setLevel",
+    "prompts/get",
+    "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "tools/call",
+    "tools/list",
+];
+
 /// Why the MCP server ended.
 #[derive(Debug, thiserror::Error)]
 pub enum McpServeError {
@@ -85,13 +100,18 @@ pub fn serve_mcp(commands: Arc<dyn WorkspaceCommands>, permissions: McpPermissio
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let server = NotebookMcpServer::with_commands(commands, permissions);
     let done = runtime.block_on(async {
-        let running = match rmcp::serve_server(server, rmcp::transport::io::stdio()).await {
-            Ok(running) => running,
+        let (ends, output) = checked_stdio();
+        let served = match rmcp::serve_server(server, ends).await {
+            Ok(running) => {
+                running.waiting().await.map(|_| ()).map_err(|error| McpServeError::Connection(error.to_string()))
+            }
             // A client that leaves before it said anything has done nothing wrong.
-            Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
-            Err(error) => return Err(McpServeError::Handshake(error.to_string())),
+            Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            Err(error) => Err(McpServeError::Handshake(error.to_string())),
         };
-        running.waiting().await.map(|_| ()).map_err(|error| McpServeError::Connection(error.to_string()))
+        // What the library has written goes out; a client that doesn't read it has left.
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, output).await;
+        served
     });
     // A thread may still wait for standard input.
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
@@ -237,6 +257,20 @@ impl ServerHandler for NotebookMcpServer {
             instructions.push_str(" You can read only; the user allows changes with `tracebook mcp --allow-write`.");
         }
         ServerConfig::new(capabilities).with_server_info(about).with_instructions(instructions)
+    }
+
+    /// Answers what the library doesn't know: another method, or one whose parameters it can't read.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = request.method;
+        let (code, why) = match KNOWN_METHODS.contains(&method.as_str()) {
+            true => (ErrorCode::INVALID_PARAMS, format!("the parameters don't fit {method}")),
+            false => (ErrorCode::METHOD_NOT_FOUND, format!("there is no method {method}")),
+        };
+        Err(ErrorData::new(code, why, None))
     }
 
     async fn list_tools(

@@ -2,7 +2,7 @@
 
 use crate::command_calls::CommandCall;
 use crate::http_state::{ApiCaller, JsonBody, TextBody, UrlPath, UrlQuery};
-use crate::list_pages::{list_page, page_limit};
+use crate::list_pages::{MAX_PAGE_ITEMS, PagePosition, list_page, list_page_within, page_limit};
 use crate::problem::ProblemDetails;
 use crate::tool_calls::ToolCallContext;
 use axum::Json;
@@ -466,6 +466,11 @@ pub(crate) struct TodosQuery {
     words: Option<String>,
     /// Also those that are done.
     all: Option<bool>,
+    /// How many at most.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u64>,
+    /// Where to begin: `next_cursor` of the last page.
+    cursor: Option<u64>,
 }
 
 /// Todos of notes.
@@ -474,6 +479,8 @@ pub(crate) struct TodoList {
     /// Each with its volume, path and byte offset, text, whether it's done, and its days.
     #[schema(value_type = Vec<Object>)]
     todos: Vec<Value>,
+    #[serde(flatten)]
+    page: PagePosition,
 }
 
 /// Lists todos of notes.
@@ -482,7 +489,9 @@ pub(crate) async fn list_todos(
     caller: ApiCaller,
     UrlQuery(query): UrlQuery<TodosQuery>,
 ) -> Result<Json<TodoList>, ProblemDetails> {
-    Ok(Json(TodoList { todos: find_todos(&caller, query.words, query.all.unwrap_or(false)).await? }))
+    let all = find_todos(&caller, query.words, query.all.unwrap_or(false)).await?;
+    let (todos, page) = list_page_within(all, query.limit, query.cursor, (MAX_PAGE_ITEMS, MAX_PAGE_ITEMS))?;
+    Ok(Json(TodoList { todos, page }))
 }
 
 /// Returns the todos that the token reaches.

@@ -2,7 +2,7 @@
 
 use crate::command_calls::CommandCall;
 use crate::http_state::{ApiCaller, JsonBody, UrlPath, UrlQuery};
-use crate::list_pages::page_limit;
+use crate::list_pages::{PagePosition, list_page_within};
 use crate::pending_approval::PendingApproval;
 use crate::problem::ProblemDetails;
 use crate::rest_notes::NoteAddress;
@@ -404,6 +404,8 @@ pub(crate) struct RunsQuery {
     /// How many at most.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
+    /// Where to begin: `next_cursor` of the last page.
+    cursor: Option<u64>,
 }
 
 /// Runs of agents, newest first.
@@ -412,8 +414,8 @@ pub(crate) struct RunList {
     /// Each with its id, prompt, agent, standing and cost.
     #[schema(value_type = Vec<Object>)]
     runs: Vec<Value>,
-    /// Number of all runs.
-    total: u64,
+    #[serde(flatten)]
+    page: PagePosition,
 }
 
 /// Lists runs.
@@ -422,11 +424,9 @@ pub(crate) async fn list_runs(
     caller: ApiCaller,
     UrlQuery(query): UrlQuery<RunsQuery>,
 ) -> Result<Json<RunList>, ProblemDetails> {
-    let limit = page_limit(query.limit, DEFAULT_RUNS, MAX_RUNS)?;
-    let mut runs = reachable_runs(&caller).await?;
-    let total = runs.len() as u64;
-    runs.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-    Ok(Json(RunList { runs, total }))
+    let all = reachable_runs(&caller).await?;
+    let (runs, page) = list_page_within(all, query.limit, query.cursor, (DEFAULT_RUNS, MAX_RUNS))?;
+    Ok(Json(RunList { runs, page }))
 }
 
 /// Shows a run: what was asked, its todos and its changes.

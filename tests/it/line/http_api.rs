@@ -383,6 +383,8 @@ fn a_token_for_one_volume_sees_no_tokens_and_no_log() {
         server.send(&narrow, "DELETE", &format!("/api/v1/tokens/{id}"), &[], "").refused(403, "a token for one volume");
     }
     server.get(&wide, "/api/v1/audit").code(200);
+    let mistyped = ["tokens", "create", "typo", "--volume", "Notse"];
+    house.run(&mistyped).refused(2, "there is no volume Notse; there are notes");
 }
 
 #[test]
@@ -398,4 +400,23 @@ fn a_task_that_names_no_volume_of_several_is_refused_at_once() {
     post(json!({"description": "x"})).refused(422, "say in `project` which volume the task is about: ");
     post(json!({"description": "x", "project": "nope"})).refused(422, "there is no volume nope for `project`");
     post(json!({"description": "x", "project": "more"})).code(201);
+}
+
+#[test]
+fn todos_and_runs_come_in_pages() {
+    let house = House::with(&[("list.md", "- [ ] one\n- [ ] two\n- [ ] three\n")]);
+    let read = token(&house, "reader", &[]);
+    let server = Server::new(&house);
+    let page = |query: &str| server.get(&read, &format!("/api/v1/todos?{query}")).code(200).json();
+    let (first, second) = (page("limit=2"), page("limit=2&cursor=2"));
+    assert_eq!((&first["total"], &first["next_cursor"], &second["next_cursor"]), (&json!(3), &json!(2), &Value::Null));
+    let texts: Vec<&Value> = [&first, &second]
+        .iter()
+        .flat_map(|page| page["todos"].as_array().expect("a list"))
+        .map(|one| &one["text"])
+        .collect();
+    assert_eq!(texts, ["one", "two", "three"]);
+    let runs = server.get(&read, "/api/v1/runs?cursor=5&limit=500").code(200).json();
+    assert_eq!((&runs["total"], &runs["runs"]), (&json!(0), &json!([])));
+    server.get(&read, "/api/v1/runs?limit=501").refused(400, "`limit` is a number from 1 to 500");
 }

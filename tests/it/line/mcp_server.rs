@@ -387,3 +387,30 @@ fn install_shows_the_change_and_keeps_what_is_there() {
     assert_eq!(house.read(".cursor/mcp.json"), b"not JSON");
     house.run(&["mcp", "install", "emacs"]).refused(2, "claude-code");
 }
+
+/// What is no message, or a known method with other parameters, is answered with its id and the code that JSON-RPC has.
+#[test]
+fn a_message_that_is_none_is_answered() {
+    let house = notes();
+    let mut client = Client::new(&house, &[]);
+    let send = |client: &mut Client, line: &str| {
+        let input = client.input.as_mut().expect("open");
+        input.write_all(format!("{line}\n").as_bytes()).expect("taken");
+        let answer = client.lines.recv_timeout(PATIENCE).expect("an answer");
+        (answer["id"].clone(), answer["error"]["code"].as_i64())
+    };
+    assert_eq!(send(&mut client, "garbage"), (Value::Null, Some(-32_700)));
+    let params = r#"{"jsonrpc": "2.0", "id": 78, "method": "tools/call", "params": []}"#;
+    assert_eq!(send(&mut client, params), (json!(78), Some(-32_602)));
+    let none = r#"{"jsonrpc": "2.0", "id": "q", "method": "tools/call"}"#;
+    assert_eq!(send(&mut client, none), (json!("q"), Some(-32_602)));
+    let error = client.request("resources/read", json!({}))["error"].clone();
+    assert_eq!(
+        (&error["code"], &error["message"]),
+        (&json!(-32_602), &json!("the parameters don't fit resources/read"))
+    );
+    let error = client.request("nope", json!({}))["error"].clone();
+    assert_eq!((&error["code"], &error["message"]), (&json!(-32_601), &json!("there is no method nope")));
+    assert!(!client.tools().is_empty());
+    client.end();
+}

@@ -9,9 +9,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// Seconds after which a silent worker has lost its run.
-const LEASE: &str = "4";
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Seconds after which a silent worker has lost its run. A machine under load mustn't be taken for a silent one.
+const LEASE: &str = "12";
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A machine with a home and a workspace of its own.
 struct Device {
@@ -132,9 +132,13 @@ impl Scene {
     fn restart_hub(&mut self) {
         let listen = self.at.trim_start_matches("ws://").to_owned();
         let words = ["hub", "--folder", "H", "--listen", &listen, "--name", "the hub", "--lease", LEASE];
-        let mut hub = self.server.start(&words);
-        hub.next().expect("a line");
-        self.hub = Some(hub);
+        // Another program may have the port for a moment.
+        until("the hub listens again", || {
+            let mut hub = self.server.start(&words);
+            let listens = hub.next().is_some();
+            self.hub = Some(hub);
+            listens
+        });
     }
 
     /// A paired device that has joined the volume, and whose agents use this model.

@@ -27,7 +27,8 @@ struct ClaimState {
 pub(super) struct Claim {
     pub(super) run: DocId,
     pub(super) epoch: u64,
-    lease: Duration,
+    /// How long the hub waits for a silent executor.
+    pub(super) lease: Duration,
     state: Arc<Mutex<ClaimState>>,
     thread: Option<JoinHandle<()>>,
 }

@@ -1,7 +1,7 @@
 //! `ask --on`: sends runs to workers, and follows them.
 
 use super::super::agents::{AskedRun, prepare_question, print_new_steps, resolve_run};
-use super::super::sync::wait_until_synced;
+use super::super::sync::wait_until_hubs_have_all;
 use super::super::{CliError, CommandContext, EXIT_DONE};
 use super::{exit_code, queued_label};
 use crate::arguments::AskArguments;
@@ -38,7 +38,7 @@ pub(crate) fn cmd_ask_on(scene: &mut CommandContext<'_>, on: &str, args: &AskArg
         word => Some(find_device(&client, word)?.0),
     };
     // The worker gets what is written up to now.
-    if !wait_until_synced(scene, SEND_TIMEOUT)? {
+    if !wait_until_hubs_have_all(scene, Some(client.address()), SEND_TIMEOUT)? {
         return Err(CliError::workspace(
             "not everything was sent to the hub in a minute, so the worker would work on an older state; see \
              `tracebook sync status`",
@@ -107,7 +107,7 @@ fn follow_sent_run(
         let ended = queued.as_ref().and_then(|queued| queued.ending.clone());
         if ended.is_some() {
             // The worker has sent everything before it said so.
-            wait_until_synced(scene, SEND_TIMEOUT)?;
+            wait_until_hubs_have_all(scene, Some(client.address()), SEND_TIMEOUT)?;
         }
         if scene.handle.read(move |session| session.agents().runs().any(|(id, _)| id == run))? {
             resolve_run(scene, &run.to_string())?;

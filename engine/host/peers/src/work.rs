@@ -283,7 +283,7 @@ impl WorkClient {
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let asked = async {
-            let address = self.entry.address.as_deref().unwrap_or_default();
+            let address = self.address();
             let trust = self.entry.certificate.clone().map_or(CertificateTrust::Public, CertificateTrust::Pinned);
             let (mut way, binding) = HubSocket::connect(address, WORK_PATH, &trust).await?;
             handshake::authenticate_to_listener(&mut way, &self.key, self.hub, &binding).await?;
@@ -313,6 +313,11 @@ impl WorkClient {
     /// Returns the id of this device.
     pub fn own_id(&self) -> DeviceId {
         self.key.id()
+    }
+
+    /// Returns the hub's address.
+    pub fn address(&self) -> &str {
+        self.entry.address.as_deref().unwrap_or_default()
     }
 
     /// Returns the hub's name.

@@ -13,7 +13,7 @@ use agent::task_block::TaskStatus;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::ToolOutcome;
 use store::disk::RowWrite;
-use store::{DecisionMaker, DecisionRecord, DecisionScope, DocId, RunApproval};
+use store::{DecisionMaker, DecisionRecord, DecisionScope, DocId, RunApproval, RunOrigin};
 use text::time::UnixMillis;
 
 /// Returns the facts about a call that were known when its approval was shown.
@@ -54,9 +54,11 @@ impl RunsState {
         let elsewhere = run.device.as_ref().filter(|_| !carries_out);
         if let Some(device) = elsewhere.filter(|_| allowed && !BuiltInTool::AskUser.is_named(&known.tool)) {
             let name = &device.name;
-            return Err(CommandError(format!(
-                "the run is active on {name}; you can deny it here, but allow it only there"
-            )));
+            return Err(CommandError(if run.about.origin == RunOrigin::Device {
+                format!("{name} carries out the run; the device that sent it allows it by `tracebook approvals`")
+            } else {
+                format!("the run is active on {name}; you can deny it here, but allow it only there")
+            }));
         }
         let tool = tools.iter().find(|tool| tool.name == known.tool).filter(|_| elsewhere.is_none());
         let facts = shown_facts(known);

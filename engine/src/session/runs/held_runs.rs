@@ -38,11 +38,9 @@ impl RunsState {
         if run.about.ending.is_some() || run.is_busy() {
             return Ok(());
         }
-        if !workspace.is_own_device(run.device.as_ref()) {
-            run.device = Some(workspace.device.clone());
-            self.restore_run(turn, sync, id);
-            self.tick_runs(turn, files, sync, workspace);
-        }
+        run.device = Some(workspace.device.clone());
+        self.restore_run(turn, sync, id);
+        self.tick_runs(turn, files, sync, workspace);
         match self.runs.get(&id) {
             Some(run) if !run.is_busy() => self.resume_run(turn, sync, workspace, id, None, None),
             Some(_) | None => Ok(()),

@@ -87,10 +87,10 @@ impl RunsState {
             return;
         }
         let run = AgentRun::new(id, about, doc, false);
-        let restores = run.about.ending.is_none() && workspace.is_own_device(run.device.as_ref());
+        let is_active = run.about.ending.is_none();
         self.runs.insert(id, run);
         sync.mark_attachments_stale(); // somebody looks at it: what it names is wanted soon
-        if restores {
+        if is_active && self.carries_out(workspace, id) {
             self.restore_run(turn, sync, id);
         }
         self.tick_runs(turn, files, sync, workspace);
