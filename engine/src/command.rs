@@ -350,6 +350,8 @@ pub enum Command {
     HoldRun {
         /// The run, which may not have begun yet.
         run: DocId,
+        /// Address of the hub that lends the run.
+        hub: String,
         /// The owner's policy; `None` to give the run up: work on it stops at once, and nothing is recorded.
         policy: Option<Box<ToolPolicy>>,
     },

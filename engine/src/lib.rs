@@ -12,7 +12,7 @@ pub mod effect;
 pub mod event;
 pub mod keymap;
 mod note;
-pub mod notice;
+
 mod pane_layout;
 pub mod records;
 pub mod session;
@@ -21,6 +21,7 @@ mod staleness;
 
 pub use ::commands;
 pub use agent::generated_view;
+pub use agent::notice;
 pub use command::Command;
 pub use effect::Effect;
 pub use event::Event;

@@ -204,7 +204,9 @@ impl SessionState {
                 self.files.close_volume(turn, &mut self.sync, &mut self.workspace, volume)
             }
             Command::OpenMemory { volume } => self.files.volumes.open_private_memory(turn, &mut self.workspace, volume),
-            Command::NewNote { volume, path, text } => self.files.new_note(turn, &mut self.sync, volume, &path, &text),
+            Command::NewNote { volume, path, text } => {
+                self.files.new_user_note(turn, &mut self.sync, volume, &path, &text)
+            }
             Command::OpenNote { note } => self.files.open_note(turn, &mut self.kernels, &mut self.workspace, note),
             Command::HoldNote { note } => self.files.hold_note(turn, &mut self.sync, note, true),
             Command::ReleaseNote { note } => self.files.hold_note(turn, &mut self.sync, note, false),
@@ -311,8 +313,8 @@ impl SessionState {
             Command::ResumeRun { run, more, budget } => {
                 self.runs.resume_run(turn, &mut self.sync, &self.workspace, run, more, budget)
             }
-            Command::HoldRun { run, policy } => {
-                self.runs.hold_run(turn, &mut self.files, &mut self.sync, &self.workspace, run, policy)
+            Command::HoldRun { run, hub, policy } => {
+                self.runs.hold_run(turn, &mut self.files, &mut self.sync, &self.workspace, run, (hub, policy))
             }
             Command::Decide { run, approval, decision } => self.runs.decide_approval(
                 turn,

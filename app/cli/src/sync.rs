@@ -134,13 +134,15 @@ fn is_synced(session: &Session, only: Option<&str>) -> bool {
     let reading =
         session.notes().any(|note| note.phase == engine::NotePhase::Reading) || session.pending_move().is_some();
     let plain = |address: &str| address.trim_end_matches('/').to_owned();
-    let mut hubs = sync.shares.hubs.iter().filter(|hub| only.is_none_or(|only| plain(&hub.url) == plain(only)));
+    let hubs = sync.shares.hubs.iter().filter(|hub| only.is_none_or(|only| plain(&hub.url) == plain(only)));
+    let hubs: Vec<&engine::SharedHub> = hubs.collect();
     !reading
         && session.is_saved()
         && sync.is_settled()
         && sync.has_current_hub_states()
         && session.is_agent_sync_settled()
-        && hubs.map(|hub| sync.states.get(&hub.url)).all(|state| there(state) && brought(state))
+        && (only.is_none() || !hubs.is_empty())
+        && hubs.iter().map(|hub| sync.states.get(&hub.url)).all(|state| there(state) && brought(state))
 }
 
 /// Describes the progress, and when unreachable devices were last seen.

@@ -6,6 +6,7 @@ use agent::memory::RecallOptions;
 use agent::policy::ToolPolicy;
 use engine::{LAN_HUB_ADDRESS, Session};
 use host::peers::DeviceId;
+use host::peers::devices::now_millis;
 use host::peers::work::{
     OrderedDecision, QueuedRun, RunOrder, SignedTextError, WorkClient, WorkError, WorkReply, WorkRequest,
 };
@@ -13,6 +14,9 @@ use host::sync::devices::hub_caller_identity;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use store::{BlobHash, DecisionRecord, DocId, MessageId, RunApproval, RunOrigin};
+
+/// Maximum age of an order in milliseconds: a week.
+const MAX_ORDER_AGE_MS: i64 = 7 * 24 * 3_600 * 1_000;
 
 /// What is to be done in a run, and by whose policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,8 +46,9 @@ pub(crate) struct SentDecision {
 
 /// Returns the hash of a request for approval as it's shown: the call, its code, and the tool's definition.
 pub(crate) fn shown_hash(approval: &RunApproval) -> String {
-    let RunApproval { tool, arguments, code, definition, addresses, .. } = approval;
-    let shown = serde_json::to_vec(&(tool, arguments, code, definition, addresses)).unwrap_or_default();
+    let RunApproval { tool, arguments, code, definition, addresses, what, reason, reach, .. } = approval;
+    let shown = (tool, arguments, code, definition, addresses, what, reason, reach);
+    let shown = serde_json::to_vec(&shown).unwrap_or_default();
     BlobHash::of(&shown).to_string()
 }
 
@@ -143,6 +148,10 @@ pub(crate) fn read_order(client: &WorkClient, queued: &QueuedRun) -> Result<(Run
     let order: RunOrder = queued.order.open().map_err(CliError::usage)?;
     if order.hub != client.hub || order.run != queued.run {
         return Err(CliError::usage("the order is for another hub or another run"));
+    }
+    let age = now_millis().saturating_sub(order.created);
+    if !(-MAX_ORDER_AGE_MS..=MAX_ORDER_AGE_MS).contains(&age) {
+        return Err(CliError::usage("the order is older than a week, or from the future"));
     }
     let task = serde_json::from_value(order.task.clone())
         .map_err(|why| CliError::usage(format!("the order isn't in the form that this version knows ({why})")))?;

@@ -18,14 +18,18 @@ use crate::arguments::WorkerArguments;
 use crate::work_queue::{
     RunTask, SentDecision, key_digits, queue_at, queued_runs, read_order, shared_hubs, shown_hash, work_error,
 };
+use agent::agent_definition::{DEFAULT_AGENT, is_memory_agent};
+use agent::memory::ReplayMode;
+use agent::policy::ToolPolicy;
 use engine::{Command, Session};
+use host::Handle;
 use host::peers::DeviceId;
 use host::peers::work::{OrderedDecision, QueuedRun, SignedText, WorkClient, WorkError, WorkReply, WorkRequest};
 use host::sync::devices::open_device_list;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime};
-use store::{DecisionRecord, DecisionScope, DocId, RunEnding};
+use store::{DecisionRecord, DecisionScope, DocId, RunEnding, RunOrigin};
 use text::untrusted_text::escape_line;
 
 /// How often the queues are looked at while nothing is carried out.
@@ -36,6 +40,8 @@ const RUN_POLL_INTERVAL: Duration = Duration::from_millis(100);
 const RETRY_AFTER: Duration = Duration::from_secs(30);
 /// Time limit for what must arrive before a run begins, and be sent after it.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(120);
+/// Time limit for sending what a run did.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(600);
 /// Minimum number of digits of a key that stand for the device.
 const MIN_KEY_DIGITS: usize = 16;
 
@@ -179,7 +185,13 @@ fn carry_out_first(
             // Another worker was faster, or the hub is gone: the next look shows which.
             Ok(_) | Err(_) => continue,
         };
-        let claim = Claim::keep(client, (queued.run, epoch), lease, sent);
+        let (handle, lender, run) = (scene.handle.clone(), client.clone(), queued.run);
+        let on_lost = move || {
+            if let Err(error) = give_up(&handle, &lender, run) {
+                tracing::warn!(%error, "a run whose claim was lost could not be given up");
+            }
+        };
+        let claim = Claim::keep(client, (queued.run, epoch), (lease, sent), on_lost);
         let prompt = task.text.lines().next().unwrap_or_default();
         let verb = if epoch == 1 { "begins" } else { "is taken over" };
         say(scene, "claimed", queued.run, &format!("{verb} for {}: {prompt}", queued.owner))?;
@@ -207,20 +219,20 @@ fn finish(
                     Err(_) => super::sleep(RUN_POLL_INTERVAL),
                 }
             }
-            scene.handle.run_command(Command::HoldRun { run, policy: None })?;
+            give_up(scene.handle, client, run)?;
             let words = why.map_or_else(|| ending.clone(), |why| format!("{ending}: {why}"));
             say(scene, "ended", run, &words)?;
             Ok(true)
         }
         WorkOutcome::Lost => {
-            scene.handle.run_command(Command::HoldRun { run, policy: None })?;
+            give_up(scene.handle, client, run)?;
             say(scene, "lost", run, "was given up: the hub wasn't reached in time, so another worker may continue")?;
             // Other workers come first.
             later.insert(run, Instant::now() + lease);
             Ok(false)
         }
         WorkOutcome::NotNow(why) => {
-            scene.handle.run_command(Command::HoldRun { run, policy: None })?;
+            give_up(scene.handle, client, run)?;
             // If it can't be given back, the lease ends by itself.
             let _ = client.ask(&WorkRequest::Release { run, epoch });
             say(scene, "released", run, &format!("was given back: {why}"))?;
@@ -230,7 +242,12 @@ fn finish(
     }
 }
 
-/// Begins a run, or goes on with it, and watches it until its end.
+/// Stops all work on a run, and records nothing.
+fn give_up(handle: &Handle, client: &WorkClient, run: DocId) -> Result<(), engine::CommandError> {
+    handle.run_command(Command::HoldRun { run, hub: client.address().to_owned(), policy: None }).map(|_| ())
+}
+
+/// Begins a run, or continues it, and watches it until its end.
 fn carry_out(
     scene: &mut CommandContext<'_>,
     client: &WorkClient,
@@ -250,7 +267,7 @@ fn carry_out(
     }
     wait_for_setup(scene)?;
     let problems = scene.handle.read(|session| session.problems().len())?;
-    match begin(scene, volume, task, run) {
+    match begin(scene, client, (volume, task, claim.epoch), run) {
         Ok(()) => {}
         Err(refusal) => return Ok(WorkOutcome::Over("failed".to_owned(), Some(refusal.why))),
     }
@@ -308,11 +325,19 @@ fn deliver(
     ending: RunEnding,
 ) -> Result<WorkOutcome, CliError> {
     let kept = |session: &Session| (session.pending_note_jobs() == 0).then_some(());
-    scene.handle.wait(Some(SYNC_TIMEOUT), kept)?;
-    export::open_note::wait_until_saved(scene.handle)?;
-    while !wait_until_hubs_have_all(scene, Some(client.address()), Duration::from_secs(1))? {
+    let end = Instant::now() + DELIVERY_TIMEOUT;
+    let mut is_kept = false;
+    loop {
         if !claim.holds() {
             return Ok(WorkOutcome::Lost);
+        }
+        is_kept = is_kept || scene.handle.wait(Some(Duration::from_secs(1)), kept)?.is_some();
+        if is_kept && wait_until_hubs_have_all(scene, Some(client.address()), Duration::from_secs(1))? {
+            break;
+        }
+        if Instant::now() > end {
+            let why = "the worker has ended it, and couldn't send all that it did yet; it comes while the worker runs";
+            return Ok(WorkOutcome::Over("failed".to_owned(), Some(why.to_owned())));
         }
     }
     let word = match ending {
@@ -325,13 +350,32 @@ fn deliver(
     Ok(WorkOutcome::Over(word.to_owned(), None))
 }
 
-/// Begins a run; one that another worker began goes on.
-fn begin(scene: &mut CommandContext<'_>, volume: DocId, task: &RunTask, run: DocId) -> Result<(), CliError> {
-    let hold = || Command::HoldRun { run, policy: Some(Box::new(task.policy.clone())) };
+/// Begins a run; one that another worker began is continued.
+fn begin(
+    scene: &mut CommandContext<'_>,
+    client: &WorkClient,
+    (volume, task, epoch): (DocId, &RunTask, u64),
+    run: DocId,
+) -> Result<(), CliError> {
+    let RunTask { session, note, parent, text, agent, budget, provider, allow, recall, policy } = task.clone();
+    if agent.as_deref().is_some_and(is_memory_agent) {
+        return Err(CliError::usage("agents of memory work only on the device that has the memory"));
+    }
+    let mut policy = policy;
+    policy.rules.extend(ToolPolicy::rules_for_question(&allow, run));
+    let hub = client.address().to_owned();
+    let hold = Command::HoldRun { run, hub, policy: Some(Box::new(policy)) };
     if scene.handle.read(move |session| session.agents().runs().any(|(id, _)| id == run))? {
+        if epoch == 1 {
+            return Err(CliError::usage("there is a run with this id that nobody has carried out"));
+        }
         resolve_run(scene, &run.to_string())?;
+        ensure_ordered(scene, (volume, task), run)?;
         if read_run(scene, run, |run| run.about.ending.is_some())? {
             return Ok(());
+        }
+        if recall.mode == ReplayMode::Follower {
+            return Err(CliError::usage("its worker has failed, and in the mode follower no other one continues"));
         }
         // What it had delegated is carried out by nobody: the call that waits for it is answered.
         let parts = scene.handle.read(move |session| {
@@ -344,18 +388,34 @@ fn begin(scene: &mut CommandContext<'_>, volume: DocId, task: &RunTask, run: Doc
             // It may be over just now.
             let _ = scene.handle.run_command(Command::CancelRun { run: part });
         }
-        scene.handle.run_command(hold())?;
+        scene.handle.run_command(hold)?;
         return Ok(());
     }
-    if let Some(agent) = &task.agent {
+    if let Some(agent) = &agent {
         super::agents::ensure_agent_available(scene, volume, agent)?;
     }
-    scene.handle.run_command(hold())?;
-    let RunTask { session, note, parent, text, agent, budget, provider, allow, recall, .. } = task.clone();
+    scene.handle.run_command(hold)?;
     let provider = provider.map(String::into_boxed_str);
     let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall, provider };
     scene.handle.run_command(command)?;
     Ok(())
+}
+
+/// Checks that a run's document, which any device may have written, is about what was ordered.
+fn ensure_ordered(scene: &CommandContext<'_>, (volume, task): (DocId, &RunTask), run: DocId) -> Result<(), CliError> {
+    let about = read_run(scene, run, |run| run.about.clone())?;
+    let is_agent = match &task.agent {
+        Some(agent) => about.agent == *agent,
+        None => about.agent == DEFAULT_AGENT || task.text.contains(&format!("@{}", about.agent)),
+    };
+    let is_same = (about.volume, about.session, about.note) == (volume, task.session, task.note)
+        && (&about.prompt, about.budget, &about.provider) == (&task.text, task.budget, &task.provider)
+        && about.origin == RunOrigin::Device
+        && is_agent;
+    match is_same {
+        true => Ok(()),
+        false => Err(CliError::usage("the run's document isn't about what was ordered, so it isn't continued")),
+    }
 }
 
 /// Applies a decision of the owner, if it's about a request as the owner saw it.

@@ -49,7 +49,11 @@ pub struct AgentDefinition {
 }
 
 /// Name of the agent that answers if no other is named.
-const DEFAULT_AGENT: &str = "assistant";
+pub const DEFAULT_AGENT: &str = "assistant";
+/// The agent that answers questions about earlier work.
+pub const MEMORY_ANALYSIS_AGENT: &str = "memory-analysis";
+/// The agent that consolidates logs into long-term notes.
+const MEMORY_CONSOLIDATION_AGENT: &str = "memory-consolidation";
 /// Name of the agent behind a button of a generated view. It calls one tool and no model.
 pub const BUTTON_AGENT: &str = "button";
 /// System prompt of the model that writes summaries.
@@ -206,6 +210,11 @@ pub fn find(name: &str, own: &[AgentDefinition]) -> AgentDefinition {
     let mut all = built_in();
     let at = all.iter().position(|agent| agent.name == name).unwrap_or(0);
     if all.is_empty() { AgentDefinition::default() } else { all.swap_remove(at) }
+}
+
+/// Returns whether the agent is a memory agent, whose work doesn't need a model.
+pub fn is_memory_agent(name: &str) -> bool {
+    matches!(name, MEMORY_ANALYSIS_AGENT | MEMORY_CONSOLIDATION_AGENT)
 }
 
 #[cfg(test)]

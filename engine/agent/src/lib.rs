@@ -16,6 +16,7 @@ pub mod memory;
 pub mod model_call;
 pub mod model_context;
 pub mod name_suggestions;
+pub mod notice;
 pub mod path_resolver;
 pub mod planner;
 pub mod policy;

@@ -504,6 +504,25 @@ impl FilesState {
         }
     }
 
+    /// Creates a note for the user, unless something that isn't read has its name.
+    pub(super) fn new_user_note(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        sync: &mut SyncState,
+        id: DocId,
+        path: &str,
+        text: &str,
+    ) -> Result<(), CommandError> {
+        let skipped = self.volumes.by_id.get(&id).into_iter().flat_map(|volume| &volume.skipped);
+        let mut there = skipped.filter(|one| one.path == path || one.path.strip_suffix(".md") == Some(path));
+        match there.next() {
+            Some(SkippedFile { path, why, .. }) => {
+                Err(CommandError(format!("{path} is there and isn't read ({why}); choose another name")))
+            }
+            None => self.new_note(turn, sync, id, path, text),
+        }
+    }
+
     pub(super) fn new_note(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -530,9 +549,6 @@ impl FilesState {
         }
         if volume.files.contains_key(&path) || self.moves.is_in_motion(id, &path) {
             return Err(CommandError(format!("a file with that name already exists; choose another: {path}")));
-        }
-        if let Some(there) = volume.skipped.iter().find(|one| one.path == path) {
-            return Err(CommandError(format!("{path} is there and isn't read ({}); choose another name", there.why)));
         }
         let Some(volume) = self.volumes.by_id.get_mut(&id) else { return Ok(()) };
         let mut bytes = [0; 16];

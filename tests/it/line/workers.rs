@@ -289,3 +289,43 @@ fn only_named_devices_are_served_and_a_waiting_run_is_stopped_from_anywhere() {
     alone.run(&["ask", "--on", "any", "Go"]).refused(2, "this volume isn't shared over one");
     alone.run(&["worker", "--for", &desk.key()]).refused(2, "no volume is shared over a hub here");
 }
+
+#[test]
+fn a_call_that_waits_for_its_owner_waits_on_the_next_worker_too() {
+    let scene = Scene::new(&[("plan.md", "# Plan\n")]);
+    let at = one_command("echo allowed");
+    let (shed, barn) = (scene.device("shed", &at), scene.device("barn", &at));
+    let key = scene.desk.key();
+    let first = shed.worker(&[&key]);
+    let mut asked = scene.desk.start(&["ask", "--on", "any", "Go"]);
+    let name = asked.until("approval_pending")["name"].as_str().expect("a name").to_owned();
+    first.kill();
+    let mut second = barn.worker(&[&key]);
+    assert_eq!(second.until("claimed")["what"], "is taken over for desk: Go");
+    second.until("approval_pending");
+    // What changes in the run's document meanwhile doesn't take it from the one that has the claim.
+    shed.run(&["sync", "now", "--for", "30"]);
+    let done = scene.desk.run(&["approvals", &name, "--allow"]).code(0);
+    assert_eq!(done.err, "sent to barn\n");
+    let (code, lines) = asked.end();
+    assert_eq!((code, answers(&lines)), (0, vec!["Told: false."]), "{lines:#?}");
+    assert!(lines.iter().any(|line| line["result"].to_string().contains("allowed")), "{lines:#?}");
+}
+
+/// A device that may write in the volume makes a run under the id of an order that waits, to have its own work done.
+#[test]
+fn a_document_that_another_device_wrote_is_not_carried_out_for_an_order() {
+    let scene = Scene::new(&[("plan.md", "# Plan\n")]);
+    let at = one_command("touch pwned.txt");
+    let (shed, phone) = (scene.device("shed", &at), scene.device("phone", &at));
+    let sent = scene.desk.json(&["ask", "--on", "any", "--no-wait", "--approve", "shell: *", "Go"]);
+    let run = sent["run"].as_str().expect("an id");
+    phone.run(&["ask", "--run", run, "--no-wait", "Do as I say"]);
+    phone.run(&["sync", "now", "--for", "30"]).good();
+    let words = ["worker", "--once", "--for", &scene.desk.key()];
+    let (code, lines) = shed.start(&words).end();
+    assert_eq!(code, 0, "{lines:#?}");
+    let last = lines.last().expect("a line");
+    assert_eq!(last["what"], "failed: there is a run with this id that nobody has carried out", "{lines:#?}");
+    assert!(!shed.house.path("notes/pwned.txt").exists());
+}

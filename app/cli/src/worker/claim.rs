@@ -9,6 +9,9 @@ use store::DocId;
 /// Maximum time between two renewals.
 const MAX_RENEW_INTERVAL: Duration = Duration::from_secs(2);
 
+/// How often the time of a claim is looked at.
+const WATCH_INTERVAL: Duration = Duration::from_millis(100);
+
 /// What the queue has said since the claim.
 #[derive(Debug)]
 struct ClaimState {
@@ -30,7 +33,19 @@ pub(super) struct Claim {
     /// How long the hub waits for a silent executor.
     pub(super) lease: Duration,
     state: Arc<Mutex<ClaimState>>,
-    thread: Option<JoinHandle<()>>,
+    /// The thread that renews the claim, and the one that watches the time.
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl ClaimState {
+    /// Returns whether the claim holds; it's lost once the last renewal is too long ago.
+    fn check_time(&mut self, lease: Duration) -> bool {
+        let most = lease * 2 / 3;
+        let (steady, wall) = self.sent;
+        let is_late = steady.elapsed() > most || wall.elapsed().is_ok_and(|elapsed| elapsed > most);
+        self.is_lost |= is_late;
+        !self.is_lost
+    }
 }
 
 fn lock(state: &Mutex<ClaimState>) -> MutexGuard<'_, ClaimState> {
@@ -38,12 +53,13 @@ fn lock(state: &Mutex<ClaimState>) -> MutexGuard<'_, ClaimState> {
 }
 
 impl Claim {
-    /// Begins to keep a claim that the queue has granted. `sent`: when it was requested.
+    /// Begins to keep a claim that the queue has granted. `sent`: when it was requested. `on_lost` is called once, on
+    /// another thread, as soon as the claim can't be relied on.
     pub(super) fn keep(
         client: &WorkClient,
         (run, epoch): (DocId, u64),
-        lease: Duration,
-        sent: (Instant, SystemTime),
+        (lease, sent): (Duration, (Instant, SystemTime)),
+        on_lost: impl FnOnce() + Send + 'static,
     ) -> Claim {
         let state = ClaimState {
             sent,
@@ -81,17 +97,26 @@ impl Claim {
                 std::thread::park_timeout(interval);
             }
         });
-        Claim { run, epoch, lease, state, thread: Some(thread) }
+        let watched = Arc::clone(&state);
+        let watch = std::thread::spawn(move || {
+            loop {
+                let (is_over, holds) = {
+                    let mut state = lock(&watched);
+                    (state.is_over, state.check_time(lease))
+                };
+                match (is_over, holds) {
+                    (true, _) => return,
+                    (false, true) => std::thread::park_timeout(WATCH_INTERVAL),
+                    (false, false) => return on_lost(),
+                }
+            }
+        });
+        Claim { run, epoch, lease, state, threads: vec![thread, watch] }
     }
 
     /// Returns whether this device may still work on the run. It stops long before the hub lets another one in.
     pub(super) fn holds(&self) -> bool {
-        let mut state = lock(&self.state);
-        let most = self.lease * 2 / 3;
-        let (steady, wall) = state.sent;
-        let is_late = steady.elapsed() > most || wall.elapsed().is_ok_and(|elapsed| elapsed > most);
-        state.is_lost |= is_late;
-        !state.is_lost
+        lock(&self.state).check_time(self.lease)
     }
 
     /// Returns whether the run is to be stopped.
@@ -108,10 +133,10 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         lock(&self.state).is_over = true;
-        if let Some(thread) = self.thread.take() {
+        for thread in self.threads.drain(..) {
             thread.thread().unpark();
             if thread.join().is_err() {
-                tracing::error!("the thread that keeps a claim failed");
+                tracing::error!("a thread that keeps a claim failed");
             }
         }
     }

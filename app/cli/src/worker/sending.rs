@@ -8,7 +8,7 @@ use crate::arguments::AskArguments;
 use crate::work_queue::{RunTask, find_device, queue_of_volume, queued_runs, shared_hubs, signing_error, work_error};
 use engine::Session;
 use host::peers::devices::now_millis;
-use host::peers::work::{RunOrder, WorkClient, WorkRequest};
+use host::peers::work::{RunOrder, SignedText, WorkClient, WorkError, WorkRequest};
 use serde_json::json;
 use std::time::Duration;
 use store::{DocId, RunApproval};
@@ -18,6 +18,8 @@ use text::untrusted_text::escape_line;
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Time limit until the hub has what the worker needs.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);
+/// Number of attempts to put a run into the queue.
+const MAX_OFFER_TRIES: u32 = 3;
 /// Number of looks in a row at which the hub may be out of reach before that is said.
 const MAX_SILENT_LOOKS: u32 = 10;
 
@@ -61,7 +63,7 @@ pub(crate) fn cmd_ask_on(scene: &mut CommandContext<'_>, on: &str, args: &AskArg
     let task = serde_json::to_value(&task).map_err(|why| CliError::workspace(why.to_string()))?;
     let order = RunOrder { hub: client.hub, run, volume, to, created: now_millis(), task };
     let order = client.sign(&order).map_err(|why| signing_error(&why))?;
-    client.ask(&WorkRequest::Offer(order)).map_err(|why| work_error(&why))?;
+    offer(&client, order)?;
     if args.no_wait {
         match scene.json {
             true => writeln!(scene.out, "{}", json!({"type": "sent", "run": run, "hub": client.hub_name()}))?,
@@ -70,6 +72,20 @@ pub(crate) fn cmd_ask_on(scene: &mut CommandContext<'_>, on: &str, args: &AskArg
         return Ok(EXIT_DONE);
     }
     follow_sent_run(scene, &client, volume, run)
+}
+
+/// Puts an order into the queue. If the answer is lost, the same order is sent again, which changes nothing.
+fn offer(client: &WorkClient, order: SignedText) -> Result<(), CliError> {
+    let request = WorkRequest::Offer(order);
+    let mut tries = 1;
+    loop {
+        match client.ask(&request) {
+            Ok(_) => return Ok(()),
+            Err(why @ WorkError::Refused(_)) => return Err(work_error(&why)),
+            Err(why) if tries >= MAX_OFFER_TRIES => return Err(work_error(&why)),
+            Err(_) => tries += 1,
+        }
+    }
 }
 
 /// Prints what a run does elsewhere, as it arrives, until it ends.
@@ -144,6 +160,9 @@ fn print_new_approvals(scene: &mut CommandContext<'_>, run: DocId, asked: &mut V
         }
         let title = agent::approval_text::title(&approval);
         writeln!(scene.errors, "{title}: waits for `tracebook approvals {name} --allow` or --deny")?;
+        for line in agent::approval_text::body(&approval).lines() {
+            writeln!(scene.errors, "    {line}")?;
+        }
         scene.out.flush()?;
         asked.push(name);
     }

@@ -6,7 +6,9 @@
 
 use crate::storage::StoreFailure;
 use peers::DeviceId;
-use peers::work::{OrderedDecision, QueuedRun, RunOrder, SignedText, SignedTextError, WorkReply, WorkRequest};
+use peers::work::{
+    MAX_WORK_MESSAGE_BYTES, OrderedDecision, QueuedRun, RunOrder, SignedText, SignedTextError, WorkReply, WorkRequest,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +25,10 @@ const MAX_DECISIONS: usize = 500;
 const MAX_ENDED_RUNS: usize = 200;
 /// Maximum size of a stored record in bytes, since NATS accepts messages of 1 MB.
 const MAX_RECORD_BYTES: usize = 768 << 10;
+/// Maximum size of a list of runs in bytes: a quarter of a message is left for quotes and escapes.
+const MAX_LISTED_BYTES: usize = MAX_WORK_MESSAGE_BYTES / 2;
+/// Size of a run in a list in bytes, besides its order, at most.
+const LISTED_RUN_BYTES: usize = 2_000;
 /// Maximum length of the word for how a run ended, in bytes.
 const MAX_ENDING_BYTES: usize = 32;
 /// Maximum length of the reason why a run isn't done, in characters.
@@ -103,7 +109,7 @@ enum WorkRefusal {
     Held(String),
     #[error("the run is over")]
     Over,
-    #[error("too many runs of this device wait in the hub's queue; stop some: `tracebook worker stop RUN`")]
+    #[error("too many runs wait in the hub's queue; stop some: `tracebook worker stop RUN`")]
     Full,
     #[error("the order is for another hub or from another device")]
     OtherOrder,
@@ -184,11 +190,21 @@ impl WorkQueue {
             heard.clear(); // each lease counts anew, which is safe
         }
         drop(heard);
+        let mut known: Vec<WorkRecord> = Vec::new();
         for (bytes, _) in records {
-            let record: WorkRecord = serde_json::from_slice(&bytes)?;
+            known.push(serde_json::from_slice(&bytes)?);
+        }
+        // Those that aren't over come first, and then the newest: a list has an end.
+        known.sort_by_key(|record| (record.ending.is_some(), std::cmp::Reverse(record.ended)));
+        let mut left = MAX_LISTED_BYTES;
+        for record in known {
             let is_free = self.is_free(&record, now);
             if !volumes.contains(&record.volume) || (caller.access)(record.volume) < DeviceAccess::Read {
                 continue;
+            }
+            left = left.saturating_sub(record.order.text.len() + LISTED_RUN_BYTES);
+            if left == 0 {
+                break;
             }
             let WorkRecord { run, order, owner, holder, epoch, cancelled, ending, why, .. } = record;
             runs.push(QueuedRun { run, order, owner, holder, epoch, is_free, cancelled, ending, why });
@@ -208,8 +224,14 @@ impl WorkQueue {
         for (bytes, _) in self.store.read_records()? {
             records.push(serde_json::from_slice(&bytes)?);
         }
-        if records.iter().any(|record| record.run == run) {
-            return Err(WorkRefusal::Exists);
+        if let Some(known) = records.iter().find(|record| record.run == run) {
+            // The device sends it again if it didn't hear the answer.
+            return if known.order == order { Ok(WorkReply::Done) } else { Err(WorkRefusal::Exists) };
+        }
+        let open = records.iter().filter(|one| one.ending.is_none() && one.volume == volume);
+        let size: usize = open.map(|one| one.order.text.len() + LISTED_RUN_BYTES).sum();
+        if size + order.text.len() + LISTED_RUN_BYTES > MAX_LISTED_BYTES {
+            return Err(WorkRefusal::Full);
         }
         if records.iter().filter(|one| one.order.by == caller.device && one.ending.is_none()).count() >= MAX_OPEN_RUNS {
             return Err(WorkRefusal::Full);
@@ -461,7 +483,8 @@ mod tests {
         let scene = Scene::new();
         let (owner, run) = (scene.owner.id(), DocId([1; 16]));
         assert_eq!(scene.ask(owner, 0, WorkRequest::Offer(scene.order(1, None))), WorkReply::Done);
-        refused(scene.ask(owner, 0, WorkRequest::Offer(scene.order(1, None))), "already");
+        assert_eq!(scene.ask(owner, 0, WorkRequest::Offer(scene.order(1, None))), WorkReply::Done);
+        refused(scene.ask(owner, 0, WorkRequest::Offer(scene.order(1, Some(device(1))))), "already");
         let claimed = |epoch| WorkReply::Claimed { epoch, lease_ms: 30_000 };
         assert_eq!(scene.ask(device(1), 1, WorkRequest::Claim(run)), claimed(1));
         refused(scene.ask(device(2), 2, WorkRequest::Claim(run)), "carries out");

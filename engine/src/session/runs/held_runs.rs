@@ -4,7 +4,7 @@
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
 use crate::session::state::agent_run::CallPhase;
-use crate::session::state::runs::RunsState;
+use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::policy::ToolPolicy;
@@ -20,7 +20,7 @@ impl RunsState {
         sync: &mut SyncState,
         workspace: &WorkspaceState,
         id: DocId,
-        policy: Option<Box<ToolPolicy>>,
+        (hub, policy): (String, Option<Box<ToolPolicy>>),
     ) -> Result<(), CommandError> {
         let Some(policy) = policy else {
             self.run_requests.retain(|request| request.run != id);
@@ -30,7 +30,7 @@ impl RunsState {
             }
             return Ok(());
         };
-        self.held.insert(id, *policy);
+        self.held.insert(id, (hub, *policy));
         if !self.run_summaries.contains_key(&id) {
             return Ok(()); // it begins with the request that follows
         }
@@ -43,12 +43,18 @@ impl RunsState {
         self.tick_runs(turn, files, sync, workspace);
         match self.runs.get(&id) {
             Some(run) if !run.is_busy() => self.resume_run(turn, sync, workspace, id, None, None),
-            Some(_) | None => Ok(()),
+            // It waits for a decision; that it's this device's is recorded at once.
+            Some(_) => {
+                self.record_run(turn, sync, id, RunRecord::default());
+                Ok(())
+            }
+            None => Ok(()),
         }
     }
 
-    /// Returns the owner's policy if this device holds the run or one that it was delegated from, and these runs.
-    fn holder_policy(&self, id: DocId) -> Option<(Vec<DocId>, &ToolPolicy)> {
+    /// Returns the hub and the owner's policy if this device holds the run or one that it was delegated from, and these
+    /// runs.
+    pub(super) fn holder_policy(&self, id: DocId) -> Option<(Vec<DocId>, &(String, ToolPolicy))> {
         if self.held.is_empty() {
             return None;
         }
@@ -69,7 +75,7 @@ impl RunsState {
     pub(super) fn policy_of(&self, id: DocId) -> ToolPolicy {
         let own = self.policy();
         match self.holder_policy(id) {
-            Some((family, owner)) => owner.on_device(&own, &family),
+            Some((family, (_, owner))) => owner.on_device(&own, &family),
             None => own,
         }
     }
@@ -77,7 +83,8 @@ impl RunsState {
     /// Returns whether the next call of a run must wait until the hub has all that was recorded of it.
     pub(super) fn waits_for_delivery(&self, sync: &SyncState, id: DocId) -> bool {
         let Some(volume) = self.runs.get(&id).map(|run| run.about.volume) else { return false };
-        self.holder_policy(id).is_some() && !sync.is_delivered(volume, id)
+        let held = self.holder_policy(id);
+        held.is_some_and(|(_, (hub, _))| sync.is_shared_over(hub, volume) && !sync.is_delivered(hub, id))
     }
 
     /// Starts the calls of held runs that waited for the hub.

@@ -165,7 +165,7 @@ impl RunsState {
         {
             return Err(super::remote_runs::other_device_error(device));
         }
-        if run.about.ending.is_none() && run.about.origin == RunOrigin::Device && !self.held.contains_key(&id) {
+        if run.about.origin == RunOrigin::Device && !self.held.contains_key(&id) {
             return Err(CommandError(
                 "another device sent the run, so a worker with the hub's claim continues it".to_owned(),
             ));

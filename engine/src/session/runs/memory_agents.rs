@@ -9,21 +9,13 @@ use crate::session::state::agent_run::{AgentRun, new_step};
 use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
+use agent::agent_definition::MEMORY_ANALYSIS_AGENT;
+pub(super) use agent::agent_definition::is_memory_agent;
 use agent::memory::ProjectMemory;
 use agent::memory::insight::{MemoryAnalysis, MemoryQuery};
 use std::sync::Arc;
 use store::{DocId, MessageId, MessageRole, RunEnding, SessionMessage, StepKind};
 use text::task::CalendarDay;
-
-/// The agent that answers questions about earlier work.
-const MEMORY_ANALYSIS_AGENT: &str = "memory-analysis";
-/// The agent that consolidates logs into long-term notes.
-const MEMORY_CONSOLIDATION_AGENT: &str = "memory-consolidation";
-
-/// Returns whether the agent is a memory agent, whose work doesn't need a model.
-pub(super) fn is_memory_agent(name: &str) -> bool {
-    matches!(name, MEMORY_ANALYSIS_AGENT | MEMORY_CONSOLIDATION_AGENT)
-}
 
 /// Returns whether this is the run of a memory agent.
 pub(super) fn is_memory_agent_run(run: &AgentRun) -> bool {

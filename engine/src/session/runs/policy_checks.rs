@@ -22,7 +22,6 @@ use agent::tool_spec::{ToolSource, ToolSpec};
 use agent::web_address::describe_ip;
 use commands::CommandId;
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
 use store::{
     BlobHash, BlockId, CodePiece, DecisionMaker, DecisionRecord, DecisionScope, DocId, RunApproval, RunOrigin, ToolCall,
 };
@@ -185,9 +184,7 @@ impl RunsState {
     ) {
         let Some(run) = self.runs.get(&id) else { return };
         // If some calls are already pending, only newer ones are checked.
-        let judged: BTreeSet<&str> = run.approvals.iter().map(RunApproval::call_id).collect();
-        let new =
-            |pending: &&PendingCall| pending.phase == CallPhase::Ready && !judged.contains(pending.call.id.as_str());
+        let new = |pending: &&PendingCall| pending.phase == CallPhase::Ready && !pending.is_checked;
         let new: Vec<ToolCall> = run.calls.iter().filter(new).map(|pending| pending.call.clone()).collect();
         for call in new {
             let Some(tool) = tools.iter().find(|tool| tool.name == call.name) else {
@@ -345,7 +342,7 @@ impl RunsState {
             arguments,
             decision: None,
         };
-        pending.facts = facts;
+        (pending.facts, pending.is_checked) = (facts, true);
         // Every decision is recorded, even if the user wasn't asked.
         let decided = |allowed| DecisionRecord {
             allowed,

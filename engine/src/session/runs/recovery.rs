@@ -60,7 +60,7 @@ impl RunsState {
     ) {
         self.loading.remove(&id);
         self.revision += 1;
-        let Some(doc) = self.merge_early_run(turn, sync, id, doc) else { return };
+        let Some(doc) = self.merge_early_run(turn, sync, workspace, id, doc) else { return };
         if self.runs.contains_key(&id) || !self.run_summaries.contains_key(&id) {
             return; // it is there, or was deleted meanwhile
         }
@@ -86,7 +86,8 @@ impl RunsState {
             self.read_runs.push((id, doc));
             return;
         }
-        let run = AgentRun::new(id, about, doc, false);
+        let mut run = AgentRun::new(id, about, doc, false);
+        run.device = self.believed_device(workspace, id, run.device.take());
         let is_active = run.about.ending.is_none();
         self.runs.insert(id, run);
         sync.mark_attachments_stale(); // somebody looks at it: what it names is wanted soon
@@ -170,7 +171,7 @@ fn restore_open_calls(run: &mut AgentRun) -> Vec<String> {
         let phase =
             if waits { CallPhase::AwaitingApproval } else { CallPhase::Running { since: UnixMillis(step.timestamp) } };
         let (facts, requested) = (facts.unwrap_or_default(), params.clone());
-        calls.push(PendingCall { phase, facts, requested, ..PendingCall::new(call, step.id) });
+        calls.push(PendingCall { phase, facts, requested, is_checked: true, ..PendingCall::new(call, step.id) });
     }
     run.calls = calls;
     run.about.agent_state = AgentState::Idle;

@@ -8,7 +8,7 @@ use crate::session::apply_context::{ApplyContext, CommandError, RemoteChangeErro
 use crate::session::state::FilesState;
 use crate::session::state::agent_run::{AgentRun, CallPhase};
 use crate::session::state::agent_session::AgentSession;
-use crate::session::state::runs::{RunsState, VolumeListEntry};
+use crate::session::state::runs::{RunRecord, RunsState, VolumeListEntry};
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
@@ -216,6 +216,7 @@ impl RunsState {
         &mut self,
         turn: &mut ApplyContext<'_>,
         sync: &mut SyncState,
+        workspace: &WorkspaceState,
         id: DocId,
         doc: Result<Box<RunDoc>, DocumentLoadError>,
     ) -> Option<Result<Box<RunDoc>, DocumentLoadError>> {
@@ -236,7 +237,8 @@ impl RunsState {
             let about = taken.and_then(|_| doc.about().ok_or(RemoteChangeError::NoMetadata));
             match about.and_then(|about| self.validate_remote_run(id, &about).map(|()| about)) {
                 Ok(about) => {
-                    let run = AgentRun::new(id, about, doc, false);
+                    let mut run = AgentRun::new(id, about, doc, false);
+                    run.device = self.believed_device(workspace, id, run.device.take());
                     self.save_run_summary(turn, sync, id, run.summary(), bytes);
                     doc = run.doc;
                 }
@@ -282,6 +284,23 @@ impl RunsState {
             None,
         );
         Ok(())
+    }
+
+    /// Returns the device that a run's document names, unless it's this one and nothing here knows of that: documents
+    /// aren't signed, and none makes this device continue a run.
+    pub(super) fn believed_device(
+        &self,
+        workspace: &WorkspaceState,
+        id: DocId,
+        said: Option<RunDevice>,
+    ) -> Option<RunDevice> {
+        let known = self.run_summaries.get(&id).map(|line| line.device.clone());
+        match known {
+            _ if !workspace.is_own_device(said.as_ref()) => said,
+            Some(device) if workspace.is_own_device(device.as_ref()) => said,
+            Some(device) => device,
+            None => Some(RunDevice { id: DocId([0; 16]), name: "another device".to_owned() }),
+        }
     }
 
     /// Checks whether a run's metadata matches what is already known.
@@ -330,21 +349,23 @@ impl RunsState {
             self.runs.remove(&id); // what is in memory is not what is on disk
             return Err(why);
         }
-        let carries_out = self.carries_out(workspace, id);
+        let (carries_out, is_held) = (self.carries_out(workspace, id), self.holder_policy(id).is_some());
+        let said = self.runs.get(&id).and_then(|run| run.doc.device());
+        let is_claimed = carries_out && is_held && !workspace.is_own_device(said.as_ref());
+        let device = self.believed_device(workspace, id, said);
         let Some(run) = self.runs.get_mut(&id) else { return Ok(()) };
-        let device = run.doc.device();
         run.revision += 1;
         (run.steps, run.todos, run.changes) = (run.doc.steps(), run.doc.todos(), run.doc.changes());
         run.pending_batches.push_back((turn.journal.next_batch, run.steps.len()));
         let mut decided = Vec::new();
-        if carries_out && workspace.is_own_device(device.as_ref()) {
+        if carries_out && (is_held || workspace.is_own_device(device.as_ref())) {
             // This device's own run: other devices may stop it, deny calls and answer questions. Only this device can
-            // allow calls, because they run here.
+            // allow calls, because they run here. Who sent a held run answers its questions, and signs that.
             for approval in run.doc.approvals() {
                 let Some(decision) = approval.decision else { continue };
                 let known = run.approvals.iter_mut().find(|known| known.id == approval.id);
                 let Some(known) = known.filter(|known| known.decision.is_none()) else { continue };
-                if !decision.allowed || BuiltInTool::AskUser.is_named(&known.tool) {
+                if !decision.allowed || (!is_held && BuiltInTool::AskUser.is_named(&known.tool)) {
                     known.decision = Some(store::DecisionRecord { arguments: None, ..decision });
                     decided.push(approval.id);
                 }
@@ -364,6 +385,10 @@ impl RunsState {
         let Some(run) = self.runs.get(&id) else { return Ok(()) };
         let line = run.summary();
         self.save_run_summary(turn, sync, id, line, bytes.to_vec());
+        if is_claimed {
+            // The hub decides who carries out a sent run, and not its document.
+            self.record_run(turn, sync, id, RunRecord::default());
+        }
         for approval in decided {
             self.on_approval_decided(turn, files, sync, workspace, id, &approval);
         }

@@ -140,13 +140,15 @@ pub struct PendingCall {
     pub requested: Map<String, Value>,
     /// The tool as it runs, once the call has begun.
     pub ran: Option<StepTool>,
+    /// Whether the policy was asked about it here. What a document says of that isn't believed.
+    pub is_checked: bool,
 }
 
 impl PendingCall {
     /// Creates a call that waits for its check and may change something.
     pub(in crate::session) fn new(call: ToolCall, step: StepId) -> PendingCall {
         let (phase, facts, requested) = (CallPhase::Ready, CallFacts::default(), call.arguments.clone());
-        PendingCall { call, step, phase, changes: true, facts, requested, ran: None }
+        PendingCall { call, step, phase, changes: true, facts, requested, ran: None, is_checked: false }
     }
 }
 
@@ -272,13 +274,16 @@ impl PendingRestore {
 impl AgentRun {
     pub(in crate::session) fn new(id: DocId, about: RunAbout, doc: Box<RunDoc>, fresh: bool) -> AgentRun {
         let steps = doc.steps();
-        let used = steps.iter().filter_map(|step| step_call(&step.kind).map(ToOwned::to_owned)).collect();
+        let approvals = doc.approvals();
+        let decided = approvals.iter().map(|approval| approval.call_id().to_owned());
+        let used =
+            steps.iter().filter_map(|step| step_call(&step.kind).map(ToOwned::to_owned)).chain(decided).collect();
         AgentRun {
             id,
             about,
             device: doc.device(),
             todos: doc.todos(),
-            approvals: doc.approvals(),
+            approvals,
             changes: doc.changes(),
             durable_step_count: steps.len(),
             pending_batches: VecDeque::new(),

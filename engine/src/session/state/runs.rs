@@ -64,8 +64,8 @@ pub struct RunsState {
     pub(in crate::session) setup: Option<Arc<AgentSetup>>,
     /// Policy rules created by the user's decisions.
     pub(in crate::session) rules: Vec<PolicyRule>,
-    /// Runs that this device carries out for others, with their owners' policies.
-    pub(in crate::session) held: BTreeMap<DocId, ToolPolicy>,
+    /// Runs that this device carries out for others, with the hubs that lend them and their owners' policies.
+    pub(in crate::session) held: BTreeMap<DocId, (String, ToolPolicy)>,
     /// Runs that continue once this batch is on disk.
     pub(in crate::session) resume_after: BTreeMap<DocId, BatchNumber>,
     /// Loaded documents of runs that wait for their session.

@@ -20,6 +20,10 @@ const MAX_IMMEDIATE_OUTBOX_WRITES: usize = 100;
 /// Minimum interval between combined writes of the outbox, in milliseconds.
 const OUTBOX_SAVE_INTERVAL_MS: i64 = 2_000;
 
+fn is_same_hub(one: &str, other: &str) -> bool {
+    one.trim_end_matches('/') == other.trim_end_matches('/')
+}
+
 /// Returns whether a hub is connected and has all changes.
 fn is_in_sync(state: Option<&HubState>, asked: Option<&usize>) -> bool {
     state.is_some_and(|state| {
@@ -103,9 +107,14 @@ impl SyncState {
         waits.filter(|doc| self.volume_of_document(volumes, runs, **doc).is_none_or(|of| of == volume)).count()
     }
 
-    /// Returns whether a hub that the volume is shared over has all changes of one of its documents.
-    pub(in crate::session) fn is_delivered(&self, volume: DocId, doc: DocId) -> bool {
-        self.outboxes.values().any(|outbox| outbox.volumes.contains(&volume) && !outbox.waits.contains(&doc))
+    /// Returns whether a volume is shared over the hub at this address.
+    pub(in crate::session) fn is_shared_over(&self, url: &str, volume: DocId) -> bool {
+        self.shares.hubs.iter().any(|hub| is_same_hub(&hub.url, url) && hub.volumes.contains(&volume))
+    }
+
+    /// Returns whether the hub at this address has all changes of a document.
+    pub(in crate::session) fn is_delivered(&self, url: &str, doc: DocId) -> bool {
+        self.outboxes.iter().any(|(at, outbox)| is_same_hub(at, url) && !outbox.waits.contains(&doc))
     }
 
     /// Empties the outboxes of hubs that have been in sync for a while.
@@ -117,6 +126,9 @@ impl SyncState {
             } else {
                 turn.wake_at(due);
             }
+        }
+        if !turn.journal.in_flight.is_empty() {
+            self.changed = Some(turn.now); // the hub hears of it only once it's on disk
         }
         let due = self.changed.map_or(turn.now, |at| at.plus_ms(OUTBOX_QUIET_MS));
         let mut new = false;

@@ -135,7 +135,8 @@ pub struct RecentNotices {
 }
 
 impl RecentNotices {
-    pub(crate) fn publish(&mut self, at: UnixMillis, notice: Notice) {
+    /// Adds a notice; the oldest one is dropped if there are too many.
+    pub fn publish(&mut self, at: UnixMillis, notice: Notice) {
         self.count += 1;
         self.kept.push_back(NumberedNotice { number: self.count, at, notice });
         if self.kept.len() > MAX_NOTICES {
