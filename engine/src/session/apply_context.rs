@@ -1,8 +1,8 @@
 //! Context of one call of `Session::apply`, and the error of a command that can't be carried out.
 
 use crate::effect::Effect;
-use crate::notice::Notice;
 use crate::session::state::journal::{PendingBatch, SessionJournal};
+use agent::notice::Notice;
 use agent::schedule::ScheduleOutcome;
 use rand_core::RngCore;
 use std::collections::VecDeque;

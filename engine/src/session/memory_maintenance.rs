@@ -2,7 +2,6 @@
 //! manually or by a schedule, and works by retrieval and counting, without a model.
 
 use crate::effect::Effect;
-use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError, SessionRequest};
 use crate::session::state::FilesState;
 use crate::session::state::schedules::{PendingMaintenance, SchedulesState};
@@ -13,6 +12,7 @@ use agent::memory::insight::MemoryQuery;
 use agent::memory::{
     self, LONG_TERM_FOLDER, MEMORY_FOLDER, MemoryMaintenance, PROJECTS_FOLDER, ProjectMemory, task_log,
 };
+use agent::notice::Notice;
 use agent::schedule::ScheduleOutcome;
 use store::DocId;
 use text::task::CalendarDay;

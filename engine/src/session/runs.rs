@@ -49,7 +49,6 @@ pub use trace_replay::RunTraceError;
 pub use trace_verification::RunVerificationError;
 
 use crate::effect::Effect;
-use crate::notice::Notice;
 use crate::records::saving::BatchNumber;
 use crate::session::apply_context::{ApplyContext, CommandError, SessionRequest};
 use crate::session::state::FilesState;
@@ -60,6 +59,7 @@ use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::memory;
 use agent::model_context;
+use agent::notice::Notice;
 use agent::policy::PolicyRule;
 use agent::run_records::{AgentSetup, RUN_KEY_PREFIX, RunSummary, SessionSummary};
 use agent::schedule::ScheduleOutcome;

@@ -1,11 +1,11 @@
 //! Schedules that wait for events: a changed file, or a failed run. Changes that agents make start nothing, so that no
 //! schedule starts itself or another one in circles.
 
-use crate::notice::Notice;
 use crate::session::apply_context::ApplyContext;
 use crate::session::state::runs::RunsState;
 use crate::session::state::schedules::{SchedulesState, SeenFiles};
 use crate::session::state::volumes::VolumesState;
+use agent::notice::Notice;
 use agent::schedule::{Schedule, ScheduleTrigger};
 use store::{DocId, RunEnding, RunOrigin};
 

@@ -1,7 +1,6 @@
 //! Schedules: starts due work in a process that stays open. Its runs are under the same policy as a request of the
 //! user; calls that aren't allowed wait as approvals.
 
-use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::notes::NotesState;
 use crate::session::state::runs::{RunRequest, RunsState};
@@ -11,6 +10,7 @@ use crate::session::state::workspace::WorkspaceState;
 use agent::agent_definition;
 use agent::memory::trace::iso_timestamp;
 use agent::memory::{MemoryMaintenance, RecallOptions};
+use agent::notice::Notice;
 use agent::policy::ToolPolicy;
 use agent::schedule::{DueStatus, Schedule, ScheduleOutcome, ScheduledWork};
 use agent::tool_catalog::BuiltInTool;

@@ -1,7 +1,6 @@
 //! Budgets: what runs have spent by task, session, project and month, what search has spent, and what remains. Checked
 //! before each paid model call.
 
-use crate::notice::Notice;
 use crate::session::apply_context::ApplyContext;
 use crate::session::state::agent_run::{AgentRun, new_step};
 use crate::session::state::runs::{RunRecord, RunsState};
@@ -10,6 +9,7 @@ use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::budget::{BudgetScope, BudgetStatus, LOW_BUDGET_SHARE, ScopeSpending, add_spending, year_and_month};
 use agent::config::{BudgetConfig, ProviderConfig};
+use agent::notice::Notice;
 use agent::router;
 use agent::run_records::{AgentSetup, RunSummary};
 use std::collections::BTreeMap;

@@ -2,7 +2,6 @@
 //! run that requested it. The question and the answer are steps of the requesting run. Python agents run as one call
 //! that the policy checks like any other code.
 
-use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::runs::tool_outcomes::{failed_outcome, string_argument};
 use crate::session::state::FilesState;
@@ -14,6 +13,7 @@ use crate::session::state::workspace::WorkspaceState;
 use agent::agent_definition::{self, AgentDefinition};
 use agent::agent_registry::AgentRegistry;
 use agent::memory::{RecallOptions, ReplayMode};
+use agent::notice::Notice;
 use agent::policy::{Permission, PolicyRule};
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::{ToolJob, ToolOutcome};

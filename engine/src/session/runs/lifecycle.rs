@@ -1,13 +1,13 @@
 //! Ending, stopping and resuming runs.
 
 use crate::effect::Effect;
-use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError, SessionRequest};
 use crate::session::state::FilesState;
 use crate::session::state::agent_run::{CallPhase, ProjectReadState, add_usage, new_step};
 use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
+use agent::notice::Notice;
 use agent::schedule::ScheduleOutcome;
 use agent::tool_catalog::BuiltInTool;
 use store::RunOrigin;

@@ -1,7 +1,6 @@
 //! The two memory agents: their work without a model, by retrieval and counting, and the answer format of the one that
 //! answers questions.
 
-use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::runs::orchestrated_run::goal_without_mention;
 use crate::session::state::FilesState;
@@ -13,6 +12,7 @@ use agent::agent_definition::MEMORY_ANALYSIS_AGENT;
 pub(super) use agent::agent_definition::is_memory_agent;
 use agent::memory::ProjectMemory;
 use agent::memory::insight::{MemoryAnalysis, MemoryQuery};
+use agent::notice::Notice;
 use std::sync::Arc;
 use store::{DocId, MessageId, MessageRole, RunEnding, SessionMessage, StepKind};
 use text::task::CalendarDay;

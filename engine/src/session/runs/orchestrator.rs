@@ -4,7 +4,6 @@
 //! state is derived from the run's steps, so that the run can continue after a stop.
 
 use super::phases;
-use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::runs::orchestrated_run::{
     LEAD_AGENT, PHASE_NAMES, WORK_PHASE, agent_phases, argument_text, calls_of_tool, current_plan,
@@ -17,6 +16,7 @@ use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::memory::{MEMORY_FOLDER, RecallOptions};
+use agent::notice::Notice;
 use agent::planner::{self, TaskPlan};
 use agent::policy::ToolPolicy;
 use agent::task_block::{self, TaskBlock, TaskStatus};

@@ -2,7 +2,6 @@
 //! allowed.
 
 use crate::note::{Note, NotePhase};
-use crate::notice::Notice;
 use crate::session::apply_context::ApplyContext;
 use crate::session::runs::call_volumes::CallVolume;
 use crate::session::runs::tool_outcomes::{failed_outcome, number_argument, string_argument};
@@ -14,6 +13,7 @@ use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::container_calls::describe_container_call;
+use agent::notice::Notice;
 use agent::policy::{self, CallFacts, Permission, ToolPolicy};
 use agent::tool_call_parser;
 use agent::tool_catalog::BuiltInTool;

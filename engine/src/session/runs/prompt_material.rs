@@ -1,7 +1,6 @@
 //! Material from files, tools and memory for a model: quoted with its source, and with secrets masked.
 
 use super::policy_checks::SCHEDULED_APPROVAL_TIMEOUT_MS;
-use crate::notice::Notice;
 use crate::session::apply_context::ApplyContext;
 use crate::session::runs::orchestrated_run::is_orchestrated;
 use crate::session::runs::server_material::resources_among;
@@ -13,6 +12,7 @@ use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::agent_registry::AgentRegistry;
 use agent::memory::ProjectMemory;
+use agent::notice::Notice;
 use agent::secrets::{self, InstallationKeys, secret_files};
 use agent::server_material::ServerMaterial;
 use agent::tool_catalog::BuiltInTool;

@@ -2,7 +2,6 @@
 //! what is relevant for the next goal.
 
 use super::links::step_address;
-use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
 use crate::session::state::agent_run::{AgentRun, new_step};
@@ -14,6 +13,7 @@ use agent::memory::experience::{self, Experience, RunOutcome};
 use agent::memory::trace::iso_timestamp;
 use agent::memory::trace_extraction::CompletedCall;
 use agent::memory::{self, ProjectMemory, insight, run_outcome, task_log, trace_extraction};
+use agent::notice::Notice;
 use agent::prompt_quote;
 use store::{ChangeKind, DocId, MessageId, MessageRole, RunEnding, SessionMessage, StepKind};
 use text::task::CalendarDay;

@@ -2,7 +2,6 @@
 //! calls of a model: a trace grants nothing, and takes nothing away. If a condition doesn't hold, a model takes over.
 
 use crate::effect::Effect;
-use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::FilesState;
 use crate::session::state::agent_run::{AgentRun, PendingCall, ProjectReadState, RunMemory, TraceReplay, new_step};
@@ -21,6 +20,7 @@ use agent::memory::trace_feedback::RunRating;
 use agent::memory::trace_trust::{DEFAULT_FOLLOW_CONFIDENCE, TraceTrust};
 use agent::memory::trace_update::TraceUpdate;
 use agent::memory::{self, ProjectMemory, ReplayMode, StoredTrace};
+use agent::notice::Notice;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_spec::ToolRisk;
 use agent::{agent_definition, prompt_quote, tool_call_parser};

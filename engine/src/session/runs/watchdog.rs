@@ -19,7 +19,6 @@
 //! | work delegated to another agent | that of its own run | none |
 
 use crate::effect::Effect;
-use crate::notice::Notice;
 use crate::session::apply_context::ApplyContext;
 use crate::session::runs::tool_outcomes::DEFAULT_TOOL_TIMEOUT_SECS;
 use crate::session::state::FilesState;
@@ -29,6 +28,7 @@ use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::config::WatchdogLimits;
 use agent::model_call::{ModelCallLimits, ModelError, ModelErrorKind};
+use agent::notice::Notice;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::ToolOutcome;
 use store::{DocId, RunEnding, ToolCall};

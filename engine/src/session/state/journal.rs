@@ -1,7 +1,7 @@
 //! The journal, which all aggregates write to: batches for the disk, notices, problems, and the next wake-up.
 
-use crate::notice::RecentNotices;
 use crate::records::saving::{BatchNumber, SaveStatus};
+use agent::notice::RecentNotices;
 use std::collections::VecDeque;
 use store::DocId;
 use store::disk::RowWrite;

@@ -1,8 +1,8 @@
 //! State of schedules, and of memory maintenance started by them or by the user.
 
-use crate::notice::Notice;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use agent::memory::MemoryMaintenance;
+use agent::notice::Notice;
 use agent::schedule::LastOccurrence;
 use agent::schedule::Schedule;
 use agent::schedule::ScheduleOutcome;
