@@ -3,13 +3,12 @@
 use crate::agents::format_time;
 use crate::arguments::TokensArguments;
 use crate::parse::number_option;
-use crate::{CliError, EXIT_DONE, program_path};
+use crate::{CliError, EXIT_DONE};
 use host::peers::qr;
-use serde_json::{Value, json};
+use serde_json::json;
 use serve::{AccessToken, PairingLink, TokenGrant, TokenScope, TokenStore};
 use std::io::Write;
 use std::path::Path;
-use std::process::Stdio;
 use text::untrusted_text;
 
 /// Number of days after which a token expires, if nothing else is said.
@@ -56,25 +55,6 @@ fn token_line(token: &AccessToken) -> String {
     format!("{}  {scopes}{volume}  {end}  {}{browser}", token.id, untrusted_text::escape_line(&token.name))
 }
 
-/// Checks that the workspace has a volume of this name. Another run of the program asks for them, because a workspace
-/// may be open in any process.
-fn ensure_volume(folder: &Path, volume: &str) -> Result<(), CliError> {
-    let mut listing = std::process::Command::new(program_path()?);
-    listing.arg("--workspace").arg(folder).args(["ls", "--volumes", "--json"]);
-    let listed = listing.stdin(Stdio::null()).output();
-    let listed = listed.map_err(|error| CliError::workspace(format!("the volumes can't be listed ({error})")))?;
-    if !listed.status.success() {
-        let why = String::from_utf8_lossy(&listed.stderr);
-        return Err(CliError::workspace(why.trim().trim_start_matches("tracebook: ")));
-    }
-    let rows: Vec<Value> = serde_json::from_slice(&listed.stdout).unwrap_or_default();
-    let names: Vec<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
-    match names.contains(&volume) {
-        true => Ok(()),
-        false => Err(CliError::usage(format!("there is no volume {volume}; there are {}", names.join(", ")))),
-    }
-}
-
 /// Runs `cmd_tokens`. It needs no open workspace.
 pub(crate) fn cmd_tokens(
     folder: &Path,
@@ -96,9 +76,6 @@ pub(crate) fn cmd_tokens(
             }
         }
         ("create", Some(name)) => {
-            if let Some(volume) = &args.volume {
-                ensure_volume(folder, volume)?;
-            }
             let days = number_option("days", args.days.as_deref())?.unwrap_or(DEFAULT_TOKEN_DAYS).min(MAX_TOKEN_DAYS);
             let days = i64::try_from(days).unwrap_or(0);
             let grant = TokenGrant {
