@@ -1,6 +1,9 @@
 //! Endpoints of the hub: WebSockets for devices, for pairing and, if the settings allow it, for other programs;
 //! `/metrics` and `/healthz`. Each connection is a task that forwards frames within its limits.
 
+mod work_endpoint;
+
+use self::work_endpoint::serve_work;
 use crate::blobs::BlobFolder;
 use crate::certificate::{load_certificate, load_or_create_metrics_token};
 use crate::connections::{ConnectionLimits, HubPeer, OpenConnections, TcpAcceptor, address_network};
@@ -12,7 +15,7 @@ use crate::policy::{HubPolicy, POLICY_FILE as SHARE, SharedVolumes};
 use crate::settings::{HubSettings, OpenAccess, TlsMode};
 use crate::sqlite_storage::SqliteStorage;
 use crate::storage::{HubBus, HubStorage, HubStore, ReplicaNews, SingleReplica};
-use crate::work::{WorkCaller, WorkQueue, WorkStore};
+use crate::work::{WorkQueue, WorkStore};
 use crate::{HubLog, nats};
 use axum::Router;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
@@ -32,7 +35,7 @@ use peers::handshake::{
     self, CallRefusal, ControlMessage, DEVICE_PATH, FrameSendError, FrameTransport, PAIR_PATH, PeerFrame,
 };
 use peers::pairing::{DeviceCard, Invitation, OneTimeCode};
-use peers::work::{MAX_WORK_MESSAGE_BYTES, WORK_PATH, WorkReply, WorkRequest};
+use peers::work::WORK_PATH;
 use peers::{DeviceId, DeviceKey};
 use prometheus_client::registry::Registry;
 use std::collections::{BTreeMap, HashMap};
@@ -362,28 +365,6 @@ impl ServerState {
         list.get(&id).cloned().ok_or(CallRefusal::NotPaired)
     }
 
-    /// Returns the paired devices with their names.
-    fn device_names(&self) -> Vec<(DeviceId, String)> {
-        let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
-        let known = list.iter().filter(|(_, device)| device.is_authorized());
-        known.map(|(id, device)| (*id, device.name.clone())).collect()
-    }
-
-    /// Answers a request of a device to the queue of runs. Blocks while it's stored.
-    fn answer_work(&self, id: DeviceId, device: &PairedDevice, request: &str) -> String {
-        let access = |volume| self.volumes.access(Some(id), device.access, volume);
-        let caller = WorkCaller { device: id, name: &device.name, access: &access };
-        let reply = match serde_json::from_str(request) {
-            Ok(WorkRequest::Devices) => WorkReply::Devices(self.device_names()),
-            Ok(request) => self.work.answer(&caller, request, Instant::now()),
-            Err(why) => WorkReply::Refused(format!("the hub doesn't know this request ({why})")),
-        };
-        match serde_json::to_string(&reply) {
-            Ok(text) if text.len() <= MAX_WORK_MESSAGE_BYTES => text,
-            Ok(_) | Err(_) => r#"{"refused":"the answer would be too long"}"#.to_owned(),
-        }
-    }
-
     /// Reads the list of devices from its file, and applies it.
     fn read_list(&self) {
         match self.devices.list() {
@@ -553,33 +534,6 @@ async fn admit_device(
             None
         }
     }
-}
-
-/// Serves the queue of runs to paired devices: a request, an answer, and so on.
-async fn serve_work(
-    State(shared): State<Arc<ServerState>>,
-    ConnectInfo(from): ConnectInfo<SocketAddr>,
-    upgrade: WebSocketUpgrade,
-) -> Response {
-    let Some(there) = shared.connections.find_peer(from).filter(|_| shared.connections.has_room()) else {
-        return over_capacity_response(&shared);
-    };
-    let upgrade = upgrade.max_message_size(MAX_WORK_MESSAGE_BYTES).max_frame_size(MAX_WORK_MESSAGE_BYTES);
-    upgrade.read_buffer_size(READ_BUFFER_BYTES).on_upgrade(move |socket| async move {
-        let mut door = PendingSocket(socket);
-        let Some((id, _)) = admit_device(&shared, &there, &mut door, from).await else { return };
-        while let Ok(Some(PeerFrame::Text(text))) = tokio::time::timeout(PING_INTERVAL, door.next_frame()).await {
-            shared.connections.finish_message(&there);
-            // It may have been revoked since the last request.
-            let Ok(device) = shared.find_paired_device(id) else { return };
-            let inside = Arc::clone(&shared);
-            let answered = tokio::task::spawn_blocking(move || inside.answer_work(id, &device, &text)).await;
-            let Ok(answer) = answered else { return };
-            if door.send_frame(PeerFrame::Text(answer)).await.is_err() {
-                return;
-            }
-        }
-    })
 }
 
 /// Serves devices with a pairing code.
