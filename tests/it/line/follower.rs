@@ -357,3 +357,15 @@ fn a_stated_price_counts_for_a_provider_on_this_machine() {
     let said = done.text() + &done.err;
     assert!(said.contains("the next call costs about $0.0"), "{said}");
 }
+
+#[test]
+fn what_the_user_says_to_a_denial_stands_apart_from_what_the_program_says() {
+    let (address, _) = counter();
+    let house = house(&address, &[("a.md", "# A\n"), ("data/2026-10.csv", CSV)]);
+    house.run(&["ask", OCTOBER, "--no-wait"]).code(1);
+    let waits = house.run(&["approvals", "--json"]).good().lines();
+    let name = waits[0]["name"].as_str().expect("a name");
+    house.run(&["approvals", name, "--deny", "--comment", "no way"]).code(0);
+    let said = house.run(&["steps", "last", "--json"]).good().text();
+    assert!(said.contains("The user denied it. They say: “no way”. Do not try it again."), "{said}");
+}

@@ -88,6 +88,9 @@ fn from_a_change_to_the_remote_and_back() {
     house.write("notes/a.md", b"one\ntwo\nthree\nfour\n");
     let blame = run_in(&house, "notes", &["blame", "a.md", "--json"]).good().json();
     assert_eq!((&blame[2]["id"], &blame[3]["id"]), (&log[0]["id"], &Value::Null), "{blame}");
+    assert!(blame[2]["time"].is_i64() && blame[3]["time"].is_null(), "{blame}");
+    let shown = run_in(&house, "notes", &["blame", "a.md"]).good().text();
+    assert!(shown.contains("-------- ---------- not committed") && !shown.contains("1970"), "{shown}");
 
     // The same for a volume by its name, from anywhere.
     let status = house.run(&["git", "status", "--volume", "notes", "--json"]).good().json();

@@ -204,7 +204,6 @@ fn archives_repositories_and_folders_give_the_same_package() {
 #[test]
 fn an_index_is_published_searched_and_served() {
     let house = kit_house();
-    std::fs::create_dir(house.path("index")).expect("made");
     let pair = minisign::KeyPair::generate_unencrypted_keypair().expect("a pair");
     house.write("key", pair.sk.to_box(None).expect("a file").into_string().as_bytes());
     house.run(&["packages", "search"]).refused(2, "packages.indexes");
