@@ -374,6 +374,11 @@ impl GitOperation {
         }
     }
 
+    /// Returns whether it can be repeated after it failed at a lock. A stash is made or taken back in several steps.
+    fn is_repeatable(&self) -> bool {
+        !matches!(self, GitOperation::StashPush { .. } | GitOperation::StashApply { .. })
+    }
+
     /// Returns whether it writes files first and moves the branch or `HEAD` afterwards.
     fn moves_head_last(&self) -> bool {
         let is_other = matches!(self, GitOperation::Switch { .. } | GitOperation::Continue(_) | GitOperation::Abort(_));
@@ -392,12 +397,34 @@ fn literal(file: &str) -> String {
 /// often; after a cancel, Git gets three seconds to tidy up.
 ///
 /// A merge or rebase with conflicts is taken back, so that no file has conflict markers, unless it's in
-/// [`GitOperation::KeepConflicts`]. One that stops halfway at a lock file is taken back always, so that it can be tried
-/// again once the lock is gone.
+/// [`GitOperation::KeepConflicts`]. One that stops halfway at a lock file is taken back always. It's tried again if the
+/// lock is gone within a second: editors and prompts that show Git's status lock the index for a moment all the time.
 ///
 /// # Errors
 /// Returns a [`GitProgramError`]; its text says what the user can do.
 pub fn run(
+    folder: &Path,
+    operation: &GitOperation,
+    caller: GitCaller,
+    progress: &mut dyn FnMut(&str),
+    is_canceled: &dyn Fn() -> bool,
+) -> Result<String, GitProgramError> {
+    let begun = Instant::now();
+    loop {
+        let done = run_once(folder, operation, caller, progress, is_canceled);
+        let Err(GitProgramError::Locked { lock }) = &done else { return done };
+        let is_over = || begun.elapsed() > MAX_LOCK_WAIT || is_canceled();
+        while lock.exists() && !is_over() {
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+        if is_over() || !operation.is_repeatable() {
+            return done;
+        }
+    }
+}
+
+/// Runs an operation once, whatever locks there are.
+fn run_once(
     folder: &Path,
     operation: &GitOperation,
     caller: GitCaller,

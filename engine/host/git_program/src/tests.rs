@@ -236,15 +236,21 @@ fn a_lock_of_the_branch_is_noticed_before_any_file_changes() {
         }
         fs::remove_file(&lock).expect("removed");
     }
-    // A lock that goes away soon is waited for.
-    let lock = two.join(".git/HEAD.lock");
-    fs::write(&lock, "").expect("written");
-    let unlock = std::thread::spawn(move || {
-        std::thread::park_timeout(std::time::Duration::from_millis(50));
-        fs::remove_file(lock).expect("removed");
-    });
-    place.done("two", &switch);
-    unlock.join().expect("unlocked");
+    // A lock that goes away soon is waited for, also one that Git notices itself.
+    let done_behind = |name: &str, operation: &GitOperation| {
+        let lock = two.join(".git").join(name);
+        fs::write(&lock, "").expect("written");
+        let unlock = std::thread::spawn(move || {
+            std::thread::park_timeout(std::time::Duration::from_millis(100));
+            fs::remove_file(lock).expect("removed");
+        });
+        place.done("two", operation);
+        unlock.join().expect("unlocked");
+    };
+    done_behind("HEAD.lock", &switch);
+    fs::write(two.join("b.md"), "new\n").expect("written");
+    done_behind("index.lock", &GitOperation::Add { files: vec!["b.md".to_owned()] });
+    done_behind("index.lock", &commit("Behind a lock"));
     place.done("two", &GitOperation::Switch { branch: "main".to_owned(), create: false });
     // A rebase that was killed while it moved the branch is taken back only without the lock.
     fs::write(two.join("a.md"), "theirs\n").expect("written");
