@@ -6,6 +6,7 @@ mod cells;
 mod crashes;
 mod files;
 mod governing;
+mod held;
 mod judging;
 mod memory;
 mod moves;

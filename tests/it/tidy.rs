@@ -126,6 +126,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
         "notebook",
         &["agent_ui", "collection", "editor", "engine", "export", "host", "plot", "store", "text", "typeset", "ui"],
     ),
+    (9, "package_page", &["engine", "host", "notebook", "packages", "store", "text", "ui"]),
     (9, "source_control", &["agent", "agent_ui", "engine", "forks", "host", "notebook", "store", "text", "ui"]),
     (
         10,
@@ -139,6 +140,7 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
             "export",
             "host",
             "notebook",
+            "package_page",
             "providers",
             "source_control",
             "store",
@@ -175,12 +177,12 @@ const INSIDE: &[(u32, &str, &[&str])] = &[
 const PURE: &[&str] = &["agent", "collection", "engine", "text"];
 
 /// The crates that draw, and those that must not.
-const DRAWN: &[&str] = &["agent_ui", "editor", "notebook", "source_control", "ui", "window"];
+const DRAWN: &[&str] = &["agent_ui", "editor", "notebook", "package_page", "source_control", "ui", "window"];
 const HEADLESS: &[&str] = &["cli", "export", "host"];
 
 /// The crates that use the host: program, window, command line and their parts.
 const APP: &[&str] =
-    &["agent_ui", "cli", "editor", "export", "notebook", "source_control", "tracebook", "ui", "window"];
+    &["agent_ui", "cli", "editor", "export", "notebook", "package_page", "source_control", "tracebook", "ui", "window"];
 
 /// Crates that must not be reachable from others, even indirectly.
 const UNREACHABLE: &[(&[&str], &[&str], &str)] = &[
@@ -295,6 +297,7 @@ const APP_FOLDERS: &[&str] = &[
     "app/editor/src/",
     "app/export/src/",
     "app/notebook/src/",
+    "app/package_page/src/",
     "app/source_control/src/",
     "app/ui/src/",
     "app/window/src/",

@@ -38,6 +38,7 @@ mod moving;
 mod note_packages;
 mod notices;
 mod outputs;
+mod packages;
 mod panes;
 mod python_setup;
 mod rail;

@@ -3,29 +3,20 @@
 
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, resolve, volumes, yes_no_question};
 use crate::arguments::PackagesArguments;
-use engine::{Command, Session};
+use host::Handle;
 use host::fs::copy;
-use host::maintenance::configuration;
 use host::sync::devices::load_or_create_device_key;
-use host::{Handle, OwnerGone};
 use packages::{
-    IndexEntry, IndexLocation, InstallTargets, InstalledPackage, InstalledVolume, OpenedIndex, PackageContent,
-    PackageError, PackagePart, PackagePermissions, PackageSigningKey, PackageSource, PackageStore, PlannedChange,
-    SettledChange,
+    InstallTargets, InstalledPackage, OpenPackages, PackageContent, PackageError, PackagePermissions,
+    PackageSigningKey, PackageSource,
 };
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::io::{BufRead, Read, Write};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-use store::RegisteredTool;
+use std::path::Path;
 use text::untrusted_text;
 
 /// Number of characters of a hash that are shown; a beginning of this length approves.
 const SHORT_HASH_CHARS: usize = 16;
-/// Time limit for reading the tools of the workspace.
-const TOOLS_READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum size of a key's file in bytes.
 const MAX_KEY_FILE_BYTES: u64 = 4096;
 
@@ -33,7 +24,12 @@ impl From<PackageError> for CliError {
     fn from(error: PackageError) -> Self {
         match error {
             PackageError::Unreachable { .. } => CliError { code: EXIT_FAILED, why: error.to_string() },
-            PackageError::Lock(_) | PackageError::Disk(_) => CliError::workspace(error),
+            PackageError::Lock(_)
+            | PackageError::Disk(_)
+            | PackageError::Gone(_)
+            | PackageError::Save(_)
+            | PackageError::Unsaved(_)
+            | PackageError::Slow(_) => CliError::workspace(error),
             PackageError::Malformed(_)
             | PackageError::TooLarge(_)
             | PackageError::Archive(_)
@@ -42,15 +38,11 @@ impl From<PackageError> for CliError {
             | PackageError::Conflict(_)
             | PackageError::NotInstalled(_)
             | PackageError::Address(_)
-            | PackageError::Git(_) => CliError::usage(error),
+            | PackageError::Git(_)
+            | PackageError::Configuration(_)
+            | PackageError::Command(_) => CliError::usage(error),
         }
     }
-}
-
-/// Waits until no other command of this process changes packages.
-fn one_at_a_time() -> MutexGuard<'static, ()> {
-    static PACKAGE_WORK: Mutex<()> = Mutex::new(());
-    PACKAGE_WORK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs the actions that need no open workspace. Returns `None` for the others.
@@ -75,20 +67,17 @@ pub(super) fn cmd_packages(scene: &mut CommandContext<'_>, args: &PackagesArgume
     if let Some(done) = run_without_workspace(&workspace, &here, args, scene.json, scene.out, scene.errors) {
         return done;
     }
-    let _only = one_at_a_time();
-    let store = PackageStore::new(&workspace);
-    if store.has_interrupted_change() {
-        resume_change(scene.handle, &store)?;
-    }
+    let packages = OpenPackages::new(scene.handle.clone());
+    let _only = packages.begin()?;
     let needed = |what: &str| {
         let why = format!("say which package: tracebook packages {what}");
         args.package.as_deref().ok_or_else(|| CliError::usage(why))
     };
     match args.action.as_deref().unwrap_or("list") {
-        "list" => list_packages(scene, &store),
-        "add" => add_package(scene, &store, needed("add NAME, FOLDER, ARCHIVE or ADDRESS")?, args),
-        "update" => update_packages(scene, &store, args),
-        "remove" => remove_package(scene, &store, needed("remove NAME")?),
+        "list" => list_packages(scene, &packages),
+        "add" => add_package(scene, &packages, needed("add NAME, FOLDER, ARCHIVE or ADDRESS")?, args),
+        "update" => update_packages(scene, &packages, args),
+        "remove" => remove_package(scene, &packages, needed("remove NAME")?),
         other => Err(CliError::usage(format!(
             "packages does search, add, remove, update, list or publish, not “{}”",
             untrusted_text::escape_line(other)
@@ -98,92 +87,11 @@ pub(super) fn cmd_packages(scene: &mut CommandContext<'_>, args: &PackagesArgume
 
 /// Finishes a change of packages that a crash has interrupted, before any other command looks at the workspace.
 pub(super) fn finish_interrupted(handle: &Handle) -> Result<(), CliError> {
-    let store = PackageStore::new(handle.workspace_folder());
-    if !store.has_interrupted_change() {
-        return Ok(());
-    }
-    let _only = one_at_a_time();
-    resume_change(handle, &store)
-}
-
-fn resume_change(handle: &Handle, store: &PackageStore) -> Result<(), CliError> {
-    if let Some(settled) = store.resume()? {
-        forget_tools(handle, &settled.gone_tools)?;
-        store.finish()?;
+    let packages = OpenPackages::new(handle.clone());
+    if packages.store().has_interrupted_change() {
+        let _only = packages.begin()?;
     }
     Ok(())
-}
-
-/// Reads the workspace's tools and agents again, and returns the tools.
-fn read_tools(handle: &Handle) -> Result<Vec<RegisteredTool>, CliError> {
-    handle.run_command(Command::ReadSetup)?;
-    let ready = |session: &Session| {
-        let agents = session.agents();
-        agents.setup().filter(|_| !agents.is_reading())?;
-        Some(session.user_tools()?.to_vec())
-    };
-    let found = handle.wait(Some(TOOLS_READ_TIMEOUT), ready)?;
-    found.ok_or_else(|| CliError::workspace("the tools could not be read in a minute"))
-}
-
-fn tool_names(tools: &[RegisteredTool]) -> impl Iterator<Item = &str> {
-    tools.iter().filter_map(RegisteredTool::newest_version).map(|tool| tool.name.as_str())
-}
-
-/// Removes the registrations of tools whose files are gone.
-fn forget_tools(handle: &Handle, names: &[String]) -> Result<(), CliError> {
-    if names.is_empty() {
-        return Ok(());
-    }
-    let known = read_tools(handle)?;
-    for name in tool_names(&known).filter(|known| names.iter().any(|name| name == known)) {
-        handle.run_command(Command::RemoveTool { name: name.to_owned() })?;
-    }
-    Ok(export::open_note::wait_until_saved(handle)?)
-}
-
-/// Returns the folder of a volume.
-fn volume_root(handle: &Handle, id: &str) -> Result<Option<PathBuf>, OwnerGone> {
-    let id = id.to_owned();
-    handle.read(move |session| {
-        let volume = session.volumes().find(|volume| volume.id.to_string() == id)?;
-        volume.root.clone()
-    })
-}
-
-fn installed_root(handle: &Handle, package: &InstalledPackage) -> Result<Option<PathBuf>, OwnerGone> {
-    match &package.volume {
-        Some(volume) => volume_root(handle, &volume.id),
-        None => Ok(None),
-    }
-}
-
-/// Carries out a change, and lets the session see what has changed.
-fn carry_out(
-    scene: &mut CommandContext<'_>,
-    store: &PackageStore,
-    change: &PlannedChange,
-) -> Result<SettledChange, CliError> {
-    let settled = store.carry_out(change)?;
-    forget_tools(scene.handle, &settled.gone_tools)?;
-    store.finish()?;
-    read_tools(scene.handle)?;
-    for root in &settled.changed_roots {
-        volumes::open_volume(scene, root.clone(), None)?;
-    }
-    Ok(settled)
-}
-
-fn read_indexes(workspace: &Path) -> Result<Vec<IndexLocation>, CliError> {
-    let config = configuration::load_config(workspace).map_err(|error| CliError::usage(error.to_string()))?;
-    if config.packages.indexes.is_empty() {
-        return Err(CliError::usage(
-            "there is no index to ask: list folders, https addresses or Git repositories under `packages.indexes` in \
-             config.yaml, or add a package by its folder, archive or address",
-        ));
-    }
-    let read = |word: &String| IndexLocation::read(word, workspace);
-    Ok(config.packages.indexes.iter().map(read).collect::<Result<_, _>>()?)
 }
 
 fn search_indexes(
@@ -193,12 +101,11 @@ fn search_indexes(
     out: &mut dyn Write,
     errors: &mut dyn Write,
 ) -> Result<u8, CliError> {
-    let words: Vec<String> =
-        args.package.as_deref().unwrap_or_default().split_whitespace().map(str::to_lowercase).collect();
+    let words = args.package.as_deref().unwrap_or_default();
     let (mut rows, mut failed) = (Vec::new(), false);
-    for location in read_indexes(workspace)? {
-        let index = match OpenedIndex::open(&location) {
-            Ok(index) => index,
+    for location in packages::configured_indexes(workspace)? {
+        let found = match packages::search_index(&location, words) {
+            Ok(found) => found,
             Err(error) => {
                 // Other indexes may have it.
                 writeln!(errors, "tracebook: {}", untrusted_text::escape_line(&error.to_string()))?;
@@ -206,11 +113,7 @@ fn search_indexes(
                 continue;
             }
         };
-        let fits = |entry: &&IndexEntry| {
-            let text = format!("{} {}", entry.manifest.name, entry.manifest.description).to_lowercase();
-            words.iter().all(|word| text.contains(word))
-        };
-        for entry in index.newest().into_iter().filter(fits) {
+        for entry in found {
             let one = &entry.manifest;
             rows.push(json!({
                 "name": one.name, "version": one.version, "description": one.description, "license": one.license,
@@ -302,32 +205,6 @@ fn publish(here: &Path, args: &PackagesArguments, json: bool, out: &mut dyn Writ
     Ok(EXIT_DONE)
 }
 
-/// Gets the package that a word names, and says where it's from.
-fn fetch_named(scene: &CommandContext<'_>, word: &str) -> Result<(PackageContent, PackageSource), CliError> {
-    if let Some(source) = PackageSource::read(word, scene.folder)? {
-        return Ok((packages::fetch_package(&source, word)?, source));
-    }
-    let mut refused = None;
-    for location in read_indexes(scene.handle.workspace_folder())? {
-        let index = match OpenedIndex::open(&location) {
-            Ok(index) => index,
-            Err(error) => {
-                refused = Some(error);
-                continue;
-            }
-        };
-        if index.newest_of(word).is_some() {
-            let source = PackageSource::Index(location);
-            return Ok((packages::fetch_package(&source, word)?, source));
-        }
-    }
-    match refused {
-        // The package may be in the index that can't be reached.
-        Some(error) => Err(error.into()),
-        None => Err(CliError::usage(format!("no index has a package {word}; `tracebook packages search` lists them"))),
-    }
-}
-
 /// Returns the permissions as JSON and in words.
 fn permission_lines(permissions: &PackagePermissions) -> String {
     match permissions.is_empty() {
@@ -403,65 +280,15 @@ fn is_approved(content: &PackageContent, approved: Option<&str>) -> Result<bool,
     }
 }
 
-/// Refuses tools and agents that would take the place of others.
-fn check_names(
-    scene: &CommandContext<'_>,
-    content: &PackageContent,
-    old: Option<&InstalledPackage>,
-) -> Result<(), CliError> {
-    let known = read_tools(scene.handle)?;
-    let is_own = |name: &&str| old.is_some_and(|old| old.tools.contains_key(*name));
-    if let Some(taken) = tool_names(&known).find(|name| content.tools.contains_key(*name) && !is_own(name)) {
-        return Err(CliError::usage(format!(
-            "you have a tool {taken} already, which isn't from this package; `tracebook tools {taken} --remove` \
-             removes it"
-        )));
-    }
-    let own_paths: Vec<String> = content
-        .parts()
-        .filter(|(part, ..)| *part == PackagePart::Agents)
-        .map(|(_, name, _)| format!("agents/{name}"))
-        .collect();
-    let mut names: BTreeMap<String, String> = BTreeMap::new();
-    for (part, name, bytes) in content.parts().filter(|(part, ..)| *part == PackagePart::Agents) {
-        let agent = agent::agent_definition::AgentDefinition::parse(&String::from_utf8_lossy(bytes));
-        let agent = agent.map_err(|error| CliError::usage(format!("{}/{name}: {error}", part.folder())))?;
-        names.insert(agent.name.to_lowercase(), agent.name);
-    }
-    let workspace = scene.handle.workspace_folder().to_owned();
-    let taken = scene.handle.read(move |session| {
-        let agents = session.agents().setup().map(|setup| setup.agents.clone()).unwrap_or_default();
-        let is_other = |agent: &agent::agent_definition::AgentDefinition| {
-            let path = agent.path.as_deref().map(Path::new);
-            !own_paths.iter().any(|own| path == Some(workspace.join(own).as_path()))
-        };
-        agents.into_iter().filter(is_other).find_map(|agent| names.get(&agent.name.to_lowercase()).cloned())
-    })?;
-    match taken {
-        Some(name) => {
-            Err(CliError::usage(format!("there is an agent {name} already, which isn't from this package; rename it")))
-        }
-        None => Ok(()),
-    }
-}
-
 /// Returns where the files of a package go.
 fn install_targets(
     scene: &mut CommandContext<'_>,
+    packages: &OpenPackages,
     content: &PackageContent,
     (old, named): (Option<&InstalledPackage>, Option<&str>),
 ) -> Result<InstallTargets, CliError> {
-    let templates = scene.handle.read(|session| session.settings().templates.clone())?;
-    if !content.has_notes() && old.is_none_or(|old| old.volume.is_none()) {
-        return Ok(InstallTargets { volume: None, templates });
-    }
-    if let Some(volume) = old.and_then(|old| old.volume.clone()) {
-        let root = volume_root(scene.handle, &volume.id)?;
-        let root = root.ok_or_else(|| {
-            let name = untrusted_text::escape_line(&volume.name);
-            CliError::usage(format!("the volume {name} with the package's notes isn't open; open its folder again"))
-        })?;
-        return Ok(InstallTargets { volume: Some((volume, root)), templates });
+    if !content.has_notes() || old.is_some_and(|old| old.volume.is_some()) {
+        return Ok(packages.targets(content, old, None)?);
     }
     if named.is_none() {
         let names = scene.handle.read(|session| {
@@ -475,20 +302,14 @@ fn install_targets(
             )));
         }
     }
-    let (id, root) = volumes::volume_or_new(scene, named, true)?;
-    let (name, refused) = scene.handle.read(move |session| {
-        let name = session.volume(id).map(|volume| volume.name.clone());
-        (name.unwrap_or_default(), session.read_only_reason(id))
-    })?;
-    if let Some(why) = refused {
-        return Err(CliError::usage(why));
-    }
-    Ok(InstallTargets { volume: Some((InstalledVolume { id: id.to_string(), name }, root)), templates })
+    let (id, _) = volumes::volume_or_new(scene, named, true)?;
+    Ok(packages.targets(content, old, Some(id))?)
 }
 
 /// Prints what follows from an installation.
 fn print_installed(
     scene: &mut CommandContext<'_>,
+    packages: &OpenPackages,
     content: &PackageContent,
     source: &PackageSource,
     (verb, kept): (&str, &[String]),
@@ -503,9 +324,9 @@ fn print_installed(
     writeln!(scene.out, "{verb} {} {}.", content.manifest.name, content.manifest.version)?;
     print_kept(scene, kept)?;
     if !content.tools.is_empty() {
-        let known = read_tools(scene.handle)?;
+        let known = packages.read_tools()?;
         let waits = known.iter().filter(|tool| tool.has_pending_version()).cloned().collect::<Vec<_>>();
-        for name in tool_names(&waits).filter(|name| content.tools.contains_key(*name)) {
+        for name in packages::tool_names(&waits).filter(|name| content.tools.contains_key(*name)) {
             writeln!(scene.out, "Its tool {name} waits: tracebook tools {name} --approve")?;
         }
     }
@@ -522,19 +343,19 @@ fn print_kept(scene: &mut CommandContext<'_>, kept: &[String]) -> Result<(), Cli
 
 fn add_package(
     scene: &mut CommandContext<'_>,
-    store: &PackageStore,
+    packages: &OpenPackages,
     word: &str,
     args: &PackagesArguments,
 ) -> Result<u8, CliError> {
-    let (content, source) = fetch_named(scene, word)?;
+    let (content, source) = packages.fetch(word, scene.folder)?;
     let name = content.manifest.name.clone();
-    if let Some(old) = store.lock()?.packages.get(&name) {
+    if let Some(old) = packages.store().lock()?.packages.get(&name) {
         return Err(CliError::usage(format!(
             "{name} {} is installed already; `tracebook packages update {name}` looks for a newer version",
             old.version
         )));
     }
-    check_names(scene, &content, None)?;
+    packages.check_names(&content, None)?;
     if !is_approved(&content, args.approve.as_deref())? {
         if scene.json {
             let mut value = content_json(&content, &source);
@@ -555,19 +376,18 @@ fn add_package(
             return Ok(EXIT_FAILED);
         }
     }
-    let targets = install_targets(scene, &content, (None, args.volume.as_deref()))?;
-    let change = store.plan_install(&content, &source, &targets)?;
-    let settled = carry_out(scene, store, &change)?;
-    print_installed(scene, &content, &source, ("Installed", &settled.kept))?;
+    let targets = install_targets(scene, packages, &content, (None, args.volume.as_deref()))?;
+    let settled = packages.install(&content, &source, &targets)?;
+    print_installed(scene, packages, &content, &source, ("Installed", &settled.kept))?;
     Ok(EXIT_DONE)
 }
 
 fn update_packages(
     scene: &mut CommandContext<'_>,
-    store: &PackageStore,
+    packages: &OpenPackages,
     args: &PackagesArguments,
 ) -> Result<u8, CliError> {
-    let lock = store.lock()?;
+    let lock = packages.store().lock()?;
     let chosen: Vec<InstalledPackage> = match args.package.as_deref() {
         Some(name) => vec![lock.package(name)?.clone()],
         None if args.approve.is_some() => {
@@ -579,7 +399,7 @@ fn update_packages(
     };
     let mut code = EXIT_DONE;
     for old in chosen {
-        match update_package(scene, store, &old, args) {
+        match update_package(scene, packages, &old, args) {
             Ok(EXIT_DONE) => {}
             Ok(other) => code = other,
             Err(error) if args.package.is_some() => return Err(error),
@@ -595,7 +415,7 @@ fn update_packages(
 
 fn update_package(
     scene: &mut CommandContext<'_>,
-    store: &PackageStore,
+    packages: &OpenPackages,
     old: &InstalledPackage,
     args: &PackagesArguments,
 ) -> Result<u8, CliError> {
@@ -611,7 +431,7 @@ fn update_package(
         }
         return Ok(EXIT_DONE);
     }
-    check_names(scene, &content, Some(old))?;
+    packages.check_names(&content, Some(old))?;
     let more = content.manifest.permissions.beyond(&old.permissions);
     if !more.is_empty() && !approved {
         if scene.json {
@@ -635,44 +455,31 @@ fn update_package(
             return Ok(EXIT_FAILED);
         }
     }
-    let targets = install_targets(scene, &content, (Some(old), args.volume.as_deref()))?;
-    let change = store.plan_install(&content, &old.source, &targets)?;
-    let settled = carry_out(scene, store, &change)?;
-    print_installed(scene, &content, &old.source, ("Updated to", &settled.kept))?;
+    let targets = install_targets(scene, packages, &content, (Some(old), args.volume.as_deref()))?;
+    let settled = packages.install(&content, &old.source, &targets)?;
+    print_installed(scene, packages, &content, &old.source, ("Updated to", &settled.kept))?;
     Ok(EXIT_DONE)
 }
 
-fn remove_package(scene: &mut CommandContext<'_>, store: &PackageStore, name: &str) -> Result<u8, CliError> {
-    let lock = store.lock()?;
-    let old = lock.package(name)?;
+fn remove_package(scene: &mut CommandContext<'_>, packages: &OpenPackages, name: &str) -> Result<u8, CliError> {
+    let version = packages.store().lock()?.package(name)?.version.clone();
     resolve::wait_for_volumes(scene, false)?;
-    let root = installed_root(scene.handle, old)?;
-    if root.is_none()
-        && let Some(volume) = &old.volume
-    {
-        let volume = untrusted_text::escape_line(&volume.name);
-        return Err(CliError::usage(format!(
-            "the volume {volume} with the package's notes isn't open; open its folder again, so that they can be \
-             removed"
-        )));
-    }
-    let change = store.plan_removal(name, root.as_deref())?;
-    let settled = carry_out(scene, store, &change)?;
+    let settled = packages.remove(name)?;
     if scene.json {
         writeln!(scene.out, "{}", json!({"name": name, "installed": false, "kept": settled.kept}))?;
     } else {
-        writeln!(scene.out, "Removed {name} {}.", old.version)?;
+        writeln!(scene.out, "Removed {name} {version}.")?;
         print_kept(scene, &settled.kept)?;
     }
     Ok(EXIT_DONE)
 }
 
-fn list_packages(scene: &mut CommandContext<'_>, store: &PackageStore) -> Result<u8, CliError> {
+fn list_packages(scene: &mut CommandContext<'_>, packages: &OpenPackages) -> Result<u8, CliError> {
     resolve::wait_for_volumes(scene, false)?;
     let mut rows = Vec::new();
-    for package in store.lock()?.packages.values() {
-        let root = installed_root(scene.handle, package)?;
-        let (changed, gone) = store.changed_files(package, root.as_deref());
+    for package in packages.store().lock()?.packages.values() {
+        let root = packages.installed_root(package)?;
+        let (changed, gone) = packages.store().changed_files(package, root.as_deref());
         let files: Vec<Value> =
             package.files.iter().map(|file| json!({"part": file.part, "path": file.path, "hash": file.hash})).collect();
         rows.push(json!({

@@ -15,9 +15,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use store::{BlobHash, DecisionRecord, DocId, MessageId, RunApproval, RunOrigin};
 
-/// Maximum age of an order in milliseconds: a week.
-const MAX_ORDER_AGE_MS: i64 = 7 * 24 * 3_600 * 1_000;
-
 /// What is to be done in a run, and by whose policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -145,14 +142,7 @@ pub(crate) fn key_digits(word: &str) -> String {
 
 /// Returns the order in a queued run if its signature holds, it's for this hub, and the task can be read.
 pub(crate) fn read_order(client: &WorkClient, queued: &QueuedRun) -> Result<(RunOrder, RunTask), CliError> {
-    let order: RunOrder = queued.order.open().map_err(CliError::usage)?;
-    if order.hub != client.hub || order.run != queued.run {
-        return Err(CliError::usage("the order is for another hub or another run"));
-    }
-    let age = now_millis().saturating_sub(order.created);
-    if !(-MAX_ORDER_AGE_MS..=MAX_ORDER_AGE_MS).contains(&age) {
-        return Err(CliError::usage("the order is older than a week, or from the future"));
-    }
+    let order = queued.open_order(client.hub, now_millis()).map_err(CliError::usage)?;
     let task = serde_json::from_value(order.task.clone())
         .map_err(|why| CliError::usage(format!("the order isn't in the form that this version knows ({why})")))?;
     Ok((order, task))

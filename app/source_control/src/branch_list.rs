@@ -1,6 +1,5 @@
 //! Branches and tags, each with a menu of what can be done with it.
 
-use super::list_row::ListRow;
 use super::{PageScene, begin, note_line, section};
 use eframe::egui;
 use egui::{Ui, vec2};
@@ -8,7 +7,8 @@ use host::source_control::{BranchInfo, GitRequest};
 use notebook::actions::PageAction;
 use ui::icons;
 use ui::menus::{menu_item, menu_separator};
-use ui::theme::{self, ThemeColors, size, space};
+use ui::page_parts::{ListRow, text_field};
+use ui::theme::space;
 use ui::widgets::text_button;
 
 /// A tag that is about to be created.
@@ -116,18 +116,4 @@ fn tag_form(ui: &mut Ui, scene: &PageScene<'_>, new: &mut Option<NewTag>, action
     if is_done {
         *new = None;
     }
-}
-
-/// Draws a text field with this hint, which is its name, too.
-pub(crate) fn text_field(ui: &mut Ui, text: &mut String, name: &str, width: f32) -> egui::Response {
-    let style = theme::small();
-    let hint = egui::RichText::new(name).font(style.font.clone()).color(ThemeColors::of(ui).muted);
-    let field = egui::TextEdit::singleline(text)
-        .id_salt(name)
-        .font(style.font)
-        .hint_text(hint)
-        .margin(egui::Margin::symmetric(8, 6))
-        .min_size(vec2(0.0, size::MIN_CLICK_HEIGHT))
-        .desired_width(width.min(ui.available_width()));
-    ui.add(field).accessible_name(name)
 }

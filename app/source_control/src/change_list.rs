@@ -2,30 +2,19 @@
 
 use super::diff_list::DiffList;
 use super::hunk_buttons::hunk_actions;
-use super::{PageScene, ROW_HEIGHT, begin, change_color, conflict_list};
+use super::{PageScene, ROW_HEIGHT, begin, change_color, conflict_list, paint_row};
 use eframe::egui;
 use egui::accesskit::Role;
-use egui::{Align, Align2, Layout, Rect, Response, Sense, Ui, UiBuilder, pos2, vec2};
+use egui::{Align, Align2, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
 use host::source_control::{DiffTarget, FileChange, FileChangeKind, GitRequest};
 use notebook::actions::PageAction;
 use ui::icons;
-use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
-use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name};
+use ui::theme::{self, ThemeColors, size, space};
+use ui::widgets::{icon_button, paint_clipped_text, set_accessible_name};
 
 /// Returns the paths that staging or unstaging a change concerns.
 pub(crate) fn all_paths(change: &FileChange) -> Vec<String> {
     change.old_path.iter().chain([&change.path]).cloned().collect()
-}
-
-/// Paints the background of a row.
-pub(crate) fn paint_row(ui: &Ui, response: &Response, is_open: bool) {
-    let colours = ThemeColors::of(ui);
-    if is_open {
-        ui.painter().rect_filled(response.rect, CONTROL_CORNER, colours.accent_ground);
-    } else if response.hovered() {
-        ui.painter().rect_filled(response.rect, CONTROL_CORNER, colours.hover_color(colours.paper));
-    }
-    paint_focus_ring(ui, response, CONTROL_CORNER);
 }
 
 /// Draws the list.

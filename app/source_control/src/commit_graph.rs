@@ -1,7 +1,7 @@
 //! The history: commits of all branches with lines from each to its parents. Only what is in sight is drawn.
 
 use super::diff_list::DiffList;
-use super::{PageScene, ROW_HEIGHT, change_list, note_line};
+use super::{PageScene, ROW_HEIGHT, note_line, paint_row};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, Pos2, Rect, Sense, Stroke, Ui, pos2, vec2};
@@ -148,7 +148,7 @@ impl CommitGraphView {
             let commit = &one.commit;
             set_accessible_name(&response, Role::Button, &commit_label(commit));
             ui.ctx().accesskit_node_builder(response.id, |node| node.set_expanded(is_open));
-            change_list::paint_row(ui, &response, is_open);
+            paint_row(ui, &response, is_open);
             let graph = rect.with_max_x(rect.left() + space::M + LANE_WIDTH * lanes as f32);
             paint_lanes(ui, graph, one, lanes);
             let names = self.names.as_ref().and_then(|(_, names)| names.get(&commit.id));

@@ -5,7 +5,6 @@ mod chosen_changes;
 mod fork_comparison;
 pub mod fork_desk;
 
-use super::list_row::ListRow;
 use super::{banner, note_line, section};
 use chosen_changes::ForkChangeList;
 use eframe::egui;
@@ -18,6 +17,7 @@ use forks::{ConflictPreference, ForkOverview, ForkState};
 use notebook::actions::PageAction;
 use store::RunEnding;
 use ui::icons;
+use ui::page_parts::ListRow;
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{chip_button, text_button};
 use ui::{empty_state, text::counted};

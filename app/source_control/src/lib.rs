@@ -11,7 +11,6 @@ mod diff_list;
 pub mod forks_page;
 mod github_row;
 mod hunk_buttons;
-mod list_row;
 pub mod note_conflict;
 mod stash_list;
 
@@ -21,7 +20,7 @@ use commit_graph::CommitGraphView;
 use diff_list::DiffList;
 use eframe::egui;
 use egui::accesskit::Role;
-use egui::{Align2, Rect, Sense, Ui, UiBuilder, pos2, vec2};
+use egui::{Rect, Sense, Ui, UiBuilder, pos2, vec2};
 use engine::Session;
 use engine::commands::CommandId;
 use host::source_control::{BranchState, DiffTarget, GitReport, GitRequest, RepositoryReading, RepositoryStatus};
@@ -29,12 +28,11 @@ use host::source_control::{FileChange, FileChangeKind, HalfDoneOperation, MAX_QU
 use notebook::actions::{PageAction, SourceControlAction};
 use store::DocId;
 use ui::icons;
-use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
-use ui::widgets::{chip_button, paint_clipped_text, set_accessible_name, stable_part, text_button};
+pub(crate) use ui::page_parts::{ROW_HEIGHT, banner, note_line, paint_row, section};
+use ui::theme::{self, ThemeColors, size, space};
+use ui::widgets::{chip_button, set_accessible_name, stable_part, text_button};
 use ui::{empty_state, setting_rows};
 
-/// Height of a row of a list.
-const ROW_HEIGHT: f32 = 32.0;
 /// Maximum length of a branch's name in labels, in characters.
 const MAX_BRANCH_LABEL_CHARS: usize = 24;
 /// Maximum number of volumes to choose from.
@@ -403,7 +401,7 @@ impl SourceControlPage {
             }
             if ui.is_rect_visible(rect) {
                 set_accessible_name(&response, Role::Button, &commit_graph::commit_label(commit));
-                change_list::paint_row(ui, &response, is_open);
+                paint_row(ui, &response, is_open);
                 commit_graph::paint_commit(ui, rect, commit);
             }
             if is_open {
@@ -464,70 +462,4 @@ fn half_done(ui: &mut Ui, scene: &PageScene<'_>, what: &str, actions: &mut Vec<P
 /// Requests an operation.
 pub(crate) fn begin(actions: &mut Vec<PageAction>, volume: DocId, request: GitRequest) {
     actions.push(PageAction::SourceControl(SourceControlAction::Begin(volume, request)));
-}
-
-/// Draws a section's heading with buttons at its right. Returns the clicked one.
-pub(crate) fn section<'a>(ui: &mut Ui, title: &str, buttons: &[&'a str]) -> Option<&'a str> {
-    ui.add_space(space::L);
-    let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
-    let style = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 13.0), line: 20.0 };
-    let at = pos2(rect.left(), rect.center().y - 10.0);
-    let width = paint_clipped_text(ui, at, rect.width() - 100.0, title, &style, ThemeColors::of(ui).ink);
-    let place = Rect::from_min_size(rect.min, vec2(width, rect.height()));
-    let response = ui.interact(place, ui.scope_id().with(("section", title)), Sense::hover());
-    set_accessible_name(&response, Role::Heading, title);
-    // Titles may have a number that changes while a button is pressed.
-    let name = title.split(" (").next();
-    let builder = UiBuilder::new().max_rect(rect).scope_id(ui.scope_id().with(("buttons", name)));
-    let mut child = ui.new_child(builder.layout(egui::Layout::right_to_left(egui::Align::Center)));
-    let clicked = buttons.iter().find(|name| text_button(&mut child, name, false).clicked()).copied();
-    ui.add_space(space::XS);
-    clicked
-}
-
-/// Draws a line of text with an icon.
-pub(crate) fn note_line(ui: &mut Ui, icon: &str, text: &str) {
-    let colours = ThemeColors::of(ui);
-    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::MIN_CLICK_HEIGHT), Sense::hover());
-    let at = pos2(rect.left() + 8.0, rect.center().y);
-    ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(14.0), colours.muted);
-    let at = pos2(rect.left() + space::XL, rect.center().y - 10.0);
-    paint_clipped_text(ui, at, rect.width() - space::XL, text, &theme::small(), colours.muted);
-    set_accessible_name(&response, Role::Label, text);
-}
-
-/// Draws a message with buttons below it. Returns the clicked one.
-pub(crate) fn banner<'a>(
-    ui: &mut Ui,
-    (icon, colour): (&str, egui::Color32),
-    text: &str,
-    buttons: &[&'a str],
-) -> Option<&'a str> {
-    let colours = ThemeColors::of(ui);
-    let small = theme::small();
-    let mut job = egui::text::LayoutJob::default();
-    job.wrap.max_width = (ui.available_width() - space::XL - 2.0 * space::M).max(80.0);
-    job.wrap.max_rows = 8;
-    job.append(
-        &text::untrusted_text::escape_block(text),
-        0.0,
-        ui::widgets::format(small.font, small.line, colours.ink),
-    );
-    let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
-    let height = galley.size().y + size::MIN_CLICK_HEIGHT + 2.0 * space::S + space::XS;
-    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), height), Sense::hover());
-    set_accessible_name(&response, Role::Label, text);
-    ui.painter().rect_filled(rect, CONTROL_CORNER, colours.sunken);
-    let at = pos2(rect.left() + space::M + 6.0, rect.top() + space::S + 10.0);
-    ui.painter().text(at, Align2::CENTER_CENTER, icon, theme::icon_font(size::ICON_SIZE), colour);
-    ui.painter().galley(pos2(rect.left() + space::M + space::XL, rect.top() + space::S), galley, colours.ink);
-    let foot = Rect::from_min_max(
-        pos2(rect.left() + space::M + space::L, rect.bottom() - size::MIN_CLICK_HEIGHT - space::XS),
-        rect.max - vec2(space::S, space::XS),
-    );
-    let layout = egui::Layout::left_to_right(egui::Align::Center);
-    let mut child = ui.new_child(UiBuilder::new().max_rect(foot).id_salt("banner").layout(layout));
-    let clicked = buttons.iter().find(|name| text_button(&mut child, name, false).clicked()).copied();
-    ui.add_space(space::M);
-    clicked
 }

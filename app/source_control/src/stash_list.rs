@@ -1,14 +1,13 @@
 //! Stashes: changes that were put aside.
 
-use super::branch_list::text_field;
 use super::diff_list::DiffList;
-use super::list_row::ListRow;
 use super::{PageScene, begin, note_line, section};
 use eframe::egui::Ui;
 use host::source_control::{DiffTarget, GitRequest};
 use notebook::actions::PageAction;
 use ui::icons;
 use ui::menus::{menu_item, menu_separator};
+use ui::page_parts::{ListRow, text_field};
 use ui::theme::space;
 use ui::widgets::text_button;
 

@@ -7,6 +7,7 @@ pub mod fuzzy;
 pub mod icons;
 pub mod layout;
 pub mod menus;
+pub mod page_parts;
 pub mod picker;
 pub mod setting_rows;
 pub mod text;

@@ -67,6 +67,8 @@ impl AppWindow {
         let forks =
             source_control::forks_page::fork_desk::ForkDesk::start(driver.handle(), move || wake.request_repaint());
         let wake = ctx.clone();
+        let packages = package_page::package_desk::PackageDesk::new(driver.handle(), move || wake.request_repaint());
+        let wake = ctx.clone();
         let server = host::program_server::ProgramServer::new(driver.program(), driver.folder(), move || {
             wake.request_repaint();
         });
@@ -98,6 +100,7 @@ impl AppWindow {
                 science: host::science_pack::SciencePack::of_running_program(),
                 source,
                 forks,
+                packages,
                 server,
                 texts,
                 done_steps: Vec::new(),

@@ -258,6 +258,12 @@ command_table!(
         &[],
         "Show what agents have done in copies of a folder. Adopt, compare or discard it."
     ),
+    ViewPackages = window_command(
+        "view.packages",
+        "Packages",
+        &[],
+        "Find, install, update and remove agents, tools, templates, snippets, themes and prompts of others."
+    ),
     NoteSave = window_command(
         "note.save",
         "Save now",

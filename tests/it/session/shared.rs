@@ -10,14 +10,14 @@ use store::disk::DiskReader;
 use store::{DecisionRecord, DecisionScope, DocId, RunEnding, TodoItem, TodoStatus, UserTool};
 
 /// Two devices with one volume, and the changes already exchanged.
-struct Pair {
-    one: Twin,
-    two: Twin,
+pub(super) struct Pair {
+    pub(super) one: Twin,
+    pub(super) two: Twin,
     given: [BTreeSet<(DocId, Vec<u8>)>; 2],
 }
 
 impl Pair {
-    fn new(files: &[(&str, &str)]) -> Pair {
+    pub(super) fn new(files: &[(&str, &str)]) -> Pair {
         let mut one = Twin::with(files);
         let mut two = Twin::start(World::new(&[]), 2);
         (one.setup, two.setup) = (setup(""), setup(""));
@@ -32,7 +32,7 @@ impl Pair {
     }
 
     /// Exchanges wanted changes in both directions until there are no more.
-    fn sync(&mut self) {
+    pub(super) fn sync(&mut self) {
         for _ in 0..50 {
             let mut moved = false;
             for back in [false, true] {
@@ -60,7 +60,7 @@ impl Pair {
         panic!("it never ends");
     }
 
-    fn open_there(&mut self) {
+    pub(super) fn open_there(&mut self) {
         self.two.command(Command::OpenRun { run: RUN }).expect("known there");
         self.two.command(Command::OpenSession { session: SESSION }).expect("known there");
         self.two.rest();

@@ -459,6 +459,8 @@ fn links() -> Drive {
     assert!(drive.has("Source control"));
     drive.choose(CommandId::ViewForks);
     drive.until("there are no forks", |window| window.query_by_label_contains("No forks yet").is_some());
+    drive.choose(CommandId::ViewPackages);
+    drive.until("there are no packages", |window| window.query_by_label("Installed (0)").is_some());
     drive.choose(CommandId::ViewTrash);
     assert!(drive.has("Restore One"));
     drive.choose(CommandId::TrashEmpty);

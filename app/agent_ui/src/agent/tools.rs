@@ -8,6 +8,7 @@ use anyhow::{Context, anyhow};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Sense, Ui, vec2};
+use engine::commands::CommandId;
 use engine::{Command, Session};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -59,6 +60,9 @@ impl ToolsPage {
                 ui.set_width(width);
                 ui.spacing_mut().item_spacing = vec2(space::S, space::S);
                 self.files(ui, tools);
+                if text_button(ui, "Find tools in packages", false).clicked() {
+                    actions.push(PanelAction::Run(CommandId::ViewPackages));
+                }
                 if tools.is_empty() {
                     let none = "No tools of your own yet. Import a tool file, or let an agent propose one.";
                     words(ui, none, &theme::small(), ThemeColors::of(ui).muted, Role::Label);

@@ -64,6 +64,7 @@ impl PaneState {
             NavigationCommand::History => self.show_history(host, notices, self.active.note, false),
             NavigationCommand::SourceControl => self.view = Some(PageView::SourceControl(Box::default())),
             NavigationCommand::Forks => self.view = Some(PageView::Forks(Box::default())),
+            NavigationCommand::Packages => self.view = Some(PageView::Packages(Box::default())),
             NavigationCommand::Trash => self.view = Some(PageView::Trash(TrashPage::default())),
             NavigationCommand::EmptyTrash => overlay.ask_empty(host, notices),
             NavigationCommand::Writers => self.show_history(host, notices, self.active.note, true),

@@ -20,6 +20,7 @@ pub(crate) fn command_aliases(id: CommandId) -> &'static [&'static str] {
         CommandId::VolumeClose => &["close vault", "close folder", "remove vault"],
         CommandId::NoteRename => &["move file", "rename file", "change title"],
         CommandId::ViewSourceControl => &["git", "commit", "branch", "changed files"],
+        CommandId::ViewPackages => &["extensions", "plugins", "add-ons", "marketplace", "install tools"],
         CommandId::ViewForks => &["adopt changes", "compare forks", "worktrees", "discard fork"],
         CommandId::ViewTrash => &["deleted notes", "recycle bin", "restore note"],
         CommandId::NoteDelete => &["remove note", "delete file", "delete page"],

@@ -9,6 +9,7 @@ use host::fs::user_texts::UserTextReader;
 use host::program_server::ProgramServer;
 use host::science_pack::SciencePack;
 use host::source_control::SourceControl;
+use package_page::package_desk::PackageDesk;
 use source_control::forks_page::fork_desk::ForkDesk;
 use std::ffi::OsString;
 use store::DocId;
@@ -30,6 +31,8 @@ pub(crate) struct HostLink {
     pub(crate) source: SourceControl,
     /// The forks of the volumes.
     pub(crate) forks: ForkDesk,
+    /// The packages of the workspace.
+    pub(crate) packages: PackageDesk,
     /// The server for other programs.
     pub(crate) server: ProgramServer,
     /// The user's snippets and themes.

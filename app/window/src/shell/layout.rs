@@ -87,7 +87,7 @@ impl AppWindow {
                 if view.show(
                     &mut centre,
                     self.host.session(),
-                    (&self.host.source, &self.host.forks),
+                    (&self.host.source, &self.host.forks, &self.host.packages),
                     self.panes.active.note,
                     &mut actions,
                 ) {

@@ -15,6 +15,8 @@ use egui::{Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::Session;
 use host::source_control::SourceControl;
 use notebook::actions::PageAction;
+use package_page::PackagesPage;
+use package_page::package_desk::PackageDesk;
 use source_control::SourceControlPage;
 use source_control::forks_page::ForksPage;
 use source_control::forks_page::fork_desk::ForkDesk;
@@ -57,6 +59,8 @@ pub(crate) enum PageView {
     SourceControl(Box<SourceControlPage>),
     /// The copies of folders in which agents work.
     Forks(Box<ForksPage>),
+    /// Packages that others have made.
+    Packages(Box<PackagesPage>),
     /// A file of the volume System.
     SystemFile(SystemFilePage),
     /// Ways to begin, for the first start.
@@ -84,6 +88,7 @@ impl PageView {
             PageView::Plans(_) => "Plans",
             PageView::SourceControl(_) => "Source control",
             PageView::Forks(_) => "Forks",
+            PageView::Packages(_) => "Packages",
             PageView::SystemFile(_) => "System",
             PageView::Welcome(_) => "Welcome",
         }
@@ -94,7 +99,7 @@ impl PageView {
         &mut self,
         ui: &mut Ui,
         session: &Session,
-        (source, forks): (&SourceControl, &ForkDesk),
+        (source, forks, packages): (&SourceControl, &ForkDesk, &PackageDesk),
         note: Option<DocId>,
         actions: &mut Vec<PageAction>,
     ) -> bool {
@@ -121,6 +126,7 @@ impl PageView {
             PageView::Plans(page) => page.show(&mut ui, session, note, &mut asked),
             PageView::SourceControl(page) => page.show(&mut ui, session, source, note, actions),
             PageView::Forks(page) => page.show(&mut ui, session, forks, actions),
+            PageView::Packages(page) => page.show(&mut ui, session, packages, actions),
             PageView::SystemFile(page) => page.show(&mut ui, actions),
             PageView::Welcome(page) => closed |= page.show(&mut ui, session, actions),
         }

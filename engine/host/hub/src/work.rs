@@ -550,6 +550,38 @@ mod tests {
         refused(scene.ask(owner, 4, WorkRequest::Decide(DocId([7; 16]), decision(&scene.owner))), "no such run");
     }
 
+    /// A list that is too long for a message would hide all runs from all workers.
+    #[test]
+    fn a_list_fits_into_a_message_whatever_is_ordered() {
+        let scene = Scene::new();
+        let owner = scene.owner.id();
+        let long = |run: u8| {
+            let task = Value::String("\"".repeat(100 << 10)); // each quote is escaped twice
+            let (run, volume) = (DocId([run; 16]), DocId([9; 16]));
+            let order = RunOrder { hub: scene.hub, run, volume, to: None, created: 0, task };
+            SignedText::new(&scene.owner, &order).expect("signed")
+        };
+        let (mut open, mut ended) = (Vec::new(), 0);
+        for run in 1..12 {
+            match scene.ask(owner, 0, WorkRequest::Offer(long(run))) {
+                WorkReply::Done => open.push(DocId([run; 16])),
+                reply => {
+                    refused(reply, "too many runs");
+                    let over = open.remove(0);
+                    assert_eq!(scene.ask(owner, 0, WorkRequest::Cancel(over)), WorkReply::Done);
+                    ended += 1;
+                }
+            }
+        }
+        assert!(open.len() > 1 && ended > 1, "{} open, {ended} ended", open.len());
+        let reply = scene.ask(owner, 0, WorkRequest::List(vec![DocId([9; 16])]));
+        assert!(serde_json::to_string(&reply).expect("JSON").len() <= MAX_WORK_MESSAGE_BYTES);
+        let WorkReply::Runs(runs) = reply else { panic!("{reply:?}") };
+        // All that aren't over are in it.
+        let listed: Vec<DocId> = runs.iter().filter(|run| run.ending.is_none()).map(|run| run.run).collect();
+        assert!(open.iter().all(|run| listed.contains(run)), "{listed:?} of {open:?}");
+    }
+
     /// Three executors at two replicas claim, renew and fall silent in random order. An executor believes in its claim
     /// for two thirds of the lease since it last asked; at no time do two believe.
     #[test]

@@ -1,7 +1,7 @@
 //! Reads the files of a package from a folder or an archive, which are untrusted: bounded in number, size and depth,
 //! without links, devices and paths that lead elsewhere.
 
-use crate::PackageError;
+use crate::error::PackageError;
 use crate::manifest::MANIFEST_FILE;
 use flate2::read::GzDecoder;
 use host::fs::confined_dir::ConfinedFolder;

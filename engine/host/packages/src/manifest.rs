@@ -1,6 +1,6 @@
 //! A package's `package.yaml`: what it is, and what its content may do.
 
-use crate::PackageError;
+use crate::error::PackageError;
 use semver::Version;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

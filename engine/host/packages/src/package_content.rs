@@ -1,7 +1,7 @@
 //! The files of a package: which are allowed, what they need, and the hash of them all.
 
-use crate::PackageError;
 use crate::archive_files::RawFiles;
+use crate::error::PackageError;
 use crate::manifest::{ALL_TOOLS, MANIFEST_FILE, PackageManifest, PackagePermissions};
 use crate::package_signature::{PUBLIC_KEY_FILE, SIGNATURE_FILE, verify_signature};
 use agent::agent_definition::{self, AgentDefinition};

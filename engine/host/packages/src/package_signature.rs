@@ -2,7 +2,7 @@
 //!
 //! Format: <https://jedisct1.github.io/minisign/#signature-format>.
 
-use crate::PackageError;
+use crate::error::PackageError;
 use host::peers::DeviceKey;
 use minisign::{PublicKey, SecretKey, SecretKeyBox};
 use std::io::Cursor;

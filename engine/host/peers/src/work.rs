@@ -18,6 +18,8 @@ use store::DocId;
 pub const WORK_PATH: &str = "/work";
 /// Maximum length of a message in bytes, both ways.
 pub const MAX_WORK_MESSAGE_BYTES: usize = 1 << 20;
+/// Maximum age of an order in milliseconds: a week.
+const MAX_ORDER_AGE_MS: i64 = 7 * 24 * 3_600 * 1_000;
 /// Maximum length of what is signed in bytes.
 pub const MAX_SIGNED_BYTES: usize = 256 << 10;
 /// How long the hub may take to answer one request.
@@ -227,6 +229,38 @@ pub struct QueuedRun {
     pub why: Option<String>,
 }
 
+/// Why the order of a queued run isn't carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum RunOrderError {
+    /// Its signature doesn't hold, or it can't be read.
+    #[error(transparent)]
+    Signed(#[from] SignedTextError),
+    /// It was signed for another queue, or for another run.
+    #[error("the order is for another hub or another run")]
+    Other,
+    /// It was signed too long ago, or its time hasn't come.
+    #[error("the order is older than a week, or from the future")]
+    Age,
+}
+
+impl QueuedRun {
+    /// Returns the order, if it holds for this run in the queue of `hub` at `now`, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// Returns an error if its signature doesn't hold, if it's about something else, or if it's older than a week.
+    pub fn open_order(&self, hub: DeviceId, now: i64) -> Result<RunOrder, RunOrderError> {
+        let order: RunOrder = self.order.open()?;
+        if order.hub != hub || order.run != self.run {
+            return Err(RunOrderError::Other);
+        }
+        let age = now.saturating_sub(order.created);
+        match (-MAX_ORDER_AGE_MS..=MAX_ORDER_AGE_MS).contains(&age) {
+            true => Ok(order),
+            false => Err(RunOrderError::Age),
+        }
+    }
+}
+
 /// Why the queue of a hub can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkError {
@@ -344,5 +378,39 @@ mod tests {
         assert!(matches!(signed.open::<OrderedDecision>(), Err(SignedTextError::Signature { .. })));
         let long = RunOrder { task: Value::String("x".repeat(MAX_SIGNED_BYTES)), ..order };
         assert!(matches!(SignedText::new(&owner, &long), Err(SignedTextError::TooLong)));
+    }
+
+    #[test]
+    fn an_order_holds_for_its_run_in_its_queue_for_a_week() {
+        let (owner, hub) = (DeviceKey::generate().expect("key"), DeviceKey::generate().expect("key").id());
+        let (run, day) = (DocId([1; 16]), 24 * 3_600 * 1_000);
+        let order = RunOrder { hub, run, volume: DocId([2; 16]), to: None, created: 100 * day, task: Value::Null };
+        let signed = SignedText::new(&owner, &order).expect("signed");
+        let queued = |run, order| QueuedRun {
+            run,
+            order,
+            owner: String::new(),
+            holder: None,
+            epoch: 0,
+            is_free: true,
+            cancelled: false,
+            ending: None,
+            why: None,
+        };
+        let mine = queued(run, signed.clone());
+        for days in [93, 100, 107] {
+            assert_eq!(mine.open_order(hub, days * day).expect("it holds"), order);
+        }
+        for days in [0, 92, 108, i64::MAX / day] {
+            assert!(matches!(mine.open_order(hub, days * day), Err(RunOrderError::Age)), "{days}");
+        }
+        // The hub can neither pass it off as another run nor take it from another queue.
+        let other = queued(DocId([3; 16]), signed.clone()).open_order(hub, order.created);
+        assert!(matches!(other, Err(RunOrderError::Other)));
+        assert!(matches!(mine.open_order(owner.id(), order.created), Err(RunOrderError::Other)));
+        let text = signed.text.replace("\"to\":null", &format!("\"to\":\"{}\"", hub));
+        assert_ne!(text, signed.text);
+        let changed = queued(run, SignedText { text, ..signed }).open_order(hub, order.created);
+        assert!(matches!(changed, Err(RunOrderError::Signed(_))));
     }
 }
