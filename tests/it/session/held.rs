@@ -33,7 +33,7 @@ fn allowed() -> Option<DecisionRecord> {
     })
 }
 
-/// The request for the call `c0`, allowed.
+/// A request for a call, allowed.
 fn allowed_request(twin: &Twin, tool: &str, arguments: &Value) -> RunApproval {
     RunApproval {
         id: "c0".to_owned(),
@@ -71,8 +71,8 @@ fn an_approval_that_was_written_before_its_call_allows_nothing() {
             false => (&mut pair.one, allowed_request(&pair.two, "shell", &shell)),
             true => (&mut pair.two, allowed_request(&pair.one, "shell", &shell)),
         };
-        // The model gives its calls any ids: this one was free when the approval was written.
-        let request = RunApproval { id: "c0".to_owned(), ..request };
+        // The second call gets this id, because the model gives it that of the first one.
+        let request = RunApproval { id: "call_2".to_owned(), ..request };
         forge(taker, &RunWrite { approvals: vec![&request], ..RunWrite::default() });
         match holds {
             false => drop(done(taker, fine("# A\n"))),

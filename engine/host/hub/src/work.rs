@@ -562,7 +562,7 @@ mod tests {
             SignedText::new(&scene.owner, &order).expect("signed")
         };
         let (mut open, mut ended) = (Vec::new(), 0);
-        for run in 1..12 {
+        for run in 1..11 {
             match scene.ask(owner, 0, WorkRequest::Offer(long(run))) {
                 WorkReply::Done => open.push(DocId([run; 16])),
                 reply => {
