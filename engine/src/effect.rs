@@ -79,6 +79,8 @@ pub enum Effect {
         volume: DocId,
         /// The volume's folder.
         root: PathBuf,
+        /// Whether the folder is created if it's missing: a volume that was joined has none yet.
+        make: bool,
     },
     /// Stops watching a volume.
     Unwatch {

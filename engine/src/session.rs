@@ -31,8 +31,8 @@ pub use crate::records::kernels::{
     SCIENCE_KERNEL, StdinRequest,
 };
 pub use crate::records::moves::{
-    CompletedMove, EXTERNAL_RENAMES_KEY, ExternalRename, FileLocation, FileMove, PENDING_MOVE_KEY, PendingMove,
-    RELINK_KEY_PREFIX, TRASH_FOLDER, TRASH_KEY_PREFIX, TrashedFile, UNDO_MOVES_KEY,
+    CompletedMove, EXTERNAL_RENAMES_KEY, ExternalRename, FileLocation, FileMove, GONE_FILES_KEY, PENDING_MOVE_KEY,
+    PendingMove, RELINK_KEY_PREFIX, TRASH_FOLDER, TRASH_KEY_PREFIX, TrashedFile, UNDO_MOVES_KEY,
 };
 pub use crate::records::saving::SaveStatus;
 pub use crate::records::sync::{
@@ -572,6 +572,7 @@ impl SessionState {
         self.files.moves.pending = started.moving;
         self.files.moves.undoable = started.moved;
         self.files.moves.external_renames = started.renamed;
+        self.files.moves.gone = started.gone;
         let actor = RowWrite::Actor { actor: started.actor.to_vec(), at: turn.now.0 };
         turn.append_writes(vec![actor], None);
         for (id, entry) in started.doc.volumes() {

@@ -38,6 +38,7 @@ mod http_server;
 mod instructions;
 mod kills;
 mod logging;
+mod lost_folders;
 mod mcp_client;
 mod mcp_features;
 pub(crate) mod mcp_messages;

@@ -7,7 +7,7 @@ use host::fs::confined_dir::ConfinedPath;
 use host::fs::copy;
 use jiff::Zoned;
 use std::io::Read;
-use store::DocId;
+use store::{DocId, FileKind};
 use text::attachment_link::{attachment_link, attachment_place};
 use text::untrusted_text;
 
@@ -43,7 +43,7 @@ pub(super) fn cmd_capture(scene: &mut CommandContext<'_>, args: &CaptureArgument
     let note = match scene.handle.read(find.clone())? {
         Some(note) => note,
         None => {
-            let text = format!("# {name}\n\n");
+            let text = daily_text(scene, volume, &settings.daily_template, &name)?;
             scene.handle.run_command(Command::NewNote { volume, path: path.clone(), text })?;
             export::open_note::wait_until_saved(scene.handle)?;
             scene.handle.read(find)?.ok_or_else(|| CliError::workspace(format!("{path} could not be made")))?
@@ -73,6 +73,29 @@ pub(super) fn cmd_capture(scene: &mut CommandContext<'_>, args: &CaptureArgument
     let insert = format!("{}{line}", if ends || at == 0 { "" } else { "\n" });
     scene.handle.run_command(Command::Edit { note, at, delete: 0, insert })?;
     finish(scene, &path, note)
+}
+
+/// Returns the text of a new daily note: the template's, if the volume has it.
+fn daily_text(scene: &CommandContext<'_>, volume: DocId, template: &str, name: &str) -> Result<String, CliError> {
+    let template = template.trim().to_owned();
+    let known = scene.handle.read(move |session| {
+        let row = session.volume(volume)?.files.get(&template)?;
+        (row.kind == FileKind::Note).then_some(row.id)
+    })?;
+    let Some(template) = known else { return Ok(format!("# {name}\n\n")) };
+    let _held = export::open_note::hold_note(scene.handle, template)?;
+    let template = export::open_note::read_loaded_note(scene.handle, template, Note::text)?;
+    let (title, now) = (name.rsplit('/').next().unwrap_or(name), Zoned::now());
+    let write_date = |format: &str| {
+        jiff::fmt::strtime::format(text::date_format::strftime_format(format), &now)
+            .ok()
+            .filter(|date| !date.is_empty())
+    };
+    let mut text = text::date_format::fill_template(&template, title, write_date);
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    Ok(text)
 }
 
 /// Reads the attachment on standard input.

@@ -1,6 +1,6 @@
 //! `cmd_base`: prints a view of a collection.
 
-use super::{CliError, CommandContext, EXIT_DONE, file_ops};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, file_ops};
 use crate::arguments::BaseArguments;
 use collection::{Collection, CollectionCell, CollectionTable};
 use engine::Session;
@@ -59,7 +59,7 @@ pub(super) fn cmd_base(scene: &mut CommandContext<'_>, args: &BaseArguments) -> 
         writeln!(scene.errors, "tracebook: {problem}")?;
     }
     print_table(scene, &table)?;
-    Ok(EXIT_DONE)
+    Ok(if table.is_broken { EXIT_FAILED } else { EXIT_DONE })
 }
 
 fn print_table(scene: &mut CommandContext<'_>, table: &CollectionTable) -> Result<(), CliError> {
@@ -70,6 +70,9 @@ fn print_table(scene: &mut CommandContext<'_>, table: &CollectionTable) -> Resul
             let cells: serde_json::Map<String, serde_json::Value> = cells.collect();
             let line = serde_json::json!({"path": row.path, "group": row.group, "cells": cells});
             writeln!(scene.out, "{line}")?;
+        }
+        for problem in &table.problems {
+            writeln!(scene.out, "{}", serde_json::json!({"problem": problem}))?;
         }
         return Ok(());
     }

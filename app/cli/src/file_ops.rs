@@ -36,8 +36,9 @@ fn perform_move(scene: &mut CommandContext<'_>, command: Command) -> Result<(), 
 }
 
 pub(super) fn cmd_mv(scene: &mut CommandContext<'_>, args: &MvArguments) -> Result<u8, CliError> {
-    let (word, to) = (args.note.as_str().to_owned(), args.path.as_str().to_owned());
+    let word = args.note.as_str().to_owned();
     wait_for_links(scene)?;
+    let (named, to) = resolve::read_new_path(scene, &args.path, None)?;
     let moves = match resolve::resolve_note(scene, &word) {
         Ok(note) => scene.handle.read(move |session| resolve_new_path(session, note, &to).into_iter().collect())?,
         Err(refusal) => {
@@ -49,6 +50,17 @@ pub(super) fn cmd_mv(scene: &mut CommandContext<'_>, args: &MvArguments) -> Resu
         }
     };
     let ids: Vec<DocId> = moves.iter().map(|(file, _)| *file).collect();
+    if let Some(named) = named {
+        let own = ids.clone();
+        let other = scene.handle.read(move |session| {
+            let volume = |id: &DocId| session.volume(session.locate_file(*id)?.0).map(|volume| volume.name.clone());
+            own.iter().filter_map(volume).find(|own| *own != named)
+        })?;
+        if let Some(own) = other {
+            let why = format!("a file is moved inside of its volume, which is {own}; `tracebook cp` copies a note");
+            return Err(CliError::usage(format!("{why} into another")));
+        }
+    }
     let was = note_paths(scene, ids.clone())?;
     perform_move(scene, Command::MoveFiles { moves })?;
     let now = note_paths(scene, ids)?;

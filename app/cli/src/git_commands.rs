@@ -187,6 +187,7 @@ pub(super) fn run_in_folder(
     if args.is_over_api && args.verb != "clone" {
         return Err(CliError::usage("--api goes with clone"));
     }
+    refuse_surplus_names(args)?;
     let shows_progress = own && !json && std::io::stderr().is_terminal();
     if args.is_over_api {
         return github_folder::clone(&clone_target(args, folder)?, args, json, shows_progress, out);
@@ -194,6 +195,9 @@ pub(super) fn run_in_folder(
     if !matches!(args.verb.as_str(), "clone" | "merge-driver")
         && let Some((root, part)) = github::find_folder(folder)
     {
+        if args.verb == "log" && first.is_some() {
+            return Err(CliError::usage("without Git, log takes no file and lists all commits"));
+        }
         return github_folder::run(&root, &part, args, json, shows_progress, out);
     }
     if let Some(chosen) = &args.hunk {
@@ -214,6 +218,9 @@ pub(super) fn run_in_folder(
         "status" => return print_status(&open()?, json, out),
         "diff" => {
             let repository = open()?;
+            if let Some(path) = first {
+                repository.is_known_folder(path)?;
+            }
             let (text, whole) = if args.staged { repository.staged_diff(first)? } else { repository.diff(first)? };
             if !json && !args.hunks {
                 return print_text(json, out, &text, &Value::Null);
@@ -229,11 +236,21 @@ pub(super) fn run_in_folder(
             let limit = parse::number_option("limit", args.limit.as_deref())?
                 .map_or(DEFAULT_LOG_COMMITS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
             if args.graph {
+                if first.is_some() {
+                    return Err(CliError::usage("log takes a file only without --graph"));
+                }
                 let (rows, _) = open()?.commit_graph(args.all, limit, &mut |_| true)?;
                 let text = vcs::graph_text(&rows, &|row| commit_line(&row.commit));
                 return print_text(json, out, &text, &json!(rows));
             }
-            let commits = open()?.log(limit)?;
+            let repository = open()?;
+            let commits = match first {
+                None => repository.log(limit)?,
+                Some(path) if repository.is_known_folder(path)? => {
+                    return Err(CliError::usage(format!("log takes a file, and this is a folder: {path}")));
+                }
+                Some(path) => repository.file_log(path, limit)?.into_iter().map(|one| one.commit).collect(),
+            };
             let text: String = commits.iter().map(|commit| commit_line(commit) + "\n").collect();
             return print_text(json, out, &text, &json!(commits));
         }
@@ -320,6 +337,26 @@ pub(super) fn run_in_folder(
     Ok(EXIT_DONE)
 }
 
+/// Refuses names that a subcommand would ignore.
+fn refuse_surplus_names(args: &GitArguments) -> Result<(), CliError> {
+    let verb = args.verb.as_str();
+    let most = match (verb, args.names.first().map(String::as_str)) {
+        ("status" | "fetch" | "pull" | "push", _) => 0,
+        ("diff" | "log" | "show" | "blame" | "switch" | "merge" | "rebase", _) => 1,
+        ("branch" | "tag", _) if args.delete => 1,
+        ("stash", Some("list" | "push")) => 1,
+        ("branch" | "tag" | "stash" | "clone", _) => 2,
+        _ => return Ok(()), // the others take any number of names, or count them
+    };
+    let Some(surplus) = args.names.get(most) else { return Ok(()) };
+    let takes = match most {
+        0 => "no name".to_owned(),
+        1 => "one name".to_owned(),
+        _ => format!("{most} names"),
+    };
+    Err(CliError::usage(format!("`tracebook git {verb}` takes {takes} here, so not “{surplus}”")))
+}
+
 /// Returns what the user's `git` has to do, in order.
 fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, CliError> {
     let first = args.names.first().map(String::as_str);
@@ -371,17 +408,23 @@ fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, C
                 return Err(CliError::usage("a commit needs a message: -m \"What has changed\""));
             }
             let files = args.names.clone();
+            let repository = open()?;
+            // Git's own --all takes changes outside of the folder, too.
+            let is_all_of_folder = args.all && files.is_empty() && repository.is_committed_apart();
+            if files.is_empty() && !is_all_of_folder {
+                repository.refuse_staged_outside()?;
+            }
             let commit = GitOperation::Commit {
                 message,
-                files: files.clone(),
-                all: args.all,
+                files: if is_all_of_folder { vec![".".to_owned()] } else { files.clone() },
+                all: args.all && !is_all_of_folder,
                 amend: args.amend,
                 signoff: args.signoff,
             };
             let is_staged = |line: &String| !line.starts_with([' ', '?']);
             let stages = match (files.is_empty(), args.all || args.amend) {
                 (false, _) => Some(files),
-                (true, false) if !open()?.status()?.0.iter().any(is_staged) => Some(Vec::new()),
+                (true, false) if !repository.status()?.0.iter().any(is_staged) => Some(Vec::new()),
                 (true, _) => None,
             };
             if let Some(files) = &stages {
@@ -404,7 +447,7 @@ fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, C
         "rebase" => vec![keep(GitOperation::Rebase { onto: named("the branch")? })],
         "merge" => vec![keep(GitOperation::Merge { branch: named("the branch")? })],
         "stash" => vec![match first {
-            None | Some("push") => GitOperation::StashPush { message },
+            None | Some("push") => GitOperation::StashPush { message, is_within_folder: open()?.is_below_top() },
             Some(verb @ ("pop" | "apply")) => GitOperation::StashApply { number: stash()?, pop: verb == "pop" },
             Some("drop") => GitOperation::StashDrop { number: stash()? },
             Some(other) => {

@@ -13,6 +13,8 @@ use text::text_edit;
 /// After the end of its input, `cmd_edit` waits this long for a disk that rejects writes.
 const EDIT_DISK_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Maximum size of the long texts of a note's outputs in JSON, in bytes. Of the others, the beginning is printed.
+const MAX_JSON_TEXT_BYTES: usize = 32 << 20;
 /// Maximum size of an attachment that is printed, in bytes.
 const MAX_ATTACHMENT_BYTES: u64 = 32 << 20;
 
@@ -278,6 +280,7 @@ pub(super) fn cmd_outputs(scene: &mut CommandContext<'_>, args: &OutputsArgument
                 .collect()
         })?;
     let folder = args.save.as_ref().map(|folder| scene.folder.join(folder));
+    let mut room = if scene.json { MAX_JSON_TEXT_BYTES } else { usize::MAX };
     for (number, stale, mut execution) in found {
         if let Some(folder) = &folder {
             export::restore_figure_blobs(scene.handle, &mut execution.outputs);
@@ -294,6 +297,7 @@ pub(super) fn cmd_outputs(scene: &mut CommandContext<'_>, args: &OutputsArgument
             }
             continue;
         }
+        export::restore_text_blobs(scene.handle, &mut execution.outputs, usize::MAX, &mut room);
         if scene.json {
             let mut value = serde_json::to_value(&execution).unwrap_or_default();
             value["cell"] = number.into();

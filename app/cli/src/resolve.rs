@@ -113,6 +113,27 @@ fn find_in_session(session: &Session, word: &str, folder: &std::path::Path) -> R
     Err(CliError::usage(format!("there is no note “{word}”; `tracebook ls` lists them.{hint}")))
 }
 
+/// Reads the path of a new file, which may begin with the name of a volume, as `VOLUME:PATH`, unless `volume` is named
+/// already. Returns the name of the volume, and the path in it.
+pub(super) fn read_new_path(
+    scene: &CommandContext<'_>,
+    word: &str,
+    volume: Option<&str>,
+) -> Result<(Option<String>, String), CliError> {
+    if volume.is_some() {
+        return Ok((volume.map(ToOwned::to_owned), word.to_owned()));
+    }
+    wait_for_volumes(scene, false)?;
+    let wanted = word.to_owned();
+    let named = scene.handle.read(move |session| {
+        session.volumes().find_map(|volume| {
+            let path = wanted.strip_prefix(&volume.name)?.strip_prefix(':')?;
+            Some((Some(volume.name.clone()), path.to_owned()))
+        })
+    })?;
+    Ok(named.unwrap_or_else(|| (None, word.to_owned())))
+}
+
 /// Finds the attachment that is named exactly, as `VOLUME:PATH`.
 pub(super) fn find_attachment(scene: &CommandContext<'_>, word: &str) -> Result<Option<ConfinedPath>, CliError> {
     let wanted = word.to_owned();

@@ -108,7 +108,16 @@ pub(super) fn cmd_related(scene: &mut CommandContext<'_>, args: &RelatedArgument
     let _ = search.wait_until_embedded(EMBEDDING_TIMEOUT);
     let answer =
         search.find_related(note, limit, || {}).recv().map_err(|_| CliError::workspace("the program is closing"))?;
-    print_hits(scene, &answer.map_err(CliError::workspace)?, false, "Nothing is near to that note in meaning.")
+    let counts = search.counts().map_err(CliError::workspace)?;
+    let none = match counts.meanings.saturating_sub(counts.embedded) {
+        0 => "Nothing is near to that note in meaning.".to_owned(),
+        left => format!(
+            "Nothing was found yet: {left} of {} passages aren't read for their meaning. `tracebook index rebuild` \
+             finishes that.",
+            counts.meanings
+        ),
+    };
+    print_hits(scene, &answer.map_err(CliError::workspace)?, false, &none)
 }
 
 /// Prints hits, or a message that there are none.

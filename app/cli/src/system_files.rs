@@ -74,24 +74,46 @@ pub(super) fn list_files(scene: &mut CommandContext<'_>) -> Result<u8, CliError>
     Ok(EXIT_DONE)
 }
 
+/// Returns the path of a copy: like its source, it ends in `.md`, `.base` or `.py`. A folder keeps the source's name.
+fn copy_path(source: &str, path: &str) -> String {
+    if path.ends_with('/') {
+        return format!("{path}{}", source.rsplit('/').next().unwrap_or(source));
+    }
+    let kind = FileKind::from_path(source);
+    if FileKind::from_path(path) == kind {
+        return path.to_owned();
+    }
+    let ending = match kind {
+        FileKind::Note => ".md",
+        FileKind::Collection => ".base",
+        FileKind::Script => ".py",
+        FileKind::Attachment => "",
+    };
+    format!("{path}{ending}")
+}
+
 /// Copies a file of System, or a note, into a volume.
 pub(super) fn cmd_cp(scene: &mut CommandContext<'_>, args: &CopyArguments) -> Result<u8, CliError> {
     let found = resolve::resolve_note(scene, &args.file);
-    let (text, own_path) = match (found, system_path(&args.file)) {
+    let (text, own_path, source) = match (found, system_path(&args.file)) {
         (Ok(note), _) => {
             let held = export::open_note::hold_note(scene.handle, note)?;
             let text = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
             drop(held);
-            (text, None)
+            let source =
+                scene.handle.read(move |session| session.locate_file(note).map(|(_, path)| path.to_owned()))?;
+            (text, None, source)
         }
         (Err(_), Some(path)) => {
-            (system_volume::read(&path).unwrap_or_default().to_owned(), Some(system_volume::copy_path(&path)))
+            (system_volume::read(&path).unwrap_or_default().to_owned(), Some(system_volume::copy_path(&path)), None)
         }
         (Err(why), None) => return Err(why),
     };
     let path = args.path.clone().or(own_path);
     let Some(path) = path else { return Err(CliError::usage("name the path of the copy, too")) };
-    let (volume, root) = volumes::volume_or_new(scene, args.volume.as_deref(), true)?;
+    let (named, path) = resolve::read_new_path(scene, &path, args.volume.as_deref())?;
+    let path = source.map_or_else(|| path.clone(), |source| copy_path(&source, &path));
+    let (volume, root) = volumes::volume_or_new(scene, named.as_deref(), true)?;
     resolve::wait_for_volumes(scene, true)?;
     refuse_system_path(scene, volume, &path)?;
     if let Some(why) = scene.handle.read(move |session| session.read_only_reason(volume))? {

@@ -132,7 +132,6 @@ pub(super) fn volume_or_new(
 }
 
 pub(super) fn cmd_new(scene: &mut CommandContext<'_>, args: &NewArguments) -> Result<u8, CliError> {
-    let path = args.path.as_str().to_owned();
     let mut text = args.text.clone().unwrap_or_default();
     if text == "-" {
         text.clear();
@@ -140,7 +139,8 @@ pub(super) fn cmd_new(scene: &mut CommandContext<'_>, args: &NewArguments) -> Re
             return Err(CliError::usage("standard input is not UTF-8 text"));
         }
     }
-    let (volume, _) = volume_or_new(scene, args.volume.as_deref(), true)?;
+    let (named, path) = resolve::read_new_path(scene, &args.path, args.volume.as_deref())?;
+    let (volume, _) = volume_or_new(scene, named.as_deref(), true)?;
     resolve::wait_for_volumes(scene, true)?;
     system_files::refuse_system_path(scene, volume, &path)?;
     scene.handle.run_command(Command::NewNote { volume, path: path.clone(), text })?;
@@ -288,7 +288,8 @@ pub(super) fn cmd_ls(scene: &mut CommandContext<'_>, args: &LsArguments) -> Resu
 pub(super) fn cmd_import(scene: &mut CommandContext<'_>, args: &ImportArguments) -> Result<u8, CliError> {
     let (notebooks, paths): (Vec<PathBuf>, Vec<PathBuf>) =
         import_paths(args, scene.folder).into_iter().partition(|path| export::notebook_import::is_notebook_path(path));
-    let notebooks = export::notebook_import::read_notebooks(&notebooks)?;
+    let mut repairs = Vec::new();
+    let notebooks = export::notebook_import::read_notebooks(&notebooks, &mut |repair| repairs.push(repair))?;
     let (volume, root) = volume_or_new(scene, args.volume.as_deref(), false)?;
     if let Some(why) = scene.handle.read(move |session| session.read_only_reason(volume))? {
         return Err(CliError::usage(why));
@@ -322,6 +323,9 @@ pub(super) fn cmd_import(scene: &mut CommandContext<'_>, args: &ImportArguments)
         copied.files.push(name);
     }
     export::open_note::wait_until_saved(scene.handle)?;
+    for repair in repairs {
+        writeln!(scene.errors, "tracebook: {}", untrusted_text::escape_line(&repair))?;
+    }
     let (files, skipped) = (copied.files, copied.skipped);
     if scene.json {
         let answer = serde_json::json!({"volume": opened.name, "imported": files, "skipped": skipped});
@@ -423,6 +427,12 @@ fn parse_export_request(what: &ExportScope, dest: &Path, args: &ExportArguments)
     let ending = dest.extension().and_then(|ending| ending.to_str()).unwrap_or("").to_ascii_lowercase();
     if UNSUPPORTED_EXPORT_ENDINGS.contains(&ending.as_str()) && matches!(what, ExportScope::Note(_)) {
         return Err(CliError::usage(format!("can't export to .{ending}: use .md, .html, .pdf, .ipynb or .py")));
+    }
+    if matches!(what, ExportScope::Folder(..)) && matches!(ending.as_str(), "ipynb" | "py" | "html" | "htm") {
+        let form = if ending.starts_with("htm") { "--html".to_owned() } else { format!("--to {ending}") };
+        return Err(CliError::usage(format!(
+            "a volume is exported to a folder, not to one .{ending} file: name a folder and add {form}, or a .pdf file"
+        )));
     }
     // A volume is exported to a folder, whatever its name, unless the name requests a PDF.
     let named = named(&ending).filter(|_| matches!(what, ExportScope::Note(_)) || ending == "pdf");

@@ -23,6 +23,11 @@ use typeset::html;
 use typeset::pdf::PaperSize;
 use typeset::tints::{DARK_TINTS, LIGHT_TINTS, ThemeTints};
 
+/// Maximum size of the text of an output in a page or document.
+const MAX_OUTPUT_TEXT_BYTES: usize = 1 << 20;
+/// Maximum size of the long texts of a note's outputs in a page or document. Of the others, the beginning is shown.
+const MAX_NOTE_TEXT_BYTES: usize = 4 << 20;
+
 /// Output format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportFormat {
@@ -146,8 +151,60 @@ fn read_note_content(handle: &Handle, note: DocId) -> Result<(String, Vec<Option
     let _held: OpenNoteGuard<'_> = crate::open_note::hold_note(handle, note)?;
     let read = |note: &Note| (note.text(), note.cells().map(|cell| note.latest_execution(cell).cloned()).collect());
     let (text, mut outputs): (String, Vec<Option<Execution>>) = crate::open_note::read_loaded_note(handle, note, read)?;
-    outputs.iter_mut().flatten().for_each(|execution| restore_figure_blobs(handle, &mut execution.outputs));
+    let mut room = MAX_NOTE_TEXT_BYTES;
+    for execution in outputs.iter_mut().flatten() {
+        restore_figure_blobs(handle, &mut execution.outputs);
+        restore_text_blobs(handle, &mut execution.outputs, MAX_OUTPUT_TEXT_BYTES, &mut room);
+    }
     Ok((text, outputs))
+}
+
+/// Restores long texts, which are stored as blobs, in outputs. If an output has more than `most` bytes of text, or more
+/// than there's `room` for, its last line says how many lines are left out. `room` becomes smaller by each text.
+pub fn restore_text_blobs(handle: &Handle, outputs: &mut [CellOutput], most: usize, room: &mut usize) {
+    for output in outputs {
+        let Some(whole) = output.whole.as_ref().filter(|whole| whole.mime == "text/plain") else { continue };
+        let read = handle.read_blob(whole.blob).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        let most = most.min(*room);
+        let restore = |shown: &str| match &read {
+            Some(all) => shorten_text(all, most.max(shown.len())),
+            None => format!("{}[the rest can't be read]\n", whole_lines(shown)),
+        };
+        let length = match &mut output.body {
+            OutputBody::Stream { text, .. } => {
+                *text = restore(text.as_str());
+                text.len()
+            }
+            OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
+                let shown = data.get("text/plain").and_then(serde_json::Value::as_str);
+                let text = restore(shown.unwrap_or_default());
+                let length = text.len();
+                data.insert("text/plain".to_owned(), text.into());
+                length
+            }
+            OutputBody::Error { .. } => continue,
+        };
+        *room = room.saturating_sub(length);
+    }
+}
+
+/// Returns the whole lines at the start of a text, or everything if it's a single line.
+fn whole_lines(text: &str) -> &str {
+    text.rfind('\n').map_or(text, |end| &text[..=end])
+}
+
+/// Shortens a text to about this size. It then ends with a line that says how much is left out.
+fn shorten_text(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let kept = whole_lines(&text[..text.floor_char_boundary(most)]);
+    let rest = &text[kept.len()..];
+    match rest.lines().count() {
+        _ if !kept.ends_with('\n') => format!("{kept}\n… {} more bytes\n", rest.len()),
+        1 => format!("{kept}… 1 more line\n"),
+        lines => format!("{kept}… {lines} more lines\n"),
+    }
 }
 
 /// Restores large figures, which are stored as blobs, in outputs.

@@ -17,14 +17,22 @@ pub fn is_notebook_path(path: &Path) -> bool {
     ending.eq_ignore_ascii_case("ipynb") && !copy::is_folder(path)
 }
 
-/// Reads notebooks. Returns each with the name of its note.
-pub fn read_notebooks(paths: &[PathBuf]) -> Result<Vec<(String, ImportedNotebook)>, ExportError> {
+/// Reads notebooks. Returns each with the name of its note. `say` gets what was read differently than it's written.
+pub fn read_notebooks(
+    paths: &[PathBuf],
+    say: &mut dyn FnMut(String),
+) -> Result<Vec<(String, ImportedNotebook)>, ExportError> {
     let mut read = Vec::new();
     for path in paths {
         let wrong = |why: &str| ExportError::usage(format!("{why}: {}", path.display()));
         let bytes = copy::read(path, MAX_IMPORTED_NOTEBOOK_BYTES)
             .ok_or_else(|| wrong("the notebook cannot be read, or is too large"))?;
-        let notebook = jupyter::read_notebook(&bytes).map_err(|error| wrong(&error.to_string()))?;
+        let read_file = jupyter::read_notebook_with_nulls(&bytes);
+        let (notebook, nulls) = read_file.map_err(|error| wrong(&error.to_string()))?;
+        if nulls > 0 {
+            let numbers = if nulls == 1 { "number is" } else { "numbers are" };
+            say(format!("{nulls} {numbers} read as null, since JSON has no NaN and no Infinity: {}", path.display()));
+        }
         let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         read.push((format!("{name}.md"), jupyter::import_notebook(notebook)));
     }

@@ -104,8 +104,17 @@ pub(crate) async fn read_collection(
         return Err(ProblemDetails::not_found(why));
     }
     let call = CommandCall::json("base").option("view", query.view).operands([&address.word()]);
-    let outcome = caller.perform_ok(call).await?;
-    let rows = outcome.lines().into_iter().filter_map(|row| serde_json::from_value(row).ok()).collect();
+    let outcome = caller.perform(call).await?;
+    // A view that can't be evaluated is answered, with its problems.
+    if outcome.is_cut || !matches!(outcome.code, 0 | 1) {
+        return Err(ProblemDetails::of_outcome(&outcome));
+    }
+    let rows = outcome
+        .lines()
+        .into_iter()
+        .filter(|row| row.get("problem").is_none())
+        .filter_map(|row| serde_json::from_value(row).ok())
+        .collect();
     let (rows, page) = list_page(rows, query.limit, query.cursor)?;
     let problems = if outcome.messages.is_empty() { String::new() } else { outcome.reason() };
     Ok(Json(CollectionRows { rows, problems, page }))

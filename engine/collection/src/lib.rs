@@ -26,8 +26,9 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use store::disk::FileRow;
 use text::links::VolumeLinks;
-use text::outline::{parse_yaml, plain_value};
+use text::outline::plain_value;
 use text::task::CalendarDay;
+use text::yaml_edit::{YamlReadError, parse_value};
 
 /// Stack size in bytes for a thread that evaluates collections.
 ///
@@ -65,8 +66,8 @@ impl LocalNow {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CollectionError {
     /// The text isn't valid YAML.
-    #[error("the collection is not YAML; look at its text")]
-    NotYaml,
+    #[error("the collection is not YAML: {0}")]
+    NotYaml(#[from] YamlReadError),
     /// The YAML document isn't a mapping.
     #[error("the collection is a text without views; look at it")]
     NotMapping,
@@ -157,7 +158,7 @@ impl Collection {
     pub fn parse(text: &str) -> Result<Collection, CollectionError> {
         let root = match text.trim() {
             "" => Value::Object(Map::new()),
-            _ => parse_yaml(text).ok_or(CollectionError::NotYaml)?,
+            _ => parse_value(text)?,
         };
         if !root.is_object() {
             return Err(CollectionError::NotMapping);

@@ -104,6 +104,8 @@ pub struct CollectionTable {
     pub groups: Vec<(String, usize)>,
     /// Problems found in the collection's expressions.
     pub problems: Vec<String>,
+    /// Whether the filter, or the formula of a column, can't be evaluated for any file.
+    pub is_broken: bool,
 }
 
 /// A row of a view: one file.
@@ -154,6 +156,7 @@ impl Collection {
         let view = self.views.get(view)?;
         let mut problems: BTreeSet<String> = self.problems.iter().take(MAX_TABLE_PROBLEMS).cloned().collect();
         let steps = Count::new(0);
+        let mut has_filter_failed = false;
         let mut found: Vec<SortedRows> = Vec::new();
         for (place, row) in source.files.values().enumerate() {
             if place % FILES_PER_CHECK == 0 && !goes_on(place) {
@@ -169,6 +172,7 @@ impl Collection {
             };
             let passes = [&self.filter, &view.filter].into_iter().flatten().all(|filter| {
                 passes_filter(filter, &scope).unwrap_or_else(|why| {
+                    has_filter_failed = true;
                     say(why);
                     false
                 })
@@ -188,6 +192,17 @@ impl Collection {
         let all = found.len();
         found.truncate(view.limit.unwrap_or(usize::MAX));
         goes_on(source.files.len()).then_some(())?;
+        let is_formula_broken = |(place, name): (usize, &String)| {
+            let is_empty = |sorted: &SortedRows| sorted.row.cells.get(place) == Some(&CollectionCell::Empty);
+            let is_candidate = name.starts_with("formula.") && found.iter().all(is_empty);
+            let Some(first) = found.first().filter(|_| is_candidate) else { return false };
+            steps.set(0);
+            let (file, formulas) = (first.row.file, &self.formulas);
+            let scope = EvalScope { source, file, this, now, formulas, depth: 0, item: None, steps: &steps };
+            scope.eval_property(name).is_err()
+        };
+        let is_broken =
+            (has_filter_failed && found.is_empty()) || view.columns.iter().enumerate().any(is_formula_broken);
         let columns = self.view_columns(view, &found, source, this, now);
         let rows: Vec<CollectionRow> = found.into_iter().map(|sorted| sorted.row).collect();
         let mut groups: Vec<(String, usize)> = Vec::new();
@@ -197,7 +212,7 @@ impl Collection {
                 None => groups.push((row.group.clone(), 1)),
             }
         }
-        Some(CollectionTable { columns, rows, all, groups, problems: problems.into_iter().collect() })
+        Some(CollectionTable { columns, rows, all, groups, problems: problems.into_iter().collect(), is_broken })
     }
 
     fn evaluate_row(

@@ -479,9 +479,9 @@ impl Driver {
                     Some(why) => self.inbox.send_event(Event::Discarded { file, result: Err(FileChangeError(why)) }),
                     None => self.workers.send(DiskJob::Discard { file, path: self.confined_path(&path) }),
                 },
-                Effect::Watch { volume, root } => {
+                Effect::Watch { volume, root, make } => {
                     confined_dir::forget_root(&root);
-                    self.watcher.watch(volume, root);
+                    self.watcher.watch(volume, root, make);
                 }
                 Effect::Unwatch { volume } => self.watcher.unwatch(volume),
                 Effect::ReadNote { note, volume, path, file } => {

@@ -11,10 +11,10 @@ use engine::event::{
 };
 use engine::records::forks::FORKS_META_KEY;
 use engine::{
-    AGREED_BYTES_KEY_PREFIX, EMBEDDING_COSTS_KEY_PREFIX, EXTERNAL_RENAMES_KEY, EmbeddingCost, Event, LINKS_KEY_PREFIX,
-    MERGES_KEY, OUTBOX_KEY, PENDING_MOVE_KEY, POLICY_RULES_KEY, PROVIDER_LATENCIES_KEY, PendingMove, RELINK_KEY_PREFIX,
-    RUN_KEY_PREFIX, SCHEDULE_KEY_PREFIX, SEEN_DEVICES_KEY, SESSION_KEY_PREFIX, SYNC_LOG_KEY, SYNC_SHARES_KEY,
-    SavedSyncState, Settings, TRASH_KEY_PREFIX, UNDO_MOVES_KEY,
+    AGREED_BYTES_KEY_PREFIX, EMBEDDING_COSTS_KEY_PREFIX, EXTERNAL_RENAMES_KEY, EmbeddingCost, Event, GONE_FILES_KEY,
+    LINKS_KEY_PREFIX, MERGES_KEY, OUTBOX_KEY, PENDING_MOVE_KEY, POLICY_RULES_KEY, PROVIDER_LATENCIES_KEY, PendingMove,
+    RELINK_KEY_PREFIX, RUN_KEY_PREFIX, SCHEDULE_KEY_PREFIX, SEEN_DEVICES_KEY, SESSION_KEY_PREFIX, SYNC_LOG_KEY,
+    SYNC_SHARES_KEY, SavedSyncState, Settings, TRASH_KEY_PREFIX, UNDO_MOVES_KEY,
 };
 use rand::RngCore;
 use std::collections::BTreeMap;
@@ -89,6 +89,7 @@ pub fn load_workspace_start(
         moving,
         moved: read_json(reader.as_ref(), UNDO_MOVES_KEY)?.unwrap_or_default(),
         renamed: read_json(reader.as_ref(), EXTERNAL_RENAMES_KEY)?.unwrap_or_default(),
+        gone: read_json(reader.as_ref(), GONE_FILES_KEY)?.unwrap_or_default(),
         sessions: read_entries(reader.as_ref(), SESSION_KEY_PREFIX)?,
         runs: read_entries(reader.as_ref(), RUN_KEY_PREFIX)?,
         shares: read_json(reader.as_ref(), SYNC_SHARES_KEY)?.unwrap_or_default(),

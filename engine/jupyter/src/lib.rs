@@ -14,5 +14,5 @@ mod script_export;
 
 pub use note_layout::{ImportedNotebook, KeptNotebookError, NotebookOriginal, import_notebook};
 pub use notebook_export::{CellRun, export_notebook};
-pub use notebook_file::{NotebookReadError, read_notebook};
+pub use notebook_file::{NotebookReadError, read_notebook, read_notebook_with_nulls};
 pub use script_export::export_script;

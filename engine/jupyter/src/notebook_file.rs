@@ -7,6 +7,9 @@ use serde_json::{Map, Value, json};
 /// Maximum size of a notebook file. Larger files are refused.
 const MAX_NOTEBOOK_BYTES: usize = 256 << 20;
 
+/// Numbers that JSON doesn't have, as Python's `json` writes them.
+const ODD_NUMBERS: [&[u8]; 3] = [b"NaN", b"Infinity", b"-Infinity"];
+
 /// Error of reading a notebook file, as a sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -18,11 +21,52 @@ pub struct NotebookReadError(pub String);
 /// # Errors
 /// Returns [`NotebookReadError`] if the bytes aren't JSON, aren't a notebook, or contain an invalid cell.
 pub fn read_notebook(bytes: &[u8]) -> Result<Value, NotebookReadError> {
+    read_notebook_with_nulls(bytes).map(|(file, _)| file)
+}
+
+/// Reads a notebook file as [`read_notebook`] does. Also returns how many numbers were read as null, because JSON
+/// doesn't have them: NaN and infinity.
+///
+/// # Errors
+/// Returns an error under the same conditions as [`read_notebook`].
+pub fn read_notebook_with_nulls(bytes: &[u8]) -> Result<(Value, usize), NotebookReadError> {
     if bytes.len() > MAX_NOTEBOOK_BYTES {
         return Err(NotebookReadError(format!("the notebook is larger than {} MB", MAX_NOTEBOOK_BYTES >> 20)));
     }
-    let mut file: Value = serde_json::from_slice(bytes)
-        .map_err(|error| NotebookReadError(format!("it is not a notebook: no JSON ({error})")))?;
+    let (file, nulls) =
+        parse_json(bytes).map_err(|error| NotebookReadError(format!("it is not a notebook: no JSON ({error})")))?;
+    Ok((upgrade_and_repair(file)?, nulls))
+}
+
+/// Parses JSON, in which NaN and infinity become null. Returns how many there were.
+fn parse_json(bytes: &[u8]) -> serde_json::Result<(Value, usize)> {
+    serde_json::from_slice(bytes).map(|file| (file, 0)).or_else(|error| match replace_odd_numbers(bytes) {
+        (_, 0) => Err(error),
+        (bytes, nulls) => serde_json::from_slice(&bytes).map(|file| (file, nulls)),
+    })
+}
+
+/// Replaces NaN and infinity outside of strings by null. Returns how many there were.
+fn replace_odd_numbers(bytes: &[u8]) -> (Vec<u8>, usize) {
+    let (mut out, mut count, mut in_string) = (Vec::with_capacity(bytes.len()), 0, false);
+    let mut rest = bytes;
+    while let Some(first) = rest.first() {
+        let odd = ODD_NUMBERS.into_iter().find(|number| !in_string && rest.starts_with(number));
+        if let Some(number) = odd {
+            out.extend_from_slice(b"null");
+            count += 1;
+            rest = &rest[number.len()..];
+            continue;
+        }
+        in_string ^= *first == b'"';
+        let length = if in_string && *first == b'\\' { rest.len().min(2) } else { 1 };
+        out.extend_from_slice(&rest[..length]);
+        rest = &rest[length..];
+    }
+    (out, count)
+}
+
+fn upgrade_and_repair(mut file: Value) -> Result<Value, NotebookReadError> {
     let format = file.get("nbformat").and_then(Value::as_i64);
     let Some(format) = format.filter(|_| file.is_object()) else {
         return Err(NotebookReadError(
@@ -196,6 +240,25 @@ mod tests {
             let error = read_notebook(text.as_bytes()).expect_err(&text).to_string();
             assert!(error.contains(why) && error.lines().count() == 1, "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn numbers_that_json_does_not_have_are_null() {
+        let mended = |text: &str| {
+            let (bytes, count) = replace_odd_numbers(text.as_bytes());
+            (String::from_utf8(bytes).expect("text"), count)
+        };
+        let odd = r#"{"NaN": [1, NaN,-Infinity , Infinity], "a\"NaN": "\\", "b": NaN, "c": "\\\"-Infinity", "d": -1}"#;
+        let fine = r#"{"NaN": [1, null,null , null], "a\"NaN": "\\", "b": null, "c": "\\\"-Infinity", "d": -1}"#;
+        assert_eq!(mended(odd), (fine.to_owned(), 4));
+        for same in ["", "\"NaN", "\"\\", "nan inf", "{}"] {
+            assert_eq!(mended(same), (same.to_owned(), 0));
+        }
+        let text = r#"{"nbformat":4,"nbformat_minor":5,"metadata":{"y":[1,NaN]},"cells":[]}"#;
+        let (file, nulls) = read_notebook_with_nulls(text.as_bytes()).expect("read");
+        assert_eq!((&file["metadata"]["y"], nulls), (&json!([1, null]), 1));
+        let error = read_notebook(b"{\"a\": NaN, b}").expect_err("no JSON").to_string();
+        assert!(error.contains("no JSON"), "{error}");
     }
 
     #[test]

@@ -112,6 +112,9 @@ pub struct CompletedMove {
     pub(crate) relinks: BTreeMap<DocId, Vec<LinkRewrite>>,
 }
 
+/// Key under which the disk stores the files that other programs deleted.
+pub const GONE_FILES_KEY: &str = "gone";
+
 /// Key under which the disk stores the files that other programs renamed.
 pub const EXTERNAL_RENAMES_KEY: &str = "renamed";
 

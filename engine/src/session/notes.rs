@@ -112,6 +112,8 @@ impl FilesState {
         self.notes.open.remove(&id);
         if gone && let Some((_, path)) = self.volumes.locate_file(id) {
             let (path, mut writes) = (path.to_owned(), Vec::new());
+            let row = self.volumes.by_id.get(&volume).and_then(|volume| volume.files.get(&path)).cloned();
+            self.moves.remember_gone(row.into_iter().collect(), &mut writes);
             self.volumes.forget_file(sync, volume, &path, &mut writes);
             writes.extend(self.volumes.volume_doc_writes(turn, sync, volume));
             turn.append_writes(writes, None);

@@ -283,9 +283,12 @@ impl NotesState {
             return Ok(());
         }
         let text = note.text();
-        let line = format!("{}: {}\n", Reactivity::REACTIVITY_PROPERTY, mode.as_str());
+        let has_returns = text.split_inclusive('\n').next().is_some_and(|line| line.ends_with("\r\n"));
+        let end = if has_returns { "\r\n" } else { "\n" };
+        let line = format!("{}: {}{end}", Reactivity::REACTIVITY_PROPERTY, mode.as_str());
         let Some(range) = outline::front_matter_range(&text) else {
-            return self.edit_note(turn, sync, id, 0, 0, &format!("---\n{line}---\n\n"));
+            let at = outline::byte_order_mark_len(&text);
+            return self.edit_note(turn, sync, id, at, 0, &format!("---{end}{line}---{end}{end}"));
         };
         let properties = match properties::read(&text) {
             Some(Ok(properties)) => properties,

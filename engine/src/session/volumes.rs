@@ -127,7 +127,7 @@ impl VolumesState {
         turn.append_writes(writes, None);
         self.write_volume_doc(turn, sync, id);
         self.report_volumes(turn);
-        turn.effects.push(Effect::Watch { volume: id, root: folder });
+        turn.effects.push(Effect::Watch { volume: id, root: folder, make: !new });
         self.scan(turn, id);
         Ok(())
     }
@@ -327,6 +327,10 @@ impl FilesState {
         if volume.moved.contains(&file.path) || file.was.as_ref().is_some_and(|was| volume.moved.contains(was)) {
             return; // the same: it was seen before the move was over
         }
+        if file.was.is_none() && !volume.files.contains_key(&file.path) && !sync.is_shared(id) {
+            self.restore_returned_file(id, &file, writes);
+        }
+        let Some(volume) = self.volumes.by_id.get_mut(&id) else { return };
         let was = file.was.as_ref().filter(|_| !volume.files.contains_key(&file.path)).cloned();
         let old = was.as_ref().and_then(|was| volume.files.remove(was));
         if let Some(old) = &old {
@@ -413,6 +417,28 @@ impl FilesState {
         }
     }
 
+    /// Makes a file that comes back the note that it was before another program deleted it.
+    fn restore_returned_file(&mut self, id: DocId, file: &ScannedFile, writes: &mut Vec<RowWrite>) {
+        let Some(row) = self.moves.take_returned(id, &file.path) else { return };
+        writes.push(self.moves.gone_files_write());
+        let is_used = self.volumes.locations.contains_key(&row.id) || self.moves.trash.contains_key(&row.id);
+        let Some(volume) = self.volumes.by_id.get_mut(&id).filter(|_| !is_used && row.kind == file.kind) else {
+            return;
+        };
+        // It's compared with its document even if it's what it was.
+        let row = FileRow { mtime: 0, ..row };
+        volume.doc_pending.push_back((row.id, Some(FileEntry { path: row.path.clone(), kind: row.kind })));
+        volume.revision += 1;
+        volume.links.set_path(row.id, &row.path);
+        if let Some(survey) = file.survey.clone() {
+            volume.links.set_outline(row.id, survey.outline);
+            writes.push(RowWrite::Meta { key: links_key(row.id), value: Some(survey.stored) });
+        }
+        self.volumes.locations.insert(row.id, (id, row.path.clone()));
+        volume.files.insert(row.path.clone(), row.clone());
+        writes.push(RowWrite::File(row));
+    }
+
     pub(super) fn scan_done(
         &mut self,
         turn: &mut ApplyContext<'_>,
@@ -422,10 +448,12 @@ impl FilesState {
         skipped: Vec<SkippedFile>,
         failed: Option<String>,
     ) {
+        let failed = failed.or_else(|| self.volumes.by_id.get(&id)?.loss_of_all(gone));
+        let gone: &[String] = if failed.is_some() { &[] } else { gone };
         if failed.is_none() {
             self.prune_external_renames(turn, id, gone);
         }
-        let mut writes = Vec::new();
+        let (mut writes, mut forgotten) = (Vec::new(), Vec::new());
         for path in gone {
             let Some(row) = self.volumes.by_id.get(&id).and_then(|volume| volume.files.get(path)) else { continue };
             let note = row.id;
@@ -444,10 +472,13 @@ impl FilesState {
                 }
                 continue;
             }
+            forgotten.extend(self.volumes.by_id.get(&id).and_then(|volume| volume.files.get(path)).cloned());
             self.volumes.forget_file(sync, id, path, &mut writes);
         }
+        self.moves.remember_gone(forgotten, &mut writes);
         let Some(volume) = self.volumes.by_id.get_mut(&id) else { return };
         volume.scans += 1;
+        volume.is_unreachable = failed.is_some();
         if failed.is_none() {
             volume.skipped = skipped;
         }
@@ -513,9 +544,15 @@ impl FilesState {
         path: &str,
         text: &str,
     ) -> Result<(), CommandError> {
-        let skipped = self.volumes.by_id.get(&id).into_iter().flat_map(|volume| &volume.skipped);
-        let mut there = skipped.filter(|one| one.path == path || one.path.strip_suffix(".md") == Some(path));
-        match there.next() {
+        let volume = self.volumes.by_id.get(&id);
+        if let Some(volume) = volume.filter(|volume| volume.is_unreachable) {
+            let why = volume.trouble.as_deref().unwrap_or("its folder can't be read");
+            return Err(CommandError(format!("nothing can be written in {} now: {why}", volume.name)));
+        }
+        let skipped = volume.into_iter().flat_map(|volume| &volume.skipped);
+        let is_above = |one: &SkippedFile| path.strip_prefix(&one.path).is_some_and(|rest| rest.starts_with('/'));
+        let is_named = |one: &SkippedFile| one.path == path || one.path.strip_suffix(".md") == Some(path);
+        match skipped.clone().find(|one| is_named(one) || is_above(one)) {
             Some(SkippedFile { path, why, .. }) => {
                 Err(CommandError(format!("{path} is there and isn't read ({why}); choose another name")))
             }

@@ -59,6 +59,30 @@ pub fn strftime_format(format: &str) -> String {
     made
 }
 
+/// Returns a template with its placeholders filled: `{{title}}`, `{{date}}`, `{{time}}`, and formats as in
+/// `{{date:%A}}`. `write_date` writes the time in a format, and returns `None` if that isn't one.
+pub fn fill_template(template: &str, title: &str, write_date: impl Fn(&str) -> Option<String>) -> String {
+    let mut out = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some(start) = rest.find("{{") {
+        let Some(end) = rest[start..].find("}}").map(|end| start + end) else { break };
+        let word = rest[start + 2..end].trim();
+        let (name, format) = word.split_once(':').map_or((word, None), |(name, format)| (name, Some(format.trim())));
+        let value = match (name.trim(), format) {
+            ("title", None) => Some(title.to_owned()),
+            ("date", format) => write_date(format.unwrap_or("%Y-%m-%d")),
+            ("time", format) => write_date(format.unwrap_or("%H:%M")),
+            _ => None,
+        };
+        out.push_str(&rest[..start]);
+        // Unknown placeholders stay unchanged.
+        out.push_str(value.as_deref().unwrap_or(&rest[start..end + 2]));
+        rest = &rest[end + 2..];
+    }
+    out.push_str(rest);
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::strftime_format;

@@ -124,7 +124,8 @@ fn is_structure(line: &str) -> bool {
 /// Returns where the properties at the beginning of a note end.
 fn front_matter_end(text: &str) -> Option<usize> {
     let mut lines = text.split_inclusive('\n');
-    let mut end = lines.next().filter(|first| first.trim_end() == "---")?.len();
+    let mark = crate::outline::byte_order_mark_len(text);
+    let mut end = lines.next().filter(|first| first[mark..].trim_end() == "---")?.len();
     for line in lines {
         end += line.len();
         if line.trim_end() == "---" {

@@ -371,10 +371,10 @@ fn context_line(text: &str, at: usize) -> String {
     line
 }
 
-/// Returns the range of the YAML in a note's front matter, if it has one.
+/// Returns the range of the YAML in a note's front matter, if it has one. A byte order mark may be before it.
 pub fn front_matter_range(text: &str) -> Option<Range<usize>> {
     let first = text.split_inclusive('\n').next()?;
-    if first.trim_end() != "---" {
+    if first[byte_order_mark_len(text)..].trim_end() != "---" {
         return None;
     }
     let mut at = first.len();
@@ -385,6 +385,11 @@ pub fn front_matter_range(text: &str) -> Option<Range<usize>> {
         at += line.len();
     }
     None
+}
+
+/// Returns the length of the byte order mark with which a text begins; 0 if it has none.
+pub fn byte_order_mark_len(text: &str) -> usize {
+    text.len() - text.strip_prefix('\u{feff}').unwrap_or(text).len()
 }
 
 /// Converts an error in front matter so that lines and bytes are counted from the start of the note. The line above the

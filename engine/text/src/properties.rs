@@ -143,7 +143,8 @@ pub fn set_property(text: &str, key: &str, value: Option<&Value>) -> Result<Stri
         let end =
             if text.split_inclusive('\n').next().is_some_and(|line| line.ends_with("\r\n")) { "\r\n" } else { "\n" };
         let entry = yaml_edit::set_value("", &[YamlStep::from(key)], Some(value))?.replace('\n', end);
-        return Ok(format!("---{end}{entry}---{end}{text}"));
+        let (mark, body) = text.split_at(outline::byte_order_mark_len(text));
+        return Ok(format!("{mark}---{end}{entry}---{end}{body}"));
     };
     let front = &text[range.clone()];
     if front.len() > MAX_FRONT_MATTER_BYTES {
@@ -224,6 +225,17 @@ fn guess_kind(words: &str) -> PropertyKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_byte_order_mark_stays_first() {
+        let text = "\u{feff}---\r\nt: 1\r\n---\r\n# B\r\n";
+        let found = read(text).expect("front matter").expect("YAML");
+        assert_eq!((found.len(), &text[found[0].lines.clone()]), (1, "t: 1\r\n"));
+        assert_eq!(outline::byte_order_mark_len(text), 3);
+        let set = |text: &str| set_property(text, "u", Some(&Value::from(2))).expect("set");
+        assert!(set(text).starts_with("\u{feff}---\r\nt: 1\r\n") && set(text).ends_with("---\r\n# B\r\n"));
+        assert_eq!(set("\u{feff}# B\n"), "\u{feff}---\nu: 2\n---\n# B\n");
+    }
 
     #[test]
     fn properties_have_types_and_places() {

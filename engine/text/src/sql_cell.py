@@ -314,17 +314,23 @@ def _csv_table(path, ending):
         file.seek(0)
         separator = "\t" if ending == "tsv" else max(",;\t|", key=head.count)
         reader = csv.reader(file, delimiter=separator)
+        rows = []
         try:
             names = next(reader, [])
-            rows = [row for row in reader if row]
+            width = len(names)
+            for row in reader:
+                if len(row) > width > 0 and any(row[width:]):
+                    raise SqlError(
+                        f"{path} can't be read as CSV, line {reader.line_num}: "
+                        f"the row has {len(row)} cells and the header {width}; put quotes around cells with separators"
+                    )
+                if row:
+                    # Missing cells are NULL. A separator behind the last cell adds nothing.
+                    rows.append(row if len(row) == width else (row + [""] * width)[:width])
         except csv.Error as error:
             raise SqlError(f"{path} can't be read as CSV, line {reader.line_num}: {error}") from None
-    width = len(names)
     if not width:
         raise SqlError(f"{path} is empty")
-    for place, row in enumerate(rows):
-        if len(row) != width:
-            rows[place] = (row + [""] * width)[:width]
     for place in range(width):
         kind = _number_kind(row[place] for row in rows)
         for row in rows:

@@ -51,18 +51,27 @@ impl<'a> SqlCell<'a> {
     /// Returns the Python code that runs the query and shows its result. The first query in a kernel also loads the
     /// runner. `collections` has the rows of the collections that the query reads, by their names in the query.
     pub fn kernel_code(&self, collections: Option<&serde_json::Value>) -> String {
-        let name = format!("_tracebook_sql_{}", &BlobHash::of(RUNNER_SOURCE.as_bytes()).to_string()[..12]);
-        let (source, query) = (text_literal(RUNNER_SOURCE), text_literal(self.query));
+        let (name, source) = (runner_name(), text_literal(RUNNER_SOURCE));
+        let runner = format!(
+            "(__import__(\"sys\").modules.get(\"{name}\") or (lambda made: (__import__(\"builtins\").exec(__import__(\
+             \"builtins\").compile({source}, \"SQL cell\", \"exec\"), made.__dict__), __import__(\"sys\").modules.\
+             setdefault(\"{name}\", made))[1])(__import__(\"types\").ModuleType(\"{name}\")))"
+        );
+        self.code_with_runner(&runner, collections)
+    }
+
+    /// Returns the Python code that runs the query in a program in which the code of another query has run before.
+    pub fn following_code(&self) -> String {
+        self.code_with_runner(&format!("__import__(\"sys\").modules[\"{}\"]", runner_name()), None)
+    }
+
+    fn code_with_runner(&self, runner: &str, collections: Option<&serde_json::Value>) -> String {
+        let query = text_literal(self.query);
         // JSON on one line has no control characters, so only these two need escapes in Python.
         let rows = collections.map(|rows| rows.to_string().replace('\\', r"\\").replace('"', "\\\""));
         let rows = rows.map(|rows| format!(", \"{rows}\"")).unwrap_or_default();
         // A single expression, so that it binds no names in the note.
-        let run = format!(
-            "(__import__(\"sys\").modules.get(\"{name}\") or (lambda made: (__import__(\"builtins\").exec(__import__(\
-             \"builtins\").compile({source}, \"SQL cell\", \"exec\"), made.__dict__), __import__(\"sys\").modules.\
-             setdefault(\"{name}\", made))[1])(__import__(\"types\").ModuleType(\"{name}\"))).run(__import__(\
-             \"builtins\").globals(), {query}{rows})\n"
-        );
+        let run = format!("{runner}.run(__import__(\"builtins\").globals(), {query}{rows})\n");
         match self.into {
             Some(into) => format!("{into} = {run}{into}\n"),
             None => run,
@@ -80,6 +89,11 @@ impl<'a> SqlCell<'a> {
         let uses = table_names(self.query).into_iter().filter(|name| is_variable_name(name)).collect();
         CellNames { surely: defines.clone(), defines, uses, ..CellNames::default() }
     }
+}
+
+/// Returns the name of the runner's module in a kernel.
+fn runner_name() -> String {
+    format!("_tracebook_sql_{}", &BlobHash::of(RUNNER_SOURCE.as_bytes()).to_string()[..12])
 }
 
 /// Splits a table's name such as `Reading.base#To read` into the collection's path and the name of its view. Returns

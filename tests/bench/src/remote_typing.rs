@@ -58,6 +58,7 @@ impl HostlessSession {
             moving: None,
             moved: Vec::new(),
             renamed: Vec::new(),
+            gone: Vec::new(),
             sessions: BTreeMap::new(),
             runs: BTreeMap::new(),
             shares: engine::SyncShares::default(),

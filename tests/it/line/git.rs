@@ -2,6 +2,7 @@
 
 use super::agents::{Said, house, model};
 use crate::program::{Done, House, finish};
+use host::source_control::{GitRequest, perform};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -397,4 +398,230 @@ fn a_hostile_repository_runs_nothing_through_an_agent() {
     let results = results.lock().expect("heard").clone();
     assert!(results[1].contains("core.sshcommand") && results[2].contains("tracebook git"), "{results:?}");
     assert!(!hostile.path("hacked").exists(), "no setting ran");
+}
+
+/// Returns the message of the last commit and the files that it changed.
+fn last_commit(folder: &Path) -> String {
+    git(folder, &["show", "--format=%s", "--name-only"])
+}
+
+#[test]
+fn a_folder_of_a_repository_is_committed_and_stashed_on_its_own() {
+    let house = House::with(&[("P.md", "a\n"), ("sub/b.md", "b\n")]);
+    with_remote(&house);
+    let notes = house.path("notes");
+    let in_sub = |words: &[&str]| run_in(&house, "notes/sub", words);
+    house.write("notes/sub/b.md", b"b\nx\n");
+    for name in ["other", "page", "quote", "rest"] {
+        house.write(&format!("notes/{name}.md"), b"s\n");
+    }
+    git(&notes, &["add", "other.md", "page.md", "quote.md", "rest.md"]);
+    assert_eq!(in_sub(&["status"]).good().text(), "On main\n M b.md\n");
+    for words in [&["commit", "-m", "m"][..], &["commit", "-m", "m", "--amend"]] {
+        let done = in_sub(words).refused(2, "other.md, page.md, quote.md and 1 more");
+        assert!(done.err.contains("commit or unstage them with Git itself"), "{}", done.err);
+    }
+    let request = GitRequest::Commit { message: "By the window".to_owned(), amend: false, signoff: false };
+    let why = perform(&notes.join("sub"), &request, &mut |_| {}, &|| false).expect_err("files outside are staged");
+    assert!(why.to_string().starts_with("Files outside of this folder are staged"), "{why}");
+    let staged = || git(&notes, &["diff", "--cached", "--name-only"]);
+    assert_eq!(
+        (git(&notes, &["log", "--format=%s"]).as_str(), staged().as_str()),
+        ("First", "other.md\npage.md\nquote.md\nrest.md")
+    );
+
+    // Named files, and all of the folder, are committed without them.
+    in_sub(&["commit", "-m", "Named", "b.md"]).good();
+    assert_eq!(last_commit(&notes), "Named\n\nsub/b.md");
+    house.write("notes/P.md", b"changed\n");
+    house.write("notes/sub/b.md", b"b\ny\n");
+    in_sub(&["commit", "-m", "All", "--all"]).good();
+    assert_eq!(last_commit(&notes), "All\n\nsub/b.md");
+    assert_eq!(staged(), "other.md\npage.md\nquote.md\nrest.md");
+
+    let changed = || git(&notes, &["diff", "--name-only"]);
+    house.write("notes/sub/b.md", b"b\nz\n");
+    house.write("notes/sub/new.md", b"new\n");
+    in_sub(&["stash", "-m", "later"]).good();
+    assert!(!notes.join("sub/new.md").exists());
+    assert_eq!((changed().as_str(), staged().as_str()), ("P.md", "other.md\npage.md\nquote.md\nrest.md"));
+    in_sub(&["stash", "pop"]).good();
+    assert_eq!(house.read("notes/sub/new.md"), b"new\n");
+    assert_eq!(changed(), "P.md\nsub/b.md");
+
+    git(&notes, &["reset", "-q"]);
+    in_sub(&["commit", "-m", "Sub"]).good();
+    assert_eq!(last_commit(&notes), "Sub\n\nsub/b.md\nsub/new.md");
+    // At the top, all of the repository is put aside.
+    run_in(&house, "notes", &["stash"]).good();
+    assert_eq!(git(&notes, &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn staged_changes_of_submodules_are_listed_and_committed() {
+    let house = House::with(&[("a.md", "one\n")]);
+    with_remote(&house);
+    let notes = house.path("notes");
+    let stage = || {
+        let head = git(&notes, &["rev-parse", "HEAD"]);
+        git(&notes, &["update-index", "--add", "--cacheinfo", &format!("160000,{head},lib")]);
+        head
+    };
+    let status = || run_in(&house, "notes", &["status"]).good().text();
+    let head = stage();
+    house.write("notes/a.md", b"one\ntwo\n");
+    assert_eq!(status(), "On main\n M a.md\nA  lib\n");
+    let diff = run_in(&house, "notes", &["diff", "--staged"]).good().text();
+    assert!(diff.contains(&format!("+Subproject commit {head}")), "{diff}");
+    assert_eq!(run_in(&house, "notes", &["diff", "--staged", "--hunks"]).good().text(), "");
+    run_in(&house, "notes", &["restore", "--staged", "--hunk", "1", "lib"]).refused(2, "a link or a repository");
+    run_in(&house, "notes", &["restore", "lib"]).refused(2, "no longer has changes");
+    run_in(&house, "notes", &["commit", "-m", "Library"]).good();
+    assert_eq!(last_commit(&notes), "Library\n\nlib");
+    assert_eq!(status(), "On main\n M a.md\n");
+
+    // What isn't staged of it isn't listed, since its repository isn't opened.
+    git(&notes, &["init", "-q", "lib"]);
+    know_user(&notes.join("lib"));
+    git(&notes.join("lib"), &["commit", "-q", "--allow-empty", "-m", "Another"]);
+    assert_eq!(status(), "On main\n M a.md\n");
+    stage();
+    assert_eq!(status(), "On main\n M a.md\nM  lib\n");
+    run_in(&house, "notes", &["restore", "--staged", "lib"]).good();
+    assert_eq!(status(), "On main\n M a.md\n");
+}
+
+#[test]
+fn the_log_of_a_file_and_names_that_mean_nothing() {
+    let house = House::with(&[("a.md", "one\n"), ("sub/b.md", "b\n")]);
+    with_remote(&house);
+    let notes = house.path("notes");
+    house.write("notes/a.md", b"two\n");
+    run_in(&house, "notes", &["commit", "-m", "Second"]).good();
+    let log = |folder: &str, words: &[&str]| {
+        let all: Vec<&str> = ["log", "--json"].iter().chain(words).copied().collect();
+        let log = run_in(&house, folder, &all).good().json();
+        let commits = log.as_array().into_iter().flatten();
+        commits.filter_map(|commit| commit["summary"].as_str().map(str::to_owned)).collect::<Vec<_>>()
+    };
+    assert_eq!(log("notes", &["a.md"]), ["Second", "First"]);
+    assert_eq!(log("notes", &["a.md", "--limit", "1"]), ["Second"]);
+    assert_eq!(log("notes", &["sub/b.md"]), ["First"]);
+    assert_eq!(log("notes/sub", &["b.md"]), ["First"]);
+    // A file that is gone is known as long as the index or the last commit has it.
+    std::fs::remove_file(notes.join("sub/b.md")).expect("removed");
+    assert_eq!(log("notes", &["sub/b.md"]), ["First"]);
+    git(&notes, &["add", "-A"]);
+    assert_eq!(log("notes", &["sub/b.md"]), ["First"]);
+    for path in ["sub/b.md", "sub", "."] {
+        assert!(run_in(&house, "notes", &["diff", path]).good().text().contains("-b\n"), "{path}");
+    }
+    for (words, why) in [
+        (&["log", "nope.md"][..], "no file or folder"),
+        (&["log", "HEAD~1"], "no file or folder"),
+        (&["log", "sub"], "this is a folder"),
+        (&["log", "--graph", "a.md"], "only without --graph"),
+        (&["diff", "nope.md"], "no file or folder"),
+        (&["diff", "HEAD~1"], "`git show` takes the name of a commit"),
+        (&["diff", "--staged", "nope.md"], "no file or folder"),
+        (&["diff", "--hunks", "nope.md"], "no file or folder"),
+        (&["status", "a.md"], "`tracebook git status` takes no name here, so not “a.md”"),
+        (&["fetch", "origin"], "takes no name"),
+        (&["pull", "origin"], "takes no name"),
+        (&["push", "origin", "main"], "takes no name"),
+        (&["log", "a.md", "b.md"], "takes one name"),
+        (&["diff", "a.md", "b.md"], "so not “b.md”"),
+        (&["show", "HEAD", "a.md"], "takes one name"),
+        (&["blame", "a.md", "b.md"], "takes one name"),
+        (&["switch", "x", "y"], "takes one name"),
+        (&["merge", "x", "y"], "takes one name"),
+        (&["rebase", "x", "y"], "takes one name"),
+        (&["branch", "x", "y", "--delete"], "takes one name"),
+        (&["branch", "x", "HEAD", "y"], "takes 2 names"),
+        (&["tag", "x", "HEAD", "y"], "takes 2 names"),
+        (&["stash", "push", "a.md"], "takes one name"),
+        (&["stash", "pop", "0", "1"], "takes 2 names"),
+    ] {
+        run_in(&house, "notes", words).refused(2, why);
+    }
+}
+
+#[test]
+fn what_a_sparse_checkout_leaves_out_is_not_deleted() {
+    let commit = json!({"volume": "notes", "message": "By the agent"});
+    let (address, results) = caller(vec![("git_commit", commit)]);
+    let house = house(&address, &[("a.md", "one\n"), ("b.md", "left out\n"), ("c.md", "c\n")]);
+    with_remote(&house);
+    let notes = house.path("notes");
+    git(&notes, &["sparse-checkout", "set", "--no-cone", "/*", "!/b.md"]);
+    assert!(!notes.join("b.md").exists());
+    let status = || run_in(&house, "notes", &["status"]).good().text();
+    assert_eq!(status(), "On main\nNothing has changed since the last commit.\n");
+    assert_eq!(run_in(&house, "notes", &["diff"]).good().text(), "");
+    house.write("notes/a.md", b"one\ntwo\n");
+    assert_eq!(status(), "On main\n M a.md\n");
+    let diff = run_in(&house, "notes", &["diff"]).good().text();
+    assert!(diff.contains("+two") && !diff.contains("b.md"), "{diff}");
+    house.run(&["ask", "commit it", "--approve", "git_commit", "--json"]).good();
+    let results = results.lock().expect("heard").clone();
+    assert!(results[0].contains("By the agent"), "{results:?}");
+    assert_eq!(last_commit(&notes), "By the agent\n\na.md");
+    house.write("notes/a.md", b"three\n");
+    run_in(&house, "notes", &["commit", "-m", "By the user"]).good();
+    assert_eq!(last_commit(&notes), "By the user\n\na.md");
+    assert_eq!(git(&notes, &["show", "HEAD:b.md"]), "left out");
+    assert!(!notes.join("b.md").exists());
+    // Other files that are gone are still listed.
+    std::fs::remove_file(notes.join("c.md")).expect("removed");
+    assert_eq!(status(), "On main\n D c.md\n");
+}
+
+#[test]
+fn a_folder_is_restored_without_its_new_files() {
+    let house = House::with(&[("a.md", "a\n"), ("sub/b.md", "b\n"), ("sub/c.md", "c\n")]);
+    with_remote(&house);
+    let notes = house.path("notes");
+    for name in ["a.md", "sub/b.md", "sub/c.md", "sub/new.md", "fresh/x.md"] {
+        house.write(&format!("notes/{name}"), b"changed\n");
+    }
+    let restore = |words: &[&str]| {
+        let all: Vec<&str> = ["restore"].iter().chain(words).copied().collect();
+        run_in(&house, "notes", &all)
+    };
+    let changed = || git(&notes, &["diff", "--name-only"]);
+    let done = restore(&["sub/"]).good().text();
+    assert!(done.starts_with("Discarded the changes in 2 files.\n"), "{done}");
+    assert_eq!(changed(), "a.md");
+    let undo = done.lines().find_map(|line| line.strip_prefix("To undo: tracebook git restore ")).expect("it says how");
+    restore(&undo.split(' ').collect::<Vec<_>>()).good();
+    assert_eq!(changed(), "a.md\nsub/b.md");
+    restore(&["fresh"]).refused(2, "only new files");
+    restore(&["nowhere"]).refused(2, "no longer has changes");
+    restore(&["/"]).refused(2, "no longer has changes");
+    assert_eq!(changed(), "a.md\nsub/b.md");
+    let done = restore(&["."]).good().text();
+    assert!(done.starts_with("Discarded the changes in 2 files.\n"), "{done}");
+    assert_eq!(changed(), "");
+    restore(&["."]).refused(2, "only new files");
+    for name in ["sub/new.md", "fresh/x.md"] {
+        assert_eq!(house.read(&format!("notes/{name}")), b"changed\n");
+    }
+    restore(&["./fresh/x.md"]).good();
+    assert!(!notes.join("fresh/x.md").exists());
+}
+
+#[test]
+fn kinds_of_repositories_that_cannot_be_read_are_named() {
+    let house = House::with(&[("a.md", "one\n")]);
+    git(&house.path(""), &["init", "-q", "--object-format=sha256", "other"]);
+    for words in [&["status"][..], &["log"], &["commit", "-m", "x"]] {
+        let done = run_in(&house, "other", words).refused(2, "isn't supported yet");
+        assert!(done.err.contains("sha256") && done.err.contains("use Git itself"), "{}", done.err);
+    }
+    with_remote(&house);
+    let notes = house.path("notes");
+    git(&notes, &["update-index", "--split-index"]);
+    run_in(&house, "notes", &["status"]).refused(2, "after `git update-index --no-split-index`, this works");
+    git(&notes, &["update-index", "--no-split-index"]);
+    run_in(&house, "notes", &["status"]).good();
 }

@@ -166,8 +166,28 @@ fn a_collection_is_listed() {
     assert_eq!(house.run(&["base", "shelf"]).good().text(), all);
     let good = rows(&house, &["base", "Shelf.base", "--view", "good"]);
     assert_eq!(good, [json!({"path": "One.md", "group": "", "cells": {"file.name": "One"}})]);
-    let odd = house.run(&["base", "shelf", "--view", "Odd"]);
+    let odd = house.run(&["base", "shelf", "--view", "Odd"]).code(1);
+    assert_eq!(odd.text(), "name\n");
     assert!(odd.err.contains("does not know this function"), "{}", odd.err);
     house.run(&["base", "shelf", "--view", "no"]).refused(2, "there are: All, Good, Odd");
     house.run(&["base", "no"]).refused(2, "no collection");
+    let odd = house.run(&["base", "shelf", "--view", "Odd", "--json"]).code(1).lines();
+    assert!(odd.len() == 1 && odd[0]["problem"].to_string().contains("does not know this function"), "{odd:?}");
+    // A formula that fails for some notes only leaves their cells empty.
+    let formulas = "formulas:\n  all: rating.unheard()\n  some: rating * 2\n  none: (\n";
+    let views = ["all", "some", "none"].map(|name| {
+        format!(
+            "  - type: table\n    name: {name}\n    filters: file.name == \"One\" || file.name == \"Text\"\n    \
+                 order: [file.name, formula.{name}]\n"
+        )
+    });
+    house.write("notes/Text.md", b"---\nrating: [a, b]\n---\n");
+    house.write("notes/Sums.base", format!("{formulas}views:\n{}", views.concat()).as_bytes());
+    for (view, code) in [("all", 1), ("some", 0), ("none", 1)] {
+        let told = house.run(&["base", "Sums", "--view", view]).code(code);
+        assert_eq!(told.text().lines().count(), 3, "{told:?}");
+    }
+    house.write("notes/Open.base", b"views:\n  - name: [a\n");
+    let why = house.run(&["base", "Open"]).refused(2, "the collection is not YAML: ").err;
+    assert!(why.contains(" line 3 ") || why.contains(" line 2 "), "{why}");
 }

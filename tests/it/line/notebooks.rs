@@ -170,3 +170,47 @@ fn tables_are_files_elsewhere() {
     assert!(first.starts_with(b"n,w\n0,xxxxxxxxx\n") && first.ends_with(b"\n29999,xxxxxxxxx\n"), "{}", first.len());
     assert_eq!(second, b"one,two\n1,\n");
 }
+
+#[test]
+fn numbers_that_json_does_not_have_are_null() {
+    let house = House::with(&[("a.md", "a\n")]);
+    let figure = r#"{"output_type": "display_data", "metadata": {}, "data": {"application/vnd.plotly.v1+json":
+        {"y": [1, NaN, -Infinity], "name": "NaN \"NaN"}}}"#;
+    let cell = r#"{"cell_type": "code", "id": "a", "metadata": {}, "source": "1", "execution_count": 1, "outputs": ["#;
+    let file = format!(r#"{{"nbformat": 4, "nbformat_minor": 5, "metadata": {{}}, "cells": [{cell}{figure}]}}]}}"#);
+    house.write("in/odd.ipynb", file.as_bytes());
+    let done = house.run(&["import", "in/odd.ipynb", "--volume", "notes"]).code(0);
+    assert!(done.err.contains("2 numbers are read as null") && done.err.lines().count() == 1, "{}", done.err);
+    let made = export(&house, "odd");
+    let data = &made["cells"][0]["outputs"][0]["data"]["application/vnd.plotly.v1+json"];
+    assert_eq!(data, &json!({"y": [1, null, null], "name": "NaN \"NaN"}));
+}
+
+#[test]
+fn a_program_has_no_commands_of_ipython() {
+    let note = "# Setup\n\n```python\n%matplotlib inline\nimport os\n!ls\nif os:\n    !pwd\nx = 7 % 4\n```\n\n\
+                ```python\n%%bash\necho $HOME\n```\n\n```sql\nselect 1 as a\n```\n\n\
+                ```sql\n-- into: b\nselect 2 as b\n```\n\n```python\nassert b[0]['b'] == 2\nprint('end', x)\n```\n";
+    let house = House::with(&[("m.md", note)]);
+    house.run(&["export", "m", "m.py"]).good();
+    let program = String::from_utf8(house.read("m.py")).expect("text");
+    let cell = "# %%\n# %matplotlib inline\nimport os\n# !ls\nif os:\n    pass  # !pwd\nx = 7 % 4\n\n\
+                # %%\n# %%bash\n# echo $HOME\n\n# %%\n";
+    assert!(program.contains(cell), "{program}");
+    assert_eq!(program.matches("def _csv_table").count(), 1);
+    // The program is a script that runs.
+    house.write("notes/made.py", program.as_bytes());
+    let ran = house.run(&["run", "made.py"]).code(0).text();
+    assert!(ran.contains("end 3"), "{ran}");
+}
+
+#[test]
+fn a_volume_is_no_single_file() {
+    let house = House::with(&[("m.md", "# M\n")]);
+    for (name, form) in [("x.ipynb", "add --to ipynb"), ("x.py", "add --to py"), ("x.html", "add --html")] {
+        house.run(&["export", "notes", name]).refused(2, form);
+        assert!(!house.path(name).exists());
+    }
+    house.run(&["export", "notes", "x.ipynb", "--to", "ipynb"]).good();
+    assert!(house.path("x.ipynb/m.ipynb").exists());
+}

@@ -105,7 +105,7 @@ views:
     for part in [
         "<p><strong>7</strong> (1)</p>\n<div class=\"table\"><table>\n<thead>\n<tr><th>name</th></tr>",
         "<tr><td><span class=\"link\">A b *c*</span></td></tr>",
-        "<p>and</p>\n<p><em>This collection is not shown: the collection is not YAML; look at its text.</em></p>",
+        "<p>and</p>\n<p><em>This collection is not shown: the collection is not YAML: ",
         "<em>This collection is not shown: it has no view “No”.</em>",
         "<em>This collection is not shown: there is no Else.base.</em>",
     ] {
@@ -217,4 +217,26 @@ fn a_volume_becomes_one_document_whose_links_lead_inside_it() {
     assert_eq!(count("/MediaBox[0 0 612 792]"), 2, "each note begins on a page of its own");
     // One link to the web, and one in each direction between the notes.
     assert_eq!((count("/Subtype/Link"), count("/S/URI")), (3, 1));
+}
+
+#[test]
+fn long_outputs_are_shown_whole_or_end_at_a_line() {
+    let note = "```python\nfor i in range(20_000):\n    print('line', i)\n```\n";
+    let long = "```python\nfor i in range(90_000):\n    print('line number', i)\n```\n";
+    let house = House::with(&[("a.md", note), ("long.md", long)]);
+    let ran = house.run(&["run", "a"]).good().text();
+    assert!(ran.ends_with("\nline 19999\n"), "{} bytes", ran.len());
+    assert_eq!(house.run(&["outputs", "a"]).good().text(), format!("cell 1: ok\n{ran}"));
+    assert_eq!(house.json(&["outputs", "a"])["outputs"][0]["text"], ran);
+    house.run(&["export", "a", "a.html"]).good();
+    let page = String::from_utf8(house.read("a.html")).expect("text");
+    assert!(page.contains("line 6663\nline 6664\n") && page.contains("line 19999"), "{} bytes", page.len());
+    // A page has up to 1 MB of an output.
+    house.run(&["run", "long"]).good();
+    house.run(&["export", "long", "long.html"]).good();
+    let page = String::from_utf8(house.read("long.html")).expect("text");
+    let (before, _) = page.split_once(" more lines").expect("the page says what is left out");
+    let (shown, left) = before.rsplit_once("\n\u{2026} ").expect("a line of its own");
+    let last: usize = shown.rsplit_once("line number ").expect("a line").1.parse().expect("a whole number");
+    assert_eq!(last + 1 + left.parse::<usize>().expect("a number"), 90_000);
 }

@@ -100,6 +100,17 @@ fn a_query_only_reads_and_says_what_is_wrong() {
 }
 
 #[test]
+fn rows_of_a_file_have_no_more_cells_than_its_header() {
+    let house = house();
+    house.write("notes/long.csv", b"a,b\n1,2\n\n3,4,5\n6\n");
+    let (good, said) = asked(&house, "select * from 'long.csv'");
+    assert!(!good && said.contains("long.csv can't be read as CSV, line 4: the row has 3 cells"), "{said}");
+    house.write("notes/short.csv", b"a,b\n1,2,\n6\n");
+    let query = "select a, b is null as gone from 'short.csv' order by a";
+    assert_eq!(asked(&house, query), (true, "a  gone\n1  0\n6  1\n".to_owned()));
+}
+
+#[test]
 fn a_query_that_takes_too_long_is_stopped() {
     let endless = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT count(*) FROM t";
     let house = House::with(&[("a.md", &format!("```sql timeout=1\n{endless}\n```\n"))]);

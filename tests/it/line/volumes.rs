@@ -146,6 +146,11 @@ fn system_is_read_and_never_written() {
     house.run(&["cp", "system/agents/qa.md"]).refused(2, "already exists");
     house.run(&["cp", "system/config.yaml", "defaults.yaml"]).good();
     assert!(house.path("notes/defaults.yaml").exists());
+    // A copy of a note is a note, as after `mv`.
+    assert_eq!(house.run(&["cp", "Note", "copy"]).good().text(), "copy.md\n");
+    assert_eq!(house.read("notes/copy.md"), house.read("notes/Note.md"));
+    house.run(&["cp", "Note", "copy"]).refused(2, "copy.md");
+    assert_eq!(house.run(&["cp", "Note", "sub/"]).good().text(), "sub/Note.md\n");
 }
 
 #[test]

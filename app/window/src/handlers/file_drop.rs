@@ -189,7 +189,7 @@ impl PaneState {
 
 /// Creates a note from a notebook, under a name that is unused in a folder of a volume.
 fn imported(handle: &host::Handle, volume: DocId, folder: &str, path: PathBuf) -> anyhow::Result<DocId> {
-    let read = export::notebook_import::read_notebooks(&[path])?;
+    let read = export::notebook_import::read_notebooks(&[path], &mut |_| ())?;
     let (name, laid) = read.into_iter().next().context("there is no notebook")?;
     let stem = name.strip_suffix(".md").unwrap_or(&name).to_owned();
     let folder = folder.to_owned();

@@ -268,28 +268,9 @@ pub(crate) fn title_of(path: &str) -> String {
     shown_name(path.rsplit('/').next().unwrap_or(path)).to_owned()
 }
 
-/// Returns a template with its placeholders filled: `{{title}}`, `{{date}}`, `{{time}}`, and formats as in
-/// `{{date:%A}}`.
+/// Returns a template with its placeholders filled, as of `now`.
 pub(crate) fn filled(template: &str, title: &str, now: &Zoned) -> String {
-    let mut out = String::with_capacity(template.len());
-    let mut rest = template;
-    while let Some(start) = rest.find("{{") {
-        let Some(end) = rest[start..].find("}}").map(|end| start + end) else { break };
-        let word = rest[start + 2..end].trim();
-        let (name, format) = word.split_once(':').map_or((word, None), |(name, format)| (name, Some(format.trim())));
-        let value = match (name.trim(), format) {
-            ("title", None) => Some(title.to_owned()),
-            ("date", format) => write_date(format.unwrap_or("%Y-%m-%d"), now).ok(),
-            ("time", format) => write_date(format.unwrap_or("%H:%M"), now).ok(),
-            _ => None,
-        };
-        out.push_str(&rest[..start]);
-        // Unknown placeholders stay unchanged.
-        out.push_str(value.as_deref().unwrap_or(&rest[start..end + 2]));
-        rest = &rest[end + 2..];
-    }
-    out.push_str(rest);
-    out
+    text::date_format::fill_template(template, title, |format| write_date(format, now).ok())
 }
 
 #[cfg(test)]

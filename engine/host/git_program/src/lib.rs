@@ -180,6 +180,8 @@ pub enum GitOperation {
     StashPush {
         /// Description; empty for Git's own.
         message: String,
+        /// Whether only changes in the folder are, and not those in all of the repository.
+        is_within_folder: bool,
     },
     /// Takes a stash back; with `pop`, it's deleted then.
     StashApply {
@@ -316,10 +318,13 @@ impl GitOperation {
             GitOperation::Rebase { onto } => add(&["rebase", "--no-stat", "--end-of-options", onto]),
             GitOperation::Continue(what) => add(&[what.word(), "--continue"]),
             GitOperation::Abort(what) => add(&[what.word(), "--abort"]),
-            GitOperation::StashPush { message } => {
+            GitOperation::StashPush { message, is_within_folder } => {
                 add(&["stash", "push", "--include-untracked"]);
                 if !message.is_empty() {
                     add(&[&format!("--message={message}")]);
+                }
+                if *is_within_folder {
+                    add(&["--", "."]);
                 }
             }
             GitOperation::StashApply { number, pop } => {

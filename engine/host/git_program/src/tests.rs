@@ -77,7 +77,7 @@ fn commits_travel_between_two_clones() {
 
     place.done("one", &GitOperation::Switch { branch: "idea".to_owned(), create: true });
     fs::write(place.path("one/b.md"), "idea\n").expect("written");
-    place.done("one", &GitOperation::StashPush { message: "later".to_owned() });
+    place.done("one", &GitOperation::StashPush { message: "later".to_owned(), is_within_folder: false });
     assert_eq!(fs::read_to_string(place.path("one/b.md")).expect("there"), "b\n");
     place.done("one", &GitOperation::StashApply { number: 0, pop: true });
     place.done("one", &commit("Idea"));

@@ -21,6 +21,8 @@ enum WatchRequest {
     Watch {
         volume: DocId,
         root: PathBuf,
+        /// Whether a missing folder is created.
+        make: bool,
     },
     Unwatch {
         volume: DocId,
@@ -105,8 +107,8 @@ impl FolderWatcher {
                     Ok(WatchRequest::Lost) => gathered.extend(roots.values().cloned()),
                     // A caller that has given up needs no answer.
                     Ok(WatchRequest::Entered(answer)) => _ = answer.send(()),
-                    Ok(WatchRequest::Watch { volume, root }) => {
-                        if agent::memory::place::is_private_memory_root(&root) {
+                    Ok(WatchRequest::Watch { volume, root, make }) => {
+                        if make || agent::memory::place::is_private_memory_root(&root) {
                             // A folder that can't be created is reported by the scan.
                             let _ = std::fs::create_dir_all(&root);
                         }
@@ -130,9 +132,9 @@ impl FolderWatcher {
         FolderWatcher { requests: asks }
     }
 
-    pub(crate) fn watch(&self, volume: DocId, root: PathBuf) {
+    pub(crate) fn watch(&self, volume: DocId, root: PathBuf, make: bool) {
         // Here and below: sending fails only when the program or the connection ends.
-        let _ = self.requests.send(WatchRequest::Watch { volume, root });
+        let _ = self.requests.send(WatchRequest::Watch { volume, root, make });
     }
 
     /// Answers (or hangs up) once all requested folders are watched. A scan that starts earlier could miss files that
@@ -215,7 +217,7 @@ mod tests {
         let watchers: Vec<FolderWatcher> = (0..20_u8)
             .map(|number| {
                 let watcher = FolderWatcher::new(inbox.clone());
-                watcher.watch(DocId([number; 16]), dir.path().to_owned());
+                watcher.watch(DocId([number; 16]), dir.path().to_owned(), false);
                 watcher
             })
             .collect();
@@ -231,7 +233,7 @@ mod tests {
         for number in 0..50_u8 {
             let dir = tempfile::tempdir().expect("a folder");
             let volume = DocId([number; 16]);
-            watcher.watch(volume, dir.path().to_owned());
+            watcher.watch(volume, dir.path().to_owned(), false);
             watcher.watching_started().recv().expect("an answer");
             std::fs::write(dir.path().join("new.md"), "new").expect("written");
             loop {
@@ -252,7 +254,7 @@ mod tests {
         let (inbox, letters) = Mailbox::channel();
         let watcher = FolderWatcher::new(inbox);
         let volume = DocId([1; 16]);
-        watcher.watch(volume, dir.path().to_owned());
+        watcher.watch(volume, dir.path().to_owned(), false);
         watcher.watching_started().recv().expect("an answer");
         event_forwarder(watcher.requests.clone())(Ok(
             notify::Event::new(notify::EventKind::Other).set_flag(Flag::Rescan)

@@ -202,7 +202,8 @@ impl PassageReader {
         // The headings above the block's first line that isn't itself a heading.
         let mut above: Option<String> = None;
         let mut fence: Option<(String, String, String)> = None;
-        let mut front = !std::mem::replace(&mut self.begun, true) && block.text.starts_with("---");
+        let mut front =
+            !std::mem::replace(&mut self.begun, true) && block.text.trim_start_matches('\u{feff}').starts_with("---");
         let mut list_of_tags = false;
         for (line, number) in block.text.lines().zip(0..) {
             if front {

@@ -1,14 +1,14 @@
 //! Git operations that the user starts in the window. Each runs the user's own `git`, which never asks on a terminal.
 
 use super::conflicts::{refuse_unresolved, resolve, unresolve};
-use super::{DiscardedFile, GitOutcome, ResolvedFile};
+use super::{DiscardedFile, GitOutcome, ResolvedFile, sentence};
 use crate::fs::atomic_write::{ReplaceOutcome, replace_file};
 use crate::fs::confined_dir::ConfinedFolder;
 use anyhow::{anyhow, bail};
 use git_program::{GitCaller, GitOperation, GitProgramError, HalfDoneOperation};
 use std::path::{Path, PathBuf};
 use store::BlobHash;
-use vcs::{ConflictChoice, FileChange, HunkAction, HunkChoice, IndexUpdate, RepositoryFolder};
+use vcs::{ConflictChoice, FileChange, FileChangeKind, HunkAction, HunkChoice, IndexUpdate, RepositoryFolder};
 
 /// What the user wants from source control.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -230,6 +230,7 @@ pub fn perform(
         GitRequest::Restore(files) => restore(root, files)?,
         GitRequest::Commit { message, amend, signoff } => {
             let repository = RepositoryFolder::open(root)?;
+            repository.refuse_staged_outside().map_err(|why| anyhow!(sentence(&why.to_string())))?;
             let is_staged = |change: &FileChange| change.staged.is_some();
             if !amend && !repository.changes()?.0.iter().any(is_staged) {
                 refuse_unresolved(root, &[])?;
@@ -307,7 +308,8 @@ pub fn perform(
         }
         GitRequest::StashPush(message) => {
             let before = RepositoryFolder::open(root)?.stashes()?.len();
-            run(GitOperation::StashPush { message: message.trim().to_owned() })?;
+            let is_within_folder = RepositoryFolder::open(root)?.is_below_top();
+            run(GitOperation::StashPush { message: message.trim().to_owned(), is_within_folder })?;
             match RepositoryFolder::open(root)?.stashes()?.len() > before {
                 true => "Stashed all changes.".to_owned(),
                 false => "There are no changes to stash.".to_owned(),
@@ -345,36 +347,31 @@ fn discarded(text: String, files: Vec<DiscardedFile>) -> GitOutcome {
 /// Discards changes after their bytes are kept in the repository's store.
 fn discard(
     root: &Path,
-    files: &[String],
+    names: &[String],
     run: &mut dyn FnMut(GitOperation) -> anyhow::Result<String>,
 ) -> anyhow::Result<GitOutcome> {
     let repository = RepositoryFolder::open(root)?;
-    let (changes, _) = repository.changes()?;
+    let files = repository.find_unstaged(names)?;
     let mut files_kept = Vec::new();
     let (mut known, mut new) = (Vec::new(), Vec::new());
-    for path in files {
-        let change = changes.iter().find(|change| change.path == *path);
-        let Some(kind) = change.and_then(|change| change.unstaged) else {
-            bail!("{path} no longer has changes to discard.");
-        };
+    for (path, kind) in &files {
         files_kept.push(DiscardedFile { path: path.clone(), kept: repository.keep_file(path)?, left: None });
         match kind {
-            vcs::FileChangeKind::Untracked => new.push(path.clone()),
-            vcs::FileChangeKind::Conflicted => bail!("{path} is in conflict. Resolve it, then stage it."),
-            vcs::FileChangeKind::Modified
-            | vcs::FileChangeKind::Added
-            | vcs::FileChangeKind::Renamed
-            | vcs::FileChangeKind::Deleted => known.push(path.clone()),
+            FileChangeKind::Untracked => new.push(path),
+            FileChangeKind::Conflicted => bail!("{path} is in conflict. Resolve it, then stage it."),
+            FileChangeKind::Modified | FileChangeKind::Added | FileChangeKind::Renamed | FileChangeKind::Deleted => {
+                known.push(path.clone())
+            }
         }
     }
     if !known.is_empty() {
         run(GitOperation::Discard { files: known })?;
     }
     for path in new {
-        delete_file(root, &path)?;
+        delete_file(root, path)?;
     }
-    let said = match files {
-        [only] => format!("Discarded the changes in {only}."),
+    let said = match files.as_slice() {
+        [(only, _)] => format!("Discarded the changes in {only}."),
         _ => format!("Discarded the changes in {} files.", files.len()),
     };
     Ok(discarded(said, files_kept))

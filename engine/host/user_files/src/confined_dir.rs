@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{File, Metadata};
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use store::disk::DiskError;
@@ -119,16 +119,12 @@ impl ConfinedPath {
         Ok(text)
     }
 
-    /// Opens the folder that contains the file, and returns the file's name there. `make` creates missing folders, even
-    /// the volume's own, for example of a joined volume without files.
+    /// Opens the folder that contains the file, and returns the file's name there. `make` creates missing folders, but
+    /// not the volume's own: its drive may not be connected.
     ///
     /// # Errors
     /// Returns an [`OpenRefusal`] if the folder can't be opened.
     pub fn open_parent(&self, make: bool) -> Result<(ConfinedFolder, OsString), OpenRefusal> {
-        let is_gone = std::fs::symlink_metadata(&self.root).is_err_and(|error| error.kind() == ErrorKind::NotFound);
-        if make && is_gone && !self.root.as_os_str().is_empty() {
-            store::disk::create_folder(&self.root).map_err(|error| refused_by(&error, &self.root))?;
-        }
         ConfinedFolder::open_root(&self.root)?.open_parent(&self.path, make)
     }
 

@@ -1,9 +1,18 @@
 //! Changed files for a page of source control: what is staged and what isn't, and the diff of each.
 
 use crate::{MAX_STATUS_FILES, RepositoryFolder, VcsError, format_diff};
-use git2::{DiffOptions, Repository, Status, StatusOptions, StatusShow};
+use git2::{
+    Delta, DiffOptions, Index, IndexEntryExtendedFlag, ObjectType, Repository, RepositoryState, Status, StatusOptions,
+    StatusShow,
+};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// Maximum number of files outside of the folder that a refusal names.
+const MAX_NAMED_FILES: usize = 3;
+
+/// Files that differ by their path in the repository: the old path of a renamed one, and the status.
+type Differences = BTreeMap<String, (Option<String>, Status)>;
 
 /// How a file differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,21 +77,8 @@ impl RepositoryFolder {
     /// # Errors
     /// Returns libgit2's error.
     pub fn changes(&self) -> Result<(Vec<FileChange>, bool), VcsError> {
-        // In a large repository, comparing the commit with the index takes as long as looking at all files.
-        let (own, prefix) = (self.repository.path(), self.prefix.as_str());
-        let (staged, unstaged) = std::thread::scope(|scope| {
-            let staged = scope.spawn(|| list_differences(&Repository::open(own)?, prefix, StatusShow::Index));
-            let unstaged = list_differences(&self.repository, prefix, StatusShow::Workdir);
-            (staged.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), unstaged)
-        });
-        let mut found: BTreeMap<String, (Option<String>, Status)> = BTreeMap::new();
-        for (path, old_path, status) in staged?.into_iter().chain(unstaged?) {
-            let (old, all) = found.entry(path).or_insert((None, Status::CURRENT));
-            *old = old.take().or(old_path);
-            *all |= status;
-        }
         let mut changes = Vec::new();
-        for (path, (old_path, status)) in found {
+        for (path, (old_path, status)) in self.differences(true)? {
             let (staged, unstaged) = change_kinds(status);
             let old_path = old_path.map(|old| self.folder_path(&old).to_owned());
             changes.push(FileChange { path: self.folder_path(&path).to_owned(), old_path, staged, unstaged });
@@ -90,6 +86,147 @@ impl RepositoryFolder {
         let whole = changes.len() <= MAX_STATUS_FILES;
         changes.truncate(MAX_STATUS_FILES);
         Ok((changes, whole))
+    }
+
+    /// Lists the files in the folder that differ. Of submodules, only what is staged is listed: to know the rest, Git
+    /// opens their repositories, with settings that nobody has looked at.
+    pub(crate) fn differences(&self, finds_renames: bool) -> Result<Differences, VcsError> {
+        // In a large repository, comparing the commit with the index takes as long as looking at all files.
+        let (own, prefix) = (self.repository.path(), self.prefix.as_str());
+        let (staged, unstaged) = std::thread::scope(|scope| {
+            let list_staged =
+                move || list_differences(&Repository::open(own)?, prefix, StatusShow::Index, finds_renames);
+            let staged = scope.spawn(list_staged);
+            let unstaged = list_differences(&self.repository, prefix, StatusShow::Workdir, finds_renames);
+            (staged.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), unstaged)
+        });
+        let mut found = Differences::new();
+        for (path, old_path, status) in staged?.into_iter().chain(unstaged?) {
+            let (old, all) = found.entry(path).or_insert((None, Status::CURRENT));
+            *old = old.take().or(old_path);
+            *all |= status;
+        }
+        Ok(found)
+    }
+
+    /// Returns the changed files that names mean, and how each differs from what is staged. A folder means the changed
+    /// files in it, but not the new ones: as with Git, these are discarded only by their own names.
+    ///
+    /// # Errors
+    /// Returns [`VcsError::Refused`] with a sentence if a name means no changed file.
+    pub fn find_unstaged(&self, names: &[String]) -> Result<Vec<(String, FileChangeKind)>, VcsError> {
+        let (changes, is_complete) = self.changes()?;
+        let refuse = |why: String| Err(VcsError::Refused(why));
+        let mut found: Vec<(String, FileChangeKind)> = Vec::new();
+        for name in names {
+            let path = name.trim_start_matches("./").trim_end_matches('/');
+            let is_whole = matches!(name.as_str(), "." | "./");
+            let is_below = |change: &FileChange| {
+                let rest = change.path.strip_prefix(path).filter(|_| !path.is_empty());
+                is_whole || rest.is_some_and(|rest| rest.starts_with('/'))
+            };
+            let file = changes.iter().find(|change| change.path == *name || change.path == path);
+            let is_meant = |change: &FileChange| match file {
+                Some(file) => file == change,
+                None => is_below(change),
+            };
+            let mut meant: Vec<(String, FileChangeKind)> = Vec::new();
+            for change in changes.iter().filter(|change| is_meant(change)) {
+                meant.extend(change.unstaged.map(|kind| (change.path.clone(), kind)));
+            }
+            let has_new = !meant.is_empty();
+            if file.is_none() {
+                meant.retain(|(_, kind)| *kind != FileChangeKind::Untracked);
+            }
+            match (meant.is_empty(), has_new) {
+                (true, true) => {
+                    return refuse(format!(
+                        "{name} has no changes to discard, only new files. Name the files that are to be deleted."
+                    ));
+                }
+                (true, false) => return refuse(format!("{name} no longer has changes to discard.")),
+                (false, _) => {}
+            }
+            if file.is_none() && !is_complete {
+                return refuse(format!("Too many files have changed to know all of those in {name}. Name the files."));
+            }
+            meant.retain(|one| !found.contains(one));
+            found.append(&mut meant);
+        }
+        Ok(found)
+    }
+
+    /// Returns whether the folder is one below the repository's own.
+    pub fn is_below_top(&self) -> bool {
+        !self.prefix.is_empty()
+    }
+
+    /// Returns whether a commit is limited to the folder: it's below the repository's own, and no merge or the like is
+    /// under way, which can only be committed as a whole.
+    pub fn is_committed_apart(&self) -> bool {
+        self.is_below_top() && matches!(self.repository.state(), RepositoryState::Clean | RepositoryState::Bisect)
+    }
+
+    /// Refuses a commit of what is staged if that includes files outside of the folder, which no list shows.
+    ///
+    /// # Errors
+    /// Returns [`VcsError::Refused`] with names of such files.
+    pub fn refuse_staged_outside(&self) -> Result<(), VcsError> {
+        if !self.is_committed_apart() {
+            return Ok(());
+        }
+        let below = format!("{}/", self.prefix);
+        let head = self.head_tree()?;
+        let diff = self.repository.diff_tree_to_index(head.as_ref(), None, Some(&mut DiffOptions::new()))?;
+        let mut outside: Vec<String> = Vec::new();
+        for delta in diff.deltas().filter(|delta| delta.status() != Delta::Conflicted) {
+            let path = delta.new_file().path_bytes().or_else(|| delta.old_file().path_bytes()).unwrap_or_default();
+            if !path.starts_with(below.as_bytes()) {
+                outside.push(String::from_utf8_lossy(path).into_owned());
+            }
+        }
+        let named = outside.iter().take(MAX_NAMED_FILES).cloned().collect::<Vec<_>>().join(", ");
+        let named = match outside.len() {
+            0 => return Ok(()),
+            count if count > MAX_NAMED_FILES => format!("{named} and {} more", count - MAX_NAMED_FILES),
+            _ => named,
+        };
+        Err(VcsError::Refused(format!(
+            "files outside of this folder are staged, and this commit would contain them: {named}; commit or unstage \
+             them with Git itself first"
+        )))
+    }
+
+    /// Returns whether a name is a folder's, and not a file's. It may be gone from the folder, but not from the index
+    /// and the last commit.
+    ///
+    /// # Errors
+    /// Returns [`VcsError::Refused`] if there's nothing of this name, or if the path leads out of the folder.
+    pub fn is_known_folder(&self, path: &str) -> Result<bool, VcsError> {
+        let inside = self.repository_path(path)?;
+        if inside == self.prefix {
+            return Ok(true);
+        }
+        let at = Path::new(&inside);
+        if let Ok(meta) = self.top.join(at).symlink_metadata() {
+            return Ok(meta.is_dir());
+        }
+        let index = self.repository.index()?;
+        if (0..=3).any(|stage| index.get_path(at, stage).is_some()) {
+            return Ok(false);
+        }
+        let below = format!("{inside}/");
+        if index.iter().any(|entry| entry.path.starts_with(below.as_bytes())) {
+            return Ok(true);
+        }
+        let committed = self.head_tree()?.and_then(|tree| tree.get_path(at).ok());
+        let committed = committed.ok_or_else(|| {
+            VcsError::Refused(format!(
+                "no file or folder {path} here, in what is staged or in the last commit; `git show` takes the name of \
+                 a commit"
+            ))
+        })?;
+        Ok(committed.kind() == Some(ObjectType::Tree))
     }
 
     /// Returns how a file differs from what is staged as a unified diff, and whether it's complete.
@@ -157,27 +294,43 @@ fn list_differences(
     repository: &Repository,
     prefix: &str,
     show: StatusShow,
+    finds_renames: bool,
 ) -> Result<Vec<(String, Option<String>, Status)>, git2::Error> {
     let mut options = StatusOptions::new();
-    options.show(show).include_untracked(true).recurse_untracked_dirs(true).exclude_submodules(true);
-    options.disable_pathspec_match(true).renames_head_to_index(true);
+    options.show(show).include_untracked(true).recurse_untracked_dirs(true);
+    // Comparing the last commit with the index opens no submodule.
+    options.exclude_submodules(!matches!(show, StatusShow::Index));
+    options.disable_pathspec_match(true).renames_head_to_index(finds_renames);
     if !prefix.is_empty() {
         options.pathspec(prefix);
     }
     let found = repository.statuses(Some(&mut options))?;
-    let differing = found.iter().filter(|entry| entry.status() != Status::CURRENT);
+    let index = repository.index()?;
     // File names that aren't valid UTF-8 can't be shown or passed on.
-    let differing = differing.filter_map(|entry| {
+    let differing = found.iter().filter_map(|entry| {
         let path = String::from_utf8(entry.path_bytes().to_vec()).ok()?;
+        let mut status = entry.status();
+        if status.contains(Status::WT_DELETED) && is_left_out(&index, Path::new(&path)) {
+            status.remove(Status::WT_DELETED);
+        }
+        if status == Status::CURRENT {
+            return None;
+        }
         let new_path = entry.head_to_index().and_then(|delta| delta.new_file().path_bytes().map(<[u8]>::to_vec));
         let new_path = new_path.and_then(|path| String::from_utf8(path).ok());
-        let is_renamed = entry.status().contains(Status::INDEX_RENAMED);
+        let is_renamed = status.contains(Status::INDEX_RENAMED);
         Some(match new_path.filter(|new| is_renamed && *new != path) {
-            Some(new) => (new, Some(path), entry.status()),
-            None => (path, None, entry.status()),
+            Some(new) => (new, Some(path), status),
+            None => (path, None, status),
         })
     });
     Ok(differing.collect())
+}
+
+/// Returns whether a sparse checkout leaves a file out of the folder, so that its absence is no change.
+pub(crate) fn is_left_out(index: &Index, path: &Path) -> bool {
+    let skips = IndexEntryExtendedFlag::SKIP_WORKTREE.bits();
+    index.get_path(path, 0).is_some_and(|entry| entry.flags_extended & skips != 0)
 }
 
 /// Returns the kinds of the staged and the unstaged change.

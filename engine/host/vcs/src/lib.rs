@@ -31,9 +31,10 @@ pub use reads::{
 };
 pub use text_merge::{MergeSide, TextConflict, merge_texts};
 
+use changes::is_left_out;
 use git2::{
-    AttrCheckFlags, Delta, Diff, DiffFormat, DiffOptions, ErrorCode, Index, IndexEntry, IndexTime, Oid, Repository,
-    RepositoryState, Status, StatusOptions, Tree,
+    AttrCheckFlags, Delta, Diff, DiffDelta, DiffFormat, DiffOptions, ErrorCode, Index, IndexEntry, IndexTime, Oid,
+    Repository, RepositoryState, Status, StatusOptions, Tree,
 };
 use std::path::{Component, Path, PathBuf};
 
@@ -69,7 +70,21 @@ pub enum VcsError {
 
 impl From<git2::Error> for VcsError {
     fn from(error: git2::Error) -> VcsError {
-        VcsError::Git(error.message().to_owned())
+        let message = error.message();
+        // Formats that libgit2 can't read.
+        let is_other_kind = ["unknown object format", "unsupported mandatory extension", "unsupported extension name"]
+            .iter()
+            .any(|start| message.starts_with(*start));
+        if !is_other_kind {
+            return VcsError::Git(message.to_owned());
+        }
+        let advice = match message.contains("'link'") {
+            true => "; after `git update-index --no-split-index`, this works, too",
+            false => "",
+        };
+        VcsError::Refused(format!(
+            "this kind of repository isn't supported yet ({message}); use Git itself in it{advice}"
+        ))
     }
 }
 
@@ -127,9 +142,10 @@ impl RepositoryFolder {
     /// # Errors
     /// Returns libgit2's error, here and in the methods below.
     pub fn status(&self) -> Result<(Vec<String>, bool), VcsError> {
-        let changed = self.changed_files()?;
-        let line =
-            |(path, status): &(String, Status)| format!("{} {}", status_letters(*status), self.folder_path(path));
+        let changed = self.differences(false)?;
+        let line = |(path, (_, status)): (&String, &(Option<String>, Status))| {
+            format!("{} {}", status_letters(*status), self.folder_path(path))
+        };
         Ok((changed.iter().take(MAX_STATUS_FILES).map(line).collect(), changed.len() <= MAX_STATUS_FILES))
     }
 
@@ -147,7 +163,11 @@ impl RepositoryFolder {
         }
         let head = self.head_tree()?;
         let diff = self.repository.diff_tree_to_workdir_with_index(head.as_ref(), Some(&mut options))?;
-        format_diff(&diff)
+        let index = self.repository.index()?;
+        format_some(&diff, &|delta| {
+            let is_gone = delta.status() == Delta::Deleted;
+            !(is_gone && delta.old_file().path().is_some_and(|path| is_left_out(&index, path)))
+        })
     }
 
     /// Returns the last commits, newest first and each before its parents: at most `limit` and [`MAX_LOG_COMMITS`].
@@ -292,10 +312,16 @@ impl RepositoryFolder {
             options.pathspec(&self.prefix);
         }
         let found = self.repository.statuses(Some(&mut options))?;
+        let index = self.repository.index()?;
         let named = found.iter().filter(|entry| entry.status() != Status::CURRENT);
         // File names that aren't valid UTF-8 can't be passed to a tool.
         Ok(named
-            .filter_map(|entry| Some((String::from_utf8(entry.path_bytes().to_vec()).ok()?, entry.status())))
+            .filter_map(|entry| {
+                let path = String::from_utf8(entry.path_bytes().to_vec()).ok()?;
+                let is_gone = entry.status().contains(Status::WT_DELETED);
+                let is_absent = is_gone && is_left_out(&index, Path::new(&path));
+                (!is_absent).then_some((path, entry.status()))
+            })
             .collect())
     }
 
@@ -395,6 +421,11 @@ fn status_letters(status: Status) -> String {
 }
 
 fn format_diff(diff: &Diff<'_>) -> Result<(String, bool), VcsError> {
+    format_some(diff, &|_| true)
+}
+
+/// Formats the diffs of those files that `is_shown` accepts.
+fn format_some(diff: &Diff<'_>, is_shown: &dyn Fn(&DiffDelta<'_>) -> bool) -> Result<(String, bool), VcsError> {
     let mut text = Vec::new();
     let mut whole = true;
     let done = diff.print(DiffFormat::Patch, |delta, _, line| {
@@ -403,7 +434,7 @@ fn format_diff(diff: &Diff<'_>) -> Result<(String, bool), VcsError> {
             return false;
         }
         // A folder that's a repository itself has no text.
-        if delta.status() == Delta::Unreadable {
+        if delta.status() == Delta::Unreadable || !is_shown(&delta) {
             return true;
         }
         if matches!(line.origin(), '+' | '-' | ' ') {

@@ -1,12 +1,16 @@
 //! State of moves: the pending one, those that can be undone, the trash, and renames by other programs.
 
 use crate::records::moves::{
-    CompletedMove, EXTERNAL_RENAMES_KEY, ExternalRename, FileLocation, FileMove, PendingMove, TrashedFile,
+    CompletedMove, EXTERNAL_RENAMES_KEY, ExternalRename, FileLocation, FileMove, GONE_FILES_KEY, PendingMove,
+    TrashedFile,
 };
 use crate::session::apply_context::CommandError;
 use std::collections::{BTreeMap, BTreeSet};
 use store::DocId;
-use store::disk::RowWrite;
+use store::disk::{FileRow, RowWrite};
+
+/// Maximum number of deleted files that are remembered.
+const MAX_GONE_FILES: usize = 5_000;
 
 /// State of file moves.
 #[derive(Debug, Default)]
@@ -18,6 +22,8 @@ pub(in crate::session) struct MovesState {
     pub(in crate::session) deleting: BTreeSet<DocId>,
     pub(in crate::session) external_renames: Vec<ExternalRename>,
     pub(in crate::session) outdated_link_notes: usize,
+    /// Notes that other programs deleted, the latest last. Their documents are still on disk.
+    pub(in crate::session) gone: Vec<FileRow>,
 }
 
 impl MovesState {
@@ -25,6 +31,30 @@ impl MovesState {
         let value =
             (!self.external_renames.is_empty()).then(|| serde_json::to_vec(&self.external_renames).unwrap_or_default());
         RowWrite::Meta { key: EXTERNAL_RENAMES_KEY.to_owned(), value }
+    }
+
+    /// Remembers notes that other programs deleted, so that they are the same ones if their files come back.
+    pub(in crate::session) fn remember_gone(&mut self, rows: Vec<FileRow>, writes: &mut Vec<RowWrite>) {
+        let new: Vec<FileRow> = rows.into_iter().filter(|row| row.kind.is_text()).collect();
+        if new.is_empty() {
+            return;
+        }
+        let paths: BTreeSet<(DocId, &str)> = new.iter().map(|row| (row.volume, row.path.as_str())).collect();
+        self.gone.retain(|old| !paths.contains(&(old.volume, old.path.as_str())));
+        self.gone.extend(new);
+        self.gone.drain(..self.gone.len().saturating_sub(MAX_GONE_FILES));
+        writes.push(self.gone_files_write());
+    }
+
+    /// Returns the note that had this path before another program deleted it, and forgets that it was deleted.
+    pub(in crate::session) fn take_returned(&mut self, volume: DocId, path: &str) -> Option<FileRow> {
+        let place = self.gone.iter().position(|row| row.volume == volume && row.path == path)?;
+        Some(self.gone.remove(place))
+    }
+
+    pub(in crate::session) fn gone_files_write(&self) -> RowWrite {
+        let value = (!self.gone.is_empty()).then(|| serde_json::to_vec(&self.gone).unwrap_or_default());
+        RowWrite::Meta { key: GONE_FILES_KEY.to_owned(), value }
     }
 
     /// Returns the number of notes with links to files that other programs renamed.

@@ -19,6 +19,9 @@ use text::links;
 use text::links::LinkRewrite;
 use text::links::VolumeLinks;
 
+/// Minimum number of known files whose loss, all at once, isn't believed.
+const MIN_LOST_FILES: usize = 3;
+
 /// An instruction file that concerns a note or a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstructionFile {
@@ -262,7 +265,7 @@ impl VolumesState {
         }
         volume.revision += 1;
         if let Some(root) = volume.root.clone() {
-            turn.effects.push(Effect::Watch { volume: id, root });
+            turn.effects.push(Effect::Watch { volume: id, root, make: false });
         }
     }
 }
@@ -308,6 +311,8 @@ pub struct Volume {
     pub demoted: Vec<SkippedFile>,
     /// What is wrong with the volume, for the user.
     pub trouble: Option<String>,
+    /// Whether the last scan has failed, so that nothing is written into the folder.
+    pub(crate) is_unreachable: bool,
     /// Counter that increases with changes to the volume's files.
     pub revision: u64,
     /// Outlines of the volume's notes, and the links between its files.
@@ -342,6 +347,7 @@ impl Volume {
             skipped: Vec::new(),
             demoted: Vec::new(),
             trouble: None,
+            is_unreachable: false,
             revision: 0,
             links: VolumeLinks::default(),
             unindexed: BTreeSet::new(),
@@ -378,6 +384,17 @@ impl Volume {
         if let Some(gone) = &mut self.linking {
             gone.push(file);
         }
+    }
+
+    /// Returns why a scan isn't believed that finds none of many known files: the drive may not be connected.
+    pub(in crate::session) fn loss_of_all(&self, gone: &[String]) -> Option<String> {
+        let lost = gone.iter().filter(|path| self.files.contains_key(path.as_str())).count();
+        (lost >= MIN_LOST_FILES && lost == self.files.len()).then(|| {
+            format!(
+                "all of its {lost} files are missing. If its drive isn't connected, connect it. If you have deleted \
+                 them, put another file there first"
+            )
+        })
     }
 
     /// Returns the number of notes and the number of other files in the volume.
