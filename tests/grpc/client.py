@@ -156,6 +156,8 @@ def main():
     threading.Thread(target=model.serve_forever, daemon=True).start()
     (scratch / "notes").mkdir()
     (scratch / "notes/Boat.md").write_text("# Boat\n")
+    shelf = "views:\n  - type: table\n    name: all\n    order: [file.name]\n"
+    (scratch / "notes/Shelf.base").write_text(shelf)
     tracebook("init")
     address = f"http://127.0.0.1:{model.server_address[1]}/v1"
     provider = f'test: {{wire: openai, base_url: "{address}", model: m, context: 32000}}'

@@ -5,6 +5,14 @@ import threading
 
 import grpc
 from checks import refused, until
+from tracebook.v1 import attachments_pb2 as files
+from tracebook.v1 import attachments_pb2_grpc as files_rpc
+from tracebook.v1 import collections_pb2 as tables
+from tracebook.v1 import collections_pb2_grpc as tables_rpc
+from tracebook.v1 import history_pb2 as history
+from tracebook.v1 import history_pb2_grpc as history_rpc
+from tracebook.v1 import memory_pb2 as memory
+from tracebook.v1 import memory_pb2_grpc as memory_rpc
 from tracebook.v1 import tracebook_pb2 as pb
 from tracebook.v1 import tracebook_pb2_grpc as rpc
 
@@ -16,6 +24,8 @@ def exercise(channel, tokens):
         return {"metadata": [("authorization", f"Bearer {tokens[name]}")], "timeout": 60}
 
     exercise_notes(channel, shown)
+    exercise_files(channel, shown)
+    exercise_memory(channel, shown)
     exercise_runs(channel, shown)
 
 
@@ -69,6 +79,86 @@ def exercise_notes(channel, shown):
     events.cancel()
     notes.DeleteNote(pb.DeleteNoteRequest(**place, if_match=changed.etag), **writer)
     refused(code.NOT_FOUND, lambda: notes.GetNote(pb.GetNoteRequest(**place), **reader))
+
+
+def exercise_files(channel, shown):
+    """Attachments, collections and history."""
+    writer, reader = shown("writer"), shown("reader")
+    attachments = files_rpc.AttachmentServiceStub(channel)
+    content = bytes(range(256)) * 8192
+    place = {"volume": "notes", "path": "Pictures/tide é.bin"}
+
+    def sent(**target):
+        yield files.WriteAttachmentRequest(target=files.AttachmentTarget(**target))
+        for at in range(0, len(content), 1 << 20):
+            yield files.WriteAttachmentRequest(content=content[at : at + (1 << 20)])
+
+    refused(code.PERMISSION_DENIED, lambda: attachments.WriteAttachment(sent(**place), **reader), b"SCOPE_MISSING")
+    made = attachments.WriteAttachment(sent(**place), **writer).attachment
+    assert made.size_bytes == len(content) and made.update_time.ToMilliseconds() > 0, made
+    refused(code.ALREADY_EXISTS, lambda: attachments.WriteAttachment(sent(**place), **writer))
+    refused(code.ABORTED, lambda: attachments.WriteAttachment(sent(**place, if_match="0"), **writer))
+
+    def read(**part):
+        first, *parts = attachments.ReadAttachment(files.ReadAttachmentRequest(**place, **part), **reader)
+        assert first.attachment.etag == made.etag, first
+        return b"".join(part.content for part in parts)
+
+    assert read() == content and read(offset=1000, length=1 << 20) == content[1000 : 1000 + (1 << 20)]
+    behind = files.ReadAttachmentRequest(**place, offset=len(content) + 1)
+    refused(code.OUT_OF_RANGE, lambda: list(attachments.ReadAttachment(behind, **reader)))
+    outside = files.ReadAttachmentRequest(volume="notes", path="../W/config.yaml")
+    refused(code.INVALID_ARGUMENT, lambda: list(attachments.ReadAttachment(outside, **reader)), b"google.rpc.BadRequest")
+    listed = attachments.ListAttachments(files.ListAttachmentsRequest(volume="notes", path_prefix="Pict"), **reader)
+    assert list(listed.attachments) == [made], listed
+    attachments.DeleteAttachment(files.DeleteAttachmentRequest(**place, if_match=made.etag), **writer)
+    # A collection is no attachment.
+    shelf = {"volume": "notes", "path": "Shelf.base"}
+    refused(code.INVALID_ARGUMENT, lambda: attachments.WriteAttachment(sent(**shelf), **writer))
+    collections = tables_rpc.CollectionServiceStub(channel)
+    found = collections.ListCollections(tables.ListCollectionsRequest(volume="notes"), **reader).collections
+    assert [one.path for one in found] == ["Shelf.base"], found
+    rows = collections.QueryCollection(tables.QueryCollectionRequest(**shelf, view="all"), **reader).rows
+    assert "Boat.md" in [row.path for row in rows] and json.loads(rows[0].cells_json), rows
+    unknown = tables.QueryCollectionRequest(**shelf, view="none")
+    refused(code.INVALID_ARGUMENT, lambda: collections.QueryCollection(unknown, **reader), b"view")
+    # The versions of a note that is changed once.
+    notes, versions = rpc.NoteServiceStub(channel), history_rpc.HistoryServiceStub(channel)
+    place = {"volume": "notes", "path": "Versions.md"}
+    etag = notes.CreateNote(pb.CreateNoteRequest(**place, content=b"One\n"), **writer).etag
+    notes.UpdateNote(pb.UpdateNoteRequest(**place, content=b"Two\n", if_match=etag), **writer)
+    listed = versions.ListNoteVersions(history.ListNoteVersionsRequest(**place), **reader).versions
+    assert len(listed) >= 2 and listed[-1].create_time.ToSeconds() > 0, listed
+    number = listed[-2].number
+    text = versions.GetNoteVersion(history.GetNoteVersionRequest(**place, number=number), **reader).content
+    assert text == b"One\n", text
+    restore = history.RestoreNoteVersionRequest(**place, number=number)
+    refused(code.PERMISSION_DENIED, lambda: versions.RestoreNoteVersion(restore, **reader))
+    assert versions.RestoreNoteVersion(restore, **writer).etag == etag
+    blocks = notes.ListNoteBlocks(pb.ListNoteBlocksRequest(**place), **reader).blocks
+    assert "".join(block.text for block in blocks) == "One\n", blocks
+    notes.DeleteNote(pb.DeleteNoteRequest(**place), **writer)
+
+
+def exercise_memory(channel, shown):
+    memories, traces = memory_rpc.MemoryServiceStub(channel), memory_rpc.TraceServiceStub(channel)
+    writer, reader = shown("writer"), shown("reader")
+    new = memory.AddMemoryRequest(text="Two coats are enough", goal="Paint the hull", volume="notes")
+    refused(code.PERMISSION_DENIED, lambda: memories.AddMemory(new, **reader))
+    added = memories.AddMemory(new, **writer).memory_id
+    got = memories.GetMemory(memory.GetMemoryRequest(memory_id=added), **reader).memory
+    assert (got.text, got.outcome, got.is_current) == (new.text, memory.MEMORY_OUTCOME_SUCCESS, True), got
+    assert got in memories.ListMemories(memory.ListMemoriesRequest(volume="notes"), **reader).memories
+    recalled = memories.RecallMemories(memory.RecallMemoriesRequest(goal="Paint the hull"), **reader).memories
+    assert added in [one.name for one in recalled], recalled
+    memories.DeleteMemory(memory.DeleteMemoryRequest(memory_id=added), **writer)
+    refused(code.NOT_FOUND, lambda: memories.GetMemory(memory.GetMemoryRequest(memory_id=added), **reader))
+    known = traces.ListTraces(memory.ListTracesRequest(volume="notes"), **reader)
+    assert known.total_size == len(known.traces), known
+    for call, asked in [(traces.GetTrace, memory.GetTraceRequest), (traces.DeleteTrace, memory.DeleteTraceRequest)]:
+        refused(code.NOT_FOUND, lambda: call(asked(name="none"), **writer))
+    refused(code.PERMISSION_DENIED, lambda: traces.PinTrace(memory.PinTraceRequest(name="none"), **writer), b"approve")
+    refused(code.NOT_FOUND, lambda: traces.PinTrace(memory.PinTraceRequest(name="none"), **shown("approver")))
 
 
 def exercise_runs(channel, shown):

@@ -32,6 +32,7 @@ mod github_faults;
 mod github_server;
 mod grpc;
 mod grpc_v1;
+mod grpc_v1_library;
 mod history;
 mod http_api;
 mod http_server;

@@ -224,6 +224,8 @@ pub(super) struct LsArguments {
     #[arg(long)]
     pub(super) volumes: bool,
     #[arg(long)]
+    pub(super) tags: bool,
+    #[arg(long)]
     pub(super) recent: Option<String>,
 }
 

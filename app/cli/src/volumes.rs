@@ -1,6 +1,6 @@
 //! `cmd_open`, `cmd_new`, `ls`, `cmd_import`, `cmd_export`: commands for volumes and their files.
 
-use super::{CliError, CommandContext, EXIT_DONE, notebooks, resolve, system_files};
+use super::{CliError, CommandContext, EXIT_DONE, file_ops, notebooks, resolve, system_files};
 use crate::arguments::{ExportArguments, ImportArguments, LsArguments, NewArguments, OpenArguments, typed};
 use agent::system_volume::SYSTEM_VOLUME_NAME;
 use clap::ArgMatches;
@@ -8,6 +8,7 @@ use engine::event::SkippedFile;
 use engine::{Command, Session, Volume};
 use export::{self, ExportFormat, ExportProgress, ExportScope, NoteFragment};
 use host::fs::copy;
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,6 +18,9 @@ use typeset::pdf::PaperSize;
 
 /// Maximum time to scan a folder.
 const SCAN_TIMEOUT: Duration = Duration::from_secs(3_600);
+
+/// Tags by their lower case: as they're written, and the number of notes that have them.
+type TagCounts = BTreeMap<String, (String, usize)>;
 
 pub(super) struct OpenedVolume {
     pub(super) id: DocId,
@@ -214,6 +218,46 @@ fn list_recent(scene: &mut CommandContext<'_>, only: Option<DocId>, limit: usize
     Ok(EXIT_DONE)
 }
 
+/// Lists the tags of notes with the number of notes that have each. Upper and lower case are one tag.
+fn list_tags(scene: &mut CommandContext<'_>, only: Option<DocId>) -> Result<u8, CliError> {
+    file_ops::wait_for_links(scene)?;
+    let volumes = scene.handle.read(move |session| {
+        let wanted = session.volumes().filter(|volume| only.is_none_or(|only| only == volume.id));
+        let mut volumes: Vec<(String, TagCounts)> = wanted
+            .map(|volume| {
+                let mut counts = TagCounts::new();
+                let notes = volume.links.files().filter(|(_, path, _)| !agent::memory::is_memory(path));
+                for outline in notes.filter_map(|(_, _, outline)| outline) {
+                    let mut own: BTreeMap<String, &str> = BTreeMap::new();
+                    for tag in outline.tags.iter().map(|tag| tag.trim_matches('/')).filter(|tag| !tag.is_empty()) {
+                        own.entry(tag.to_lowercase()).or_insert(tag);
+                    }
+                    for (key, tag) in own {
+                        counts.entry(key).or_insert_with(|| (tag.to_owned(), 0)).1 += 1;
+                    }
+                }
+                (volume.name.clone(), counts)
+            })
+            .collect();
+        volumes.sort();
+        volumes
+    })?;
+    for (volume, counts) in volumes {
+        for (tag, notes) in counts.into_values() {
+            match scene.json {
+                true => {
+                    writeln!(scene.out, "{}", serde_json::json!({"tag": tag, "notes": notes, "volume": volume}))?;
+                }
+                false => {
+                    let (tag, volume) = (untrusted_text::escape_line(&tag), untrusted_text::escape_line(&volume));
+                    writeln!(scene.out, "{notes:6}  #{tag}  ({volume})")?;
+                }
+            }
+        }
+    }
+    Ok(EXIT_DONE)
+}
+
 pub(super) fn cmd_ls(scene: &mut CommandContext<'_>, args: &LsArguments) -> Result<u8, CliError> {
     let is_system = args.volume.as_deref().is_some_and(|name| name.eq_ignore_ascii_case(SYSTEM_VOLUME_NAME));
     if is_system && resolve::resolve_volume(scene, args.volume.as_deref()).is_err() {
@@ -226,6 +270,9 @@ pub(super) fn cmd_ls(scene: &mut CommandContext<'_>, args: &LsArguments) -> Resu
     resolve::wait_for_volumes(scene, true)?;
     if args.volumes {
         return list_volumes(scene, only);
+    }
+    if args.tags {
+        return list_tags(scene, only);
     }
     if let Some(limit) = crate::parse::number_option("recent", args.recent.as_deref())? {
         return list_recent(scene, only, usize::try_from(limit).unwrap_or(usize::MAX));

@@ -1,16 +1,20 @@
-//! gRPC on the same port as REST: the agent protocol of `proto/mixagent.proto`, the services of
-//! `proto/tracebook/v1/tracebook.proto`, health and reflection.
+//! gRPC on the same port as REST: the agent protocol of `proto/mixagent.proto`, the services of `proto/tracebook/v1`,
+//! health and reflection.
 //!
 //! Requests pass the same guard as others, so tokens, limits and the log are the same.
 
 mod agent_mailbox;
 mod agent_service;
 mod approval_requests;
+mod attachment_service;
 mod cell_service;
+mod collection_service;
 mod event_service;
 mod generated;
 pub(crate) mod grpc_state;
+mod history_service;
 mod json_fields;
+mod memory_service;
 mod note_service;
 mod request_checks;
 mod run_messages;
@@ -19,41 +23,57 @@ mod run_watch;
 mod search_service;
 mod task_names;
 mod todo_service;
+mod trace_service;
 
+use crate::access_tokens::TokenScope;
 use crate::http_state::{BODY_TIMEOUT, HttpState, MAX_BODY_BYTES, receive_body};
 use crate::problem::ProblemDetails;
+use crate::rest_attachments::{MAX_RECEIVED_BYTES, RECEIVE_TIMEOUT};
 use agent_service::AgentGrpcService;
+use attachment_service::AttachmentGrpcService;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use cell_service::CellGrpcService;
+use collection_service::CollectionGrpcService;
 use event_service::EventGrpcService;
 use futures_util::FutureExt;
 use generated::agent_service_server::AgentServiceServer;
+use generated::v1::attachment_service_server::AttachmentServiceServer;
 use generated::v1::cell_service_server::CellServiceServer;
+use generated::v1::collection_service_server::CollectionServiceServer;
 use generated::v1::event_service_server::EventServiceServer;
+use generated::v1::history_service_server::HistoryServiceServer;
+use generated::v1::memory_service_server::MemoryServiceServer;
 use generated::v1::note_service_server::NoteServiceServer;
 use generated::v1::run_service_server::RunServiceServer;
 use generated::v1::search_service_server::SearchServiceServer;
 use generated::v1::todo_service_server::TodoServiceServer;
+use generated::v1::trace_service_server::TraceServiceServer;
+use history_service::HistoryGrpcService;
+use memory_service::MemoryGrpcService;
 use note_service::NoteGrpcService;
-use request_checks::problem_status;
+use request_checks::{problem_status, scoped_token};
 use run_service::RunGrpcService;
 use search_service::SearchGrpcService;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 use todo_service::TodoGrpcService;
 use tonic::codegen::Service;
 use tonic::server::NamedService;
 use tonic::{Code, Status};
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
+use trace_service::TraceGrpcService;
 
 /// Maximum size of a message of the agent protocol in bytes. Other services take what REST takes.
 const MAX_AGENT_MESSAGE_BYTES: usize = 4 << 20;
+/// Room in a request that stores an attachment for what isn't its content, in bytes.
+const ATTACHMENT_FRAME_BYTES: usize = 1 << 20;
 /// Content type of requests; a suffix such as `+proto` may follow.
 const GRPC_TYPE: &str = "application/grpc";
 /// Returns whether these are headers of gRPC.
@@ -95,11 +115,20 @@ pub(crate) async fn answer_in_grpc(request: Request, next: Next) -> Response {
     status.into_http::<Body>()
 }
 
-/// Receives the one message of a request within the limits of size, in bytes, and time.
-async fn receive_message(State(max): State<usize>, request: Request, next: Next) -> Response {
+/// What is received of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct RequestLimits {
+    /// Maximum size of all messages in bytes.
+    bytes: usize,
+    /// Maximum time.
+    time: Duration,
+}
+
+/// Receives the messages of a request within its limits.
+async fn receive_messages(State(limits): State<RequestLimits>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    let received = receive_body(body, max);
-    let problem = match tokio::time::timeout(BODY_TIMEOUT, received).await {
+    let received = receive_body(body, limits.bytes);
+    let problem = match tokio::time::timeout(limits.time, received).await {
         Ok(Ok(body)) => return next.run(Request::from_parts(parts, Body::from(body))).await,
         Ok(Err(problem)) => problem,
         Err(_) => ProblemDetails::new(StatusCode::REQUEST_TIMEOUT, "the message did not arrive in time"),
@@ -107,8 +136,16 @@ async fn receive_message(State(max): State<usize>, request: Request, next: Next)
     problem.into_response()
 }
 
-/// Returns the routes of a service whose messages have at most `max` bytes, and reports that it's healthy.
-fn service_routes<S>(health: &HealthReporter, service: S, max: usize) -> Router<Arc<HttpState>>
+/// Refuses tokens that can't store attachments before their messages are received.
+async fn require_write(request: Request, next: Next) -> Response {
+    match scoped_token(request.extensions().get(), TokenScope::Write) {
+        Ok(_) => next.run(request).await,
+        Err(status) => status.into_http::<Body>(),
+    }
+}
+
+/// Returns the routes of a service, and reports that it's healthy.
+fn service_routes<S>(health: &HealthReporter, service: S, limits: RequestLimits) -> Router<Arc<HttpState>>
 where
     S: NamedService + Service<Request, Error = Infallible> + Clone + Send + Sync + 'static,
     S::Response: IntoResponse,
@@ -117,7 +154,7 @@ where
     // Nothing else holds the reporter's lock yet, so this is done at once.
     let _ = health.set_service_status(S::NAME, ServingStatus::Serving).now_or_never();
     let path = format!("/{}/{{method}}", S::NAME);
-    Router::new().route_service(&path, service).route_layer(from_fn_with_state(max, receive_message))
+    Router::new().route_service(&path, service).route_layer(from_fn_with_state(limits, receive_messages))
 }
 
 /// Returns the routes of the gRPC services.
@@ -131,14 +168,34 @@ pub(crate) fn grpc_routes(state: Arc<HttpState>) -> Router<Arc<HttpState>> {
     let todos = TodoServiceServer::new(TodoGrpcService { state: state.clone() }).max_decoding_message_size(max);
     let runs = RunServiceServer::new(RunGrpcService { state: state.clone() }).max_decoding_message_size(max);
     let cells = CellServiceServer::new(CellGrpcService { state: state.clone() }).max_decoding_message_size(max);
-    let events = EventServiceServer::new(EventGrpcService { state }).max_decoding_message_size(max);
-    let mut routes = service_routes(&reporter, agents, MAX_AGENT_MESSAGE_BYTES)
-        .merge(service_routes(&reporter, notes, max))
-        .merge(service_routes(&reporter, search, max))
-        .merge(service_routes(&reporter, todos, max))
-        .merge(service_routes(&reporter, runs, max))
-        .merge(service_routes(&reporter, cells, max))
-        .merge(service_routes(&reporter, events, max))
+    let events = EventServiceServer::new(EventGrpcService { state: state.clone() }).max_decoding_message_size(max);
+    let history = HistoryServiceServer::new(HistoryGrpcService { state: state.clone() }).max_decoding_message_size(max);
+    let collections = CollectionServiceServer::new(CollectionGrpcService { state: state.clone() });
+    let collections = collections.max_decoding_message_size(max);
+    let memory = MemoryServiceServer::new(MemoryGrpcService { state: state.clone() }).max_decoding_message_size(max);
+    let traces = TraceServiceServer::new(TraceGrpcService { state: state.clone() }).max_decoding_message_size(max);
+    let attachments = AttachmentServiceServer::new(AttachmentGrpcService { state }).max_decoding_message_size(max);
+    let limits = RequestLimits { bytes: max, time: BODY_TIMEOUT };
+    let agent_limits = RequestLimits { bytes: MAX_AGENT_MESSAGE_BYTES, time: BODY_TIMEOUT };
+    // Only what stores an attachment receives this much.
+    let file_limits = RequestLimits { bytes: MAX_RECEIVED_BYTES + ATTACHMENT_FRAME_BYTES, time: RECEIVE_TIMEOUT };
+    let storing = Router::new()
+        .route_service("/tracebook.v1.AttachmentService/WriteAttachment", attachments.clone())
+        .route_layer(from_fn_with_state(file_limits, receive_messages))
+        .route_layer(from_fn(require_write));
+    let mut routes = service_routes(&reporter, agents, agent_limits)
+        .merge(service_routes(&reporter, notes, limits))
+        .merge(service_routes(&reporter, search, limits))
+        .merge(service_routes(&reporter, todos, limits))
+        .merge(service_routes(&reporter, runs, limits))
+        .merge(service_routes(&reporter, cells, limits))
+        .merge(service_routes(&reporter, events, limits))
+        .merge(service_routes(&reporter, history, limits))
+        .merge(service_routes(&reporter, collections, limits))
+        .merge(service_routes(&reporter, memory, limits))
+        .merge(service_routes(&reporter, traces, limits))
+        .merge(service_routes(&reporter, attachments, limits))
+        .merge(storing)
         .route_service("/grpc.health.v1.Health/{method}", health);
     let description = || {
         tonic_reflection::server::Builder::configure()

@@ -54,6 +54,12 @@ pub(crate) fn prompt_names() -> Vec<&'static str> {
     PROMPT_ROWS.iter().map(|row| row.name).collect()
 }
 
+/// Returns the arguments of a prompt; `None` if there is none with this name.
+pub(crate) fn prompt_arguments(name: &str) -> Option<Vec<&'static str>> {
+    let row = PROMPT_ROWS.iter().find(|row| row.name == name)?;
+    Some(row.arguments.iter().map(|(argument, _)| *argument).collect())
+}
+
 /// Returns all prompts.
 pub(crate) fn all_prompts() -> Vec<Prompt> {
     let prompt = |row: &PromptRow| {

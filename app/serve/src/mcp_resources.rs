@@ -16,6 +16,10 @@ const NOTE_MEDIA_TYPE: &str = "text/markdown";
 const NOTE_PREFIX: &str = "note://";
 const ATTACHMENT_PREFIX: &str = "attachment://";
 
+/// The forms of addresses.
+pub(crate) const NOTE_TEMPLATE: &str = "note://{volume}/{+path}";
+pub(crate) const ATTACHMENT_TEMPLATE: &str = "attachment://{volume}/{+path}";
+
 /// A file of a volume under its address as a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServedResource {
@@ -59,11 +63,11 @@ impl ServedResource {
 
 /// Returns the forms of addresses.
 pub(crate) fn resource_templates() -> Vec<ResourceTemplate> {
-    let note = ResourceTemplate::new("note://{volume}/{+path}", "note")
+    let note = ResourceTemplate::new(NOTE_TEMPLATE, "note")
         .with_title("Note")
         .with_description("The Markdown of a note: its volume, and its path inside the volume")
         .with_mime_type(NOTE_MEDIA_TYPE);
-    let attachment = ResourceTemplate::new("attachment://{volume}/{+path}", "attachment")
+    let attachment = ResourceTemplate::new(ATTACHMENT_TEMPLATE, "attachment")
         .with_title("Attachment")
         .with_description("A file beside the notes: its volume, and its path inside the volume");
     vec![note, attachment]

@@ -1,8 +1,8 @@
-//! The MCP server: tools, notes and attachments as resources, prompts, completion of paths.
+//! The MCP server: tools, notes and attachments as resources, prompts, completion of their arguments.
 
 #![expect(deprecated, reason = "clients of the protocol before 2026-07-28 have log levels and subscriptions")]
 
-use crate::command_calls::{WorkspaceCommands, text_page};
+use crate::command_calls::WorkspaceCommands;
 use crate::event_feed::EventFeed;
 use crate::mcp_prompts::{self, PromptError};
 use crate::mcp_resources::{ServedResource, resource_templates};
@@ -13,12 +13,12 @@ use crate::tool_arguments::ToolCallError;
 use crate::tool_calls::{CallNews, ToolCallContext};
 use crate::tool_table::{TOOL_ROWS, ToolEffect, ToolRow};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, CompletionInfo,
-    CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, Implementation,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
-    PaginatedRequestParams, ProgressNotificationParam, ReadResourceRequestParams, ReadResourceResponse,
-    ReadResourceResult, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
-    SubscriptionFilter, Tool, ToolAnnotations, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, CustomRequest,
+    CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel, PaginatedRequestParams,
+    ProgressNotificationParam, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities,
+    ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, ToolAnnotations,
+    UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -425,23 +425,9 @@ impl ServerHandler for NotebookMcpServer {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        let (name, value) = (request.argument.name, request.argument.value);
-        if !matches!(name.as_str(), "note" | "path" | "volume") {
-            return Ok(CompleteResult::default());
-        }
-        let field = if name == "volume" { "volume" } else { "path" };
-        let notes = self.perform(context, |calls| calls.notes(None, "")).await?.map_err(call_error)?;
-        let wanted = value.to_lowercase();
-        let mut fitting: Vec<String> = notes
-            .iter()
-            .filter_map(|row| row[field].as_str())
-            .filter(|text| text.to_lowercase().contains(&wanted))
-            .map(|text| text_page(text, 0, 1_000).0.to_owned())
-            .collect();
-        fitting.sort_by_key(|text| (!text.to_lowercase().starts_with(&wanted), text.len()));
-        fitting.dedup();
-        fitting.truncate(CompletionInfo::MAX_VALUES);
-        let info = CompletionInfo::new(fitting).map_err(|why| ErrorData::internal_error(why, None))?;
+        let completed = self.perform(context, move |calls| calls.completed(&request)).await?;
+        let completed = completed.map_err(|error| ErrorData::internal_error(error.0, None))?;
+        let info = completed.map_err(|refusal| ErrorData::invalid_params(refusal.to_string(), None))?;
         Ok(CompleteResult::new(info))
     }
 }

@@ -4,6 +4,7 @@
 //! with that note, picture, sound or file.
 
 use crate::command_calls::{CommandCall, text_page};
+use crate::mcp_completion::{ArgumentMeaning, ArgumentSubject};
 use crate::mcp_resources::{MAX_RESOURCE_BYTES, ServedResource, base64_text, media_type};
 use crate::tool_arguments::ToolCallError;
 use crate::tool_calls::ToolCallContext;
@@ -102,6 +103,25 @@ impl NotePrompt {
         let argument = |name: &String| PromptArgument::new(name).with_required(true);
         let arguments = self.arguments.iter().map(argument).collect();
         Prompt::new(&self.name, Some(&self.description), Some(arguments))
+    }
+
+    /// Returns whether clients know it by this name.
+    pub(crate) fn is_named(&self, name: &str) -> bool {
+        self.name == name
+    }
+
+    /// Returns the names of its arguments.
+    pub(crate) fn argument_names(&self) -> Vec<&str> {
+        self.arguments.iter().map(String::as_str).collect()
+    }
+
+    /// Returns what an argument names by where it is in the note: `[[{{chapter}}]]`, `#{{topic}}`, `@{{reviewer}}`.
+    pub(crate) fn meaning_by_place(&self, argument: &str) -> Option<ArgumentMeaning> {
+        let places = placeholders(&self.body).into_iter().filter(|(_, name)| *name == argument);
+        let subject = places.filter_map(|(range, _)| ArgumentSubject::after(&self.body[..range.start])).next()?;
+        let is_file = matches!(subject, ArgumentSubject::NotePath | ArgumentSubject::AttachmentPath);
+        // Links and embeds lead to files of the note's own volume.
+        Some(ArgumentMeaning { subject, volume: is_file.then(|| self.volume.clone()) })
     }
 
     /// Returns its text with the arguments filled in.
@@ -259,6 +279,19 @@ mod tests {
         let long = json!({"name": "x".repeat(MAX_PROMPT_BYTES), "place-1": "sea"});
         assert!(prompt.filled(long.as_object().expect("an object")).is_err());
         assert_eq!(NotePrompt::new("notes", "Plain.md", "\n## Do it\n").description, "Do it");
+    }
+
+    #[test]
+    fn where_an_argument_is_says_what_it_names() {
+        let text = "Review {{chapter}} for {{reader}}:\n\n![[{{chapter}}]]\n\n#{{topic}} @{{helper}} ![]({{cover}})\n";
+        let prompt = NotePrompt::new("notes", "Review.md", text);
+        let meaning = |name: &str| prompt.meaning_by_place(name).map(|meaning| (meaning.subject, meaning.volume));
+        let own = Some("notes".to_owned());
+        assert_eq!(meaning("chapter"), Some((ArgumentSubject::NotePath, own.clone())));
+        assert_eq!(meaning("cover"), Some((ArgumentSubject::AttachmentPath, own)));
+        assert_eq!(meaning("topic"), Some((ArgumentSubject::NoteTag, None)));
+        assert_eq!(meaning("helper"), Some((ArgumentSubject::AgentName, None)));
+        assert_eq!((meaning("reader"), meaning("none")), (None, None));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::command_calls::{CommandCall, CommandOutcome};
 use crate::http_state::{ApiCaller, HttpState, UrlPath, UrlQuery, receive_body};
 use crate::list_pages::{PagePosition, list_page};
 use crate::problem::ProblemDetails;
-use crate::rest_notes::{NoteAddress, header_text, names_tag};
+use crate::rest_notes::{NoteAddress, WriteCondition, header_text, names_tag};
 use crate::tool_calls::ToolCallContext;
 use agent::secrets::secret_files::secret_file_kind;
 use axum::Json;
@@ -13,15 +13,15 @@ use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream;
+use futures_util::{TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
 
 /// Maximum size in bytes of an attachment that is received, and the time that it may take.
-const MAX_RECEIVED_BYTES: usize = 32 << 20;
-const RECEIVE_TIMEOUT: Duration = Duration::from_secs(120);
+pub(crate) const MAX_RECEIVED_BYTES: usize = 32 << 20;
+pub(crate) const RECEIVE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Number of bytes that are read and sent at once.
 const SENT_PART_BYTES: u64 = 1 << 20;
 
@@ -29,19 +29,19 @@ const SENT_PART_BYTES: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub(crate) struct AttachmentInfo {
     /// The path inside the volume.
-    path: String,
+    pub(crate) path: String,
     /// The volume.
-    volume: String,
+    pub(crate) volume: String,
     /// Size in bytes.
-    bytes: u64,
+    pub(crate) bytes: u64,
     /// When it was changed, in milliseconds since 1970.
-    modified: i64,
+    pub(crate) modified: i64,
     /// The entity tag, without quotes: it changes when the file is written.
-    version: String,
+    pub(crate) version: String,
 }
 
 impl AttachmentInfo {
-    fn etag(&self) -> String {
+    pub(crate) fn etag(&self) -> String {
         format!("\"{}\"", self.version)
     }
 }
@@ -80,15 +80,23 @@ pub(crate) async fn list_attachments(
     UrlPath(volume): UrlPath<String>,
     UrlQuery(query): UrlQuery<AttachmentsQuery>,
 ) -> Result<Json<AttachmentList>, ProblemDetails> {
-    caller.needed_volume(&volume).await?;
-    let call = CommandCall::json("attachments").option("volume", Some(&volume));
-    let rows = caller.perform_ok(call.operands(["list"])).await?.value().unwrap_or_default();
-    let rows: Vec<AttachmentInfo> = serde_json::from_value(rows).unwrap_or_default();
-    let prefix = query.prefix.unwrap_or_default();
-    let fits = |row: &AttachmentInfo| row.path.starts_with(&prefix) && secret_file_kind(&row.path).is_none();
-    let fitting = rows.into_iter().filter(fits).collect();
+    let fitting = find_attachments(&caller, &volume, &query.prefix.unwrap_or_default()).await?;
     let (attachments, page) = list_page(fitting, query.limit, query.cursor)?;
     Ok(Json(AttachmentList { attachments, page }))
+}
+
+/// Returns the attachments of a volume with paths that begin with `prefix`, by path.
+pub(crate) async fn find_attachments(
+    caller: &ApiCaller,
+    volume: &str,
+    prefix: &str,
+) -> Result<Vec<AttachmentInfo>, ProblemDetails> {
+    caller.needed_volume(volume).await?;
+    let call = CommandCall::json("attachments").option("volume", Some(volume));
+    let rows = caller.perform_ok(call.operands(["list"])).await?.value().unwrap_or_default();
+    let rows: Vec<AttachmentInfo> = serde_json::from_value(rows).unwrap_or_default();
+    let fits = |row: &AttachmentInfo| row.path.starts_with(prefix) && secret_file_kind(&row.path).is_none();
+    Ok(rows.into_iter().filter(fits).collect())
 }
 
 /// Refuses a file that commonly holds keys or passwords, as the interfaces for other programs do.
@@ -127,8 +135,15 @@ fn needed_attachment(calls: &ToolCallContext<'_>, at: &NoteAddress) -> Result<At
     find_attachment(calls, at)?.ok_or_else(missing)
 }
 
+/// Returns what is known about an attachment that may be served.
+pub(crate) async fn read_about(caller: &ApiCaller, at: &NoteAddress) -> Result<AttachmentInfo, ProblemDetails> {
+    ensure_served(at)?;
+    let wanted = at.clone();
+    caller.perform_calls(move |calls| needed_attachment(calls, &wanted)).await?
+}
+
 /// Returns the media type of a file by its name, and whether a browser must not show it as a page.
-fn media_type(path: &str) -> (String, bool) {
+pub(crate) fn media_type(path: &str) -> (String, bool) {
     let kind = mime_guess::from_path(path).first_or_octet_stream();
     let is_active = matches!(kind.essence_str(), "text/html" | "application/xhtml+xml" | "image/svg+xml" | "text/xml")
         || kind.subtype().as_str().contains("xml")
@@ -140,17 +155,18 @@ fn media_type(path: &str) -> (String, bool) {
 }
 
 /// An attachment that is sent in parts, each as the same version of the file.
-struct SentAttachment {
-    caller: ApiCaller,
-    address: NoteAddress,
-    version: String,
+pub(crate) struct SentAttachment {
+    pub(crate) caller: ApiCaller,
+    pub(crate) address: NoteAddress,
+    pub(crate) version: String,
     /// The next byte, and the one after the last.
-    next: u64,
-    end: u64,
+    pub(crate) next: u64,
+    pub(crate) end: u64,
 }
 
 impl SentAttachment {
-    async fn next_part(mut self) -> Option<(std::io::Result<Bytes>, SentAttachment)> {
+    /// Reads the next part, when the client has taken the one before.
+    pub(crate) async fn next_part(mut self) -> Option<(Result<Bytes, ProblemDetails>, SentAttachment)> {
         if self.next >= self.end {
             return None;
         }
@@ -161,8 +177,11 @@ impl SentAttachment {
             self.caller.perform_ok(call.operands(["get", self.address.path()])).await;
         let part = match read {
             Ok(outcome) if outcome.output.len() as u64 == length => Ok(Bytes::from(outcome.output)),
-            // The connection ends: what was sent is not the whole, and the client sees that.
-            Ok(_) | Err(_) => Err(std::io::Error::other("the attachment changed while it was sent")),
+            Err(problem) if problem.status() == StatusCode::SERVICE_UNAVAILABLE => Err(problem),
+            Ok(_) | Err(_) => {
+                let why = "the attachment changed while it was sent; read it again";
+                Err(ProblemDetails::new(StatusCode::PRECONDITION_FAILED, why))
+            }
         };
         self.next = if part.is_ok() { self.next + length } else { self.end };
         Some((part, self))
@@ -194,9 +213,7 @@ pub(crate) async fn read_attachment(
     headers: HeaderMap,
 ) -> Result<Response, ProblemDetails> {
     let address = NoteAddress::new(&caller, volume, path)?;
-    ensure_served(&address)?;
-    let wanted = address.clone();
-    let found = caller.perform_calls(move |calls| needed_attachment(calls, &wanted)).await??;
+    let found = read_about(&caller, &address).await?;
     let tag = found.etag();
     if header_text(&headers, header::IF_NONE_MATCH).is_some_and(|known| names_tag(known, &tag)) {
         return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
@@ -217,7 +234,9 @@ pub(crate) async fn read_attachment(
     };
     let (kind, is_active) = media_type(&found.path);
     let sent = SentAttachment { caller, address, version: found.version, next: first, end };
-    let body = Body::from_stream(stream::unfold(sent, SentAttachment::next_part));
+    // After a problem, the connection ends: what was sent is not the whole, and the client sees that.
+    let parts = stream::unfold(sent, SentAttachment::next_part);
+    let body = Body::from_stream(parts.map_err(|problem| std::io::Error::other(problem.detail().to_owned())));
     let known = [
         (header::ETAG, tag),
         (header::CONTENT_TYPE, kind),
@@ -281,31 +300,46 @@ pub(crate) async fn write_attachment(
     let address = NoteAddress::new(&caller, volume, path)?;
     caller.needed_volume(address.volume()).await?;
     let replaces = header_text(&headers, header::IF_MATCH).map(str::to_owned);
-    let creates = header_text(&headers, header::IF_NONE_MATCH).map(str::to_owned);
-    let (status, written) = caller
+    let condition = match (replaces, header_text(&headers, header::IF_NONE_MATCH)) {
+        (Some(tags), None) => WriteCondition::Replaces(tags),
+        (None, Some("*")) => WriteCondition::Creates,
+        (None, None) => {
+            let why = "send If-Match with the attachment's entity tag, or If-None-Match: * to create it";
+            return Err(ProblemDetails::new(StatusCode::PRECONDITION_REQUIRED, why));
+        }
+        (Some(_), Some("*")) => {
+            let why = "If-Match wants the attachment, and If-None-Match: * wants none; send one of them";
+            return Err(ProblemDetails::new(StatusCode::PRECONDITION_FAILED, why));
+        }
+        (_, Some(_)) => {
+            let why = "If-None-Match is * here, or missing";
+            return Err(ProblemDetails::new(StatusCode::BAD_REQUEST, why));
+        }
+    };
+    let (status, written) = store_attachment(&caller, address, condition, bytes).await?;
+    Ok((status, [(header::ETAG, written.etag())], Json(written)).into_response())
+}
+
+/// Writes an attachment. Returns whether it's new, as a status, and what it is now.
+pub(crate) async fn store_attachment(
+    caller: &ApiCaller,
+    address: NoteAddress,
+    condition: WriteCondition,
+    bytes: Vec<u8>,
+) -> Result<(StatusCode, AttachmentInfo), ProblemDetails> {
+    caller
         .perform_calls(move |calls| {
             address.ensure_unguarded(calls)?;
             ensure_served(&address)?;
-            let old = find_attachment(calls, &address)?;
-            let (status, version) = match (replaces, creates.as_deref(), old) {
-                (Some(tags), None, Some(old)) if names_tag(&tags, &old.etag()) => (StatusCode::OK, Some(old.version)),
-                (Some(_), None, _) => return Err(changed()),
-                (None, Some("*"), None) => (StatusCode::CREATED, None),
-                (None, Some("*"), Some(_)) => {
+            let (status, version) = match (condition, find_attachment(calls, &address)?) {
+                (WriteCondition::Replaces(tags), Some(old)) if names_tag(&tags, &old.etag()) => {
+                    (StatusCode::OK, Some(old.version))
+                }
+                (WriteCondition::Replaces(_), _) => return Err(changed()),
+                (WriteCondition::Creates, None) => (StatusCode::CREATED, None),
+                (WriteCondition::Creates, Some(_)) => {
                     let why = "an attachment with this path exists already";
                     return Err(ProblemDetails::new(StatusCode::PRECONDITION_FAILED, why));
-                }
-                (None, None, _) => {
-                    let why = "send If-Match with the attachment's entity tag, or If-None-Match: * to create it";
-                    return Err(ProblemDetails::new(StatusCode::PRECONDITION_REQUIRED, why));
-                }
-                (Some(_), Some("*"), _) => {
-                    let why = "If-Match wants the attachment, and If-None-Match: * wants none; send one of them";
-                    return Err(ProblemDetails::new(StatusCode::PRECONDITION_FAILED, why));
-                }
-                (_, Some(_), _) => {
-                    let why = "If-None-Match is * here, or missing";
-                    return Err(ProblemDetails::new(StatusCode::BAD_REQUEST, why));
                 }
             };
             let call = attachment_call(&address, true).option("if-version", version.as_ref());
@@ -316,8 +350,7 @@ pub(crate) async fn write_attachment(
                 _ => Err(ProblemDetails::of_outcome(&outcome)),
             }
         })
-        .await??;
-    Ok((status, [(header::ETAG, written.etag())], Json(written)).into_response())
+        .await?
 }
 
 /// Moves an attachment to the trash.
@@ -337,6 +370,15 @@ pub(crate) async fn delete_attachment(
 ) -> Result<StatusCode, ProblemDetails> {
     let address = NoteAddress::new(&caller, volume, path)?;
     let tags = header_text(&headers, header::IF_MATCH).map(str::to_owned);
+    remove_attachment(&caller, address, tags).await.map(|()| StatusCode::NO_CONTENT)
+}
+
+/// Moves an attachment to the trash, if its entity tag is one of these.
+pub(crate) async fn remove_attachment(
+    caller: &ApiCaller,
+    address: NoteAddress,
+    tags: Option<String>,
+) -> Result<(), ProblemDetails> {
     caller
         .perform_calls(move |calls| {
             let found = needed_attachment(calls, &address)?;
@@ -348,7 +390,7 @@ pub(crate) async fn delete_attachment(
             let call = attachment_call(&address, true).option("if-version", Some(&found.version));
             let outcome = calls.perform(call.operands(["remove", address.path()]));
             match outcome.code {
-                0 => Ok(StatusCode::NO_CONTENT),
+                0 => Ok(()),
                 2 => Err(changed()),
                 _ => Err(ProblemDetails::of_outcome(&outcome)),
             }

@@ -21,7 +21,8 @@ pub(crate) struct CollectionList {
     page: PagePosition,
 }
 
-async fn collection_paths(caller: &ApiCaller, volume: &str) -> Result<Vec<String>, ProblemDetails> {
+/// Returns the paths of the collections of a volume.
+pub(crate) async fn collection_paths(caller: &ApiCaller, volume: &str) -> Result<Vec<String>, ProblemDetails> {
     caller.needed_volume(volume).await?;
     let rows = caller.perform_ok(CommandCall::json("ls").option("volume", Some(volume))).await?.value();
     let rows = if let Some(Value::Array(rows)) = rows { rows } else { Vec::new() };
@@ -64,12 +65,12 @@ pub(crate) struct CollectionQuery {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct CollectionRow {
     /// Path of the note.
-    path: String,
-    /// The group that it's in; `null` if the view has none.
-    group: Option<Value>,
+    pub(crate) path: String,
+    /// The group that it's in; empty if the view has none.
+    pub(crate) group: Option<Value>,
     /// What the view shows of it, by the names of the columns.
     #[schema(value_type = Object)]
-    cells: Map<String, Value>,
+    pub(crate) cells: Map<String, Value>,
 }
 
 /// A page of the rows of a collection, in the order of the view.
@@ -97,13 +98,24 @@ pub(crate) async fn read_collection(
     UrlPath((volume, path)): UrlPath<(String, String)>,
     UrlQuery(query): UrlQuery<CollectionQuery>,
 ) -> Result<Json<CollectionRows>, ProblemDetails> {
-    ensure_sent(query.view.as_deref().unwrap_or_default(), "view")?;
     let address = NoteAddress::new(&caller, volume, path)?;
-    if !collection_paths(&caller, address.volume()).await?.iter().any(|known| known == address.path()) {
+    let (rows, problems) = evaluate_view(&caller, address, query.view).await?;
+    let (rows, page) = list_page(rows, query.limit, query.cursor)?;
+    Ok(Json(CollectionRows { rows, problems, page }))
+}
+
+/// Returns the rows of a view of a collection, in its order, and what it couldn't evaluate.
+pub(crate) async fn evaluate_view(
+    caller: &ApiCaller,
+    address: NoteAddress,
+    view: Option<String>,
+) -> Result<(Vec<CollectionRow>, String), ProblemDetails> {
+    ensure_sent(view.as_deref().unwrap_or_default(), "view")?;
+    if !collection_paths(caller, address.volume()).await?.iter().any(|known| known == address.path()) {
         let why = format!("there is no collection {} in {}", address.path(), address.volume());
         return Err(ProblemDetails::not_found(why));
     }
-    let call = CommandCall::json("base").option("view", query.view).operands([&address.word()]);
+    let call = CommandCall::json("base").option("view", view).operands([&address.word()]);
     let outcome = caller.perform(call).await?;
     // A view that can't be evaluated is answered, with its problems.
     if outcome.is_cut || !matches!(outcome.code, 0 | 1) {
@@ -115,7 +127,6 @@ pub(crate) async fn read_collection(
         .filter(|row| row.get("problem").is_none())
         .filter_map(|row| serde_json::from_value(row).ok())
         .collect();
-    let (rows, page) = list_page(rows, query.limit, query.cursor)?;
     let problems = if outcome.messages.is_empty() { String::new() } else { outcome.reason() };
-    Ok(Json(CollectionRows { rows, problems, page }))
+    Ok((rows, problems))
 }

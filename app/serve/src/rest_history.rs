@@ -29,17 +29,17 @@ pub(crate) struct HistoryQuery {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct NoteVersion {
     /// Its number, counted from 1: the `version` of other requests.
-    number: u64,
+    pub(crate) number: u64,
     /// Hash of the change.
-    hash: String,
+    pub(crate) hash: String,
     /// When it was made, in seconds since 1970.
-    time: i64,
+    pub(crate) time: i64,
     /// Number of elementary edits.
-    operations: u64,
+    pub(crate) operations: u64,
     /// Who made it.
-    who: String,
+    pub(crate) who: String,
     /// Hashes of the commits of Git that have this version.
-    commits: Vec<String>,
+    pub(crate) commits: Vec<String>,
 }
 
 /// A page of a note's history, oldest first.
@@ -65,7 +65,16 @@ pub(crate) async fn list_versions(
     UrlPath((volume, path)): UrlPath<(String, String)>,
     UrlQuery(query): UrlQuery<HistoryQuery>,
 ) -> Result<Json<VersionList>, ProblemDetails> {
-    let address = NoteAddress::new(&caller, volume, path)?;
+    let versions = find_versions(&caller, NoteAddress::new(&caller, volume, path)?).await?;
+    let (versions, page) = list_page(versions, query.limit, query.cursor)?;
+    Ok(Json(VersionList { versions, page }))
+}
+
+/// Returns the versions of a note, oldest first.
+pub(crate) async fn find_versions(
+    caller: &ApiCaller,
+    address: NoteAddress,
+) -> Result<Vec<NoteVersion>, ProblemDetails> {
     let versions = caller
         .perform_calls(move |calls| {
             address.needed(calls)?;
@@ -80,9 +89,7 @@ pub(crate) async fn list_versions(
     let mut versions: Vec<Value> = serde_json::from_value(versions).map_err(unreadable)?;
     // Commits that only Git has aren't versions of the note's document.
     versions.retain(|version| !version["number"].is_null());
-    let versions: Vec<NoteVersion> = serde_json::from_value(versions.into()).map_err(unreadable)?;
-    let (versions, page) = list_page(versions, query.limit, query.cursor)?;
-    Ok(Json(VersionList { versions, page }))
+    serde_json::from_value(versions.into()).map_err(unreadable)
 }
 
 fn checked_version(version: &str) -> Result<u64, ProblemDetails> {
@@ -105,8 +112,17 @@ pub(crate) async fn read_version(
     UrlPath((volume, version, path)): UrlPath<(String, String, String)>,
 ) -> Result<Response, ProblemDetails> {
     let number = checked_version(&version)?;
-    let address = NoteAddress::new(&caller, volume, path)?;
-    let text = caller
+    let text = version_text(&caller, NoteAddress::new(&caller, volume, path)?, number).await?;
+    Ok(([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], text).into_response())
+}
+
+/// Returns the text of a note as it was after a change.
+pub(crate) async fn version_text(
+    caller: &ApiCaller,
+    address: NoteAddress,
+    number: u64,
+) -> Result<String, ProblemDetails> {
+    caller
         .perform_calls(move |calls| {
             address.needed(calls)?;
             let call = CommandCall::json("history").option("at", Some(number)).operands([&address.word()]);
@@ -118,8 +134,7 @@ pub(crate) async fn read_version(
                 _ => Err(ProblemDetails::of_outcome(&outcome)),
             }
         })
-        .await??;
-    Ok(([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], text).into_response())
+        .await?
 }
 
 /// Gives a note the text that it had in a version. The changes since then stay in its history.
@@ -137,7 +152,15 @@ pub(crate) async fn restore_version(
     UrlPath((volume, version, path)): UrlPath<(String, String, String)>,
 ) -> Result<Json<WrittenNote>, ProblemDetails> {
     let number = checked_version(&version)?;
-    let address = NoteAddress::new(&caller, volume, path)?;
+    restore_text(&caller, NoteAddress::new(&caller, volume, path)?, number).await.map(Json)
+}
+
+/// Gives a note the text that it had after a change.
+pub(crate) async fn restore_text(
+    caller: &ApiCaller,
+    address: NoteAddress,
+    number: u64,
+) -> Result<WrittenNote, ProblemDetails> {
     caller
         .perform_calls(move |calls| {
             address.needed(calls)?;
@@ -145,7 +168,7 @@ pub(crate) async fn restore_version(
             let call = CommandCall::json("history").option("restore", Some(number)).operands([&address.word()]);
             let outcome = calls.perform(call);
             match outcome.code {
-                0 => Ok(Json(address.needed(calls)?.written())),
+                0 => Ok(address.needed(calls)?.written()),
                 2 => Err(ProblemDetails::not_found(outcome.reason())),
                 _ => Err(ProblemDetails::of_outcome(&outcome)),
             }
@@ -157,13 +180,13 @@ pub(crate) async fn restore_version(
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct NoteBlock {
     /// Its id in the note.
-    id: String,
+    pub(crate) id: String,
     /// Where it begins, in bytes of the note's text.
-    at: u64,
+    pub(crate) at: u64,
     /// Its text.
-    text: String,
+    pub(crate) text: String,
     /// Language of the cell; `null` if the block isn't one.
-    cell: Option<String>,
+    pub(crate) cell: Option<String>,
 }
 
 /// A page of a note's blocks, in their order.
@@ -189,7 +212,13 @@ pub(crate) async fn list_blocks(
     UrlPath((volume, path)): UrlPath<(String, String)>,
     UrlQuery(query): UrlQuery<HistoryQuery>,
 ) -> Result<Json<BlockList>, ProblemDetails> {
-    let address = NoteAddress::new(&caller, volume, path)?;
+    let blocks = find_blocks(&caller, NoteAddress::new(&caller, volume, path)?).await?;
+    let (blocks, page) = list_page(blocks, query.limit, query.cursor)?;
+    Ok(Json(BlockList { blocks, page }))
+}
+
+/// Returns the blocks of a note, in their order.
+pub(crate) async fn find_blocks(caller: &ApiCaller, address: NoteAddress) -> Result<Vec<NoteBlock>, ProblemDetails> {
     let rows: Vec<Value> = caller
         .perform_calls(move |calls| {
             address.needed(calls)?;
@@ -200,7 +229,5 @@ pub(crate) async fn list_blocks(
             }
         })
         .await??;
-    let blocks = rows.into_iter().filter_map(|row| serde_json::from_value(row).ok()).collect();
-    let (blocks, page) = list_page(blocks, query.limit, query.cursor)?;
-    Ok(Json(BlockList { blocks, page }))
+    Ok(rows.into_iter().filter_map(|row| serde_json::from_value(row).ok()).collect())
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 /// Maximum length of a text to remember, in bytes.
-const MAX_REMEMBERED_BYTES: usize = 64 << 10;
+pub(crate) const MAX_REMEMBERED_BYTES: usize = 64 << 10;
 
 /// Which memory is listed.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
@@ -51,7 +51,8 @@ pub(crate) struct MemoryList {
     page: PagePosition,
 }
 
-async fn read_memories(caller: &ApiCaller, project: Option<String>) -> Result<Vec<Value>, ProblemDetails> {
+/// Returns what agents remember: of a volume, or of all that the token reaches.
+pub(crate) async fn read_memories(caller: &ApiCaller, project: Option<String>) -> Result<Vec<Value>, ProblemDetails> {
     ensure_sent(project.as_deref().unwrap_or_default(), "project")?;
     let project = caller.project(project).await?;
     let call = CommandCall::json("memory").option("project", project).operands(["list"]);
@@ -72,7 +73,11 @@ pub(crate) async fn list_memories(
 }
 
 /// Returns the memory that has exactly this id.
-async fn needed_memory(caller: &ApiCaller, id: &str, project: Option<String>) -> Result<Value, ProblemDetails> {
+pub(crate) async fn needed_memory(
+    caller: &ApiCaller,
+    id: &str,
+    project: Option<String>,
+) -> Result<Value, ProblemDetails> {
     let found = read_memories(caller, project).await?.into_iter().find(|one| one["experience_id"] == id);
     found.ok_or_else(|| ProblemDetails::not_found("nothing is remembered under this id; /api/v1/memory lists what is"))
 }
@@ -102,10 +107,14 @@ pub(crate) async fn forget_memory(
     UrlPath(id): UrlPath<String>,
     UrlQuery(query): UrlQuery<MemoryPlaceQuery>,
 ) -> Result<StatusCode, ProblemDetails> {
-    needed_memory(&caller, &id, query.project.clone()).await?;
-    let call = CommandCall::json("memory").option("project", caller.project(query.project).await?);
-    caller.perform_ok(call.operands(["forget", &id])).await?;
-    Ok(StatusCode::NO_CONTENT)
+    remove_memory(&caller, &id, query.project).await.map(|()| StatusCode::NO_CONTENT)
+}
+
+/// Forgets what is remembered under exactly this id.
+pub(crate) async fn remove_memory(caller: &ApiCaller, id: &str, project: Option<String>) -> Result<(), ProblemDetails> {
+    needed_memory(caller, id, project.clone()).await?;
+    let call = CommandCall::json("memory").option("project", caller.project(project).await?);
+    caller.perform_ok(call.operands(["forget", id])).await.map(|_| ())
 }
 
 /// Something for agents to remember.
@@ -114,26 +123,26 @@ pub(crate) async fn forget_memory(
 pub(crate) struct NewMemory {
     /// What was learned.
     #[schema(min_length = 1)]
-    text: String,
+    pub(crate) text: String,
     /// What was to be done; the text if left out.
-    goal: Option<String>,
+    pub(crate) goal: Option<String>,
     /// `success`, `failure` or `success_with_recovery`; `success` if left out.
     #[schema(pattern = "^(success|failure|success_with_recovery)$")]
-    outcome: Option<String>,
+    pub(crate) outcome: Option<String>,
     /// The volume; needed if there are several.
-    project: Option<String>,
+    pub(crate) project: Option<String>,
     /// The day from which on it no longer counts, such as 2027-01-31.
     #[schema(format = "date")]
-    expires: Option<String>,
+    pub(crate) expires: Option<String>,
 }
 
 /// What is remembered now.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct KeptMemory {
     /// Its `experience_id`.
-    id: String,
+    pub(crate) id: String,
     /// What happened, in words.
-    said: String,
+    pub(crate) said: String,
 }
 
 /// Adds something for agents to remember.
@@ -149,6 +158,11 @@ pub(crate) async fn add_memory(
     caller: ApiCaller,
     JsonBody(new): JsonBody<NewMemory>,
 ) -> Result<Response, ProblemDetails> {
+    Ok((StatusCode::CREATED, Json(keep_memory(&caller, new).await?)).into_response())
+}
+
+/// Adds something for agents to remember.
+pub(crate) async fn keep_memory(caller: &ApiCaller, new: NewMemory) -> Result<KeptMemory, ProblemDetails> {
     if new.text.trim().is_empty() || new.text.len() > MAX_REMEMBERED_BYTES {
         return Err(ProblemDetails::unprocessable(format!("`text` has 1 to {MAX_REMEMBERED_BYTES} bytes")));
     }
@@ -167,7 +181,7 @@ pub(crate) async fn add_memory(
     }
     let said = outcome.text().trim().to_owned();
     let id = said.split([':', ' ']).next().unwrap_or_default().to_owned();
-    Ok((StatusCode::CREATED, Json(KeptMemory { id, said })).into_response())
+    Ok(KeptMemory { id, said })
 }
 
 /// A page of traces.
@@ -186,7 +200,8 @@ fn trace_name(trace: &Value) -> &str {
     name.strip_suffix(".md").unwrap_or(name)
 }
 
-async fn read_traces(caller: &ApiCaller, project: Option<String>) -> Result<Vec<Value>, ProblemDetails> {
+/// Returns traces: of a volume, or of all that the token reaches.
+pub(crate) async fn read_traces(caller: &ApiCaller, project: Option<String>) -> Result<Vec<Value>, ProblemDetails> {
     ensure_sent(project.as_deref().unwrap_or_default(), "project")?;
     let call = CommandCall::json("traces").option("project", caller.project(project).await?).operands(["list"]);
     let mut traces = caller.perform_ok(call).await?.lines();
@@ -240,9 +255,18 @@ pub(crate) async fn show_trace(
     UrlPath(name): UrlPath<String>,
     UrlQuery(query): UrlQuery<MemoryPlaceQuery>,
 ) -> Result<Json<Value>, ProblemDetails> {
-    let (mut trace, path, call) = needed_trace(&caller, &name, query.project).await?;
+    read_trace(&caller, &name, query.project).await.map(Json)
+}
+
+/// Reads the trace that has exactly this name, with its steps as YAML in `text`.
+pub(crate) async fn read_trace(
+    caller: &ApiCaller,
+    name: &str,
+    project: Option<String>,
+) -> Result<Value, ProblemDetails> {
+    let (mut trace, path, call) = needed_trace(caller, name, project).await?;
     trace["text"] = caller.perform_ok(call.operands(["export", &path])).await?.text().into();
-    Ok(Json(trace))
+    Ok(trace)
 }
 
 /// Moves a trace to the trash.
@@ -256,22 +280,31 @@ pub(crate) async fn forget_trace(
     UrlPath(name): UrlPath<String>,
     UrlQuery(query): UrlQuery<MemoryPlaceQuery>,
 ) -> Result<StatusCode, ProblemDetails> {
-    let (_, path, call) = needed_trace(&caller, &name, query.project).await?;
-    caller.perform_ok(call.operands(["forget", &path])).await?;
-    Ok(StatusCode::NO_CONTENT)
+    remove_trace(&caller, &name, query.project).await.map(|()| StatusCode::NO_CONTENT)
 }
 
-async fn set_pin(
-    caller: ApiCaller,
+/// Moves the trace that has exactly this name to the trash.
+pub(crate) async fn remove_trace(
+    caller: &ApiCaller,
     name: &str,
-    query: MemoryPlaceQuery,
+    project: Option<String>,
+) -> Result<(), ProblemDetails> {
+    let (_, path, call) = needed_trace(caller, name, project).await?;
+    caller.perform_ok(call.operands(["forget", &path])).await.map(|_| ())
+}
+
+/// Trusts exactly the steps of a trace, or no longer. Returns the trace.
+pub(crate) async fn set_pin(
+    caller: &ApiCaller,
+    name: &str,
+    project: Option<String>,
     pin: bool,
-) -> Result<Json<Value>, ProblemDetails> {
-    let (trace, path, call) = needed_trace(&caller, name, query.project).await?;
+) -> Result<Value, ProblemDetails> {
+    let (trace, path, call) = needed_trace(caller, name, project).await?;
     let call = call.flag("pin", pin).flag("unpin", !pin).operands(["show", &path]);
     let mut shown = caller.perform_ok(call).await?.value().unwrap_or_default();
     (shown["name"], shown["project"]) = (trace["name"].clone(), trace["project"].clone());
-    Ok(Json(shown))
+    Ok(shown)
 }
 
 /// Trusts exactly the steps of a trace, so that runs on this device repeat them by themselves.
@@ -285,7 +318,7 @@ pub(crate) async fn pin_trace(
     UrlPath(name): UrlPath<String>,
     UrlQuery(query): UrlQuery<MemoryPlaceQuery>,
 ) -> Result<Json<Value>, ProblemDetails> {
-    set_pin(caller, &name, query, true).await
+    set_pin(&caller, &name, query.project, true).await.map(Json)
 }
 
 /// Takes back the trust in a trace.
@@ -299,5 +332,5 @@ pub(crate) async fn unpin_trace(
     UrlPath(name): UrlPath<String>,
     UrlQuery(query): UrlQuery<MemoryPlaceQuery>,
 ) -> Result<Json<Value>, ProblemDetails> {
-    set_pin(caller, &name, query, false).await
+    set_pin(&caller, &name, query.project, false).await.map(Json)
 }

@@ -243,7 +243,7 @@ pub(crate) struct WrittenNote {
     volume: String,
     path: String,
     /// The new entity tag, without quotes.
-    version: String,
+    pub(crate) version: String,
     /// Length of the text in bytes.
     bytes: u64,
 }

@@ -173,9 +173,7 @@ impl ToolCallContext<'_> {
                 Ok(json!({"total": todos.len(), "todos": first(todos, limit)}))
             }
             ServedTool::Recall => {
-                let call = CommandCall::json("memory").option("project", args.text("project")?);
-                let found = self.perform_ok(call.operands(["bearing", args.needed_text("goal")?]))?.lines();
-                Ok(json!({"memories": first(found, MAX_HITS)}))
+                Ok(json!({"memories": self.recalled(args.text("project")?, args.needed_text("goal")?)?}))
             }
             ServedTool::ListRuns => {
                 let limit = args.number("limit", MAX_HITS)?.unwrap_or(10);
@@ -215,6 +213,12 @@ impl ToolCallContext<'_> {
             ServedTool::RunCells => self.run_cells(args),
             ServedTool::AskAgent => self.ask_agent(args),
         }
+    }
+
+    /// Returns what earlier work says about a goal: memories and traces, the most relevant of each volume first.
+    pub(crate) fn recalled(&self, project: Option<&str>, goal: &str) -> Result<Vec<Value>, ToolCallError> {
+        let call = CommandCall::json("memory").option("project", project);
+        Ok(first(self.perform_ok(call.operands(["bearing", goal]))?.lines(), MAX_HITS))
     }
 
     fn hits(&self, call: CommandCall) -> Result<Value, ToolCallError> {

@@ -1041,9 +1041,10 @@ command_table!(
         &[
             command_argument("volume", ArgumentForm::Value, "only this volume; `system` is the one inside the program"),
             command_argument("volumes", ArgumentForm::Flag, "the volumes and their folders instead of files"),
+            command_argument("tags", ArgumentForm::Flag, "the tags of notes instead of files, with how many have each"),
             command_argument("recent", ArgumentForm::Value, "only the notes that changed last: this many"),
         ],
-        "List notes and attachments, or volumes.",
+        "List notes and attachments, or volumes or tags.",
     ),
     NoteCopy = command_line_form(
         "note.copy",

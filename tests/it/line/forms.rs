@@ -50,6 +50,28 @@ fn open_and_ls_print_their_forms() {
 }
 
 #[test]
+fn ls_lists_tags_with_the_notes_that_have_them() {
+    let house = House::with(&[
+        ("a.md", "---\ntags: [Gaff, garden/herbs]\n---\n#gaff again\n"),
+        ("b.md", "#gaff and `#no`\n"),
+        ("c.md", "nothing\n"),
+    ]);
+    house.write("more/d.md", b"#other\n");
+    house.run(&["open", "more"]).good();
+    let listed = house.run(&["ls", "--tags", "--json"]).good().lines();
+    let row = |volume: &str, tag: &str, notes: u64| json!({"tag": tag, "notes": notes, "volume": volume});
+    let lower = |mut row: Value| {
+        row["tag"] = row["tag"].as_str().expect("a tag").to_lowercase().into();
+        row
+    };
+    let listed: Vec<Value> = listed.into_iter().map(lower).collect();
+    assert_eq!(listed, [row("more", "other", 1), row("notes", "gaff", 2), row("notes", "garden/herbs", 1)]);
+    let text = house.run(&["ls", "--tags", "--volume", "more"]).good().text();
+    assert_eq!(text, "     1  #other  (more)\n");
+    house.run(&["ls", "--tags", "--volume", "nowhere"]).refused(2, "nowhere");
+}
+
+#[test]
 fn edit_acknowledges_each_line() {
     let house = house();
     let lines = line(0, 2, "## ") + "\n" + &line(3, 5, "") + "{\"at\":0,\"insert\":\"é\"}\r\n" + "{\"at\":2}";

@@ -22,7 +22,7 @@ pub(super) const PRECONDITION: i32 = 9;
 const UNIMPLEMENTED: i32 = 12;
 pub(super) const UNAUTHENTICATED: i32 = 16;
 
-const SERVICES: [&str; 7] = [
+const SERVICES: [&str; 12] = [
     "mixagent.AgentService",
     "tracebook.v1.NoteService",
     "tracebook.v1.SearchService",
@@ -30,6 +30,11 @@ const SERVICES: [&str; 7] = [
     "tracebook.v1.RunService",
     "tracebook.v1.CellService",
     "tracebook.v1.EventService",
+    "tracebook.v1.AttachmentService",
+    "tracebook.v1.HistoryService",
+    "tracebook.v1.CollectionService",
+    "tracebook.v1.MemoryService",
+    "tracebook.v1.TraceService",
 ];
 
 /// A message while it's written.

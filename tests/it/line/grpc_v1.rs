@@ -10,7 +10,7 @@ use super::http_server::{NOTE, Server, notes, token};
 use crate::program::until;
 use serde_json::{Value, json};
 
-const ABORTED: i32 = 10;
+pub(super) const ABORTED: i32 = 10;
 
 /// States of runs.
 const RUNNING: u8 = 2;
@@ -18,7 +18,7 @@ const WAITING: u8 = 3;
 const DONE: u8 = 4;
 const CANCELED: u8 = 5;
 
-fn call(server: &Server, token: &str, method: &str, message: &Message) -> Reply {
+pub(super) fn call(server: &Server, token: &str, method: &str, message: &Message) -> Reply {
     stream(server, token, method, message, usize::MAX)
 }
 
@@ -29,11 +29,11 @@ fn stream(server: &Server, token: &str, method: &str, message: &Message, enough:
     raw_call(server, &[("authorization", &bearer)], &path, framed(&message.0), enough)
 }
 
-fn text_of(message: &[u8], field: u64) -> String {
+pub(super) fn text_of(message: &[u8], field: u64) -> String {
     String::from_utf8(field_of(message, field)).expect("text")
 }
 
-fn note(volume: &str, path: &str) -> Message {
+pub(super) fn note(volume: &str, path: &str) -> Message {
     Message::default().text(1, volume).text(2, path)
 }
 
@@ -42,7 +42,7 @@ fn run_id(id: &str) -> Message {
 }
 
 /// Names that are no path of a note.
-const HOSTILE_PATHS: [&str; 10] = [
+pub(super) const HOSTILE_PATHS: [&str; 10] = [
     "",
     "../outside.md",
     "/etc/passwd",
@@ -145,6 +145,14 @@ fn what_may_not_be_called_in_tracebook_v1_is_refused() {
         ("RunService/DecideApproval", "approve"),
         ("CellService/RunCells", "run"),
         ("CellService/InterruptCells", "run"),
+        ("AttachmentService/WriteAttachment", "write"),
+        ("AttachmentService/DeleteAttachment", "write"),
+        ("HistoryService/RestoreNoteVersion", "write"),
+        ("MemoryService/AddMemory", "write"),
+        ("MemoryService/DeleteMemory", "write"),
+        ("TraceService/DeleteTrace", "write"),
+        ("TraceService/PinTrace", "approve"),
+        ("TraceService/UnpinTrace", "approve"),
     ];
     for (method, scope) in unscoped {
         call(&server, &read, method, &Message::default()).refused(DENIED, &format!("`{scope}`"));
@@ -163,6 +171,18 @@ fn what_may_not_be_called_in_tracebook_v1_is_refused() {
         "RunService/ListPendingApprovals",
         "CellService/ListCellOutputs",
         "EventService/WatchEvents",
+        "NoteService/ListNoteBlocks",
+        "AttachmentService/ListAttachments",
+        "AttachmentService/ReadAttachment",
+        "HistoryService/ListNoteVersions",
+        "HistoryService/GetNoteVersion",
+        "CollectionService/ListCollections",
+        "CollectionService/QueryCollection",
+        "MemoryService/ListMemories",
+        "MemoryService/GetMemory",
+        "MemoryService/RecallMemories",
+        "TraceService/ListTraces",
+        "TraceService/GetTrace",
     ] {
         call(&server, &write, method, &Message::default()).refused(DENIED, "`read`");
         call(&server, "tb_x_y", method, &Message::default()).refused(UNAUTHENTICATED, "isn't known");

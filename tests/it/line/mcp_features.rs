@@ -1,4 +1,5 @@
-//! `tracebook mcp`: prompts that the user has written, attachments, subscriptions, the log, and forms for approvals.
+//! `tracebook mcp`: prompts that the user has written, completion of arguments, attachments, subscriptions, the log,
+//! and forms for approvals.
 
 use super::agents;
 use super::mcp_server::{Client, notes};
@@ -47,6 +48,84 @@ fn notes_with_the_tag_are_prompts() {
     assert!(missing["error"]["message"].as_str().expect("why").contains("needs name"), "{missing}");
     let unknown = client.request("prompts/get", json!({"name": "Nothing"}));
     assert!(unknown["error"]["message"].as_str().expect("why").contains("Nothing"), "{unknown}");
+    client.end();
+}
+
+/// Completes an argument, with what the client knows of the others.
+fn complete(client: &mut Client, reference: &Value, name: &str, value: &str, known: &Value) -> Value {
+    let argument = json!({"name": name, "value": value});
+    let params = json!({"ref": reference, "argument": argument, "context": {"arguments": known}});
+    client.request("completion/complete", params)
+}
+
+#[test]
+fn arguments_of_addresses_and_prompts_are_completed() {
+    let house = notes();
+    let review = "---\ntags: [prompt]\n---\nReview it for {{reader}} with @{{helper}} about #{{topic}}, and see \
+                  {{other_note}}:\n\n![[{{chapter}}]]\n\n![]({{picture}})\n";
+    house.write("notes/Prompts/Review.md", review.as_bytes());
+    house.write("notes/Tagged.md", b"#garden/herbs and #Gaff, #gaff\n");
+    house.write("notes/red.png", PNG);
+    house.write("notes/id_rsa", b"a key");
+    for number in 0..120 {
+        house.write(&format!("notes/Many/{number:03}.md"), b"# One\n");
+    }
+    house.write("more/Boat.md", b"# Another boat\n");
+    house.run(&["open", "more"]).good();
+    let mut client = Client::new(&house, &[]);
+    let (note, attachment) = ("note://{volume}/{+path}", "attachment://{volume}/{+path}");
+    let form = |uri: &str| json!({"type": "ref/resource", "uri": uri});
+    let prompt = |name: &str| json!({"type": "ref/prompt", "name": name});
+    let more = json!({"volume": "more"});
+    let none = json!({});
+    until("the prompt is indexed", || prompts(&mut client).iter().any(|one| one["name"] == "Review"));
+    let cases = [
+        (form(note), "volume", "", &none, json!(["more", "notes"])),
+        (form(note), "volume", "OT", &none, json!(["notes"])),
+        (form(note), "path", "sai", &none, json!(["Ideas/Sail.md"])),
+        (form(note), "path", "", &more, json!(["Boat.md"])),
+        (form(note), "path", "", &json!({"volume": "nowhere"}), json!([])),
+        (form(note), "path", "../", &none, json!([])),
+        (form(note), "path", "id_rsa", &none, json!([])),
+        (form(attachment), "path", "", &none, json!(["red.png"])),
+        (form(attachment), "path", "", &more, json!([])),
+        (form("note://notes/Boat.md"), "path", "", &none, json!([])),
+        (prompt("summarize_note"), "note", "sai", &none, json!(["Ideas/Sail.md"])),
+        // A path that two volumes have says which one.
+        (prompt("summarize_note"), "note", "boat", &none, json!(["more:Boat.md", "notes:Boat.md"])),
+        (prompt("ask_my_notes"), "question", "boat", &none, json!([])),
+        (prompt("Review"), "chapter", "boat", &none, json!(["Boat.md"])),
+        (prompt("Review"), "other_note", "sai", &none, json!(["Ideas/Sail.md"])),
+        (prompt("Review"), "picture", "red", &none, json!(["red.png"])),
+        (prompt("Review"), "topic", "#ga", &none, json!(["Gaff", "garden/herbs"])),
+        (prompt("Review"), "helper", "assist", &none, json!(["assistant"])),
+        (prompt("Review"), "reader", "", &none, json!([])),
+    ];
+    for (reference, name, value, known, expected) in cases {
+        let answer = complete(&mut client, &reference, name, value, known);
+        let completion = &answer["result"]["completion"];
+        assert_eq!(completion["values"], expected, "{reference} {name} {value}: {answer}");
+        let count = expected.as_array().map(Vec::len);
+        assert_eq!((&completion["total"], &completion["hasMore"]), (&json!(count), &json!(false)), "{answer}");
+    }
+    // More than a hundred values are counted.
+    let many = complete(&mut client, &form(note), "path", "Many/", &none);
+    let completion = &many["result"]["completion"];
+    assert_eq!(completion["values"].as_array().map(Vec::len), Some(100));
+    assert_eq!((&completion["total"], &completion["hasMore"]), (&json!(120), &json!(true)), "{many}");
+    assert_eq!(completion["values"][0], "Many/000.md");
+    for (reference, name) in [
+        (prompt("Nothing"), "note"),
+        (prompt("summarize_note"), "title"),
+        (prompt("Review"), "2"),
+        (form(note), "size"),
+        (form("file:///etc/passwd"), "path"),
+        (form(&"x".repeat(5_000)), "path"),
+    ] {
+        let answer = complete(&mut client, &reference, name, "", &none);
+        assert_eq!(answer["error"]["code"], -32_602, "{reference} {name}: {answer}");
+        assert!(answer.to_string().len() < 600, "{answer}");
+    }
     client.end();
 }
 

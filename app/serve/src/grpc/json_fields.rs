@@ -21,6 +21,11 @@ pub(super) fn small_number_field(value: &Value, name: &str) -> i32 {
     i32::try_from(number_field(value, name)).unwrap_or(i32::MAX)
 }
 
+/// Returns a number; 0 if it's missing.
+pub(super) fn decimal_field(value: &Value, name: &str) -> f64 {
+    value[name].as_f64().unwrap_or_default()
+}
+
 /// Returns texts.
 pub(super) fn text_list_field(value: &Value, name: &str) -> Vec<String> {
     let texts = value[name].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -35,6 +40,12 @@ pub(super) fn list_field<T>(value: &Value, name: &str, item: impl Fn(&Value) -> 
 /// Returns a time in milliseconds since 1970.
 pub(super) fn time_field(value: &Value, name: &str) -> Option<Timestamp> {
     value[name].as_i64().map(timestamp)
+}
+
+/// Returns a time that is written as in 2026-11-22T10:30:00Z.
+pub(super) fn stated_time_field(value: &Value, name: &str) -> Option<Timestamp> {
+    let stated: jiff::Timestamp = value[name].as_str()?.parse().ok()?;
+    Some(timestamp(stated.as_millisecond()))
 }
 
 /// Returns a time from milliseconds since 1970.
@@ -58,5 +69,8 @@ mod tests {
     fn times_before_1970_have_positive_nanoseconds() {
         assert_eq!(timestamp(1_500), Timestamp { seconds: 1, nanos: 500_000_000 });
         assert_eq!(timestamp(-1), Timestamp { seconds: -1, nanos: 999_000_000 });
+        let stated = serde_json::json!({"at": "1970-01-01T00:00:01.5Z", "never": ""});
+        assert_eq!(stated_time_field(&stated, "at"), Some(timestamp(1_500)));
+        assert_eq!(stated_time_field(&stated, "never"), None);
     }
 }

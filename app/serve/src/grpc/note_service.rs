@@ -3,36 +3,24 @@
 use super::generated::v1::note_service_server::NoteService;
 use super::generated::v1::{
     CreateNoteRequest, CreateNoteResponse, DeleteNoteRequest, DeleteNoteResponse, GetNoteRequest, GetNoteResponse,
-    ListNotesRequest, ListNotesResponse, ListVolumesRequest, ListVolumesResponse, NoteEntry, UpdateNoteRequest,
-    UpdateNoteResponse, Volume,
+    ListNoteBlocksRequest, ListNoteBlocksResponse, ListNotesRequest, ListNotesResponse, ListVolumesRequest,
+    ListVolumesResponse, NoteBlock, NoteEntry, UpdateNoteRequest, UpdateNoteResponse, Volume,
 };
 use super::request_checks::{
-    PageRequest, checked_name, note_address, refused, scoped_caller, whole_number, wrong_field,
+    PageRequest, checked_name, note_address, refused, scoped_caller, tag_header, unwritten, whole_number, wrong_field,
 };
 use crate::access_tokens::TokenScope;
 use crate::http_state::HttpState;
 use crate::list_pages::{DEFAULT_PAGE_ITEMS, MAX_PAGE_ITEMS};
-use crate::problem::ProblemDetails;
+use crate::rest_history;
 use crate::rest_notes::{self, WriteCondition};
 use axum::http::StatusCode;
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
 
-/// Maximum length of an entity tag in bytes.
-const MAX_ETAG_BYTES: usize = 100;
-
 /// The service.
 pub(super) struct NoteGrpcService {
     pub(super) state: Arc<HttpState>,
-}
-
-/// Returns the header of an entity tag that a program sent.
-fn tag_header(etag: &str) -> Result<String, Status> {
-    let is_tag = (1..=MAX_ETAG_BYTES).contains(&etag.len()) && etag.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    match is_tag {
-        true => Ok(format!("\"{etag}\"")),
-        false => Err(wrong_field("if_match", "`if_match` is the `etag` of the note, as it was read")),
-    }
 }
 
 fn sent_text(content: Vec<u8>) -> Result<String, Status> {
@@ -40,14 +28,6 @@ fn sent_text(content: Vec<u8>) -> Result<String, Status> {
         let at = error.utf8_error().valid_up_to();
         wrong_field("content", format!("`content` isn't UTF-8 at byte {at}"))
     })
-}
-
-/// Returns the error for a note that wasn't written. `conflict` makes the one for a condition that doesn't hold.
-fn unwritten(problem: ProblemDetails, conflict: impl Fn(String) -> Status) -> Status {
-    match problem.status() {
-        StatusCode::PRECONDITION_FAILED => conflict(problem.detail().to_owned()),
-        _ => refused(problem),
-    }
 }
 
 #[tonic::async_trait]
@@ -145,5 +125,27 @@ impl NoteService for NoteGrpcService {
         let removed = rest_notes::remove_note(&caller, address, tags).await;
         removed.map_err(|problem| unwritten(problem, Status::aborted))?;
         Ok(Response::new(DeleteNoteResponse {}))
+    }
+
+    async fn list_note_blocks(
+        &self,
+        request: Request<ListNoteBlocksRequest>,
+    ) -> Result<Response<ListNoteBlocksResponse>, Status> {
+        let caller = scoped_caller(&self.state, &request, TokenScope::Read)?;
+        let asked = request.into_inner();
+        let page = PageRequest::new(asked.page_size, &asked.page_token, DEFAULT_PAGE_ITEMS, MAX_PAGE_ITEMS)?;
+        let address = note_address(&caller, asked.volume, asked.path)?;
+        let blocks = rest_history::find_blocks(&caller, address).await.map_err(refused)?;
+        let page = page.cut_messages(blocks, |block| NoteBlock {
+            id: block.id,
+            offset: whole_number(block.at),
+            text: block.text,
+            cell_language: block.cell.unwrap_or_default(),
+        })?;
+        Ok(Response::new(ListNoteBlocksResponse {
+            blocks: page.items,
+            next_page_token: page.next_token,
+            total_size: page.total,
+        }))
     }
 }

@@ -6,6 +6,7 @@ use crate::list_pages::list_page;
 use crate::problem::ProblemDetails;
 use crate::rest_notes::NoteAddress;
 use axum::http::StatusCode;
+use prost::Message;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,10 @@ use tonic_types::{ErrorDetails, StatusExt};
 
 /// Maximum length of an id, a name and a kind, in bytes.
 pub(super) const MAX_NAME_BYTES: usize = 200;
+/// Maximum length of an entity tag in bytes.
+const MAX_ETAG_BYTES: usize = 100;
+/// Beyond this size in bytes, a page of messages ends.
+const MAX_PAGE_BYTES: usize = 1 << 20;
 /// How often a stream without messages looks whether its token still holds.
 pub(super) const TOKEN_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// Who defines the reasons of errors (`google.rpc.ErrorInfo`).
@@ -61,13 +66,36 @@ pub(super) fn refused_field(field: &'static str) -> impl Fn(ProblemDetails) -> S
     }
 }
 
+/// Returns the error for something that wasn't written or read. `conflict` makes the one for a condition that doesn't
+/// hold.
+pub(super) fn unwritten(problem: ProblemDetails, conflict: impl Fn(String) -> Status) -> Status {
+    match problem.status() {
+        StatusCode::PRECONDITION_FAILED => conflict(problem.detail().to_owned()),
+        _ => refused(problem),
+    }
+}
+
+/// Returns the header of an entity tag that a program sent.
+pub(super) fn tag_header(etag: &str) -> Result<String, Status> {
+    let is_tag = (1..=MAX_ETAG_BYTES).contains(&etag.len()) && etag.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    match is_tag {
+        true => Ok(format!("\"{etag}\"")),
+        false => Err(wrong_field("if_match", "`if_match` is the `etag` of the note or file, as it was read")),
+    }
+}
+
 /// Returns the program that makes a request, if its token has a scope.
 pub(super) fn scoped_caller<T>(
     state: &Arc<HttpState>,
     request: &Request<T>,
     scope: TokenScope,
 ) -> Result<ApiCaller, Status> {
-    let token = request.extensions().get::<AccessToken>();
+    let token = scoped_token(request.extensions().get(), scope)?;
+    Ok(ApiCaller { state: state.clone(), token: token.clone() })
+}
+
+/// Returns the token of a request, if it has a scope.
+pub(super) fn scoped_token(token: Option<&AccessToken>, scope: TokenScope) -> Result<&AccessToken, Status> {
     let token = token.ok_or_else(|| Status::unauthenticated("send a token"))?;
     if !token.allows(scope) {
         let why = format!("the token lacks the scope `{}`", scope.name());
@@ -75,7 +103,7 @@ pub(super) fn scoped_caller<T>(
         let details = ErrorDetails::with_error_info("SCOPE_MISSING", ERROR_DOMAIN, metadata);
         return Err(Status::with_error_details(Code::PermissionDenied, why, details));
     }
-    Ok(ApiCaller { state: state.clone(), token: token.clone() })
+    Ok(token)
 }
 
 /// Checks an id or a name that a program sent.
@@ -133,6 +161,26 @@ impl PageRequest {
         let next_token = position.next_cursor.map(|next| next.to_string()).unwrap_or_default();
         Ok(ListedPage { items, next_token, total: whole_number(position.total) })
     }
+
+    /// Returns the same as messages. The page ends early if they are long.
+    pub(super) fn cut_messages<T, M: Message>(
+        self,
+        items: Vec<T>,
+        message: impl Fn(T) -> M,
+    ) -> Result<ListedPage<M>, Status> {
+        let ListedPage { items, mut next_token, total } = self.cut(items)?;
+        let (mut messages, mut bytes) = (Vec::new(), 0);
+        for item in items {
+            if bytes > MAX_PAGE_BYTES {
+                next_token = self.first.saturating_add(messages.len() as u64).to_string();
+                break;
+            }
+            let message = message(item);
+            bytes += message.encoded_len();
+            messages.push(message);
+        }
+        Ok(ListedPage { items: messages, next_token, total })
+    }
 }
 
 /// A page of a list.
@@ -152,6 +200,24 @@ pub(super) fn whole_number(number: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_of_long_messages_ends_early_and_the_next_one_has_the_rest() {
+        let all = vec!["x".repeat(MAX_PAGE_BYTES), "y".to_owned(), "z".to_owned()];
+        let (mut token, mut pages) = (String::new(), Vec::new());
+        loop {
+            let page = PageRequest::new(0, &token, 200, 1_000).expect("a page");
+            let page = page.cut_messages(all.clone(), |text| text).expect("a page");
+            assert_eq!(page.total, 3);
+            pages.push(page.items);
+            token = page.next_token;
+            if token.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(pages.concat(), all);
+    }
 
     #[test]
     fn pages_are_asked_for_with_what_the_page_before_says() {

@@ -21,7 +21,6 @@ use crate::list_pages::{DEFAULT_PAGE_ITEMS, MAX_PAGE_ITEMS};
 use crate::rest_work::{self, DEFAULT_RUNS, MAX_DESCRIPTION_BYTES, MAX_RUNS, TaskRequest, needed_run};
 use crate::tool_calls::new_run_id;
 use futures_util::stream::BoxStream;
-use prost::Message;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,8 +28,6 @@ use tonic::{Request, Response, Status};
 
 /// Maximum length of a comment in bytes.
 const MAX_COMMENT_BYTES: usize = 64 << 10;
-/// Beyond this size in bytes, a page of steps ends.
-const MAX_STEPS_PAGE_BYTES: usize = 1 << 20;
 
 /// The service.
 pub(super) struct RunGrpcService {
@@ -153,18 +150,13 @@ impl RunService for RunGrpcService {
         let asked = request.into_inner();
         let page = PageRequest::new(asked.page_size, &asked.page_token, DEFAULT_PAGE_ITEMS, MAX_PAGE_ITEMS)?;
         let run = needed_run(&caller, asked.run_id).await.map_err(refused)?;
-        let listed = page.cut(rest_work::read_steps(&caller, &run).await.map_err(refused)?)?;
-        let (mut steps, mut bytes, mut next) = (Vec::new(), 0, listed.next_token);
-        for step in &listed.items {
-            if bytes > MAX_STEPS_PAGE_BYTES {
-                next = page.first.saturating_add(steps.len() as u64).to_string();
-                break;
-            }
-            let step = step_message(step);
-            bytes += step.encoded_len();
-            steps.push(step);
-        }
-        Ok(Response::new(ListRunStepsResponse { steps, next_page_token: next, total_size: listed.total }))
+        let steps = rest_work::read_steps(&caller, &run).await.map_err(refused)?;
+        let page = page.cut_messages(steps, |step| step_message(&step))?;
+        Ok(Response::new(ListRunStepsResponse {
+            steps: page.items,
+            next_page_token: page.next_token,
+            total_size: page.total,
+        }))
     }
 
     type WatchRunStream = BoxStream<'static, Result<WatchRunResponse, Status>>;

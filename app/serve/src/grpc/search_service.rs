@@ -2,7 +2,7 @@
 
 use super::generated::v1::search_service_server::SearchService;
 use super::generated::v1::{SearchNotesRequest, SearchNotesResponse, SearchResult};
-use super::json_fields::{number_field, text_field};
+use super::json_fields::{decimal_field, number_field, text_field};
 use super::request_checks::{PageRequest, refused_field, scoped_caller, wrong_field};
 use crate::access_tokens::TokenScope;
 use crate::http_state::HttpState;
@@ -29,7 +29,7 @@ fn result_message(hit: &Value) -> SearchResult {
         heading: text_field(hit, "heading"),
         kind: text_field(hit, "kind"),
         text: text_field(hit, "text"),
-        score: hit["score"].as_f64().unwrap_or_default(),
+        score: decimal_field(hit, "score"),
         explanation: text_field(hit, "why"),
         score_parts: parts.map(|(name, part)| (name.clone(), part.as_f64().unwrap_or_default())).collect(),
         nearest_text: text_field(hit, "nearest"),
