@@ -90,8 +90,8 @@ async fn ensure_project(caller: &ApiCaller, named: Option<String>) -> Result<(),
     let volumes = caller.volumes().await?;
     let names: Vec<&str> = volumes.iter().filter_map(|volume| volume["name"].as_str()).collect();
     match named {
-        Some(name) if !names.contains(&name.as_str()) => Err(ProblemDetails::unprocessable(format!(
-            "there is no volume {name} for `project`; there are {}",
+        Some(name) if !names.contains(&name.as_str()) => Err(ProblemDetails::not_found(format!(
+            "there is no volume “{name}” for `project`; there are {}",
             names.join(", ")
         ))),
         None if names.len() > 1 => Err(ProblemDetails::unprocessable(format!(

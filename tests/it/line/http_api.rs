@@ -396,7 +396,7 @@ fn a_task_that_names_no_volume_of_several_is_refused_at_once() {
         server.send(&agent, "POST", "/api/v1/tasks", &[("Content-Type", "application/json")], &body.to_string())
     };
     post(json!({"description": "x"})).refused(422, "say in `project` which volume the task is about: ");
-    post(json!({"description": "x", "project": "nope"})).refused(422, "there is no volume nope for `project`");
+    post(json!({"description": "x", "project": "nope"})).refused(404, "there is no volume “nope” for `project`");
     post(json!({"description": "x", "project": "more"})).code(201);
 }
 
