@@ -145,6 +145,7 @@ impl SessionState {
     fn step(&mut self, turn: &mut ApplyContext<'_>) {
         self.files.step_move(turn, &mut self.sync, &self.workspace);
         self.pass_on_requests(turn);
+        self.files.volumes.step_unreachable(turn);
         self.files.step_note_jobs(turn, &mut self.sync);
         self.schedules.step_memory_maintenance(turn, &self.files.volumes);
         let default_kernel = self.workspace.settings.default_kernel.as_deref();
@@ -572,7 +573,7 @@ impl SessionState {
         self.files.moves.pending = started.moving;
         self.files.moves.undoable = started.moved;
         self.files.moves.external_renames = started.renamed;
-        self.files.moves.gone = started.gone;
+        self.files.moves.gone = started.gone.into_iter().map(|row| ((row.volume, row.path.clone()), row)).collect();
         let actor = RowWrite::Actor { actor: started.actor.to_vec(), at: turn.now.0 };
         turn.append_writes(vec![actor], None);
         for (id, entry) in started.doc.volumes() {

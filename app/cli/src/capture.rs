@@ -76,15 +76,28 @@ pub(super) fn cmd_capture(scene: &mut CommandContext<'_>, args: &CaptureArgument
 }
 
 /// Returns the text of a new daily note: the template's, if the volume has it.
-fn daily_text(scene: &CommandContext<'_>, volume: DocId, template: &str, name: &str) -> Result<String, CliError> {
+fn daily_text(scene: &mut CommandContext<'_>, volume: DocId, template: &str, name: &str) -> Result<String, CliError> {
     let template = template.trim().to_owned();
     let known = scene.handle.read(move |session| {
         let row = session.volume(volume)?.files.get(&template)?;
         (row.kind == FileKind::Note).then_some(row.id)
     })?;
     let Some(template) = known else { return Ok(format!("# {name}\n\n")) };
-    let _held = export::open_note::hold_note(scene.handle, template)?;
-    let template = export::open_note::read_loaded_note(scene.handle, template, Note::text)?;
+    let read = export::open_note::hold_note(scene.handle, template)
+        .and_then(|_held| export::open_note::read_loaded_note(scene.handle, template, Note::text));
+    let template = match read {
+        Ok(template) => template,
+        Err(why) => {
+            // What the user has to say doesn't depend on it.
+            let why = CliError::from(why).why;
+            writeln!(
+                scene.errors,
+                "tracebook: the daily template can't be read: {}",
+                untrusted_text::escape_line(&why)
+            )?;
+            return Ok(format!("# {name}\n\n"));
+        }
+    };
     let (title, now) = (name.rsplit('/').next().unwrap_or(name), Zoned::now());
     let write_date = |format: &str| {
         jiff::fmt::strtime::format(text::date_format::strftime_format(format), &now)

@@ -276,6 +276,9 @@ impl ToolCallContext<'_> {
         if name.contains('.') && !name.to_lowercase().ends_with(".md") {
             return Err(ToolCallError(format!("a note's path ends with .md, not as in {path}")));
         }
+        if args.text("volume")?.is_none() && path.contains(':') {
+            return Err(ToolCallError(format!("name the volume in `volume`, and not in the path {path}")));
+        }
         self.ensure_unguarded(path)?;
         self.ensure_unguarded(&format!("{path}.md"))?;
         let text = sent_text(args.text("text")?.unwrap_or_default())?;

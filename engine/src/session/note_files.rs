@@ -203,6 +203,11 @@ impl FilesState {
         if note.file.due.is_none_or(|due| due > turn.now) || note.file.writing.is_some() {
             return;
         }
+        if let Some(why) = self.volumes.unreachable_reason(note.volume) {
+            let due = turn.now.plus_ms(FILE_WRITE_RETRY_MS);
+            (note.file.trouble, note.file.due) = (Some(why), Some(due));
+            return turn.wake_at(due);
+        }
         let waits = turn.journal.in_flight.iter().any(|flight| flight.mirror == Some(id));
         if waits || !note.pending.is_empty() || note.file.unmerged.is_some() {
             return;

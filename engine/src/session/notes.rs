@@ -110,10 +110,16 @@ impl FilesState {
             turn.effects.push(Effect::KillKernel { note: id });
         }
         self.notes.open.remove(&id);
-        if gone && let Some((_, path)) = self.volumes.locate_file(id) {
+        // Whether the folder is there at all is known once it was looked through.
+        let is_known = self.volumes.by_id.get(&volume).is_some_and(|volume| volume.scans > 0 && !volume.is_unreachable);
+        if gone
+            && is_known
+            && let Some((_, path)) = self.volumes.locate_file(id)
+        {
             let (path, mut writes) = (path.to_owned(), Vec::new());
             let row = self.volumes.by_id.get(&volume).and_then(|volume| volume.files.get(&path)).cloned();
-            self.moves.remember_gone(row.into_iter().collect(), &mut writes);
+            self.remember_gone(sync, volume, row.into_iter().collect());
+            writes.extend(self.moves.take_gone_write());
             self.volumes.forget_file(sync, volume, &path, &mut writes);
             writes.extend(self.volumes.volume_doc_writes(turn, sync, volume));
             turn.append_writes(writes, None);

@@ -17,6 +17,8 @@ use text::links;
 
 /// Maximum number of files added to the volume's document per pass. The UI thread calls this and must not be blocked.
 const MAX_FILES_PER_DOC_WRITE: usize = 256;
+/// Time in milliseconds after which a folder that couldn't be read is looked at again.
+const UNREACHABLE_SCAN_INTERVAL_MS: i64 = 5_000;
 
 impl<'a> From<&'a Volume> for collection::VolumeFilesAndLinks<'a> {
     fn from(volume: &'a Volume) -> collection::VolumeFilesAndLinks<'a> {
@@ -417,10 +419,36 @@ impl FilesState {
         }
     }
 
+    /// Remembers deleted notes of a volume of the user's own. In shared ones, other devices have been told already.
+    pub(super) fn remember_gone(&mut self, sync: &SyncState, id: DocId, rows: Vec<FileRow>) {
+        let is_fork = self.volumes.by_id.get(&id).is_some_and(|volume| volume.fork_of.is_some());
+        if !is_fork && !sync.is_shared(id) {
+            self.moves.remember_gone(rows);
+        }
+    }
+
+    /// Records whether a volume's folder can be read. Once it can be again, open notes are compared with their files.
+    fn note_reachability(&mut self, turn: &mut ApplyContext<'_>, id: DocId, is_unreachable: bool) {
+        let Some(volume) = self.volumes.by_id.get_mut(&id) else { return };
+        let was_unreachable = std::mem::replace(&mut volume.is_unreachable, is_unreachable);
+        if is_unreachable {
+            let due = turn.now.plus_ms(UNREACHABLE_SCAN_INTERVAL_MS);
+            self.volumes.look_again = Some(self.volumes.look_again.map_or(due, |other| other.min(due)));
+            turn.wake_at(due);
+        } else if was_unreachable {
+            if let Some(root) = volume.root.clone() {
+                turn.effects.push(Effect::Watch { volume: id, root, make: false });
+            }
+            let open = self.notes.open.values();
+            let open: Vec<DocId> =
+                open.filter(|note| note.volume == id && note.file.gone).map(|note| note.id).collect();
+            open.into_iter().for_each(|note| self.read_file(turn, note));
+        }
+    }
+
     /// Makes a file that comes back the note that it was before another program deleted it.
     fn restore_returned_file(&mut self, id: DocId, file: &ScannedFile, writes: &mut Vec<RowWrite>) {
         let Some(row) = self.moves.take_returned(id, &file.path) else { return };
-        writes.push(self.moves.gone_files_write());
         let is_used = self.volumes.locations.contains_key(&row.id) || self.moves.trash.contains_key(&row.id);
         let Some(volume) = self.volumes.by_id.get_mut(&id).filter(|_| !is_used && row.kind == file.kind) else {
             return;
@@ -448,8 +476,6 @@ impl FilesState {
         skipped: Vec<SkippedFile>,
         failed: Option<String>,
     ) {
-        let failed = failed.or_else(|| self.volumes.by_id.get(&id)?.loss_of_all(gone));
-        let gone: &[String] = if failed.is_some() { &[] } else { gone };
         if failed.is_none() {
             self.prune_external_renames(turn, id, gone);
         }
@@ -475,10 +501,11 @@ impl FilesState {
             forgotten.extend(self.volumes.by_id.get(&id).and_then(|volume| volume.files.get(path)).cloned());
             self.volumes.forget_file(sync, id, path, &mut writes);
         }
-        self.moves.remember_gone(forgotten, &mut writes);
+        self.remember_gone(sync, id, forgotten);
+        writes.extend(self.moves.take_gone_write());
+        self.note_reachability(turn, id, failed.is_some());
         let Some(volume) = self.volumes.by_id.get_mut(&id) else { return };
         volume.scans += 1;
-        volume.is_unreachable = failed.is_some();
         if failed.is_none() {
             volume.skipped = skipped;
         }
@@ -544,12 +571,7 @@ impl FilesState {
         path: &str,
         text: &str,
     ) -> Result<(), CommandError> {
-        let volume = self.volumes.by_id.get(&id);
-        if let Some(volume) = volume.filter(|volume| volume.is_unreachable) {
-            let why = volume.trouble.as_deref().unwrap_or("its folder can't be read");
-            return Err(CommandError(format!("nothing can be written in {} now: {why}", volume.name)));
-        }
-        let skipped = volume.into_iter().flat_map(|volume| &volume.skipped);
+        let skipped = self.volumes.by_id.get(&id).into_iter().flat_map(|volume| &volume.skipped);
         let is_above = |one: &SkippedFile| path.strip_prefix(&one.path).is_some_and(|rest| rest.starts_with('/'));
         let is_named = |one: &SkippedFile| one.path == path || one.path.strip_suffix(".md") == Some(path);
         match skipped.clone().find(|one| is_named(one) || is_above(one)) {

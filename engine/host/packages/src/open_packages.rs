@@ -202,6 +202,7 @@ impl OpenPackages {
         }
         if let Some(volume) = old.and_then(|old| old.volume.clone()) {
             let root = self.volume_root(&volume)?.ok_or_else(|| closed_volume(&volume, "open its folder again"))?;
+            self.ensure_writable(&volume)?;
             return Ok(InstallTargets { volume: Some((volume, root)), templates });
         }
         let chosen = self.handle.read(move |session| {
@@ -224,6 +225,16 @@ impl OpenPackages {
             let volume = session.volumes().find(|volume| volume.id.to_string() == id)?;
             volume.root.clone()
         })
+    }
+
+    /// Refuses a change of notes in a read-only volume.
+    fn ensure_writable(&self, volume: &InstalledVolume) -> Result<(), PackageError> {
+        let id = volume.id.clone();
+        let reason = self.handle.read(move |session| {
+            let volume = session.volumes().find(|volume| volume.id.to_string() == id)?;
+            session.read_only_reason(volume.id)
+        })?;
+        reason.map_or(Ok(()), |why| Err(PackageError::Conflict(why)))
     }
 
     /// Returns the folder with the notes of an installed package; `None` if it has none, or if their volume isn't open.
@@ -258,6 +269,7 @@ impl OpenPackages {
         if let (None, Some(volume)) = (&root, &old.volume) {
             return Err(closed_volume(volume, "open its folder again, so that they can be removed"));
         }
+        old.volume.as_ref().map_or(Ok(()), |volume| self.ensure_writable(volume))?;
         self.carry_out(&self.store.plan_removal(name, root.as_deref())?)
     }
 

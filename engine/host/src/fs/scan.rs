@@ -16,6 +16,8 @@ use text::markdown;
 
 /// Number of files per event, so that the UI thread isn't blocked.
 const FILES_PER_EVENT: usize = 16;
+/// Minimum number of known files whose loss, all at once, isn't believed.
+const MIN_LOST_FILES: usize = 3;
 
 /// Scans in a thread of its own, once the folder is watched (`entered`).
 pub(crate) fn start(
@@ -122,6 +124,9 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
     // A note created during the listing isn't gone: its file exists by now.
     let gone = gone.filter(|row| !is_listed_file(&folder, &row.path));
     let gone: Vec<&FileRow> = gone.collect();
+    if let Some(why) = loss_of_all(&folder, gone.len()) {
+        return inbox.send_event(scan_finished(volume, Vec::new(), skipped, Some(why)));
+    }
     // A new file with the bytes of a removed one was renamed.
     let mut renamed: HashMap<(BlobHash, u64, i64), Vec<&str>> = HashMap::new();
     for row in &gone {
@@ -178,6 +183,17 @@ fn open_listable_folder(root: &Path) -> anyhow::Result<ConfinedFolder> {
     std::fs::read_dir(folder.stable_path())
         .map_err(|error| anyhow!("the volume's folder cannot be read ({error}): {}", root.display()))?;
     Ok(folder)
+}
+
+/// Returns why it isn't believed that an empty folder has lost many files: its drive may not be connected.
+fn loss_of_all(folder: &ConfinedFolder, lost: usize) -> Option<String> {
+    let is_empty = || std::fs::read_dir(folder.stable_path()).is_ok_and(|mut entries| entries.next().is_none());
+    (lost >= MIN_LOST_FILES && is_empty()).then(|| {
+        format!(
+            "the folder is empty, and had {lost} files. If its drive isn't connected, connect it. If you have deleted \
+             them, put another file there first"
+        )
+    })
 }
 
 /// Returns whether a scan lists this file: it isn't a symlink, and isn't behind one.

@@ -22,8 +22,10 @@ pub(in crate::session) struct MovesState {
     pub(in crate::session) deleting: BTreeSet<DocId>,
     pub(in crate::session) external_renames: Vec<ExternalRename>,
     pub(in crate::session) outdated_link_notes: usize,
-    /// Notes that other programs deleted, the latest last. Their documents are still on disk.
-    pub(in crate::session) gone: Vec<FileRow>,
+    /// Notes that other programs deleted, by volume and path. Their documents are still on disk.
+    pub(in crate::session) gone: BTreeMap<(DocId, String), FileRow>,
+    /// Whether the disk doesn't have all of that.
+    pub(in crate::session) is_gone_changed: bool,
 }
 
 impl MovesState {
@@ -34,27 +36,31 @@ impl MovesState {
     }
 
     /// Remembers notes that other programs deleted, so that they are the same ones if their files come back.
-    pub(in crate::session) fn remember_gone(&mut self, rows: Vec<FileRow>, writes: &mut Vec<RowWrite>) {
-        let new: Vec<FileRow> = rows.into_iter().filter(|row| row.kind.is_text()).collect();
-        if new.is_empty() {
-            return;
+    pub(in crate::session) fn remember_gone(&mut self, rows: Vec<FileRow>) {
+        for row in rows.into_iter().filter(|row| row.kind.is_text()) {
+            self.is_gone_changed = true;
+            self.gone.insert((row.volume, row.path.clone()), row);
         }
-        let paths: BTreeSet<(DocId, &str)> = new.iter().map(|row| (row.volume, row.path.as_str())).collect();
-        self.gone.retain(|old| !paths.contains(&(old.volume, old.path.as_str())));
-        self.gone.extend(new);
-        self.gone.drain(..self.gone.len().saturating_sub(MAX_GONE_FILES));
-        writes.push(self.gone_files_write());
+        while self.gone.len() > MAX_GONE_FILES {
+            self.gone.pop_first();
+        }
     }
 
     /// Returns the note that had this path before another program deleted it, and forgets that it was deleted.
     pub(in crate::session) fn take_returned(&mut self, volume: DocId, path: &str) -> Option<FileRow> {
-        let place = self.gone.iter().position(|row| row.volume == volume && row.path == path)?;
-        Some(self.gone.remove(place))
+        if self.gone.is_empty() {
+            return None;
+        }
+        let row = self.gone.remove(&(volume, path.to_owned()))?;
+        self.is_gone_changed = true;
+        Some(row)
     }
 
-    pub(in crate::session) fn gone_files_write(&self) -> RowWrite {
-        let value = (!self.gone.is_empty()).then(|| serde_json::to_vec(&self.gone).unwrap_or_default());
-        RowWrite::Meta { key: GONE_FILES_KEY.to_owned(), value }
+    /// Returns the write that is due since deleted notes were remembered or came back.
+    pub(in crate::session) fn take_gone_write(&mut self) -> Option<RowWrite> {
+        let rows: Vec<&FileRow> = self.gone.values().collect();
+        let value = (!rows.is_empty()).then(|| serde_json::to_vec(&rows).unwrap_or_default());
+        std::mem::take(&mut self.is_gone_changed).then(|| RowWrite::Meta { key: GONE_FILES_KEY.to_owned(), value })
     }
 
     /// Returns the number of notes with links to files that other programs renamed.

@@ -18,9 +18,7 @@ use store::{DocId, FileEntry, FileKind, VolumeDoc};
 use text::links;
 use text::links::LinkRewrite;
 use text::links::VolumeLinks;
-
-/// Minimum number of known files whose loss, all at once, isn't believed.
-const MIN_LOST_FILES: usize = 3;
+use text::time::UnixMillis;
 
 /// An instruction file that concerns a note or a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +37,8 @@ pub struct InstructionFile {
 #[derive(Debug, Default)]
 pub(in crate::session) struct VolumesState {
     pub(in crate::session) by_id: BTreeMap<DocId, Volume>,
+    /// When folders that couldn't be read are looked at again.
+    pub(in crate::session) look_again: Option<UnixMillis>,
     /// Folders of the volumes on this device.
     pub(in crate::session) mounts: BTreeMap<DocId, PathBuf>,
     /// Folders of closed volumes with id and name, so that they can be reopened as they were.
@@ -74,7 +74,27 @@ impl VolumesState {
 
     /// Refuses a change of a read-only volume.
     pub(in crate::session) fn ensure_writable(&self, volume: DocId) -> Result<(), CommandError> {
-        self.read_only_reason(volume).map_or(Ok(()), |why| Err(CommandError(why)))
+        let reason = self.read_only_reason(volume).or_else(|| self.unreachable_reason(volume));
+        reason.map_or(Ok(()), |why| Err(CommandError(why)))
+    }
+
+    /// Returns why nothing is written into the folder of a volume now: its drive may not be connected.
+    pub(in crate::session) fn unreachable_reason(&self, volume: DocId) -> Option<String> {
+        let volume = self.by_id.get(&volume).filter(|volume| volume.is_unreachable)?;
+        let why = volume.trouble.as_deref().unwrap_or("its folder can't be read");
+        Some(format!("nothing can be written in {} now: {why}", volume.name))
+    }
+
+    /// Looks again, after a while, whether the folders are there that couldn't be read.
+    pub(in crate::session) fn step_unreachable(&mut self, turn: &mut ApplyContext<'_>) {
+        let Some(due) = self.look_again else { return };
+        if turn.now < due {
+            return turn.wake_at(due);
+        }
+        self.look_again = None;
+        let away: Vec<DocId> =
+            self.by_id.iter().filter(|(_, volume)| volume.is_unreachable).map(|(id, _)| *id).collect();
+        away.into_iter().for_each(|id| self.scan(turn, id));
     }
 
     /// Returns the volume whose instruction files concern a note or else a volume, and their paths.
@@ -384,17 +404,6 @@ impl Volume {
         if let Some(gone) = &mut self.linking {
             gone.push(file);
         }
-    }
-
-    /// Returns why a scan isn't believed that finds none of many known files: the drive may not be connected.
-    pub(in crate::session) fn loss_of_all(&self, gone: &[String]) -> Option<String> {
-        let lost = gone.iter().filter(|path| self.files.contains_key(path.as_str())).count();
-        (lost >= MIN_LOST_FILES && lost == self.files.len()).then(|| {
-            format!(
-                "all of its {lost} files are missing. If its drive isn't connected, connect it. If you have deleted \
-                 them, put another file there first"
-            )
-        })
     }
 
     /// Returns the number of notes and the number of other files in the volume.
