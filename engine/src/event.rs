@@ -440,7 +440,7 @@ pub struct WorkspaceStart {
     pub moved: Vec<crate::records::moves::CompletedMove>,
     /// Files that other programs renamed and whose links can be updated.
     pub renamed: Vec<crate::records::moves::ExternalRename>,
-    /// Files that other programs deleted, the latest last.
+    /// Notes that other programs deleted, at most one for each path.
     pub gone: Vec<store::disk::FileRow>,
     /// Summary of each session.
     pub sessions: BTreeMap<DocId, agent::run_records::SessionSummary>,

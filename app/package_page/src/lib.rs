@@ -4,7 +4,7 @@ pub mod package_desk;
 
 use eframe::egui;
 use egui::accesskit::Role;
-use egui::{Rect, Sense, Ui, UiBuilder, pos2, vec2};
+use egui::{Ui, vec2};
 use engine::Session;
 use engine::commands::CommandId;
 use notebook::actions::PageAction;
@@ -15,7 +15,7 @@ use store::DocId;
 use text::untrusted_text;
 use ui::empty_state;
 use ui::icons;
-use ui::page_parts::{ListRow, banner, note_line, section, text_field};
+use ui::page_parts::{ListRow, banner, note_line, section, show_column, text_field};
 use ui::text::{amount, counted, sentence};
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{chip_button, set_accessible_name, stable_part, text_button};
@@ -71,24 +71,14 @@ impl PackagesPage {
             }
             Some(Ok(listed)) => listed,
         };
-        let width = size::WIDE_BLOCK_WIDTH.min(ui.available_width() - 2.0 * space::XL).max(120.0);
-        let margin = ((ui.available_width() - width) / 2.0).max(space::S);
-        let all = ui.available_rect_before_wrap();
-        egui::ScrollArea::vertical().id_salt("packages").auto_shrink(false).show(ui, |ui| {
-            let column = Rect::from_min_size(pos2(all.left() + margin, ui.cursor().top()), vec2(width, f32::INFINITY));
-            let mut child = ui.new_child(UiBuilder::new().max_rect(column).id_salt("list of packages"));
-            child.spacing_mut().item_spacing = vec2(space::S, 0.0);
-            child.add_space(space::L);
-            stable_part(&mut child, "outcome", |ui| outcome(ui, desk));
-            stable_part(&mut child, "field", |ui| self.field(ui, desk));
+        show_column(ui, ("packages", "list of packages"), |ui| {
+            stable_part(ui, "outcome", |ui| outcome(ui, desk));
+            stable_part(ui, "field", |ui| self.field(ui, desk));
             if let Some(shown) = desk.shown() {
-                stable_part(&mut child, "shown", |ui| self.shown(ui, session, &shown, desk));
+                stable_part(ui, "shown", |ui| self.shown(ui, session, &shown, desk));
             }
-            stable_part(&mut child, "found", |ui| self.found(ui, &listed, desk));
-            stable_part(&mut child, "installed", |ui| self.installed(ui, &listed, desk, actions));
-            child.add_space(space::XL);
-            let used = child.min_rect().height();
-            ui.allocate_exact_size(vec2(ui.available_width(), used), Sense::hover());
+            stable_part(ui, "found", |ui| self.found(ui, &listed, desk));
+            stable_part(ui, "installed", |ui| self.installed(ui, &listed, desk, actions));
         });
     }
 
@@ -345,9 +335,10 @@ fn paragraph(ui: &mut Ui, text: &str) {
 /// Draws a file of a package as text.
 fn file_text(ui: &mut Ui, bytes: &[u8]) {
     let colours = ThemeColors::of(ui);
-    let whole = String::from_utf8_lossy(bytes);
-    let text: String = whole.chars().take(MAX_SHOWN_CHARS).collect();
-    let is_cut = text.len() < whole.len();
+    // A character has four bytes at most; the rest isn't looked at for each frame.
+    let head = String::from_utf8_lossy(bytes.get(..4 * MAX_SHOWN_CHARS).unwrap_or(bytes));
+    let text: String = head.chars().take(MAX_SHOWN_CHARS).collect();
+    let is_cut = bytes.len() > 4 * MAX_SHOWN_CHARS || text.len() < head.len();
     let frame = egui::Frame::new().fill(colours.sunken).inner_margin(space::M).corner_radius(theme::CARD_CORNER);
     frame.show(ui, |ui| {
         ui.set_width(ui.available_width());

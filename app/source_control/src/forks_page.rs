@@ -8,7 +8,7 @@ pub mod fork_desk;
 use super::{banner, note_line, section};
 use chosen_changes::ForkChangeList;
 use eframe::egui;
-use egui::{Rect, Sense, Ui, UiBuilder, pos2, vec2};
+use egui::{Ui, vec2};
 use engine::commands::CommandId;
 use engine::{RunSummary, Session};
 use fork_comparison::ForkComparison;
@@ -17,7 +17,7 @@ use forks::{ConflictPreference, ForkOverview, ForkState};
 use notebook::actions::PageAction;
 use store::RunEnding;
 use ui::icons;
-use ui::page_parts::ListRow;
+use ui::page_parts::{ListRow, show_column};
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{chip_button, text_button};
 use ui::{empty_state, text::counted};
@@ -106,22 +106,12 @@ impl ForksPage {
             }
             return;
         }
-        let width = size::WIDE_BLOCK_WIDTH.min(ui.available_width() - 2.0 * space::XL).max(120.0);
-        let margin = ((ui.available_width() - width) / 2.0).max(space::S);
-        let all = ui.available_rect_before_wrap();
-        egui::ScrollArea::vertical().id_salt("forks").auto_shrink(false).show(ui, |ui| {
-            let column = Rect::from_min_size(pos2(all.left() + margin, ui.cursor().top()), vec2(width, f32::INFINITY));
-            let mut child = ui.new_child(UiBuilder::new().max_rect(column).id_salt("list of forks"));
-            child.spacing_mut().item_spacing = vec2(space::S, 0.0);
-            child.add_space(space::L);
-            self.outcome(&mut child, desk);
-            section(&mut child, &format!("Forks ({})", listed.len()), &[]);
+        show_column(ui, ("forks", "list of forks"), |ui| {
+            self.outcome(ui, desk);
+            section(ui, &format!("Forks ({})", listed.len()), &[]);
             for one in listed.iter() {
-                self.fork(&mut child, one, &listed, desk, actions);
+                self.fork(ui, one, &listed, desk, actions);
             }
-            child.add_space(space::XL);
-            let used = child.min_rect().height();
-            ui.allocate_exact_size(vec2(ui.available_width(), used), Sense::hover());
         });
     }
 

@@ -11,6 +11,23 @@ use egui::{Align, Align2, Layout, Rect, Response, Sense, Ui, UiBuilder, pos2, ve
 /// Height of a row of a list.
 pub const ROW_HEIGHT: f32 = 32.0;
 
+/// Draws a page as a column that scrolls. `salts`: for the scroll area, and for the column in it.
+pub fn show_column(ui: &mut Ui, salts: (&str, &str), add: impl FnOnce(&mut Ui)) {
+    let width = size::WIDE_BLOCK_WIDTH.min(ui.available_width() - 2.0 * space::XL).max(120.0);
+    let margin = ((ui.available_width() - width) / 2.0).max(space::S);
+    let all = ui.available_rect_before_wrap();
+    egui::ScrollArea::vertical().id_salt(salts.0).auto_shrink(false).show(ui, |ui| {
+        let column = Rect::from_min_size(pos2(all.left() + margin, ui.cursor().top()), vec2(width, f32::INFINITY));
+        let mut child = ui.new_child(UiBuilder::new().max_rect(column).id_salt(salts.1));
+        child.spacing_mut().item_spacing = vec2(space::S, 0.0);
+        child.add_space(space::L);
+        add(&mut child);
+        child.add_space(space::XL);
+        let used = child.min_rect().height();
+        ui.allocate_exact_size(vec2(ui.available_width(), used), Sense::hover());
+    });
+}
+
 /// What a row shows.
 pub struct ListRow<'a> {
     /// Its icon.

@@ -58,9 +58,12 @@ impl MovesState {
 
     /// Returns the write that is due since deleted notes were remembered or came back.
     pub(in crate::session) fn take_gone_write(&mut self) -> Option<RowWrite> {
+        if !std::mem::take(&mut self.is_gone_changed) {
+            return None;
+        }
         let rows: Vec<&FileRow> = self.gone.values().collect();
         let value = (!rows.is_empty()).then(|| serde_json::to_vec(&rows).unwrap_or_default());
-        std::mem::take(&mut self.is_gone_changed).then(|| RowWrite::Meta { key: GONE_FILES_KEY.to_owned(), value })
+        Some(RowWrite::Meta { key: GONE_FILES_KEY.to_owned(), value })
     }
 
     /// Returns the number of notes with links to files that other programs renamed.
