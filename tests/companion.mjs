@@ -6,6 +6,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import assert from "node:assert/strict";
+import { attackCompanion } from "./companion_attacks.mjs";
 
 const require = createRequire(join(resolve(process.env.COMPANION_PACKAGES), "node_modules", "x.js"));
 const { chromium } = require("playwright-core");
@@ -151,6 +152,51 @@ async function context(options) {
   return made;
 }
 
+const pairingLink = () => JSON.parse(run("tokens", "create", "phone", "--qr", "--json")).link;
+
+async function pairTab(tab, link, name) {
+  await tab.goto(link);
+  await tab.getByLabel("Name of this browser").fill(name);
+  await tab.getByRole("button", { name: "Pair", exact: true }).click();
+  await tab.getByRole("heading", { name: "Recent notes" }).waitFor();
+}
+
+/** Presses Tab until a control whose name begins so has the focus, as people without a pointer do. */
+async function tabTo(page, name) {
+  const met = [];
+  for (let presses = 0; presses < 120; presses += 1) {
+    await page.keyboard.press("Tab");
+    const focused = await page.evaluate(() => {
+      const element = document.activeElement;
+      const label = element.labels && element.labels.length > 0 ? element.labels[0].textContent : element.textContent;
+      return { name: (element.ariaLabel || label).trim(), outline: getComputedStyle(element).outlineStyle };
+    });
+    met.push(focused.name.slice(0, 40));
+    if (!focused.name.startsWith(name)) continue;
+    assert.notEqual(focused.outline, "none", `${name}: nobody sees that it has the focus`);
+    return;
+  }
+  assert.fail(`Tab doesn't lead to ${name}: ${met.join(", ")}`);
+}
+
+/** Notes in the page what screen readers announce: text that appears in a region which was there before. */
+function recordAnnouncements() {
+  window.announced = [];
+  addEventListener("DOMContentLoaded", () => {
+    new MutationObserver((changes) => {
+      for (const { target, addedNodes } of changes) {
+        const region = target instanceof Element ? target.closest("[role=status]") : null;
+        const text = Array.from(addedNodes, (node) => node.textContent).join("");
+        if (region && region.checkVisibility() && text.trim() !== "") window.announced.push(region.textContent);
+      }
+    }).observe(document, { subtree: true, childList: true });
+  });
+}
+
+async function announced(page, text) {
+  await until(`“${text}” is announced`, () => page.evaluate((part) => window.announced.some((said) => said.includes(part)), text));
+}
+
 async function inspect(page, name, look) {
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   if (wide > 0) troubles.push(`${name} (${look}): ${wide} px too wide`);
@@ -171,6 +217,8 @@ try {
   // Pairing, as a person does it: the link, then the button.
   const phone = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true, deviceScaleFactor: 2 };
   const paired = await context({ ...phone, colorScheme: "light" });
+  await paired.addInitScript(recordAnnouncements);
+  await paired.grantPermissions(["clipboard-read", "clipboard-write"], { origin: url });
   const page = await paired.newPage();
   await page.goto(pair);
   await inspect(page, "pair", "phone-light");
@@ -191,27 +239,108 @@ try {
     await page.getByLabel("Add to today's note").fill(text);
     await page.getByRole("button", { name: label, exact: true }).click();
   };
+  assert(await page.locator("#capture-status").evaluate((region) => region.checkVisibility()), "the region is there before its text");
   await add("Ask Ada about the mast");
   await page.getByText("Added to").waitFor();
+  await announced(page, "Added to");
   await until("the note has it", () => note().includes("- Ask Ada about the mast\n"));
   const photo = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==", "base64");
   await page.getByLabel("Photo…").setInputFiles({ name: "IMG_1.png", mimeType: "image/png", buffer: photo });
   await add("The mast");
   await page.getByText("Added to").waitFor();
   await until("the note has the photo", () => /- The mast\n {2}!\[\]\(photo-.*\.png\)/.test(note()));
+
+  // Without a network, texts and photos wait, also on the page for that and across reloads, and are sent once.
+  const choose = (number) => page.getByLabel("Photo…").setInputFiles({
+    name: `IMG_${number}.png`, mimeType: "image/png", buffer: Buffer.concat([photo, Buffer.from(`${number}`)]),
+  });
   await page.evaluate(() => navigator.serviceWorker.ready);
   await paired.setOffline(true);
+  await choose(2);
   await add("Thought of at sea");
-  await page.getByText("1 capture waits").waitFor();
+  await page.getByText("1 capture waits on this device until the server can be reached").waitFor();
+  await announced(page, "1 capture waits");
   await page.goto(`${url}/todos`);
   await page.getByRole("heading", { name: "The server can't be reached" }).waitFor();
   await inspect(page, "offline", "phone-light");
+  assert.equal(await page.getByLabel("Add to today's note").getAttribute("maxlength"), "16384");
+  await choose(3);
   await add("Thought of further out", "Keep");
   await page.getByText("2 captures wait").waitFor();
+  // One that an earlier version kept, which the server refuses, holds up none of the others.
+  await page.evaluate(() => {
+    localStorage.setItem("tracebook-capture:00", JSON.stringify({ key: "00", text: "too long ".repeat(8_000), at: 1 }));
+  });
+  await page.reload();
+  await page.getByText("3 captures wait").waitFor();
+  await add("Thought of last", "Keep");
+  await page.getByText("4 captures wait").waitFor();
   await paired.setOffline(false);
-  await until("both were sent", () => note().includes("further out") && note().includes("at sea"));
-  for (const text of ["at sea", "further out", "about the mast"]) assert.equal(note().split(text).length, 2, text);
+  await until("all others were sent", () => ["at sea", "further out", "of last"].every((text) => note().includes(text)));
+  for (const text of ["at sea", "further out", "of last", "about the mast"]) assert.equal(note().split(text).length, 2, text);
+  assert.equal(note().split("![](photo-").length, 4, "each photo is there once");
+  assert.equal(readdirSync(join(home, "notes/Journal")).filter((name) => name.startsWith("photo-")).length, 3);
+  assert(!note().includes("too long"));
   await page.getByRole("heading", { name: "Recent notes" }).waitFor();
+
+  // The refused one is kept with its reason, to copy or delete.
+  const refused = page.getByRole("region", { name: "Captures on this device" });
+  await refused.getByText("The text is too large. At most 64 kB are taken.").waitFor();
+  await inspect(page, "not-added", "phone-light");
+  await page.reload();
+  await refused.getByRole("button", { name: "Copy text" }).click();
+  await announced(page, "The text was copied");
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), "too long ".repeat(8_000));
+  const refusal = page.waitForResponse((answer) => answer.url().endsWith("/capture") && answer.status() === 413);
+  await refused.getByRole("button", { name: "Try again" }).click();
+  await refusal;
+  await refused.getByRole("button", { name: "Delete" }).click();
+  await refused.getByRole("button", { name: "Delete for good" }).click();
+  await announced(page, "The capture was deleted");
+  await page.reload();
+  await page.getByRole("heading", { name: "Recent notes" }).waitFor();
+  await new Promise((ready) => setTimeout(ready, 500));
+  assert.equal(await refused.count(), 0);
+
+  // There's a limit to what waits, and the form keeps what is beyond it.
+  const changeKept = (count) => page.evaluate((rows) => new Promise((good, bad) => {
+    const request = indexedDB.open("tracebook", 1);
+    request.onerror = bad;
+    request.onsuccess = () => {
+      const change = request.result.transaction("captures", "readwrite");
+      const store = change.objectStore("captures");
+      store.clear();
+      for (let row = 0; row < rows; row += 1) {
+        store.put({ key: `${row}`, at: row, text: "x", photo: null, photoName: "", bytes: 1, trouble: "", isRefused: true });
+      }
+      change.oncomplete = good;
+      change.onabort = bad;
+    };
+  }), count);
+  await changeKept(100);
+  await paired.setOffline(true);
+  await add("One too many");
+  await page.getByText("At most 100 captures").waitFor();
+  assert.equal(await page.getByLabel("Add to today's note").inputValue(), "One too many");
+  await paired.setOffline(false);
+  await changeKept(0);
+
+  // A browser that isn't paired any more says so, and loses nothing.
+  const lost = await context({ ...phone, colorScheme: "light" });
+  const lostTab = await lost.newPage();
+  await pairTab(lostTab, pairingLink(), "Lost phone");
+  run("tokens", "revoke", "Lost phone");
+  await lostTab.getByLabel("Add to today's note").fill("Written when it was revoked");
+  await lostTab.getByRole("button", { name: "Add", exact: true }).click();
+  await lostTab.getByText("This browser isn't paired. 1 capture waits on this device.").waitFor();
+  assert(!note().includes("when it was revoked"));
+  await lostTab.getByRole("link", { name: "Pair this browser" }).first().click();
+  await lostTab.getByLabel("Code").fill(new URL(pairingLink()).searchParams.get("code"));
+  await lostTab.getByRole("button", { name: "Pair", exact: true }).click();
+  await lostTab.getByText("1 capture was sent.").waitFor();
+  assert.equal(note().split("when it was revoked").length, 2);
+  await lost.close();
+  await page.goto(url);
 
   // A run that waits for approval.
   const agent = spawn(program, ["--workspace", join(home, "W"), "ask", "Summarize the yields of the solar panel", "--project", "notes"], { cwd: home, env: { ...process.env, HOME: home }, stdio: "ignore" });
@@ -249,9 +378,15 @@ try {
   for (const [look, options, colorScheme] of looks) await visit(Object.keys(pages), look, { ...options, colorScheme });
 
   // The run is approved on the phone, and its page follows it without a reload.
+  // All by the keyboard, and said to those who can't see it.
   await page.goto(url + runPath);
-  await page.getByLabel("Comment for the agent").fill("go ahead");
-  await page.getByRole("button", { name: "Allow once" }).click();
+  await page.getByRole("button", { name: "Allow once" }).waitFor();
+  await tabTo(page, "Comment for the agent");
+  await page.keyboard.type("go ahead");
+  await tabTo(page, "Allow once");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/decided=allow/);
+  await announced(page, "Allowed once");
   await page.getByText("The mean yield is").waitFor();
   assert.equal(readFileSync(join(home, "notes", "summary.txt"), "utf8"), "mean 353.6 Wh\n");
   await inspect(page, "run-done", "phone-light");
@@ -261,15 +396,44 @@ try {
   await page.getByRole("button", { name: "Run", exact: true }).click();
   await page.getByText("The cells ran").waitFor();
   await page.getByText("mean 353.6").waitFor();
+  await announced(page, "The cells ran");
   await inspect(page, "note-ran", "phone-light");
+
+  // The note is as the window shows it: formula, diagram, table, and the plot as a picture that is drawn.
+  const shownNote = page.locator("article.note");
+  assert.equal(await shownNote.locator("math").count(), 1);
+  const table = shownNote.locator(".table table");
+  assert.deepEqual(await table.locator("th").allInnerTexts(), ["Day", "Yield in Wh", "Clouds"]);
+  assert.deepEqual(await table.locator("tbody tr").first().locator("td").allInnerTexts(), ["Monday", "412", "few"]);
+  assert.equal(await table.locator("tbody tr").count(), 3);
+  const marks = "path, line, polyline, polygon, rect, circle, text, use";
+  for (const [what, figures] of [["diagram", shownNote.locator(":scope > figure.drawn")], ["plot", shownNote.locator(".outputs figure.drawn")]]) {
+    await figures.first().waitFor();
+    assert((await figures.first().getAttribute("aria-label")).length > 0, `${what}: it has no description`);
+    const drawing = figures.locator("svg").first();
+    const box = await drawing.boundingBox();
+    assert(box.width > 150 && box.height > 20, `${what}: ${JSON.stringify(box)}`);
+    assert((await drawing.locator(marks).count()) > 5, `${what}: nothing is drawn`);
+  }
   for (const [look, options, colorScheme] of looks.slice(1)) await visit(["note"], `${look}-ran`, { ...options, colorScheme });
 
-  // A change from elsewhere shows up.
+  // A todo is checked by the keyboard.
+  await page.goto(`${url}/todos`);
+  await page.getByRole("button", { name: "Check: First aid kit" }).waitFor();
+  await tabTo(page, "Check: First aid kit");
+  await page.keyboard.press("Space");
+  await page.waitForURL(/checked=/);
+  await announced(page, "Changed: First aid kit");
+  await until("the note has it", () => readFileSync(join(home, "notes/Boat/Packing list.md"), "utf8").includes("- [x] First aid kit"));
+
+  // A change from elsewhere shows up, and leaves the focus where it is.
   await page.goto(`${url}/todos`);
   await page.getByRole("button", { name: "Check: Knife" }).waitFor();
   await new Promise((ready) => setTimeout(ready, 500));
+  await tabTo(page, "Check: Knife");
   run("capture", "[ ] Oars");
   await page.getByRole("button", { name: "Check: Oars" }).waitFor();
+  await until("the focus is back", () => page.evaluate(() => document.activeElement.ariaLabel?.startsWith("Check: Knife")));
 
   // Without JavaScript: forms and reading.
   const plain = await context({ ...phone, storageState: state, javaScriptEnabled: false });
@@ -374,6 +538,25 @@ try {
   trap.close();
   Object.assign(pages, { component: componentPath, components: "/components" });
   for (const [look, options, colorScheme] of looks) await visit(["component", "components"], look, { ...options, colorScheme });
+
+  // A hostile page in the same browser gets nothing and does nothing.
+  await page.goto("about:blank");
+  await plain.close();
+  writeFileSync(join(home, "notes/Boat/mast.png"), photo);
+  const victim = await browser.newContext({ ...desktop, storageState: state });
+  const victimTab = await victim.newPage();
+  await pairTab(victimTab, pairingLink().replace("127.0.0.1", "localhost"), "Other name");
+  await until("its own page shows the picture", async () => (await victimTab.goto(`${url}/notes/notes/Boat/mast.png`)).status() === 200);
+  await victimTab.goto("about:blank");
+  await attackCompanion({
+    context: victim,
+    port: new URL(url).port,
+    workspace: join(home, "W"),
+    notes: join(home, "notes"),
+    todo: { form_token: "", volume: "notes", path: "Boat/Packing list.md", text: "Rope", at: "0" },
+    texts: ["Recent notes", "first note", "form_token", "Rope"],
+  });
+  await victim.close();
 
   // Signing out.
   await page.goto(`${url}/device`);
