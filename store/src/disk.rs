@@ -25,7 +25,7 @@ mod sqlite;
 
 pub use blobs::{BLOBS_FOLDER, BlobHasher, BlobStore};
 pub use durable::{create_folder, sync_folder};
-pub use error::{BlobFault, DiskError};
+pub use error::{BlobFault, DiskError, io_reason};
 pub use inspect::{BadRow, InspectionReport};
 pub use interface::{Disk, DiskReader, DocumentChunk, FileRow, QuarantinedRow, RowWrite};
 pub use marker::{MARKER_FILE, MOUNTS_META_KEY, VolumeMount, path_form, read_marker, write_marker};

@@ -32,8 +32,8 @@ pub use error::StoreError;
 pub use id::{BlobHash, BlockId, DocId, ExecutionId, IdParseError, MessageId, StepId};
 pub use journal::JournalRecord;
 pub use note::{
-    AuthoredPassage, Block, NoteChange, NoteDoc, NoteOp, NotePast, TouchedBlocks, apply_op, coalesce, import_blocks,
-    sort_blocks,
+    AuthoredPassage, Block, NoteChange, NoteDoc, NoteLetter, NoteOp, NotePast, TouchedBlocks, apply_op, coalesce,
+    import_blocks, sort_blocks,
 };
 pub use outputs::{BlobRef, CellOutput, Execution, ExecutionStatus, OutputBody, OutputsDoc};
 pub use position::{position_between, spread_positions};

@@ -6,7 +6,7 @@
 
 mod history;
 
-pub use history::{AuthoredPassage, NoteChange, NotePast};
+pub use history::{AuthoredPassage, NoteChange, NoteLetter, NotePast};
 
 use crate::document::{self, ChangeParcel, HistoryEntry, LoadedDocument, MergeOutcome};
 use crate::error::StoreError;
@@ -76,6 +76,26 @@ impl NoteOp {
 pub struct TouchedBlocks {
     /// The blocks, sorted by position. Their text may be empty now.
     pub blocks: Vec<Block>,
+    /// Whether changes came that don't know all of what was here: both sides have changed the note.
+    pub is_concurrent: bool,
+}
+
+impl TouchedBlocks {
+    /// Includes what operations have done after the merge. `known`: the blocks before it.
+    ///
+    /// # Errors
+    /// As for [`apply_op`].
+    pub fn apply_ops(&mut self, known: &[Block], ops: &[NoteOp]) -> Result<(), StoreError> {
+        for op in ops {
+            let block = op.block_id();
+            if !self.blocks.iter().any(|touched| touched.id == block) {
+                self.blocks.extend(known.iter().find(|known| known.id == block).cloned());
+                sort_blocks(&mut self.blocks);
+            }
+            apply_op(&mut self.blocks, op)?;
+        }
+        Ok(())
+    }
 }
 
 /// Sorts blocks by position and id, the order of a note.
@@ -371,7 +391,11 @@ impl NoteDoc {
     fn merge_loaded(&mut self, bytes: &[u8], read: Option<Box<Automerge>>) -> Result<TouchedBlocks, StoreError> {
         let (blocks, owners) = (&self.blocks, &self.owners);
         let mut touched = BTreeSet::new();
+        let (mut known, mut is_concurrent): (BTreeSet<ChangeHash>, _) =
+            (self.doc.get_heads().into_iter().collect(), false);
         let merged = document::merge_changes(self.id, &mut self.doc, bytes, read, |change| {
+            is_concurrent |= change.deps.iter().any(|parent| !known.contains(parent));
+            known.extend(change.hash);
             for op in &change.operations {
                 let ObjectId::Id(object) = &op.obj else { continue };
                 let object = ObjId::Id(object.0, object.1.clone(), 0);
@@ -392,7 +416,7 @@ impl NoteDoc {
             }
         }
         sort_blocks(&mut blocks);
-        Ok(TouchedBlocks { blocks })
+        Ok(TouchedBlocks { blocks, is_concurrent })
     }
 
     /// Returns the operations that make this document's blocks equal to `blocks`, to repair it after chunks were

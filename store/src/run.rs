@@ -110,6 +110,9 @@ pub struct RunAbout {
     /// Name of the only provider that may be asked, if the user chose one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
+    /// When the run ends at the latest, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<i64>,
 }
 
 /// The device that owns a run. Only this device continues it.
@@ -683,6 +686,7 @@ mod tests {
             phase: 4,
             imported: None,
             provider: Some("local".to_owned()),
+            deadline: Some(7),
         };
         let change = RunChange {
             number: 0,

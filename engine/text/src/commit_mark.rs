@@ -2,6 +2,7 @@
 //! with the change to other devices, which may not have the repository.
 
 use crate::untrusted_text;
+use sha1::{Digest, Sha1};
 
 /// What a message begins with.
 const MARK_PREFIX: &str = "commit ";
@@ -34,6 +35,15 @@ impl CommitMark {
         let mut hash = || words.next().filter(|word| is_hash(word)).map(ToOwned::to_owned);
         let (id, blob) = (hash()?, hash()?);
         Some(CommitMark { id, blob, author: clean_author(words.next()?) })
+    }
+
+    /// Returns whether the file has this text in the commit. Git hashes a file's content after a header of its own
+    /// (gitformat-loose-object). A repository with SHA-256 hashes has no such marks.
+    pub fn has_content(&self, text: &str) -> bool {
+        let mut hasher = Sha1::new();
+        hasher.update(format!("blob {}\0", text.len()));
+        hasher.update(text);
+        hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>() == self.blob
     }
 }
 

@@ -1,14 +1,15 @@
 //! Score boosts besides words and meaning: recent changes, backlinks and stars. They only decide between hits that
-//! match about equally well. A note whose whole name was typed comes first.
+//! match about equally well. A note whose whole name or alias was typed comes first, then a section whose heading was.
 
 use crate::error::IndexError;
 use crate::fulltext::FullTextIndex;
 use crate::passage::link_name;
 use crate::ranking::{ScorePart, SearchRequest};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use store::DocId;
 use tantivy::columnar::StrColumn;
-use tantivy::{DocAddress, Searcher, Term};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocAddress, DocSet, Searcher, TERMINATED, Term};
 
 /// Number of the best passages that are boosted. A boost only reorders passages with similar scores.
 const MAX_BOOSTED_PASSAGES: usize = 50;
@@ -16,6 +17,8 @@ const MAX_BOOSTED_PASSAGES: usize = 50;
 const RECENCY_HALF_LIFE_MS: f32 = 30.0 * 86_400_000.0;
 /// Number of links that earns the full link boost.
 const FULL_LINK_COUNT: f32 = 32.0;
+/// The boost for a section whose heading is the whole query, as a share of the boost for a note's name.
+const HEADING_BOOST_SHARE: f32 = 0.5;
 /// Smaller boosts aren't reported.
 const MIN_REPORTED_BOOST: f32 = 0.001;
 
@@ -35,6 +38,9 @@ impl FullTextIndex {
             let fast = segment.fast_fields();
             columns.push((fast.str("note")?, fast.str("path")?, fast.i64("modified")?));
         }
+        let wanted = ask.text.trim().to_lowercase();
+        let aliases = self.passages_with_mark(searcher, "name", &wanted)?;
+        let headings = self.passages_with_mark(searcher, "heading", &wanted)?;
         let mut known: HashMap<(u32, u64), Vec<ScorePart>> = HashMap::new();
         let mut lifts = ScoreBoosts::new();
         let count = ranked.len().min(MAX_BOOSTED_PASSAGES);
@@ -44,7 +50,7 @@ impl FullTextIndex {
                 continue;
             };
             let Some(number) = notes.term_ords(address.doc_id).next() else { continue };
-            let parts = match known.get(&(address.segment_ord, number)) {
+            let mut parts = match known.get(&(address.segment_ord, number)) {
                 Some(parts) => parts.clone(),
                 None => {
                     let changed = modified.first(address.doc_id).unwrap_or(0);
@@ -55,6 +61,14 @@ impl FullTextIndex {
                     parts
                 }
             };
+            for (name, value, named) in [
+                ("its alias", ask.tuning.name_boost, &aliases),
+                ("its heading", ask.tuning.name_boost * HEADING_BOOST_SHARE, &headings),
+            ] {
+                if value >= MIN_REPORTED_BOOST && named.contains(address) {
+                    parts.push(ScorePart { name: name.to_owned(), value });
+                }
+            }
             *score += parts.iter().map(|part| part.value).sum::<f32>();
             if !parts.is_empty() {
                 lifts.insert(*address, parts);
@@ -62,6 +76,31 @@ impl FullTextIndex {
         }
         best.sort_by(|(a, _), (b, _)| b.total_cmp(a));
         Ok(lifts)
+    }
+
+    /// Returns the passages with an exact mark. An empty value marks none.
+    fn passages_with_mark(
+        &self,
+        searcher: &Searcher,
+        name: &str,
+        value: &str,
+    ) -> Result<HashSet<DocAddress>, IndexError> {
+        let mut found = HashSet::new();
+        if value.is_empty() {
+            return Ok(found);
+        }
+        let term = Term::from_field_text(self.fields.marks, &format!("{name}:{value}"));
+        for (segment_ord, segment) in (0..).zip(searcher.segment_readers()) {
+            let index = segment.inverted_index(self.fields.marks)?;
+            if let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic)? {
+                let mut doc_id = postings.doc();
+                while doc_id != TERMINATED {
+                    found.insert(DocAddress { segment_ord, doc_id });
+                    doc_id = postings.advance();
+                }
+            }
+        }
+        Ok(found)
     }
 
     #[allow(clippy::cast_precision_loss, reason = "days and links")]

@@ -19,7 +19,7 @@ use tantivy::schema::{
 use tantivy::{DocAddress, IndexReader, IndexWriter, ReloadPolicy, Searcher, SegmentReader, TantivyDocument, Term};
 
 /// Part of the folder's name. An index in another format is rebuilt.
-const INDEX_FORMAT: &str = "words-6";
+const INDEX_FORMAT: &str = "words-7";
 /// Memory budget of the index writer, in bytes.
 const WRITER_MEMORY_BYTES: usize = 32 << 20;
 /// The sentence model reads about 250 words and works best on a few sentences. A longer passage is embedded in windows
@@ -53,7 +53,8 @@ pub(crate) struct IndexFields {
     pub(crate) stems: Field,
     /// The passage's language, as a number.
     pub(crate) language: Field,
-    /// Tags, kind, language, language of stems, todos and names of linked notes, each as one exact term.
+    /// Tags, kind, language, language of stems, todos, names of linked notes, aliases and own heading, each as one
+    /// exact term.
     pub(crate) marks: Field,
     pub(crate) kind: Field,
     pub(crate) modified: Field,
@@ -352,6 +353,12 @@ impl FullTextIndex {
         }
         for name in &passage.links {
             mark(&mut doc, "link", name);
+        }
+        for name in &passage.names {
+            mark(&mut doc, "name", name.trim());
+        }
+        if let Some(heading) = passage.own_heading() {
+            mark(&mut doc, "heading", heading);
         }
         doc.add_u64(fields.kind, passage.kind.to_index_number());
         doc.add_i64(fields.modified, note.modified);

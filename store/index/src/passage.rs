@@ -69,6 +69,8 @@ pub struct IndexedPassage {
     pub done: bool,
     /// The notes that it links to, in the form of [`link_name`].
     pub links: Vec<String>,
+    /// Other names of its note, if the passage is the note's first.
+    pub names: Vec<String>,
     /// Whether only a query for memory finds it.
     pub private: bool,
     /// The speaker, if it's a turn of a conversation.
@@ -91,11 +93,24 @@ impl IndexedPassage {
             todo: false,
             done: false,
             links: Vec::new(),
+            names: Vec::new(),
             private: false,
             speaker: String::new(),
             session: String::new(),
             said: None,
         }
+    }
+}
+
+/// Separates the headings above a passage.
+const HEADING_SEPARATOR: &str = " › ";
+
+impl IndexedPassage {
+    /// Returns the heading directly above the passage; `None` if there's none, or if it's no text of a note.
+    pub(crate) fn own_heading(&self) -> Option<&str> {
+        let is_of_note = matches!(self.kind, PassageKind::Prose | PassageKind::Code);
+        let heading = self.heading.rsplit(HEADING_SEPARATOR).next().map(str::trim);
+        heading.filter(|heading| is_of_note && !heading.is_empty())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Durable file writes that survive a power cut. A file gets its name only after its bytes are on disk.
 
-use crate::disk::error::DiskError;
+use crate::disk::error::{DiskError, io_reason};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ impl DiskError {
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => DiskError::Full { path },
             io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => DiskError::ReadOnly { path },
-            _ => DiskError::Io { what, why: error.to_string(), path },
+            _ => DiskError::Io { what, why: io_reason(error), path },
         }
     }
 }

@@ -1,7 +1,19 @@
 //! The errors of a disk.
 
 use crate::id::BlobHash;
+use std::fmt::Display;
 use std::path::PathBuf;
+
+/// Returns the message of an I/O error without the operating system's number, which tells a user nothing.
+pub fn io_reason(error: &dyn Display) -> String {
+    let text = error.to_string();
+    let mut parts = text.split(" (os error ");
+    let mut reason = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        reason.push_str(part.split_once(')').map_or(part, |(_, rest)| rest));
+    }
+    reason
+}
 
 /// What is wrong with a blob that can't be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -81,4 +93,18 @@ pub enum DiskError {
         /// The file or folder that it concerns.
         path: PathBuf,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_has_no_number_of_the_system() {
+        let refused = std::io::Error::from_raw_os_error(13);
+        assert!(refused.to_string().contains("os error 13"), "{refused}");
+        assert!(refused.to_string().starts_with(&io_reason(&refused)) && !io_reason(&refused).contains("os error"));
+        assert_eq!(io_reason(&"a: denied (os error 13): b (os error 2)"), "a: denied: b");
+        assert_eq!(io_reason(&std::io::Error::other("its own words (really)")), "its own words (really)");
+    }
 }

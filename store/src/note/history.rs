@@ -26,6 +26,18 @@ pub struct NoteChange {
     parents: Vec<u32>,
 }
 
+/// A letter of a note's text, which may have several bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NoteLetter {
+    /// The operation that wrote it. It stays the same wherever the letter moves.
+    pub id: ObjId,
+    /// Length in bytes.
+    pub length: usize,
+    /// Index of the change that wrote it in [`NotePast::moments`]; `None` if the document doesn't contain this
+    /// information.
+    pub moment: Option<usize>,
+}
+
 /// All changes of a note in causal order, otherwise by time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NotePast {
@@ -58,6 +70,27 @@ impl NotePast {
             shown.iter().zip(last).filter(|(_, is)| *is).map(|(moment, _)| moment.hash).collect();
         heads.sort_unstable();
         heads
+    }
+
+    /// Returns for each change whether it's among these heads or before them.
+    pub fn history_of(&self, heads: &[ChangeHash]) -> Vec<bool> {
+        let mut is_in: Vec<bool> = self.moments.iter().map(|moment| heads.contains(&moment.hash)).collect();
+        // Parents come before their children.
+        for (at, moment) in self.moments.iter().enumerate().rev() {
+            if is_in[at] {
+                moment.parents.iter().for_each(|parent| is_in[*parent as usize] = true);
+            }
+        }
+        is_in
+    }
+
+    /// Returns for each change whether it's based on the change at this index, or is it.
+    pub fn successors_of(&self, index: usize) -> Vec<bool> {
+        let mut is_after = vec![false; self.moments.len()];
+        for (at, moment) in self.moments.iter().enumerate().skip(index) {
+            is_after[at] = at == index || moment.parents.iter().any(|parent| is_after[*parent as usize]);
+        }
+        is_after
     }
 }
 
@@ -115,6 +148,30 @@ impl NoteDoc {
     /// # Errors
     /// Returns automerge's error if `heads_after` aren't part of this history.
     pub fn authored_passages(&self, past: &NotePast, heads: &[ChangeHash]) -> Result<Vec<AuthoredPassage>, StoreError> {
+        let mut passages: Vec<AuthoredPassage> = Vec::new();
+        let mut add = |length: usize, moment: Option<usize>| match passages.last_mut() {
+            Some(last) if last.moment == moment => last.length += length,
+            _ => passages.push(AuthoredPassage { length, moment }),
+        };
+        for (block, letters) in self.letters_at(past, heads)? {
+            if letters.iter().map(|letter| letter.length).sum::<usize>() == block.text.len() {
+                letters.into_iter().for_each(|letter| add(letter.length, letter.moment));
+            } else {
+                add(block.text.len(), None);
+            }
+        }
+        Ok(passages)
+    }
+
+    /// Returns the blocks at `heads_after` in order, each with the letters of its text.
+    ///
+    /// # Errors
+    /// Returns automerge's error if `heads_after` aren't part of this history.
+    pub fn letters_at(
+        &self,
+        past: &NotePast,
+        heads: &[ChangeHash],
+    ) -> Result<Vec<(Block, Vec<NoteLetter>)>, StoreError> {
         let actors: HashMap<&ActorId, usize> = past.actors.iter().enumerate().map(|(at, actor)| (actor, at)).collect();
         let mut begins: Vec<Vec<(u64, usize)>> = vec![Vec::new(); past.actors.len()];
         for (at, moment) in past.moments.iter().enumerate() {
@@ -129,27 +186,19 @@ impl NoteDoc {
             let behind = begins.partition_point(|(first, _)| first <= counter);
             begins.get(behind.checked_sub(1)?).map(|(_, at)| *at)
         };
-        let mut passages: Vec<AuthoredPassage> = Vec::new();
-        let mut add = |length: usize, moment: Option<usize>| match passages.last_mut() {
-            Some(last) if last.moment == moment => last.length += length,
-            _ => passages.push(AuthoredPassage { length, moment }),
-        };
-        for (block, text) in self.blocks_at(heads)? {
-            let letters = self.doc.list_range_at(&text, .., heads).map(|item| {
+        let letters = |text: &ObjId| -> Vec<NoteLetter> {
+            let letters = self.doc.list_range_at(text, .., heads).map(|item| {
                 let length = match &item.value {
                     ValueRef::Scalar(ScalarValueRef::Str(letters)) => letters.len(),
                     ValueRef::Scalar(_) | ValueRef::Object(_) => '\u{fffc}'.len_utf8(),
                 };
-                (length, moment(&item.id()))
+                let id = item.id();
+                NoteLetter { moment: moment(&id), id, length }
             });
-            let found: Vec<(usize, Option<usize>)> = letters.collect();
-            if found.iter().map(|(length, _)| length).sum::<usize>() == block.text.len() {
-                found.into_iter().for_each(|(length, moment)| add(length, moment));
-            } else {
-                add(block.text.len(), None);
-            }
-        }
-        Ok(passages)
+            letters.collect()
+        };
+        let blocks = self.blocks_at(heads)?;
+        Ok(blocks.into_iter().map(|(block, text)| (block, letters(&text))).collect())
     }
 
     /// Returns the blocks at `heads`, with their text objects.
