@@ -10,24 +10,24 @@ pub mod project_memory;
 
 use crate::agents::external_agents::ExternalAgents;
 use crate::agents::llm::{ModelUpdate, ProviderClient};
-use crate::agents::mcp_servers::{SecretTokens, expand_secrets, list_mcp_tools, tokens_in_secret};
+use crate::agents::mcp_servers::{SecretTokens, expand_secrets, list_mcp_tools};
 use crate::mailbox::Mailbox;
 use crate::maintenance::configuration;
+use crate::maintenance::platform::detect_platform;
 use crate::maintenance::secrets::UserSecrets;
-use crate::search::{SearchService, query_of_message};
+use crate::search::SearchService;
 use crate::tools::{SamplingRequests, ToolRunner, ToolWorkspace};
 use agent::agent_definition::AgentDefinition;
-use agent::config::AgentConfig;
 use agent::model_call::{ModelCallId, ModelError, ModelErrorKind, ModelRequest};
 use agent::router::ProviderLatencies;
 use agent::sampling::SamplingAnswer;
-use agent::secrets::InstallationKeys;
+use agent::secrets::query_of_message;
 use agent::server_material::ServerMaterial;
 use agent::tool_job::{ToolJob, ToolOutcome};
 use engine::effect::MentionedFile;
 use engine::{AgentSetup, Event};
 use mcp::{MATERIAL_TIMEOUT, McpServerPool, TokenVault};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -83,31 +83,10 @@ fn read_setup(folder: &Path, tools: &ToolRunner, secrets: Option<&UserSecrets>, 
             agents.push(program);
         }
     }
-    let own_keys = read_installation_keys(&config, secrets);
-    let trouble = None;
-    AgentSetup { unconfined, known, contexts, config, trouble, agents, plugins, problems, own_keys, servers, offers }
-}
-
-/// Returns the keys of this installation, for text that leaves the machine without an agent. An unreadable
-/// configuration names none; the stored ones are included all the same.
-pub(crate) fn installation_keys(workspace: &Path) -> InstallationKeys {
-    let secrets = configuration::user_config_folder().map(|folder| UserSecrets::new(&folder));
-    let config = configuration::load_config(workspace).unwrap_or_default();
-    read_installation_keys(&config, secrets.as_ref())
-}
-
-/// Returns the values of all readable keys of this installation: stored ones, and those that the configuration names.
-/// No model and no log may contain them.
-fn read_installation_keys(config: &AgentConfig, secrets: Option<&UserSecrets>) -> InstallationKeys {
-    let Some(secrets) = secrets else { return InstallationKeys::default() };
-    let kept = secrets.list().unwrap_or_default().into_iter().map(|(name, _)| name);
-    let named = config.llm.providers.keys().filter_map(|name| config.endpoint(name)?.key);
-    let names: BTreeSet<String> = kept.chain(named).collect();
-    let read = |name: &String| {
-        let value = secrets.get(name).ok()??.0.expose().to_owned();
-        Some(tokens_in_secret(name, &value).into_iter().chain([value]).collect::<Vec<String>>())
-    };
-    InstallationKeys::new(names.iter().filter_map(read).flatten())
+    let own_keys = model_setup::read_installation_keys(&config, secrets);
+    let machine = detect_platform().tool_machine(config.containers.socket.as_deref());
+    let here = AgentSetup { unconfined, machine, known, contexts, ..AgentSetup::default() };
+    AgentSetup { config, agents, plugins, problems, own_keys, servers, offers, ..here }
 }
 
 /// Returns the files in a folder with this extension, sorted by name.
@@ -292,8 +271,9 @@ impl AgentEffects {
     pub(crate) fn start_tool_job(&mut self, run: DocId, call: String, job: ToolJob) {
         let number = self.next_number();
         self.jobs.insert((run, call.clone()), number);
-        let inbox = self.inbox.clone();
-        self.tools.start(number, job, move |outcome| {
+        let (inbox, external) = (self.inbox.clone(), self.external.clone());
+        self.tools.start_command(number, job, self.external.command_of(&call), move |outcome| {
+            external.note_changes(run, &outcome.changed);
             inbox.send_event(Event::ToolDone { run, call, outcome: Box::new(outcome) });
         });
     }

@@ -1,5 +1,5 @@
-//! Services of the desktop: the folder chooser, opening files in other programs, printing, and completion of typed
-//! paths.
+//! Services of the desktop: the folder chooser, opening files in other programs, printing, notifications, and
+//! completion of typed paths.
 //!
 //! All of them wait for disks, other programs or people, so call them on a separate thread.
 
@@ -7,6 +7,7 @@ use crate::fs::confined_dir::ConfinedPath;
 use anyhow::{anyhow, bail};
 use ashpd::desktop::ResponseError;
 use ashpd::desktop::file_chooser::SelectedFiles;
+use ashpd::desktop::notification::{Notification, NotificationProxy};
 use ashpd::desktop::print::{PrintOptions, PrintProxy};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -49,6 +50,22 @@ pub fn choose_folder() -> FolderChoice {
             FolderChoice::Unavailable
         }
     }
+}
+
+/// Shows a notification with a title and a text.
+pub type DesktopNotifier = Arc<dyn Fn(&str, &str) -> anyhow::Result<()> + Send + Sync>;
+
+/// Shows a notification of the desktop's portal. A later one with the same title replaces it.
+///
+/// # Errors
+/// Returns an error if the desktop has no notifications.
+pub fn show_notification(title: &str, body: &str) -> anyhow::Result<()> {
+    let notification = Notification::new(title).body(body);
+    let asked = async { NotificationProxy::new().await?.add_notification(title, notification).await };
+    pollster::block_on(asked).map_err(|error: ashpd::Error| {
+        tracing::info!("the desktop shows no notifications: {error}");
+        anyhow!("the desktop shows no notifications: {error}")
+    })
 }
 
 /// What exists at a typed path.

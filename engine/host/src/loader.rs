@@ -77,7 +77,7 @@ pub fn load_workspace_start(
         doc: Box::new(loaded.doc),
         mounts: read_json(reader.as_ref(), MOUNTS_META_KEY)?.unwrap_or_default(),
         memory_place: None,
-        read_only_volumes: Default::default(),
+        volume_settings: Default::default(),
         forks: read_json(reader.as_ref(), FORKS_META_KEY)?.unwrap_or_default(),
         device: crate::sync::devices::machine_name(),
         settings: read_json::<Settings>(reader.as_ref(), "settings")?.unwrap_or_default(),

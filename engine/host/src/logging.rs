@@ -21,7 +21,7 @@ use tracing_subscriber::Registry;
 use tracing_subscriber::filter::{EnvFilter, LevelFilter, filter_fn};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 
-pub use crash::take_crash_notice;
+pub use crash::{crashed_at_start, record_window_start, take_crash_notice};
 pub(crate) use effect_span::EffectSpan;
 pub use events::{CommandLog, FrameLog};
 pub(crate) use events::{ConnectionLog, KernelLog, ToolCallLog};

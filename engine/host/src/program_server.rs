@@ -39,8 +39,8 @@ pub enum ServerPhase {
 #[derive(Default)]
 struct ServerState {
     phase: ServerPhase,
-    /// The address that is wanted, or the last one.
-    address: String,
+    /// The options of `tracebook serve` that are wanted, or the last ones.
+    options: Vec<String>,
     is_wanted: bool,
     /// Number of the current start. Threads of earlier ones change nothing.
     start: u64,
@@ -80,15 +80,15 @@ impl ProgramServer {
         lock(&self.state).phase.clone()
     }
 
-    /// Starts the server, ends it, or starts it at another address. Does nothing if that's how it is. A server that
+    /// Starts the server, ends it, or starts it with other options. Does nothing if that's how it is. A server that
     /// failed is not started again by itself.
-    pub fn follow(&self, is_wanted: bool, address: &str) {
+    pub fn follow(&self, is_wanted: bool, options: &[String]) {
         let mut state = lock(&self.state);
-        if state.is_wanted == is_wanted && (!is_wanted || state.address == address) {
+        if state.is_wanted == is_wanted && (!is_wanted || state.options == options) {
             return;
         }
         state.is_wanted = is_wanted;
-        address.clone_into(&mut state.address);
+        state.options = options.to_vec();
         self.restart(&mut state);
     }
 
@@ -106,14 +106,14 @@ impl ProgramServer {
         state.phase = ServerPhase::Off;
         if state.is_wanted {
             state.phase = ServerPhase::Starting;
-            let (server, start, address) = (self.clone_for_thread(), state.start, state.address.clone());
+            let (server, start, options) = (self.clone_for_thread(), state.start, state.options.clone());
             let earlier = state.thread.take();
             state.thread = Some(std::thread::spawn(move || {
                 // Until the earlier process has ended, address and socket are taken.
                 if let Some(earlier) = earlier {
                     let _ = earlier.join(); // if it has panicked, it has ended, too
                 }
-                server.run(start, &address);
+                server.run(start, &options);
             }));
         }
     }
@@ -128,11 +128,11 @@ impl ProgramServer {
         }
     }
 
-    /// Makes a link that pairs a browser with the running server, once. The result comes when it's there.
-    pub fn pair_browser(&self) -> Receiver<anyhow::Result<String>> {
+    /// Makes a link that pairs a browser, named `name`, with the running server, once. The result comes later.
+    pub fn pair_browser(&self, name: &str) -> Receiver<anyhow::Result<String>> {
         let (tell, told) = channel();
         let (mut command, wake) = (command(&self.program, &self.workspace), self.wake.clone());
-        command.args(["tokens", "create", "Browser", "--qr", "--json"]).stdin(Stdio::null());
+        command.args(["tokens", "create", name, "--qr", "--json"]).stdin(Stdio::null());
         std::thread::spawn(move || {
             let _ = tell.send(pairing_link(&mut command)); // the page may be closed
             wake();
@@ -187,8 +187,8 @@ impl ServerThread {
         is_current
     }
 
-    fn run(&self, start: u64, address: &str) {
-        let failed = match self.start_process(start, address) {
+    fn run(&self, start: u64, options: &[String]) {
+        let failed = match self.start_process(start, options) {
             Ok(Some((child, messages))) => self.watch(start, child, messages).err(),
             Ok(None) => None,
             Err(why) => Some(why),
@@ -201,9 +201,9 @@ impl ServerThread {
     }
 
     /// Starts the process. Returns it with its messages, or `None` if it's no longer wanted.
-    fn start_process(&self, start: u64, address: &str) -> anyhow::Result<Option<(Child, Receiver<String>)>> {
+    fn start_process(&self, start: u64, options: &[String]) -> anyhow::Result<Option<(Child, Receiver<String>)>> {
         let mut command = command(&self.program, &self.workspace);
-        command.args(["serve", "--json", "--until-input-ends", "--listen", address]);
+        command.args(["serve", "--json", "--until-input-ends"]).args(options);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| anyhow!("the server doesn't start ({error})"))?;
         let (input, errors) = (child.stdin.take(), child.stderr.take());

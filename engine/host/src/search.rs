@@ -18,11 +18,11 @@ pub(crate) mod unlinked_mentions;
 pub use exact_search::{ExactMatch, ExactSearch, MAX_EXACT_MATCHES, NoteMatches};
 pub use index::{
     FusionGate, GATE_SIGNALS, HitReason, IndexCounts, IndexedPassage, NoteHit, NoteText, ParsedQuery, PassageKind,
-    RankingWeights, SearchAnswer, SearchMode, SearchRequest, excerpt, highlight_ranges, vocabulary_words,
+    RankingWeights, SearchAnswer, SearchFilters, SearchMode, SearchRequest, excerpt, highlight_ranges,
+    vocabulary_words,
 };
 
-pub(crate) use agent_search::query_of_message;
-pub use agent_search::{RecalledPassage, SearchFilters, SearchSource};
+pub use agent_search::{RecalledPassage, SearchSource};
 pub use embedding_models::EmbeddingChoice;
 pub use models::{
     DownloadProgress, EmbedderChoice, EmbedderChoiceError, KnownModel, OnnxRuntime, known_models, known_rerankers,

@@ -6,7 +6,6 @@
 
 mod blame;
 mod conflicts;
-mod diff_text;
 pub mod github_api;
 mod operations;
 mod repository_clone;
@@ -15,12 +14,11 @@ use anyhow::anyhow;
 pub use blame::BlameReading;
 use blame::BlameReadings;
 pub use conflicts::{ConflictReading, ResolvedFile, refuse_unresolved};
-use diff_text::{diff_text, parse_diff};
 use engine::Session;
 use git_program::GitProgramError;
 pub use git_program::{HalfDoneOperation, repository_folder_name};
 use github::{ApiControl, GitHubError};
-pub use operations::{GitRequest, perform, restore_kept};
+pub use operations::{GitRequest, configured_pull, perform, restore_kept};
 pub use repository_clone::{ClonePhase, RepositoryClone};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +26,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
-use store::{BlobHash, DocId, TextHunk};
+use store::{BlobHash, DocId};
+pub use text::unified_diff::FileDiff;
+use text::unified_diff::UnifiedDiff;
 pub use vcs::{BranchInfo, BranchState, Commit, FileChange, FileChangeKind, HunkAction, HunkChoice};
 pub use vcs::{ConflictChoice, ConflictKind, ConflictRegion, ConflictSide, ConflictSides, FileConflict};
 pub use vcs::{GraphRow, MAX_GRAPH_LANES, StashInfo, TagInfo};
@@ -132,19 +132,6 @@ pub struct DiffReading {
     pub hash: Option<BlobHash>,
     /// The conflicts instead of a diff.
     pub conflict: Option<ConflictReading>,
-}
-
-/// The diff of a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FileDiff {
-    /// Path in the repository.
-    pub path: String,
-    /// Parts that differ, with their unchanged lines around.
-    pub hunks: Vec<TextHunk>,
-    /// The changed lines of each hunk, with `+` or `-`.
-    pub changed_lines: Vec<Vec<String>>,
-    /// Whether the file isn't text.
-    pub is_binary: bool,
 }
 
 /// An operation that runs.
@@ -568,7 +555,7 @@ impl RepositoryReader {
         let read = match &target {
             DiffTarget::Conflict(path) => conflicts::read_conflict(&known.root, path),
             DiffTarget::Staged(_) | DiffTarget::Unstaged(_) | DiffTarget::Commit(_) | DiffTarget::Stash(_) => {
-                diff_text(&known.root, &target).map(|(text, is_complete)| parse_diff(&text, is_complete))
+                read_other_diff(&known.root, &target)
             }
         };
         let reading = match read {
@@ -578,6 +565,20 @@ impl RepositoryReader {
         lock(&self.shared).diff = Some((volume, target, self.reads, Arc::new(reading)));
         self.wake();
     }
+}
+
+/// Reads a diff other than that of a conflict.
+fn read_other_diff(root: &Path, target: &DiffTarget) -> Result<DiffReading, VcsError> {
+    let repository = RepositoryFolder::open(root)?;
+    let (text, is_complete) = match target {
+        DiffTarget::Staged(path) => repository.staged_file_diff(path),
+        DiffTarget::Unstaged(path) | DiffTarget::Conflict(path) => repository.unstaged_diff(path),
+        DiffTarget::Stash(id) => repository.stash_diff(id),
+        DiffTarget::Commit(id) => repository.show(id).map(|(_, text, is_complete)| (text, is_complete)),
+    }?;
+    let hash = Some(BlobHash::of(text.as_bytes()));
+    let UnifiedDiff { files, is_complete } = UnifiedDiff::parse(&text, is_complete);
+    Ok(DiffReading { files, is_complete, hash, ..DiffReading::default() })
 }
 
 /// Reads the graph of all commits as long as it's wanted.
@@ -705,20 +706,6 @@ fn roll_up(changes: &[FileChange]) -> BTreeMap<String, FileChangeKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_diff_is_read_hunk_by_hunk() {
-        let text = "diff --git a/a.md b/a.md\nindex 1..2 100644\n--- a/a.md\n+++ b/a.md\n@@ -1,3 +1,3 @@\n one\n-two\n\
-                    +2\n three\n@@ -9 +9,2 @@ x\n nine\n+@@ -1 +1 @@\n\\ No newline at end of file\ndiff --git a/p.png \
-                    b/p.png\nBinary files a/p.png and b/p.png differ\n";
-        let reading = parse_diff(text, true);
-        let [file, picture] = reading.files.as_slice() else { panic!("{reading:?}") };
-        assert_eq!((file.path.as_str(), file.hunks.len(), picture.is_binary), ("a.md", 2, true));
-        assert_eq!(file.changed_lines[0], ["-two", "+2"]);
-        assert_eq!(file.hunks[0].removed, "one\ntwo\nthree\n");
-        assert_eq!(file.hunks[0].inserted, "one\n2\nthree\n");
-        assert_eq!((file.hunks[1].lines, file.hunks[1].inserted.as_str()), (Some((9, 9)), "nine\n@@ -1 +1 @@\n"));
-    }
 
     #[test]
     fn marks_are_rolled_up_to_folders() {

@@ -18,10 +18,12 @@ pub use fetch::fetch_file;
 pub(crate) use fetch::{WebhookError, fetch_text_file, post_json};
 pub(crate) use sampling::SamplingRequests;
 
+use crate::agents::project_memory::{memory_folders, read_project_memory};
 use crate::fs::volume_snapshot::ProgramBaselines;
 use crate::search::{SearchRequest, SearchService, excerpt, highlight_ranges};
 use agent::config::{SandboxLimits, SandboxPaths};
 use agent::tool_job::{ToolJob, ToolOutcome};
+use agent::tool_lines::line_range;
 use anyhow::{Context, anyhow, bail};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -108,11 +110,15 @@ impl ToolWorkspace {
 
 /// Flag that tells a job to stop.
 #[derive(Clone, Default)]
-struct StopSignal(Arc<AtomicBool>);
+struct StopSignal {
+    flag: Arc<AtomicBool>,
+    /// The command of a program that works as an agent; it may end it.
+    command: Option<acp::RunningCommand>,
+}
 
 impl StopSignal {
     fn is_stopped(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.flag.load(Ordering::Acquire) || self.command.as_ref().is_some_and(acp::RunningCommand::is_kill_wanted)
     }
 
     fn check_not_stopped(&self) -> anyhow::Result<()> {
@@ -152,9 +158,21 @@ impl ToolRunner {
     /// Starts a job under an id that no other running job has. `on_done` is called exactly once, on another thread,
     /// whatever happens.
     pub fn start(&self, id: u64, job: ToolJob, on_done: impl FnOnce(ToolOutcome) + Send + 'static) {
-        let stop = StopSignal::default();
+        self.start_command(id, job, None, on_done);
+    }
+
+    /// Starts a job like [`Self::start`]. If it runs a command of a program that works as an agent, that program sees
+    /// it.
+    pub(crate) fn start_command(
+        &self,
+        id: u64,
+        job: ToolJob,
+        command: Option<acp::RunningCommand>,
+        on_done: impl FnOnce(ToolOutcome) + Send + 'static,
+    ) {
+        let stop = StopSignal { command, ..StopSignal::default() };
         if let Some(before) = self.running_jobs().insert(id, stop.clone()) {
-            before.0.store(true, Ordering::Release); // two of one name: the first is not wanted any more
+            before.flag.store(true, Ordering::Release); // two of one name: the first is not wanted any more
         }
         let (place, jobs) = (self.place.clone(), self.jobs.clone());
         std::thread::spawn(move || {
@@ -167,12 +185,12 @@ impl ToolRunner {
             }));
             let done = done.unwrap_or_else(|_| Err(anyhow!("the tool failed; this is a fault of Tracebook's")));
             let mut running = jobs.running.lock().unwrap_or_else(PoisonError::into_inner);
-            if running.get(&id).is_some_and(|known| Arc::ptr_eq(&known.0, &stop.0)) {
+            if running.get(&id).is_some_and(|known| Arc::ptr_eq(&known.flag, &stop.flag)) {
                 running.remove(&id);
             }
             drop(running);
             on_done(done.unwrap_or_else(|why| ToolOutcome {
-                text: truncate::truncate_middle(&why.to_string()),
+                text: agent::tool_job::truncate_middle(&why.to_string()),
                 is_missing: files::is_missing(&why),
                 ..ToolOutcome::default()
             }));
@@ -182,12 +200,12 @@ impl ToolRunner {
     /// Cancels a job within a second; `on_done` gets its result so far. Returns whether the job exists.
     pub fn cancel(&self, id: u64) -> bool {
         let running = self.running_jobs();
-        running.get(&id).inspect(|stop| stop.0.store(true, Ordering::Release)).is_some()
+        running.get(&id).inspect(|stop| stop.flag.store(true, Ordering::Release)).is_some()
     }
 
     /// Cancels all jobs, closes all browsers and removes all containers.
     pub fn cancel_all(&self) {
-        self.running_jobs().values().for_each(|stop| stop.0.store(true, Ordering::Release));
+        self.running_jobs().values().for_each(|stop| stop.flag.store(true, Ordering::Release));
         #[cfg(feature = "browser")]
         self.place.browsers.close_all();
         #[cfg(feature = "containers")]
@@ -293,6 +311,13 @@ fn run_limited_job(
     match job {
         ToolJob::Limited { .. } => bail!("a job has one list of limits"),
         ToolJob::Read { root, path, lines } => files::read(place, root, path, *lines),
+        ToolJob::MemoryLog { roots, lines } => {
+            let read = |root: &PathBuf| read_project_memory(root, &memory_folders(root)).entries;
+            let entries: Vec<_> = roots.iter().flat_map(read).collect();
+            let text = line_range(&agent::system_volume::memory_log(&entries), *lines);
+            let (text, whole) = truncate_output(text.as_bytes(), &place.blobs)?;
+            Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })
+        }
         ToolJob::List { root, path } => files::list(place, (root, path), &limits.paths, stop),
         ToolJob::Replace { root, path, text, expected } => files::write_text(place, root, path, text, *expected),
         ToolJob::Amend { root, path, old, new } => files::edit_text(place, root, path, old, new),
@@ -329,12 +354,12 @@ fn run_limited_job(
         }
         ToolJob::Git { root, what } => {
             // A commit that has begun isn't abandoned halfway; read-only operations can be.
-            let (root, what) = (root.clone(), what.clone());
+            let (root, what, stopped) = (root.clone(), what.clone(), stop.clone());
             match &what {
                 agent::tool_job::GitJob::Commit { .. } | agent::tool_job::GitJob::Branch { name: Some(_) } => {
-                    git::run(place, &root, &what)
+                    git::run(place, &root, &what, stop)
                 }
-                _ => run_detached(place, stop, move |place| git::run(place, &root, &what)),
+                _ => run_detached(place, stop, move |place| git::run(place, &root, &what, &stopped)),
             }
         }
         ToolJob::GitProgram { root, what, web } => git::run_program(place, root, what, web, stop),
@@ -366,8 +391,8 @@ fn run_limited_job(
             "this build has no container tools; `cargo build --release --ignore-rust-version --features full` makes \
              one that has"
         ),
-        ToolJob::Mcp { run, call, server, tool, arguments, definition } => {
-            mcp::run(place, &mcp::McpCall { run: *run, call, server, tool, arguments, definition }, stop)
+        ToolJob::Mcp { run, root, call, server, tool, arguments, definition } => {
+            mcp::run(place, &mcp::McpCall { run: *run, root, call, server, tool, arguments, definition }, stop)
         }
     }
 }

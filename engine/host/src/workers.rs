@@ -11,10 +11,11 @@ use crate::mailbox::{DiskJob, Mailbox, MailboxMessage};
 use anyhow::{anyhow, bail};
 use engine::Event;
 use engine::event::{DocumentLoadError, FileChangeError, FileReadError, FileStamp, FileText, OutlineSurvey};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use store::disk::{DiskError, DiskReader};
 use store::{ActorId, BlobHash, DocId};
 
@@ -43,6 +44,9 @@ struct FileCreation {
     busy: bool,
 }
 
+/// How long a file waits until Git no longer changes its repository, and the pause between looks.
+const MAX_GIT_WAIT: Duration = Duration::from_secs(60);
+const GIT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Maximum number of jobs examined before a waiting file is written.
 const MAX_BATCHED_JOBS: usize = 256;
 
@@ -100,7 +104,7 @@ pub(crate) fn run_at_low_priority<T: Send>(work: impl FnOnce() -> T + Send) -> T
 
 fn run_worker(
     reader: &dyn DiskReader,
-    (queue, making): (&Mutex<Receiver<DiskJob>>, &Mutex<FileCreation>),
+    (queue, making): (&Mutex<Receiver<DiskJob>>, &Arc<Mutex<FileCreation>>),
     (inbox, finder): (&Mailbox, &CommitFinder),
     actor: &ActorId,
 ) {
@@ -123,8 +127,32 @@ fn run_worker(
             let further = !files.is_empty() && taken < MAX_BATCHED_JOBS;
             next = if further { queue.try_lock().ok().and_then(|queue| queue.try_recv().ok()) } else { None };
         }
-        write_files(files, making, |event| send_written(inbox, finder, event));
+        write_unlocked_files(files, making, (inbox, finder));
     }
+}
+
+/// Writes files, those in a repository that Git is just changing once it's done: Git has looked at them already, and
+/// would overwrite what comes now.
+fn write_unlocked_files(
+    files: Vec<ToWrite>,
+    making: &Arc<Mutex<FileCreation>>,
+    (inbox, finder): (&Mailbox, &CommitFinder),
+) {
+    let roots: BTreeSet<&Path> = files.iter().map(|one| one.file.root.as_path()).collect();
+    let locked: Vec<PathBuf> =
+        roots.into_iter().filter(|root| vcs::is_index_locked(root)).map(Path::to_owned).collect();
+    let (held, files): (Vec<_>, Vec<_>) = files.into_iter().partition(|one| locked.contains(&one.file.root));
+    if !held.is_empty() {
+        let (making, inbox, finder) = (Arc::clone(making), inbox.clone(), finder.clone());
+        std::thread::spawn(move || {
+            let begun = Instant::now();
+            while begun.elapsed() < MAX_GIT_WAIT && locked.iter().any(|root| vcs::is_index_locked(root)) {
+                std::thread::sleep(GIT_POLL_INTERVAL);
+            }
+            write_files(held, &making, |report| send_written(&inbox, &finder, report));
+        });
+    }
+    write_files(files, making, |report| send_written(inbox, finder, report));
 }
 
 fn perform_job(

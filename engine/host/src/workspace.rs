@@ -73,12 +73,12 @@ pub fn open_workspace(folder: &Path, options: WorkspaceOptions) -> Result<Driver
     Ok(Driver::start(Box::new(disk), folder, options.program, started, Some(owned))?)
 }
 
-/// Reads what the session needs to start, and from the configuration the location of memory and read-only volumes.
+/// Reads what the session needs to start, and from the configuration the location of memory and settings of volumes.
 fn load_start(disk: &mut SqliteDisk, folder: &Path) -> Result<engine::event::WorkspaceStart, OpenError> {
     let mut started = loader::load_workspace_start(disk, folder, &mut rand::rngs::StdRng::from_os_rng())?;
     if let Ok(config) = crate::maintenance::configuration::load_config(folder) {
         started.memory_place = config.memory.place;
-        started.read_only_volumes = config.read_only_volumes();
+        started.volume_settings = config.volumes;
     }
     Ok(started)
 }

@@ -1,8 +1,10 @@
 //! What an agent asks for, as actions: reading and writing files, running commands, permissions. A ledger keeps which
 //! request each result answers.
 
+use crate::agent_terminals::{AgentTerminals, EndedCommand, TextMask};
 use crate::external_agent::AgentEvent;
 use crate::message_queue::ActionResult;
+use crate::running_command::RunningCommand;
 use crate::{IncomingMessage, PeerConnection, params_error};
 use agent_client_protocol_schema::MethodDispatchError;
 use agent_client_protocol_schema::v1::{
@@ -10,32 +12,54 @@ use agent_client_protocol_schema::v1::{
     EmbeddedResourceResource, Error, ErrorCode, KillTerminalResponse, PermissionOption, PermissionOptionKind, Plan,
     PlanEntryPriority, PlanEntryStatus, ReadTextFileRequest, ReadTextFileResponse, ReleaseTerminalResponse, RequestId,
     RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome,
-    SessionId, SessionUpdate, TerminalExitStatus, TerminalOutputResponse, ToolCall, ToolCallContent, ToolCallStatus,
-    ToolCallUpdate, ToolKind, WaitForTerminalExitResponse, WriteTextFileRequest, WriteTextFileResponse,
+    SessionId, SessionUpdate, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolKind,
+    WriteTextFileRequest, WriteTextFileResponse,
 };
 use serde::Serialize;
-use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
+use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 
 /// Maximum number of actions that wait.
 const MAX_WAITING_ACTIONS: usize = 64;
 /// Maximum number of calls of its own that an agent can report in a turn.
 const MAX_REPORTED_CALLS: usize = 500;
-/// Maximum number of terminals of a turn.
-const MAX_TERMINALS: usize = 100;
 /// Maximum length of a written file in bytes.
 const MAX_WRITTEN_BYTES: usize = 4 << 20;
 /// Maximum length of a text that only describes something, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 16 << 10;
 /// Maximum length of what permission is asked for, in bytes.
 const MAX_PERMISSION_BYTES: usize = 256 << 10;
+/// Maximum number of files that permission is asked for at once.
+const MAX_PERMISSION_FILES: usize = 1_000;
 /// Maximum length of a title in bytes.
 const MAX_TITLE_BYTES: usize = 500;
 /// Maximum number of entries of a plan.
 const MAX_PLAN_ENTRIES: usize = 100;
-/// Exit code of a command that was not allowed to run, as shells have it.
-const NOT_EXECUTABLE: u32 = 126;
+/// Names of arguments that hold paths, in lower case without `_` and `-`.
+const PATH_ARGUMENTS: [&str; 21] = [
+    "absolutepath",
+    "cwd",
+    "destination",
+    "directory",
+    "dirpath",
+    "file",
+    "filename",
+    "filepath",
+    "filepaths",
+    "files",
+    "folder",
+    "movepath",
+    "newpath",
+    "notebookpath",
+    "oldpath",
+    "parentdir",
+    "path",
+    "paths",
+    "targetfile",
+    "workdir",
+    "workingdirectory",
+];
 
 /// An entry of an agent's plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +116,8 @@ pub enum AgentAction {
         command: String,
         /// Path of the folder inside the folder; empty for the folder itself.
         folder: String,
+        /// What the agent and who runs the command know of each other.
+        running: RunningCommand,
     },
     /// Do something inside of its own program.
     Permission {
@@ -103,6 +129,8 @@ pub enum AgentAction {
         input: Option<Value>,
         /// What the agent says about it, such as a diff.
         details: String,
+        /// Files that it names: paths in the project, also where links lead, and whole paths of what is outside.
+        paths: Vec<String>,
     },
     /// Its plan has changed.
     Plan(Vec<PlanItem>),
@@ -119,14 +147,6 @@ enum AwaitedAnswer {
     Nothing,
 }
 
-/// A command that runs, or has ended.
-#[derive(Default)]
-struct AgentTerminal {
-    ended: Option<(String, TerminalExitStatus)>,
-    waiting: Vec<RequestId>,
-    output_limit: Option<usize>,
-}
-
 /// The requests of an agent in one turn.
 pub(crate) struct RequestLedger {
     root: PathBuf,
@@ -135,7 +155,7 @@ pub(crate) struct RequestLedger {
     /// Actions that weren't passed on yet.
     pub(crate) actions: Vec<(String, AgentAction)>,
     awaited: HashMap<String, AwaitedAnswer>,
-    terminals: BTreeMap<String, AgentTerminal>,
+    terminals: AgentTerminals,
     /// Calls of the agent's own, by the agent's id.
     calls: HashMap<String, ToolCall>,
     reported: usize,
@@ -190,14 +210,14 @@ fn command_line(request: &CreateTerminalRequest) -> Result<String, Error> {
 }
 
 impl RequestLedger {
-    pub(crate) fn new(root: PathBuf, id_prefix: String) -> RequestLedger {
+    pub(crate) fn new(root: PathBuf, id_prefix: String, mask: TextMask) -> RequestLedger {
         RequestLedger {
             root,
             id_prefix,
             last_id: 0,
             actions: Vec::new(),
             awaited: HashMap::new(),
-            terminals: BTreeMap::new(),
+            terminals: AgentTerminals::new(mask),
             calls: HashMap::new(),
             reported: 0,
             cost: None,
@@ -207,16 +227,7 @@ impl RequestLedger {
     /// Returns a path inside the folder. What is outside is refused; links are checked where the file is opened.
     fn inside(&self, path: &Path) -> Result<String, Error> {
         let outside = || plain_error(ErrorCode::InvalidParams, format!("{} is outside of the project", path.display()));
-        let path = if path.is_absolute() { path.strip_prefix(&self.root).map_err(|_| outside())? } else { path };
-        let mut parts = Vec::new();
-        for part in path.components() {
-            match part {
-                Component::Normal(part) => parts.push(part.to_str().ok_or_else(outside)?),
-                Component::CurDir => {}
-                _ => return Err(outside()),
-            }
-        }
-        Ok(parts.join("/"))
+        path_inside(&self.root, path).ok_or_else(outside)
     }
 
     fn add(&mut self, action: AgentAction, answer: AwaitedAnswer) {
@@ -333,7 +344,8 @@ impl RequestLedger {
         }
         let Some(call) = self.calls.remove(id) else { return };
         self.reported += 1;
-        let diffs = diffs_of(&call.content);
+        let mut diffs = diffs_of(&call.content);
+        diffs.truncate(MAX_WAITING_ACTIONS);
         let report = ReportedCall {
             title: call_title(&call),
             kind: wire_name(&call.kind),
@@ -408,37 +420,25 @@ impl RequestLedger {
             }
             AgentRequest::TerminalOutputRequest(request) => {
                 known(&request.session_id)?;
-                let terminal = self.terminal(&request.terminal_id.0)?;
-                let response = match &terminal.ended {
-                    None => TerminalOutputResponse::new("", false),
-                    Some((output, status)) => {
-                        let kept = output.len().saturating_sub(terminal.output_limit.unwrap_or(usize::MAX));
-                        let kept = output.ceil_char_boundary(kept);
-                        TerminalOutputResponse::new(output.get(kept..).unwrap_or_default(), kept > 0)
-                            .exit_status(status.clone())
-                    }
-                };
-                peer.respond(id, Ok(response));
+                let output = self.terminals.output(&request.terminal_id.0).ok_or_else(no_terminal)?;
+                peer.respond(id, Ok(output));
             }
             AgentRequest::WaitForTerminalExitRequest(request) => {
                 known(&request.session_id)?;
-                let terminal = self.terminal(&request.terminal_id.0)?;
-                match &terminal.ended {
-                    Some((_, status)) => {
-                        peer.respond(id, Ok(WaitForTerminalExitResponse::new(status.clone())));
-                    }
-                    None => terminal.waiting.push(id.clone()),
+                if !self.terminals.answer_at_end(peer, &request.terminal_id.0, id) {
+                    return Err(no_terminal());
                 }
             }
-            // Commands end by themselves or at their limit, before this is read.
             AgentRequest::KillTerminalRequest(request) => {
                 known(&request.session_id)?;
-                self.terminal(&request.terminal_id.0)?;
+                if !self.terminals.kill(peer, &request.terminal_id.0) {
+                    return Err(no_terminal());
+                }
                 peer.respond(id, Ok(KillTerminalResponse::new()));
             }
             AgentRequest::ReleaseTerminalRequest(request) => {
                 known(&request.session_id)?;
-                self.terminals.remove(&*request.terminal_id.0);
+                self.terminals.release(peer, &request.terminal_id.0);
                 peer.respond(id, Ok(ReleaseTerminalResponse::new()));
             }
             other => {
@@ -449,59 +449,122 @@ impl RequestLedger {
         Ok(())
     }
 
-    fn terminal(&mut self, id: &str) -> Result<&mut AgentTerminal, Error> {
-        self.terminals
-            .get_mut(id)
-            .ok_or_else(|| plain_error(ErrorCode::ResourceNotFound, "the terminal isn't known, or was released"))
-    }
-
     fn create_terminal(
         &mut self,
         peer: &PeerConnection,
         id: &RequestId,
         request: &CreateTerminalRequest,
     ) -> Result<(), Error> {
-        if self.terminals.len() >= MAX_TERMINALS {
-            return Err(plain_error(ErrorCode::InternalError, "too many terminals are open; release some"));
-        }
         let command = command_line(request)?;
         let folder = match &request.cwd {
             Some(cwd) => self.inside(cwd)?,
             None => String::new(),
         };
         let terminal = format!("t{}", self.last_id + 1);
-        let output_limit = request.output_byte_limit.and_then(|limit| usize::try_from(limit).ok());
-        self.terminals.insert(terminal.clone(), AgentTerminal { output_limit, ..AgentTerminal::default() });
-        self.add(AgentAction::Run { command, folder }, AwaitedAnswer::Terminal(terminal.clone()));
+        let running = self
+            .terminals
+            .add(&terminal, &command, request.output_byte_limit)
+            .map_err(|why| plain_error(ErrorCode::InternalError, why))?;
+        self.add(AgentAction::Run { command, folder, running }, AwaitedAnswer::Terminal(terminal.clone()));
         peer.respond(id, Ok(CreateTerminalResponse::new(terminal)));
         Ok(())
     }
 
+    /// Drops commands that were ended before anything was asked about them.
+    pub(crate) fn drop_killed(&mut self) {
+        let is_killed =
+            |action: &AgentAction| matches!(action, AgentAction::Run { running, .. } if running.is_kill_wanted());
+        for (id, _) in self.actions.iter().filter(|(_, action)| is_killed(action)) {
+            self.awaited.remove(id);
+        }
+        self.actions.retain(|(_, action)| !is_killed(action));
+    }
+
+    /// Returns whether there are terminals that requests can be about.
+    pub(crate) fn has_terminals(&self) -> bool {
+        !self.terminals.is_empty()
+    }
+
+    /// Lets commands continue in the background if the agent waits for other answers, too.
+    pub(crate) fn make_way(&self, has_new_request: bool) {
+        let is_awaited_beside = |terminal: &str| {
+            self.awaited.values().any(|awaited| match awaited {
+                AwaitedAnswer::Terminal(other) => other != terminal && self.terminals.is_expected(other),
+                AwaitedAnswer::Read(_) | AwaitedAnswer::Write(_) | AwaitedAnswer::Permission(..) => true,
+                AwaitedAnswer::Nothing => false,
+            })
+        };
+        self.terminals.send_to_background(|terminal| has_new_request || is_awaited_beside(terminal));
+    }
+
+    /// Notices which commands have ended in the background, and reports them: what they have changed is found then.
+    pub(crate) fn follow_commands(&mut self, peer: &PeerConnection) {
+        for EndedCommand { line, success, text } in self.terminals.take_ends(peer) {
+            let report = ReportedCall {
+                title: cut(&format!("In the background: {}", line.lines().next().unwrap_or_default()), MAX_TITLE_BYTES)
+                    .to_owned(),
+                kind: wire_name(&ToolKind::Execute),
+                input: Some(json!({"command": cut(&line, MAX_DESCRIPTION_BYTES)})),
+                success,
+                text,
+                ..ReportedCall::default()
+            };
+            self.add(AgentAction::Report(report), AwaitedAnswer::Nothing);
+        }
+    }
+
+    /// Ends all commands. Returns whether one still runs in the background.
+    pub(crate) fn end_commands(&mut self) -> bool {
+        self.terminals.kill_all();
+        self.terminals.has_background_command()
+    }
+
     fn take_permission(&mut self, id: &RequestId, request: RequestPermissionRequest) -> Result<(), Error> {
         // The agent may have said more about the call before.
+        let fields = request.tool_call.fields.clone();
         let call_id = self.note_update(request.tool_call);
-        let unknown = ToolCall::new(call_id.clone(), "");
-        let call = self.calls.get(&call_id).unwrap_or(&unknown);
-        let mut details = call_text(call);
+        let call = self.calls.get(&call_id).cloned().unwrap_or_else(|| {
+            // Too many calls are known to keep this one.
+            let mut call = ToolCall::new(call_id, "");
+            call.update(fields);
+            call
+        });
+        let paths = self.permission_paths(&call)?;
+        let mut details = call_text(&call);
         for diff in diffs_of(&call.content) {
             let path = self.inside(&diff.path).unwrap_or_else(|_| diff.path.display().to_string());
             let old = diff.old_text.as_deref().map(|old| format!("--- before\n{old}\n")).unwrap_or_default();
             details.push_str(&format!("\n{path}\n{old}+++ after\n{}\n", diff.new_text));
         }
         let input_bytes = call.raw_input.as_ref().map_or(0, |input| input.to_string().len());
+        let path_bytes: usize = paths.iter().map(String::len).sum();
         // What is allowed must be seen as a whole.
-        if details.len() + input_bytes > MAX_PERMISSION_BYTES {
+        if details.len() + input_bytes + path_bytes > MAX_PERMISSION_BYTES {
             let why = format!("a request for permission has at most {MAX_PERMISSION_BYTES} bytes");
             return Err(plain_error(ErrorCode::InvalidParams, why));
         }
         let action = AgentAction::Permission {
-            title: call_title(call),
+            title: call_title(&call),
             kind: wire_name(&call.kind),
-            input: call.raw_input.clone(),
+            input: call.raw_input,
             details,
+            paths,
         };
         self.add(action, AwaitedAnswer::Permission(id.clone(), request.options));
         Ok(())
+    }
+
+    /// Returns the paths of all files that a call of the agent's own names.
+    fn permission_paths(&self, call: &ToolCall) -> Result<Vec<String>, Error> {
+        let named = named_files(call);
+        if named.len() > MAX_PERMISSION_FILES {
+            let why = format!("a request for permission names at most {MAX_PERMISSION_FILES} files");
+            return Err(plain_error(ErrorCode::InvalidParams, why));
+        }
+        let mut paths: Vec<String> = named.iter().flat_map(|path| project_paths(&self.root, path)).collect();
+        paths.sort();
+        paths.dedup();
+        Ok(paths)
     }
 
     /// Answers the agent's requests with the results of its actions.
@@ -525,14 +588,7 @@ impl RequestLedger {
                     let outcome = chosen_outcome(&options, result.success);
                     peer.respond(&request, Ok(RequestPermissionResponse::new(outcome)));
                 }
-                AwaitedAnswer::Terminal(terminal) => {
-                    let status = exit_status(&result);
-                    let Some(terminal) = self.terminals.get_mut(&terminal) else { continue };
-                    for request in std::mem::take(&mut terminal.waiting) {
-                        peer.respond(&request, Ok(WaitForTerminalExitResponse::new(status.clone())));
-                    }
-                    terminal.ended = Some((result.text, status));
-                }
+                AwaitedAnswer::Terminal(terminal) => self.terminals.take_result(peer, &terminal, result),
             }
         }
     }
@@ -543,15 +599,9 @@ fn request_error(error: &MethodDispatchError) -> Error {
     params_error(error)
 }
 
-/// Returns how a command ended, from the result of the tool that ran it.
-fn exit_status(result: &ActionResult) -> TerminalExitStatus {
-    let code = result
-        .text
-        .trim_end()
-        .lines()
-        .next_back()
-        .and_then(|line| line.strip_prefix("(exit code ")?.strip_suffix(')')?.parse::<u32>().ok());
-    TerminalExitStatus::new().exit_code(if result.success { 0 } else { code.unwrap_or(NOT_EXECUTABLE) })
+/// Returns the error for a terminal that isn't there.
+fn no_terminal() -> Error {
+    plain_error(ErrorCode::ResourceNotFound, "the terminal isn't known, or was released")
 }
 
 /// Returns the option that is allowed or denied once. An option that lasts isn't chosen: our own rules last.
@@ -574,7 +624,7 @@ fn diffs_of(content: &[ToolCallContent]) -> Vec<Diff> {
         ToolCallContent::Diff(diff) => Some(diff.clone()),
         _ => None,
     };
-    content.iter().filter_map(diff).take(MAX_WAITING_ACTIONS).collect()
+    content.iter().filter_map(diff).collect()
 }
 
 /// Returns the text of a call's content, or of its raw output if it has none.
@@ -607,5 +657,131 @@ fn content_text(content: &ContentBlock) -> String {
         ContentBlock::Image(_) => "(a picture)".to_owned(),
         ContentBlock::Audio(_) => "(a recording)".to_owned(),
         _ => String::new(),
+    }
+}
+
+/// Returns the files that a call names: those of its diffs and locations, or else of its arguments.
+fn named_files(call: &ToolCall) -> Vec<PathBuf> {
+    let diffs = call.content.iter().filter_map(|part| match part {
+        ToolCallContent::Diff(diff) => Some(diff.path.clone()),
+        _ => None,
+    });
+    let mut named: Vec<PathBuf> = diffs.chain(call.locations.iter().map(|location| location.path.clone())).collect();
+    if named.is_empty()
+        && let Some(input) = &call.raw_input
+    {
+        collect_paths(input, false, &mut named);
+    }
+    named
+}
+
+/// Collects the paths in arguments.
+fn collect_paths(value: &Value, is_path: bool, found: &mut Vec<PathBuf>) {
+    match value {
+        Value::String(text) if is_path && !text.is_empty() => found.push(text.into()),
+        Value::Array(items) => items.iter().for_each(|item| collect_paths(item, is_path, found)),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let name = name.replace(['_', '-'], "").to_ascii_lowercase();
+                collect_paths(value, PATH_ARGUMENTS.contains(&name.as_str()), found);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Returns a path below `root` as it's written, without following links; `None` if it isn't inside.
+fn path_inside(root: &Path, path: &Path) -> Option<String> {
+    let path = if path.is_absolute() { path.strip_prefix(root).ok()? } else { path };
+    let mut parts = Vec::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(part) => parts.push(part.to_str()?),
+            Component::CurDir => {}
+            _ => return None,
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// Returns the paths in the project that a path means: as it's written, and where links lead. `.` is the project's
+/// folder. What is outside, or may be, is a whole path.
+fn project_paths(root: &Path, path: &Path) -> Vec<String> {
+    let whole = root.join(path);
+    let real_root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+    let real = resolve_links(&whole);
+    let in_project = real.as_ref().and_then(|real| path_inside(&real_root, real));
+    let real = in_project.unwrap_or_else(|| real.unwrap_or(whole).display().to_string());
+    let mut paths = vec![real];
+    paths.extend(path_inside(root, path));
+    for path in paths.iter_mut().filter(|path| path.is_empty()) {
+        path.push('.');
+    }
+    paths.dedup();
+    paths
+}
+
+/// Returns where a path leads, which may not exist yet; `None` if that can't be known.
+fn resolve_links(path: &Path) -> Option<PathBuf> {
+    for folder in path.ancestors() {
+        match folder.canonicalize() {
+            Ok(real) => {
+                let rest = path.strip_prefix(folder).ok()?;
+                let is_plain = rest.components().all(|part| matches!(part, Component::Normal(_)));
+                return is_plain.then(|| real.components().chain(rest.components()).collect());
+            }
+            // A link whose target is missing: writing to it would create that.
+            Err(_) if folder.symlink_metadata().is_ok() => return None,
+            Err(_) => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_name_files_only_where_nothing_else_does() {
+        let call = |call: Value| -> Vec<String> {
+            let call: ToolCall = serde_json::from_value(call).expect("a call");
+            named_files(&call).iter().map(|path| path.display().to_string()).collect()
+        };
+        let input = json!({"file_path": "/n/a.md", "files": [{"movePath": "b.md", "patch": "c.md"}, "d.md"], "n": 1});
+        let mut named = call(json!({"toolCallId": "1", "title": "", "rawInput": input}));
+        named.sort();
+        assert_eq!(named, ["/n/a.md", "b.md", "d.md"]);
+        let diff = json!({"type": "diff", "path": "/n/e.md", "newText": ""});
+        let located = json!({"toolCallId": "1", "title": "", "rawInput": input, "content": [diff],
+            "locations": [{"path": "/n/f.md"}]});
+        assert_eq!(call(located), ["/n/e.md", "/n/f.md"]);
+    }
+
+    #[test]
+    fn a_path_is_what_it_leads_to() {
+        let house = tempfile::tempdir().expect("a folder");
+        let house = house.path().canonicalize().expect("there");
+        let root = house.join("notes");
+        std::fs::create_dir_all(root.join("sub")).expect("created");
+        let paths = |path: &str| project_paths(&root, Path::new(path));
+        let whole = |path: &str| house.join(path).display().to_string();
+        assert_eq!(paths("sub/new/a.md"), ["sub/new/a.md"]);
+        assert_eq!(paths(&whole("notes/a.md")), ["a.md"]);
+        assert_eq!(paths("sub/../a.md"), ["a.md"]);
+        assert_eq!(paths(&whole("notes")), ["."]);
+        assert_eq!(paths("sub/../../b.md"), [whole("b.md")]);
+        assert_eq!(paths(&whole("b.md")), [whole("b.md")]);
+        assert!(Path::new(&paths("none/../../b.md")[0]).is_absolute());
+        #[cfg(unix)]
+        {
+            let link = |to: &str, at: &str| std::os::unix::fs::symlink(to, root.join(at)).expect("linked");
+            link("../missing.md", "hanging.md");
+            link("sub", "inside");
+            link("..", "up");
+            assert_eq!(paths("inside/a.md"), ["sub/a.md", "inside/a.md"]);
+            assert_eq!(paths("up/b.md"), [whole("b.md"), "up/b.md".to_owned()]);
+            assert_eq!(paths("hanging.md"), [whole("notes/hanging.md"), "hanging.md".to_owned()]);
+        }
     }
 }

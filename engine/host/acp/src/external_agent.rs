@@ -2,8 +2,9 @@
 
 use crate::agent_process::AgentProcess;
 use crate::agent_requests::{AgentAction, RequestLedger};
+use crate::agent_terminals::{TextMask, is_terminal_request};
 use crate::message_queue::{ActionResult, MessageQueue, QueueEvent};
-use crate::{IncomingMessage, PeerConnection};
+use crate::{IncomingMessage, PeerConnection, SentRequest};
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
     AgentCapabilities, CancelNotification, ClientCapabilities, ContentBlock, Error, FileSystemCapabilities,
@@ -25,6 +26,8 @@ const START_TIMEOUT: Duration = Duration::from_secs(120);
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long to wait for further requests before those that came are passed on together.
 const BATCH_DELAY: Duration = Duration::from_millis(30);
+/// How long to wait for the ends of commands at the end of a turn.
+const COMMAND_END_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of actions that are passed on together.
 const MAX_BATCH_ACTIONS: usize = 16;
 /// Maximum length of all text of a turn in bytes.
@@ -144,11 +147,12 @@ impl Drop for ExternalAgent {
 
 impl ExternalAgent {
     /// Starts a program in a thread of its own, and gives it a prompt. `on_event` gets what it does, in order; the last
-    /// event is [`AgentEvent::Ended`].
+    /// event is [`AgentEvent::Ended`]. `mask` hides secrets in what commands print.
     pub fn start(
         program: AgentProgram,
         prompt: AgentPrompt,
         id_prefix: String,
+        mask: impl Fn(&str) -> String + Send + 'static,
         on_event: impl FnMut(AgentEvent) + Send + 'static,
     ) -> ExternalAgent {
         let queue = Arc::new(MessageQueue::default());
@@ -162,7 +166,8 @@ impl ExternalAgent {
                     printed: String::new(),
                 }),
                 Ok(mut process) => {
-                    let ended = run_turn(&mut process, &queue, &program, prompt, id_prefix, &mut on_event);
+                    let ledger = RequestLedger::new(program.folder.clone(), id_prefix, Box::new(mask) as TextMask);
+                    let ended = run_turn(&mut process, &queue, &program, prompt, ledger, &mut on_event);
                     process.kill();
                     ended.map_err(|why| process.failure(&program.name, &why))
                 }
@@ -240,11 +245,10 @@ fn run_turn(
     queue: &Arc<MessageQueue>,
     program: &AgentProgram,
     prompt: AgentPrompt,
-    id_prefix: String,
+    mut ledger: RequestLedger,
     on_event: &mut dyn FnMut(AgentEvent),
 ) -> Result<AgentTurnEnd, ExternalAgentError> {
     let peer = process.connect(queue);
-    let mut ledger = RequestLedger::new(program.folder.clone(), id_prefix);
     let capabilities = ClientCapabilities::new()
         .fs(FileSystemCapabilities::new().read_text_file(true).write_text_file(true))
         .terminal(true);
@@ -277,16 +281,17 @@ fn run_turn(
     }
     let prompt = PromptRequest::new(session.clone(), vec![ContentBlock::from(text)]);
     let sent = peer.request("session/prompt", &prompt)?;
-    let (mut answer, mut text_bytes, mut message_count) = (None, 0, 0);
+    let (mut turn, mut text_bytes, mut message_count) = (PromptTurn::new(&peer, queue, &session, sent), 0, 0);
     loop {
         let mut is_idle = false;
+        ledger.follow_commands(&peer);
         match queue.next(BATCH_DELAY) {
             QueueEvent::Message(message) => {
                 message_count += 1;
                 let events = ledger.take(&peer, &session, message);
                 // What was done before it's spoken of comes first.
-                if !events.is_empty() && !ledger.actions.is_empty() && !pass_on(&peer, queue, &mut ledger, on_event) {
-                    return cancel_turn(&peer, &session, &sent);
+                if !events.is_empty() && !ledger.actions.is_empty() && !turn.pass_on(&mut ledger, on_event) {
+                    return turn.cancel();
                 }
                 for event in events {
                     if let AgentEvent::Text(text) | AgentEvent::Thought(text) = &event {
@@ -300,29 +305,34 @@ fn run_turn(
             }
             QueueEvent::Idle | QueueEvent::Results(_) => is_idle = true,
             QueueEvent::Closed => {
-                answer = answer.or_else(|| sent.wait(Duration::ZERO));
-                if !matches!(answer, Some(Ok(_))) {
+                turn.look_for_answer();
+                if !matches!(turn.answer, Some(Ok(_))) {
                     return Err(ExternalAgentError::Ended);
                 }
                 is_idle = true;
             }
-            QueueEvent::Cancelled => return cancel_turn(&peer, &session, &sent),
+            QueueEvent::Cancelled => return turn.cancel(),
         }
         if is_idle || ledger.actions.len() >= MAX_BATCH_ACTIONS {
             if !ledger.actions.is_empty() {
-                if !pass_on(&peer, queue, &mut ledger, on_event) {
-                    return cancel_turn(&peer, &session, &sent);
+                if !turn.pass_on(&mut ledger, on_event) {
+                    return turn.cancel();
                 }
                 continue;
             }
             // The answer was read after everything that it follows: one more look at the queue finds all of it.
-            if answer.is_some() {
-                break;
+            if turn.answer.is_some() {
+                // What commands did in the background is reported before the turn ends.
+                turn.end_commands(&mut ledger);
+                if ledger.actions.is_empty() {
+                    break;
+                }
+                continue;
             }
-            answer = sent.wait(Duration::ZERO);
+            turn.look_for_answer();
         }
     }
-    let answer = answer.unwrap_or_else(|| Err(Error::internal_error())).map_err(ExternalAgentError::Refused)?;
+    let answer = turn.answer.unwrap_or_else(|| Err(Error::internal_error())).map_err(ExternalAgentError::Refused)?;
     let method = "session/prompt";
     let answer: PromptResponse =
         serde_json::from_value(answer).map_err(|source| ExternalAgentError::Unreadable { method, source })?;
@@ -369,34 +379,91 @@ fn take_up(
     }
 }
 
-/// Passes on what the agent asks for, and answers it with the results. Returns `false` if the turn was canceled.
-fn pass_on(
-    peer: &PeerConnection,
-    queue: &MessageQueue,
-    ledger: &mut RequestLedger,
-    on_event: &mut dyn FnMut(AgentEvent),
-) -> bool {
-    while !ledger.actions.is_empty() {
-        let rest = ledger.actions.len().min(MAX_BATCH_ACTIONS);
-        on_event(AgentEvent::Actions(ledger.actions.drain(..rest).collect()));
-        match queue.wait_for_results() {
-            QueueEvent::Results(results) => ledger.apply(peer, results),
-            _ => return false,
-        }
-    }
-    true
+/// A prompt that the agent works on.
+struct PromptTurn<'a> {
+    peer: &'a PeerConnection,
+    queue: &'a MessageQueue,
+    session: &'a SessionId,
+    sent: SentRequest,
+    answer: Option<Result<Value, Error>>,
 }
 
-/// Tells the agent that its turn is canceled, and gives it a moment to end.
-fn cancel_turn(
-    peer: &PeerConnection,
-    session: &SessionId,
-    sent: &crate::SentRequest,
-) -> Result<AgentTurnEnd, ExternalAgentError> {
-    peer.notify("session/cancel", &CancelNotification::new(session.clone()));
-    // The program is killed next, whatever it answers.
-    let _ = sent.wait(CANCEL_TIMEOUT);
-    Err(ExternalAgentError::Stopped)
+impl<'a> PromptTurn<'a> {
+    fn new(
+        peer: &'a PeerConnection,
+        queue: &'a MessageQueue,
+        session: &'a SessionId,
+        sent: SentRequest,
+    ) -> PromptTurn<'a> {
+        PromptTurn { peer, queue, session, sent, answer: None }
+    }
+
+    fn look_for_answer(&mut self) {
+        if self.answer.is_none() {
+            self.answer = self.sent.wait(Duration::ZERO);
+        }
+    }
+
+    /// Passes on what the agent asks for, and answers it with the results. Returns `false` if the turn was canceled.
+    fn pass_on(&mut self, ledger: &mut RequestLedger, on_event: &mut dyn FnMut(AgentEvent)) -> bool {
+        ledger.drop_killed();
+        while !ledger.actions.is_empty() {
+            let rest = ledger.actions.len().min(MAX_BATCH_ACTIONS);
+            on_event(AgentEvent::Actions(ledger.actions.drain(..rest).collect()));
+            match self.wait_for_results(ledger) {
+                Some(results) => ledger.apply(self.peer, results),
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// Waits for the results of actions. Requests about terminals are served meanwhile. Returns `None` if the turn was
+    /// canceled.
+    fn wait_for_results(&mut self, ledger: &mut RequestLedger) -> Option<Vec<(String, ActionResult)>> {
+        loop {
+            let event = match ledger.has_terminals() {
+                true => self.queue.next_while_busy(BATCH_DELAY, is_terminal_request),
+                false => self.queue.wait_for_results(),
+            };
+            match event {
+                QueueEvent::Results(results) => return Some(results),
+                QueueEvent::Message(message) => {
+                    // Requests about terminals say nothing.
+                    let _ = ledger.take(self.peer, self.session, message);
+                }
+                QueueEvent::Idle => {
+                    self.look_for_answer();
+                    if self.answer.is_some() || self.queue.is_closed() {
+                        ledger.end_commands();
+                    }
+                }
+                QueueEvent::Closed | QueueEvent::Cancelled => return None,
+            }
+            let is_other = |message: &IncomingMessage| {
+                matches!(message, IncomingMessage::Request { .. }) && !is_terminal_request(message)
+            };
+            ledger.make_way(self.queue.has(is_other));
+            ledger.follow_commands(self.peer);
+        }
+    }
+
+    /// Ends the commands that still run, and waits for their ends.
+    fn end_commands(&self, ledger: &mut RequestLedger) {
+        let until = Instant::now() + COMMAND_END_TIMEOUT;
+        while ledger.end_commands() && Instant::now() < until {
+            std::thread::sleep(BATCH_DELAY);
+            ledger.follow_commands(self.peer);
+        }
+    }
+
+    /// Tells the agent that its turn is canceled, and gives it a moment to end.
+    fn cancel(&self) -> Result<AgentTurnEnd, ExternalAgentError> {
+        self.peer.notify("session/cancel", &CancelNotification::new(self.session.clone()));
+        // The program is killed next, whatever it answers.
+        let _ = self.sent.wait(CANCEL_TIMEOUT);
+        Err(ExternalAgentError::Stopped)
+    }
 }
 
 /// Reads until the program closes its output.

@@ -4,11 +4,13 @@
 
 mod agent_process;
 mod agent_requests;
+mod agent_terminals;
 mod external_agent;
 mod kept_sessions;
 mod line_reader;
 mod message_queue;
 mod peer_connection;
+mod running_command;
 
 pub use agent_client_protocol_schema::{MaybeUndefined, MethodDispatchError, ProtocolVersion, v1};
 pub use agent_requests::{AgentAction, PlanItem, ReportedCall};
@@ -18,3 +20,4 @@ pub use external_agent::{
 pub use kept_sessions::{KeptSession, KeptSessions, SessionKey};
 pub use message_queue::ActionResult;
 pub use peer_connection::{IncomingMessage, PeerConnection, SentRequest, params_error};
+pub use running_command::RunningCommand;

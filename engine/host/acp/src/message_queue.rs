@@ -96,6 +96,40 @@ impl MessageQueue {
         event
     }
 
+    /// Waits for the results of actions, or for a message that can be served meanwhile. Other messages wait.
+    pub(crate) fn next_while_busy(
+        &self,
+        timeout: Duration,
+        is_served: impl Fn(&IncomingMessage) -> bool,
+    ) -> QueueEvent {
+        let state = self.state();
+        let is_quiet = |state: &mut QueueState| {
+            state.results.is_none() && !state.is_cancelled && !state.messages.iter().any(&is_served)
+        };
+        let waited = self.changed.wait_timeout_while(state, timeout, is_quiet);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if state.is_cancelled {
+            return QueueEvent::Cancelled;
+        }
+        if let Some(results) = state.results.take() {
+            return QueueEvent::Results(results);
+        }
+        let served = state.messages.iter().position(&is_served).and_then(|at| state.messages.remove(at));
+        drop(state);
+        self.changed.notify_all();
+        served.map_or(QueueEvent::Idle, QueueEvent::Message)
+    }
+
+    /// Returns whether a message waits for which `is_meant` holds.
+    pub(crate) fn has(&self, is_meant: impl Fn(&IncomingMessage) -> bool) -> bool {
+        self.state().messages.iter().any(is_meant)
+    }
+
+    /// Returns whether the program has closed its output.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state().is_closed
+    }
+
     /// Waits for the results of actions. Messages wait meanwhile.
     pub(crate) fn wait_for_results(&self) -> QueueEvent {
         let state = self.state();

@@ -18,6 +18,9 @@ use store::disk::BlobStore;
 pub struct AdoptRequest {
     /// Which changes.
     pub selection: ChangeSelection,
+    /// Version of the changes that the user has seen ([`ForkChanges::version`](crate::ForkChanges::version)): others
+    /// aren't adopted. `None` for those that the fork has by then.
+    pub seen: Option<String>,
     /// Whose version counts where both have changed the same.
     pub prefer: ConflictPreference,
     /// Message of the commit, if one is made.
@@ -55,6 +58,9 @@ impl ForkStore {
         let _only = one_at_a_time();
         let mut fork = self.read_ready(name)?;
         let changes = self.changes(&fork)?;
+        if request.seen.as_ref().is_some_and(|seen| *seen != changes.version()) {
+            return Err(ForkError::ChangedSinceSeen);
+        }
         let skipped = changes.skipped.clone();
         let inputs = chosen_changes(changes, &request.selection)?;
         let is_partial = request.selection.is_partial();

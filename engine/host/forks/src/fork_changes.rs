@@ -8,6 +8,7 @@ use host::fs::atomic_write::modified_nanos;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
+use store::BlobHash;
 use text::diff;
 use vcs::RepositoryFolder;
 
@@ -87,6 +88,16 @@ pub struct ForkChanges {
     pub files: Vec<ChangedForkFile>,
     /// Files that can't be adopted, and why.
     pub skipped: Vec<(String, String)>,
+}
+
+impl ForkChanges {
+    /// Returns a short name of exactly these changes, 16 hexadecimal digits: other changes have another one.
+    pub fn version(&self) -> String {
+        let hash = |version: &FileVersion| version.hash().map(|hash| hash.to_string());
+        let files = self.files.iter().map(|file| (&file.path, hash(&file.base), hash(&file.now), file.is_executable));
+        let listed = serde_json::json!([files.collect::<Vec<_>>(), self.skipped]).to_string();
+        BlobHash::of(listed.as_bytes()).to_string()[..16].to_owned()
+    }
 }
 
 impl ForkStore {

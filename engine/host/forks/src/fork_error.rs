@@ -26,6 +26,9 @@ pub enum ForkError {
         /// The limit in bytes.
         limit: u64,
     },
+    /// The fork has other changes than the user has seen. Nothing was adopted.
+    #[error("the fork has changed since it was shown, so nothing was adopted; look at its changes again")]
+    ChangedSinceSeen,
     /// Both the project and the fork have changed the same lines or files. Nothing was adopted.
     #[error("the project has changed where the fork has, so nothing was adopted: {}", conflict_list(.0))]
     Conflicts(Vec<AdoptConflict>),

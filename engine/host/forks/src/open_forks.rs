@@ -114,6 +114,8 @@ impl ForkOverview {
 pub struct AdoptionChoice {
     /// Which changes.
     pub selection: ChangeSelection,
+    /// Version of the changes that the user has seen; see [`AdoptRequest::seen`].
+    pub seen: Option<String>,
     /// Whose version counts where both have changed the same.
     pub prefer: ConflictPreference,
     /// Who wants it, for the user's `git`.
@@ -124,8 +126,8 @@ pub struct AdoptionChoice {
 
 impl AdoptionChoice {
     fn request(self, message: String) -> AdoptRequest {
-        let AdoptionChoice { selection, prefer, caller, now } = self;
-        AdoptRequest { selection, prefer, message, now: now.0, caller }
+        let AdoptionChoice { selection, seen, prefer, caller, now } = self;
+        AdoptRequest { selection, seen, prefer, message, now: now.0, caller }
     }
 }
 

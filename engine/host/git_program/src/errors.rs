@@ -24,6 +24,14 @@ pub enum GitProgramError {
         /// The system's error.
         source: std::io::Error,
     },
+    /// The folder of a clone can't be created.
+    #[error("Can't create {}: {source}. Choose another folder.", folder.display())]
+    NotCreated {
+        /// The folder.
+        folder: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
     /// The operation was canceled.
     #[error("cancelled")]
     Canceled,
@@ -47,9 +55,27 @@ pub enum GitProgramError {
          key, and check with `git fetch` in a terminal. Git says: {0}"
     )]
     Credentials(String),
+    /// The remote's certificate isn't one that Git trusts.
+    #[error(
+        "The remote's certificate isn't trusted, so nothing was sent. If the server is yours, name its certificate in \
+         Git's setting http.sslCAInfo. Git says: {0}"
+    )]
+    Certificate(String),
+    /// The remote's host key isn't one that SSH knows.
+    #[error(
+        "The remote's host key isn't known on this device, or it has changed, so nothing was sent. Check the key, and \
+         connect once with `ssh` in a terminal. Git says: {0}"
+    )]
+    HostKey(String),
     /// The remote can't be reached.
     #[error("The remote can't be reached; nothing has changed. Git says: {0}")]
     Unreachable(String),
+    /// The connection ended before the remote had said that all is done.
+    #[error(
+        "The connection to the remote broke off. Your files and commits are as they were. Try again; what has arrived \
+         isn't sent twice. Git says: {0}"
+    )]
+    BrokenOff(String),
     /// Another Git program has locked the repository, or was killed.
     #[error(
         "Another program works in this repository, or was interrupted. If none is running, delete {} and try again.",
@@ -130,17 +156,21 @@ pub(crate) fn explain(folder: &Path, messages: &str, output: &str) -> GitProgram
     let has = |words: &[&str]| words.iter().any(|words| messages.contains(words) || output.contains(words));
     let useful = |line: &&str| {
         let line = line.trim();
-        !line.is_empty() && !line.starts_with("hint:") && !line.contains('%')
+        // A push that broke off ends with what an empty one says.
+        !line.is_empty() && !line.starts_with("hint:") && !line.contains('%') && line != "Everything up-to-date"
     };
     let text = || {
         let lines: Vec<&str> = messages.lines().chain(output.lines()).filter(useful).map(str::trim).collect();
         let start = lines.len().saturating_sub(MAX_MESSAGE_LINES);
         lines[start..].join("; ")
     };
-    // Some subcommands don't say why the index can't be written.
-    let index_lock = folder.join(".git/index.lock");
-    let is_locked = has(&["could not write index", "unable to write new index"]) && index_lock.exists();
-    if let Some(lock) = lock_file(folder, messages).or(is_locked.then_some(index_lock)) {
+    // Some subcommands don't say which lock is in their way.
+    let silent = [
+        ("index.lock", &["could not write index", "unable to write new index"][..]),
+        ("refs/stash.lock", &["Cannot save the current status", "Cannot update refs/stash"]),
+    ];
+    let left = || silent.iter().find_map(|(name, words)| repository_file(folder, name).filter(|_| has(words)));
+    if let Some(lock) = lock_file(folder, messages).or_else(left) {
         return GitProgramError::Locked { lock };
     }
     if has(&["dubious ownership"]) {
@@ -158,17 +188,20 @@ pub(crate) fn explain(folder: &Path, messages: &str, output: &str) -> GitProgram
         GitProgramError::NothingToCommit
     } else if has(&["(fetch first)", "(non-fast-forward)", "(stale info)"]) {
         GitProgramError::Rejected
-    } else if has(&["[remote rejected]", "[rejected]"]) {
+    } else if has(&["[remote rejected]", "[rejected]", "RPC failed; HTTP 4"]) {
         GitProgramError::Refused(text())
     } else if has(&[
         "Authentication failed",
         "could not read Username",
         "could not read Password",
         "Permission denied (",
-        "Host key verification failed",
         "terminal prompts disabled",
     ]) {
         GitProgramError::Credentials(text())
+    } else if has(&["Host key verification failed"]) {
+        GitProgramError::HostKey(text())
+    } else if has(&["certificate verification failed", "SSL certificate problem", "certificate subject name"]) {
+        GitProgramError::Certificate(text())
     } else if has(&[
         "Could not resolve host",
         "Failed to connect",
@@ -178,17 +211,24 @@ pub(crate) fn explain(folder: &Path, messages: &str, output: &str) -> GitProgram
         "Could not read from remote repository",
         "does not appear to be a git repository",
         "unable to access",
-        "unexpected disconnect",
-        "early EOF",
     ]) {
         GitProgramError::Unreachable(text())
+    } else if has(&["unexpected disconnect", "hung up unexpectedly", "early EOF", "RPC failed"]) {
+        GitProgramError::BrokenOff(text())
     } else {
         GitProgramError::Other(text())
     }
 }
 
-/// Returns the lock file that Git couldn't create.
+/// Returns a file in the `.git` of the repository that has the folder, if it's there.
+fn repository_file(folder: &Path, name: &str) -> Option<PathBuf> {
+    let git = folder.ancestors().map(|above| above.join(".git")).find(|git| git.is_dir())?;
+    Some(git.join(name)).filter(|file| file.exists())
+}
+
+/// Returns the lock file that Git couldn't create. Those of a remote on another device aren't meant.
 fn lock_file(folder: &Path, messages: &str) -> Option<PathBuf> {
+    let is_here = |line: &str, lock: &Path| !line.starts_with("remote:") || lock.exists();
     messages.lines().filter(|line| line.contains("File exists")).find_map(|line| {
         // Another quoted name may come first, such as that of a reference.
         let named = line.split('\'').find(|part| part.ends_with(".lock")).map(str::to_owned);
@@ -196,6 +236,6 @@ fn lock_file(folder: &Path, messages: &str) -> Option<PathBuf> {
         let config = || line.split_once("could not lock config file ").and_then(|(_, rest)| rest.rsplit_once(": "));
         let lock = named.or_else(|| Some(format!("{}.lock", locked().or_else(config)?.0)))?;
         let in_folder = folder.join(&lock);
-        Some(if in_folder.exists() { in_folder } else { lock.into() })
+        Some(if in_folder.exists() { in_folder } else { lock.into() }).filter(|lock| is_here(line, lock))
     })
 }

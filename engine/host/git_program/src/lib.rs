@@ -4,13 +4,17 @@
 //! Arguments are a list that this crate fixes: no shell reads them, and no name or address can become an option.
 
 mod address;
+mod chosen_commit;
+mod clone_place;
 mod errors;
 mod merge_file;
 
 pub use address::{RepositoryAddress, RepositoryAddressError, host_of, repository_folder_name};
+pub use chosen_commit::commit_chosen;
 pub use errors::GitProgramError;
 pub use merge_file::{MERGE_DRIVER_SETTING, MergedFile, merge_driver_command, merge_files};
 
+use clone_place::ClonePlace;
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -136,6 +140,8 @@ pub enum GitOperation {
         /// Whether to rebase instead of to merge.
         rebase: bool,
     },
+    /// Gets commits, and rebases onto them so that own merges stay merges.
+    PullRebaseMerges,
     /// Sends the branch's commits.
     Push {
         /// Remote and branch for the first push; `None` if the branch has a remote one already.
@@ -245,6 +251,8 @@ pub enum GitOperation {
         folder: PathBuf,
         /// Number of commits to get; `None` for all.
         depth: Option<u32>,
+        /// The branch that is checked out; `None` for the remote's own.
+        branch: Option<String>,
     },
 }
 
@@ -299,6 +307,9 @@ impl GitOperation {
             GitOperation::Pull { rebase } => {
                 add(&["pull", "--progress", "--no-edit", "--no-stat"]);
                 add(&[if *rebase { "--rebase" } else { "--no-rebase" }]);
+            }
+            GitOperation::PullRebaseMerges => {
+                add(&["pull", "--progress", "--no-edit", "--no-stat", "--rebase=merges"]);
             }
             GitOperation::Push { first: None } => add(&["push", "--progress"]),
             GitOperation::Push { first: Some((remote, branch)) } => {
@@ -357,10 +368,13 @@ impl GitOperation {
             GitOperation::ForceDeleteBranch { name } => {
                 add(&["branch", "--delete", "--force", "--end-of-options", name]);
             }
-            GitOperation::Clone { from, folder, depth } => {
+            GitOperation::Clone { from, folder, depth, branch } => {
                 add(&["clone", "--progress"]);
                 if let Some(depth) = depth {
                     add(&[&format!("--depth={depth}")]);
+                }
+                if let Some(branch) = branch {
+                    add(&[&format!("--branch={branch}")]);
                 }
                 add(&["--end-of-options", from.as_str()]);
                 words.push(folder.into());
@@ -373,9 +387,20 @@ impl GitOperation {
     fn abort(&self) -> Option<&'static [&'static str]> {
         match self {
             GitOperation::Merge { .. } | GitOperation::Pull { rebase: false } => Some(&["merge", "--abort"]),
-            GitOperation::Pull { rebase: true } | GitOperation::Rebase { .. } => Some(&["rebase", "--abort"]),
+            GitOperation::Pull { rebase: true } | GitOperation::PullRebaseMerges | GitOperation::Rebase { .. } => {
+                Some(&["rebase", "--abort"])
+            }
             GitOperation::KeepConflicts(operation) => operation.abort(),
             _ => None, // tidy: open because other operations stop before they change anything, or can't conflict.
+        }
+    }
+
+    /// Returns whether it stages or commits whatever has changed, without naming files.
+    fn takes_all_changes(&self) -> bool {
+        match self {
+            GitOperation::Add { files } => files.is_empty() || files.as_slice() == ["."],
+            GitOperation::Commit { files, all, .. } => *all || files.as_slice() == ["."],
+            _ => false, // tidy: open because no other operation stages files.
         }
     }
 
@@ -405,6 +430,9 @@ fn literal(file: &str) -> String {
 /// [`GitOperation::KeepConflicts`]. One that stops halfway at a lock file is taken back always. It's tried again if the
 /// lock is gone within a second: editors and prompts that show Git's status lock the index for a moment all the time.
 ///
+/// A clone is made in a hidden folder beside the new one, which gets its name at the end: a clone that is killed leaves
+/// nothing that looks whole. The next clone removes what is left.
+///
 /// # Errors
 /// Returns a [`GitProgramError`]; its text says what the user can do.
 pub fn run(
@@ -414,6 +442,13 @@ pub fn run(
     progress: &mut dyn FnMut(&str),
     is_canceled: &dyn Fn() -> bool,
 ) -> Result<String, GitProgramError> {
+    if let GitOperation::Clone { folder: target, .. } = operation {
+        // Git refuses a folder that isn't empty, and says so.
+        let target = folder.join(target);
+        if target.symlink_metadata().is_err() {
+            return clone_apart(folder, (operation, &target), caller, progress, is_canceled);
+        }
+    }
     let begun = Instant::now();
     loop {
         let done = run_once(folder, operation, caller, progress, is_canceled);
@@ -426,6 +461,27 @@ pub fn run(
             return done;
         }
     }
+}
+
+/// Clones into a hidden folder, and gives it its name once all is there.
+fn clone_apart(
+    here: &Path,
+    (operation, target): (&GitOperation, &Path),
+    caller: GitCaller,
+    progress: &mut dyn FnMut(&str),
+    is_canceled: &dyn Fn() -> bool,
+) -> Result<String, GitProgramError> {
+    let fail = |source| GitProgramError::NotCreated { folder: target.to_owned(), source };
+    let place = ClonePlace::create(target).map_err(fail)?;
+    let files = place.files();
+    let named = |text: &str| text.replace(&*files.to_string_lossy(), &target.to_string_lossy());
+    let mut operation = operation.clone();
+    if let GitOperation::Clone { folder, .. } = &mut operation {
+        folder.clone_from(&files);
+    }
+    let said = run_once(here, &operation, caller, &mut |line| progress(&named(line)), is_canceled)?;
+    place.finish(target).map_err(fail)?;
+    Ok(named(&said))
 }
 
 /// Runs an operation once, whatever locks there are.
@@ -441,7 +497,23 @@ fn run_once(
     }
     let abort = operation.abort();
     let is_begun_before = abort.is_some() && has_half_done_operation(folder, caller)?;
-    let done = run_git(folder, &operation.arguments(), caller, progress, is_canceled)?;
+    let mut words = operation.arguments();
+    if operation.takes_all_changes() {
+        let left_out = leave_out_moved_submodules(folder, caller)?;
+        if matches!(operation, GitOperation::Commit { all: true, .. }) && !left_out.is_empty() {
+            // Git's own --all takes no such pattern.
+            let mut add: Vec<OsString> = ["add", "--update", "--", ":/"].map(OsString::from).into();
+            add.extend(left_out);
+            let added = run_git(folder, &add, caller, progress, is_canceled)?;
+            if !added.success {
+                return Err(errors::explain(folder, &added.messages, &added.output));
+            }
+            words.retain(|word| word != "--all");
+        } else {
+            words.extend(left_out);
+        }
+    }
+    let done = run_git(folder, &words, caller, progress, is_canceled)?;
     if done.success {
         return Ok(done.printed());
     }
@@ -471,6 +543,23 @@ fn run_once(
         return Ok(NO_REBASE.to_owned());
     }
     Err(why)
+}
+
+/// Returns patterns that leave out submodules whose checked out commit isn't the recorded one.
+///
+/// A pull moves what is recorded, and not the submodule: staging all changes would move it back. No list of changes
+/// shows that, so only a file list that names a submodule takes it.
+fn leave_out_moved_submodules(folder: &Path, caller: GitCaller) -> Result<Vec<OsString>, GitProgramError> {
+    // `dirty` starts no Git inside of them.
+    let listed = run_silently(folder, &["diff-files", "--raw", "-z", "--ignore-submodules=dirty"], caller)?;
+    let mut parts = listed.output.split('\0');
+    let mut patterns = Vec::new();
+    while let (Some(change), Some(path)) = (parts.next(), parts.next()) {
+        if change.starts_with(":160000 ") {
+            patterns.push(format!(":(exclude,top,literal){path}").into());
+        }
+    }
+    Ok(patterns)
 }
 
 /// What is said of a rebase of which only files are left.

@@ -23,6 +23,7 @@ impl Place {
             from: RepositoryAddress::read("remote.git", place.dir.path()).expect("an address"),
             folder: place.path("one"),
             depth: None,
+            branch: None,
         };
         run(place.dir.path(), &clone, GitCaller::User, &mut |_| {}, &|| false).expect("cloned");
         place.know_user("one");
@@ -356,4 +357,87 @@ fn files_are_staged_unstaged_and_discarded_also_before_the_first_commit() {
     place.done("one", &GitOperation::Add { files: files(&["a.md"]) });
     assert_eq!(git(&place.path("one"), &["status", "--porcelain"]), "D  a.md", "a deletion can be staged");
     assert!(place.tried("one", &GitOperation::Discard { files: files(&["--help"]) }, GitCaller::Window).is_err());
+}
+
+#[test]
+fn a_clone_gets_its_name_at_the_end() {
+    let place = Place::new();
+    let clone = |name: &str, address: &str| {
+        let from = RepositoryAddress::read(address, place.dir.path()).expect("an address");
+        let operation = GitOperation::Clone { from, folder: place.path(name), depth: None, branch: None };
+        run(place.dir.path(), &operation, GitCaller::Window, &mut |_| {}, &|| false)
+    };
+    let hidden = place.path(".three.tracebook-clone");
+    clone("three", &format!("file://{}", place.path("nowhere.git").display())).expect_err("there's no such remote");
+    assert!(!place.path("three").exists() && !hidden.exists());
+    // What a killed program has left is removed, unless another one works there.
+    fs::create_dir_all(hidden.join("files/.git")).expect("made");
+    fs::write(hidden.join("files/half.md"), "half").expect("written");
+    let lock = fs::File::create(hidden.join("lock")).expect("made");
+    lock.lock().expect("locked");
+    let why = clone("three", "remote.git").expect_err("locked");
+    assert!(why.to_string().contains("another program clones to it"), "{why}");
+    drop(lock);
+    let said = clone("three", "remote.git").expect("cloned");
+    assert!(!said.contains("tracebook-clone"), "{said}");
+    assert!(place.path("three/a.md").exists() && !place.path("three/half.md").exists() && !hidden.exists());
+    assert_eq!(git(&place.path("three"), &["status", "--porcelain"]), "");
+    let why = clone("three", "remote.git").expect_err("it's there");
+    assert!(why.to_string().contains("already exists"), "{why}");
+    // An empty folder is filled, as by Git itself.
+    fs::create_dir(place.path("four")).expect("made");
+    clone("four", "remote.git").expect("cloned");
+    assert!(place.path("four/a.md").exists());
+}
+
+#[test]
+fn messages_of_the_network_are_explained() {
+    let explain = |messages: &str| errors::explain(Path::new("/nowhere"), messages, "");
+    let broken = "error: RPC failed; curl 56 Recv failure\nsend-pack: unexpected disconnect while reading sideband \
+                  packet\nfatal: the remote end hung up unexpectedly\nEverything up-to-date\n";
+    let why = explain(broken);
+    assert!(matches!(&why, GitProgramError::BrokenOff(said) if !said.contains("up-to-date")), "{why}");
+    let why = explain("fatal: unable to access 'https://x/': SSL certificate problem: self-signed certificate\n");
+    assert!(matches!(why, GitProgramError::Certificate(_)), "{why}");
+    let why = explain("fatal: unable to access 'https://x/': Failed to connect to x port 443\n");
+    assert!(matches!(why, GitProgramError::Unreachable(_)), "{why}");
+    let why = explain("Host key verification failed.\nfatal: Could not read from remote repository.\n");
+    assert!(matches!(why, GitProgramError::HostKey(_)), "{why}");
+    let why = explain("a@x: Permission denied (publickey).\nfatal: Could not read from remote repository.\n");
+    assert!(matches!(why, GitProgramError::Credentials(_)), "{why}");
+    let why = explain("error: RPC failed; HTTP 403 curl 22\nfatal: the remote end hung up unexpectedly\n");
+    assert!(matches!(why, GitProgramError::Refused(_)), "{why}");
+    // A lock that is on the remote's device isn't one to delete here.
+    let remote = "remote: error: cannot lock ref 'refs/heads/main': Unable to create \
+                  '/srv/x.git/refs/heads/main.lock': File exists.\n ! [remote rejected] main -> main (failed to update \
+                  ref)\n";
+    assert!(matches!(explain(remote), GitProgramError::Refused(_)));
+}
+
+#[test]
+fn all_changes_are_those_of_files_and_not_of_submodules() {
+    let place = Place::new();
+    let one = place.path("one");
+    git(&one, &["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "../remote.git", "lib"]);
+    place.done("one", &GitOperation::Add { files: Vec::new() });
+    place.done("one", &commit("With a library"));
+    let recorded = || git(&one, &["rev-parse", "HEAD:lib"]);
+    let before = recorded();
+    place.know_user("one/lib");
+    git(&one.join("lib"), &["commit", "-q", "--allow-empty", "-m", "Moved"]);
+    for files in [&[][..], &["."]] {
+        fs::write(one.join("a.md"), format!("{files:?}\n")).expect("written");
+        let files: Vec<String> = files.iter().map(|file| (*file).to_owned()).collect();
+        let all = files.is_empty();
+        let message = "Text".to_owned();
+        place.done("one", &GitOperation::Commit { message, files, all, amend: false, signoff: false });
+        assert_eq!((recorded(), git(&one, &["diff", "--name-only"])), (before.clone(), "lib".to_owned()));
+    }
+    fs::write(one.join("a.md"), "more\n").expect("written");
+    for files in [Vec::new(), vec![".".to_owned()]] {
+        place.done("one", &GitOperation::Add { files });
+        assert_eq!(git(&one, &["diff", "--cached", "--name-only"]), "a.md");
+    }
+    place.done("one", &GitOperation::Add { files: vec!["lib".to_owned()] });
+    assert_eq!(git(&one, &["diff", "--cached", "--name-only"]), "a.md\nlib");
 }

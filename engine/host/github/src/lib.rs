@@ -6,6 +6,7 @@
 //! merged.
 
 mod address;
+mod agent_operations;
 mod answer_cache;
 mod api_client;
 mod api_error;
@@ -23,6 +24,7 @@ mod remote_tree;
 mod wire;
 
 pub use address::{API_ADDRESS_VARIABLE, ApiAddress, GitHubRepository};
+pub use agent_operations::{AgentOperation, describe_pull, describe_status, perform_for_agent};
 pub use answer_cache::{AnswerCache, CacheLimits};
 pub use api_client::{ApiClient, ApiControl, ApiToken};
 pub use api_error::{GitHubError, TOKEN_NAME};

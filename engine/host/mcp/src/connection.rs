@@ -1,5 +1,6 @@
 //! The connection to one MCP server: starts it on demand, restarts it once after an exit, and sends requests.
 
+use crate::project_root::ProjectRoot;
 use crate::sampling::{ActiveCalls, SamplingUser};
 use crate::sign_in::{ServerTokens, TokenVault};
 use crate::tool_result::{convert_result, truncate_text};
@@ -19,6 +20,7 @@ use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{RoleClient, ServiceError, ServiceExt};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -49,6 +51,8 @@ pub(crate) struct McpConnection {
     vault: Option<Arc<dyn TokenVault>>,
     users: ServerUsers,
     calls: ActiveCalls,
+    /// What a server that is a program gets as its root.
+    root: ProjectRoot,
 }
 
 /// The current client, if connected, and the number of exits.
@@ -62,7 +66,21 @@ struct McpConnectionState {
 impl McpConnection {
     pub(crate) fn new(server: McpServer, vault: Option<Arc<dyn TokenVault>>, users: ServerUsers) -> McpConnection {
         let (state, stderr_tail, calls) = (tokio::sync::Mutex::default(), Arc::default(), ActiveCalls::default());
-        McpConnection { server, state, stderr_tail, vault, users, calls }
+        McpConnection { server, state, stderr_tail, vault, users, calls, root: ProjectRoot::default() }
+    }
+
+    /// Sets the folder of the project for which requests follow.
+    pub(crate) fn enter_project(&self, folder: PathBuf) {
+        self.root.enter(folder);
+    }
+
+    /// Tells a running server if its root is another one.
+    async fn tell_root(&self, running: &McpClient) {
+        let is_program = matches!(self.server.way, McpTransport::Program { .. });
+        if is_program && self.root.take_news() {
+            // A server that can't be told is found to have ended by the request that follows.
+            let _ = running.peer().notify_roots_list_changed().await;
+        }
     }
 
     /// Returns the tokens of the server, if it's remote.
@@ -202,6 +220,7 @@ impl McpConnection {
         let mut line = self.state.lock().await;
         if let Some(running) = &line.client {
             if !running.is_closed() && !running.peer().is_transport_closed() {
+                self.tell_root(running).await;
                 return Ok(running.clone());
             }
             line.client = None;
@@ -211,6 +230,8 @@ impl McpConnection {
             return Err(McpError::ExitedTwice { server, why: self.failure_with_stderr("it said nothing").await });
         }
         self.stderr_tail.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        // A server that starts asks by itself.
+        self.root.take_news();
         let connected = match tokio::time::timeout(SERVER_START_TIMEOUT, self.connect()).await {
             Ok(connected) => connected,
             Err(_) => Err(McpConnectError::Timeout),
@@ -227,7 +248,10 @@ impl McpConnection {
     }
 
     async fn connect(&self) -> Result<McpClient, McpConnectError> {
-        let client = McpClientSide::new(&self.server.name, self.users.clone(), self.calls.clone());
+        let is_program = matches!(self.server.way, McpTransport::Program { .. });
+        // A folder of this machine says nothing to a server elsewhere.
+        let root = is_program.then(|| self.root.clone());
+        let client = McpClientSide::new(&self.server.name, self.users.clone(), self.calls.clone(), root);
         match &self.server.way {
             McpTransport::Program { command, args, env, folder } => {
                 let mut program = tokio::process::Command::new(command);

@@ -6,6 +6,7 @@
 
 mod connection;
 mod offers;
+mod project_root;
 mod sampling;
 mod sign_in;
 mod tool_result;
@@ -234,6 +235,7 @@ type McpResponseSender<T> = std::sync::mpsc::Sender<Result<T, McpError>>;
 
 enum McpRequest {
     Configure(Vec<McpServer>),
+    Enter { server: String, project: PathBuf },
     List { server: String, answer: McpResponseSender<McpToolList>, wanted: oneshot::Receiver<()> },
     Call { call: McpToolCall, answer: McpResponseSender<McpToolResult>, wanted: oneshot::Receiver<()> },
     Offers { server: String, answer: McpResponseSender<ServerOffer>, wanted: oneshot::Receiver<()> },
@@ -301,6 +303,12 @@ impl McpServerPool {
         if self.is_started() || !servers.is_empty() {
             self.send_request(McpRequest::Configure(servers));
         }
+    }
+
+    /// Sets the folder of the project for which requests to a server follow. A server that is a program gets it as its
+    /// root, if it asks.
+    pub fn enter_project(&self, server: &str, project: PathBuf) {
+        self.send_request(McpRequest::Enter { server: server.to_owned(), project });
     }
 
     /// Requests the list of a server's tools.
@@ -377,6 +385,11 @@ async fn run_request_loop(
                     if !entries.get(&name).is_some_and(|kept| Arc::ptr_eq(kept, &entry)) {
                         tokio::spawn(async move { entry.close().await });
                     }
+                }
+            }
+            McpRequest::Enter { server, project } => {
+                if let Some(entry) = entries.get(&server) {
+                    entry.enter_project(project);
                 }
             }
             McpRequest::List { server, answer, wanted } => {

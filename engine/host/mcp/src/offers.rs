@@ -236,17 +236,26 @@ impl PendingMaterial {
     }
 
     /// Waits for all texts, or why there are none. Not much longer than the limit altogether.
-    pub fn wait(self) -> Vec<(ServerMaterial, ToolOutcome)> {
+    pub fn results(self) -> Vec<(ServerMaterial, Result<String, McpError>)> {
         let until = Instant::now() + self.limit;
         let one = |(wanted, pending): (ServerMaterial, PendingMcpResponse<String>)| {
-            let (success, text) = match pending.wait(until.saturating_duration_since(Instant::now())) {
-                Some(Ok(text)) => (true, text),
-                Some(Err(why)) => (false, why.to_string()),
-                None => (false, format!("no answer within {} s: {}", self.limit.as_secs(), wanted.source())),
-            };
-            (wanted, ToolOutcome { success, text, ..ToolOutcome::default() })
+            let result = pending.wait(until.saturating_duration_since(Instant::now()));
+            let (ServerMaterial::Prompt { server, .. } | ServerMaterial::Resource { server, .. }) = &wanted;
+            let late = || McpError::TimedOut { server: server.clone(), seconds: self.limit.as_secs() };
+            let result = result.unwrap_or_else(|| Err(late()));
+            (wanted, result)
         };
         self.pending.into_iter().map(one).collect()
+    }
+
+    /// Waits like [`PendingMaterial::results`], for outcomes that a model can read.
+    pub fn wait(self) -> Vec<(ServerMaterial, ToolOutcome)> {
+        let outcome = |(wanted, result): (ServerMaterial, Result<String, McpError>)| {
+            let success = result.is_ok();
+            let text = result.unwrap_or_else(|why| why.to_string());
+            (wanted, ToolOutcome { success, text, ..ToolOutcome::default() })
+        };
+        self.results().into_iter().map(outcome).collect()
     }
 }
 

@@ -2,10 +2,12 @@
 //! have a user to ask.
 #![expect(deprecated, reason = "servers of the protocol before 2026-07-28 ask for models in this way")]
 
+use crate::project_root::ProjectRoot;
 use crate::sampling::ActiveCalls;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, CreateMessageRequestMethod, CreateMessageRequestParams, CreateMessageResult,
-    ElicitRequestParams, ElicitResult, ElicitationAction, Implementation, ProtocolVersion,
+    ElicitRequestParams, ElicitResult, ElicitationAction, Implementation, ListRootsResult, ProtocolVersion,
+    RootsCapabilities,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ClientHandler, ErrorData, RoleClient};
@@ -177,11 +179,18 @@ pub(crate) struct McpClientSide {
     server: String,
     users: ServerUsers,
     calls: ActiveCalls,
+    /// The server's root; `None` if it gets none.
+    root: Option<ProjectRoot>,
 }
 
 impl McpClientSide {
-    pub(crate) fn new(server: &str, users: ServerUsers, calls: ActiveCalls) -> McpClientSide {
-        McpClientSide { server: server.to_owned(), users, calls }
+    pub(crate) fn new(
+        server: &str,
+        users: ServerUsers,
+        calls: ActiveCalls,
+        root: Option<ProjectRoot>,
+    ) -> McpClientSide {
+        McpClientSide { server: server.to_owned(), users, calls, root }
     }
 }
 
@@ -191,8 +200,17 @@ impl ClientHandler for McpClientSide {
         let mut capabilities = ClientCapabilities::default();
         capabilities.elicitation = self.users.forms.is_some().then(Default::default);
         capabilities.sampling = self.users.has_models.then(Default::default);
+        capabilities.roots = self.root.is_some().then(|| {
+            let mut roots = RootsCapabilities::default();
+            roots.list_changed = Some(true);
+            roots
+        });
         // Later versions have no handshake.
         ClientConfig::new(capabilities, me).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+
+    async fn list_roots(&self, _context: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+        Ok(self.root.as_ref().map(ProjectRoot::listed).unwrap_or_default())
     }
 
     async fn create_message(

@@ -183,7 +183,8 @@ pub(crate) fn clone_repository(address: &str) -> Result<ClonedRepository, Packag
     let folder = tempfile::tempdir().map_err(fail)?;
     let from = RepositoryAddress::read(address, Path::new("/"))?;
     let shown = from.display_text();
-    let operation = GitOperation::Clone { from, folder: folder.path().join(CLONE_FOLDER), depth: Some(1) };
+    let operation =
+        GitOperation::Clone { from, folder: folder.path().join(CLONE_FOLDER), depth: Some(1), branch: None };
     let begun = Instant::now();
     let (measured, stopped) = (Cell::new(begun), Cell::new(None));
     let is_canceled = || {

@@ -15,6 +15,7 @@ pub mod lan_peers;
 pub mod pairing;
 pub mod pairing_flow;
 pub mod qr;
+pub mod signed_file;
 pub mod work;
 
 pub use key::{DeviceId, DeviceKey};

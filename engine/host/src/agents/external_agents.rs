@@ -5,16 +5,18 @@ use crate::agents::llm::ModelUpdate;
 use crate::agents::program_sessions::ProgramSessions;
 use crate::fs::volume_snapshot::ProgramBaselines;
 use acp::{
-    ActionResult, AgentAction, AgentEvent, AgentProgram, AgentPrompt, AgentTurnEnd, ExternalAgent, ReportedCall,
+    ActionResult, AgentAction, AgentEvent, AgentProgram, AgentPrompt, AgentTurnEnd, ExternalAgent, PlanItem,
+    ReportedCall, RunningCommand,
 };
 use agent::agent_definition::AgentDefinition;
 use agent::config::AgentConfig;
-use agent::external_program::ExternalProgram;
+use agent::external_program::{ExternalProgram, prompt_of};
 use agent::model_call::{
     ModelCallId, ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ModelStopReason,
 };
-use agent::prompt_quote;
+use agent::secrets::InstallationKeys;
 use agent::tool_catalog::BuiltInTool;
+use agent::tool_job::{FileChange, is_cut_result};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -26,10 +28,6 @@ use store::{CallUsage, DocId, MessageRole, SessionMessage, ToolCall};
 const COMMAND_SECONDS: u64 = 600;
 /// Maximum length of a file that a program reads at once, in bytes.
 const MAX_READ_BYTES: usize = 1 << 20;
-/// What the session puts at the end of a result of which it has left something out.
-const CUT_MARK: &str = "[The rest was left out.]";
-/// What a result says in its middle if something was left out there.
-const LEFT_OUT_MARK: &str = " bytes are left out here …";
 
 /// Where the updates of the current call go.
 type UpdateSink = Arc<dyn Fn(ModelUpdate) + Send + Sync>;
@@ -124,6 +122,8 @@ pub(crate) struct ExternalAgents {
     /// Canceled ones that may not have ended yet.
     canceled: Mutex<Vec<ExternalAgent>>,
     baselines: Arc<ProgramBaselines>,
+    /// Commands that programs want to run, by the ids of their calls.
+    commands: Arc<Mutex<HashMap<String, RunningCommand>>>,
     sessions: Arc<ProgramSessions>,
     workspace: PathBuf,
     blobs: BlobStore,
@@ -134,8 +134,8 @@ impl ExternalAgents {
         let (running, expected, canceled) = (Mutex::default(), Mutex::default(), Mutex::default());
         let blobs = BlobStore::new(workspace);
         let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
-        let sessions = Arc::new(ProgramSessions::new(&workspace));
-        ExternalAgents { running, expected, canceled, baselines, sessions, workspace, blobs }
+        let (sessions, commands) = (Arc::new(ProgramSessions::new(&workspace)), Arc::default());
+        ExternalAgents { running, expected, canceled, baselines, commands, sessions, workspace, blobs }
     }
 
     /// Notes that [`Self::call`] follows on another thread, which [`Self::cancel`] may precede.
@@ -159,6 +159,11 @@ impl ExternalAgents {
             // It takes its time, and a program that is canceled meanwhile must not wait for it.
             self.baselines.begin(run, &program.folder, &self.workspace);
         }
+        let is_new = lock(&self.running).get(&run).is_none_or(|known| lock(&known.parts).is_over);
+        let keys = match is_new {
+            true => super::model_setup::installation_keys(&self.workspace),
+            false => InstallationKeys::default(),
+        };
         let mut running = lock(&self.running);
         if !lock(&self.expected).remove(&run) {
             return self.baselines.end(run);
@@ -178,6 +183,7 @@ impl ExternalAgents {
                 parts.take_event(event);
             }
             drop(parts);
+            lock(&self.commands).retain(|id, _| !awaited.contains(id));
             let results = self.results(&request.messages, &awaited);
             for (refused, _) in results.iter().filter(|(_, result)| !result.success) {
                 self.baselines.refuse_write(run, refused);
@@ -192,10 +198,11 @@ impl ExternalAgents {
         let (asked, seen, sessions) = (program.clone(), last.map(|message| message.id), self.sessions.clone());
         let ExternalProgram { command, args, .. } = program.program.clone();
         let program = AgentProgram { name: program.name.clone(), command, args, env, folder: program.folder.clone() };
-        let (events, baselines) = (parts.clone(), self.baselines.clone());
+        let (events, baselines, commands) = (parts.clone(), self.baselines.clone(), self.commands.clone());
+        let mask = move |text: &str| keys.mask_text(text).into_owned();
         // Ids are unique in the run, also after a restart.
         let prefix = format!("p{:08x}-", rand::random::<u32>());
-        let agent = ExternalAgent::start(program, prompt, prefix, move |event| {
+        let agent = ExternalAgent::start(program, prompt, prefix, mask, move |event| {
             if let (AgentEvent::Begun(id), Some(seen)) = (&event, seen) {
                 return sessions.remember(&asked, seen, id.clone());
             }
@@ -203,12 +210,24 @@ impl ExternalAgents {
                 for (id, action) in actions {
                     if let AgentAction::WriteFile { path, content } = action {
                         baselines.order_write(run, id, path, content);
+                    } else if let AgentAction::Run { running, .. } = action {
+                        lock(&commands).insert(id.clone(), running.clone());
                     }
                 }
             }
             lock(&events).take_event(event);
         });
         running.insert(call.run, RunningAgent { agent, parts });
+    }
+
+    /// Returns the command of a program that a call runs.
+    pub(crate) fn command_of(&self, call: &str) -> Option<RunningCommand> {
+        lock(&self.commands).get(call).cloned()
+    }
+
+    /// Notes changes that a call of a run has made, so that no report of its program repeats them.
+    pub(crate) fn note_changes(&self, run: DocId, changed: &[FileChange]) {
+        self.baselines.note_changes(run, changed);
     }
 
     /// Returns the results of calls, from the messages that answer them.
@@ -228,7 +247,7 @@ impl ExternalAgents {
                     }
                 }
                 // A part that passes for the whole could be written back.
-                (None, whole) if is_read && (whole.is_some() || is_cut(&message.content)) => ActionResult {
+                (None, whole) if is_read && (whole.is_some() || is_cut_result(&message.content)) => ActionResult {
                     success: false,
                     text: format!(
                         "the file has more than {MAX_READ_BYTES} bytes; read it in parts, with line and limit"
@@ -262,10 +281,6 @@ impl ExternalAgents {
     }
 }
 
-fn is_cut(text: &str) -> bool {
-    text.ends_with(CUT_MARK) || text.contains(LEFT_OUT_MARK)
-}
-
 /// Returns the call of our own tool that does what a program wants.
 fn tool_call(id: String, action: AgentAction) -> ToolCall {
     let mut arguments = Map::new();
@@ -286,24 +301,22 @@ fn tool_call(id: String, action: AgentAction) -> ToolCall {
             set("content", content.into());
             BuiltInTool::WriteFile
         }
-        AgentAction::Run { command, folder } => {
+        AgentAction::Run { command, folder, .. } => {
             set("command", command.into());
             set("workdir", (!folder.is_empty()).then_some(folder).into());
             set("seconds", COMMAND_SECONDS.into());
             BuiltInTool::Shell
         }
-        AgentAction::Permission { title, kind, input, details } => {
+        AgentAction::Permission { title, kind, input, details, paths } => {
             set("action", title.into());
             set("kind", kind.into());
             set("input", input.unwrap_or_default());
             set("details", (!details.trim().is_empty()).then_some(details).into());
+            set("paths", Value::from(Some(paths).filter(|paths| !paths.is_empty())));
             BuiltInTool::AgentPermission
         }
         AgentAction::Plan(items) => {
-            let todo = |item: acp::PlanItem| {
-                let acp::PlanItem { content, status, priority } = item;
-                json!({"content": content, "status": status, "priority": priority})
-            };
+            let todo = |one: PlanItem| json!({"content": one.content, "status": one.status, "priority": one.priority});
             set("todos", items.into_iter().map(todo).collect());
             BuiltInTool::TodoWrite
         }
@@ -322,28 +335,6 @@ fn tool_call(id: String, action: AgentAction) -> ToolCall {
         }
     };
     ToolCall { id, name: tool.to_string(), arguments }
-}
-
-/// Returns what a program is asked: the user's last message, after what was said before.
-fn prompt_of(messages: &[SessionMessage]) -> String {
-    let last = messages.iter().rposition(|message| message.role == MessageRole::User);
-    let (mut earlier, mut text) = (String::new(), String::new());
-    for (at, message) in messages.iter().enumerate() {
-        let content = message.content.trim();
-        if Some(at) == last {
-            text = content.to_owned();
-        } else if !content.is_empty() {
-            let source = message.tool_name.as_deref().unwrap_or(message.role.as_str());
-            earlier.push_str(&format!("{}\n\n", prompt_quote::quote_block(source, content)));
-        }
-    }
-    match earlier.is_empty() {
-        true => text,
-        false => format!(
-            "{text}\n\n---\nFor your information, what was said and found before. {}\n\n{earlier}",
-            prompt_quote::QUOTED_MATERIAL_PREAMBLE
-        ),
-    }
 }
 
 /// Returns the programs that can be used as agents here.
@@ -366,18 +357,6 @@ mod tests {
 
     fn message(role: MessageRole, content: &str) -> SessionMessage {
         SessionMessage::new(MessageId(1), role, content, 0)
-    }
-
-    #[test]
-    fn a_prompt_says_what_came_before() {
-        assert_eq!(prompt_of(&[message(MessageRole::User, "Go.")]), "Go.");
-        let all = [
-            message(MessageRole::User, "First."),
-            message(MessageRole::Assistant, "Done."),
-            message(MessageRole::User, "Second."),
-        ];
-        let text = prompt_of(&all);
-        assert!(text.starts_with("Second.\n") && text.contains("First.") && text.contains("Done."), "{text}");
     }
 
     #[test]

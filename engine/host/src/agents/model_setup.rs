@@ -2,14 +2,17 @@
 //! that agents use a model. A key is stored in the user's secrets and nowhere else.
 
 use crate::agents::llm::{self, ProviderClient, ProviderTimeouts};
+use crate::agents::mcp_servers::tokens_in_secret;
 use crate::maintenance::config_edit::{ConfigChange, change_config};
 use crate::maintenance::configuration;
 use crate::maintenance::secrets::{SecretValue, UserSecrets};
 use agent::config::{AgentConfig, is_local};
 use agent::model_call::{ModelEndpoint, WireProtocol};
+use agent::secrets::InstallationKeys;
 use anyhow::{Context as _, anyhow};
 use providers::{ProviderTestReport, wire_name};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -227,6 +230,28 @@ pub fn set_context(workspace: &Path, provider: &str, tokens: u64) -> anyhow::Res
 pub fn user_secrets() -> anyhow::Result<UserSecrets> {
     let folder = configuration::user_config_folder();
     folder.map(|folder| UserSecrets::new(&folder)).context("there is no home folder to keep secrets in")
+}
+
+/// Returns the keys of this installation, for text that leaves the machine without an agent. An unreadable
+/// configuration names none; the stored ones are included all the same.
+pub(crate) fn installation_keys(workspace: &Path) -> InstallationKeys {
+    let secrets = configuration::user_config_folder().map(|folder| UserSecrets::new(&folder));
+    let config = configuration::load_config(workspace).unwrap_or_default();
+    read_installation_keys(&config, secrets.as_ref())
+}
+
+/// Returns the values of all readable keys of this installation: stored ones, and those that the configuration names.
+/// No model and no log may contain them.
+pub(super) fn read_installation_keys(config: &AgentConfig, secrets: Option<&UserSecrets>) -> InstallationKeys {
+    let Some(secrets) = secrets else { return InstallationKeys::default() };
+    let kept = secrets.list().unwrap_or_default().into_iter().map(|(name, _)| name);
+    let named = config.llm.providers.keys().filter_map(|name| config.endpoint(name)?.key);
+    let names: BTreeSet<String> = kept.chain(named).collect();
+    let read = |name: &String| {
+        let value = secrets.get(name).ok()??.0.expose().to_owned();
+        Some(tokens_in_secret(name, &value).into_iter().chain([value]).collect::<Vec<String>>())
+    };
+    InstallationKeys::new(names.iter().filter_map(read).flatten())
 }
 
 /// Requests the models of a configured provider, with its stored key. Blocks for a few seconds.

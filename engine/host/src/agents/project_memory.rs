@@ -2,9 +2,10 @@
 //! goal, by words and by meaning like any other search.
 
 use crate::fs::confined_dir::ConfinedFolder;
-use crate::search::{SearchMode, SearchRequest, SearchService, query_of_message};
+use crate::search::{SearchMode, SearchRequest, SearchService};
 use agent::agent_registry::{self, AgentRegistry};
 use agent::memory::{self, ExperienceMatch, ProjectMemory};
+use agent::secrets::query_of_message;
 use agent::task_block::TASKS_FOLDER;
 use std::collections::HashSet;
 use std::io::Read;

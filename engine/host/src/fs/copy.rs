@@ -6,6 +6,7 @@ use anyhow::{Context, anyhow, bail};
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use store::disk::io_reason;
 
 /// Returns the absolute form of a command's path; links are resolved if it exists.
 pub fn absolute_path(folder: &Path, path: &str) -> PathBuf {
@@ -36,7 +37,8 @@ pub fn is_empty(path: &Path) -> bool {
 /// # Errors
 /// Returns a message if it can't be created.
 pub fn create_folder(path: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(path).map_err(|error| anyhow!("the folder cannot be made ({error}): {}", path.display()))
+    let made = std::fs::create_dir_all(path);
+    made.map_err(|error| anyhow!("the folder cannot be made ({}): {}", io_reason(&error), path.display()))
 }
 
 /// Writes a new file at a place that the user chose, durably.
@@ -132,8 +134,8 @@ pub fn copy_into(source: &Path, root: &Path) -> anyhow::Result<CopyReport> {
         bail!("it has no name to copy it under: {}", source.display());
     };
     let root = ConfinedFolder::open_root(root)?;
-    let meta =
-        std::fs::metadata(source).map_err(|error| anyhow!("it cannot be read ({error}): {}", source.display()))?;
+    let meta = std::fs::metadata(source)
+        .map_err(|error| anyhow!("it cannot be read ({}): {}", io_reason(&error), source.display()))?;
     if meta.is_dir() {
         copy_tree(&ConfinedFolder::open_chosen(source)?, &root.open_or_create_folder(name)?, &mut copied, &mut |_| {
             true
@@ -160,7 +162,7 @@ pub fn copy_tree(
 ) -> anyhow::Result<()> {
     let top = source.walk_path();
     std::fs::read_dir(&top)
-        .map_err(|error| anyhow!("it cannot be read ({error}): {}", source.original_path().display()))?;
+        .map_err(|error| anyhow!("it cannot be read ({}): {}", io_reason(&error), source.original_path().display()))?;
     let hidden = |entry: &walkdir::DirEntry| {
         entry.depth() > 0 && entry.file_type().is_dir() && entry.file_name().to_string_lossy().starts_with('.')
     };
@@ -172,7 +174,7 @@ pub fn copy_tree(
         let entry = match entry {
             Ok(entry) => entry,
             Err(error) => {
-                let why = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
+                let why = error.io_error().map_or_else(|| error.to_string(), |error| io_reason(error));
                 skip(error.path().unwrap_or(&top), format!("it can't be read: {why}"));
                 continue;
             }
@@ -186,7 +188,7 @@ pub fn copy_tree(
         } else if !entry.file_type().is_file() {
             skip(entry.path(), "it is not an ordinary file".to_owned());
         } else {
-            match copy_file(open_regular_file(source, path), &path.display(), target, path) {
+            match copy_file(source.open_regular_file(path).map_err(io::Error::other), &path.display(), target, path) {
                 Ok(()) => copied.files.push(path.to_string_lossy().into_owned()),
                 Err(why) => skip(entry.path(), why.to_string()),
             }
@@ -305,11 +307,6 @@ fn has_same_bytes(source: &Path, folder: &ConfinedFolder, name: &str) -> Option<
     Some(there.is_file() && equal().unwrap_or(false))
 }
 
-/// Opens an ordinary file in a folder.
-fn open_regular_file(folder: &ConfinedFolder, path: &Path) -> io::Result<(File, Metadata)> {
-    folder.open_regular_file(path).map_err(io::Error::other)
-}
-
 /// Copies an open file below a folder, to a name that is free; creates missing parent folders.
 fn copy_file(
     source: io::Result<(File, Metadata)>,
@@ -317,7 +314,7 @@ fn copy_file(
     folder: &ConfinedFolder,
     path: impl AsRef<Path>,
 ) -> anyhow::Result<()> {
-    let say = |error: io::Error| anyhow!("it cannot be copied ({error}): {shown}");
+    let say = |error: io::Error| anyhow!("it cannot be copied ({}): {shown}", io_reason(&error));
     let (mut from, _) = source.map_err(say)?;
     let (above, name) = folder.open_parent(path, true)?;
     let target = above.join(&name);

@@ -6,7 +6,7 @@ use engine::event::{FileStamp, FileText};
 use std::fs::Metadata;
 use std::io::Read;
 use std::time::UNIX_EPOCH;
-use store::BlobHash;
+use store::{BlobHash, disk::io_reason};
 
 /// Maximum size of a note in bytes; a larger Markdown file is kept as an attachment.
 pub(crate) const MAX_NOTE_BYTES: u64 = 16 << 20;
@@ -38,7 +38,7 @@ pub(crate) fn mtime_nanos(meta: &Metadata) -> i64 {
 /// Returns a message for the user: no permission, not a regular file, a symlink that leads out of the volume, a failing
 /// disk.
 pub(crate) fn read_note_file(path: &ConfinedPath) -> anyhow::Result<FoundFile> {
-    let fail = |error: std::io::Error| anyhow!("the file can't be read ({error}): {}", path.display());
+    let fail = |error: std::io::Error| anyhow!("the file can't be read ({}): {}", io_reason(&error), path.display());
     let (file, meta) = match path.open() {
         Ok(opened) => opened,
         Err(refused) if refused.is_missing() => return Ok(FoundFile::Missing),

@@ -10,7 +10,7 @@ use engine::event::{FileStamp, OutlineSurvey, ScannedFile, SkippedFile};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
-use store::disk::FileRow;
+use store::disk::{FileRow, io_reason};
 use store::{BlobHash, DocId, FileKind};
 use text::markdown;
 
@@ -69,7 +69,7 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
             Err(error) => {
                 unseen.push(error.path().unwrap_or(&top).to_owned());
                 let path = error.path().map(|path| display_path(&top, path)).unwrap_or_default();
-                let why = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
+                let why = error.io_error().map_or_else(|| error.to_string(), |error| io_reason(error));
                 skipped.push(SkippedFile::new(path, format!("it can't be read: {why}")));
                 continue;
             }
@@ -110,7 +110,7 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
                 found.push((path, stamp));
             }
             Err(error) => {
-                skip(format!("it can't be read: {error}"));
+                skip(format!("it can't be read: {}", io_reason(&error)));
                 unseen.push(entry.path().to_owned());
             }
         }
@@ -181,7 +181,7 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
 fn open_listable_folder(root: &Path) -> anyhow::Result<ConfinedFolder> {
     let folder = ConfinedFolder::open_root(root)?;
     std::fs::read_dir(folder.stable_path())
-        .map_err(|error| anyhow!("the volume's folder cannot be read ({error}): {}", root.display()))?;
+        .map_err(|error| anyhow!("the volume's folder cannot be read ({}): {}", io_reason(&error), root.display()))?;
     Ok(folder)
 }
 

@@ -7,7 +7,7 @@ use crate::fs::copy;
 use anyhow::anyhow;
 use std::collections::BTreeMap;
 use std::path::Path;
-use store::BlobHash;
+use store::{BlobHash, disk::io_reason};
 
 /// Maximum size of a shipped file in bytes; a larger file isn't one of ours.
 const MAX_SHIPPED_FILE_BYTES: u64 = 16 << 20;
@@ -45,7 +45,7 @@ pub fn refresh_shipped_files(folder: &Path, record: &Path, files: &[(&str, &[u8]
         let place = above.join(&name);
         let there = copy::read(&place, MAX_SHIPPED_FILE_BYTES).map(|bytes| BlobHash::of(&bytes).to_string());
         if there.as_ref() == Some(hash) {
-            std::fs::remove_file(&place).map_err(|error| anyhow!("{path} can't be removed: {error}"))?;
+            std::fs::remove_file(&place).map_err(|error| anyhow!("{path} can't be removed: {}", io_reason(&error)))?;
         }
     }
     if before != now {

@@ -5,7 +5,7 @@ use crate::fs::copy;
 use anyhow::{anyhow, bail};
 use std::io;
 use std::path::{Path, PathBuf};
-use store::BlobHash;
+use store::{BlobHash, disk::io_reason};
 
 /// Returns the path behind symbolic links, as of configuration that is kept in another folder.
 fn resolved(path: &Path) -> PathBuf {
@@ -22,11 +22,11 @@ pub fn read_user_file(path: &Path, most: u64) -> anyhow::Result<Option<Vec<u8>>>
         Ok(meta) if meta.len() > most => bail!("{} has more than {most} bytes", path.display()),
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => bail!("{} can't be read: {error}", path.display()),
+        Err(error) => bail!("{} can't be read: {}", path.display(), io_reason(&error)),
     }
     match atomic_write::read_regular_file(&path) {
         Ok(bytes) => Ok(Some(bytes)),
-        Err(error) => Err(anyhow!("{} can't be read: {error}", path.display())),
+        Err(error) => Err(anyhow!("{} can't be read: {}", path.display(), io_reason(&error))),
     }
 }
 

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::panic::PanicHookInfo;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Maximum number of reports per process. Panics caused by hostile notes are caught, and must not fill the disk.
 const MAX_CRASH_REPORTS_PER_PROCESS: usize = 5;
@@ -15,6 +15,12 @@ const MAX_CRASH_REPORTS_PER_PROCESS: usize = 5;
 const MAX_CRASH_REPORTS: usize = 10;
 /// Name of the file with the name of the newest report shown to the user.
 const NOTICE_FILE: &str = "crash-told";
+/// When the window opened, if this process has one.
+static WINDOW_START: OnceLock<Instant> = OnceLock::new();
+/// Start of the line with the time from then to the crash.
+const UPTIME_LINE: &str = "seconds since the window opened: ";
+/// A crash within this time means that the start failed, in seconds.
+const FAILED_START_SECONDS: u64 = 60;
 /// Prefixes of standard library panics whose quotes contain code, not data.
 const CODE_QUOTES: [&str; 3] = [
     "called `Result::unwrap()` on an `Err` value: ",
@@ -51,9 +57,11 @@ fn write_report(folder: &Path, number: usize, place: &str, panic: &PanicHookInfo
     remove_oldest(folder);
     let path = folder.join(format!("crash-{:013}-{}-{number}.txt", millis_since_1970(), std::process::id()));
     let message = shown_message(panic.payload_as_str().unwrap_or("no message"), super::is_content_logged());
+    let uptime = WINDOW_START.get().map(|start| format!("{UPTIME_LINE}{}\n", start.elapsed().as_secs()));
+    let uptime = uptime.unwrap_or_default();
     let thread = std::thread::current().name().unwrap_or("unnamed").to_owned();
     let report = format!(
-        "Tracebook {} on {} {}\nthread: {thread}\nplace: {place}\nmessage: {message}\n\n{}\n",
+        "Tracebook {} on {} {}\nthread: {thread}\nplace: {place}\nmessage: {message}\n{uptime}\n{}\n",
         env!("CARGO_PKG_VERSION"),
         std::env::consts::OS,
         std::env::consts::ARCH,
@@ -109,6 +117,18 @@ pub fn take_crash_notice(workspace: &Path) -> Option<PathBuf> {
     // If this can't be recorded, don't notify the user at every start.
     std::fs::write(notice, &newest).ok()?;
     Some(folder.join(newest))
+}
+
+/// Records that this process opens the window now, so that a crash soon afterwards counts as a failed start.
+pub fn record_window_start() {
+    WINDOW_START.get_or_init(Instant::now);
+}
+
+/// Returns whether the window crashed within a minute of its start, by the crash report.
+pub fn crashed_at_start(report: &Path) -> bool {
+    let text = std::fs::read_to_string(report).unwrap_or_default();
+    let uptime = text.lines().find_map(|line| line.strip_prefix(UPTIME_LINE)?.parse::<u64>().ok());
+    uptime.is_some_and(|seconds| seconds < FAILED_START_SECONDS)
 }
 
 #[cfg(test)]

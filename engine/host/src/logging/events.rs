@@ -42,6 +42,7 @@ impl ToolCallLog {
 fn tool_name(job: &ToolJob) -> String {
     let name = match job {
         ToolJob::Read { .. } => "read",
+        ToolJob::MemoryLog { .. } => "memory log",
         ToolJob::List { .. } => "list",
         ToolJob::Replace { .. } => "replace",
         ToolJob::Amend { .. } => "amend",

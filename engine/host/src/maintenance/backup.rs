@@ -193,7 +193,7 @@ impl BackupJob<'_> {
 }
 
 fn unreadable_error(path: &Path, error: &io::Error) -> BackupError {
-    BackupError::Unreadable { why: error.to_string(), path: path.to_owned() }
+    BackupError::Unreadable { why: store::disk::io_reason(error), path: path.to_owned() }
 }
 
 /// Makes everything written below `folder` durable at once.

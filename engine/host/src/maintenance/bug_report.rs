@@ -70,6 +70,23 @@ pub fn collect(workspace: &Path, findings: &str, checked: Result<CheckReport, Op
     files
 }
 
+/// Writes a report on an open workspace to a new file in its folder `reports`, and returns the file's path. Blocks.
+///
+/// `program` is the executable that starts the built-in kernel.
+///
+/// # Errors
+/// Returns the I/O error if the folder or the file can't be written.
+pub fn write_in_workspace(program: &Path, workspace: &Path) -> io::Result<PathBuf> {
+    let findings = super::capabilities::detect_capabilities(program, workspace);
+    let findings = serde_json::to_string_pretty(&findings).unwrap_or_default();
+    let checked = super::check::check_workspace(workspace, false, crate::clock::unix_millis_now());
+    let folder = workspace.join("reports");
+    std::fs::create_dir_all(&folder)?;
+    let path = folder.join(default_path());
+    write(&path, &collect(workspace, &findings, Ok(checked)))?;
+    Ok(path)
+}
+
 /// Returns the default path of the report.
 pub fn default_path() -> PathBuf {
     PathBuf::from(format!("tracebook-report-{}.tar.gz", crate::clock::unix_millis_now() / 1000))

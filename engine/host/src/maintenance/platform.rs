@@ -2,6 +2,7 @@
 //! folders, memory, disk, and what is installed. All detection is here; tests pass what it reads.
 
 use crate::maintenance::capabilities::MachineCapability;
+use agent::tool_machine::ToolMachine;
 use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,11 @@ const LINUX_VERSION_FILE: &str = "/proc/version";
 /// How long a program may take that is asked about the machine.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Sockets of container engines, as they stand by default.
-const CONTAINER_SOCKETS: [&str; 2] = ["/var/run/docker.sock", "/run/podman/podman.sock"];
+const CONTAINER_SOCKETS: [&str; 3] = ["/var/run/docker.sock", "/run/docker.sock", "/run/podman/podman.sock"];
+/// Environment variables that name the socket of a container engine.
+const ENGINE_VARS: [&str; 2] = ["DOCKER_HOST", "CONTAINER_HOST"];
+/// The shell that runs agents' commands (`sandbox.rs`).
+const SHELL: &str = "/bin/sh";
 /// Devices that only a machine with a GPU has: NVIDIA's, AMD's and WSL's.
 const GPU_DEVICES: [&str; 3] = ["/proc/driver/nvidia/version", "/dev/kfd", "/dev/dxg"];
 
@@ -147,9 +152,16 @@ impl<F: PlatformFacts> DetectedPlatform<F> {
         let own = self.facts.variable("XDG_RUNTIME_DIR").into_iter();
         let own = own
             .flat_map(|folder| [Path::new(&folder).join("docker.sock"), Path::new(&folder).join("podman/podman.sock")]);
-        let stated = self.facts.variable("DOCKER_HOST");
-        let stated = stated.and_then(|host| host.strip_prefix("unix://").map(PathBuf::from));
-        stated.into_iter().chain(CONTAINER_SOCKETS.map(PathBuf::from)).chain(own).collect()
+        let stated = ENGINE_VARS.iter().filter_map(|name| self.facts.variable(name));
+        let stated = stated.map(|host| PathBuf::from(host.strip_prefix("unix://").unwrap_or(&host)));
+        stated.chain(CONTAINER_SOCKETS.map(PathBuf::from)).chain(own).collect()
+    }
+
+    /// Returns what the tools of agents say about this machine. `socket` is the configured one of a container engine.
+    pub fn tool_machine(&self, socket: Option<&str>) -> ToolMachine {
+        let (system, arch) = (self.kind.as_str().to_owned(), self.arch().to_owned());
+        let lacks_containers = socket.is_none() && !self.has_docker();
+        ToolMachine { system, arch, shell: SHELL.to_owned(), lacks_containers }
     }
 }
 
@@ -266,22 +278,12 @@ pub(crate) fn platform_capabilities<F: PlatformFacts>(
     let tried = matches!(platform.platform(), PlatformKind::Linux | PlatformKind::Wsl);
     let system = format!("{}, {}: {release}", platform.platform().as_str(), platform.arch());
     let system = if tried { system } else { format!("{system}; Tracebook has not been tried on this system") };
+    let (root, temp) = (platform.root_path(), platform.temp_path());
+    let (all, used) = (gigabytes(platform.max_memory()), gigabytes(platform.memory_usage()));
     let mut lines = vec![
         line("system", true, system),
-        line(
-            "folders",
-            true,
-            format!("root {}, temporary files in {}", platform.root_path().display(), platform.temp_path().display()),
-        ),
-        line(
-            "memory",
-            true,
-            format!(
-                "{:.1} GiB in all, {:.2} GiB used by this process",
-                gigabytes(platform.max_memory()),
-                gigabytes(platform.memory_usage())
-            ),
-        ),
+        line("folders", true, format!("root {}, temporary files in {}", root.display(), temp.display())),
+        line("memory", true, format!("{all:.1} GiB in all, {used:.2} GiB used by this process")),
     ];
     if let Some(load) = platform.cpu_usage() {
         let count = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -296,13 +298,9 @@ pub(crate) fn platform_capabilities<F: PlatformFacts>(
         None => line("disk", false, "the free space can't be read".to_owned()),
     });
     let (docker, gpu) = (platform.has_docker(), platform.has_gpu());
-    let said = |there: bool, yes: &str, no: &str| if there { yes.to_owned() } else { no.to_owned() };
-    lines.push(line(
-        "containers",
-        docker,
-        said(docker, "Docker or Podman listens here", "no Docker or Podman listens"),
-    ));
-    lines.push(line("GPU", gpu, said(gpu, "programs can compute on it", "none is found; nothing here needs one")));
+    let engine = if docker { "Docker or Podman listens here" } else { "no Docker or Podman listens" };
+    let computing = if gpu { "programs can compute on it" } else { "none is found; nothing here needs one" };
+    lines.extend([line("containers", docker, engine.to_owned()), line("GPU", gpu, computing.to_owned())]);
     lines
 }
 
@@ -381,8 +379,30 @@ mod tests {
         rootless.facts.variables.insert("XDG_RUNTIME_DIR", "/run/user/1000");
         assert!(rootless.has_docker());
         let mut stated = machine("linux", &[("/x/engine.sock", "")]);
-        stated.facts.variables.insert("DOCKER_HOST", "unix:///x/engine.sock");
-        assert!(stated.has_docker());
+        for name in ENGINE_VARS {
+            stated.facts.variables = [(name, "unix:///x/engine.sock")].into();
+            assert!(stated.has_docker(), "{name}");
+        }
+        stated.facts.variables = [("DOCKER_HOST", "tcp://192.0.2.1:2375")].into();
+        assert!(!stated.has_docker());
+    }
+
+    #[test]
+    fn tools_follow_the_platform() {
+        let tools = |platform: &DetectedPlatform<FakeMachine>, socket: Option<&str>| {
+            platform.tool_machine(socket).built_in_tools()
+        };
+        let has = |tools: &[agent::tool_spec::ToolSpec], name: &str| tools.iter().any(|tool| tool.name == name);
+        let wsl = machine("linux", &[(LINUX_VERSION_FILE, "Linux version 5.15 microsoft WSL2")]);
+        let bare = tools(&wsl, None);
+        let shell = bare.iter().find(|tool| tool.name == "shell").expect("a shell");
+        let said = format!("The system is wsl on {}, the shell /bin/sh.", std::env::consts::ARCH);
+        assert!(shell.description.ends_with(&said), "{}", shell.description);
+        assert!(!bare.iter().any(|tool| tool.name.starts_with("container_")));
+        assert!(has(&bare, "browser_open") && has(&bare, "fetch_url"));
+        assert!(has(&tools(&wsl, Some("/x/engine.sock")), "container_run"), "one that is configured may start later");
+        let docker = machine("linux", &[("/var/run/docker.sock", "")]);
+        assert!(has(&tools(&docker, None), "container_run") && has(&tools(&docker, None), "container_list"));
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl std::error::Error for SecretError {}
 
 impl SecretError {
     fn io_error(what: &str, path: &Path, error: &io::Error) -> SecretError {
-        SecretError(format!("{what}: {error}: {}", path.display()))
+        SecretError(format!("{what}: {}: {}", store::disk::io_reason(error), path.display()))
     }
 }
 

@@ -150,7 +150,7 @@ impl SharedIndex {
         let loaded = loaded.map_err(|why| Arc::new(anyhow::Error::from(why)));
         let loaded = match choice {
             EmbedderChoice::Endpoint { .. } => {
-                let keys = crate::agents::installation_keys(&self.folder);
+                let keys = crate::agents::model_setup::installation_keys(&self.folder);
                 loaded.map(|model| Arc::new(WithoutSecrets { model, keys }) as Arc<dyn SentenceEmbedder>)
             }
             _ => loaded,

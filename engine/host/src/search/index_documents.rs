@@ -57,6 +57,9 @@ pub(crate) fn build_note_text(
         // An empty note can be found by its name.
         passages.push(new_passage(String::new(), PassageKind::Prose, "", String::new(), String::new()));
     }
+    if let Some(block) = blocks.first().filter(|block| block.text.contains("alias")) {
+        passages[0].names = text::outline::Outline::of(&block.text).aliases;
+    }
     if agent::memory::is_memory(&row.path) {
         // Experiences and traces are notes, but `in:memory` must find them.
         let prose = passages.iter_mut().filter(|passage| passage.kind == PassageKind::Prose);

@@ -6,7 +6,7 @@ use crate::agents::model_setup::user_secrets;
 use anyhow::bail;
 use git_program::RepositoryAddress;
 use github::{API_ADDRESS_VARIABLE, ApiAddress, ApiClient, ApiControl, ApiToken, CloneSummary, GitHubError};
-use github::{FolderState, GitHubRepository, LocalChange, LocalChangeKind, PullSummary, TOKEN_NAME, clone_repository};
+use github::{FolderState, GitHubRepository, LocalChange, LocalChangeKind, TOKEN_NAME, clone_repository};
 use std::path::Path;
 
 /// Returns a client with the user's token, if there's one.
@@ -92,7 +92,7 @@ pub(super) fn perform(
             let said = if is_behind { "There are new commits to pull." } else { "There's nothing new." };
             said.to_owned()
         }
-        GitRequest::Pull => describe_pull(&github::pull(&mut state, &client, control, keeps_conflicts)?),
+        GitRequest::Pull => github::describe_pull(&github::pull(&mut state, &client, control, keeps_conflicts)?),
         GitRequest::Commit { message, amend: false, signoff: false } => {
             let files: Vec<String> = Some(part.to_owned()).filter(|part| !part.is_empty()).into_iter().collect();
             let made = github::commit_files(&mut state, &client, control, message, &files)?;
@@ -102,21 +102,4 @@ pub(super) fn perform(
         _ => bail!("This needs Git, and these files came from GitHub without it."), // tidy: open because all else does
     };
     Ok(GitOutcome { text, undo: None })
-}
-
-fn describe_pull(pulled: &PullSummary) -> String {
-    if !pulled.is_new {
-        return "Already up to date.".to_owned();
-    }
-    let mut text = format!("Pulled. Files written: {}, deleted: {}.", pulled.written, pulled.deleted);
-    if !pulled.merged.is_empty() {
-        text.push_str(&format!(" Merged with your changes: {}.", pulled.merged.join(", ")));
-    }
-    if !pulled.kept.is_empty() {
-        let files = pulled.kept.join(", ");
-        text.push_str(&format!(
-            " In conflict: {files}. Your versions stay, and the others are beside them with (GitHub) in their names."
-        ));
-    }
-    text
 }

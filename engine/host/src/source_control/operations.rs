@@ -8,7 +8,8 @@ use anyhow::{anyhow, bail};
 use git_program::{GitCaller, GitOperation, GitProgramError, HalfDoneOperation};
 use std::path::{Path, PathBuf};
 use store::BlobHash;
-use vcs::{ConflictChoice, FileChange, FileChangeKind, HunkAction, HunkChoice, IndexUpdate, RepositoryFolder};
+use vcs::{ConflictChoice, FileChange, FileChangeKind, HunkAction, HunkChoice, IndexUpdate};
+use vcs::{PullMode, RepositoryFolder, VcsError};
 
 /// What the user wants from source control.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,8 +61,12 @@ pub enum GitRequest {
     },
     /// Gets commits of all branches.
     Fetch,
-    /// Gets commits and merges them.
+    /// Gets commits, and merges them or rebases onto them as Git's settings say.
     Pull,
+    /// Gets commits and merges them.
+    PullMerge,
+    /// Gets commits and rebases onto them.
+    PullRebase,
     /// Sends the branch's commits.
     Push,
     /// Switches to a branch.
@@ -150,7 +155,7 @@ impl GitRequest {
             GitRequest::Hunks { action: HunkAction::Discard, .. } => "Discarding",
             GitRequest::Commit { .. } => "Committing",
             GitRequest::Fetch => "Fetching",
-            GitRequest::Pull => "Pulling",
+            GitRequest::Pull | GitRequest::PullMerge | GitRequest::PullRebase => "Pulling",
             GitRequest::Push => "Pushing",
             GitRequest::Switch { .. } => "Switching",
             GitRequest::CreateBranch { .. } => "Creating the branch",
@@ -251,9 +256,15 @@ pub fn perform(
                 count => format!("Fetched. {count} commits to pull."),
             }
         }
-        GitRequest::Pull => {
-            let before = RepositoryFolder::open(root)?.branch_state()?.head;
-            run(GitOperation::Pull { rebase: false })?;
+        GitRequest::Pull | GitRequest::PullMerge | GitRequest::PullRebase => {
+            let repository = RepositoryFolder::open(root)?;
+            let before = repository.branch_state()?.head;
+            run(match request {
+                GitRequest::PullMerge => GitOperation::Pull { rebase: false },
+                GitRequest::PullRebase => GitOperation::Pull { rebase: true },
+                // tidy: open because only the pull that the settings want is left.
+                _ => configured_pull(&repository).map_err(|why| anyhow!(sentence(&why.to_string())))?,
+            })?;
             let after = RepositoryFolder::open(root)?.branch_state()?.head;
             if before == after { "Already up to date.".to_owned() } else { "Pulled.".to_owned() }
         }
@@ -330,6 +341,18 @@ pub fn perform(
         }
     };
     Ok(GitOutcome { text: said, undo })
+}
+
+/// Returns the pull that Git's settings want.
+///
+/// # Errors
+/// Returns an error for a setting that Git doesn't know.
+pub fn configured_pull(repository: &RepositoryFolder) -> Result<GitOperation, VcsError> {
+    Ok(match repository.pull_mode()? {
+        PullMode::Merge => GitOperation::Pull { rebase: false },
+        PullMode::Rebase => GitOperation::Pull { rebase: true },
+        PullMode::RebaseMerges => GitOperation::PullRebaseMerges,
+    })
 }
 
 /// Returns the number of a stash now: numbers change whenever one is added or deleted.
@@ -494,5 +517,5 @@ pub(super) fn confined_file(root: &Path, path: &str, make: bool) -> anyhow::Resu
 
 pub(super) fn delete_file(root: &Path, path: &str) -> anyhow::Result<()> {
     let (_folder, file) = confined_file(root, path, false)?;
-    std::fs::remove_file(file).map_err(|error| anyhow!("Can't delete {path}: {error}."))
+    std::fs::remove_file(file).map_err(|error| anyhow!("Can't delete {path}: {}.", store::disk::io_reason(&error)))
 }

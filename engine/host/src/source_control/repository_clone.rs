@@ -102,7 +102,7 @@ fn clone_into(
     // Relative addresses are taken from the folder that will have the clone; Git runs in one that is there.
     let above = folder.ancestors().skip(1).find(|above| above.is_dir()).unwrap_or(Path::new("/"));
     let from = RepositoryAddress::read(address, above)?;
-    let operation = GitOperation::Clone { from: from.clone(), folder: folder.to_owned(), depth };
+    let operation = GitOperation::Clone { from: from.clone(), folder: folder.to_owned(), depth, branch: None };
     match git_program::run(above, &operation, GitCaller::Window, &mut |line| progress(line), is_canceled) {
         Err(GitProgramError::NotInstalled) if is_github_address(address, &from) => {
             clone_over_api(address, folder, &ApiControl::new(progress, is_canceled))?;

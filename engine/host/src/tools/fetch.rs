@@ -18,6 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use store::BlobRef;
+use text::html_size::measure_html;
 use ureq::config::Config;
 use ureq::http::Uri;
 use ureq::tls::{RootCerts, TlsConfig};
@@ -431,28 +432,6 @@ fn html_to_markdown(html: &str) -> String {
         Ok(Ok(text)) if !text.trim().is_empty() => text,
         _ => html.to_owned(),
     }
-}
-
-/// Returns the maximum nesting of elements, and their number.
-fn measure_html(html: &str) -> (usize, usize) {
-    // Elements that end where the next one starts, or at once.
-    const OPTIONAL_END_ELEMENTS: [&str; 17] = [
-        "p", "li", "td", "th", "tr", "dt", "dd", "option", "br", "hr", "img", "meta", "link", "input", "col", "source",
-        "wbr",
-    ];
-    let (mut depth, mut most, mut tags) = (0_usize, 0, 0);
-    for part in html.split('<').skip(1) {
-        let (closes, part) = part.strip_prefix('/').map_or((false, part), |part| (true, part));
-        let end = part.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(part.len());
-        let name = part[..end].to_ascii_lowercase();
-        if name.is_empty() || OPTIONAL_END_ELEMENTS.contains(&name.as_str()) {
-            continue;
-        }
-        tags += 1;
-        depth = if closes { depth.saturating_sub(1) } else { depth + 1 };
-        most = most.max(depth);
-    }
-    (most, tags)
 }
 
 #[cfg(test)]

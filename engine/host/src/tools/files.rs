@@ -6,6 +6,7 @@ use crate::fs::atomic_write::{ReplaceOutcome, replace_file};
 use crate::fs::confined_dir::{ConfinedFolder, OpenRefusal, normalize_path};
 use agent::config::SandboxPaths;
 use agent::tool_job::{FileChange, ToolOutcome};
+use agent::tool_lines::select_lines;
 use anyhow::{anyhow, bail};
 use std::fs::File;
 use std::io::Read;
@@ -42,19 +43,7 @@ pub(super) fn read(
     let text = decode_utf8(read_bytes(folder.open_file(path)?, MAX_TOOL_FILE_BYTES, path)?, path)?;
     // Mask secrets before selecting lines, because a cut key wouldn't be recognized.
     let text = agent::secrets::mask_known_secrets(&text);
-    let part = match lines {
-        None => text.as_ref(),
-        Some((first, count)) => {
-            let first = first.max(1);
-            let starts: Vec<usize> =
-                text.split_inclusive('\n').scan(0, |at, line| Some(std::mem::replace(at, *at + line.len()))).collect();
-            let Some(start) = starts.get(first - 1) else {
-                bail!("the file has {} lines, none of that number: {path}", starts.len());
-            };
-            let end = starts.get((first - 1).saturating_add(count)).copied().unwrap_or(text.len());
-            &text[*start..end]
-        }
-    };
+    let part = select_lines(&text, lines).map_err(|error| anyhow!("{error}: {path}"))?;
     let (text, whole) = truncate_output(part.as_bytes(), &place.blobs)?;
     Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })
 }
@@ -324,7 +313,7 @@ fn is_git_folder_name(name: &str) -> bool {
 
 /// Reads a whole file, unless it's too large or not an ordinary file.
 fn read_bytes(file: File, most: u64, path: &str) -> anyhow::Result<Vec<u8>> {
-    let fail = |error: std::io::Error| anyhow!("the file cannot be read ({error}): {path}");
+    let fail = |error: std::io::Error| anyhow!("the file cannot be read ({}): {path}", store::disk::io_reason(&error));
     let meta = file.metadata().map_err(fail)?;
     if meta.is_dir() {
         bail!("it is a folder: {path}");

@@ -1,21 +1,37 @@
-//! Git operations of tools, with results as text. Reads and commits run in process; what needs a remote or changes the
-//! working tree runs the user's `git`, without the repository's hooks.
+//! Git operations of tools, with results as text. Reads and commits run in process; what needs a remote or a signature,
+//! or changes the working tree, runs the user's `git`, without the repository's hooks.
 
 use super::truncate::truncate_output;
 use super::{StopSignal, ToolWorkspace};
 use crate::fs::confined_dir::ConfinedFolder;
+use crate::source_control::github_api::{clone_over_api, github_client, is_github_address};
 use agent::tool_job::{GitJob, GitProgramJob, ToolOutcome, WebAccess};
 use agent::web_address::is_listed;
-use anyhow::bail;
-use git_program::{GitCaller, GitOperation, MERGE_DRIVER_SETTING, RepositoryAddress, merge_driver_command};
+use anyhow::{Context as _, anyhow, bail};
+use git_program::{
+    GitCaller, GitOperation, GitProgramError, MERGE_DRIVER_SETTING, RepositoryAddress, merge_driver_command,
+};
+use github::{AgentOperation, ApiControl};
 use std::path::Path;
-use vcs::{MAX_STATUS_FILES, RepositoryFolder};
+use vcs::{RepositoryFolder, describe_branch};
 
 /// Number of commits in a log by default.
 const DEFAULT_LOG_COMMITS: usize = 20;
+/// How files go to GitHub from a folder without Git.
+const GITHUB_ADVICE: &str = "These files came from GitHub without Git, so a commit goes there at once: git_commit with \
+     push commits and sends it.";
+/// What a folder from GitHub can't do.
+const NEEDS_GIT: &str = "These files came from GitHub without Git. There are git_status, git_fetch, git_pull, and \
+     git_commit with push; the rest needs a clone that Git has made.";
 
-pub(super) fn run(place: &ToolWorkspace, root: &Path, what: &GitJob) -> anyhow::Result<ToolOutcome> {
-    let text = run_git_job(root, what)?;
+pub(super) fn run(place: &ToolWorkspace, root: &Path, what: &GitJob, stop: &StopSignal) -> anyhow::Result<ToolOutcome> {
+    let text = match (github::find_folder(root), what) {
+        (Some((top, part)), GitJob::Status) => github::describe_status(&top, &part)?,
+        (Some(_), GitJob::Commit { .. }) => bail!("{GITHUB_ADVICE}"),
+        (Some(_), GitJob::Log { .. }) => bail!("The commits of this folder are at GitHub; git_fetch lists them."),
+        (Some(_), GitJob::Diff { .. } | GitJob::Blame { .. } | GitJob::Branch { .. }) => bail!("{NEEDS_GIT}"),
+        (None, _) => run_git_job(place, root, what, stop)?,
+    };
     let (text, whole) = truncate_output(text.as_bytes(), &place.blobs)?;
     Ok(ToolOutcome { success: true, text, whole, ..ToolOutcome::default() })
 }
@@ -31,7 +47,24 @@ pub(super) fn run_program(
     let run = |folder: &Path, operation: &GitOperation| {
         git_program::run(folder, operation, GitCaller::Agent, &mut |_| {}, &|| stop.is_stopped())
     };
+    let over_api = |root: &Path, operation: AgentOperation<'_>| {
+        let (top, part) = github::find_folder(root).context("the folder was moved meanwhile")?;
+        let client = github_client()?;
+        check_hosts([client.address().host()].into_iter(), web)?;
+        let is_stopped = || stop.is_stopped();
+        let control = ApiControl::new(&|_| {}, &is_stopped);
+        anyhow::Ok(github::perform_for_agent(&top, &part, &client, operation, &control)?)
+    };
+    let is_from_github = github::find_folder(root).is_some();
     let text = match what {
+        GitProgramJob::Fetch if is_from_github => over_api(root, AgentOperation::Fetch)?,
+        // There are no commits here that a rebase would move.
+        GitProgramJob::Pull { .. } if is_from_github => over_api(root, AgentOperation::Pull)?,
+        GitProgramJob::CommitAndPush { message, files } if is_from_github => {
+            over_api(root, AgentOperation::Commit { message, files })?
+        }
+        GitProgramJob::Push if is_from_github => bail!("{GITHUB_ADVICE}"),
+        GitProgramJob::Switch { .. } if is_from_github => bail!("{NEEDS_GIT}"),
         GitProgramJob::Clone { repository, directory, depth } => {
             let from = RepositoryAddress::read(repository, Path::new("/nowhere"))?;
             let Some(host) = from.host() else {
@@ -44,9 +77,17 @@ pub(super) fn run_program(
             if target.symlink_metadata().is_ok() {
                 bail!("a file or folder with that name already exists; choose another: {directory}");
             }
-            let operation = GitOperation::Clone { from: from.clone(), folder: target, depth: *depth };
-            run(root, &operation)?;
-            format!("cloned {} into {directory}", from.display_text())
+            let operation = GitOperation::Clone { from: from.clone(), folder: target, depth: *depth, branch: None };
+            match run(root, &operation) {
+                Err(GitProgramError::NotInstalled) if is_github_address(repository, &from) => {
+                    check_hosts([github_client()?.address().host()].into_iter(), web)?;
+                    let is_stopped = || stop.is_stopped();
+                    let control = ApiControl::new(&|_| {}, &is_stopped);
+                    clone_over_api(repository, &folder.stable_path().join(&name), &control)?;
+                    format!("downloaded the files of {} into {directory}, without Git", from.display_text())
+                }
+                done => done.map(|_| format!("cloned {} into {directory}", from.display_text()))?,
+            }
         }
         GitProgramJob::Fetch => {
             run(root, remote_operation(place, root, GitOperation::Fetch, web)?.as_ref())?;
@@ -61,7 +102,7 @@ pub(super) fn run_program(
         GitProgramJob::CommitAndPush { message, files } => {
             // Refused before the commit, so that a second try doesn't find it made already.
             check_remotes(place, &RepositoryFolder::open(root)?, web)?;
-            let committed = run_git_job(root, &GitJob::Commit { message: message.clone(), files: files.clone() })?;
+            let committed = commit(place, root, message, files, stop)?;
             match push(place, root, web, &run) {
                 Ok(pushed) => format!("{committed}\n{pushed}"),
                 Err(why) => bail!("{committed}\nIt is committed, but not pushed: {why}"),
@@ -128,112 +169,56 @@ fn check_settings(repository: &RepositoryFolder, program: &Path) -> anyhow::Resu
     match settings.as_slice() {
         [] => Ok(()),
         settings => bail!(
-            "The repository's own .git/config names programs or other places ({}), so agents don't use its remote. Do \
+            "The repository's own .git/config names programs or other places ({}), so agents don't run Git in it. Do \
              it yourself with `tracebook git`, or move these settings to your own Git configuration.",
             settings.join(", ")
         ),
     }
 }
 
-/// Describes the current branch in a sentence.
-fn describe_branch(state: &vcs::BranchState) -> String {
-    let branch = state.branch.as_deref().unwrap_or("no branch (a commit is checked out)");
-    let remote = match &state.upstream {
-        None => "it has no remote branch".to_owned(),
-        Some(upstream) if state.ahead + state.behind == 0 => format!("even with {upstream}"),
-        Some(upstream) => format!("{} ahead of and {} behind {upstream}", state.ahead, state.behind),
-    };
-    let under_way = state.under_way.map(|what| format!("; a {what} is under way")).unwrap_or_default();
-    format!("on {branch}, {remote}{under_way}")
-}
-
-fn run_git_job(root: &Path, what: &GitJob) -> Result<String, vcs::VcsError> {
+fn run_git_job(place: &ToolWorkspace, root: &Path, what: &GitJob, stop: &StopSignal) -> anyhow::Result<String> {
     let part = RepositoryFolder::open(root)?;
     Ok(match what {
-        GitJob::Status => {
-            let files = match part.status()? {
-                (lines, _) if lines.is_empty() => "nothing has changed since the last commit".to_owned(),
-                (lines, true) => lines.join("\n"),
-                (lines, false) => format!("{}\n… more than {MAX_STATUS_FILES} files …", lines.join("\n")),
-            };
-            let state = part.branch_state()?;
-            match state.upstream.is_some() || state.under_way.is_some() || state.branch.is_none() {
-                true => format!("{}\n{files}", describe_branch(&state)),
-                false => files,
-            }
-        }
-        GitJob::Diff { path } => match part.diff(path.as_deref())? {
-            (text, _) if text.is_empty() => "nothing differs from the last commit".to_owned(),
-            (text, true) => text,
-            (text, false) => format!("{text}\n… more than {} MB …", vcs::MAX_DIFF_BYTES >> 20),
-        },
-        GitJob::Blame { path } => {
-            let lines = part.blame(path)?;
-            let line = |line: &vcs::BlameLine| {
-                let id = line.id.as_deref().and_then(|id| id.get(..8)).unwrap_or("--------");
-                let day = line.time.map_or_else(|| "----------".to_owned(), format_day);
-                format!("{id} {day} {} {}: {}", line.author, line.line, line.text)
-            };
-            lines.iter().map(line).collect::<Vec<_>>().join("\n")
-        }
+        GitJob::Status => part.status_text()?,
+        GitJob::Diff { path } => part.diff_text(path.as_deref())?,
+        GitJob::Blame { path } => part.describe_blame(path, &format_day)?,
         GitJob::Branch { name: Some(name) } => {
             part.create_branch(name)?;
             format!("created the branch {name}; git_switch switches to it")
         }
-        GitJob::Branch { name: None } => {
-            let line = |branch: &vcs::BranchInfo| {
-                let mark = if branch.current { "* " } else { "  " };
-                format!("{mark}{} {} {}", branch.name, branch.id.get(..8).unwrap_or_default(), branch.summary)
-            };
-            match part.branches()?.as_slice() {
-                [] => "there is no commit yet".to_owned(),
-                branches => branches.iter().map(line).collect::<Vec<_>>().join("\n"),
-            }
-        }
-        GitJob::Log { limit } => {
-            let commits = part.log(limit.unwrap_or(DEFAULT_LOG_COMMITS))?;
-            let line = |commit: &vcs::Commit| {
-                let id = commit.id.get(..8).unwrap_or(&commit.id);
-                format!("{id} {} {}: {}", format_day(commit.time), commit.author, commit.summary)
-            };
-            match commits.as_slice() {
-                [] => "there is no commit yet".to_owned(),
-                commits => commits.iter().map(line).collect::<Vec<_>>().join("\n"),
-            }
-        }
-        GitJob::Commit { message, files } => {
-            let (commit, files) = part.commit(message, files)?;
-            format!("committed {} “{}”\n{}", commit.id.get(..8).unwrap_or(&commit.id), commit.summary, files.join("\n"))
-        }
+        GitJob::Branch { name: None } => part.branches_text()?,
+        GitJob::Log { limit } => part.log_text(limit.unwrap_or(DEFAULT_LOG_COMMITS), &format_day)?,
+        GitJob::Commit { message, files } => commit(place, root, message, files, stop)?,
     })
 }
 
-/// Formats a time as a day in UTC, such as `2026-11-22`, by Howard Hinnant's `civil_from_days`.
-fn format_day(seconds: i64) -> String {
-    let days = seconds.div_euclid(86_400).clamp(-1_000_000_000, 1_000_000_000) + 719_468;
-    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{:02}", of_year - (153 * shifted + 2) / 5 + 1)
+/// Commits files. If the user's settings want signed commits, their own `git` does it.
+fn commit(
+    place: &ToolWorkspace,
+    root: &Path,
+    message: &str,
+    files: &[String],
+    stop: &StopSignal,
+) -> anyhow::Result<String> {
+    let repository = RepositoryFolder::open(root)?;
+    if !repository.signs_commits()? {
+        return Ok(describe_commit(repository.commit(message, files)?));
+    }
+    check_settings(&repository, &place.program)?;
+    let choice = repository.choose_for_commit(message, files)?;
+    let is_stopped = || stop.is_stopped();
+    let done = git_program::commit_chosen(root, message.trim(), (files, &choice.new), GitCaller::Agent, &is_stopped);
+    done.map_err(|why| anyhow!("The settings of Git want signed commits, and this one failed. {why}"))?;
+    let last = RepositoryFolder::open(root)?.log(1)?.into_iter().next().context("Git made no commit")?;
+    Ok(describe_commit((last, choice.files)))
 }
 
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn days() {
-        for (seconds, day) in [
-            (0, "1970-01-01"),
-            (951_782_400, "2000-02-29"),
-            (1_795_305_599, "2026-11-21"),
-            (1_795_305_600, "2026-11-22"),
-            (-1, "1969-12-31"),
-        ] {
-            assert_eq!(super::format_day(seconds), day);
-        }
-        super::format_day(i64::MAX);
-        super::format_day(i64::MIN);
-    }
+fn describe_commit((commit, files): (vcs::Commit, Vec<String>)) -> String {
+    format!("committed {} “{}”\n{}", commit.id.get(..8).unwrap_or(&commit.id), commit.summary, files.join("\n"))
+}
+
+/// Formats a time as a day in UTC, such as `2026-11-22`.
+fn format_day(seconds: i64) -> String {
+    let day = jiff::Timestamp::from_second(seconds).map(|time| time.strftime("%Y-%m-%d").to_string());
+    day.unwrap_or_else(|_| "----------".to_owned())
 }

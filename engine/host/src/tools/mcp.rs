@@ -6,6 +6,7 @@ use ::mcp::{McpTool, PendingMcpResponse};
 use agent::tool_job::ToolOutcome;
 use anyhow::Context;
 use serde_json::{Map, Value};
+use std::path::Path;
 use std::time::Duration;
 use store::{BlobRef, DocId};
 
@@ -16,6 +17,8 @@ const MCP_CALL_TIMEOUT: Duration = Duration::from_secs(300);
 pub(super) struct McpCall<'a> {
     /// The run that makes the call, and the call's id there.
     pub(super) run: DocId,
+    /// The folder of the run's project.
+    pub(super) root: &'a Path,
     pub(super) call: &'a str,
     pub(super) server: &'a str,
     pub(super) tool: &'a str,
@@ -35,8 +38,9 @@ fn wait_for<T>(pending: &PendingMcpResponse<T>, stop: &StopSignal) -> anyhow::Re
 }
 
 pub(super) fn run(place: &ToolWorkspace, call: &McpCall<'_>, stop: &StopSignal) -> anyhow::Result<ToolOutcome> {
-    let McpCall { run, call, server, tool, arguments, definition: allowed } = *call;
+    let McpCall { run, root, call, server, tool, arguments, definition: allowed } = *call;
     let servers = place.servers.as_ref().context("no MCP servers are configured")?;
+    servers.enter_project(server, root.to_owned());
     // A server may describe its tools differently by now than when the user allowed them.
     let listed = wait_for(&servers.list_tools(server), stop)?;
     let is_allowed = |known: &McpTool| known.specification(server).definition_hash().as_deref() == Some(allowed);

@@ -18,6 +18,7 @@ pub(super) fn check_job_paths(job: &ToolJob, paths: &SandboxPaths) -> anyhow::Re
         | ToolJob::Remove { root, path }
         | ToolJob::Restore { root, path, .. } => (root, path, true),
         ToolJob::ProgramReport { .. }
+        | ToolJob::MemoryLog { .. }
         | ToolJob::Search { .. }
         | ToolJob::Python { .. }
         | ToolJob::JavaScript { .. }

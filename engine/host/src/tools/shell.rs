@@ -26,6 +26,10 @@ const MAX_SHELL_OUTPUT_BYTES: usize = 50 << 20;
 const MAX_COMMAND_BYTES: usize = 100 << 10;
 /// Interval for checking whether the command was canceled or has exceeded a limit.
 const SHELL_POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// How long a command of an agent's program stays in the foreground, though the program needs something else.
+const FOREGROUND_TIME: Duration = Duration::from_millis(500);
+/// Result of a command that continues in the background.
+const IN_BACKGROUND: &str = "It continues in the background. A later step says how it ended.";
 /// Time limit for reading output that is still in the pipe after the command has ended.
 const PIPE_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -44,6 +48,8 @@ enum ShellExit {
     Verdict(SandboxVerdict),
     TimedOut,
     Cancelled,
+    /// It hasn't ended: it continues in the background.
+    Background,
     TooMuchOutput,
     Excess(ProcessExcess),
     /// The sandbox's own process ended without a report.
@@ -75,7 +81,34 @@ pub(super) fn run(place: &ToolWorkspace, shell: &ShellRun<'_>, stop: &StopSignal
     };
     let before = VolumeSnapshot::capture(&root, &place.workspace);
     let mut running = ShellProcess::start(place, &order, folder.original_path(), &private.path)?;
-    let mut end = running.wait_for_exit(Duration::from_secs(seconds), stop);
+    if let Some(command) = &stop.command {
+        command.start(running.output.clone());
+    }
+    let limits = (seconds, order.processes, shell.limits.memory_bytes);
+    let end = running.wait_for_exit(Duration::from_secs(seconds), stop);
+    if let (ShellExit::Background, Some(command)) = (&end, stop.command.clone()) {
+        let (place, stop) = (place.clone(), stop.clone());
+        std::thread::spawn(move || {
+            let end = running.wait_for_exit(Duration::from_secs(seconds), &stop);
+            // What it has changed is found when the program reports its end.
+            let done = finish(&place, (running, private), (&root, &before), end, limits);
+            let done = done.map(|outcome| (outcome.success, outcome.text));
+            let (success, text) = done.unwrap_or_else(|why| (false, why.to_string()));
+            command.end(acp::ActionResult { success, text });
+        });
+        return Ok(ToolOutcome { success: true, text: IN_BACKGROUND.to_owned(), ..ToolOutcome::default() });
+    }
+    finish(place, (running, private), (&root, &before), end, limits)
+}
+
+/// Ends what is left of a command, and returns its outcome.
+fn finish(
+    place: &ToolWorkspace,
+    (mut running, private): (ShellProcess, PrivateFolder),
+    (root, before): (&ConfinedFolder, &VolumeSnapshot),
+    mut end: ShellExit,
+    (seconds, processes, memory_bytes): (u64, usize, Option<u64>),
+) -> anyhow::Result<ToolOutcome> {
     running.end_group();
     let mut output = running.read_output();
     drop(private);
@@ -89,20 +122,18 @@ pub(super) fn run(place: &ToolWorkspace, shell: &ShellRun<'_>, stop: &StopSignal
         ShellExit::Verdict(SandboxVerdict::Exited(0)) => String::new(),
         ShellExit::Verdict(SandboxVerdict::Exited(code)) => format!("(exit code {code})"),
         ShellExit::Verdict(SandboxVerdict::Signal(signal)) => format!("(ended by signal {signal})"),
-        ShellExit::Excess(ProcessExcess::Memory) => match shell.limits.memory_bytes {
+        ShellExit::Excess(ProcessExcess::Memory) => match memory_bytes {
             Some(most) => format!("(stopped: it took more than {} MB of memory)", most >> 20),
             None => format!("(stopped: it took more than {} GB of memory)", MAX_MEMORY_BYTES >> 30),
         },
-        ShellExit::Excess(ProcessExcess::Tasks) => {
-            format!("(stopped: it made more than {} processes)", order.processes)
-        }
+        ShellExit::Excess(ProcessExcess::Tasks) => format!("(stopped: it made more than {processes} processes)"),
         ShellExit::TimedOut => format!("(stopped after {seconds} s)"),
-        ShellExit::Cancelled => "(cancelled)".to_owned(),
+        ShellExit::Cancelled | ShellExit::Background => "(cancelled)".to_owned(),
         ShellExit::TooMuchOutput => format!("(stopped: it printed more than {} MB)", MAX_SHELL_OUTPUT_BYTES >> 20),
         ShellExit::Silent => "(the sandbox ended without a word)".to_owned(),
     };
     let success = matches!(end, ShellExit::Verdict(SandboxVerdict::Exited(0)));
-    let (changed, remarks) = before.changes_since(&root, &place.blobs)?;
+    let (changed, remarks) = before.changes_since(root, &place.blobs)?;
     let refused = running.refused.iter().map(|refused| format!("(not written: {refused})"));
     let notes = [note].into_iter().filter(|note| !note.is_empty()).chain(refused).chain(remarks);
     let (text, whole) = append_end_note(output, &notes.collect::<Vec<_>>().join("\n"), place)?;
@@ -136,6 +167,7 @@ pub(super) fn append_end_note(
 /// A running sandbox process, with its pipes.
 struct ShellProcess {
     child: Child,
+    begun: Instant,
     processes: ProcessCensus,
     /// Open pipe that shows the sandbox that this process is still alive.
     _input: std::process::ChildStdin,
@@ -194,11 +226,11 @@ impl ShellProcess {
                 }
             }
         });
-        Ok(ShellProcess { child, processes, _input: input, verdict, refused: Vec::new(), output, ended })
+        let (begun, refused) = (Instant::now(), Vec::new());
+        Ok(ShellProcess { child, begun, processes, _input: input, verdict, refused, output, ended })
     }
 
     fn wait_for_exit(&mut self, time: Duration, stop: &StopSignal) -> ShellExit {
-        let begun = Instant::now();
         loop {
             match self.verdict.recv_timeout(SHELL_POLL_INTERVAL) {
                 Ok(Some(report)) => {
@@ -210,8 +242,12 @@ impl ShellProcess {
             }
             if stop.is_stopped() {
                 return ShellExit::Cancelled;
-            } else if begun.elapsed() >= time {
+            } else if self.begun.elapsed() >= time {
                 return ShellExit::TimedOut;
+            } else if self.begun.elapsed() >= FOREGROUND_TIME
+                && stop.command.as_ref().is_some_and(acp::RunningCommand::continue_in_background)
+            {
+                return ShellExit::Background;
             } else if self.output.lock().unwrap_or_else(PoisonError::into_inner).len() > MAX_SHELL_OUTPUT_BYTES {
                 return ShellExit::TooMuchOutput;
             } else if let Some(excess) = self.processes.find_excess() {
@@ -228,7 +264,8 @@ impl ShellProcess {
     fn read_output(&self) -> Vec<u8> {
         // Whatever was printed until the timeout is the output.
         let _ = self.ended.recv_timeout(PIPE_DRAIN_TIMEOUT);
-        std::mem::take(&mut *self.output.lock().unwrap_or_else(PoisonError::into_inner))
+        // An agent's program may still look at it.
+        self.output.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -2,7 +2,7 @@
 //! blob.
 
 use agent::secrets;
-use agent::tool_job::MAX_TOOL_RESULT_BYTES;
+use agent::tool_job::{MAX_TOOL_RESULT_BYTES, truncate_middle};
 use std::borrow::Cow;
 use store::disk::BlobStore;
 use store::{BlobHash, BlobRef};
@@ -22,23 +22,6 @@ pub(super) fn truncate_output(bytes: &[u8], blobs: &BlobStore) -> anyhow::Result
     let bytes = if let Cow::Owned(masked) = &text { masked.as_bytes() } else { bytes };
     let blob = store_blob(bytes, blobs)?;
     Ok((truncate_middle(&text), Some(BlobRef { blob, mime: "text/plain".to_owned(), size: bytes.len() as u64 })))
-}
-
-/// Returns the beginning and end of a text, in whole lines unless they're too long, and how much is left out between
-/// them.
-pub(super) fn truncate_middle(text: &str) -> String {
-    if text.len() <= MAX_TOOL_RESULT_BYTES {
-        return text.to_owned();
-    }
-    let room = MAX_TOOL_RESULT_BYTES - 80; // for the line between them
-    let mut head = text.floor_char_boundary(room * 2 / 3);
-    let mut tail = text.ceil_char_boundary(text.len() - room / 3);
-    // Drop a line that would be cut, unless it's most of what is left.
-    head = text[..head].rfind('\n').map_or(head, |at| if at + 1 > head / 2 { at + 1 } else { head });
-    tail += text[tail..].find('\n').map_or(0, |at| if at + 1 < (text.len() - tail) / 2 { at + 1 } else { 0 });
-    let (start, end) = (&text[..head], &text[tail..]);
-    let new = if start.ends_with('\n') { "" } else { "\n" };
-    format!("{start}{new}… {} of {} bytes are left out here …\n{end}", tail - head, text.len())
 }
 
 /// Stores bytes as a blob.

@@ -9,7 +9,7 @@ use std::fs::{File, Metadata};
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use store::disk::DiskError;
+use store::disk::{DiskError, io_reason};
 
 /// Maximum number of symlinks followed on the way to one file.
 #[cfg(unix)]
@@ -112,7 +112,7 @@ impl ConfinedPath {
         let (file, _) = self.open()?;
         let mut text = String::new();
         let read = file.take(most + 1).read_to_string(&mut text);
-        read.map_err(|error| anyhow!("the file can't be read ({error}): {}", self.display()))?;
+        read.map_err(|error| anyhow!("the file can't be read ({}): {}", io_reason(&error), self.display()))?;
         if text.len() as u64 > most {
             bail!("the file has more than {} MiB: {}", most >> 20, self.display());
         }
@@ -153,7 +153,7 @@ fn refused_by(error: &std::io::Error, path: &Path) -> OpenRefusal {
     let path = path.display();
     match error.kind() {
         std::io::ErrorKind::NotFound => OpenRefusal::new(EntryKind::Missing, format!("no such file or folder: {path}")),
-        _ => OpenRefusal::other(format!("it cannot be looked at ({error}): {path}")),
+        _ => OpenRefusal::other(format!("it cannot be looked at ({}): {path}", io_reason(error))),
     }
 }
 
@@ -295,7 +295,8 @@ impl ConfinedFolder {
     pub fn open_chosen(root: &Path) -> Result<ConfinedFolder, OpenRefusal> {
         let fail = |error: &std::io::Error| {
             let kind = if error.kind() == std::io::ErrorKind::NotFound { EntryKind::Missing } else { EntryKind::Other };
-            OpenRefusal::new(kind, format!("the volume's folder cannot be opened ({error}): {}", root.display()))
+            let why = io_reason(&error);
+            OpenRefusal::new(kind, format!("the volume's folder cannot be opened ({why}): {}", root.display()))
         };
         let held = open(rustix::fs::CWD, root, FOLDER_FLAGS).map_err(|error| fail(&error.into()))?;
         let place = descriptor_path(&held, root).map_err(|error| fail(&error))?;
@@ -390,9 +391,9 @@ impl ConfinedFolder {
     /// Returns a message if the file can't be removed.
     pub fn remove_file(&self, name: &OsStr) -> anyhow::Result<()> {
         let gone = rustix::fs::unlinkat(&self.held, name, AtFlags::empty());
-        gone.map_err(|error| anyhow!("it could not be removed ({error})"))?;
+        gone.map_err(|error| anyhow!("it could not be removed ({})", io_reason(&error)))?;
         store::disk::sync_folder(&self.stable_path())
-            .map_err(|error| anyhow!("it could not be removed for good ({error})"))
+            .map_err(|error| anyhow!("it could not be removed for good ({})", io_reason(&error)))
     }
 
     /// Removes a folder directly inside this one, if it's empty.
@@ -530,7 +531,7 @@ fn refusal_reason(error: Errno, what: &str, path: &Path) -> OpenRefusal {
         Errno::NOTDIR => OpenRefusal::other(format!("a part of the path is no folder: {path}")),
         // The errors of opening a socket, or a device without a driver.
         Errno::NXIO | Errno::NODEV => OpenRefusal::other(format!("it is not an ordinary file: {path}")),
-        error => OpenRefusal::other(format!("{what} ({error}): {path}")),
+        error => OpenRefusal::other(format!("{what} ({}): {path}", io_reason(&error))),
     }
 }
 
@@ -544,7 +545,8 @@ impl ConfinedFolder {
     pub fn open_chosen(root: &Path) -> Result<ConfinedFolder, OpenRefusal> {
         let place = root.canonicalize().map_err(|error| {
             let kind = if error.kind() == std::io::ErrorKind::NotFound { EntryKind::Missing } else { EntryKind::Other };
-            OpenRefusal::new(kind, format!("the volume's folder cannot be opened ({error}): {}", root.display()))
+            let why = io_reason(&error);
+            OpenRefusal::new(kind, format!("the volume's folder cannot be opened ({why}): {}", root.display()))
         })?;
         Ok(ConfinedFolder { place, named: root.to_owned() })
     }
@@ -556,7 +558,9 @@ impl ConfinedFolder {
     pub fn open_or_create_folder(&self, path: impl AsRef<Path>) -> Result<ConfinedFolder, OpenRefusal> {
         let path = path.as_ref();
         let made = std::fs::create_dir_all(self.reach(path)?);
-        made.map_err(|error| OpenRefusal::other(format!("the folder cannot be made ({error}): {}", path.display())))?;
+        made.map_err(|error| {
+            OpenRefusal::other(format!("the folder cannot be made ({}): {}", io_reason(&error), path.display()))
+        })?;
         self.open_folder(path)
     }
 
@@ -582,7 +586,7 @@ impl ConfinedFolder {
         let path = path.as_ref();
         File::open(self.reach(path)?).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => refused_by(&error, path),
-            _ => OpenRefusal::other(format!("the file can't be read ({error}): {}", path.display())),
+            _ => OpenRefusal::other(format!("the file can't be read ({}): {}", io_reason(&error), path.display())),
         })
     }
 
@@ -600,7 +604,7 @@ impl ConfinedFolder {
         if make {
             let made = std::fs::create_dir_all(&place);
             made.map_err(|error| {
-                OpenRefusal::other(format!("the folder cannot be made ({error}): {}", path.display()))
+                OpenRefusal::other(format!("the folder cannot be made ({}): {}", io_reason(&error), path.display()))
             })?;
         } else if !place.is_dir() {
             return Err(OpenRefusal::new(EntryKind::Missing, format!("no such file or folder: {}", path.display())));
@@ -613,7 +617,8 @@ impl ConfinedFolder {
     /// # Errors
     /// Returns a message if the file can't be removed.
     pub fn remove_file(&self, name: &OsStr) -> anyhow::Result<()> {
-        std::fs::remove_file(self.place.join(name)).map_err(|error| anyhow!("it could not be removed ({error})"))
+        std::fs::remove_file(self.place.join(name))
+            .map_err(|error| anyhow!("it could not be removed ({})", io_reason(&error)))
     }
 
     /// Removes a folder directly inside this one, if it's empty.

@@ -3,4 +3,5 @@
 
 pub mod atomic_write;
 pub mod confined_dir;
+pub mod folder_names;
 pub mod move_files;

@@ -7,7 +7,7 @@ use anyhow::{anyhow, bail};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use store::disk::sync_folder;
+use store::disk::{io_reason, sync_folder};
 
 /// Moves files, then removes the folders in `emptied` that are empty.
 ///
@@ -31,7 +31,7 @@ pub fn move_files(moves: &[(ConfinedPath, ConfinedPath)], emptied: &[ConfinedPat
 /// # Errors
 /// Returns a message if the file can't be deleted; it's still there then.
 pub fn delete_file(file: &ConfinedPath) -> anyhow::Result<()> {
-    let fail = |why: &dyn std::fmt::Display| anyhow!("it cannot be deleted ({why}): {}", file.display());
+    let fail = |why: &dyn std::fmt::Display| anyhow!("it cannot be deleted ({}): {}", io_reason(why), file.display());
     match file.open_parent(false) {
         Ok((folder, name)) if folder.has_entry(&name) => folder.remove_file(&name).map_err(|why| fail(&why))?,
         Ok(_) => {} // done before a crash
@@ -72,7 +72,7 @@ impl RelocatedPath {
 
 fn move_file(from: &ConfinedPath, to: &ConfinedPath) -> anyhow::Result<()> {
     let say = |what: &str, error: &dyn std::fmt::Display, file: &ConfinedPath| {
-        anyhow!("{what} ({error}): {}", file.display())
+        anyhow!("{what} ({}): {}", io_reason(error), file.display())
     };
     let spot = |file: &ConfinedPath| match RelocatedPath::of(file, false) {
         Ok(spot) => Ok(Some(spot)),

@@ -24,6 +24,8 @@ const WALK_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_HEAD_MOVES: usize = 100;
 /// Age at which a lock of the index is one that a killed Git has left.
 const MAX_LOCK_AGE: Duration = Duration::from_secs(10);
+/// Maximum size in bytes of the file `.git` of a worktree.
+const MAX_GIT_FILE_BYTES: u64 = 8 << 10;
 /// Time between writing the index and moving HEAD to its commit.
 const MAX_HEAD_DELAY: Duration = Duration::from_millis(500);
 
@@ -333,6 +335,25 @@ impl RepositoryFolder {
 /// Returns whether a folder, or one above it, has a repository.
 pub fn is_in_repository(folder: &Path) -> bool {
     folder.ancestors().any(|above| above.join(".git").exists())
+}
+
+/// Returns whether Git holds the lock of the index of a folder's repository, as it does while it writes files. A lock
+/// that a killed Git has left doesn't count for long.
+pub fn is_index_locked(folder: &Path) -> bool {
+    let mut named = folder.ancestors().map(|above| above.join(".git"));
+    let Some((git, meta)) = named.find_map(|git| git.symlink_metadata().ok().map(|meta| (git, meta))) else {
+        return false;
+    };
+    // In a worktree, a file names the folder.
+    let own = match meta.is_file() && meta.len() < MAX_GIT_FILE_BYTES {
+        true => std::fs::read_to_string(&git).ok().and_then(|text| {
+            let path = text.strip_prefix("gitdir:")?.trim().to_owned();
+            Some(git.parent()?.join(path))
+        }),
+        false => Some(git),
+    };
+    let written = own.and_then(|own| own.join("index.lock").symlink_metadata().ok()?.modified().ok());
+    written.is_some_and(|time| time.elapsed().is_ok_and(|age| age < MAX_LOCK_AGE))
 }
 
 /// Returns whether a text is a file's content with this hash, with LF or CRLF.

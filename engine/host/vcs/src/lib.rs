@@ -4,7 +4,9 @@
 //! repository's own store.
 
 mod changes;
+mod commit_choice;
 mod conflicts;
+mod errors;
 mod file_history;
 mod graph;
 mod hunks;
@@ -12,29 +14,34 @@ mod plain_folder;
 mod project_files;
 mod reads;
 mod text_merge;
+mod tool_text;
 
 pub use changes::{FileChange, FileChangeKind};
+pub use commit_choice::CommitChoice;
 pub use conflicts::{
     ConflictChoice, ConflictKind, ConflictRegion, ConflictSide, ConflictSides, FileConflict, MAX_CONFLICT_FILE_BYTES,
     MAX_CONFLICT_FILES, MAX_CONFLICT_REGIONS,
 };
+pub use errors::VcsError;
 pub use file_history::{
     FileArrival, FileCommit, FileVersion, MAX_ARRIVED_BYTES, MAX_ARRIVED_COMMITS, MAX_FILE_LOG_COMMITS, is_content,
-    is_in_repository,
+    is_in_repository, is_index_locked,
 };
 pub use graph::{GraphRow, MAX_GRAPH_COMMITS, MAX_GRAPH_LANES, graph_text};
 pub use hunks::{FileHunk, FileHunkLine, HunkAction, HunkChoice, IndexUpdate};
 pub use plain_folder::{blob_id, unignored_files};
 pub use project_files::ProjectFiles;
 pub use reads::{
-    BlameLine, BlameSpan, BranchInfo, BranchState, MAX_BLAME_FILE_BYTES, MAX_LISTED_REFERENCES, StashInfo, TagInfo,
+    BlameLine, BlameSpan, BranchInfo, BranchState, MAX_BLAME_FILE_BYTES, MAX_LISTED_REFERENCES, PullMode, StashInfo,
+    TagInfo,
 };
 pub use text_merge::{MergeSide, TextConflict, merge_texts};
+pub use tool_text::describe_branch;
 
 use changes::is_left_out;
 use git2::{
     AttrCheckFlags, Delta, Diff, DiffDelta, DiffFormat, DiffOptions, ErrorCode, Index, IndexEntry, IndexTime, Oid,
-    Repository, RepositoryState, Status, StatusOptions, Tree,
+    Repository, Status, StatusOptions, Tree,
 };
 use std::path::{Component, Path, PathBuf};
 
@@ -50,43 +57,6 @@ const LOG_LOOKAHEAD_COMMITS: usize = 256;
 pub const MAX_COMMIT_FILE_BYTES: u64 = 100 << 20;
 /// Maximum length of a commit message in bytes.
 pub const MAX_COMMIT_MESSAGE_BYTES: usize = 64 << 10;
-
-/// Why a Git operation failed.
-#[derive(Debug, thiserror::Error)]
-pub enum VcsError {
-    /// The folder isn't in a repository.
-    #[error("there is no git repository here or above; `git init` makes one: {}", .0.display())]
-    None(PathBuf),
-    /// The user's name and email aren't configured in Git.
-    #[error("git does not know who you are; say `git config --global user.name NAME` and `… user.email ADDRESS`")]
-    Nobody,
-    /// The operation was refused, with the reason.
-    #[error("{0}")]
-    Refused(String),
-    /// An error of libgit2.
-    #[error("git failed ({0})")]
-    Git(String),
-}
-
-impl From<git2::Error> for VcsError {
-    fn from(error: git2::Error) -> VcsError {
-        let message = error.message();
-        // Formats that libgit2 can't read.
-        let is_other_kind = ["unknown object format", "unsupported mandatory extension", "unsupported extension name"]
-            .iter()
-            .any(|start| message.starts_with(*start));
-        if !is_other_kind {
-            return VcsError::Git(message.to_owned());
-        }
-        let advice = match message.contains("'link'") {
-            true => "; after `git update-index --no-split-index`, this works, too",
-            false => "",
-        };
-        VcsError::Refused(format!(
-            "this kind of repository isn't supported yet ({message}); use Git itself in it{advice}"
-        ))
-    }
-}
 
 /// A commit as listed in the log.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -122,7 +92,7 @@ impl RepositoryFolder {
             ErrorCode::NotFound => VcsError::None(folder.clone()),
             ErrorCode::Owner => VcsError::Refused(format!(
                 "the repository belongs to another user; `git config --global --add safe.directory {}` trusts it",
-                folder.display()
+                trusted_folder(&folder).display()
             )),
             _ => VcsError::from(error),
         })?;
@@ -198,39 +168,13 @@ impl RepositoryFolder {
     /// progress.
     pub fn commit(&self, message: &str, files: &[String]) -> Result<(Commit, Vec<String>), VcsError> {
         let refuse = |why: String| Err(VcsError::Refused(why));
+        self.check_commit(message)?;
         let message = message.trim();
-        if message.is_empty() || message.len() > MAX_COMMIT_MESSAGE_BYTES {
-            return refuse(format!("a commit wants a message of at most {} kB", MAX_COMMIT_MESSAGE_BYTES >> 10));
-        }
-        if self.repository.state() != RepositoryState::Clean {
-            return refuse("a merge, rebase or the like is under way in this repository; end it first".to_owned());
-        }
-        // A stash that was applied can leave conflicts, too.
-        if self.repository.index()?.has_conflicts() {
-            return refuse("files are in conflict in this repository; resolve them first".to_owned());
-        }
         let signature = self.repository.signature().map_err(|error| match error.code() {
             ErrorCode::NotFound => VcsError::Nobody,
             _ => VcsError::from(error),
         })?;
-        let changed: Vec<String> = self.changed_files()?.into_iter().map(|(path, _)| path).collect();
-        let paths: Vec<String> = if files.is_empty() {
-            changed
-        } else {
-            let mut chosen = Vec::new();
-            for file in files {
-                let path = self.repository_path(file)?;
-                let below = format!("{path}/");
-                let before = chosen.len();
-                chosen.extend(changed.iter().filter(|known| **known == path || known.starts_with(&below)).cloned());
-                if chosen.len() == before {
-                    return refuse(format!("nothing has changed there, or git ignores it: {file}"));
-                }
-            }
-            chosen.sort();
-            chosen.dedup();
-            chosen
-        };
+        let paths: Vec<String> = self.chosen_files(files)?.into_iter().map(|(path, _)| path).collect();
         // Commit a separate tree: the last commit's tree plus these files. The user's index may contain other changes.
         let head = self.head_tree()?;
         let mut tree = Index::new()?;
@@ -350,6 +294,11 @@ impl RepositoryFolder {
     fn folder_path<'a>(&self, path: &'a str) -> &'a str {
         path.strip_prefix(&self.prefix).map_or(path, |path| path.trim_start_matches('/'))
     }
+}
+
+/// Returns the folder that Git's setting `safe.directory` names for a repository: its own, not one below it.
+fn trusted_folder(folder: &Path) -> &Path {
+    folder.ancestors().find(|above| above.join(".git").symlink_metadata().is_ok()).unwrap_or(folder)
 }
 
 /// Returns a relative path with `/` separators; `None` if it contains anything but names below the folder.

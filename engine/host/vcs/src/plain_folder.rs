@@ -1,6 +1,6 @@
 //! What Git would see in a folder that isn't a repository: hashes of files, and the files that no rule ignores.
 
-use crate::VcsError;
+use crate::errors::VcsError;
 use git2::{ObjectType, Oid, Repository, RepositoryInitOptions, Status, StatusOptions};
 use std::path::Path;
 

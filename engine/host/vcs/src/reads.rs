@@ -54,6 +54,18 @@ pub struct BranchState {
     pub under_way: Option<&'static str>,
 }
 
+/// How a pull brings commits of both sides together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PullMode {
+    /// By a merge.
+    #[default]
+    Merge,
+    /// By a rebase.
+    Rebase,
+    /// By a rebase that keeps own merges.
+    RebaseMerges,
+}
+
 /// A branch in a list.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct BranchInfo {
@@ -161,6 +173,33 @@ impl RepositoryFolder {
             (state.ahead, state.behind) = self.repository.graph_ahead_behind(id, other)?;
         }
         Ok(state)
+    }
+
+    /// Returns how the current branch is pulled: by its own setting, or else by `pull.rebase`.
+    ///
+    /// # Errors
+    /// Returns [`VcsError::Refused`] for a value that Git doesn't know.
+    pub fn pull_mode(&self) -> Result<PullMode, VcsError> {
+        let config = self.repository.config()?;
+        let branch = self.branch_state()?.branch;
+        let own = branch.map(|branch| format!("branch.{branch}.rebase"));
+        for name in own.into_iter().chain(["pull.rebase".to_owned()]) {
+            match config.get_bool(&name) {
+                Ok(true) => return Ok(PullMode::Rebase),
+                Ok(false) => return Ok(PullMode::Merge),
+                Err(error) if error.code() == ErrorCode::NotFound => continue,
+                Err(_) => {} // it may be a word
+            }
+            return match config.get_string(&name)?.as_str() {
+                "merges" | "m" => Ok(PullMode::RebaseMerges),
+                // Nobody edits the list of commits here.
+                "interactive" | "i" => Ok(PullMode::Rebase),
+                other => Err(VcsError::Refused(format!(
+                    "the setting {name} of Git is “{other}”; set it to true, false or merges"
+                ))),
+            };
+        }
+        Ok(PullMode::Merge)
     }
 
     /// Returns the remote and the branch to name at the first push; `None` if the branch has a remote one already.

@@ -1,6 +1,6 @@
 //! Three-way merges of texts, by Git's own algorithm and without a repository.
 
-use crate::VcsError;
+use crate::errors::VcsError;
 use git2::{FileFavor, MergeFileInput, MergeFileOptions};
 
 /// Number of characters of a conflict marker: so many that no text has such a line.

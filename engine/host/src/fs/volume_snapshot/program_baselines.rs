@@ -67,6 +67,18 @@ impl ProgramBaselines {
         }
     }
 
+    /// Notes that changes are recorded as those of a call, unless the program has changed the files before it, too.
+    pub(crate) fn note_changes(&self, run: DocId, changed: &[FileChange]) {
+        let Some(baseline) = self.baseline(run) else { return };
+        let mut baseline = lock(&baseline);
+        let bytes = |path| baseline.before.files.get(path).and_then(|seen| seen.bytes.as_deref());
+        let known = changed.iter().filter(|change| bytes(&change.path).map(BlobHash::of) == change.before);
+        let paths: Vec<String> = known.map(|change| change.path.clone()).collect();
+        if !paths.is_empty() {
+            baseline.advance(&paths);
+        }
+    }
+
     /// Returns the files that the program has changed by itself since they were last compared, and remarks about them.
     /// `paths` are those that it says it changed; none means that it doesn't say.
     pub(crate) fn changes_of(

@@ -1,0 +1,40 @@
+//! Why an operation on a repository failed, and what to do.
+
+use std::path::PathBuf;
+
+/// Why a Git operation failed.
+#[derive(Debug, thiserror::Error)]
+pub enum VcsError {
+    /// The folder isn't in a repository.
+    #[error("there is no git repository here or above; `git init` makes one: {}", .0.display())]
+    None(PathBuf),
+    /// The user's name and email aren't configured in Git.
+    #[error("git does not know who you are; say `git config --global user.name NAME` and `… user.email ADDRESS`")]
+    Nobody,
+    /// The operation was refused, with the reason.
+    #[error("{0}")]
+    Refused(String),
+    /// An error of libgit2.
+    #[error("git failed ({0})")]
+    Git(String),
+}
+
+impl From<git2::Error> for VcsError {
+    fn from(error: git2::Error) -> VcsError {
+        let message = error.message();
+        // Formats that libgit2 can't read.
+        let is_other_kind = ["unknown object format", "unsupported mandatory extension", "unsupported extension name"]
+            .iter()
+            .any(|start| message.starts_with(*start));
+        if !is_other_kind {
+            return VcsError::Git(message.to_owned());
+        }
+        let advice = match message.contains("'link'") {
+            true => "; after `git update-index --no-split-index`, this works, too",
+            false => "",
+        };
+        VcsError::Refused(format!(
+            "this kind of repository isn't supported yet ({message}); use Git itself in it{advice}"
+        ))
+    }
+}

@@ -1,0 +1,96 @@
+//! What a repository says as text for agents.
+
+use super::reads::{BlameLine, BranchInfo, BranchState};
+use super::{Commit, MAX_DIFF_BYTES, MAX_STATUS_FILES, RepositoryFolder, VcsError};
+
+/// Number of digits of a hash in texts.
+const SHORT_ID_DIGITS: usize = 8;
+
+/// Describes the current branch in a sentence.
+pub fn describe_branch(state: &BranchState) -> String {
+    let branch = state.branch.as_deref().unwrap_or("no branch (a commit is checked out)");
+    let remote = match &state.upstream {
+        None => "it has no remote branch".to_owned(),
+        Some(upstream) if state.ahead + state.behind == 0 => format!("even with {upstream}"),
+        Some(upstream) => format!("{} ahead of and {} behind {upstream}", state.ahead, state.behind),
+    };
+    let under_way = state.under_way.map(|what| format!("; a {what} is under way")).unwrap_or_default();
+    format!("on {branch}, {remote}{under_way}")
+}
+
+impl RepositoryFolder {
+    /// Describes the changed files, and the branch if there's more to say of it than its name.
+    ///
+    /// # Errors
+    /// Returns libgit2's error, here and in the methods below.
+    pub fn status_text(&self) -> Result<String, VcsError> {
+        let files = match self.status()? {
+            (lines, _) if lines.is_empty() => "nothing has changed since the last commit".to_owned(),
+            (lines, true) => lines.join("\n"),
+            (lines, false) => format!("{}\n… more than {MAX_STATUS_FILES} files …", lines.join("\n")),
+        };
+        let state = self.branch_state()?;
+        Ok(match state.upstream.is_some() || state.under_way.is_some() || state.branch.is_none() {
+            true => format!("{}\n{files}", describe_branch(&state)),
+            false => files,
+        })
+    }
+
+    /// Describes what differs from the last commit: in one file or folder, or in all of the folder.
+    ///
+    /// # Errors
+    /// Returns [`VcsError::Refused`] if the path leads out of the folder.
+    pub fn diff_text(&self, path: Option<&str>) -> Result<String, VcsError> {
+        Ok(match self.diff(path)? {
+            (text, _) if text.is_empty() => "nothing differs from the last commit".to_owned(),
+            (text, true) => text,
+            (text, false) => format!("{text}\n… more than {} MB …", MAX_DIFF_BYTES >> 20),
+        })
+    }
+
+    /// Describes who last changed each line of a file. `day` formats a time in seconds since 1970.
+    ///
+    /// # Errors
+    /// Returns an error as [`RepositoryFolder::blame`] does.
+    pub fn describe_blame(&self, path: &str, day: &dyn Fn(i64) -> String) -> Result<String, VcsError> {
+        let line = |line: &BlameLine| {
+            let id = line.id.as_deref().map_or("--------", short_id);
+            let day = line.time.map_or_else(|| "----------".to_owned(), day);
+            format!("{id} {day} {} {}: {}", line.author, line.line, line.text)
+        };
+        Ok(self.blame(path)?.iter().map(line).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Lists all branches, each with its last commit.
+    ///
+    /// # Errors
+    /// Returns libgit2's error.
+    pub fn branches_text(&self) -> Result<String, VcsError> {
+        let line = |branch: &BranchInfo| {
+            let mark = if branch.current { "* " } else { "  " };
+            format!("{mark}{} {} {}", branch.name, short_id(&branch.id), branch.summary)
+        };
+        Ok(match self.branches()?.as_slice() {
+            [] => "there is no commit yet".to_owned(),
+            branches => branches.iter().map(line).collect::<Vec<_>>().join("\n"),
+        })
+    }
+
+    /// Lists the last commits. `day` formats a time in seconds since 1970.
+    ///
+    /// # Errors
+    /// Returns libgit2's error.
+    pub fn log_text(&self, limit: usize, day: &dyn Fn(i64) -> String) -> Result<String, VcsError> {
+        let line = |commit: &Commit| {
+            format!("{} {} {}: {}", short_id(&commit.id), day(commit.time), commit.author, commit.summary)
+        };
+        Ok(match self.log(limit)?.as_slice() {
+            [] => "there is no commit yet".to_owned(),
+            commits => commits.iter().map(line).collect::<Vec<_>>().join("\n"),
+        })
+    }
+}
+
+fn short_id(id: &str) -> &str {
+    id.get(..SHORT_ID_DIGITS).unwrap_or(id)
+}
