@@ -9,8 +9,8 @@ use agent::policy::ToolPolicy;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use store::{
-    BlobHash, BlobRef, BlockId, DecisionRecord, DocId, Execution, ExecutionStep, MessageId, RunAbout, SessionMessage,
-    TodoItem,
+    BlobHash, BlobRef, BlockId, DecisionRecord, DocId, Execution, ExecutionStep, MessageId, RunAbout, RunApproval,
+    SessionMessage, TodoItem,
 };
 use text::text_edit::TextEdit;
 
@@ -459,6 +459,8 @@ pub enum Command {
         todos: Vec<TodoItem>,
         /// The steps of the run.
         steps: Vec<ExecutionStep>,
+        /// The decisions about its calls, as records that allow nothing (`agent::session_tree_file`).
+        approvals: Vec<RunApproval>,
     },
     /// Adds a schedule. Its next and last occurrences are filled in by the session.
     AddSchedule {

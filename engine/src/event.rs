@@ -416,8 +416,8 @@ pub struct WorkspaceStart {
     pub mounts: BTreeMap<DocId, PathBuf>,
     /// Where new memory is kept; `None` if the configuration doesn't say.
     pub memory_place: Option<agent::memory::place::MemoryPlace>,
-    /// Names of the volumes that the configuration makes read-only.
-    pub read_only_volumes: std::collections::BTreeSet<String>,
+    /// What the configuration says of volumes.
+    pub volume_settings: agent::config::VolumeSettings,
     /// What each fork is a copy of, also of those that were discarded.
     pub forks: BTreeMap<DocId, crate::records::forks::ForkOrigin>,
     /// Name of this device.

@@ -2,85 +2,9 @@
 //! the one before. A key belongs to one command; a later assignment takes it from the earlier command.
 
 use crate::settings::Settings;
+pub use commands::keymap_preset::KeymapPreset;
 use commands::{COMMANDS, CommandId};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// A set of default keys.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum KeymapPreset {
-    /// The keys of the command table.
-    #[default]
-    Tracebook,
-    /// Keys as in VS Code.
-    VsCode,
-    /// Keys as in Obsidian.
-    Obsidian,
-    /// Vim's motions and modes in the note.
-    Vim,
-    /// Jupyter's command mode in cells.
-    Jupyter,
-}
-
-/// Commands and their keys.
-type CommandKeys = &'static [(CommandId, &'static [&'static str])];
-
-const VS_CODE_KEYS: CommandKeys = &[
-    (CommandId::PaletteOpen, &["Ctrl+Shift+P", "F1"]),
-    (CommandId::TabNext, &["Ctrl+PageDown", "Ctrl+Tab"]),
-    (CommandId::TabPrevious, &["Ctrl+PageUp", "Ctrl+Shift+Tab"]),
-    (CommandId::ViewLeft, &["Ctrl+B"]),
-    (CommandId::ViewRight, &["Ctrl+Alt+B"]),
-    (CommandId::PaneSplitRight, &["Ctrl+Backslash"]),
-    (CommandId::TextBold, &[]),
-    (CommandId::RowDuplicate, &["Alt+Shift+ArrowDown"]),
-    (CommandId::NoteRedo, &["Ctrl+Y", "Ctrl+Shift+Z"]),
-    (CommandId::NoteNew, &["Ctrl+N"]),
-];
-
-const OBSIDIAN_KEYS: CommandKeys = &[
-    (CommandId::PaletteOpen, &["Ctrl+P"]),
-    (CommandId::SwitcherOpen, &["Ctrl+O"]),
-    (CommandId::FolderOpen, &["Ctrl+Shift+O"]),
-    (CommandId::ViewLeft, &["Ctrl+Alt+ArrowLeft"]),
-    (CommandId::ViewRight, &["Ctrl+Alt+ArrowRight"]),
-    (CommandId::TextBold, &["Ctrl+B"]),
-    (CommandId::TextTask, &["Ctrl+L"]),
-];
-
-const VIM_KEYS: CommandKeys = &[(CommandId::SelectNext, &["Ctrl+Alt+N"])];
-
-impl KeymapPreset {
-    /// All presets in the order of the settings page.
-    pub const ALL: [KeymapPreset; 5] = [
-        KeymapPreset::Tracebook,
-        KeymapPreset::VsCode,
-        KeymapPreset::Obsidian,
-        KeymapPreset::Vim,
-        KeymapPreset::Jupyter,
-    ];
-
-    /// Returns the preset's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            KeymapPreset::Tracebook => "Tracebook",
-            KeymapPreset::VsCode => "VS Code",
-            KeymapPreset::Obsidian => "Obsidian",
-            KeymapPreset::Vim => "Vim",
-            KeymapPreset::Jupyter => "Jupyter",
-        }
-    }
-
-    fn command_keys(self) -> CommandKeys {
-        match self {
-            KeymapPreset::Tracebook | KeymapPreset::Jupyter => &[],
-            KeymapPreset::VsCode => VS_CODE_KEYS,
-            KeymapPreset::Obsidian => OBSIDIAN_KEYS,
-            KeymapPreset::Vim => VIM_KEYS,
-        }
-    }
-}
 
 /// Returns the keys of every command; the first one is displayed.
 pub fn effective_keymap(settings: &Settings) -> BTreeMap<CommandId, Vec<String>> {

@@ -26,7 +26,7 @@ pub use command::Command;
 pub use effect::Effect;
 pub use event::Event;
 pub use note::{CaretShift, DocPhase, FileSide, KernelPhase, Note, NotePhase};
-pub use pane_layout::TabArrangement;
+pub use pane_layout::{NotePosition, TabArrangement};
 pub use records::saving::BatchNumber;
 pub use session::{
     AGREED_BYTES_KEY_PREFIX, AgentRun, AgentSession, AgentSetup, AgreedBytes, AttachmentAction, BudgetScope,

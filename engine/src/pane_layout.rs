@@ -3,6 +3,15 @@
 use serde::{Deserialize, Serialize};
 use store::DocId;
 
+/// Where a note was left, in bytes of its text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotePosition {
+    /// The text at the top of the page.
+    pub top: usize,
+    /// The caret, if the note had one.
+    pub caret: Option<usize>,
+}
+
 /// An arrangement of tabs and split panes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -301,8 +301,8 @@ impl SessionState {
                 (volume, &title),
                 (messages, imported),
             ),
-            Command::ImportRun { run, about, todos, steps } => {
-                self.runs.import_run(turn, &mut self.sync, &self.workspace, run, (*about, todos, steps))
+            Command::ImportRun { run, about, todos, steps, approvals } => {
+                self.runs.import_run(turn, &mut self.sync, &self.workspace, run, (*about, todos, steps, approvals))
             }
             Command::ShowView { note, view, shown } => self.files.notes.set_view_shown(turn, note, view, shown),
             Command::Press { run, note, view, button } => {
@@ -563,7 +563,7 @@ impl SessionState {
         self.files.volumes.mounts = started.mounts;
         (self.files.volumes.workspace_folder, self.files.volumes.memory_place) =
             (started.folder.clone(), started.memory_place);
-        self.files.volumes.read_only = started.read_only_volumes;
+        self.files.volumes.settings = started.volume_settings;
         self.files.volumes.forks = started.forks;
         self.workspace.folder = started.folder;
         turn.journal.saving = SaveStatus { last: started.last_seq, durable: started.last_seq, trouble: None };

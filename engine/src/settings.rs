@@ -1,7 +1,7 @@
 //! The user's settings for a workspace on this device.
 
 use crate::keymap::KeymapPreset;
-use crate::pane_layout::TabArrangement;
+use crate::pane_layout::{NotePosition, TabArrangement};
 use crate::records::kernels::KernelKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -109,6 +109,8 @@ pub struct Settings {
     pub right_open: bool,
     /// Width and height of the window in points.
     pub window: (f32, f32),
+    /// Left and top edge of the window in pixels of the screen; `None` if the system places it.
+    pub window_place: Option<(f32, f32)>,
     /// The note that was last open.
     pub last_note: Option<DocId>,
     /// Recently opened notes, newest first; at most 50.
@@ -158,6 +160,10 @@ pub struct Settings {
     pub trusted_volumes: Vec<DocId>,
     /// Index of the active pane in `panes`, in reading order.
     pub pane: usize,
+    /// Where notes were left, most recently added first; at most 50.
+    pub positions: Vec<(DocId, NotePosition)>,
+    /// Whether the desktop shows a notification when a long cell or run ends, or a run asks, in the background.
+    pub notifications: bool,
     /// Model for semantic search: `embedded`, `fastembed:NAME`, `folder:PATH` or `URL#MODEL`.
     pub embedder: String,
     /// Path of the ONNX Runtime library for models that need it; empty to search for it.
@@ -183,6 +189,8 @@ pub struct Settings {
     pub serves_programs: bool,
     /// Address and port of that server.
     pub server_address: String,
+    /// Whether that server serves other devices on the network, too, over TLS.
+    pub serves_devices: bool,
 }
 
 impl Default for Settings {
@@ -201,6 +209,7 @@ impl Default for Settings {
             right_panel_width: 360.0,
             right_open: false,
             window: (1280.0, 800.0),
+            window_place: None,
             last_note: None,
             recent: Vec::new(),
             recent_folders: Vec::new(),
@@ -225,6 +234,8 @@ impl Default for Settings {
             pinned_traces: Vec::new(),
             trusted_volumes: Vec::new(),
             pane: 0,
+            positions: Vec::new(),
+            notifications: true,
             embedder: "embedded".to_owned(),
             onnx_runtime: String::new(),
             reranker: String::new(),
@@ -237,6 +248,7 @@ impl Default for Settings {
             first_steps: Vec::new(),
             serves_programs: false,
             server_address: "127.0.0.1:7610".to_owned(),
+            serves_devices: false,
         }
     }
 }
@@ -310,7 +322,9 @@ impl Settings {
         // A kernel with all rights of the user must be selected for each note.
         let kind = KernelKind::of(self.default_kernel.as_deref());
         self.default_kernel = self.default_kernel.filter(|_| kind.is_confined() && kind != KernelKind::BuiltIn);
+        self.window_place = self.window_place.filter(|(x, y)| x.is_finite() && y.is_finite());
         self.recent.truncate(50);
+        self.positions.truncate(50);
         self.recent_folders.truncate(10);
         self.pinned_traces.drain(..self.pinned_traces.len().saturating_sub(MAX_PINNED_TRACES));
         self

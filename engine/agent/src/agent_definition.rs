@@ -1,6 +1,7 @@
 //! Agent definitions: Markdown files with the agent's name and tools in the front matter, and its prompt as the text.
 
-use crate::config::{AgentsConfig, SandboxConfig, WatchdogConfig};
+use crate::config::{AgentsConfig, SandboxConfig, WatchdogConfig, WatchdogLimits};
+use crate::deadline::Deadline;
 use crate::external_program::ExternalProgram;
 use crate::name_suggestions::closest_names;
 use crate::prompt_quote::quote_inline;
@@ -30,6 +31,8 @@ pub struct AgentDefinition {
     pub max_tokens: Option<u32>,
     /// Sampling temperature, 0 to 2; `None` uses the provider's.
     pub temperature: Option<f64>,
+    /// When a run of the agent ends at the latest.
+    pub deadline: Option<Deadline>,
     /// Time limits that differ from those in `config.yaml`.
     pub watchdog: WatchdogConfig,
     /// Limits of the sandbox, which tighten those in `config.yaml`.
@@ -86,7 +89,7 @@ pub enum AgentDefinitionError {
 }
 
 /// Keys that an agent's front matter may have.
-const KNOWN_KEYS: [&str; 11] = [
+const KNOWN_KEYS: [&str; 12] = [
     "name",
     "description",
     "tools",
@@ -96,6 +99,7 @@ const KNOWN_KEYS: [&str; 11] = [
     "llm_provider",
     "max_tokens",
     "temperature",
+    "deadline",
     "watchdog",
     "sandbox",
 ];
@@ -163,6 +167,11 @@ impl AgentDefinition {
         if choice.tools.is_some() && !prefers_own_file {
             self.tools.clone_from(&choice.tools);
         }
+    }
+
+    /// Returns the time limits of the agent's runs: its own ones, or else these.
+    pub fn watchdog_limits(&self, all: &WatchdogConfig) -> WatchdogLimits {
+        WatchdogLimits { deadline: self.deadline, ..all.for_agent(&self.watchdog) }
     }
 
     /// Returns the agent's role: the stated one, or its name.

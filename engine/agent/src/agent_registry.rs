@@ -3,8 +3,11 @@
 //! gets more rights than any other.
 
 use crate::agent_definition::AgentDefinition;
+use crate::tool_catalog::BuiltInTool;
+use crate::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
 use ruff_python_ast::{Expr, Mod, Stmt};
 use ruff_python_parser::{Mode, ParseOptions, parse};
+use serde_json::json;
 use store::BlobHash;
 
 /// Folder of agent definitions in a volume or a project.
@@ -174,6 +177,20 @@ pub fn best_matching_agent<'a>(
         // If two agents match equally well, the rule doesn't decide.
         [(_, agent, shared)] => Some((agent.name.clone(), format!("it speaks of {}", shared.join(", ")))),
         _ => None,
+    }
+}
+
+/// Returns the tool that runs a Python agent, with the same risk and permissions as running Python.
+pub fn python_agent_tool() -> ToolSpec {
+    ToolSpec {
+        name: BuiltInTool::RunAgent.to_string(),
+        description: "An agent of the project, in Python.".to_owned(),
+        parameters: json!({"type": "object", "additionalProperties": false, "required": ["agent", "code", "task"],
+            "properties": {"agent": {"type": "string"}, "code": {"type": "string"}, "task": {"type": "string"}}}),
+        risk: ToolRisk::Medium,
+        permissions: ToolPermissions { network: false, fs: true, process: true, ui: false },
+        idempotent: false,
+        source: ToolSource::BuiltIn,
     }
 }
 

@@ -4,8 +4,10 @@
 //! files are.
 
 mod acp_agents;
+mod rule_providers;
 mod sandbox;
 mod values;
+mod volumes;
 mod watchdog;
 
 use crate::external_program::is_known_program;
@@ -15,13 +17,15 @@ use crate::model_call::{ModelEndpoint, WireProtocol};
 use crate::router::RoutingCondition;
 use crate::tool_spec::ToolRisk;
 pub use acp_agents::{AcpAgentConfig, external_programs};
+pub use rule_providers::RuleProviders;
 pub use sandbox::{SandboxConfig, SandboxLimits, SandboxPaths};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 pub use values::is_local;
-pub use watchdog::{WatchdogConfig, WatchdogLimits};
+pub use volumes::{VolumeConfig, VolumeKind, VolumeSettings, branch_refusal, read_only_sentence, remote_refusal};
+pub use watchdog::{RunStop, WatchdogConfig, WatchdogLimits};
 
 /// Maximum size of a configuration file in bytes.
 const MAX_CONFIG_FILE_BYTES: usize = 1 << 20;
@@ -89,23 +93,14 @@ pub struct AgentConfig {
     pub update: UpdateConfig,
     /// Settings of volumes, by name.
     #[serde(deserialize_with = "values::section")]
-    pub volumes: BTreeMap<String, VolumeConfig>,
+    pub volumes: VolumeSettings,
 }
 
 impl AgentConfig {
     /// Returns the names of the volumes that nothing may change.
     pub fn read_only_volumes(&self) -> BTreeSet<String> {
-        self.volumes.iter().filter(|(_, volume)| volume.readonly).map(|(name, _)| name.clone()).collect()
+        self.volumes.read_only_names()
     }
-}
-
-/// Settings of a volume.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct VolumeConfig {
-    /// Whether notes and files of the volume can be read only: in the window, on the command line and by agents.
-    #[serde(deserialize_with = "values::plain")]
-    pub readonly: bool,
 }
 
 /// Resource limits of kernels.
@@ -275,9 +270,9 @@ pub struct LlmConfig {
 pub struct RoutingRule {
     /// Requests that the rule applies to.
     pub when: RoutingCondition,
-    /// Name of the provider to use.
+    /// The providers to use.
     #[serde(rename = "use")]
-    pub provider: String,
+    pub providers: RuleProviders,
     /// Rules with a higher priority are checked first.
     #[serde(default, deserialize_with = "values::plain")]
     pub priority: i64,
@@ -629,7 +624,9 @@ impl AgentConfig {
             known(name, &format!("llm.fallback, entry {}", at + 1))?;
         }
         for (at, rule) in llm.rules.iter().enumerate() {
-            known(&rule.provider, &format!("llm.rules, rule {}", at + 1))?;
+            for name in rule.providers.names() {
+                known(name, &format!("llm.rules, rule {}", at + 1))?;
+            }
         }
         for (name, agent) in std::iter::once(("lead", &self.agents.lead))
             .chain(self.agents.specialists.iter().map(|(name, agent)| (name.as_str(), agent)))

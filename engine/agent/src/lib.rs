@@ -2,6 +2,7 @@
 //! `session/runs.rs`, effects are in the host.
 
 pub mod agent_definition;
+pub mod agent_phases;
 pub mod agent_registry;
 pub mod approval_names;
 pub mod approval_text;
@@ -9,9 +10,12 @@ pub mod budget;
 pub mod component_file;
 pub mod config;
 pub mod container_calls;
+pub mod deadline;
+pub mod decision_log;
 pub mod external_program;
 pub mod generated_view;
 pub mod image_name;
+pub mod known_texts;
 pub mod memory;
 pub mod model_call;
 pub mod model_context;
@@ -45,6 +49,8 @@ pub mod tool_call_parser;
 pub mod tool_catalog;
 pub mod tool_file;
 pub mod tool_job;
+pub mod tool_lines;
+pub mod tool_machine;
 pub mod tool_program;
 pub mod tool_spec;
 pub mod web_address;

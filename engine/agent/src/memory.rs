@@ -86,13 +86,16 @@ impl ReplayMode {
     }
 }
 
-/// Which parts of memory a run may use.
+/// What the user allows a run: which parts of memory, and until when.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecallOptions {
     /// Whether a trace may be replayed.
     pub mode: ReplayMode,
     /// Paths of traces and ids of experiences that the user excluded.
     pub without: Vec<String>,
+    /// When the run ends at the latest, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<i64>,
 }
 
 /// A trace and the note that holds it.

@@ -1,6 +1,7 @@
 //! Resolves paths as models and people write them: with a leading `/`, with the volume in front, as an argument of its
 //! own, or in another case. Every tool and mention uses it, so what search and prompts show is accepted everywhere.
 
+use crate::config::VolumeKind;
 use crate::system_volume;
 use crate::tool_catalog::BuiltInTool;
 use serde_json::{Map, Value};
@@ -49,6 +50,8 @@ pub struct KnownVolume<'a, T> {
     pub name: &'a str,
     /// Folder of the volume on this device, if it's here.
     pub root: Option<&'a Path>,
+    /// Kind of the volume, if the configuration says it.
+    pub kind: Option<VolumeKind>,
     /// Files of the volume, by path.
     pub files: &'a BTreeMap<String, T>,
 }
@@ -97,7 +100,8 @@ pub enum PathError {
     },
 }
 
-/// Returns the volume with a name: exactly, then for what models call their own volume, then in any case.
+/// Returns the volume with a name: exactly, then in any case, then for the word of its kind, and for what models call
+/// their own volume.
 ///
 /// # Errors
 /// Returns an error with the known names if there's none.
@@ -110,6 +114,8 @@ pub fn find_volume<T>(volumes: &[KnownVolume<'_, T>], name: &str) -> Result<Path
         Ok(PathPlace::System)
     } else if let Some(at) = any_case() {
         Ok(PathPlace::Volume(at))
+    } else if let Some(at) = find_kind(volumes, name) {
+        Ok(PathPlace::Volume(at))
     } else if name.is_empty() || OWN_VOLUME_NAMES.iter().any(|own| own.eq_ignore_ascii_case(name)) {
         Ok(PathPlace::Volume(0))
     } else {
@@ -117,6 +123,26 @@ pub fn find_volume<T>(volumes: &[KnownVolume<'_, T>], name: &str) -> Result<Path
         known.push(system_volume::SYSTEM_VOLUME_NAME.to_owned());
         Err(PathError::UnknownVolume { name: name.chars().take(MAX_COMPARED_CHARS).collect(), known })
     }
+}
+
+/// Returns the only volume of the kind with this word, unless a volume is called so.
+fn find_kind<T>(volumes: &[KnownVolume<'_, T>], word: &str) -> Option<usize> {
+    let kind = VolumeKind::from_name(word)?;
+    let mut found = volumes.iter().enumerate().filter(|(_, volume)| volume.kind == Some(kind)).map(|(at, _)| at);
+    let first = found.next()?;
+    let is_name = volumes.iter().any(|volume| volume.name.eq_ignore_ascii_case(word));
+    (!is_name && found.next().is_none()).then_some(first)
+}
+
+/// Returns the name of a volume that a path begins with, or the word for its kind if that means the volume, and what
+/// follows it.
+fn strip_volume<'a, T>(volumes: &[KnownVolume<'a, T>], at: usize, path: &'a str) -> Option<(&'a str, &'a str)> {
+    let volume = volumes.get(at)?;
+    if let Some(rest) = strip_name(path, volume.name) {
+        return Some((volume.name, rest));
+    }
+    let kind = volume.kind.map(VolumeKind::as_str).filter(|kind| find_kind(volumes, kind) == Some(at))?;
+    strip_name(path, kind).filter(|rest| !rest.is_empty()).map(|rest| (kind, rest))
 }
 
 /// Resolves a path. `volumes` begins with the volume that the path is used in; `volume` is the name that was given
@@ -151,8 +177,8 @@ pub fn resolve<T>(
     // Where the own volume has such a folder, a new file goes there.
     let has_folder = volumes.first().is_some_and(|own| is_folder(own.files, first));
     let is_own = has_folder && purpose == PathUse::New;
-    for (at, volume) in volumes.iter().enumerate().skip(1).filter(|_| !is_own) {
-        let Some(inside) = strip_name(bare, volume.name) else { continue };
+    for at in (1..volumes.len()).filter(|_| !is_own) {
+        let Some((_, inside)) = strip_volume(volumes, at, bare) else { continue };
         let found = resolve_in(volumes, at, inside, purpose);
         // A new file stays in the own volume: a folder may be meant. With `volume` it's made elsewhere.
         if found.exists {
@@ -190,7 +216,8 @@ fn resolve_in<T>(volumes: &[KnownVolume<'_, T>], at: usize, path: &str, purpose:
         return there(path);
     }
     // A folder that is called as its volume is one; otherwise the name in front is the volume's.
-    let stripped = strip_name(path, volume.name).filter(|_| !is_folder(volume.files, volume.name));
+    let named = strip_volume(volumes, at, path).filter(|(word, _)| !is_folder(volume.files, word));
+    let stripped = named.map(|(_, rest)| rest);
     if let Some(stripped) = stripped.filter(|stripped| exists(stripped)) {
         return there(stripped);
     }
@@ -409,9 +436,9 @@ mod tests {
         let other = files(&["Note.md", "Only here.md"]);
         let nested = files(&["nest/a.md"]);
         let volumes = [
-            KnownVolume { name: "proj", root: Some(Path::new("/home/ada/proj")), files: &own },
-            KnownVolume { name: "nb", root: None, files: &other },
-            KnownVolume { name: "nest", root: None, files: &nested },
+            KnownVolume { name: "proj", root: Some(Path::new("/home/ada/proj")), kind: None, files: &own },
+            KnownVolume { name: "nb", root: None, kind: None, files: &other },
+            KnownVolume { name: "nest", root: None, kind: None, files: &nested },
         ];
         let found = resolve(&volumes, volume, path, purpose).expect("a known volume");
         (found.place, found.path, found.exists)
@@ -449,6 +476,33 @@ mod tests {
     }
 
     #[test]
+    fn the_word_for_a_kind_names_the_only_volume_of_that_kind() {
+        let (own, shared) = (files(&["Note.md", "user.md"]), files(&["Plan.md", "sub/a.md"]));
+        let known = |kinds: [Option<VolumeKind>; 2], path: &str, volume: Option<&str>, purpose: PathUse| {
+            let volumes = [
+                KnownVolume { name: "proj", root: None, kind: kinds[0], files: &own },
+                KnownVolume { name: "Harbor", root: None, kind: kinds[1], files: &shared },
+            ];
+            resolve(&volumes, volume, path, purpose).map(|found| (found.place, found.path))
+        };
+        let (user, team) = (Some(VolumeKind::User), Some(VolumeKind::Team));
+        let at = |place: usize, path: &str| Ok((PathPlace::Volume(place), path.to_owned()));
+        for (path, volume) in
+            [("Plan.md", Some("team")), ("team/Plan.md", None), ("/Team/plan", None), ("team:Plan.md", Some("Harbor"))]
+        {
+            assert_eq!(known([user, team], path, volume, PathUse::Existing), at(1, "Plan.md"), "{path}");
+        }
+        assert_eq!(known([user, team], "new.md", Some("team"), PathUse::New), at(1, "new.md"));
+        assert_eq!(known([user, team], "user/Note.md", None, PathUse::Existing), at(0, "Note.md"));
+        assert_eq!(known([user, team], "user/new.md", None, PathUse::New), at(0, "new.md"));
+        assert_eq!(known([user, team], "user", None, PathUse::Existing), at(0, "user"), "a note may be called so");
+        assert_eq!(known([team, user], "Plan.md", Some("user"), PathUse::Existing), at(1, "Plan.md"), "not the own");
+        assert_eq!(known([team, team], "team/Plan.md", None, PathUse::Existing), at(0, "team/Plan.md"), "either");
+        let why = known([team, team], "Plan.md", Some("team"), PathUse::Existing).expect_err("it could be either");
+        assert!(why.to_string().contains("no volume “team”"), "{why}");
+    }
+
+    #[test]
     fn system_has_the_names_of_the_seed() {
         for path in ["system/agents/system.md", "/system/agents/SystemAgent.md", "system/Agents/system_agent.md"] {
             let (place, path, exists) = resolved(path, PathUse::Existing, None);
@@ -462,7 +516,7 @@ mod tests {
     #[test]
     fn arguments_become_canonical() {
         let own = files(&["Note.md"]);
-        let volumes = [KnownVolume { name: "proj", root: None, files: &own }];
+        let volumes = [KnownVolume { name: "proj", root: None, kind: None, files: &own }];
         let normalized = |tool, given: Value| {
             let mut arguments = given.as_object().cloned().expect("an object");
             normalize_arguments(&volumes, tool, &mut arguments).map(|()| Value::Object(arguments))

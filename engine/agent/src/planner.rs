@@ -126,15 +126,44 @@ pub enum TaskPlanError {
     /// The tasks contradict each other.
     #[error(transparent)]
     Order(#[from] TaskOrderError),
+    /// The tasks may cost more than the run.
+    #[error(
+        "the tasks may cost ${sum:.2} together by their \u{201c}Max cost\u{201d}, and the budget is ${budget:.2}; \
+         lower what they may cost, or raise the budget"
+    )]
+    Budget {
+        /// What the tasks may cost together, in US dollars.
+        sum: f64,
+        /// The budget of the run in US dollars.
+        budget: f64,
+    },
+}
+
+/// Checks what the tasks of a plan may cost together, by their constraints, against the budget of the run.
+///
+/// # Errors
+/// Returns an error if the sum is larger than the budget.
+pub fn check_budget(tasks: &[TaskBlock], budget: Option<f64>) -> Result<(), TaskPlanError> {
+    let sum: f64 = tasks.iter().filter_map(TaskBlock::budget).sum();
+    // Sums of decimal fractions aren't exact.
+    match budget.filter(|budget| sum > budget + 1e-9) {
+        Some(budget) => Err(TaskPlanError::Budget { sum, budget }),
+        None => Ok(()),
+    }
 }
 
 /// Parses and checks a plan.
 ///
 /// # Errors
-/// Returns an error if the arguments aren't a plan, or its tasks have no valid order.
-pub fn parse_plan(arguments: &Map<String, Value>, tools: &BTreeSet<String>) -> Result<TaskPlan, TaskPlanError> {
+/// Returns an error if the arguments aren't a plan, its tasks have no valid order, or they may cost more than `budget`.
+pub fn parse_plan(
+    arguments: &Map<String, Value>,
+    tools: &BTreeSet<String>,
+    budget: Option<f64>,
+) -> Result<TaskPlan, TaskPlanError> {
     let plan: TaskPlan = serde_json::from_value(Value::Object(arguments.clone()))?;
     task_block::execution_order(&plan.tasks, tools)?;
+    check_budget(&plan.tasks, budget)?;
     Ok(plan)
 }
 
@@ -231,8 +260,8 @@ pub fn plan_by_rules(goal: &str) -> (Vec<TaskBlock>, bool) {
 /// Words between the areas that a goal names.
 const AREA_SEPARATORS: [&str; 7] = [" + ", ", and ", ", ", "; ", " and ", " & ", " plus "];
 
-/// Order in which areas depend on each other, as the lead agent's guide has it: what users see needs what is behind it,
-/// checks need what is built, and a deployment needs the checks.
+/// Order in which areas depend on each other, as the lead agent's guide (`system/agents/lead.md`) has it: what users
+/// see needs what is behind it, checks need what is built, and a deployment needs the checks.
 fn area_stage(agent: &str) -> u8 {
     match agent {
         "backend" | "data" => 0,
@@ -373,7 +402,7 @@ mod tests {
             {"id": "a", "goal": "A", "tools_required": ["shell"], "mode": "learner", "inputs": {"n": 1}},
             {"id": "b", "goal": "B", "needs": ["a"], "agent": "qa", "priority": 70}]}));
         assert_eq!(crate::tool_call_parser::check_arguments(&plan_tool(), &good), Ok(()));
-        let plan = parse_plan(&good, &tools).expect("read");
+        let plan = parse_plan(&good, &tools, None).expect("read");
         assert_eq!((plan.tasks[1].needs.len(), plan.tasks[0].priority, plan.tasks[1].priority), (1, 50, 70));
         for wrong in [
             json!({"tasks": []}),
@@ -386,7 +415,32 @@ mod tests {
         }
         let circle =
             json!({"tasks": [{"id": "a", "goal": "A", "needs": ["b"]}, {"id": "b", "goal": "B", "needs": ["a"]}]});
-        assert!(parse_plan(&object(circle), &tools).is_err_and(|why| why.to_string().contains("circle")));
+        assert!(parse_plan(&object(circle), &tools, None).is_err_and(|why| why.to_string().contains("circle")));
+    }
+
+    #[test]
+    fn areas_have_the_order_of_the_lead_agents_guide() {
+        let guide = crate::agent_definition::find("lead", &[]).prompt;
+        let mut named = Vec::new();
+        for line in guide.lines() {
+            let Some((number, rest)) = line.split_once(". ") else { continue };
+            let (Ok(number), Some((agents, _))) = (number.parse::<u8>(), rest.split_once(": ")) else { continue };
+            for agent in agents.split(", ") {
+                let agent = if agent == "and every other agent" { "assistant" } else { agent };
+                assert_eq!(area_stage(agent) + 1, number, "{agent}");
+                named.push(agent.to_owned());
+            }
+        }
+        assert_eq!(named.len(), 9, "{named:?}");
+    }
+
+    #[test]
+    fn what_tasks_may_cost_fits_into_the_budget() {
+        let task = |cost: &str| TaskBlock { constraints: vec![cost.to_owned()], ..TaskBlock::default() };
+        let tasks = [task("Max cost $0.10"), task("be quick"), task("max budget $0.20")];
+        assert!(check_budget(&tasks, None).is_ok() && check_budget(&tasks, Some(0.3)).is_ok());
+        let why = check_budget(&tasks, Some(0.29)).expect_err("too little").to_string();
+        assert!(why.contains("may cost $0.30 together") && why.contains("budget is $0.29"), "{why}");
     }
 
     proptest! {

@@ -4,6 +4,7 @@
 
 use crate::approval_names;
 use crate::config::AgentConfig;
+use crate::external_program;
 use crate::policy_rule::{CallContext, DECISION_ORIGIN, DecidedCalls, QUESTION_ORIGIN, normalize_inside_volume};
 use crate::tool_catalog::BuiltInTool;
 use crate::tool_spec::{ToolRisk, ToolSource, ToolSpec};
@@ -104,16 +105,15 @@ impl ToolPolicy {
             return verdict(Permission::Deny, format!("{path} is outside of what tools may reach"));
         }
         let call = CallContext { tool, arguments, facts };
-        let here = |rule: &&PolicyRule| {
-            rule.within.is_none_or(|within| within == volume || within == run) && rule.matches_call(call)
-        };
-        let spoken: Vec<&PolicyRule> = self.rules.iter().filter(here).collect();
-        let by = |rule: &PolicyRule| match rule.origin.as_str() {
-            "" => format!("the rule \u{201c}{}\u{201d}", rule.describe()),
-            origin => format!("the rule \u{201c}{}\u{201d} ({origin})", rule.describe()),
-        };
+        let spoken = self.rules_about(call, volume, run);
         if let Some(rule) = spoken.iter().find(|rule| rule.word == Permission::Deny) {
-            return verdict(Permission::Deny, format!("{} denies it", by(rule)));
+            return verdict(Permission::Deny, format!("{} denies it", rule_text(rule)));
+        }
+        if tool.source == ToolSource::BuiltIn
+            && BuiltInTool::AgentPermission.is_named(&tool.name)
+            && let Some(decision) = self.judge_named_files(arguments, volume, run)
+        {
+            return decision;
         }
         let address = match call.address() {
             Some(Err(why)) => return verdict(Permission::Deny, why.to_string()),
@@ -158,8 +158,8 @@ impl ToolPolicy {
         // A rule that asks means that the user wants to see each call, but a newer decision overrides it.
         if let Some(rule) = spoken.iter().rev().find(|rule| rule.word != Permission::Deny) {
             return match rule.word {
-                Permission::Allow => verdict(Permission::Allow, format!("{} allows it", by(rule))),
-                Permission::Ask | Permission::Deny => verdict(Permission::Ask, format!("{} asks", by(rule))),
+                Permission::Allow => verdict(Permission::Allow, format!("{} allows it", rule_text(rule))),
+                Permission::Ask | Permission::Deny => verdict(Permission::Ask, format!("{} asks", rule_text(rule))),
             };
         }
         let outdated = self.rules.iter().any(|rule| rule.word == Permission::Allow && rule.is_outdated(tool));
@@ -200,6 +200,45 @@ impl ToolPolicy {
             return verdict(Permission::Allow, why.to_owned());
         }
         verdict(Permission::Ask, format!("it carries {} risk{changed}", risk_label(tool.risk)))
+    }
+
+    /// Returns the rules that cover a call.
+    fn rules_about(&self, call: CallContext<'_>, volume: DocId, run: DocId) -> Vec<&PolicyRule> {
+        let here = |rule: &&PolicyRule| {
+            rule.within.is_none_or(|within| within == volume || within == run) && rule.matches_call(call)
+        };
+        self.rules.iter().filter(here).collect()
+    }
+
+    /// Decides about the files that a program asks permission for, because it touches them itself: it's denied what a
+    /// rule denies our own tools, and asked about what they are asked about, even if a rule allows `agent_permission`.
+    /// Returns `None` if the files are no reason against it.
+    fn judge_named_files(&self, arguments: &Map<String, Value>, volume: DocId, run: DocId) -> Option<PolicyDecision> {
+        let kind = arguments.get("kind").and_then(Value::as_str).unwrap_or_default();
+        let tools = external_program::tools_for_kind(kind);
+        let named = arguments.get("paths").and_then(Value::as_array).into_iter().flatten();
+        let facts = CallFacts::default();
+        let mut asks = None;
+        for path in named.filter_map(Value::as_str) {
+            let arguments = Map::from_iter([("path".to_owned(), Value::from(path))]);
+            for tool in &tools {
+                let spoken = self.rules_about(CallContext { tool, arguments: &arguments, facts: &facts }, volume, run);
+                if let Some(rule) = spoken.iter().find(|rule| rule.word == Permission::Deny) {
+                    let why = format!("{} denies it", rule_text(rule));
+                    return Some(PolicyDecision { word: Permission::Deny, why });
+                }
+                let last = spoken.last().filter(|rule| rule.word == Permission::Ask);
+                asks = asks
+                    .or_else(|| crate::protected_writes::always_ask_reason(tool, &arguments))
+                    .or_else(|| last.map(|rule| format!("{} asks", rule_text(rule))));
+            }
+            if is_suspicious_path(path) {
+                asks = asks.or_else(|| Some(format!("{path} is outside of what tools may reach")));
+            } else if path == "." && matches!(kind, "edit" | "delete" | "move") {
+                asks = asks.or_else(|| Some("it concerns the folder of the project itself".to_owned()));
+            }
+        }
+        asks.map(|why| PolicyDecision { word: Permission::Ask, why })
     }
 
     /// Returns this policy of a run's owner as it holds on the device that carries the run out. That device may forbid
@@ -269,6 +308,14 @@ pub fn each_time_reason(tool: &str) -> Option<&'static str> {
         BuiltInTool::AskUser => Some("It has a question."),
         BuiltInTool::McpSampling => Some("each request of a server is decided once"),
         _ => None,
+    }
+}
+
+/// Names a rule in a sentence.
+fn rule_text(rule: &PolicyRule) -> String {
+    match rule.origin.as_str() {
+        "" => format!("the rule \u{201c}{}\u{201d}", rule.describe()),
+        origin => format!("the rule \u{201c}{}\u{201d} ({origin})", rule.describe()),
     }
 }
 

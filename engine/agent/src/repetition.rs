@@ -6,6 +6,15 @@ use store::{ExecutionStep, StepKind};
 
 /// Number of turns without progress after which the model must answer with what it has.
 const MAX_IDLE_TURNS: usize = 3;
+/// The prompt that requests an answer from a model that goes in circles.
+pub const FINAL_ANSWER_PROMPT: &str = "Your last calls failed or repeated earlier ones, so no more tools are \
+    available. Answer the user now, without calling a tool, in one or two sentences: what was done, what \
+    failed, and what was the result?";
+/// Why a run ends whose model asks for tools instead of answering.
+pub const UNOFFERED_CALLS_REASON: &str = "The model's last calls failed or repeated earlier ones. It was asked to \
+    answer without tools, but it called tools again. None of these calls ran.";
+/// Number of answers in a row that only call tools although none is offered; then the run ends.
+pub const MAX_UNOFFERED_ANSWERS: u8 = 2;
 /// Number of recent steps that are checked for loops.
 const LOOP_CHECK_STEPS: usize = 60;
 

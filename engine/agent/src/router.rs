@@ -8,7 +8,7 @@
 
 mod condition;
 
-use crate::config::{AgentConfig, ModelPrice};
+use crate::config::{AgentConfig, ModelPrice, RuleProviders};
 use crate::model_call::ModelEndpoint;
 pub use condition::{RoutingCondition, RoutingConditionError, RoutingConditionFault};
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,8 @@ const LARGE_ANSWER_TOKENS: u32 = 4_096;
 const LARGE_REQUEST_TOKENS: u64 = 32_000;
 /// Assumed length of an answer in tokens if no limit is set.
 pub const DEFAULT_ANSWER_TOKENS: u64 = 1_024;
+/// Tokens of an ordinary call, the request and its answer, for which `tracebook providers` says the expected cost.
+pub const TYPICAL_CALL_TOKENS: (u64, u64) = (4_000, 500);
 /// Number of latencies kept for each provider.
 const MAX_LATENCY_SAMPLES: usize = 21;
 /// Maximum length of the classified part of a prompt, in bytes.
@@ -257,7 +259,7 @@ pub fn choose_provider(
     for (other, why) in left_out.iter().filter(|(other, _)| situation.tried.iter().all(|(tried, _)| tried != other)) {
         let mattered = *other == llm.default_provider
             || situation.wanted.as_deref() == Some(*other)
-            || llm.rules.iter().any(|rule| rule.provider == *other && rule.when.holds(features));
+            || llm.rules.iter().any(|rule| rule.providers.is_named(other) && rule.when.holds(features));
         if mattered {
             reason.push_str(&format!("; not {other}: {why}"));
         }
@@ -304,14 +306,36 @@ fn apply_routing_rules<'a>(
     }
     let mut rules: Vec<(usize, &crate::config::RoutingRule)> = llm.rules.iter().enumerate().collect();
     rules.sort_by_key(|(at, rule)| (std::cmp::Reverse(rule.priority), *at));
-    for (_, rule) in rules {
-        if rule.when.holds(features)
-            && let Some(name) = find(&rule.provider)
-        {
-            return Some((name, format!("rule “{}”: {}", rule.when.text(), rule.when.describe_features(features))));
-        }
-    }
     let quick = |name: &str| slow.iter().all(|(slow, _)| *slow != name);
+    let cost_of = |name: &str| open.iter().find(|(open, ..)| *open == name).and_then(|(.., cost)| *cost);
+    // A stable sort: of two with the same price, the earlier one stays first. An unknown price comes last.
+    let by_cost = |one: &str, other: &str| {
+        cost_of(one).unwrap_or(f64::INFINITY).total_cmp(&cost_of(other).unwrap_or(f64::INFINITY))
+    };
+    for (_, rule) in rules {
+        if !rule.when.holds(features) {
+            continue;
+        }
+        let is_cheapest = rule.providers == RuleProviders::Cheapest;
+        let mut named: Vec<&str> = match is_cheapest {
+            // A rule doesn't send anything to a provider that nobody has named.
+            true => {
+                let near = open.iter().filter(|(_, end, _)| end.local).map(|(name, ..)| *name);
+                near.chain(find(&llm.default_provider))
+                    .chain(llm.fallback.iter().filter_map(|name| find(name)))
+                    .collect()
+            }
+            false => rule.providers.names().iter().filter_map(|name| find(name)).collect(),
+        };
+        let sorts = named.len() > 1 && (is_cheapest || llm.prefer_cheapest && situation.tried.is_empty());
+        if sorts {
+            named.sort_by(|one, other| by_cost(one, other));
+        }
+        let Some(name) = named.iter().find(|name| quick(name) || named.len() == 1).or(named.first()) else { continue };
+        let cheapest = if sorts || is_cheapest { ", the cheapest" } else { "" };
+        let features = rule.when.describe_features(features);
+        return Some((*name, format!("rule “{}”{cheapest}: {features}", rule.when.text())));
+    }
     let passed = |name: &str| {
         let shown = |(slow, took): &(&str, u64)| format!("; not {slow}: it takes {took} ms, more than the target");
         slow.iter().filter(|(slow, _)| *slow != name).map(shown).collect::<String>()
@@ -326,12 +350,8 @@ fn apply_routing_rules<'a>(
     chain.extend(find(&llm.default_provider).map(|name| (name, "the default")));
     chain.extend(llm.fallback.iter().filter_map(|name| find(name)).map(|name| (name, "next in the fallback chain")));
     if llm.prefer_cheapest && situation.tried.is_empty() {
-        // A stable sort: of two with the same price, the earlier one stays first. An unknown price comes last.
-        let price = |name: &str| open.iter().find(|(open, ..)| *open == name).and_then(|(.., cost)| *cost);
-        chain.sort_by(|(one, _), (other, _)| {
-            price(one).unwrap_or(f64::INFINITY).total_cmp(&price(other).unwrap_or(f64::INFINITY))
-        });
-        if let Some((name, why)) = chain.first_mut().filter(|(name, _)| price(name).is_some_and(|cost| cost > 0.0)) {
+        chain.sort_by(|(one, _), (other, _)| by_cost(one, other));
+        if let Some((name, why)) = chain.first_mut().filter(|(name, _)| cost_of(name).is_some_and(|cost| cost > 0.0)) {
             *why = if *name == llm.default_provider { "the default, and the cheapest" } else { "the cheapest" };
         }
     }
@@ -346,7 +366,7 @@ fn no_provider_error(config: &AgentConfig, situation: &RoutingContext, left_out:
         situation.only.as_deref() == Some(name)
             || name == llm.default_provider
             || llm.fallback.iter().any(|other| other == name)
-            || llm.rules.iter().any(|rule| rule.provider == name)
+            || llm.rules.iter().any(|rule| rule.providers.is_named(name))
     };
     let mut reasons: Vec<String> = left_out
         .iter()

@@ -26,6 +26,8 @@ pub struct AgentSetup {
     pub trouble: Option<String>,
     /// Why tools can't be sandboxed on this machine; `None` if they can.
     pub unconfined: Option<String>,
+    /// The machine that runs tools.
+    pub machine: crate::tool_machine::ToolMachine,
     /// Status of each provider, by name.
     pub known: BTreeMap<String, router::ProviderStatus>,
     /// Context sizes in tokens from the price list, by provider.
@@ -102,6 +104,9 @@ pub struct RunSummary {
     /// Budget in US dollars, including delegated work; `None` if not set.
     #[serde(default)]
     pub budget: Option<f64>,
+    /// When it ends at the latest, in milliseconds since 1970; `None` if not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<i64>,
     /// Paths of the first files that the run changed, one more than [`MAX_LISTED_CHANGES`] if there are more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,

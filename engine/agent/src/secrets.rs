@@ -1,6 +1,7 @@
 //! Secrets in files and texts. Files that commonly contain secrets need approval before a model reads them. Secrets
 //! that are found are masked in everything that a model reads and in everything that is logged.
 
+pub mod mask_guard;
 pub mod secret_files;
 
 use regex::{Regex, RegexSet};
@@ -68,6 +69,14 @@ impl InstallationKeys {
 pub fn mask_known_secrets(text: &str) -> Cow<'_, str> {
     static NO_INSTALLATION_KEYS: InstallationKeys = InstallationKeys(Vec::new());
     NO_INSTALLATION_KEYS.mask_text(text)
+}
+
+/// Returns the start of a message as a query: messages to agents aren't in query syntax. Secrets are masked first,
+/// since they can't be recognized without their punctuation, and a remote model may embed the query.
+pub fn query_of_message(message: &str, max_chars: usize) -> String {
+    let masked = mask_known_secrets(message);
+    let plain: String = masked.chars().take(max_chars).map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
+    plain.replace(" OR ", " or ")
 }
 
 /// Returns whether a text contains a mask, so that it isn't the original text.

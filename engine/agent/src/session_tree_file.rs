@@ -6,13 +6,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{
-    CallUsage, DocId, ExecutionStep, MessageId, MessageTree, RunAbout, RunApproval, RunOrigin, SessionMessage, TodoItem,
+    CallUsage, DecisionMaker, DecisionRecord, DecisionScope, DocId, ExecutionStep, MessageId, MessageTree, RunAbout,
+    RunApproval, RunEnding, RunOrigin, SessionMessage, StepId, StepKind, TodoItem,
 };
 
 /// Maximum number of messages, and of steps of one run, in a file.
 const MAX_TREE_ITEMS: usize = 100_000;
 /// Maximum number of runs in a file.
 const MAX_TREE_RUNS: usize = 10_000;
+/// Maximum number of parents of a message or step.
+const MAX_TREE_PARENTS: usize = 1_000;
+/// Maximum number of model calls that an imported run says it may make.
+const MAX_IMPORTED_ITERATIONS: u64 = 10_000;
+/// How the maker of an imported decision begins: who decided elsewhere has decided nothing here.
+const IMPORTED_DECISION_PREFIX: &str = "imported ";
 
 /// A session with all its branches and runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,7 +77,8 @@ pub fn parse_session_tree(text: &str) -> Result<Option<SessionTreeFile>, Session
     let invalid = |why: String| SessionFileError::Invalid { what: "agent.json", why };
     let mut tree: SessionTreeFile =
         serde_json::from_value(tree).map_err(|why| invalid(format!("tracebook.tree: {why}")))?;
-    let steps = tree.runs.iter().map(|run| run.steps.len().max(run.todos.len())).max().unwrap_or(0);
+    let items = |run: &SessionRunFile| run.steps.len().max(run.todos.len()).max(run.approvals.len());
+    let steps = tree.runs.iter().map(items).max().unwrap_or(0);
     if tree.messages.len().max(steps) > MAX_TREE_ITEMS {
         return Err(SessionFileError::TooMany { items: "messages" });
     }
@@ -81,6 +89,14 @@ pub fn parse_session_tree(text: &str) -> Result<Option<SessionTreeFile>, Session
     if ids.len() != tree.messages.len() || ids.contains(&MessageId(0)) {
         return Err(invalid("two messages have one id".to_owned()));
     }
+    let parents = tree.messages.iter().map(|message| message.parents.len());
+    let step_parents = tree.runs.iter().flat_map(|run| &run.steps).map(|step| step.parents.len());
+    if parents.chain(step_parents).any(|count| count > MAX_TREE_PARENTS) {
+        return Err(invalid(format!("a message or step has more than {MAX_TREE_PARENTS} parents")));
+    }
+    if has_cycle(&tree.messages) {
+        return Err(invalid("messages answer each other in a circle".to_owned()));
+    }
     // The current branch ends with the last message of the list.
     tree.messages.sort_by_key(|message| (message.timestamp, message.id));
     if let Some(at) = tree.messages.iter().position(|message| Some(message.id) == tree.head) {
@@ -90,9 +106,92 @@ pub fn parse_session_tree(text: &str) -> Result<Option<SessionTreeFile>, Session
     Ok(Some(tree))
 }
 
+/// Returns whether messages answer each other in a cycle.
+fn has_cycle(messages: &[SessionMessage]) -> bool {
+    let parents: BTreeMap<MessageId, Option<MessageId>> =
+        messages.iter().map(|message| (message.id, message.parents.first().copied())).collect();
+    let mut checked: BTreeSet<MessageId> = BTreeSet::new();
+    for message in messages {
+        let mut branch: BTreeSet<MessageId> = BTreeSet::new();
+        let mut at = Some(message.id);
+        while let Some(id) = at.filter(|id| parents.contains_key(id) && !checked.contains(id)) {
+            if !branch.insert(id) {
+                return true;
+            }
+            at = parents.get(&id).copied().flatten();
+        }
+        checked.extend(branch);
+    }
+    false
+}
+
+/// Makes a decision of another workspace a record: it says what happened there, and allows nothing here.
+fn make_record(approval: &mut RunApproval) {
+    let undecided = || DecisionRecord {
+        allowed: false,
+        scope: DecisionScope::Once,
+        by: DecisionMaker::Cancelled,
+        at: approval.asked,
+        arguments: None,
+        comment: None,
+    };
+    let decision = approval.decision.clone().unwrap_or_else(undecided);
+    let by = decision.by.as_str();
+    let by = if by.starts_with(IMPORTED_DECISION_PREFIX) {
+        by.to_owned()
+    } else {
+        format!("{IMPORTED_DECISION_PREFIX}{by}")
+    };
+    approval.decision = Some(DecisionRecord { scope: DecisionScope::Once, by: DecisionMaker::Other(by), ..decision });
+}
+
+/// Ends the calls of an imported run that have no result, so that nothing takes them up.
+fn close_open_calls(steps: &mut Vec<ExecutionStep>) {
+    let mut answered: BTreeSet<&str> = BTreeSet::new();
+    let mut calls: Vec<(StepId, String)> = Vec::new();
+    for step in steps.iter() {
+        match &step.kind {
+            StepKind::ToolResult { tool_call_id, .. } => _ = answered.insert(tool_call_id),
+            StepKind::ToolCall { tool_call_id, .. } => calls.push((step.id, tool_call_id.clone())),
+            StepKind::Thinking { .. }
+            | StepKind::Todo { .. }
+            | StepKind::FinalAnswer { .. }
+            | StepKind::Error { .. } => {}
+        }
+    }
+    calls.retain(|(_, call)| !answered.contains(call.as_str()));
+    let mut ids: BTreeSet<StepId> = steps.iter().map(|step| step.id).collect();
+    let at = steps.iter().map(|step| step.timestamp).max().unwrap_or(0);
+    let mut next = 0_u64;
+    for (parent, tool_call_id) in calls {
+        next += 1;
+        while !ids.insert(StepId(next)) {
+            next += 1;
+        }
+        let error = Some("The call was open when the session was exported. It was not run here.".to_owned());
+        steps.push(ExecutionStep {
+            id: StepId(next),
+            timestamp: at,
+            duration: None,
+            parents: vec![parent],
+            kind: StepKind::ToolResult {
+                tool_call_id,
+                success: false,
+                result: None,
+                error,
+                whole: None,
+                attached: Vec::new(),
+            },
+            spent: None,
+            route: None,
+            tool: None,
+        });
+    }
+}
+
 impl SessionTreeFile {
     /// Gives the runs new ids, so that the session can be there twice, and detaches them from the workspace that they
-    /// come from. `id` returns a new id each time.
+    /// come from: nothing in them is open, and no decision counts. `id` returns a new id each time.
     pub fn renew_ids(&mut self, session: DocId, volume: DocId, mut id: impl FnMut() -> DocId) {
         let new: BTreeMap<DocId, DocId> = self.runs.iter().map(|run| (run.id, id())).collect();
         for message in &mut self.messages {
@@ -112,8 +211,12 @@ impl SessionTreeFile {
                 // What was paid elsewhere doesn't count towards budgets here. The steps still say it.
                 spent: CallUsage::default(),
                 ended: run.about.ended.or(Some(run.about.start_time)),
+                ending: run.about.ending.or(Some(RunEnding::Cancelled)),
+                limit: run.about.limit.min(MAX_IMPORTED_ITERATIONS),
                 ..run.about.clone()
             };
+            run.approvals.iter_mut().for_each(make_record);
+            close_open_calls(&mut run.steps);
         }
     }
 }
@@ -180,6 +283,24 @@ mod tests {
         assert!(parse_session_tree(&file.to_string()).is_err_and(|why| why.to_string().contains("one id")));
         let odd = "{\"tracebook\": {\"tree\": {\"title\": 5}}}";
         assert!(parse_session_tree(odd).is_err_and(|why| why.to_string().contains("tracebook.tree")));
+    }
+
+    #[test]
+    fn circles_and_giant_lists_of_parents_are_refused() {
+        let refusal = |tree: &SessionTreeFile| {
+            let mut file = json!({});
+            add_session_tree(&mut file, tree, 0);
+            parse_session_tree(&file.to_string()).expect_err("refused").to_string()
+        };
+        let mut circle = tree();
+        circle.messages[0].parents = vec![MessageId(3)];
+        assert!(refusal(&circle).contains("in a circle"), "{}", refusal(&circle));
+        let mut own = tree();
+        own.messages[2].parents = vec![MessageId(3)];
+        assert!(refusal(&own).contains("in a circle"), "{}", refusal(&own));
+        let mut giant = tree();
+        giant.messages[2].parents = (10..2_000).map(MessageId).collect();
+        assert!(refusal(&giant).contains("more than 1000 parents"), "{}", refusal(&giant));
     }
 
     #[test]

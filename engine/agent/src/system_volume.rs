@@ -1,5 +1,6 @@
 //! The read-only volume *system* inside the program: agents, prompts, tools, guide and default configuration.
 
+use crate::memory::experience::ExperienceEntry;
 use crate::name_suggestions;
 use crate::tool_catalog::{self, BuiltInTool};
 use crate::tool_job::ToolOutcome;
@@ -13,7 +14,15 @@ pub const SYSTEM_VOLUME_NAME: &str = "system";
 /// Why a change to the volume is refused.
 pub const SYSTEM_READ_ONLY: &str = "System is read-only. Copy it to your workspace to change it.";
 
-/// Returns all files by path.
+/// Path of the log of experiences. It's no file: it's made of the projects' memory whenever it's read.
+pub const MEMORY_LOG_PATH: &str = "memory_log.md";
+/// What the log is, at its beginning.
+const MEMORY_LOG_HEADING: &str = "# Memory log\n\nResults of earlier work, the newest first. This file is made of the \
+                                  memory of all projects whenever it is read, and can't be changed.\n";
+/// Maximum size of the log in bytes; the oldest entries are left out.
+const MAX_MEMORY_LOG_BYTES: usize = 1 << 20;
+
+/// Returns all files by path, without the log of experiences.
 pub fn files() -> &'static BTreeMap<String, Cow<'static, str>> {
     static FILES: OnceLock<BTreeMap<String, Cow<'static, str>>> = OnceLock::new();
     FILES.get_or_init(|| {
@@ -48,10 +57,39 @@ pub fn find_path(path: &str) -> Option<String> {
         stem.strip_suffix("agent").filter(|stem| !stem.ends_with('/')).unwrap_or(stem).to_owned()
     };
     let wanted = plain(path.get(..200).unwrap_or(path));
+    if wanted == plain(MEMORY_LOG_PATH) {
+        return Some(MEMORY_LOG_PATH.to_owned());
+    }
     files().keys().find(|known| plain(known) == wanted).cloned()
 }
 
-/// Returns the text of a file.
+/// Returns whether a call reads the log of experiences.
+pub fn reads_memory_log(tool: &str, arguments: &Map<String, Value>) -> bool {
+    let path = arguments.get("path").and_then(Value::as_str).and_then(find_path);
+    BuiltInTool::from_name(tool) == Some(BuiltInTool::ReadFile) && path.as_deref() == Some(MEMORY_LOG_PATH)
+}
+
+/// Returns the text of the log of experiences.
+pub fn memory_log(entries: &[ExperienceEntry]) -> String {
+    let mut newest: Vec<&ExperienceEntry> = entries.iter().collect();
+    newest.sort_by(|one, other| other.experience.timestamp.cmp(&one.experience.timestamp));
+    let mut text = MEMORY_LOG_HEADING.to_owned();
+    if newest.is_empty() {
+        text.push_str("\nNothing is remembered yet.\n");
+    }
+    for (at, entry) in newest.iter().enumerate() {
+        let entry = entry.experience.to_markdown();
+        if text.len() + entry.len() > MAX_MEMORY_LOG_BYTES {
+            text.push_str(&format!("\n{} older entries are left out.\n", newest.len() - at));
+            break;
+        }
+        text.push('\n');
+        text.push_str(&entry);
+    }
+    text
+}
+
+/// Returns the text of a file. The log of experiences has none of its own.
 pub fn read(path: &str) -> Option<&'static str> {
     files().get(path).map(AsRef::as_ref)
 }
@@ -98,7 +136,10 @@ pub fn perform_call(tool: &str, arguments: &Map<String, Value>) -> ToolOutcome {
         Some(BuiltInTool::ListFiles) => {
             let folder = text("directory");
             let row = |(path, size): (&str, usize)| format!("{path} ({size} bytes, read-only)\n");
-            let rows: String = list(folder).map(row).collect();
+            let mut rows: String = list(folder).map(row).collect();
+            if folder.is_empty() {
+                rows.push_str(&format!("{MEMORY_LOG_PATH} (results of earlier work, read-only)\n"));
+            }
             if rows.is_empty() { missing("folder ", folder) } else { outcome(true, rows) }
         }
         _ => outcome(false, SYSTEM_READ_ONLY.to_owned()), // tidy: open because all others change it
@@ -122,6 +163,7 @@ mod tests {
         assert!(is_folder("agents") && is_folder("") && !is_folder("agent") && !is_folder("config.yaml"));
         assert_eq!(list("tools").count(), tool_catalog::built_in().len());
         assert_eq!(find_path("Agents/MemoryConsolidationAgent").as_deref(), Some("agents/memory-consolidation.md"));
+        assert_eq!(find_path("Memory-Log").as_deref(), Some(MEMORY_LOG_PATH));
         assert_eq!(copy_path("agents/qa.md"), "components/agents/qa.md");
     }
 }

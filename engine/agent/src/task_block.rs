@@ -2,10 +2,12 @@
 //! can be read, edited and checked off like any other. Details that don't fit on the todo's line are in a fenced YAML
 //! block below it. Pure: texts in, texts out.
 
+use crate::deadline::Deadline;
 use crate::memory::ReplayMode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use store::FileKind;
 use text::task::NoteTask;
 
 /// Folder of plans in a volume or a project.
@@ -132,6 +134,9 @@ pub struct TaskBlock {
     /// How much harm the task can do; `None` if the plan doesn't say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub risk: Option<TaskRiskLevel>,
+    /// When the task's run ends at the latest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Deadline>,
     /// Whether the user is asked before the task begins.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub checkpoint: bool,
@@ -163,6 +168,7 @@ impl Default for TaskBlock {
             agent: None,
             needs: Vec::new(),
             risk: None,
+            deadline: None,
             checkpoint: false,
         }
     }
@@ -399,6 +405,33 @@ pub fn execution_order(tasks: &[TaskBlock], tools: &BTreeSet<String>) -> Result<
     Ok(order)
 }
 
+/// Returns the path of the note that a user calls by this name: `.md` may be left out.
+pub fn plan_path(name: &str) -> String {
+    let name = name.trim().trim_start_matches("./");
+    if FileKind::from_path(name).is_text() { name.to_owned() } else { format!("{name}.md") }
+}
+
+/// Returns the title of a plan that is made at this path: its file's name, with spaces and a capital letter.
+pub fn plan_title(path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let name = name.rsplit_once('.').map_or(name, |(name, _)| name).replace(['_', '-'], " ");
+    let mut letters = name.trim().chars();
+    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+    format!("{first}{}", letters.as_str())
+}
+
+/// Returns whether a note holds tasks for agents, and not only todos: it's titled as a plan, or a task has an id as
+/// plans give it, or details below its line.
+pub fn holds_task_blocks(text: &str) -> bool {
+    let numbered = |id: &str| {
+        let number = id.strip_prefix('t').unwrap_or_default();
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let tasks = find_tasks(text);
+    let is_titled = || text.lines().any(|line| line.starts_with("# Plan:"));
+    tasks.iter().any(|(_, id, place)| place.yaml.is_some() || numbered(id)) || (!tasks.is_empty() && is_titled())
+}
+
 /// Returns whether a path is that of a plan.
 pub fn is_plan(path: &str) -> bool {
     let own = path.strip_prefix("projects/").and_then(|rest| rest.split_once('/')).map_or(path, |(_, rest)| rest);
@@ -483,6 +516,13 @@ mod tests {
             assert!(execution_order(&tasks, &tools).is_err_and(|said| said.to_string().contains(why)), "{why}");
         }
         assert!(is_plan("tasks/a.md") && is_plan("projects/x/tasks/a.md"));
+        assert_eq!((plan_path("a"), plan_path(" ./x/a.md")), ("a.md".to_owned(), "x/a.md".to_owned()));
+        assert_eq!(
+            (plan_title("tasks/the_big-shop.md"), plan_title("tasks.md")),
+            ("The big shop".into(), "Tasks".into())
+        );
+        assert!(!holds_task_blocks("- [ ] milk\n- [ ] tea ^abc\n") && !holds_task_blocks("# Plan: none\n"));
+        assert!(holds_task_blocks("# Plan: x\n\n- [ ] milk\n") && holds_task_blocks("- [ ] milk ^t2\n"));
         assert!(!is_plan("tasks.md") && !is_plan("notes/tasks/a.md") && !is_plan("tasks/a.csv"));
     }
 

@@ -5,7 +5,7 @@ use crate::schema_limits::ToolSchemaError;
 use crate::script_tool::detect_language;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use store::{ToolGrants, ToolLanguage, UserTool};
+use store::{RegisteredTool, ToolGrants, ToolLanguage, UserTool};
 use text::task::CalendarDay;
 
 /// Maximum size of a tool's code in bytes.
@@ -312,6 +312,37 @@ fn check_parameters(tool: &UserTool) -> Result<(), ToolFileError> {
     }
     let invalid = |why| ToolFileError::InvalidSchema { tool: tool.name.clone(), why };
     crate::schema_limits::check_schema(&tool.parameters).map_err(invalid)
+}
+
+/// Returns the state of a version of a tool, as a word.
+pub fn version_state(tool: &RegisteredTool, version: &UserTool) -> &'static str {
+    let is_newest = Some(version.version) == tool.newest_version().map(|newest| newest.version);
+    if tool.approved == Some(version.version) {
+        "approved"
+    } else if tool.has_pending_version() && is_newest {
+        "waiting for approval"
+    } else {
+        "not in use"
+    }
+}
+
+/// Returns what differs between two versions of a tool, as a unified diff; `None` if they do the same.
+pub fn version_diff(old: &UserTool, new: &UserTool) -> Option<String> {
+    if old.content_hash() == new.content_hash() && old.description == new.description {
+        return None;
+    }
+    let described = |tool: &UserTool| {
+        let parameters = serde_json::to_string_pretty(&tool.parameters).unwrap_or_default();
+        let (names, entry) = (permission_names(tool).join(", "), tool.entry_name());
+        format!("{}\npermissions: {names}\nfunction: {entry}\n{parameters}\n\n{}", tool.description, tool.code)
+    };
+    let title = format!("{} {}..{}", new.name, old.version, new.version);
+    Some(text::diff::unified_diff(&title, Some(&described(old)), Some(&described(new))))
+}
+
+/// Returns the newest version before the one in use, to which a tool can be rolled back.
+pub fn version_before(tool: &RegisteredTool) -> Option<u64> {
+    tool.versions.iter().rev().map(|one| one.version).find(|version| Some(*version) < tool.approved)
 }
 
 #[cfg(test)]

@@ -10,6 +10,10 @@ use store::{BlobHash, BlobRef, DocId, TextHunk, ToolGrants};
 
 /// Maximum length in bytes of a result in the context and the run's document. The full text is a blob.
 pub const MAX_TOOL_RESULT_BYTES: usize = 16 * 1024;
+/// What a result says in its middle if something was left out there.
+const LEFT_OUT_MARK: &str = " bytes are left out here …";
+/// What the session puts at the end of a result of which it has left something out.
+const CUT_MARK: &str = "[The rest was left out.]";
 
 /// A job for the host. A `path` is relative to `root`, with `/` as separator. Nothing outside of `root` can be reached,
 /// not even by symbolic links or `..`.
@@ -21,6 +25,13 @@ pub enum ToolJob {
         root: PathBuf,
         /// Path of the file, relative to `root`.
         path: String,
+        /// The first line, from 1, and the number of lines; `None` for all lines.
+        lines: Option<(usize, usize)>,
+    },
+    /// Reads the experiences that the projects of the workspace remember, as the file `memory_log.md` of System.
+    MemoryLog {
+        /// The folders that hold memory.
+        roots: Vec<PathBuf>,
         /// The first line, from 1, and the number of lines; `None` for all lines.
         lines: Option<(usize, usize)>,
     },
@@ -201,6 +212,8 @@ pub enum ToolJob {
     Mcp {
         /// The run that makes the call.
         run: DocId,
+        /// The project's folder, which the server may ask for.
+        root: PathBuf,
         /// The call's id in the run.
         call: String,
         /// The server's name in the configuration.
@@ -356,4 +369,26 @@ pub struct ToolOutcome {
     pub found_nothing: bool,
     /// Whether it failed because there's no file of that name.
     pub is_missing: bool,
+}
+
+/// Returns the beginning and end of a text, in whole lines unless they're too long, and how much is left out between
+/// them.
+pub fn truncate_middle(text: &str) -> String {
+    if text.len() <= MAX_TOOL_RESULT_BYTES {
+        return text.to_owned();
+    }
+    let room = MAX_TOOL_RESULT_BYTES - 80; // for the line between them
+    let mut head = text.floor_char_boundary(room * 2 / 3);
+    let mut tail = text.ceil_char_boundary(text.len() - room / 3);
+    // Drop a line that would be cut, unless it's most of what is left.
+    head = text[..head].rfind('\n').map_or(head, |at| if at + 1 > head / 2 { at + 1 } else { head });
+    tail += text[tail..].find('\n').map_or(0, |at| if at + 1 < (text.len() - tail) / 2 { at + 1 } else { 0 });
+    let (start, end) = (&text[..head], &text[tail..]);
+    let new = if start.ends_with('\n') { "" } else { "\n" };
+    format!("{start}{new}… {} of {}{LEFT_OUT_MARK}\n{end}", tail - head, text.len())
+}
+
+/// Returns whether a result is only a part of what a tool has given.
+pub fn is_cut_result(text: &str) -> bool {
+    text.ends_with(CUT_MARK) || text.contains(LEFT_OUT_MARK)
 }

@@ -4,6 +4,7 @@
 //! concerns only the view, in the window.
 
 mod command_id;
+pub mod keymap_preset;
 mod notes;
 mod sharing;
 mod work;
@@ -178,16 +179,10 @@ command_table!(
         id: "volume.trust",
         title: "Trust volume",
         help: "Let agents follow AGENTS.md, CLAUDE.md and SKILL.md of the open note's volume, or take that back. On \
-               the command line: list volumes, or trust or distrust one.",
+               the command line: list, add, set up and trust volumes.",
         keys: &[],
         window: true,
-        line: Some(CommandLineForm {
-            name: "volumes",
-            args: &[
-                command_argument("VERB", ArgumentForm::Optional, "list, trust or distrust; list when left out"),
-                command_argument("NAME", ArgumentForm::Optional, "the volume to trust or to distrust"),
-            ]
-        }),
+        line: Some(CommandLineForm { name: "volumes", args: sharing::VOLUMES_ARGUMENTS }),
     },
     VolumeReopen = window_command(
         "volume.reopen",
@@ -310,6 +305,8 @@ command_table!(
         &["Ctrl+Shift+D"],
         "Open today's note. Creates it if there is none."
     ),
+    NoteQuick =
+        window_command("note.quick", "Quick note", &[], "Add an item to the end of today's note, whatever is open."),
     NoteDuplicate =
         window_command("note.duplicate", "Duplicate note", &[], "Create a copy of the open note in the same folder."),
     NoteStar = window_command(
@@ -662,6 +659,12 @@ command_table!(
         "Choose what to start with, how the window looks, and what to try first."
     ),
     HelpOpen = window_command("help.open", "Help", &["F1"], "Open the guide as a volume. Your changes in it are kept."),
+    HelpReport = window_command(
+        "help.report",
+        "Report a bug",
+        &[],
+        "Write a file about the program and its errors. It holds no notes, prompts or keys."
+    ),
     AppSettings =
         window_command("app.settings", "Settings", &["Ctrl+,"], "Change appearance, models, sync, shortcuts and more."),
     AppQuit = window_command("app.quit", "Quit", &["Ctrl+Q"], "Save and close the window."),
@@ -699,6 +702,11 @@ command_table!(
                 "what it may do without asking, such as \"shell: cargo test *\""
             ),
             command_argument("budget", ArgumentForm::Value, "maximum cost in US dollars"),
+            command_argument(
+                "deadline",
+                ArgumentForm::Value,
+                "when it ends at the latest: a time such as 20 min, or a date such as 2026-12-01T18:00"
+            ),
             command_argument(
                 "fork",
                 ArgumentForm::OptionalValue,
@@ -772,12 +780,12 @@ command_table!(
             command_argument(
                 "ACTION",
                 ArgumentForm::Optional,
-                "list, show, log, bearing, analyze, add, consolidate or forget"
+                "list, show, log, bearing, context, analyze, add, consolidate or forget"
             ),
             command_argument(
                 "TEXT",
                 ArgumentForm::Optional,
-                "an experience's id; a goal; a question; what was learned"
+                "an experience's id; a goal; PLAN#TASK; a question; what was learned"
             ),
             command_argument("project", ArgumentForm::Value, "only that of this volume"),
             command_argument("outcome", ArgumentForm::Value, "success, failure or success_with_recovery"),
@@ -933,7 +941,7 @@ command_table!(
             command_argument("rules", ArgumentForm::Flag, "the rules that decisions have made"),
             command_argument("forget", ArgumentForm::Value, "take back the rule of this number"),
         ],
-        "List what agents ask for, and allow or deny it.",
+        "List what agents and other programs ask for, and allow or deny it.",
     ),
     AgentTools = CommandInfo {
         id: "agent.tools",
@@ -1004,7 +1012,11 @@ command_table!(
         "note.cat",
         "Print a note",
         "cat",
-        &[NOTE_ARGUMENT, command_argument("blocks", ArgumentForm::Flag, "its blocks, one JSON object a line")],
+        &[
+            NOTE_ARGUMENT,
+            command_argument("blocks", ArgumentForm::Flag, "its blocks, one JSON object a line"),
+            command_argument("volume", ArgumentForm::Value, "the volume of the note, such as system"),
+        ],
         "Print a note's exact bytes, or with NOTE#… the passage that `search` found.",
     ),
     VolumeAttachments = command_line_form(

@@ -139,8 +139,18 @@ pub(super) const MCP: &[CommandArgument] = &[
         ArgumentForm::Value,
         "with call or prompts: the arguments as JSON; - reads standard input",
     ),
-    command_argument("timeout", ArgumentForm::Value, "with call: seconds until it's given up; 300 when left out"),
-    command_argument("allow-write", ArgumentForm::Flag, "let the program change notes and memory"),
+    command_argument(
+        "timeout",
+        ArgumentForm::Value,
+        "with call: seconds until it's given up; 300 when left out. With serve: seconds that a change waits for your \
+         approval; 600 when left out",
+    ),
+    command_argument(
+        "allow-write",
+        ArgumentForm::OptionalValue,
+        "let the program change notes and memory; with `ask`, each change waits for your approval, which is what \
+         install writes when it's left out; with `no`, it only reads",
+    ),
     command_argument("allow-run", ArgumentForm::Flag, "let the program run cells"),
     command_argument("allow-agent", ArgumentForm::Flag, "let the program ask agents, which costs money"),
     command_argument(
@@ -185,7 +195,7 @@ pub(super) const TOKENS: &[CommandArgument] = &[
     command_argument(
         "scopes",
         ArgumentForm::Value,
-        "with create: read, write, run, agent, approve or admin, several with commas; read when left out",
+        "with create: read, write, suggest, run, agent, approve or admin, several with commas; read when left out",
     ),
     command_argument("volume", ArgumentForm::Value, "with create: only this volume"),
     command_argument("days", ArgumentForm::Value, "with create: days until it expires; 90 when left out, 0 for no end"),
@@ -194,4 +204,15 @@ pub(super) const TOKENS: &[CommandArgument] = &[
         ArgumentForm::Flag,
         "with create: show a link and a QR code that pair one browser, instead of a token",
     ),
+];
+
+/// Arguments of `tracebook volumes`.
+pub(super) const VOLUMES_ARGUMENTS: &[CommandArgument] = &[
+    command_argument("VERB", ArgumentForm::Optional, "list, add, set, trust or distrust; list when left out"),
+    command_argument("NAME", ArgumentForm::Optional, "the volume to add, to set up, to trust or to distrust"),
+    command_argument("kind", ArgumentForm::Value, "with add and set: team, user or none"),
+    command_argument("remote", ArgumentForm::Value, "with add and set: the address of its repository, or none"),
+    command_argument("branch", ArgumentForm::Value, "with add and set: the branch that is cloned, or none"),
+    command_argument("readonly", ArgumentForm::Value, "with add and set: yes or no"),
+    command_argument("folder", ArgumentForm::Value, "with add: the new folder; in the workspace when left out"),
 ];

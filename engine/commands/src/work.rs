@@ -16,6 +16,11 @@ pub(super) const FORKS_ARGUMENTS: &[CommandArgument] = &[
         "with adopt: only this file, or FILE:HUNK with a number that `forks show` prints",
     ),
     command_argument(
+        "seen",
+        ArgumentForm::Value,
+        "with adopt: the version that `forks show` prints; other changes aren't adopted",
+    ),
+    command_argument(
         "ours",
         ArgumentForm::Flag,
         "with adopt and undo: where both changed the same, keep the project's",
@@ -49,6 +54,7 @@ pub(super) const TASKS_ARGUMENTS: &[CommandArgument] = &[
         "with add: auto, learner (a model), or follower (a trace, without a model)",
     ),
     command_argument("risk", ArgumentForm::Value, "with add: low, medium or high; before high risk you are asked"),
+    command_argument("deadline", ArgumentForm::Value, "with add: when its run ends at the latest, such as 20 min"),
     command_argument("checkpoint", ArgumentForm::Flag, "with add: you are asked before it begins"),
     command_argument("model", ArgumentForm::Flag, "with plan: a model splits the goal, not rules"),
     command_argument(
@@ -230,6 +236,11 @@ pub(super) const GIT_ARGUMENTS: &[CommandArgument] = &[
     command_argument("amend", ArgumentForm::Flag, "with commit: replace the last commit"),
     command_argument("signoff", ArgumentForm::Flag, "with commit: add Signed-off-by"),
     command_argument("push", ArgumentForm::Flag, "with commit: push it, too"),
+    command_argument(
+        "with-outputs",
+        ArgumentForm::Flag,
+        "with add and commit: write the outputs of cells beside their notes, and take them along",
+    ),
     command_argument("rebase", ArgumentForm::Flag, "with pull: rebase instead of merging"),
     command_argument("create", ArgumentForm::Flag, "with switch: create the branch"),
     command_argument("delete", ArgumentForm::Flag, "with branch and tag: delete it; a branch only if it is merged"),

@@ -121,6 +121,17 @@ pub fn render_png(figure: &Figure, scale: f64) -> Result<Vec<u8>, FigureDrawErro
     encode_png(wide, high, png::ColorType::Rgb, &pixels)
 }
 
+/// Renders a prepared figure with `scale` pixels per point. Returns width, height and rows of RGB pixels.
+///
+/// # Errors
+/// Returns an error if the figure can't be drawn or is too large.
+pub fn render_pixels(ready: &PreparedFigure, scale: f64) -> Result<(usize, usize, Vec<u8>), FigureDrawError> {
+    match ready.display.is_some() {
+        true => rasterize_display_list(ready, scale.clamp(0.25, 8.0)),
+        false => rasterize(&ready.figure, scale),
+    }
+}
+
 /// Renders several figures as one PNG in a grid with `columns` columns. Each cell is as large as the largest figure.
 ///
 /// # Errors
@@ -150,7 +161,7 @@ pub fn render_png_sheet(figures: &[Figure], columns: usize, scale: f64) -> Resul
 fn rasterize(figure: &Figure, scale: f64) -> Result<(usize, usize, Vec<u8>), FigureDrawError> {
     let scale = scale.clamp(0.25, 8.0);
     if figure.display_list.is_some() {
-        return rasterize_display_list(figure, scale);
+        return rasterize_display_list(&PreparedFigure::new(figure.clone()), scale);
     }
     register_font();
     // Drawn at a larger size and scaled down, because plotters antialiases only thin lines.
@@ -182,10 +193,9 @@ fn rasterize(figure: &Figure, scale: f64) -> Result<(usize, usize, Vec<u8>), Fig
 }
 
 /// Rasterizes a display list into rows of RGB pixels on a white background.
-fn rasterize_display_list(figure: &Figure, scale: f64) -> Result<(usize, usize, Vec<u8>), FigureDrawError> {
-    let ready = PreparedFigure::new(figure.clone());
+fn rasterize_display_list(ready: &PreparedFigure, scale: f64) -> Result<(usize, usize, Vec<u8>), FigureDrawError> {
     let Some(display) = &ready.display else { return Ok((1, 1, vec![255; 3])) };
-    let size = [figure.width, figure.height];
+    let size = [ready.figure.width, ready.figure.height];
     let pixmap = display_raster::rasterize_display(display, size, &[], scale, None)?;
     let (wide, high) = (pixmap.width() as usize, pixmap.height() as usize);
     // Colors are premultiplied, so adding the missing opacity blends them with white.

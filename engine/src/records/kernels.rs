@@ -93,7 +93,7 @@ impl KernelKind {
     /// Returns the kind of the kernel with this name; `None` means the built-in kernel.
     pub fn of(name: Option<&str>) -> KernelKind {
         match name {
-            None | Some(EMBEDDED_KERNEL | INSTANT_KERNEL) => KernelKind::BuiltIn,
+            None | Some(EMBEDDED_KERNEL | INSTANT_KERNEL | "builtin" | "built-in") => KernelKind::BuiltIn,
             Some(SCIENCE_KERNEL) => KernelKind::Science,
             Some(ENVIRONMENT_KERNEL | ENVIRONMENT_KERNEL_SHORT) => KernelKind::Environment,
             Some(_) => KernelKind::Jupyter,

@@ -14,7 +14,10 @@ use rand_core::RngCore;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::disk::{FileRow, RowWrite};
-use store::{BlobHash, BlockId, ChangeParcel, DocId, FileKind, JournalRecord, NoteOp, import_blocks};
+use store::{
+    BlobHash, Block, BlockId, ChangeHash, ChangeParcel, DocId, FileKind, JournalRecord, NoteDoc, NoteOp, StoreError,
+};
+use store::{TouchedBlocks, import_blocks};
 use text::block_edits::{self, BlockEdits};
 use text::text_edit::{self, TextEdit};
 use text::time::UnixMillis;
@@ -411,13 +414,20 @@ impl FilesState {
                 return;
             }
         };
+        let mut writes = vec![RowWrite::Chunk { doc: id, bytes: parcel.bytes }];
+        if touched.is_concurrent {
+            match delete_repeated_text(doc, &before, turn.now, (&mut touched, &note.blocks)) {
+                Ok(change) => writes.extend(change.map(|bytes| RowWrite::Chunk { doc: id, bytes })),
+                Err(error) => note.problems.push(error.to_string()),
+            }
+        }
         // A change may name blocks that it leaves unchanged, for example if another one deleted the same text before.
         touched.blocks.retain(|block| !note.blocks.contains(block));
         note.others |= note.file.stamp.is_some();
         // A note that arrived without text still gets its file.
         let unmade = note.file.stamp.is_none() && !note.file.gone && !note.file.ahead_stored;
         if touched.blocks.is_empty() && !unmade {
-            turn.append_writes(vec![RowWrite::Chunk { doc: id, bytes: parcel.bytes }], None);
+            turn.append_writes(writes, None);
             return;
         }
         if note.blocks.iter().any(|block| !block.text.is_empty())
@@ -425,7 +435,6 @@ impl FilesState {
         {
             sync.add_text_merge(turn.now, (id, path.clone()), &before, &doc.heads());
         }
-        let mut writes = vec![RowWrite::Chunk { doc: id, bytes: parcel.bytes }];
         for block in touched.blocks {
             let known = note.blocks.iter().position(|known| known.id == block.id);
             let old = known.map(|at| note.blocks.remove(at));
@@ -472,6 +481,22 @@ impl FilesState {
         turn.append_writes(writes, Some(id));
         sync.place_remote_carets(&self.notes, id);
     }
+}
+
+/// Deletes text that came both by a commit of Git and by sync. Returns the change, if there is such text.
+fn delete_repeated_text(
+    doc: &mut NoteDoc,
+    before: &[ChangeHash],
+    now: UnixMillis,
+    (touched, known): (&mut TouchedBlocks, &[Block]),
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let ops = text::repeated_commits::find_repeated_text(doc, before)?;
+    if ops.is_empty() {
+        return Ok(None);
+    }
+    let change = doc.commit(&ops, now.as_seconds(), Some(text::history::EXTERNAL_CHANGE_MESSAGE))?;
+    touched.apply_ops(known, &ops)?;
+    Ok(Some(change))
 }
 
 impl NotesState {

@@ -63,6 +63,7 @@ use agent::notice::Notice;
 use agent::policy::PolicyRule;
 use agent::run_records::{AgentSetup, RUN_KEY_PREFIX, RunSummary, SessionSummary};
 use agent::schedule::ScheduleOutcome;
+use agent::secrets::secret_files;
 use agent::tool_spec::ToolSpec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -110,7 +111,7 @@ impl RunsState {
         self.notify_changed_tools(turn, &setup.servers);
         if setup.trouble.is_none() {
             files.volumes.memory_place = setup.config.memory.place;
-            files.volumes.read_only = setup.config.read_only_volumes();
+            files.volumes.settings = setup.config.volumes.clone();
             for note in files.notes.open.values_mut() {
                 note.locked = files.volumes.read_only_reason(note.volume);
             }
@@ -322,6 +323,7 @@ impl RunsState {
             phase: 0,
             imported: None,
             provider,
+            deadline: recall.deadline,
         };
         let (agent, goal) = (about.agent.clone(), text.lines().next().unwrap_or_default().chars().take(200).collect());
         turn.notify(Notice::RunBegan { run: id, agent, goal });
@@ -345,7 +347,7 @@ impl RunsState {
         paths.retain(|name| !self.is_server_mention(name));
         paths.extend(note.and_then(|note| files.volumes.locate_file(note)).map(|(_, path)| path.to_owned()));
         paths.dedup();
-        let mut withheld = prompt_material::withhold_secret_files(&mut paths);
+        let mut withheld = secret_files::withhold_secret_files(&mut paths);
         let (mut paths, texts) = files.volumes.mentioned_files(volume, paths);
         withheld.extend(texts);
         let (instruction_files, instructions) =
@@ -360,6 +362,9 @@ impl RunsState {
             run.project_read = ProjectReadState::ReadingToStart;
             run.withheld_files = withheld;
             run.instructions = instructions;
+            let read = paths.iter().filter(|file| file.root == root);
+            let read = read.filter_map(|file| files.volumes.find_file(volume, &file.path));
+            read.for_each(|note| run.known_texts.record_read(note));
         }
         let fork = files.volumes.fork_name(volume);
         let limit = MAX_RECALLED_PASSAGES;
@@ -469,12 +474,13 @@ impl RunsState {
         if let Some(run) = self.runs.get_mut(&id) {
             run.is_awake = true;
             run.limits = limits;
+            run.about.deadline = limits.map_or(run.about.deadline, |limits| limits.deadline_of(&run.about));
             if run.active_since.is_none() {
                 run.active_since = Some(turn.now);
                 limits
-                    .and_then(|limits| limits.run)
+                    .and_then(|limits| limits.first_stop(&run.about, run.active_since))
                     .into_iter()
-                    .for_each(|most| turn.wake_at(watchdog::time_after(turn.now, most)));
+                    .for_each(|(until, _)| turn.wake_at(until));
             }
         }
         let Some(run) = self.runs.get(&id) else { return };

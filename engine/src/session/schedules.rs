@@ -325,7 +325,7 @@ impl SchedulesState {
         };
         let question = match one.work.clone() {
             ScheduledWork::Goal { goal, note, agent, budget, mode } => {
-                let recall = RecallOptions { mode, without: Vec::new() };
+                let recall = RecallOptions { mode, ..RecallOptions::default() };
                 RunRequest { agent, budget, recall, ..asking(random_id(turn), goal, note) }
             }
             ScheduledWork::Cells { note, cell } => {

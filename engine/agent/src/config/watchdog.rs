@@ -1,8 +1,11 @@
 //! Time limits of models, tools and runs, from `config.yaml` and from the front matter of agents.
 
 use super::values;
+use crate::deadline::Deadline;
 use crate::model_call::ModelCallLimits;
 use serde::Deserialize;
+use store::RunAbout;
+use text::time::UnixMillis;
 
 /// Time that a model may be silent before its answer begins, in milliseconds.
 const DEFAULT_FIRST_BYTE_MS: u64 = 180_000;
@@ -54,6 +57,27 @@ pub struct WatchdogLimits {
     pub tool: u64,
     /// A run's work without a pause; `None` for no limit.
     pub run: Option<u64>,
+    /// The deadline of the agent's runs.
+    pub deadline: Option<Deadline>,
+}
+
+/// Why a run is stopped, as a sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunStop {
+    /// It has worked too long without a pause.
+    #[error(
+        "The watchdog stopped the run after {seconds} s of work, as `watchdog.run` says. Resume it to let it go on."
+    )]
+    Work {
+        /// The limit in seconds.
+        seconds: u64,
+    },
+    /// Its deadline has come.
+    #[error("The run ended at its deadline, {at}. Ask again to let it go on.")]
+    Deadline {
+        /// The deadline.
+        at: Deadline,
+    },
 }
 
 impl WatchdogLimits {
@@ -64,6 +88,21 @@ impl WatchdogLimits {
             silence: self.silence,
             whole: self.call,
         }
+    }
+
+    /// Returns the deadline of a run, in milliseconds since 1970: its own, or its agent's if that is earlier.
+    pub fn deadline_of(&self, run: &RunAbout) -> Option<i64> {
+        let agent = self.deadline.map(|deadline| deadline.at(run.start_time));
+        run.deadline.into_iter().chain(agent).min()
+    }
+
+    /// Returns when a run is stopped next, and why. `since`: when it began to work, if it works.
+    pub fn first_stop(&self, run: &RunAbout, since: Option<UnixMillis>) -> Option<(UnixMillis, RunStop)> {
+        let work = since.zip(self.run).map(|(since, most)| {
+            (since.plus_ms(i64::try_from(most).unwrap_or(i64::MAX)), RunStop::Work { seconds: most / 1_000 })
+        });
+        let deadline = self.deadline_of(run).map(|at| (UnixMillis(at), RunStop::Deadline { at: Deadline::At(at) }));
+        work.into_iter().chain(deadline).min_by_key(|(until, _)| until.0)
     }
 }
 
@@ -77,6 +116,7 @@ impl WatchdogConfig {
             call: agent.call.or(self.call).unwrap_or(DEFAULT_CALL_MS),
             tool: agent.tool.or(self.tool).unwrap_or(DEFAULT_TOOL_MS),
             run: agent.run.or(self.run),
+            deadline: None,
         }
     }
 }

@@ -137,6 +137,45 @@ const RECALL_STOP_WORDS: [&str; 24] = [
     "new", "not", "but", "has", "have", "when", "where", "that", "then",
 ];
 
+/// Beginnings of words by which a question asks for runs that failed.
+const FAILURE_WORDS: [&str; 7] = ["fail", "wrong", "denied", "refused", "rejected", "broke", "crash"];
+/// Words with which a question can't be taken for one about an outcome.
+const NEGATION_WORDS: [&str; 5] = ["not", "never", "without", "avoid", "prevent"];
+/// Words of questions about outcomes that say nothing about their subject.
+const OUTCOME_QUESTION_WORDS: [&str; 22] = [
+    "run", "runs", "task", "tasks", "most", "often", "last", "lately", "recent", "recently", "ever", "did", "went",
+    "go", "goes", "gone", "who", "why", "there", "were", "been", "thing",
+];
+
+/// Returns the outcome that a question asks for, and its other words: “which runs failed?” asks for failures of all
+/// kinds. `None` if it asks for no outcome, or for more than one.
+fn outcome_of_question(question: &str) -> Option<(RunOutcome, String)> {
+    let lower = question.to_lowercase();
+    let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|w| !w.is_empty()).collect();
+    let begins = |word: &str, all: &[&str]| all.iter().any(|begin| word.starts_with(begin));
+    let is_negated = words.iter().any(|word| NEGATION_WORDS.contains(word) || word.ends_with("n't"));
+    let failed = words.iter().any(|word| begins(word, &FAILURE_WORDS));
+    // “What went well?” and “what worked?” do, “what else is known as well?” and “what was worked on?” don't.
+    let is_good = |at: usize, word: &str| {
+        let before = at.checked_sub(1).and_then(|before| words.get(before)).copied().unwrap_or_default();
+        let after = words.get(at + 1).copied().unwrap_or_default();
+        word.starts_with("succe")
+            || (word == "well" && ["went", "go", "goes", "gone", "did", "worked"].contains(&before))
+            || (word == "worked" && !["on", "at", "with", "for"].contains(&after))
+    };
+    let good = words.iter().enumerate().any(|(at, word)| is_good(at, word));
+    let outcome = match (failed, good) {
+        (true, false) if !is_negated => RunOutcome::Failure,
+        (false, true) if !is_negated => RunOutcome::Success,
+        _ => return None,
+    };
+    let is_subject = |(at, word): &(usize, &&str)| {
+        !begins(word, &FAILURE_WORDS) && !is_good(*at, word) && !OUTCOME_QUESTION_WORDS.contains(*word)
+    };
+    let rest: Vec<&str> = words.iter().enumerate().filter(is_subject).map(|(_, word)| *word).collect();
+    Some((outcome, rest.join(" ")))
+}
+
 /// Ranks experiences by the words that they share with a query. Rare words weigh more.
 fn rank_by_similarity<'a>(query: &str, all: &[&'a Experience]) -> Vec<(f64, Vec<String>, &'a Experience)> {
     let wanted = word_stems(query);
@@ -250,10 +289,12 @@ impl ProjectMemory {
     pub fn analyze(&self, query: &MemoryQuery, today: CalendarDay) -> MemoryAnalysis {
         let wanted = query.filters.project_type.to_lowercase().replace('_', " ");
         let kinds = word_stems(&wanted);
+        let asked = outcome_of_question(&query.query).filter(|_| query.filters.outcome.is_empty());
+        let outcome = asked.as_ref().map(|(outcome, _)| *outcome);
         let all: Vec<&Experience> = self
             .current_experiences(today)
             .into_iter()
-            .filter(|one| match RunOutcome::from_name(&query.filters.outcome) {
+            .filter(|one| match outcome.or_else(|| RunOutcome::from_name(&query.filters.outcome)) {
                 Some(RunOutcome::Success) => one.final_outcome.is_good(),
                 Some(outcome) => one.final_outcome == outcome,
                 None => true,
@@ -263,7 +304,19 @@ impl ProjectMemory {
                 kinds.is_empty() || kinds.intersection(&own).next().is_some()
             })
             .collect();
-        let found = rank_by_similarity(&format!("{} {}", query.query, query.context), &all);
+        let subject = asked.as_ref().map_or(query.query.as_str(), |(_, subject)| subject.as_str());
+        let words = format!("{subject} {}", query.context);
+        let found = if asked.is_some() && word_stems(&words).is_empty() {
+            // It asks for all runs with this outcome: the most frequent first, and of these the latest.
+            let mut found: Vec<(f64, Vec<String>, &Experience)> =
+                all.into_iter().map(|one| (1.0, Vec::new(), one)).collect();
+            found.sort_by(|(_, _, one), (_, _, other)| {
+                (other.count, &other.timestamp).cmp(&(one.count, &one.timestamp))
+            });
+            found
+        } else {
+            rank_by_similarity(&words, &all)
+        };
         let relevant: Vec<&Experience> = found.iter().map(|(_, _, one)| *one).take(20).collect();
         if relevant.is_empty() {
             let analysis_summary = "Nothing that is remembered bears on this.".to_owned();
@@ -281,11 +334,17 @@ impl ProjectMemory {
             }
         }
         let mut parts: Vec<(&str, u64, u64)> = parts.into_iter().map(|(name, (well, all))| (name, well, all)).collect();
-        parts.sort_by(|one, other| wilson_lower_bound(other.1, other.2).total_cmp(&wilson_lower_bound(one.1, one.2)));
+        parts.sort_by(|one, other| {
+            let by_success = wilson_lower_bound(other.1, other.2).total_cmp(&wilson_lower_bound(one.1, one.2));
+            by_success.then(other.2.cmp(&one.2))
+        });
         let mut key_insights: Vec<String> = parts
             .iter()
             .take(MAX_KEY_INSIGHTS - 1)
             .map(|(name, well, all)| {
+                if outcome == Some(RunOutcome::Failure) {
+                    return format!("{name} took part in {all} of them");
+                }
                 format!("{name} went well {well} of {all} times ({:.0} %)", *well as f64 / (*all).max(1) as f64 * 100.0)
             })
             .collect();
@@ -310,10 +369,19 @@ impl ProjectMemory {
         let top = found.first().map_or(0.0, |(score, _, _)| *score);
         // Confidence is high if the best match is close and the outcomes are consistent.
         let steady = wilson_lower_bound(good.max(times - good), times);
+        let (runs, bear) = if times == 1 { ("earlier run", "bears") } else { ("earlier runs", "bear") };
         MemoryAnalysis {
-            analysis_summary: format!(
-                "{times} earlier runs bear on this, {good} of them went well; the nearest is \u{201c}{subject}\u{201d}."
-            ),
+            analysis_summary: match outcome {
+                Some(RunOutcome::Failure) => {
+                    format!("{times} {runs} failed; the most frequent and latest is \u{201c}{subject}\u{201d}.")
+                }
+                Some(RunOutcome::Success | RunOutcome::SuccessWithRecovery) => {
+                    format!("{times} {runs} went well; the most frequent and latest is \u{201c}{subject}\u{201d}.")
+                }
+                None => format!(
+                    "{times} {runs} {bear} on this, {good} of them went well; the nearest is \u{201c}{subject}\u{201d}."
+                ),
+            },
             relevant_experiences: relevant.iter().map(|one| one.experience_id.clone()).collect(),
             key_insights,
             recommendations,
@@ -414,5 +482,29 @@ mod tests {
             ..query
         };
         assert_eq!(memory().analyze(&good, today).relevant_experiences, ["exp_1"]);
+    }
+
+    #[test]
+    fn words_of_outcome_are_a_filter() {
+        let today = CalendarDay::parse("2026-11-22").expect("a day");
+        let found = |question: &str| {
+            let query = MemoryQuery { query: question.to_owned(), ..MemoryQuery::default() };
+            memory().analyze(&query, today).relevant_experiences
+        };
+        for question in ["Which runs failed?", "what failed most?", "What went wrong lately?", "Why did the plot fail?"]
+        {
+            assert_eq!(found(question), ["exp_2"], "{question}");
+        }
+        assert_eq!(found("What went well?"), ["exp_1", "exp_3"], "the most frequent first");
+        assert_eq!(found("Which translation of a letter into French worked?"), ["exp_3"]);
+        assert_eq!(found("Which FFT of a signal did not fail?").len(), 2, "it asks for no single outcome");
+        assert_eq!(found("Why did the watering of plants fail?"), Vec::<String>::new());
+        let failed = MemoryQuery { query: "which runs failed?".to_owned(), ..MemoryQuery::default() };
+        let said = memory().analyze(&failed, today);
+        assert!(said.analysis_summary.starts_with("1 earlier run failed"), "{said:?}");
+        assert_eq!(said.recommendations, ["Avoid: pylab is not there"]);
+        let other = MemoryFilters { outcome: "success".to_owned(), ..MemoryFilters::default() };
+        let both = memory().analyze(&MemoryQuery { filters: other, ..failed }, today);
+        assert_eq!(both.relevant_experiences, Vec::<String>::new(), "what is said beside the question counts");
     }
 }

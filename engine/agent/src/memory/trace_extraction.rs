@@ -544,6 +544,7 @@ mod tests {
             phase: 0,
             imported: None,
             provider: None,
+            deadline: None,
         }
     }
 

@@ -8,6 +8,14 @@
 //!
 //! YAML takes these lines for comments, so a reader that doesn't know signatures reads the traces all the same.
 
+use super::slots::{self, SlotValues};
+use super::trace::RunTrace;
+use std::collections::BTreeMap;
+use text::untrusted_text;
+
+/// What a signature of a library is for; no other signature of a device holds for it.
+pub const LIBRARY_SIGNATURE_PURPOSE: &str = "trace library";
+
 const SIGNER_PREFIX: &str = "# signed-by: ";
 const SIGNATURE_PREFIX: &str = "# signature: ";
 
@@ -60,6 +68,39 @@ pub fn split_signature(text: &str) -> Result<(&str, Option<LibrarySignature>), L
         return Err(LibrarySignatureError::TextBehind);
     }
     Ok((signed, Some(LibrarySignature { device: device.trim().to_owned(), signature: signature.trim().to_owned() })))
+}
+
+/// Returns what is different in a project from where a trace was learned: its tools, and the files that it needs.
+/// `tools` are the schemas of the tools here, by name.
+pub fn trace_differences(
+    trace: &RunTrace,
+    tools: &BTreeMap<String, String>,
+    has_file: &dyn Fn(&str) -> bool,
+) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for step in &trace.steps {
+        let tool = untrusted_text::escape_line(&step.tool);
+        let difference = match tools.get(&step.tool) {
+            Some(known) if *known == step.schema => continue,
+            Some(_) => format!("The tool {tool} is not the one it was learned with, so runs won't replay it."),
+            None => format!("There is no tool {tool} here, so runs won't replay it."),
+        };
+        if !found.contains(&difference) {
+            found.push(difference);
+        }
+    }
+    let values: SlotValues =
+        trace.slots.iter().map(|slot| (slot.name.clone(), (slot.kind, slot.value.clone()))).collect();
+    let is_made = |path: &String| trace.steps.iter().any(|step| step.free.contains(path));
+    let needed = trace.steps.iter().flat_map(|step| &step.needs);
+    for path in needed.filter_map(|place| slots::fill_template(place, &values, &[]).ok()) {
+        let shown = untrusted_text::escape_line(&path);
+        let difference = format!("{shown} is not here; a replay for another goal may need another file.");
+        if !has_file(&path) && !is_made(&path) && !found.contains(&difference) {
+            found.push(difference);
+        }
+    }
+    found
 }
 
 #[cfg(test)]

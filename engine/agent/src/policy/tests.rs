@@ -274,3 +274,58 @@ fn typed_patterns_of_addresses_are_parsed() {
         }
     }
 }
+
+#[test]
+fn a_program_may_do_by_itself_only_what_our_tools_may() {
+    let [permission, _] = crate::external_program::program_own_tools();
+    let rules = [
+        rule("write_file: b.md", Permission::Deny),
+        rule("delete_file: c.md", Permission::Deny),
+        rule("read_file: d.md", Permission::Deny),
+        rule("write_file: e.md", Permission::Ask),
+        rule("agent_permission", Permission::Allow),
+    ];
+    let policy = ToolPolicy { rules: rules.into(), ..ToolPolicy::default() };
+    let word = |policy: &ToolPolicy, kind: &str, paths: &[&str]| {
+        decide(policy, &permission, &json!({"action": "x", "kind": kind, "paths": paths}))
+    };
+    let cases: [(&str, &[&str], Permission); 25] = [
+        ("edit", &[], Permission::Allow),
+        ("edit", &["a.md"], Permission::Allow),
+        ("edit", &["a.md", "b.md"], Permission::Deny),
+        ("edit", &["./b.md"], Permission::Deny),
+        ("edit", &["sub/b.md"], Permission::Allow),
+        ("edit", &["c.md", "d.md"], Permission::Allow),
+        ("other", &["b.md"], Permission::Deny),
+        ("", &["b.md"], Permission::Deny),
+        ("move", &["a.md", "b.md"], Permission::Deny),
+        ("move", &["c.md", "a.md"], Permission::Deny),
+        ("delete", &["c.md"], Permission::Deny),
+        ("delete", &["b.md"], Permission::Allow),
+        ("read", &["d.md"], Permission::Deny),
+        ("read", &["b.md", "AGENTS.md"], Permission::Allow),
+        ("execute", &["b.md"], Permission::Allow),
+        ("edit", &["e.md"], Permission::Ask),
+        ("edit", &["e.md", "b.md"], Permission::Deny),
+        // What others execute, secrets, and what is outside are asked about each time.
+        ("edit", &["a.md", "AGENTS.md"], Permission::Ask),
+        ("delete", &[".git/hooks/pre-commit"], Permission::Ask),
+        ("read", &[".env"], Permission::Ask),
+        ("edit", &["/tmp/a.md"], Permission::Ask),
+        ("execute", &["../a.md"], Permission::Ask),
+        ("edit", &["/tmp/a.md", "b.md"], Permission::Deny),
+        ("edit", &["."], Permission::Ask),
+        ("search", &["."], Permission::Allow),
+    ];
+    for (kind, paths, expected) in cases {
+        assert_eq!(word(&policy, kind, paths), expected, "{kind} {paths:?}");
+    }
+    let all = ToolPolicy { rules: vec![rule("write_file", Permission::Deny)], ..policy.clone() };
+    assert_eq!(word(&all, "edit", &["/tmp/a.md"]), Permission::Deny);
+    // The user's later words about our own tool count.
+    let mut later = policy;
+    later.rules.push(rule("write_file: e.md", Permission::Allow));
+    assert_eq!(word(&later, "edit", &["e.md"]), Permission::Allow);
+    // Without a rule, it's a question as before.
+    assert_eq!(word(&ToolPolicy::default(), "edit", &["a.md"]), Permission::Ask);
+}

@@ -220,3 +220,38 @@ fn latencies_are_medians_of_the_last_answers() {
     }
     assert_eq!(latencies.median_latency("a"), Some(50));
 }
+
+#[test]
+fn a_rule_names_several_providers_or_the_cheapest() {
+    let one = |line: &str, more: &str| {
+        config(&format!(
+            "llm:\n  default_provider: openai\n  prefer_local: false\n  fallback: [anthropic]\n{more}  rules:\n    - \
+             {{when: code, use: {line}}}\n  providers: {{ollama: {{enabled: false}}}}\n"
+        ))
+    };
+    let code = RequestFeatures { tokens: 1_000, code: true, ..RequestFeatures::default() };
+    let dear = [("openai", Some(9.0), Some(100)), ("anthropic", Some(1.0), Some(900))];
+    let who = |config: &AgentConfig, context: &RoutingContext| {
+        let decision = choose_provider(config, &code, context).expect("one");
+        (decision.endpoint.provider, decision.reason)
+    };
+    let in_order = one("[openai, anthropic]", "");
+    assert_eq!(who(&in_order, &situation(&dear)), ("openai".to_owned(), "rule “code”: asks for code".to_owned()));
+    // The second one is asked once the first one has failed.
+    let tried = RoutingContext { tried: vec![("openai".to_owned(), "it is down".to_owned())], ..situation(&dear) };
+    assert_eq!(who(&in_order, &tried).0, "anthropic");
+    let cheaper = one("[openai, anthropic]", "  prefer_cheapest: true\n");
+    let told = "rule “code”, the cheapest: asks for code".to_owned();
+    assert_eq!(who(&cheaper, &situation(&dear)), ("anthropic".to_owned(), told.clone()));
+    assert_eq!(who(&one("cheapest", ""), &situation(&dear)), ("anthropic".to_owned(), told));
+    // One that is too slow is passed over.
+    let quick = one("cheapest", "  latency_target: 500\n");
+    assert_eq!(who(&quick, &situation(&dear)).0, "openai");
+    for (line, why) in [("[openai, nobody]", "llm.rules, rule 1"), ("[]", "names no provider"), ("{a: b}", "cheapest")]
+    {
+        let text = format!("llm:\n  rules:\n    - {{when: code, use: {line}}}\n");
+        let layer = ConfigLayer::parse("c", &text).map_err(|error| error.to_string());
+        let refused = layer.and_then(|layer| merge(&[layer]).map_err(|error| error.to_string())).expect_err(line);
+        assert!(refused.contains(why), "{line}: {refused}");
+    }
+}

@@ -116,3 +116,18 @@ pub fn file_names_in_code(code: &str) -> impl Iterator<Item = String> + '_ {
         .filter(|piece| !piece.is_empty() && piece.len() <= 1_024 && !piece.contains('\n'))
         .map(str::to_owned)
 }
+
+/// Removes paths that commonly hold secrets from a message's mentions. Returns them with the text that the model gets
+/// instead: the agent may request such a file, and the user is asked then.
+pub fn withhold_secret_files(paths: &mut Vec<String>) -> Vec<(String, String)> {
+    let mut left = Vec::new();
+    paths.retain(|path| match secret_file_kind(path) {
+        None => true,
+        Some(what) => {
+            let words = format!("(Not read: it commonly holds {what}. read_file asks the user for it.)");
+            left.push((path.clone(), words));
+            false
+        }
+    });
+    left
+}

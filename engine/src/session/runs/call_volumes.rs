@@ -36,11 +36,10 @@ impl VolumesState {
         let fork = self.by_id.get(&own).filter(|_| project != own);
         let others = self.volumes().filter(|volume| volume.id != own);
         let all = self.by_id.get(&own).into_iter().chain(others);
-        all.map(|volume| match fork.filter(|_| volume.id == project) {
-            Some(fork) => {
-                (fork.id, KnownVolume { name: &volume.name, root: volume.root.as_deref(), files: &fork.files })
-            }
-            None => (volume.id, KnownVolume { name: &volume.name, root: volume.root.as_deref(), files: &volume.files }),
+        all.map(|volume| {
+            let held = fork.filter(|_| volume.id == project).unwrap_or(volume);
+            let (name, root, kind) = (&volume.name, volume.root.as_deref(), self.settings.kind(&volume.name));
+            (held.id, KnownVolume { name, root, kind, files: &held.files })
         })
         .unzip()
     }

@@ -12,14 +12,14 @@ use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
 use agent::agent_definition::{self, AgentDefinition};
 use agent::agent_registry::AgentRegistry;
+use agent::deadline::earliest;
 use agent::memory::{RecallOptions, ReplayMode};
 use agent::notice::Notice;
 use agent::policy::{Permission, PolicyRule};
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::{ToolJob, ToolOutcome};
-use agent::tool_spec::{ToolPermissions, ToolRisk, ToolSource, ToolSpec};
 use agent::{model_context, prompt_quote, task_block::TaskStatus};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::{DocId, RunEnding, RunOrigin, StepKind, TodoStatus, ToolCall};
@@ -28,20 +28,6 @@ use store::{DocId, RunEnding, RunOrigin, StepKind, TodoStatus, ToolCall};
 const MAX_DELEGATION_DEPTH: usize = 3;
 /// Maximum number of delegations per run.
 const MAX_DELEGATIONS_PER_RUN: usize = 60;
-
-/// Returns the tool that runs a Python agent, with the same risk and permissions as running Python.
-pub(super) fn python_agent() -> ToolSpec {
-    ToolSpec {
-        name: BuiltInTool::RunAgent.to_string(),
-        description: "An agent of the project, in Python.".to_owned(),
-        parameters: json!({"type": "object", "additionalProperties": false, "required": ["agent", "code", "task"],
-            "properties": {"agent": {"type": "string"}, "code": {"type": "string"}, "task": {"type": "string"}}}),
-        risk: ToolRisk::Medium,
-        permissions: ToolPermissions { network: false, fs: true, process: true, ui: false },
-        idempotent: false,
-        source: ToolSource::BuiltIn,
-    }
-}
 
 /// Returns whether a step is a call of this tool.
 fn is_call_of(kind: &StepKind, tool: BuiltInTool) -> bool {
@@ -274,6 +260,7 @@ impl RunsState {
             recall: RecallOptions {
                 mode: ReplayMode::from_name(string_argument(arguments, "mode")).unwrap_or_default(),
                 without: run.run_memory.recall.without.clone(),
+                deadline: earliest(run.about.deadline, string_argument(arguments, "deadline"), turn.now.0),
             },
             origin: RunOrigin::Agent { run: id },
             plan: None,

@@ -15,19 +15,18 @@ use agent::model_call::{
     ModelCallId, ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ModelStopReason,
 };
 use agent::model_context::{self, transcript};
-use agent::repetition::is_looping;
+use agent::repetition::{self, is_looping};
 use agent::run_records::{AgentSetup, PROVIDER_LATENCIES_KEY};
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_spec::ToolSpec;
 use agent::{agent_definition, planner, prompt_quote, router, tool_call_parser, tool_catalog};
 use store::disk::RowWrite;
-use store::{AgentState, DocId, MessageId, MessageRole, RunEnding, RunOrigin, SessionMessage, StepKind, ToolCall};
+use store::{
+    AgentState, CallUsage, DocId, MessageId, MessageRole, RunEnding, RunOrigin, SessionMessage, StepKind, ToolCall,
+};
 
 /// Models with a smaller context than this many tokens aren't offered tools that they rarely need.
 const SMALL_CONTEXT_TOKENS: u64 = 16_000;
-/// The prompt that requests the final answer.
-const FINAL_ANSWER_PROMPT: &str =
-    "All steps are done. Answer the user now in one or two sentences: what was done, and what was the result?";
 /// Maximum length in bytes of a streamed answer that is kept for display; longer answers are still stored whole.
 const MAX_LIVE_ANSWER_BYTES: usize = 4 << 20;
 /// Maximum length of project and note names in prompts, in characters.
@@ -38,7 +37,7 @@ const MAX_PROMPT_TODO_CHARS: usize = 1_000;
 impl RunsState {
     /// Returns the tools that a run may request: built-in tools, user tools, and tools of servers.
     pub(super) fn available_tools(&self) -> Vec<ToolSpec> {
-        let mut tools = tool_catalog::built_in();
+        let mut tools = self.setup().map_or_else(tool_catalog::built_in, |setup| setup.machine.built_in_tools());
         tools.extend(self.approved_tools());
         let setup = self.setup();
         let further = setup.into_iter().flat_map(|setup| setup.servers.iter().map(|(_, _, tool)| tool.clone()));
@@ -191,9 +190,10 @@ impl RunsState {
         }
         let watchdog = self.watchdog_limits(run);
         let Some(run) = self.runs.get_mut(&id) else { return };
-        if summary_of.is_empty() && is_looping(&run.steps) {
+        let offers_tools = leading || !summary_of.is_empty() || !is_looping(&run.steps);
+        if !offers_tools {
             // Sent as text, because providers require tools in requests whose messages contain calls.
-            let words = format!("{}\n\n{FINAL_ANSWER_PROMPT}", transcript(&messages));
+            let words = format!("{}\n\n{}", transcript(&messages), repetition::FINAL_ANSWER_PROMPT);
             messages = vec![SessionMessage::new(MessageId(0), MessageRole::User, words, turn.now.0)];
             tools = Vec::new();
         }
@@ -212,6 +212,7 @@ impl RunsState {
             summary_of,
             request_tokens,
             price,
+            offers_tools,
             ..LiveModelCall::new(call, turn.now, route, patience_ms)
         });
         run.about.agent_state = AgentState::Thinking;
@@ -448,6 +449,13 @@ impl RunsState {
             }
             files.volumes.normalize_call(run.about.volume, &call.name, &mut call.arguments);
         }
+        if !live.offers_tools {
+            let is_answered = !text.trim().is_empty() || (asked.is_empty() && unreadable.is_empty());
+            (asked, unreadable) = (Vec::new(), Vec::new());
+            if !is_answered {
+                return self.on_unoffered_calls(turn, files, sync, workspace, id, (answer.spent, live));
+            }
+        }
         let asked = tool_call_parser::assign_call_ids(asked, &mut run.used_call_ids);
         let took = u64::try_from(turn.now.ms_since(live.since)).ok();
         let done = asked.is_empty() && unreadable.is_empty();
@@ -537,6 +545,31 @@ impl RunsState {
         self.record_run(turn, sync, id, record);
         let mut record = RunRecord::default();
         self.check_new_calls(turn, files, sync, workspace, id, (&tools, &mut record));
+        let batch = self.record_run(turn, sync, id, record);
+        self.continue_run_after(batch, id);
+    }
+
+    /// Records that a model called tools although none was offered. It's asked again; then the run ends.
+    fn on_unoffered_calls(
+        &mut self,
+        turn: &mut ApplyContext<'_>,
+        files: &mut FilesState,
+        sync: &mut SyncState,
+        workspace: &WorkspaceState,
+        id: DocId,
+        (spent, live): (CallUsage, &LiveModelCall),
+    ) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        let kind = StepKind::Error { message: repetition::UNOFFERED_CALLS_REASON.to_owned(), recoverable: true };
+        let mut made = new_step(turn, run.last_step(), kind);
+        (made.spent, made.route, made.timestamp) = (Some(spent), Some(live.route.clone()), live.since.0);
+        made.duration = u64::try_from(turn.now.ms_since(live.since)).ok();
+        let record = RunRecord { steps: vec![made], ..RunRecord::default() };
+        run.unoffered_answers += 1;
+        if run.unoffered_answers >= repetition::MAX_UNOFFERED_ANSWERS {
+            run.unoffered_answers = 0; // when resumed, it's asked again
+            return self.end_run(turn, files, sync, workspace, id, (RunEnding::Failed, record));
+        }
         let batch = self.record_run(turn, sync, id, record);
         self.continue_run_after(batch, id);
     }

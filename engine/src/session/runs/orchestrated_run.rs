@@ -1,6 +1,10 @@
 //! State of an orchestrating run derived from its steps: phases, plan, tasks and project.
 
 use crate::session::state::agent_run::AgentRun;
+pub use agent::agent_phases::PHASE_NAMES;
+pub(in crate::session) use agent::agent_phases::{
+    LEAD_AGENT, PLANNER_AGENT, SYSTEM_AGENT, WORK_PHASE, agent_phases, is_orchestrator, phase_name,
+};
 use agent::memory::PROJECTS_FOLDER;
 use agent::planner;
 use agent::planner::TaskPlan;
@@ -9,53 +13,9 @@ use agent::tool_catalog::BuiltInTool;
 use serde_json::{Map, Value};
 use store::{StepKind, TodoStatus};
 
-/// The agent that orchestrates larger work in eight phases.
-pub(in crate::session) const SYSTEM_AGENT: &str = "system";
-/// The agent that carries out a plan.
-pub(in crate::session) const LEAD_AGENT: &str = "lead";
-/// The agent that makes a plan and stores it as a note.
-pub(in crate::session) const PLANNER_AGENT: &str = "planner";
-/// Names of the phases, starting with phase 1.
-pub const PHASE_NAMES: [&str; 8] = [
-    "Analyse and plan",
-    "Create the project",
-    "Create agents",
-    "Execute the plan",
-    "Log",
-    "Produce the output",
-    "Summarise",
-    "Update memory",
-];
-
-/// Number of the phase in which tasks are done.
-pub(in crate::session) const WORK_PHASE: u8 = 4;
-
-/// Returns the phases of an orchestrating agent; empty if the agent doesn't orchestrate.
-pub(in crate::session) fn agent_phases(agent: &str) -> &'static [u8] {
-    match agent {
-        SYSTEM_AGENT => &[1, 2, 3, 4, 5, 6, 7, 8],
-        LEAD_AGENT => &[1, 4, 7],
-        PLANNER_AGENT => &[1, 2, 7],
-        _ => &[],
-    }
-}
-
 /// Returns whether a run is orchestrating.
 pub(in crate::session) fn is_orchestrated(run: &AgentRun) -> bool {
     is_orchestrator(&run.about.agent)
-}
-
-/// Returns whether an agent orchestrates.
-pub(in crate::session) fn is_orchestrator(agent: &str) -> bool {
-    !agent_phases(agent).is_empty()
-}
-
-/// Returns the name of a phase of this agent.
-pub(in crate::session) fn phase_name(agent: &str, phase: u8) -> &'static str {
-    match (agent, phase) {
-        (PLANNER_AGENT, 2) => "Keep the plan",
-        _ => PHASE_NAMES.get(usize::from(phase).saturating_sub(1)).copied().unwrap_or("Work"),
-    }
 }
 
 /// Returns the name of a phase of a run, and the text of the step that announces the phase.

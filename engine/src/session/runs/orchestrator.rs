@@ -289,7 +289,8 @@ impl RunsState {
         arguments: &Map<String, Value>,
     ) -> ToolOutcome {
         let names: BTreeSet<String> = self.available_tools().into_iter().map(|tool| tool.name).collect();
-        let plan = match planner::parse_plan(arguments, &names) {
+        let budget = self.runs.get(&id).and_then(|run| run.about.budget);
+        let plan = match planner::parse_plan(arguments, &names, budget) {
             Ok(plan) => plan,
             Err(why) => return crate::session::runs::tool_outcomes::failed_outcome(why.to_string()),
         };
@@ -568,6 +569,9 @@ impl RunsState {
             if let Some(budget) = task.budget() {
                 arguments.insert("budget".to_owned(), json!(budget));
             }
+            if let Some(deadline) = task.deadline {
+                arguments.insert("deadline".to_owned(), json!(deadline));
+            }
             if task.has_checkpoint() {
                 arguments.insert("checkpoint".to_owned(), json!(true));
             }
@@ -611,6 +615,7 @@ impl RunsState {
             }
             task.standing = TaskStatus::Open;
         }
+        planner::check_budget(&tasks, budget).map_err(|why| CommandError(why.to_string()))?;
         let text = format!("Carry out the plan in {path}.");
         let question = RunRequest {
             run,

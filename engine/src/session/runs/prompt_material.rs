@@ -13,7 +13,7 @@ use crate::session::state::workspace::WorkspaceState;
 use agent::agent_registry::AgentRegistry;
 use agent::memory::ProjectMemory;
 use agent::notice::Notice;
-use agent::secrets::{self, InstallationKeys, secret_files};
+use agent::secrets::{self, InstallationKeys};
 use agent::server_material::ServerMaterial;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::{MAX_TOOL_RESULT_BYTES, ToolOutcome};
@@ -200,7 +200,7 @@ impl RunsState {
         for message in messages.iter_mut().filter(|message| message.role != MessageRole::User && !by_user(message)) {
             own.mask_in_place(&mut message.content);
             for ToolCall { arguments, .. } in &mut message.tool_calls {
-                arguments.values_mut().for_each(|value| mask_value(&own, value, 0));
+                arguments.values_mut().for_each(|value| own.mask_value(value));
             }
         }
     }
@@ -268,44 +268,4 @@ pub(super) fn new_system_message(
         run: Some(run),
         ..SessionMessage::new(MessageId(turn.next_id()), MessageRole::System, text, turn.now.0)
     }
-}
-
-fn mask_value(own: &InstallationKeys, value: &mut Value, deep: usize) {
-    match value {
-        Value::String(text) => own.mask_in_place(text),
-        Value::Array(items) if deep < 32 => items.iter_mut().for_each(|item| mask_value(own, item, deep + 1)),
-        Value::Object(map) if deep < 32 => map.values_mut().for_each(|item| mask_value(own, item, deep + 1)),
-        Value::Array(_) | Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-/// Removes paths that commonly hold secrets from a message's mentions. Returns them with the text that the model gets
-/// instead: the agent may request such a file, and the user is asked then.
-pub(super) fn withhold_secret_files(paths: &mut Vec<String>) -> Vec<(String, String)> {
-    let mut left = Vec::new();
-    paths.retain(|path| match secret_files::secret_file_kind(path) {
-        None => true,
-        Some(what) => {
-            let words = format!("(Not read: it commonly holds {what}. read_file asks the user for it.)");
-            left.push((path.clone(), words));
-            false
-        }
-    });
-    left
-}
-
-/// Returns why a call would overwrite a secret with a mask; `None` if it wouldn't.
-pub(super) fn mask_write_refusal(tool: &str, arguments: &Map<String, Value>) -> Option<ToolOutcome> {
-    let keys: &[&str] = match BuiltInTool::from_name(tool) {
-        Some(BuiltInTool::WriteFile) => &["content"],
-        Some(BuiltInTool::EditFile) => &["old_content", "new_content"],
-        _ => return None,
-    };
-    let text = |key: &&str| arguments.get(*key).and_then(Value::as_str).is_some_and(secrets::contains_mask);
-    keys.iter().any(text).then(|| {
-        crate::session::runs::tool_outcomes::failed_outcome(
-            "The text holds a mask where the file holds a secret, and writing it would lose the secret. Use edit_file \
-             with passages that hold no mask.",
-        )
-    })
 }

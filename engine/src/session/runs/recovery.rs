@@ -12,7 +12,9 @@ use crate::session::state::workspace::WorkspaceState;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_job::ToolOutcome;
 use std::collections::BTreeSet;
-use store::{AgentState, DocId, ExecutionStep, RunAbout, RunDoc, RunEnding, StepKind, TodoItem, ToolCall};
+use store::{
+    AgentState, DocId, ExecutionStep, RunAbout, RunApproval, RunDoc, RunEnding, RunWrite, StepKind, TodoItem, ToolCall,
+};
 use text::time::UnixMillis;
 
 impl RunsState {
@@ -23,18 +25,26 @@ impl RunsState {
         sync: &mut SyncState,
         workspace: &WorkspaceState,
         id: DocId,
-        (about, todos, steps): (RunAbout, Vec<TodoItem>, Vec<ExecutionStep>),
+        (about, todos, steps, approvals): (RunAbout, Vec<TodoItem>, Vec<ExecutionStep>, Vec<RunApproval>),
     ) -> Result<(), CommandError> {
         if self.run_summaries.contains_key(&id) {
             return Err(CommandError("a run with that id already exists".to_owned()));
         }
-        let loaded = RunDoc::load(id, &[], workspace.actor.clone()).map_err(|error| CommandError(error.to_string()))?;
+        let failed = |error: store::StoreError| CommandError(error.to_string());
+        let mut doc = RunDoc::load(id, &[], workspace.actor.clone()).map_err(failed)?.doc;
         let ending = about.ending.unwrap_or(RunEnding::Cancelled);
         let about = RunAbout { agent_state: AgentState::Idle, ending: Some(ending), ..about };
-        let mut run = AgentRun::new(id, about, Box::new(loaded.doc), true);
-        run.device = Some(workspace.device.clone());
+        let write = RunWrite {
+            steps: steps.iter().collect(),
+            todos: Some(&todos),
+            approvals: approvals.iter().collect(),
+            ..RunWrite::default()
+        };
+        doc.commit(&write, turn.now.as_seconds()).map_err(failed)?;
+        let mut run = AgentRun::new(id, about, Box::new(doc), true);
+        (run.device, run.durable_step_count) = (Some(workspace.device.clone()), 0);
         self.runs.insert(id, run);
-        self.record_run(turn, sync, id, RunRecord { steps, todos: Some(todos), ..RunRecord::default() });
+        self.record_run(turn, sync, id, RunRecord::default());
         Ok(())
     }
 

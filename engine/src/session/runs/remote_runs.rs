@@ -357,14 +357,17 @@ impl RunsState {
         run.revision += 1;
         (run.steps, run.todos, run.changes) = (run.doc.steps(), run.doc.todos(), run.doc.changes());
         run.pending_batches.push_back((turn.journal.next_batch, run.steps.len()));
-        let mut decided = Vec::new();
+        let (mut decided, mut contradicted) = (Vec::new(), Vec::new());
         if carries_out && (is_held || workspace.is_own_device(device.as_ref())) {
             // This device's own run: other devices may stop it, deny calls and answer questions. Only this device can
             // allow calls, because they run here. Who sent a held run answers its questions, and signs that.
             for approval in run.doc.approvals() {
-                let Some(decision) = approval.decision else { continue };
-                let known = run.approvals.iter_mut().find(|known| known.id == approval.id);
-                let Some(known) = known.filter(|known| known.decision.is_none()) else { continue };
+                let Some(known) = run.approvals.iter_mut().find(|known| known.id == approval.id) else { continue };
+                // What was decided here counts, since it was carried out; the document has to say the same.
+                if known.decision.is_some() && known.decision != approval.decision {
+                    contradicted.push(approval.id.clone());
+                }
+                let Some(decision) = approval.decision.filter(|_| known.decision.is_none()) else { continue };
                 if !decision.allowed || (!is_held && BuiltInTool::AskUser.is_named(&known.tool)) {
                     known.decision = Some(store::DecisionRecord { arguments: None, ..decision });
                     decided.push(approval.id);
@@ -385,9 +388,9 @@ impl RunsState {
         let Some(run) = self.runs.get(&id) else { return Ok(()) };
         let line = run.summary();
         self.save_run_summary(turn, sync, id, line, bytes.to_vec());
-        if is_claimed {
+        if is_claimed || !contradicted.is_empty() {
             // The hub decides who carries out a sent run, and not its document.
-            self.record_run(turn, sync, id, RunRecord::default());
+            self.record_run(turn, sync, id, RunRecord { approvals: contradicted, ..RunRecord::default() });
         }
         for approval in decided {
             self.on_approval_decided(turn, files, sync, workspace, id, &approval);

@@ -5,6 +5,7 @@ use super::orchestrator::PhaseOutcome;
 use crate::session::apply_context::ApplyContext;
 use crate::session::runs::orchestrated_run::{
     PLANNER_AGENT, SYSTEM_AGENT, WORK_PHASE, argument_text, calls_of_tool, current_plan, goal_without_mention,
+    is_planned_by_rules,
 };
 use crate::session::state::FilesState;
 use crate::session::state::agent_run::{AgentRun, new_step};
@@ -12,6 +13,7 @@ use crate::session::state::runs::{RunRecord, RunsState};
 use crate::session::state::sync::SyncState;
 use crate::session::state::volumes::VolumesState;
 use crate::session::state::workspace::WorkspaceState;
+use agent::decision_log::{DECISION_LOG_FILE, PlanDecisions};
 use agent::memory::experience::{self, Experience};
 use agent::memory::trace::iso_timestamp;
 use agent::memory::{MEMORY_FOLDER, run_outcome, task_log};
@@ -205,6 +207,35 @@ impl RunsState {
         PhaseOutcome::Finished
     }
 
+    /// Appends what was decided about a run's plan to the decision log of its project.
+    fn log_decisions(&self, turn: &mut ApplyContext<'_>, files: &mut FilesState, sync: &mut SyncState, id: DocId) {
+        let learns = self.setup().is_some_and(|setup| setup.config.memory.learn);
+        let Some(run) = self.runs.get(&id).filter(|run| learns && current_plan(run).is_some()) else { return };
+        let agent_of = |task: TaskBlock| {
+            let asked = calls_of_tool(run, BuiltInTool::AskAgent);
+            let last = asked.filter(|(known, _)| argument_text(known, "task") == task.id).last();
+            let agent = last.map(|(known, _)| argument_text(known, "agent").to_owned());
+            (task, agent)
+        };
+        let decisions = PlanDecisions {
+            at: turn.now.0,
+            run: id.to_string(),
+            goal: goal_without_mention(run),
+            source: match (run.orchestrator.was_given, is_planned_by_rules(run)) {
+                (true, _) => "from its note",
+                (false, true) => "made by rules",
+                (false, false) => "made by a model",
+            },
+            tasks: run.tasks().into_iter().map(agent_of).collect(),
+            approvals: &run.approvals,
+        };
+        let text = self.mask_secrets(decisions.to_markdown());
+        let home = run.project_folder().map_or_else(String::new, |home| format!("{home}/"));
+        let volume = files.volumes.memory_home(run.about.volume);
+        let path = format!("{home}{MEMORY_FOLDER}/{DECISION_LOG_FILE}");
+        files.write_memory_note(turn, sync, volume, &path, None, Some(text));
+    }
+
     /// Ends an orchestrating run after all phases, with its summary as the answer. If a task failed, the run can be
     /// resumed.
     pub(super) fn end_orchestrated_run(
@@ -215,6 +246,7 @@ impl RunsState {
         workspace: &WorkspaceState,
         id: DocId,
     ) {
+        self.log_decisions(turn, files, sync, id);
         let Some(run) = self.runs.get(&id) else { return };
         let words = self.run_summary_text(&files.volumes, run);
         let left: Vec<String> = run

@@ -2,11 +2,11 @@
 //! are jobs for the host. Each call ends with a result, a step and a message.
 
 use super::call_volumes::CallVolume;
-use super::{external_agents, prompt_material};
+use super::external_agents;
 use crate::effect::Effect;
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::runs::tool_outcomes::{
-    DEFAULT_TOOL_TIMEOUT_SECS, failed_outcome, line_range, number_argument, string_argument, successful_outcome,
+    DEFAULT_TOOL_TIMEOUT_SECS, failed_outcome, number_argument, string_argument, successful_outcome,
 };
 use crate::session::state::FilesState;
 use crate::session::state::agent_run::{AgentRun, CallPhase, PendingCall, new_step};
@@ -18,9 +18,11 @@ use agent::config::{SandboxLimits, SandboxPaths};
 use agent::policy::CallFacts;
 use agent::sampling::MAX_SAMPLING_BYTES;
 use agent::script_tool::{ScriptToolCall, detect_language};
+use agent::secrets::mask_guard::mask_write_refusal;
 use agent::tool_catalog::BuiltInTool;
 use agent::tool_file;
 use agent::tool_job::{GitJob, GitProgramJob, MAX_TOOL_RESULT_BYTES, ToolJob, ToolOutcome, WebAccess};
+use agent::tool_lines::{line_range, requested_lines};
 use agent::tool_program::tool_program;
 use agent::tool_spec::{ToolRisk, ToolSpec};
 use agent::web_address::WebAddress;
@@ -152,14 +154,22 @@ impl RunsState {
         }
         let volume = match all_files.volumes.call_volume(own, arguments) {
             Ok(CallVolume::Known(volume)) => volume,
+            Ok(CallVolume::System) if agent::system_volume::reads_memory_log(tool, arguments) => {
+                let volumes = &all_files.volumes;
+                let roots = volumes.volumes().filter_map(|volume| volumes.memory_root(volume.id)).collect();
+                let job = ToolJob::MemoryLog { roots, lines: requested_lines(arguments) };
+                self.waiting_jobs.push((id, call.to_owned(), Box::new(job)));
+                self.step_waiting_jobs(turn, all_files);
+                return None;
+            }
             Ok(CallVolume::System) => return Some(agent::system_volume::perform_call(tool, arguments)),
             Err(refused) => return Some(*refused),
         };
         let Some(root) = all_files.volumes.by_id.get(&volume).and_then(|volume| volume.root.clone()) else {
             return Some(failed_outcome("the project's folder is not on this device"));
         };
-        if let Some(refused) = prompt_material::mask_write_refusal(tool, arguments) {
-            return Some(refused);
+        if let Some(why) = mask_write_refusal(tool, arguments) {
+            return Some(failed_outcome(why));
         }
         let path = string_argument(arguments, "path").trim_start_matches("./").to_owned();
         let limits = self.sandbox_limits(id);
@@ -177,13 +187,13 @@ impl RunsState {
         };
         let job = match BuiltInTool::from_name(tool) {
             Some(BuiltInTool::ReadFile) => {
-                let lines = number_argument(arguments, "from_line")
-                    .or_else(|| number_argument(arguments, "lines").map(|_| 1))
-                    .map(|from| (from as usize, number_argument(arguments, "lines").unwrap_or(2_000) as usize));
+                let lines = requested_lines(arguments);
+                let note = all_files.volumes.find_file(volume, &path);
+                if let Some((run, note)) = self.runs.get_mut(&id).zip(note) {
+                    run.known_texts.record_read(note);
+                }
                 // An open note may be ahead of its file.
-                if let Some(text) =
-                    all_files.volumes.find_file(volume, &path).and_then(|note| all_files.notes.open_text(note))
-                {
+                if let Some(text) = note.and_then(|note| all_files.notes.open_text(note)) {
                     // Mask before taking lines, because a truncated key isn't recognized.
                     let text = if text.len() <= MAX_FULLY_MASKED_NOTE_BYTES { self.mask_secrets(text) } else { text };
                     return Some(successful_outcome(line_range(&text, lines)));
@@ -426,7 +436,7 @@ impl RunsState {
                     Some((server, name, spec)) => {
                         let (server, tool, arguments) = (server.clone(), name.clone(), arguments.clone());
                         let definition = spec.definition_hash().unwrap_or_default();
-                        ToolJob::Mcp { run: id, call: call.to_owned(), server, tool, arguments, definition }
+                        ToolJob::Mcp { run: id, root, call: call.to_owned(), server, tool, arguments, definition }
                     }
                     None => return Some(failed_outcome(format!("{tool} cannot be used yet"))),
                 }
@@ -483,10 +493,11 @@ impl RunsState {
             return failed_outcome(why);
         }
         let Some(note) = files.volumes.find_file(volume, path) else { return failed_outcome("the note was not made") };
-        if let Some(note) = files.notes.open.get_mut(&note) {
-            note.shown = false; // it is not looked at; it closes once it is saved
+        if let Some(run) = self.runs.get_mut(&id) {
+            run.known_texts.record_read(note);
         }
         if let Some(note) = files.notes.open.get_mut(&note) {
+            note.shown = false; // it is not looked at; it closes once it is saved
             note.by_agent = true;
         }
         files.notes.end_burst(turn, note);

@@ -9,6 +9,7 @@ use crate::session::state::kernels::KernelsState;
 use crate::session::state::runs::{RunRecord, RunsState, ToolNoteJob, ToolNoteJobKind};
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
+use agent::known_texts::MERGED_WRITE_REMARK;
 use agent::text_hunks::line_hunks;
 use agent::tool_job::ToolOutcome;
 use commands::CommandId;
@@ -170,7 +171,15 @@ impl RunsState {
         };
         match what.clone() {
             ToolNoteJobKind::Write(new) => {
-                Some(self.rewrite_note_for_call(turn, files, sync, (*run, call), *id, (&text, &new)))
+                let path = files.volumes.locate_file(*id).map_or("", |(_, path)| path);
+                let Some(writer) = self.runs.get_mut(run) else { return Some(failed_outcome("the run was closed")) };
+                let merged = match writer.known_texts.merge_write(*id, path, &new, &text) {
+                    Ok(merged) => merged,
+                    Err(why) => return Some(failed_outcome(why.0)),
+                };
+                let changed = self.rewrite_note_for_call(turn, files, sync, (*run, call), *id, (&text, &merged.text));
+                let remark = if merged.is_merged { format!("{MERGED_WRITE_REMARK}\n") } else { String::new() };
+                Some(ToolOutcome { text: format!("{remark}{}", changed.text), ..changed })
             }
             ToolNoteJobKind::Append(more) => {
                 let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
@@ -280,6 +289,9 @@ impl RunsState {
             return successful_outcome("Nothing had to be changed: the text is there already.");
         }
         let path = files.volumes.locate_file(id).map(|(_, path)| path.to_owned()).unwrap_or_default();
+        for other in self.runs.values_mut().filter(|other| other.id != run && other.about.ending.is_none()) {
+            other.known_texts.record_change_by_other(id, old);
+        }
         // Text that the user was typing becomes a separate change, so that authors can be distinguished.
         files.notes.end_burst(turn, id);
         files.notes.create_note_document(turn, id);

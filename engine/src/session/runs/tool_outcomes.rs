@@ -21,11 +21,3 @@ pub(in crate::session) fn failed_outcome(text: impl Into<String>) -> ToolOutcome
 pub(in crate::session) fn successful_outcome(text: impl Into<String>) -> ToolOutcome {
     ToolOutcome { success: true, text: text.into(), ..ToolOutcome::default() }
 }
-
-/// Returns these lines of a text, counted from 1.
-pub(in crate::session) fn line_range(text: &str, lines: Option<(usize, usize)>) -> String {
-    match lines {
-        None => text.to_owned(),
-        Some((from, count)) => text.split_inclusive('\n').skip(from.saturating_sub(1)).take(count).collect(),
-    }
-}

@@ -44,7 +44,7 @@ impl RunsState {
     pub(super) fn all_tools(&self) -> Vec<ToolSpec> {
         let mut tools = self.available_tools();
         tools.extend(note_command_tool());
-        tools.push(super::delegation::python_agent());
+        tools.push(agent::agent_registry::python_agent_tool());
         tools.extend(agent::external_program::program_own_tools());
         tools.push(agent::sampling::sampling_tool());
         tools

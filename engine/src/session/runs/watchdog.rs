@@ -13,7 +13,7 @@
 //! | `container_run`, `container_exec` | the requested `seconds`, or 60; at most `tool` | 2 min more |
 //! | `container_pull`, `container_build` | 10 min | `tool`, and 2 min more |
 //! | other tools: files, notes, search, git | none | 2 min, at most `tool` |
-//! | a run's work without a pause | none | `run` (none) |
+//! | a run's work without a pause; its deadline | none | `run` (none); `deadline` |
 //! | cells | 30 s, or the note's limit; then interrupted, then killed | none: watched with the note's kernel |
 //! | an answer of a model for a server | as any model's, `call` (1 h) | 5 min more; the server's tool waits meanwhile |
 //! | work delegated to another agent | that of its own run | none |
@@ -26,7 +26,7 @@ use crate::session::state::agent_run::{AgentRun, CallPhase};
 use crate::session::state::runs::RunsState;
 use crate::session::state::sync::SyncState;
 use crate::session::state::workspace::WorkspaceState;
-use agent::config::WatchdogLimits;
+use agent::config::{RunStop, WatchdogLimits};
 use agent::model_call::{ModelCallLimits, ModelError, ModelErrorKind};
 use agent::notice::Notice;
 use agent::tool_catalog::BuiltInTool;
@@ -45,16 +45,11 @@ pub(super) fn model_patience_ms(limits: ModelCallLimits) -> (i64, i64) {
     (more(limits.first_byte.max(limits.silence)), more(limits.whole))
 }
 
-/// Returns the time when a limit in milliseconds has passed.
-pub(super) fn time_after(since: UnixMillis, limit_ms: u64) -> UnixMillis {
-    since.plus_ms(i64::try_from(limit_ms).unwrap_or(i64::MAX))
-}
-
 impl RunsState {
     /// Returns the time limits of a run: its agent's, or else those of the configuration.
     pub(super) fn watchdog_limits(&self, run: &AgentRun) -> WatchdogLimits {
         let all = self.setup().map(|setup| setup.config.watchdog).unwrap_or_default();
-        all.for_agent(&self.definition_of(run).watchdog)
+        self.definition_of(run).watchdog_limits(&all)
     }
 
     /// Returns how long a call may run, in milliseconds; `None` for no limit.
@@ -105,17 +100,16 @@ impl RunsState {
         let mut next: Option<UnixMillis> = None;
         let mut models: Vec<(DocId, String)> = Vec::new();
         let mut tools: Vec<(DocId, String, String)> = Vec::new();
-        let mut over: Vec<(DocId, u64)> = Vec::new();
+        let mut over: Vec<(DocId, RunStop)> = Vec::new();
         for run in self.runs.values().filter(|run| run.about.ending.is_none()) {
             // A run that waits for the user isn't at work.
-            let most =
-                run.limits.and_then(|limits| limits.run).filter(|_| run.is_awake() && run.pending().count() == 0);
-            if let Some((since, most)) = run.active_since.zip(most) {
-                let until = time_after(since, most);
+            let since = run.active_since.filter(|_| run.pending().count() == 0);
+            let limits = run.limits.filter(|_| run.is_awake());
+            if let Some((until, stop)) = limits.and_then(|limits| limits.first_stop(&run.about, since)) {
                 if turn.now < until {
                     next = Some(next.map_or(until, |next| next.min(until)));
                 } else {
-                    over.push((run.id, most / 1_000));
+                    over.push((run.id, stop));
                     continue;
                 }
             }
@@ -144,11 +138,8 @@ impl RunsState {
                 }
             }
         }
-        for (id, seconds) in over {
-            let why = format!(
-                "The watchdog stopped the run after {seconds} s of work, as `watchdog.run` says. Resume it to let it \
-                 go on."
-            );
+        for (id, stop) in over {
+            let why = stop.to_string();
             turn.notify(Notice::Stopped { run: id, what: why.clone() });
             self.stop_run(turn, files, sync, workspace, id, (RunEnding::Limit, &why));
         }

@@ -4,6 +4,7 @@ use crate::records::saving::BatchNumber;
 use crate::session::apply_context::ApplyContext;
 use agent::agent_registry::AgentRegistry;
 use agent::config::{ModelPrice, WatchdogLimits};
+use agent::known_texts::KnownTexts;
 use agent::memory;
 use agent::memory::ProjectMemory;
 use agent::memory::slots::SlotValues;
@@ -54,6 +55,8 @@ pub struct LiveModelCall {
     pub lost: CallUsage,
     /// How long the model may be silent, and how long its answer may take, in milliseconds.
     pub patience_ms: (i64, i64),
+    /// Whether tools were offered. If not, what it calls doesn't run.
+    pub offers_tools: bool,
 }
 
 impl LiveModelCall {
@@ -78,6 +81,7 @@ impl LiveModelCall {
             price: None,
             lost: CallUsage { cost: Some(0.0), ..CallUsage::default() },
             patience_ms,
+            offers_tools: true,
         }
     }
 
@@ -215,6 +219,8 @@ pub struct AgentRun {
     pub(in crate::session) doc: Box<RunDoc>,
     pub(in crate::session) is_unsaved: bool,
     pub(in crate::session) next_call: u64,
+    /// Number of answers in a row that only called tools although none was offered.
+    pub(in crate::session) unoffered_answers: u8,
     /// Providers that didn't answer in this turn, with the reasons.
     pub(in crate::session) failed_providers: Vec<(String, String)>,
     /// Call ids that have been used.
@@ -239,6 +245,8 @@ pub struct AgentRun {
     pub(in crate::session) project: Option<String>,
     /// State of an orchestrating run.
     pub(in crate::session) orchestrator: OrchestratorState,
+    /// What the run knows of the notes that it has read.
+    pub(in crate::session) known_texts: KnownTexts,
     /// Files that are being restored, in the order in which they must be.
     pub(in crate::session) restores: Vec<PendingRestore>,
 }
@@ -296,6 +304,7 @@ impl AgentRun {
             doc,
             is_unsaved: fresh,
             next_call: 0,
+            unoffered_answers: 0,
             failed_providers: Vec::new(),
             used_call_ids: used,
             run_memory: RunMemory::default(),
@@ -308,6 +317,7 @@ impl AgentRun {
             project_agents: Arc::default(),
             project: None,
             orchestrator: OrchestratorState::default(),
+            known_texts: KnownTexts::default(),
             restores: Vec::new(),
         }
     }
@@ -406,6 +416,7 @@ impl AgentRun {
             phase: about.phase,
             device: self.device.clone(),
             budget: about.budget,
+            deadline: about.deadline,
             changed: RunSummary::listed_changes(self.changes.iter().map(|change| change.path.as_str())),
         }
     }

@@ -7,6 +7,7 @@ use crate::records::moves::{FileLocation, FileMove};
 use crate::session::apply_context::{ApplyContext, CommandError};
 use crate::session::state::agent_run::AgentRun;
 use crate::settings::Settings;
+use agent::config::{VolumeSettings, read_only_sentence};
 use agent::memory::place::MemoryPlace;
 use agent::project_instructions::nearest_instruction_files;
 use std::collections::HashMap;
@@ -49,8 +50,8 @@ pub(in crate::session) struct VolumesState {
     pub(in crate::session) workspace_folder: PathBuf,
     /// Where new memory is kept; `None` to keep it where the volume already has its memory.
     pub(in crate::session) memory_place: Option<MemoryPlace>,
-    /// Names of the volumes that the configuration makes read-only.
-    pub(in crate::session) read_only: BTreeSet<String>,
+    /// What the configuration says of volumes.
+    pub(in crate::session) settings: VolumeSettings,
     /// What each fork is a copy of, also of those that were discarded, since their runs are kept.
     pub(in crate::session) forks: BTreeMap<DocId, ForkOrigin>,
 }
@@ -68,8 +69,8 @@ impl VolumesState {
 
     /// Returns why nothing may change in a volume; `None` if it may.
     pub(in crate::session) fn read_only_reason(&self, volume: DocId) -> Option<String> {
-        let name = &self.by_id.get(&volume).filter(|volume| self.read_only.contains(&volume.name))?.name;
-        Some(format!("{name} is read-only. Remove `readonly` of {name} from config.yaml to change it."))
+        let name = &self.by_id.get(&volume).filter(|volume| self.settings.is_read_only(&volume.name))?.name;
+        Some(read_only_sentence(name))
     }
 
     /// Refuses a change of a read-only volume.

@@ -1,0 +1,45 @@
+//! The agents that orchestrate, and the phases in which they work.
+
+/// The agent that orchestrates larger work in eight phases.
+pub const SYSTEM_AGENT: &str = "system";
+/// The agent that carries out a plan.
+pub const LEAD_AGENT: &str = "lead";
+/// The agent that makes a plan and stores it as a note.
+pub const PLANNER_AGENT: &str = "planner";
+/// Names of the phases, starting with phase 1.
+pub const PHASE_NAMES: [&str; 8] = [
+    "Analyse and plan",
+    "Create the project",
+    "Create agents",
+    "Execute the plan",
+    "Log",
+    "Produce the output",
+    "Summarise",
+    "Update memory",
+];
+
+/// Number of the phase in which tasks are done.
+pub const WORK_PHASE: u8 = 4;
+
+/// Returns the phases of an orchestrating agent; empty if the agent doesn't orchestrate.
+pub fn agent_phases(agent: &str) -> &'static [u8] {
+    match agent {
+        SYSTEM_AGENT => &[1, 2, 3, 4, 5, 6, 7, 8],
+        LEAD_AGENT => &[1, 4, 7],
+        PLANNER_AGENT => &[1, 2, 7],
+        _ => &[],
+    }
+}
+
+/// Returns whether an agent orchestrates.
+pub fn is_orchestrator(agent: &str) -> bool {
+    !agent_phases(agent).is_empty()
+}
+
+/// Returns the name of a phase of this agent.
+pub fn phase_name(agent: &str, phase: u8) -> &'static str {
+    match (agent, phase) {
+        (PLANNER_AGENT, 2) => "Keep the plan",
+        _ => PHASE_NAMES.get(usize::from(phase).saturating_sub(1)).copied().unwrap_or("Work"),
+    }
+}

@@ -1,0 +1,113 @@
+//! What a run knows of the notes that it has read, so that it doesn't overwrite what other runs have changed since.
+
+use std::collections::BTreeMap;
+use store::DocId;
+use text::diff;
+use text::note_merge::merge_notes;
+
+/// What is said of a write that was merged with another run's changes.
+pub const MERGED_WRITE_REMARK: &str = "Another agent has changed it since you read it, so your text was merged with \
+    its changes. Read it again before you write it again.";
+
+/// The notes that a run has read. The text that the run knows is kept from the moment on at which another run changes
+/// the note.
+#[derive(Clone, Debug, Default)]
+pub struct KnownTexts {
+    notes: BTreeMap<DocId, Option<String>>,
+}
+
+/// The text to write instead of the one that a run wants to write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergedWrite {
+    /// The text.
+    pub text: String,
+    /// Whether it holds changes that the run doesn't know.
+    pub is_merged: bool,
+}
+
+/// A message for the model: it and another run changed the same passage, with both changes and the current text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ConflictingWriteError(pub String);
+
+impl KnownTexts {
+    /// Records that the run knows a note's current text.
+    pub fn record_read(&mut self, note: DocId) {
+        self.notes.insert(note, None);
+    }
+
+    /// Records that another run changes a note, whose text is `before` until then.
+    pub fn record_change_by_other(&mut self, note: DocId, before: &str) {
+        if let Some(known) = self.notes.get_mut(&note) {
+            known.get_or_insert_with(|| before.to_owned());
+        }
+    }
+
+    /// Merges the text that the run wants to write with what others have changed since it read the note.
+    ///
+    /// # Errors
+    /// Returns an error if both changed the same passage.
+    pub fn merge_write(
+        &mut self,
+        note: DocId,
+        path: &str,
+        new: &str,
+        current: &str,
+    ) -> Result<MergedWrite, ConflictingWriteError> {
+        let whole = || MergedWrite { text: new.to_owned(), is_merged: false };
+        let known = self.notes.insert(note, None).flatten().filter(|known| known != current && new != current);
+        let Some(known) = known else { return Ok(whole()) };
+        match merge_notes(&known, new, current) {
+            Some(text) if text == new => Ok(whole()),
+            Some(text) => {
+                // The run doesn't know the changes of others yet, so its next text is merged with them, too.
+                self.notes.insert(note, Some(new.to_owned()));
+                Ok(MergedWrite { text, is_merged: true })
+            }
+            None => {
+                let [theirs, ours] = [current, new].map(|text| diff::unified_diff(path, Some(&known), Some(text)));
+                Err(ConflictingWriteError(format!(
+                    "Another agent has changed {path} since you read it, and you both changed the same passage, so \
+                     nothing was written. Write it again with both changes, or ask the user.\n\nThe other agent's \
+                     change:\n{theirs}\nYour change:\n{ours}\nThe note as it is now:\n{current}"
+                )))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTE: DocId = DocId([1; 16]);
+
+    #[test]
+    fn texts_are_merged_with_what_others_changed() {
+        let mut known = KnownTexts::default();
+        let write = |known: &mut KnownTexts, new: &str, current: &str| known.merge_write(NOTE, "a.md", new, current);
+        // What wasn't read is written as it is.
+        known.record_change_by_other(NOTE, "zero\n");
+        let plain = |text: &str| Ok(MergedWrite { text: text.to_owned(), is_merged: false });
+        assert_eq!(write(&mut known, "new\n", "old\n"), plain("new\n"));
+        let read = "# A\n\none\n\ntwo\n\nthree\n";
+        let theirs = "# A\n\none\n\ntwo\n\nthree, theirs\n";
+        known.record_read(NOTE);
+        assert_eq!(write(&mut known, "new\n", "old\n"), plain("new\n"), "nobody has changed it");
+        known.record_read(NOTE);
+        known.record_change_by_other(NOTE, read);
+        known.record_change_by_other(NOTE, "what came later\n");
+        let merged = write(&mut known, "# A\n\none, ours\n\ntwo\n\nthree\n", theirs).expect("merged");
+        let both = "# A\n\none, ours\n\ntwo\n\nthree, theirs\n";
+        assert_eq!(merged, MergedWrite { text: both.to_owned(), is_merged: true });
+        // It still doesn't know what the other has changed.
+        let again = write(&mut known, "# A\n\none, ours again\n\ntwo\n\nthree\n", both).expect("merged");
+        assert_eq!(again.text, "# A\n\none, ours again\n\ntwo\n\nthree, theirs\n");
+        // Both changed the same passage: the run gets both changes, and then knows the current text.
+        known.record_read(NOTE);
+        known.record_change_by_other(NOTE, read);
+        let why = write(&mut known, "# A\n\none\n\ntwo\n\nthree, ours\n", theirs).expect_err("a conflict").0;
+        assert!(why.contains("+three, theirs") && why.contains("+three, ours") && why.ends_with(theirs), "{why}");
+        assert_eq!(write(&mut known, "three, both\n", theirs), plain("three, both\n"));
+    }
+}
