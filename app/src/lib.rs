@@ -3,7 +3,7 @@
 /// Runs the program with the process's arguments.
 pub fn main() -> std::process::ExitCode {
     cli::main(cli::ProgramHooks {
-        window: |driver, path, first_frame| window::run(driver, path, first_frame),
+        window: |driver, start, first_frame| window::run(driver, start.path, start.is_safe, first_frame),
         bench: None,
     })
 }

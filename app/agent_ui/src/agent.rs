@@ -12,10 +12,12 @@ mod labels;
 mod markdown_view;
 mod message_foot;
 mod messages;
-mod model_picker;
+pub(crate) mod model_picker;
 mod phases;
+mod program_cards;
 mod prompt_fields;
 mod recall_preview;
+mod run_place;
 mod sessions;
 mod timeline;
 mod todos;
@@ -23,6 +25,7 @@ mod tools;
 
 pub use branches::BranchesPage;
 pub use changes::ChangesPage;
+pub use run_place::RunPlace;
 pub use timeline::TimelinePage;
 pub use tools::ToolsPage;
 
@@ -32,8 +35,11 @@ use egui::accesskit::Role;
 use egui::{Align, Id, Key, Layout, Modifiers, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::commands::CommandId;
 use engine::{AgentRun, AgentSession, Command, RunsState, Session};
+use program_approvals::ProgramApproval;
+use sent_runs::sent_run_desk::SentRunsNews;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 use store::{AgentState, DocId, MessageId, MessageRole as Speaker, StepKind};
 use ui::icons;
 use ui::theme::{self, ThemeColors, size, space};
@@ -77,6 +83,13 @@ pub struct AgentPanel {
     fresh: bool,
     /// The requested run and its prompt, until the run has started.
     pub waits: Option<(DocId, String)>,
+    /// The run that was sent to a worker and its prompt, until the worker has begun it.
+    pub sent: Option<(DocId, String)>,
+    /// What is known of sent runs.
+    pub sent_news: Arc<SentRunsNews>,
+    /// Where the next message is carried out.
+    pub run_place: RunPlace,
+    places: run_place::RunPlacePicker,
     /// Whether a fork is being made for the message in the field.
     pub is_forking: bool,
     /// Sessions and runs that were already requested.
@@ -95,6 +108,8 @@ pub struct AgentPanel {
     low: super::memory::LowBudgetWarning,
     messages: messages::MessageList,
     cards: approvals::ApprovalCards,
+    /// What other programs ask and wait for.
+    pub program_requests: Arc<Vec<ProgramApproval>>,
     phases: phases::RunPhasesView,
     todos: todos::TodoListView,
     sessions: sessions::SessionList,
@@ -121,6 +136,15 @@ pub enum AgentPanelAction {
     Title(String),
     /// Shows this session.
     Session(DocId),
+    /// Asks for the devices that may carry out runs of this volume.
+    FindWorkers(DocId),
+    /// Decides what another program asks.
+    DecideRequest {
+        /// The request.
+        id: String,
+        /// Whether it's approved; denied otherwise.
+        approved: bool,
+    },
 }
 
 /// Returns whether a key was pressed with exactly these modifiers, and consumes the event.
@@ -216,6 +240,15 @@ impl AgentPanel {
             // The request was rejected; the reason is shown elsewhere.
             self.composer.text = text;
         }
+        if let Some((_, text)) = self.sent.take_if(|(run, _)| self.sent_news.unsent.contains(&*run))
+            && self.composer.text.is_empty()
+        {
+            // It wasn't sent; the reason is shown elsewhere.
+            self.composer.text = text;
+        }
+        let news = &self.sent_news;
+        let is_over = |run: DocId| news.ended.contains(&run) && !news.labels.contains_key(&run);
+        _ = self.sent.take_if(|(run, _)| agents.run(*run).is_some() || is_over(*run));
         let Some(id) = self.session else { return };
         let known = agents.sessions().any(|(session, _)| session == id);
         match agents.session(id) {
@@ -364,7 +397,8 @@ impl AgentPanel {
     /// Returns whether the card that connects a model is shown: the user wants it, or there is no content and no model.
     fn is_connecting(&self, agents: &RunsState, conversation: Option<&AgentSession>) -> bool {
         let is_reading = self.session.is_some_and(|id| agents.sessions().any(|(known, _)| known == id));
-        let is_empty = conversation.is_none() && self.waits.is_none() && !self.sessions.open && !is_reading;
+        let is_asking = self.waits.is_some() || self.sent.is_some();
+        let is_empty = conversation.is_none() && !is_asking && !self.sessions.open && !is_reading;
         self.connection.open || (is_empty && self.connection.is_needed())
     }
 
@@ -394,6 +428,11 @@ impl AgentPanel {
         if self.is_forking {
             let hint = "A fork is a copy in which the agent works. Your folder stays as it is.";
             ui::empty_state::show_message(ui, "Making a fork of the folder…", None, hint);
+            return;
+        }
+        if let Some((run, _)) = &self.sent {
+            let words = run_place::queue_sentence(&self.sent_news, *run).unwrap_or_else(|| "Sending…".to_owned());
+            ui::empty_state::show_message(ui, &words, None, "You see its steps as they arrive.");
             return;
         }
         let (text, hint) = match (trouble, setup, &self.waits) {
@@ -438,14 +477,20 @@ impl AgentPanel {
             self.elsewhere(ui, agents, elsewhere);
         }
         let free = self.composer.text.is_empty();
-        self.cards.show(ui, &mine, free, actions);
+        self.cards.show(ui, session, &mine, free, &self.sent_news, actions);
+        let elsewhere = run_place::run_elsewhere(session, run).map(|(_, root)| root);
+        let sent = self.sent.as_ref().map(|(run, _)| *run).filter(|run| !self.sent_news.ended.contains(run));
+        if conversation.is_some() {
+            run_place::show_sent_run(ui, &self.sent_news, sent.or(elsewhere), &mine);
+        }
+        let decided = program_cards::show_program_request(ui, &self.program_requests);
         let volume = volume(session, note, conversation);
         let before = || -> Vec<String> {
             let branch = conversation.map(AgentSession::branch).unwrap_or_default();
             branch.iter().filter(|said| said.role == Speaker::User).map(|said| said.content.clone()).collect()
         };
         let busy = mine.iter().find(|run| works(run)).map(|run| run.id);
-        let busy = busy.or(self.waits.as_ref().map(|(run, _)| *run));
+        let busy = busy.or(self.waits.as_ref().map(|(run, _)| *run)).or(sent);
         instruction_files::show(ui, session, (volume, note), &mut self.are_instructions_folded, actions);
         let fork = volume.and_then(|volume| session.volume(volume)?.fork_of.as_ref());
         if let Some(fork) = fork
@@ -453,8 +498,10 @@ impl AgentPanel {
         {
             actions.push(PanelAction::Run(CommandId::ViewForks));
         }
-        self.composer.can_fork = conversation.is_none() && volume.is_some() && !self.is_forking;
         self.before.show(ui, actions);
+        let finds = self.show_run_place(ui, session, volume);
+        let is_here = self.run_place == RunPlace::Here;
+        self.composer.can_fork = conversation.is_none() && volume.is_some() && !self.is_forking && is_here;
         if let Some(words) = self.low.refresh_warning(session, volume) {
             low(ui, words, actions);
         }
@@ -479,10 +526,35 @@ impl AgentPanel {
             None => {}
         }
         match wish {
+            _ if decided.is_some() => decided,
             Some(composer::ComposerAction::Send) => Some(AgentPanelAction::Send),
             Some(composer::ComposerAction::Stop) => busy.map(AgentPanelAction::Stop),
-            None => None,
+            None => finds.map(AgentPanelAction::FindWorkers),
         }
+    }
+
+    /// Draws where the next message is carried out, if the volume's runs can be sent. Returns the volume if the devices
+    /// of its hub are to be asked for.
+    fn show_run_place(&mut self, ui: &mut Ui, session: &Session, volume: Option<DocId>) -> Option<DocId> {
+        let Some(volume) = volume.filter(|volume| sent_runs::is_shared_over_hub(session, *volume)) else {
+            self.run_place = RunPlace::Here;
+            return None;
+        };
+        let devices = self.sent_news.devices.get(&volume);
+        if let RunPlace::Worker { id, .. } = &self.run_place
+            && !devices.is_some_and(|known| known.as_ref().is_ok_and(|known| known.iter().any(|(of, _)| of == id)))
+        {
+            // Another volume's hub doesn't know it.
+            self.run_place = RunPlace::Here;
+        }
+        self.places.show(ui, &mut self.run_place, devices).then_some(volume)
+    }
+
+    /// Returns the visible run and its volume if another device carries it out.
+    pub fn run_elsewhere(&self, session: &Session) -> Option<(DocId, DocId)> {
+        let agents = session.agents();
+        let run = self.session.and_then(|id| agents.session(id)).and_then(run_of).and_then(|run| agents.run(run));
+        run_place::run_elsewhere(session, run)
     }
 
     /// Draws the button that switches to another session with pending approvals.

@@ -7,11 +7,12 @@ mod detail;
 mod experiences;
 mod plans;
 mod schedule;
+mod trace_import;
 mod traces;
 mod widgets;
 
 pub use agents::{AgentsPage, CallableAgents};
-pub use budget::{BudgetPage, LowBudgetWarning};
+pub use budget::{BudgetPage, LowBudgetWarning, ModelCostStatus};
 pub use experiences::ExperiencesPage;
 pub use plans::PlansPage;
 pub use schedule::SchedulesPage;

@@ -7,6 +7,7 @@ use store::{DocId, StepId};
 
 /// Action requested by a page.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a page asks for a few at a time, and none is kept")]
 pub enum PanelAction {
     /// Runs a command of the session; its rejection becomes a toast.
     Do(Command),

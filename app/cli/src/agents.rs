@@ -2,6 +2,7 @@
 //! `cmd_tools` inspect and control existing work.
 
 mod ask;
+mod program_requests;
 mod sessions;
 mod tools;
 
@@ -86,27 +87,12 @@ pub(super) fn read_run<R: Send + 'static>(
 
 /// Waits until the agents' setup and the user's tools have been read.
 pub(super) fn wait_for_setup(scene: &CommandContext<'_>) -> Result<(), CliError> {
-    scene.handle.run_command(Command::ReadSetup)?;
-    let ready = |session: &Session| {
-        let agents = session.agents();
-        (agents.setup().is_some() && !agents.is_reading() && session.user_tools().is_some()).then_some(())
-    };
-    scene
-        .handle
-        .wait(Some(DOCUMENT_READ_TIMEOUT), ready)?
-        .ok_or_else(|| CliError::workspace("the tools could not be read in a minute"))
+    Ok(sent_runs::setup_checks::wait_for_setup(scene.handle)?)
 }
 
 /// Rejects an agent that isn't available in a volume; no other agent replaces it.
 pub(super) fn ensure_agent_available(scene: &CommandContext<'_>, volume: DocId, name: &str) -> Result<(), CliError> {
-    wait_for_setup(scene)?;
-    let root = scene.handle.read(move |session| session.volume(volume).and_then(|volume| volume.root.clone()))?;
-    let crew = root.map(|root| host::agents::project_memory::read_agent_registry(&root)).unwrap_or_default();
-    let name = name.trim_start_matches('@').to_owned();
-    match scene.handle.read(move |session| session.agent_unavailable_reason(&crew, &name))? {
-        Some(why) => Err(CliError::usage(why)),
-        None => Ok(()),
-    }
+    Ok(sent_runs::setup_checks::ensure_agent_available(scene.handle, volume, name)?)
 }
 
 /// Returns a run's status as a word.
@@ -158,9 +144,11 @@ pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &RunsArguments) -> 
                 let cost = format_cost(line.spent.cost);
                 let id = &id.to_string()[..8];
                 let device = elsewhere.map_or_else(String::new, |name| format!("  (on {name})"));
+                let deadline = line.deadline.filter(|_| line.ending.is_none()).map(format_time);
+                let until = deadline.map_or_else(String::new, |at| format!("  (ends by {at})"));
                 let (stands, at) = (run_status_label(&line), format_time(line.start_time));
                 let (prompt, device) = (untrusted_text::escape_line(prompt), untrusted_text::escape_line(&device));
-                writeln!(scene.out, "{id}  {stands:7}  {at}  {cost:>9}  {prompt}{device}")?;
+                writeln!(scene.out, "{id}  {stands:7}  {at}  {cost:>9}  {prompt}{until}{device}")?;
             }
         }
         return Ok(EXIT_DONE);
@@ -176,7 +164,7 @@ pub(super) fn cmd_runs(scene: &mut CommandContext<'_>, args: &RunsArguments) -> 
     };
     if args.stop {
         scene.handle.run_command(Command::CancelRun { run })?;
-        super::work_queue::stop_if_queued(scene, run)?;
+        sent_runs::stop_if_queued(scene.handle, run)?;
     } else if args.undo || args.redo {
         let before = scene.handle.read(|session| session.problems().len())?;
         scene.handle.run_command(Command::Revert { run, only, again: args.redo })?;
@@ -493,10 +481,10 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArgu
         })?;
         found.extend(of.into_iter().map(|approval| (run, approval)));
     }
-    if let Some(query) = query {
+    if let Some(query) = &query {
         found.retain(|(_, approval)| {
             let words = format!("{} {} {:?}", approval.what, approval.tool, approval.arguments).to_lowercase();
-            words.contains(&query)
+            words.contains(query)
         });
     }
     let name = |run: DocId, id: &str| format!("{}/{id}", &run.to_string()[..8]);
@@ -528,8 +516,12 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArgu
                 }
             }
         }
+        program_requests::list_requests(scene, query.as_deref())?;
         return Ok(EXIT_DONE);
     };
+    if program_requests::decide_request(scene, word, args)? {
+        return Ok(EXIT_DONE);
+    }
     let fits = |(run, approval): &&(DocId, store::RunApproval)| {
         approval.decision.is_none() && (approval.id == *word || name(*run, &approval.id) == *word)
     };
@@ -560,7 +552,7 @@ pub(super) fn cmd_approvals(scene: &mut CommandContext<'_>, args: &ApprovalsArgu
     let comment = args.comment.clone();
     let decision = DecisionRecord { allowed, scope, by: DecisionMaker::User, at: 0, arguments, comment };
     let (run, approval) = (*run, approval.id.clone());
-    if let Some(name) = super::work_queue::send_decision(scene, run, &approval, &decision)? {
+    if let Some(name) = sent_runs::send_decision(scene.handle, run, &approval, &decision)? {
         writeln!(scene.errors, "sent to {}", untrusted_text::escape_line(&name))?;
         return Ok(EXIT_DONE);
     }

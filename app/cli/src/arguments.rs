@@ -154,6 +154,8 @@ pub(super) struct CatArguments {
     pub(super) note: String,
     #[arg(long)]
     pub(super) blocks: bool,
+    #[arg(long)]
+    pub(super) volume: Option<String>,
 }
 
 /// `components`.
@@ -236,6 +238,16 @@ pub(super) struct VolumesArguments {
     pub(super) verb: Option<String>,
     #[arg(id = "NAME")]
     pub(super) name: Option<String>,
+    #[arg(long)]
+    pub(super) kind: Option<String>,
+    #[arg(long)]
+    pub(super) remote: Option<String>,
+    #[arg(long)]
+    pub(super) branch: Option<String>,
+    #[arg(long)]
+    pub(super) readonly: Option<String>,
+    #[arg(long)]
+    pub(super) folder: Option<String>,
 }
 
 /// `links`.

@@ -5,7 +5,7 @@ use crate::arguments::AttachmentsArguments;
 use engine::Session;
 use host::fs::atomic_write::{ReplaceOutcome, modified_nanos, replace_file};
 use host::fs::confined_dir::ConfinedPath;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use store::{BlobHash, DocId, FileKind, is_hidden};
 use text::untrusted_text;
@@ -173,7 +173,9 @@ fn print_attachment(scene: &mut CommandContext<'_>, args: &AttachmentsArguments,
         Some(Err(_)) => Err(CliError::usage(format!("--{option} wants a number of bytes"))),
     };
     let (from, length) = (number(&args.from, "from")?, number(&args.length, "length")?);
-    let unreadable = |error: std::io::Error| CliError::workspace(format!("{} can't be read: {error}", place.path));
+    let unreadable = |error: std::io::Error| {
+        CliError::workspace(format!("{} can't be read: {}", place.path, store::disk::io_reason(&error)))
+    };
     file.seek(SeekFrom::Start(from.unwrap_or(0))).map_err(unreadable)?;
     let mut rest = file.take(length.unwrap_or(u64::MAX));
     let mut buffer = vec![0; COPY_BUFFER_BYTES];
@@ -213,9 +215,19 @@ fn write_attachment(scene: &mut CommandContext<'_>, args: &AttachmentsArguments,
         None => None,
         Some(_) => Some(current_hash(scene, args, named, &path)?),
     };
-    let parent = ConfinedPath::new(&root, &path).open_parent(true);
-    let (folder, name) = parent.map_err(|why| CliError::usage(why.to_string()))?;
-    match replace_file(&folder.stable_path().join(name), expected, &bytes).map_err(CliError::workspace)? {
+    let place = ConfinedPath::new(&root, &path);
+    let (folder, name) = place.open_parent(true).map_err(|why| CliError::usage(why.to_string()))?;
+    match folder.metadata(&name).map(|there| other_entry(there.is_file(), there.is_dir(), there.is_symlink())) {
+        Ok(Some(what)) => {
+            return Err(CliError::usage(format!("{what} with that name already exists; choose another: {path}")));
+        }
+        Err(error) if error.kind() == ErrorKind::InvalidFilename => {
+            return Err(CliError::usage(format!("the disk can't hold this name; choose a shorter one: {path}")));
+        }
+        Ok(None) | Err(_) => {}
+    }
+    let written = replace_file(&folder.join(&name), expected, &bytes);
+    match written.map_err(|error| CliError::workspace(place.with_display_path(error)))? {
         ReplaceOutcome::Done { .. } => {}
         ReplaceOutcome::Raced { .. } | ReplaceOutcome::Gone if expected.is_some() => return Err(changed(&path)),
         ReplaceOutcome::Raced { .. } | ReplaceOutcome::Gone => {
@@ -227,6 +239,16 @@ fn write_attachment(scene: &mut CommandContext<'_>, args: &AttachmentsArguments,
     let mut place = find_attachment(scene, name.as_deref(), &path)?;
     let _file = place.open()?;
     print_place(scene, &place)
+}
+
+/// Returns what stands in the place of a file: a folder, a symbolic link, or something else that isn't a plain file.
+fn other_entry(is_file: bool, is_folder: bool, is_link: bool) -> Option<&'static str> {
+    match (is_file, is_folder, is_link) {
+        (true, ..) => None,
+        (_, true, _) => Some("a folder"),
+        (.., true) => Some("a symbolic link"),
+        (false, false, false) => Some("something that isn't a file"),
+    }
 }
 
 /// Returns the hash of an attachment that has the version in `args`.
@@ -244,6 +266,6 @@ fn current_hash(
     let mut old = Vec::new();
     // One that is larger than this was not written here; the hash of a part then fits nothing.
     let read = file.take(MAX_WRITTEN_BYTES * 4).read_to_end(&mut old);
-    read.map_err(|error| CliError::workspace(format!("{path} can't be read: {error}")))?;
+    read.map_err(|error| CliError::workspace(format!("{path} can't be read: {}", store::disk::io_reason(&error))))?;
     Ok(BlobHash::of(&old))
 }

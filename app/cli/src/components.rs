@@ -49,7 +49,7 @@ fn read_component(place: &mut AttachmentPlace) -> Result<ComponentFile, CliError
     let file = place.open()?;
     let mut text = String::new();
     let read = file.take(MAX_COMPONENT_BYTES as u64 + 1).read_to_string(&mut text);
-    read.map_err(|error| CliError::usage(format!("it can't be read: {error}")))?;
+    read.map_err(|error| CliError::usage(format!("it can't be read: {}", store::disk::io_reason(&error))))?;
     ComponentFile::parse(&text).map_err(CliError::usage)
 }
 

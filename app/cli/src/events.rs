@@ -6,8 +6,10 @@ use agent::name_suggestions::closest_names;
 use agent::policy_rule::matches_wildcard;
 use engine::{AgentRun, Session, Volume};
 use serde_json::{Map, Value, json};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use store::disk::FileRow;
 use store::{DocId, ExecutionStep, RunOrigin, StepKind};
 use text::untrusted_text;
 
@@ -296,27 +298,54 @@ impl EventCursor {
     fn collect_files(&mut self, session: &Session, first: bool, events: &mut Vec<WorkspaceEvent>) {
         self.collect_open_notes(session, events);
         for volume in session.volumes().filter(|volume| volume.known) {
-            let known = self.files.get(&volume.id);
-            if known.is_some_and(|(revision, _)| *revision == volume.revision) {
-                continue;
-            }
-            let now: SeenFiles = volume.files.iter().map(|(path, row)| (path.clone(), (row.size, row.mtime))).collect();
-            if let Some((_, before)) = known.filter(|_| !first) {
-                let mut tell = |path: &str, change: &str, at: i64| events.push(file_event(volume, path, change, at));
-                let clock = host::unix_millis_now();
-                for (path, state) in &now {
-                    match before.get(path) {
-                        None => tell(path, "created", clock),
-                        Some(old) if old != state => tell(path, "changed", clock),
-                        Some(_) => {}
-                    }
+            match self.files.get_mut(&volume.id) {
+                Some((revision, _)) if *revision == volume.revision => {}
+                Some((revision, seen)) if !first => {
+                    *revision = volume.revision;
+                    update_seen_files(seen, volume, events);
                 }
-                for path in before.keys().filter(|path| !now.contains_key(*path)) {
-                    tell(path, "removed", clock);
+                Some(_) | None => {
+                    let row = |(path, row): (&String, &FileRow)| (path.clone(), (row.size, row.mtime));
+                    self.files.insert(volume.id, (volume.revision, volume.files.iter().map(row).collect()));
                 }
             }
-            self.files.insert(volume.id, (volume.revision, now));
         }
+    }
+}
+
+/// Updates what was seen of a volume's files, and adds an event for each difference. Both maps are walked once and
+/// nothing is copied: there may be very many files, and the window waits meanwhile.
+fn update_seen_files(seen: &mut SeenFiles, volume: &Volume, events: &mut Vec<WorkspaceEvent>) {
+    let (mut differing, mut removed) = (Vec::new(), Vec::new());
+    let (mut before, mut now) = (seen.iter().peekable(), volume.files.iter().peekable());
+    loop {
+        let order = match (before.peek(), now.peek()) {
+            (None, None) => break,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some((old, _)), Some((new, _))) => old.cmp(new),
+        };
+        let old = if order.is_le() { before.next() } else { None };
+        let new = if order.is_ge() { now.next() } else { None };
+        match (old, new) {
+            (Some((path, _)), None) => removed.push(path.clone()),
+            (old, Some((path, row))) => {
+                let state = (row.size, row.mtime);
+                if old.is_none_or(|(_, old)| *old != state) {
+                    differing.push((path, state, if old.is_some() { "changed" } else { "created" }));
+                }
+            }
+            (None, None) => break,
+        }
+    }
+    let clock = host::unix_millis_now();
+    for (path, state, change) in differing {
+        events.push(file_event(volume, path, change, clock));
+        seen.insert(path.clone(), state);
+    }
+    for path in removed {
+        events.push(file_event(volume, &path, "removed", clock));
+        seen.remove(&path);
     }
 }
 

@@ -38,15 +38,18 @@ fn perform_move(scene: &mut CommandContext<'_>, command: Command) -> Result<(), 
 pub(super) fn cmd_mv(scene: &mut CommandContext<'_>, args: &MvArguments) -> Result<u8, CliError> {
     let word = args.note.as_str().to_owned();
     wait_for_links(scene)?;
-    let (named, to) = resolve::read_new_path(scene, &args.path, None)?;
-    let moves = match resolve::resolve_note(scene, &word) {
-        Ok(note) => scene.handle.read(move |session| resolve_new_path(session, note, &to).into_iter().collect())?,
+    let (named, moves): (_, Vec<(DocId, String)>) = match resolve::resolve_note(scene, &word) {
+        Ok(note) => {
+            let own = scene.handle.read(move |session| session.locate_file(note).map(|(volume, _)| volume))?;
+            let (named, to) = resolve::read_new_path(scene, &args.path, None, own)?;
+            let moved = scene.handle.read(move |session| resolve_new_path(session, note, &to))?;
+            (named, moved.into_iter().collect())
+        }
         Err(refusal) => {
-            let moves = scene.handle.read(move |session| plan_folder_move(session, &word, &to))?;
-            if moves.is_empty() {
-                return Err(refusal);
-            }
-            moves
+            let folder = scene.handle.read(move |session| resolve::find_folder(session, &word))?;
+            let Some((own, from)) = folder else { return Err(refusal) };
+            let (named, to) = resolve::read_new_path(scene, &args.path, None, Some(own))?;
+            (named, scene.handle.read(move |session| plan_folder_move(session, own, &from, &to))?)
         }
     };
     let ids: Vec<DocId> = moves.iter().map(|(file, _)| *file).collect();
@@ -91,13 +94,11 @@ fn resolve_new_path(session: &Session, note: DocId, to: &str) -> Option<(DocId, 
 }
 
 /// Returns all files of a folder with their new paths.
-fn plan_folder_move(session: &Session, from: &str, to: &str) -> Vec<(DocId, String)> {
-    let (from, to) = (format!("{}/", from.trim_end_matches('/')), to.trim_end_matches('/'));
-    let files = session.volumes().map(|volume| {
-        let files = volume.files.iter().filter_map(|(path, row)| Some((row.id, path.strip_prefix(&from)?)));
-        files.map(|(id, rest)| (id, format!("{to}/{rest}"))).collect::<Vec<_>>()
-    });
-    files.into_iter().find(|files| !files.is_empty()).unwrap_or_default()
+fn plan_folder_move(session: &Session, volume: DocId, from: &str, to: &str) -> Vec<(DocId, String)> {
+    let (from, to) = (format!("{from}/"), to.trim_end_matches('/'));
+    let files = session.volume(volume).into_iter().flat_map(|volume| &volume.files);
+    let moved = files.filter_map(|(path, row)| Some((row.id, format!("{to}/{}", path.strip_prefix(&from)?))));
+    moved.collect()
 }
 
 fn note_paths(scene: &CommandContext<'_>, ids: Vec<DocId>) -> Result<Vec<String>, CliError> {

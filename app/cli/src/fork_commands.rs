@@ -72,7 +72,7 @@ fn adoption_choice(args: &ForksArguments, own: bool) -> Result<AdoptionChoice, C
         }
     }
     let caller = if own { GitCaller::User } else { GitCaller::Window };
-    Ok(AdoptionChoice { selection, prefer, caller, now: unix_now() })
+    Ok(AdoptionChoice { selection, seen: args.seen.clone(), prefer, caller, now: unix_now() })
 }
 
 fn adopt_fork(scene: &mut CommandContext<'_>, name: &str, args: &ForksArguments) -> Result<u8, CliError> {
@@ -86,6 +86,9 @@ fn adopt_fork(scene: &mut CommandContext<'_>, name: &str, args: &ForksArguments)
                 Some(AdoptionKind::Undo) => "Finished the interrupted undo of",
             };
             print_report(scene, &fork, &report, done)
+        }
+        Err(error @ ForkError::ChangedSinceSeen) => {
+            Err(CliError { code: EXIT_FAILED, why: format!("{error}: tracebook forks show {name}") })
         }
         Err(ForkError::Conflicts(conflicts)) => {
             if scene.json {

@@ -2,10 +2,12 @@
 //! the user's own `git`.
 
 use super::{
-    CliError, CommandContext, EXIT_DONE, git_conflicts, git_hunks, git_merge_driver, github_folder, parse, resolve,
+    CliError, CommandContext, EXIT_DONE, git_conflicts, git_hunks, git_merge_driver, git_outputs, github_folder, parse,
+    resolve,
 };
 use clap::Args;
 use git_program::{GitCaller, GitOperation, GitProgramError, HalfDoneOperation, RepositoryAddress};
+use host::source_control::configured_pull;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -102,6 +104,8 @@ pub(super) struct GitArguments {
     pub(super) signoff: bool,
     #[arg(long)]
     pub(super) push: bool,
+    #[arg(id = "with-outputs", long = "with-outputs")]
+    pub(super) with_outputs: bool,
     #[arg(long)]
     pub(super) rebase: bool,
     #[arg(long)]
@@ -124,24 +128,55 @@ type GitStreams<'a> = (&'a mut dyn Write, &'a mut dyn Write, bool);
 /// Runs `git` for a volume of the workspace.
 pub(super) fn cmd_git(scene: &mut CommandContext<'_>, args: &GitArguments) -> Result<u8, CliError> {
     let name = args.volume.as_deref().or(args.install.as_deref());
-    let volume = resolve::resolve_volume(scene, name)?;
+    refuse_outputs(args)?;
+    let volume = match args.with_outputs && args.volume.is_none() {
+        true => Some(git_outputs::volume_around(scene)?),
+        false => resolve::resolve_volume(scene, name)?,
+    };
     let Some(volume) = volume else { return Err(CliError::usage("there is no volume yet; `tracebook open` adds one")) };
     let (root, locked) = scene.handle.read(move |session| {
         let root = session.volume(volume).and_then(|volume| volume.root.clone());
         (root, session.read_only_reason(volume))
     })?;
     let root = root.ok_or_else(|| CliError::usage("the volume has no folder on this device"))?;
-    if let Some(why) = locked.filter(|_| changes(args)) {
+    let clones_inside = args.verb == "clone" && clone_target(args, &root)?.starts_with(&root);
+    if let Some(why) = locked.filter(|_| clones_inside || changes_files(args)) {
         return Err(CliError::usage(why));
     }
     if args.install.is_some() {
         return git_merge_driver::install(&root, args, scene.json, scene.out);
     }
-    run_in_folder(&root, args, scene.json, (&mut *scene.out, &mut *scene.errors, scene.own))
+    if !args.with_outputs {
+        return run_in_folder(&root, args, scene.json, (&mut *scene.out, &mut *scene.errors, scene.own));
+    }
+    let folder = if args.volume.is_some() { root.clone() } else { scene.folder.to_owned() };
+    let changed = git_outputs::write_outputs(scene, (volume, root.as_path()), &folder, args)?;
+    let mut args = args.clone();
+    if !args.names.is_empty() {
+        args.names.extend(changed);
+    } else if args.verb == "commit" && !changed.is_empty() && commits_staged(&folder, &args)? {
+        git_program::run(&folder, &GitOperation::Add { files: changed }, GitCaller::User, &mut |_| {}, &|| false)?;
+    }
+    run_in_folder(&folder, &args, scene.json, (&mut *scene.out, &mut *scene.errors, scene.own))
+}
+
+/// Refuses outputs where nothing is staged or committed as a whole.
+fn refuse_outputs(args: &GitArguments) -> Result<(), CliError> {
+    let takes_outputs = matches!(args.verb.as_str(), "add" | "commit") && args.hunk.is_none();
+    match args.with_outputs && !takes_outputs {
+        true => Err(CliError::usage("--with-outputs goes with add and commit of whole files")),
+        false => Ok(()),
+    }
+}
+
+/// Returns whether a commit that names no files takes what is staged or known to Git, rather than all changes.
+fn commits_staged(folder: &Path, args: &GitArguments) -> Result<bool, CliError> {
+    let is_staged = |line: &String| !line.starts_with([' ', '?']);
+    Ok(args.all || args.amend || RepositoryFolder::open(folder)?.status()?.0.iter().any(is_staged))
 }
 
 /// Returns whether a subcommand changes files or history, and doesn't only list.
-fn changes(args: &GitArguments) -> bool {
+pub(super) fn changes_files(args: &GitArguments) -> bool {
     let lists = match args.verb.as_str() {
         "branch" => args.names.is_empty(),
         "tag" => lists_tags(args),
@@ -164,7 +199,7 @@ pub(super) fn cloned_folder(args: &GitArguments, here: &Path) -> Option<String> 
 }
 
 /// Returns the folder that `clone` makes: the named one, or one called as the repository.
-fn clone_target(args: &GitArguments, here: &Path) -> Result<PathBuf, CliError> {
+pub(super) fn clone_target(args: &GitArguments, here: &Path) -> Result<PathBuf, CliError> {
     let address = parse::needed(args.names.first().map(String::as_str), "the address of the repository")?;
     let named = args.names.get(1).map(String::as_str).filter(|name| !name.is_empty());
     let folder = named.or_else(|| git_program::repository_folder_name(address));
@@ -435,7 +470,8 @@ fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, C
             stages.map(|files| GitOperation::Add { files }).into_iter().chain([commit]).collect()
         }
         "fetch" => vec![GitOperation::Fetch],
-        "pull" => vec![keep(GitOperation::Pull { rebase: args.rebase })],
+        "pull" if args.rebase => vec![keep(GitOperation::Pull { rebase: true })],
+        "pull" => vec![keep(configured_pull(&open()?)?)],
         "push" => vec![GitOperation::Push { first: open()?.first_push_target()? }],
         "branch" if args.delete => vec![GitOperation::DeleteBranch { name: named("the branch")? }],
         "branch" => vec![GitOperation::CreateBranch { name: named("the branch")?, at: start }],
@@ -459,7 +495,7 @@ fn operations(folder: &Path, args: &GitArguments) -> Result<Vec<GitOperation>, C
             let from = RepositoryAddress::read(&address, folder).map_err(CliError::usage)?;
             let depth = parse::number_option("depth", args.depth.as_deref())?;
             let depth = depth.map(|depth| u32::try_from(depth).unwrap_or(u32::MAX)).filter(|depth| *depth > 0);
-            vec![GitOperation::Clone { from, folder: clone_target(args, folder)?, depth }]
+            vec![GitOperation::Clone { from, folder: clone_target(args, folder)?, depth, branch: None }]
         }
         other => {
             return Err(CliError::usage(format!(

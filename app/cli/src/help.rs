@@ -20,7 +20,11 @@ pub(crate) const HELP_GROUPS: &[(&str, &[SubcommandHelp])] = &[
         "Notes",
         &[
             entry("open", "Open a folder of Markdown files as a volume", ["open ~/notes", "open ."]),
-            entry("volumes", "List volumes, or trust one", ["volumes", "volumes trust notes"]),
+            entry(
+                "volumes",
+                "List, add, set up or trust volumes",
+                ["volumes", "volumes add Team --remote ada/notes --kind team"],
+            ),
             entry("ls", "List notes and attachments", ["ls", "ls --json"]),
             entry(
                 "attachments",
@@ -143,7 +147,11 @@ pub(crate) const HELP_GROUPS: &[(&str, &[SubcommandHelp])] = &[
                 "Add, update and publish packages",
                 ["packages add ./sail-kit", "packages publish ./sail-kit --to ./index"],
             ),
-            entry("providers", "List and test language models", ["providers", "providers test ollama"]),
+            entry(
+                "providers",
+                "List, test and add language models",
+                ["providers test ollama", "providers add openrouter --key-stdin < key.txt"],
+            ),
             entry("secrets", "Keep API keys", ["secrets list", "secrets set OPENAI_API_KEY < key.txt"]),
         ],
     ),
@@ -215,6 +223,7 @@ const HELP_END: &str = "
 Options:
   --workspace <DIR>  Use this workspace instead of the one in your data folder
   --json             Print JSON, for programs
+  --safe             Open the window without tabs, cells, runs and schedules
   -h, --help         Print help (-h: in short)
   -V, --version      Print version
 

@@ -5,7 +5,10 @@ use super::{
     CliError, CommandContext, EXIT_DONE, EXIT_FAILED, kernel_environments, kernel_packs, kernel_states, resolve,
 };
 use crate::arguments::{GrantArguments, KernelsArguments};
-use engine::{Command, EMBEDDED_KERNEL, KernelGrant, KernelKind, KernelSpec, Session};
+use engine::{
+    Command, EMBEDDED_KERNEL, ENVIRONMENT_KERNEL, INSTANT_KERNEL, KernelGrant, KernelKind, KernelSpec, SCIENCE_KERNEL,
+    Session,
+};
 use host::python_setup::{PythonSetup, SetupError, follow_setup, shell_line};
 use serde_json::json;
 use std::path::PathBuf;
@@ -65,6 +68,19 @@ pub(super) fn find_kernels(scene: &CommandContext<'_>, note: DocId) -> Result<Ve
     scene.handle.run_command(Command::FindKernels { note })?;
     let found = move |session: &Session| (session.kernel_searches() > before).then(|| session.kernels().to_vec());
     Ok(scene.handle.wait(Some(Duration::from_secs(30)), found)?.unwrap_or_default())
+}
+
+/// Refuses a kernel that is neither one of our own nor among the Jupyter kernels found, and lists all there are.
+pub(super) fn check_kernel(name: &str, found: &[KernelSpec]) -> Result<(), CliError> {
+    if KernelKind::of(Some(name)).is_confined() || found.iter().any(|spec| spec.name == name) {
+        return Ok(());
+    }
+    let own = [INSTANT_KERNEL, SCIENCE_KERNEL, ENVIRONMENT_KERNEL].into_iter();
+    let known: Vec<&str> = own.chain(found.iter().map(|spec| spec.name.as_str())).collect();
+    Err(CliError::usage(format!(
+        "there is no Jupyter kernel {name} here; choose one of: {} (`tracebook kernels` describes them)",
+        known.join(", ")
+    )))
 }
 
 /// Creates an environment in the folder of the note's volume, installs a kernel and packages, and selects the kernel.
@@ -160,11 +176,7 @@ pub(super) fn cmd_kernels(scene: &mut CommandContext<'_>, args: &KernelsArgument
     }
     let found = find_kernels(scene, note)?;
     if let Some(name) = args.use_kernel.as_ref() {
-        if !KernelKind::of(Some(name)).is_confined() && !found.iter().any(|spec| spec.name == *name) {
-            return Err(CliError::usage(format!(
-                "there is no Jupyter kernel {name} here; `tracebook kernels` lists them"
-            )));
-        }
+        check_kernel(name, &found)?;
         export::open_note::read_loaded_note(scene.handle, note, |_| ())?;
         let seen = args.allow.clone();
         let spec = found.iter().find(|spec| spec.name == *name);

@@ -18,6 +18,8 @@ mod git_commands;
 mod git_conflicts;
 mod git_hunks;
 mod git_merge_driver;
+mod git_outputs;
+mod git_read_only;
 mod github_folder;
 mod help;
 mod history;
@@ -37,7 +39,9 @@ pub(crate) mod notes;
 mod output_files;
 mod package_commands;
 pub mod parse;
+mod platform_values;
 mod providers;
+mod recall_options;
 mod resolve;
 mod run_cells;
 mod sample_workspace;
@@ -49,9 +53,9 @@ mod system_files;
 mod tasks;
 mod terminal_writer;
 mod update;
+mod volume_settings;
 pub(crate) mod volume_trust;
 mod volumes;
-mod work_queue;
 mod worker;
 mod yes_no_question;
 
@@ -61,10 +65,12 @@ use export::error::ExportError;
 use host::fs::copy;
 use host::socket::{self, SocketError, SocketRequest};
 use host::{Handle, OpenError, WorkspaceOptions};
+use sent_runs::send_errors::SentRunError;
 use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use store::disk::io_reason;
 use terminal_writer::{ScreenForm, TerminalWriter};
 use text::untrusted_text;
 
@@ -151,6 +157,32 @@ impl From<ExportError> for CliError {
     }
 }
 
+impl From<SentRunError> for CliError {
+    fn from(error: SentRunError) -> Self {
+        match error {
+            SentRunError::Queue(why) => CliError { code: EXIT_FAILED, why: why.to_string() },
+            SentRunError::Identity(_)
+            | SentRunError::Setup
+            | SentRunError::NotSynced
+            | SentRunError::Form(_)
+            | SentRunError::Gone(_) => CliError::workspace(error),
+            SentRunError::NotPaired { .. }
+            | SentRunError::NotShared
+            | SentRunError::UnknownDevice { .. }
+            | SentRunError::SeveralDevices { .. }
+            | SentRunError::Agent(_)
+            | SentRunError::Tool(_)
+            | SentRunError::MemoryAgent
+            | SentRunError::Configuration(_)
+            | SentRunError::NotOwner
+            | SentRunError::Order(_)
+            | SentRunError::Task(_)
+            | SentRunError::Sign(_)
+            | SentRunError::Command(_) => CliError::usage(error),
+        }
+    }
+}
+
 impl From<host::OwnerGone> for CliError {
     fn from(gone: host::OwnerGone) -> Self {
         CliError::workspace(gone.to_string())
@@ -172,7 +204,7 @@ impl From<std::io::Error> for CliError {
         if error.kind() == std::io::ErrorKind::BrokenPipe {
             return CliError { code: EXIT_DONE, why: String::new() };
         }
-        CliError { code: EXIT_FAILED, why: format!("standard output or input ended early ({error})") }
+        CliError { code: EXIT_FAILED, why: format!("standard output or input ended early ({})", io_reason(&error)) }
     }
 }
 
@@ -204,15 +236,24 @@ struct CommandContext<'a> {
 /// Parts of the program outside the command line.
 #[derive(Clone, Copy)]
 pub struct ProgramHooks {
-    /// Opens the window, on a folder or file if one is given, and returns when it's closed and everything is saved. The
-    /// function is called after the first frame.
+    /// Opens the window, and returns when it's closed and everything is saved. The function is called after the first
+    /// frame.
     pub window: WindowCommand,
     /// Runs benchmarks or takes screenshots. `None` if that's in a separate program, `tracebook-bench`.
     pub bench: Option<BenchCommand>,
 }
 
+/// What the window opens with.
+#[derive(Clone, Debug, Default)]
+pub struct WindowStart {
+    /// A folder or file to open.
+    pub path: Option<PathBuf>,
+    /// Whether it opens in safe mode: no tabs are restored, and no cells, runs and schedules start.
+    pub is_safe: bool,
+}
+
 /// Opens the window on a workspace; fails with what couldn't be saved.
-pub type WindowCommand = fn(host::Driver, Option<PathBuf>, Box<dyn FnOnce()>) -> anyhow::Result<()>;
+pub type WindowCommand = fn(host::Driver, WindowStart, Box<dyn FnOnce()>) -> anyhow::Result<()>;
 
 /// Runs a benchmark or screenshot subcommand: its name, its arguments, and whether it prints JSON.
 pub type BenchCommand = fn(&str, &ArgMatches, bool, &mut dyn Write) -> Result<u8, CliError>;
@@ -333,7 +374,8 @@ fn run_python_kernel(words: &[String]) -> ExitCode {
 /// # Errors
 /// Returns an error if the operating system can't determine the path.
 pub fn program_path() -> Result<PathBuf, CliError> {
-    std::env::current_exe().map_err(|error| CliError::workspace(format!("the program does not find itself ({error})")))
+    std::env::current_exe()
+        .map_err(|error| CliError::workspace(format!("the program does not find itself ({})", io_reason(&error))))
 }
 
 /// Runs a subcommand, or opens the window. `here`: the current folder, and the path given instead of a subcommand.
@@ -346,10 +388,11 @@ fn run_command_line(
     let json = matches.get_flag("json");
     let folder = workspace_folder(matches)?;
     host::logging::enable(Some(folder.as_path()).filter(|folder| host::workspace_exists(folder)));
+    let is_safe = matches.get_flag("safe");
     let Some((name, args)) = matches.subcommand() else {
         return match path {
-            Some(path) => open_path(&folder, &path, json, hooks),
-            None => open_window(&folder, None, hooks),
+            Some(path) => open_path(&folder, &path, (json, is_safe), hooks),
+            None => open_window(&folder, WindowStart { path: None, is_safe }, hooks),
         };
     };
     let terminal = std::io::stdout().is_terminal();
@@ -396,11 +439,13 @@ fn run_command_line(
         "git" => {
             let args: git_commands::GitArguments = typed(args)?;
             if args.verb == "merge-driver"
-                && let Some(folder) = git_merge_driver::installed_folder(&args, &here)
+                && let Some(repository) = git_merge_driver::installed_folder(&args, &here)
             {
-                return git_merge_driver::install(&folder, &args, json, &mut out);
+                git_read_only::refuse_read_only_folder(&folder, &repository)?;
+                return git_merge_driver::install(&repository, &args, json, &mut out);
             }
-            if args.volume.is_none() && !(args.verb == "merge-driver" && args.install.is_some()) {
+            if args.volume.is_none() && !args.with_outputs && !(args.verb == "merge-driver" && args.install.is_some()) {
+                git_read_only::refuse_in_read_only_volume(&folder, &here, &args)?;
                 let mut errors = std::io::stderr();
                 let code = git_commands::run_in_folder(&here, &args, json, (&mut out, &mut errors, true))?;
                 let Some(cloned) = git_commands::cloned_folder(&args, &here) else { return Ok(code) };
@@ -435,14 +480,16 @@ fn run_command_line(
                 }
                 Err(SocketError::Interrupted(error)) => {
                     return Err(CliError::workspace(format!(
-                        "the program that has the workspace open ended in the middle of this ({error}); look at what \
-                         was done, and try again"
+                        "the program that has the workspace open ended in the middle of this ({}); look at what \
+                         was done, and try again",
+                        io_reason(&error)
                     )));
                 }
                 // The owner ended between the check of the lock and the call: the lock is free now.
                 Err(SocketError::NotStarted(error)) if tries >= 20 => {
                     return Err(CliError::workspace(format!(
-                        "the program that has the workspace open does not answer ({error}); close it and try again"
+                        "the program that has the workspace open does not answer ({}); close it and try again",
+                        io_reason(&error)
                     )));
                 }
                 Err(SocketError::NotStarted(_)) => {}
@@ -633,13 +680,14 @@ fn run_bench_program(words: &[String]) -> Result<u8, CliError> {
              bench-app` builds and runs it",
             bench.display()
         ))),
-        Err(error) => Err(CliError::workspace(format!("{} does not start ({error})", bench.display()))),
+        Err(error) => Err(CliError::workspace(format!("{} does not start ({})", bench.display(), io_reason(&error)))),
     }
 }
 
 /// Opens the window on a folder, or on a file in its folder. An open window adds the folder as a volume.
-fn open_path(folder: &Path, path: &Path, json: bool, hooks: ProgramHooks) -> Result<u8, CliError> {
-    let Some(socket) = host::owner_socket(folder).ok().flatten() else { return open_window(folder, Some(path), hooks) };
+fn open_path(folder: &Path, path: &Path, (json, is_safe): (bool, bool), hooks: ProgramHooks) -> Result<u8, CliError> {
+    let start = WindowStart { path: Some(path.to_owned()), is_safe };
+    let Some(socket) = host::owner_socket(folder).ok().flatten() else { return open_window(folder, start, hooks) };
     let whole = copy::absolute_path(Path::new("/"), &path.to_string_lossy());
     let volume = if copy::is_folder(&whole) { whole.as_path() } else { whole.parent().unwrap_or(&whole) };
     let mut words = vec!["open".to_owned(), volume.display().to_string()];
@@ -649,16 +697,16 @@ fn open_path(folder: &Path, path: &Path, json: bool, hooks: ProgramHooks) -> Res
     match socket::send_request(&socket, &request) {
         Ok(code) => Ok(code),
         // The owning process has ended.
-        Err(SocketError::NotStarted(_)) => open_window(folder, Some(path), hooks),
+        Err(SocketError::NotStarted(_)) => open_window(folder, start, hooks),
         Err(SocketError::Interrupted(error)) => Err(CliError::workspace(format!(
-            "the program that has the workspace open ended in the middle of this ({error}); try again"
+            "the program that has the workspace open ended in the middle of this ({}); try again",
+            io_reason(&error)
         ))),
     }
 }
 
-/// Opens the window, on a folder or file if `path` names one. At the first start, creates the workspace with the
-/// sample.
-fn open_window(folder: &Path, path: Option<&Path>, hooks: ProgramHooks) -> Result<u8, CliError> {
+/// Opens the window. At the first start, creates the workspace with the sample.
+fn open_window(folder: &Path, start: WindowStart, hooks: ProgramHooks) -> Result<u8, CliError> {
     if !host::has_display() {
         return Err(CliError::usage(
             "there is no display here, so no window; the command line does everything: see `tracebook --help`",
@@ -666,9 +714,7 @@ fn open_window(folder: &Path, path: Option<&Path>, hooks: ProgramHooks) -> Resul
     }
     let begun = std::time::Instant::now();
     let first = !host::workspace_exists(folder);
-    let mut driver = served::open_released(folder, WorkspaceOptions { program: program_path()?, create: true })?;
-    let zones = host::clock::load_zones(host::clock::schedule_zone_names(driver.session()));
-    driver.run_command(engine::Command::MindSchedules { zones })?;
+    let driver = served::open_released(folder, WorkspaceOptions { program: program_path()?, create: true })?;
     if driver.serve_requests(serve_request).is_err() {
         tracing::warn!("there is no local socket; commands wait until the window is closed");
     }
@@ -695,7 +741,5 @@ fn open_window(folder: &Path, path: Option<&Path>, hooks: ProgramHooks) -> Resul
             eprintln!("first frame after {:.1} ms", begun.elapsed().as_secs_f64() * 1e3);
         }
     };
-    (hooks.window)(driver, path.map(Path::to_owned), Box::new(first_frame))
-        .map(|()| EXIT_DONE)
-        .map_err(CliError::workspace)
+    (hooks.window)(driver, start, Box::new(first_frame)).map(|()| EXIT_DONE).map_err(CliError::workspace)
 }

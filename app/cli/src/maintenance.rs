@@ -1,12 +1,15 @@
 //! `cmd_init`, `fsck`, `cmd_backup`, `cmd_restore`, `cmd_doctor`: maintenance of the whole workspace.
 
-use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, EXIT_WORKSPACE, program_path, sample_workspace};
+use super::{
+    CliError, CommandContext, EXIT_DONE, EXIT_FAILED, EXIT_WORKSPACE, platform_values, program_path, sample_workspace,
+};
 use crate::arguments::{BackupArguments, DoctorArguments, FsckArguments, InitArguments, RestoreArguments};
 use anyhow::anyhow;
 use engine::{Command, Session};
 use host::maintenance::backup::{BackupError, BackupProgress, BackupTrust};
 use host::maintenance::bug_report;
 use host::maintenance::check::{CheckReport, FindingSeverity};
+use host::maintenance::platform::detect_platform;
 use host::{OpenError, WorkspaceLock, WorkspaceOptions, fs::copy};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -90,7 +93,7 @@ pub(super) fn cmd_doctor(
         return write_report(&file, folder, &offers, json, out);
     }
     if json {
-        writeln!(out, "{}", serde_json::to_string(&offers).unwrap_or_default())?;
+        writeln!(out, "{}", platform_values::lines_as_json(&offers, &detect_platform(), folder))?;
         return Ok(EXIT_DONE);
     }
     for offer in offers {
@@ -120,7 +123,10 @@ fn write_report(
         std::io::ErrorKind::AlreadyExists => {
             CliError::usage(format!("{} exists already; name another file", file.display()))
         }
-        _ => CliError::workspace(format!("can't write the report to {}: {error}", file.display())),
+        _ => {
+            let why = store::disk::io_reason(&error);
+            CliError::workspace(format!("can't write the report to {}: {why}", file.display()))
+        }
     })?;
     if json {
         let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();

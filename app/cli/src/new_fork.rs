@@ -18,7 +18,7 @@ impl From<ForkError> for CliError {
         match error {
             ForkError::Refused(_) | ForkError::TooLarge { .. } | ForkError::Repository(_) => CliError::usage(error),
             ForkError::Git(error) => error.into(),
-            ForkError::Conflicts(_) | ForkError::Interrupted(_) => {
+            ForkError::Conflicts(_) | ForkError::Interrupted(_) | ForkError::ChangedSinceSeen => {
                 CliError { code: EXIT_FAILED, why: error.to_string() }
             }
             ForkError::Command(reject) => reject.into(),

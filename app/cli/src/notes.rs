@@ -33,9 +33,10 @@ fn report_problems(scene: &mut CommandContext<'_>, note: DocId) -> Result<(), Cl
 }
 
 pub(super) fn cmd_cat(scene: &mut CommandContext<'_>, args: &CatArguments) -> Result<u8, CliError> {
-    let word = args.note.as_str();
+    let in_volume = args.volume.as_ref().map(|volume| format!("{volume}:{}", args.note.trim_start_matches('/')));
+    let word = in_volume.as_deref().unwrap_or(&args.note);
     let found = resolve::resolve_note(scene, word);
-    if let Some(path) = system_files::system_path(word).filter(|_| found.is_err()) {
+    if let Some(path) = resolve::system_path(word).filter(|_| found.is_err()) {
         return system_files::print_file(scene, &path);
     }
     if found.is_err()

@@ -21,7 +21,13 @@ pub fn build_grammar() -> Command {
                 .global(true)
                 .help("Use this workspace instead of the one in your data folder"),
         )
-        .arg(Arg::new("json").long("json").global(true).action(ArgAction::SetTrue).help("Print JSON, for programs"));
+        .arg(Arg::new("json").long("json").global(true).action(ArgAction::SetTrue).help("Print JSON, for programs"))
+        .arg(
+            Arg::new("safe")
+                .long("safe")
+                .action(ArgAction::SetTrue)
+                .help("Open the window without tabs, cells, runs and schedules"),
+        );
     for command in COMMANDS {
         let Some(line) = &command.line else { continue };
         let summary = help::subcommand_help(line.name).map_or(command.help, |entry| entry.summary);

@@ -6,6 +6,8 @@ use crate::arguments::{ProvidersArguments, SecretsArguments};
 use crate::parse::needed;
 use agent::config::AgentConfig;
 use agent::model_call::{ModelEndpoint, ModelError};
+use agent::router::{ProviderLatencies, TYPICAL_CALL_TOKENS};
+use agent::run_records::PROVIDER_LATENCIES_KEY;
 use anyhow::anyhow;
 use host::agents::llm::{self, ProviderClient, ProviderTestReport, ProviderTimeouts};
 use host::agents::model_setup::{self, KEYED_PROVIDERS, LOCAL_SERVERS, NewProvider};
@@ -16,6 +18,7 @@ use std::io::{BufRead, Read, Write};
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
+use store::disk::{DiskReader, SqliteReader};
 
 /// Maximum wait for a test, which has a shorter timeout of its own.
 const PROVIDER_TEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -43,7 +46,7 @@ pub(super) fn cmd_providers(
     let secrets = open_user_secrets()?;
     let name = args.name.as_deref().unwrap_or(config.llm.default_provider.as_str());
     match args.what.as_deref().unwrap_or("list") {
-        "list" => list_providers(&config, &secrets, json, out),
+        "list" => list_providers(&config, &secrets, &read_latencies(workspace), json, out),
         "test" => print_provider_test(&config, &secrets, name, json, out),
         "models" => list_provider_models(&config, &secrets, name, json, out),
         "add" => add_provider(workspace, &secrets, args, json, out),
@@ -164,9 +167,17 @@ fn read_secret(name: &str) -> Result<SecretValue, CliError> {
     Ok(SecretValue::new(read?)?)
 }
 
+/// Returns the latencies of providers that this workspace has measured; none if it can't be read.
+fn read_latencies(workspace: &Path) -> ProviderLatencies {
+    let reader = SqliteReader::open(workspace).ok();
+    let kept = reader.and_then(|reader| reader.meta(PROVIDER_LATENCIES_KEY).ok().flatten());
+    kept.and_then(|kept| serde_json::from_slice(&kept).ok()).unwrap_or_default()
+}
+
 fn list_providers(
     config: &AgentConfig,
     secrets: &UserSecrets,
+    latencies: &ProviderLatencies,
     json: bool,
     out: &mut dyn Write,
 ) -> Result<u8, CliError> {
@@ -178,13 +189,24 @@ fn list_providers(
         let price = provider.price.or_else(|| llm::model_price(&endpoint));
         let is_default = *name == config.llm.default_provider;
         let dollars = |price: agent::config::ModelPrice| format!("${} in, ${} out", price.input, price.output);
-        let state = match (&key, price) {
+        let latency = latencies.median_latency(name);
+        let (request, answer) = TYPICAL_CALL_TOKENS;
+        let call_cost = if endpoint.local { Some(0.0) } else { price.map(|price| price.of(request, answer)) };
+        let mut state = match (&key, price) {
             _ if !provider.is_enabled() => "switched off".to_owned(),
             (Err(why), _) => why.to_string(),
             (Ok(_), _) if endpoint.local => "on this machine, free".to_owned(),
             (Ok(_), Some(price)) => format!("{}, for a million tokens", dollars(price)),
             (Ok(_), None) => "price not known".to_owned(),
         };
+        if provider.is_enabled() && key.is_ok() {
+            if let Some(cost) = call_cost.filter(|cost| *cost > 0.0) {
+                state.push_str(&format!(", about ${cost:.4} a call"));
+            }
+            if let Some(latency) = latency {
+                state.push_str(&format!(", answers in {latency} ms"));
+            }
+        }
         let mark = if is_default { "*" } else { " " };
         rows.push([format!("{mark} {name}"), llm::wire_name(endpoint.wire).to_owned(), endpoint.model.clone(), state]);
         listed.push(json!({
@@ -197,6 +219,8 @@ fn list_providers(
             "key": endpoint.key,
             "ready": provider.is_enabled() && key.is_ok(),
             "price": price.map(|price| json!({"input": price.input, "output": price.output})),
+            "expected_call_usd": call_cost,
+            "latency_ms": latency,
             "context": llm::context_window_tokens(config, &endpoint),
         }));
     }

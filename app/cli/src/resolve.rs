@@ -1,10 +1,15 @@
 //! Resolves names on the command line to notes and volumes.
 
-use super::{CliError, CommandContext, system_files};
-use agent::system_volume::{SYSTEM_READ_ONLY, SYSTEM_VOLUME_NAME};
+use super::{CliError, CommandContext};
+use agent::config::VolumeSettings;
+use agent::path_resolver::{self, KnownVolume, PathPlace, PathUse};
+use agent::system_volume::{self, SYSTEM_READ_ONLY, SYSTEM_VOLUME_NAME};
 use engine::{Session, Volume};
 use host::fs::confined_dir::ConfinedPath;
+use host::maintenance::configuration;
+use std::collections::BTreeMap;
 use std::time::Duration;
+use store::disk::FileRow;
 use store::{DocId, FileKind};
 
 /// What a name resolves to.
@@ -13,6 +18,8 @@ pub(super) enum ResolvedName {
     Volume(DocId),
 }
 
+/// Name of the volume that the first new file of a workspace makes.
+pub(super) const FIRST_VOLUME_NAME: &str = "Notes";
 /// Maximum time to wait until the volumes' files are known.
 const SCAN_TIMEOUT: Duration = Duration::from_secs(600);
 
@@ -47,10 +54,37 @@ pub(super) fn resolve_note_or_volume(scene: &CommandContext<'_>, word: &str) -> 
     match scene.handle.read(find.clone())? {
         Err(_) => {
             wait_for_volumes(scene, true)?;
-            scene.handle.read(find)?
+            match (scene.handle.read(find)?, read_kind_in_front(scene, word)?) {
+                (Err(_), Some(named)) => resolve_note_or_volume(scene, &named),
+                (found, _) => found,
+            }
         }
         found => found,
     }
+}
+
+/// Reads what the configuration says of volumes. One that can't be read says nothing, and other commands report it.
+pub(super) fn volume_settings(scene: &CommandContext<'_>) -> VolumeSettings {
+    configuration::load_config(scene.handle.workspace_folder()).map(|config| config.volumes).unwrap_or_default()
+}
+
+/// Returns `team/PATH` or `user/PATH` as `VOLUME:PATH`, if there's one volume of that kind.
+fn read_kind_in_front(scene: &CommandContext<'_>, word: &str) -> Result<Option<String>, CliError> {
+    let Some((kind, path)) = word.trim_start_matches('/').split_once(['/', ':']) else { return Ok(None) };
+    Ok(volume_of_kind(scene, kind)?.map(|name| format!("{name}:{path}")))
+}
+
+/// Returns the name of the volume that the word for a kind means.
+fn volume_of_kind(scene: &CommandContext<'_>, kind: &str) -> Result<Option<String>, CliError> {
+    if agent::config::VolumeKind::from_name(kind).is_none() {
+        return Ok(None);
+    }
+    let (settings, kind) = (volume_settings(scene), kind.to_owned());
+    let find = move |session: &Session| {
+        let names = session.volumes().map(|volume| volume.name.as_str());
+        settings.named_by_kind(&kind, names).map(ToOwned::to_owned)
+    };
+    Ok(scene.handle.read(find)?)
 }
 
 /// Returns whether a path in a volume matches a name.
@@ -104,7 +138,7 @@ fn find_in_session(session: &Session, word: &str, folder: &std::path::Path) -> R
         let why = why.map_or("it is an attachment, not a note", |other| other.why.as_str());
         return Err(CliError::usage(format!("{why}: {word}")));
     }
-    if system_files::system_path(word).is_some() {
+    if system_path(word).is_some() {
         return Err(CliError::usage(SYSTEM_READ_ONLY));
     }
     let notes = files().filter(|(_, row)| row.kind.is_text()).map(|(_, row)| row.path.as_str());
@@ -113,25 +147,113 @@ fn find_in_session(session: &Session, word: &str, folder: &std::path::Path) -> R
     Err(CliError::usage(format!("there is no note “{word}”; `tracebook ls` lists them.{hint}")))
 }
 
-/// Reads the path of a new file, which may begin with the name of a volume, as `VOLUME:PATH`, unless `volume` is named
-/// already. Returns the name of the volume, and the path in it.
+/// Returns the path in System of `system/…` or `system:…`, if there's such a file.
+pub(super) fn system_path(word: &str) -> Option<String> {
+    let bare = word.trim_start_matches('/');
+    let head = bare.get(..SYSTEM_VOLUME_NAME.len())?;
+    let rest = bare[SYSTEM_VOLUME_NAME.len()..].strip_prefix(['/', ':'])?;
+    head.eq_ignore_ascii_case(SYSTEM_VOLUME_NAME).then(|| system_volume::find_path(rest)).flatten()
+}
+
+/// Reads the path of a new file as tools do, for the volume `own`, or else the first one. The path may begin with the
+/// name of its volume, and `VOLUME:PATH` is in that volume unless `volume` is named already. After `./`, the path is
+/// taken as it is. Returns the name of the volume if it's another one or was named, and the path in it.
 pub(super) fn read_new_path(
     scene: &CommandContext<'_>,
     word: &str,
     volume: Option<&str>,
+    own: Option<DocId>,
 ) -> Result<(Option<String>, String), CliError> {
-    if volume.is_some() {
+    if word.starts_with("./") {
         return Ok((volume.map(ToOwned::to_owned), word.to_owned()));
     }
-    wait_for_volumes(scene, false)?;
-    let wanted = word.to_owned();
-    let named = scene.handle.read(move |session| {
-        session.volumes().find_map(|volume| {
-            let path = wanted.strip_prefix(&volume.name)?.strip_prefix(':')?;
-            Some((Some(volume.name.clone()), path.to_owned()))
+    // Whether there's a folder called as the volume decides.
+    wait_for_volumes(scene, true)?;
+    let (name, path) = match volume {
+        Some(name) => (Some(name.to_owned()), word.to_owned()),
+        None => {
+            let wanted = word.to_owned();
+            let named = scene.handle.read(move |session| {
+                session.volumes().find_map(|volume| {
+                    let path = wanted.strip_prefix(&volume.name)?.strip_prefix(':')?;
+                    Some((Some(volume.name.clone()), path.to_owned()))
+                })
+            })?;
+            named.unwrap_or_else(|| (None, word.to_owned()))
+        }
+    };
+    let own = match (&name, own) {
+        (Some(name), _) => resolve_volume(scene, Some(name))?,
+        (None, Some(own)) => Some(own),
+        (None, None) => resolve_volume(scene, None)?,
+    };
+    let settings = volume_settings(scene);
+    let find = move |session: &Session| place_new_path(session, &settings, own, name, &path);
+    scene.handle.read(find)?
+}
+
+/// Returns where a new file goes: the volume if it's another one than `own` or was named, and the path in it.
+fn place_new_path(
+    session: &Session,
+    settings: &VolumeSettings,
+    own: Option<DocId>,
+    name: Option<String>,
+    path: &str,
+) -> Result<(Option<String>, String), CliError> {
+    let no_files = BTreeMap::new();
+    let first = own.and_then(|own| session.volume(own));
+    // Without a volume, the first file makes one.
+    let missing =
+        first.is_none().then_some(KnownVolume { name: FIRST_VOLUME_NAME, root: None, kind: None, files: &no_files });
+    let others = session.volumes().filter(|volume| Some(volume.id) != own);
+    let known = first.into_iter().chain(others).map(|volume| KnownVolume {
+        name: &volume.name,
+        root: volume.root.as_deref(),
+        kind: settings.kind(&volume.name),
+        files: &volume.files,
+    });
+    let volumes: Vec<KnownVolume<'_, FileRow>> = missing.into_iter().chain(known).collect();
+    let named = name.as_ref().and_then(|_| volumes.first()).map(|volume| volume.name);
+    let found = path_resolver::resolve(&volumes, named, path, PathUse::New).map_err(CliError::usage)?;
+    let PathPlace::Volume(at) = found.place else { return Err(CliError::usage(SYSTEM_READ_ONLY)) };
+    let other = match (at, name) {
+        (0, name) => name,
+        (_, None) => volumes.get(at).map(|volume| volume.name.to_owned()),
+        (_, Some(name)) => return Err(CliError::usage(format!("this path is in another volume than {name}: {path}"))),
+    };
+    let is_folder = path.trim_end().ends_with('/') || path.is_empty() && other.is_some();
+    let path = match (found.path.is_empty(), is_folder) {
+        (true, true) => "./".to_owned(),
+        // A note may be called as its volume.
+        (true, false) => path.trim_start_matches('/').to_owned(),
+        (false, true) => format!("{}/", found.path.trim_end_matches('/')),
+        (false, false) => found.path,
+    };
+    Ok((other, path))
+}
+
+/// Returns the volume and the path of a folder with files: as it's written, else as tools understand it.
+pub(super) fn find_folder(session: &Session, word: &str) -> Option<(DocId, String)> {
+    let bare = word.trim_end_matches('/');
+    let below = format!("{bare}/");
+    let holds = |volume: &&Volume| volume.files.keys().any(|path| path.starts_with(&below));
+    if let Some(volume) = session.volumes().find(holds) {
+        return Some((volume.id, bare.to_owned()));
+    }
+    let all: Vec<&Volume> = session.volumes().collect();
+    let volumes: Vec<KnownVolume<'_, FileRow>> = all
+        .iter()
+        .map(|volume| KnownVolume {
+            name: &volume.name,
+            root: volume.root.as_deref(),
+            kind: None,
+            files: &volume.files,
         })
-    })?;
-    Ok(named.unwrap_or_else(|| (None, word.to_owned())))
+        .collect();
+    let found = path_resolver::resolve(&volumes, None, word, PathUse::Folder).ok()?;
+    let PathPlace::Volume(at) = found.place else { return None };
+    let volume = all.get(at).filter(|_| found.exists && !found.path.is_empty())?;
+    Some((volume.id, found.path))
 }
 
 /// Finds the attachment that is named exactly, as `VOLUME:PATH`.
@@ -151,7 +273,8 @@ pub(super) fn find_attachment(scene: &CommandContext<'_>, word: &str) -> Result<
 /// Resolves a name to a volume; without a name, returns the first one.
 pub(super) fn resolve_volume(scene: &CommandContext<'_>, name: Option<&str>) -> Result<Option<DocId>, CliError> {
     wait_for_volumes(scene, false)?;
-    let wanted = name.map(ToOwned::to_owned);
+    let of_kind = name.map(|name| volume_of_kind(scene, name)).transpose()?.flatten();
+    let wanted = of_kind.or_else(|| name.map(ToOwned::to_owned));
     let find = move |session: &Session| match wanted {
         Some(name) => match session.volumes().find(|volume| volume.name == name || volume.id.to_string() == name) {
             Some(volume) => Ok(Some(volume.id)),

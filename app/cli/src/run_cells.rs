@@ -35,7 +35,8 @@ pub(super) fn cmd_run(scene: &mut CommandContext<'_>, args: &RunArguments) -> Re
         return Ok(EXIT_DONE);
     }
     if let Some(kernel) = args.kernel.clone() {
-        super::kernels::find_kernels(scene, note)?;
+        let found = super::kernels::find_kernels(scene, note)?;
+        super::kernels::check_kernel(&kernel, &found)?;
         scene.handle.run_command(Command::UseKernel { note, kernel: Some(kernel), keep: false, seen: None })?;
     }
     let cells: Vec<BlockId> =

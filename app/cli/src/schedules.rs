@@ -1,7 +1,7 @@
 //! `cmd_schedule`: manages scheduled work, or keeps running to start it.
 
-use super::memory::parse_mode;
 use super::parse::number_option;
+use super::recall_options::parse_mode;
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, agents, resolve};
 use crate::arguments::ScheduleArguments;
 use agent::memory::insight::{MemoryFilters, MemoryQuery};

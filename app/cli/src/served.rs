@@ -15,7 +15,7 @@ use host::socket::{self, GuestRequests, SocketError, SocketRequest};
 use host::{Driver, Handle, OpenError, WorkspaceOptions};
 use serve::{
     CommandCall, CommandOutcome, HttpServerSettings, McpPermissions, PairingLink, ServedPlaces, TlsFiles, TlsSource,
-    WorkspaceCommands,
+    WorkspaceCommands, WritePermission,
 };
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -269,8 +269,9 @@ impl WorkspaceCommands for WorkspaceLink {
                     match socket::exchange(&socket, &request, &call.input, &mut out, &mut errors) {
                         Ok(code) => Ok(code),
                         Err(SocketError::Interrupted(error)) => Err(anyhow!(
-                            "the program that has the workspace open ended in the middle of this ({error}); look at \
-                             what was done, and try again"
+                            "the program that has the workspace open ended in the middle of this ({}); look at \
+                             what was done, and try again",
+                            store::disk::io_reason(&error)
                         )),
                         Err(SocketError::NotStarted(_)) => {
                             sleep(OWNER_ATTEMPT_INTERVAL);
@@ -298,18 +299,35 @@ impl WorkspaceCommands for WorkspaceLink {
     }
 }
 
+/// Returns what `--allow-write` says.
+fn write_permission(word: &str) -> Result<WritePermission, CliError> {
+    match word {
+        "" => Ok(WritePermission::Yes),
+        "ask" => Ok(WritePermission::AfterApproval),
+        "no" => Ok(WritePermission::No),
+        other => Err(CliError::usage(format!(
+            "--allow-write is ask, no, or has no value, not “{}”",
+            text::untrusted_text::escape_line(other)
+        ))),
+    }
+}
+
 /// Runs `cmd_mcp`: serves MCP on standard input and output, writes a program's configuration, or uses other servers.
 pub(super) fn cmd_mcp(folder: &Path, args: &McpArguments, json: bool, out: &mut dyn Write) -> Result<u8, CliError> {
     match (args.what.as_deref().unwrap_or("serve"), args.name.as_deref()) {
         ("serve", None) => {
+            let seconds = super::parse::number_option("timeout", args.timeout.as_deref())?;
             let permissions = McpPermissions {
-                write: args.allow_write,
+                write: write_permission(args.allow_write.as_deref().unwrap_or("no"))?,
+                // The user works with this program, and sees its forms.
+                approve_writes: true,
+                approval_timeout: seconds.map(|seconds| Duration::from_secs(seconds.max(1))),
                 run: args.allow_run,
                 agent: args.allow_agent,
                 approve: args.allow_approve,
             };
             let link = WorkspaceLink::start(folder)?;
-            let done = serve::serve_mcp(link.clone(), permissions);
+            let done = serve::serve_mcp(link.clone(), folder, permissions);
             link.close();
             done.map(|()| EXIT_DONE).map_err(CliError::usage)
         }

@@ -5,6 +5,7 @@ use crate::arguments::SyncArguments;
 use crate::parse::needed;
 use engine::{Command, HubConnection, HubState, LAN_HUB_ADDRESS, MergeRecord, SeenDevice, Session, SyncProgress};
 use host::fs::copy;
+use sent_runs::hub_sync::wait_until_hubs_have_all;
 use serde_json::json;
 use std::time::Duration;
 use text::diff::unified_diff;
@@ -12,8 +13,6 @@ use text::untrusted_text;
 
 /// Default time in seconds that `sync now` and `sync join` wait for completion.
 const DEFAULT_SYNC_TIMEOUT_SECS: u64 = 60;
-/// Longer than a message takes between two threads.
-const SETTLE_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(super) fn cmd_sync(scene: &mut CommandContext<'_>, args: &SyncArguments) -> Result<u8, CliError> {
     let patience = super::parse::number_option("for", args.for_secs.as_deref())?.unwrap_or(DEFAULT_SYNC_TIMEOUT_SECS);
@@ -54,7 +53,7 @@ pub(super) fn cmd_sync(scene: &mut CommandContext<'_>, args: &SyncArguments) -> 
                 here.then_some(())
             };
             let here = scene.handle.wait(Some(patience), look)?.is_some();
-            match here && wait_until_synced(scene, patience)? {
+            match here && wait_until_hubs_have_all(scene.handle, None, patience)? {
                 true => print_status(scene),
                 false => {
                     let why = "it has not all arrived yet; it comes while Tracebook runs (`tracebook sync status`)";
@@ -84,7 +83,7 @@ pub(super) fn cmd_sync(scene: &mut CommandContext<'_>, args: &SyncArguments) -> 
         "now" => {
             resolve::wait_for_volumes(scene, true)?;
             export::open_note::wait_until_saved(scene.handle)?;
-            let done = wait_until_synced(scene, patience)?;
+            let done = wait_until_hubs_have_all(scene.handle, None, patience)?;
             print_status(scene)?;
             Ok(if done { EXIT_DONE } else { EXIT_FAILED })
         }
@@ -96,53 +95,6 @@ pub(super) fn cmd_sync(scene: &mut CommandContext<'_>, args: &SyncArguments) -> 
 
 fn find_volume(scene: &CommandContext<'_>, name: &str) -> Result<store::DocId, CliError> {
     resolve::resolve_volume(scene, Some(name))?.ok_or_else(|| CliError::usage(format!("there is no volume {name}")))
-}
-
-/// Waits until everything is synced, and still is a moment later, since messages between two threads aren't visible.
-fn wait_until_synced(scene: &CommandContext<'_>, patience: Duration) -> Result<bool, CliError> {
-    wait_until_hubs_have_all(scene, None, patience)
-}
-
-/// Waits like [`wait_until_synced`], only for one hub if `hub` is its address.
-pub(super) fn wait_until_hubs_have_all(
-    scene: &CommandContext<'_>,
-    hub: Option<&str>,
-    patience: Duration,
-) -> Result<bool, CliError> {
-    for _ in 0..3 {
-        let only = hub.map(str::to_owned);
-        let look = move |session: &Session| is_synced(session, only.as_deref()).then_some(());
-        if scene.handle.wait(Some(patience), look)?.is_none() {
-            return Ok(false);
-        }
-        super::sleep(SETTLE_INTERVAL);
-    }
-    Ok(true)
-}
-
-/// Returns whether all configured hubs, or this one, have the same content as this device.
-fn is_synced(session: &Session, only: Option<&str>) -> bool {
-    let sync = session.sync();
-    let there = |state: Option<&HubState>| {
-        state
-            .is_some_and(|state| state.reach == HubConnection::Online && state.behind.is_empty() && state.documents > 0)
-    };
-    // Don't wait for blobs that no reachable device has.
-    let brought = |state: Option<&HubState>| {
-        state.is_some_and(|state| state.blobs.there == 0 && state.blobs.going == 0 && state.blobs.busy == 0)
-    };
-    let reading =
-        session.notes().any(|note| note.phase == engine::NotePhase::Reading) || session.pending_move().is_some();
-    let plain = |address: &str| address.trim_end_matches('/').to_owned();
-    let hubs = sync.shares.hubs.iter().filter(|hub| only.is_none_or(|only| plain(&hub.url) == plain(only)));
-    let hubs: Vec<&engine::SharedHub> = hubs.collect();
-    !reading
-        && session.is_saved()
-        && sync.is_settled()
-        && sync.has_current_hub_states()
-        && session.is_agent_sync_settled()
-        && (only.is_none() || !hubs.is_empty())
-        && hubs.iter().map(|hub| sync.states.get(&hub.url)).all(|state| there(state) && brought(state))
 }
 
 /// Describes the progress, and when unreachable devices were last seen.

@@ -1,8 +1,8 @@
 //! The read-only volume System on the command line: `ls --volume system`, `cat system/…`, and `cmd_cp` to copy from
 //! it.
 
-use super::{CliError, CommandContext, EXIT_DONE, resolve, volumes};
-use agent::system_volume::{self, SYSTEM_READ_ONLY, SYSTEM_VOLUME_NAME};
+use super::{CliError, CommandContext, EXIT_DONE, memory, resolve, volumes};
+use agent::system_volume::{self, MEMORY_LOG_PATH, SYSTEM_READ_ONLY, SYSTEM_VOLUME_NAME};
 use clap::Args;
 use engine::{Command, Note};
 use host::fs::atomic_write::{ReplaceOutcome, replace_file};
@@ -21,14 +21,6 @@ pub(super) struct CopyArguments {
     pub(super) volume: Option<String>,
 }
 
-/// Returns the path in System of `system/…` or `system:…`, if there's such a file.
-pub(super) fn system_path(word: &str) -> Option<String> {
-    let bare = word.trim_start_matches('/');
-    let head = bare.get(..SYSTEM_VOLUME_NAME.len())?;
-    let rest = bare[SYSTEM_VOLUME_NAME.len()..].strip_prefix(['/', ':'])?;
-    head.eq_ignore_ascii_case(SYSTEM_VOLUME_NAME).then(|| system_volume::find_path(rest)).flatten()
-}
-
 /// Refuses to create a file in System, unless the volume has a folder of that name.
 pub(super) fn refuse_system_path(scene: &CommandContext<'_>, volume: DocId, path: &str) -> Result<(), CliError> {
     let bare = path.trim_start_matches('/').to_owned();
@@ -43,9 +35,17 @@ pub(super) fn refuse_system_path(scene: &CommandContext<'_>, volume: DocId, path
     if has_folder { Ok(()) } else { Err(CliError::usage(SYSTEM_READ_ONLY)) }
 }
 
+/// Returns the text of a file of System. The log of experiences is made of the memory of all projects.
+fn file_text(scene: &CommandContext<'_>, path: &str) -> Result<String, CliError> {
+    match path {
+        MEMORY_LOG_PATH => Ok(system_volume::memory_log(&memory::all_experiences(scene)?)),
+        path => Ok(system_volume::read(path).unwrap_or_default().to_owned()),
+    }
+}
+
 /// Prints a file of System.
 pub(super) fn print_file(scene: &mut CommandContext<'_>, path: &str) -> Result<u8, CliError> {
-    let text = system_volume::read(path).unwrap_or_default();
+    let text = file_text(scene, path)?;
     if scene.json {
         writeln!(scene.out, "{}", serde_json::json!({"text": text, "volume": SYSTEM_VOLUME_NAME, "readonly": true}))?;
     } else {
@@ -63,7 +63,10 @@ pub(super) fn list_files(scene: &mut CommandContext<'_>) -> Result<u8, CliError>
                 "path": path, "kind": kind, "size": size, "volume": SYSTEM_VOLUME_NAME, "readonly": true,
             })
         };
-        let rows: Vec<serde_json::Value> = system_volume::list("").map(row).collect();
+        let mut rows: Vec<serde_json::Value> = system_volume::list("").map(row).collect();
+        rows.push(serde_json::json!({
+            "path": MEMORY_LOG_PATH, "kind": FileKind::Note, "volume": SYSTEM_VOLUME_NAME, "readonly": true,
+        }));
         writeln!(scene.out, "{}", serde_json::Value::from(rows))?;
         return Ok(EXIT_DONE);
     }
@@ -71,13 +74,15 @@ pub(super) fn list_files(scene: &mut CommandContext<'_>) -> Result<u8, CliError>
     for (path, size) in system_volume::list("") {
         writeln!(scene.out, "  {path}  ({size} bytes)")?;
     }
+    writeln!(scene.out, "  {MEMORY_LOG_PATH}  (results of earlier work)")?;
     Ok(EXIT_DONE)
 }
 
 /// Returns the path of a copy: like its source, it ends in `.md`, `.base` or `.py`. A folder keeps the source's name.
 fn copy_path(source: &str, path: &str) -> String {
     if path.ends_with('/') {
-        return format!("{path}{}", source.rsplit('/').next().unwrap_or(source));
+        let folder = path.strip_prefix("./").unwrap_or(path);
+        return format!("{folder}{}", source.rsplit('/').next().unwrap_or(source));
     }
     let kind = FileKind::from_path(source);
     if FileKind::from_path(path) == kind {
@@ -95,7 +100,7 @@ fn copy_path(source: &str, path: &str) -> String {
 /// Copies a file of System, or a note, into a volume.
 pub(super) fn cmd_cp(scene: &mut CommandContext<'_>, args: &CopyArguments) -> Result<u8, CliError> {
     let found = resolve::resolve_note(scene, &args.file);
-    let (text, own_path, source) = match (found, system_path(&args.file)) {
+    let (text, own_path, source) = match (found, resolve::system_path(&args.file)) {
         (Ok(note), _) => {
             let held = export::open_note::hold_note(scene.handle, note)?;
             let text = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
@@ -104,15 +109,17 @@ pub(super) fn cmd_cp(scene: &mut CommandContext<'_>, args: &CopyArguments) -> Re
                 scene.handle.read(move |session| session.locate_file(note).map(|(_, path)| path.to_owned()))?;
             (text, None, source)
         }
-        (Err(_), Some(path)) => {
-            (system_volume::read(&path).unwrap_or_default().to_owned(), Some(system_volume::copy_path(&path)), None)
-        }
+        (Err(_), Some(path)) => (file_text(scene, &path)?, Some(system_volume::copy_path(&path)), None),
         (Err(why), None) => return Err(why),
     };
     let path = args.path.clone().or(own_path);
     let Some(path) = path else { return Err(CliError::usage("name the path of the copy, too")) };
-    let (named, path) = resolve::read_new_path(scene, &path, args.volume.as_deref())?;
-    let path = source.map_or_else(|| path.clone(), |source| copy_path(&source, &path));
+    let (named, path) = resolve::read_new_path(scene, &path, args.volume.as_deref(), None)?;
+    let path = match (source, resolve::system_path(&args.file)) {
+        (Some(source), _) => copy_path(&source, &path),
+        (None, Some(source)) if path.ends_with('/') => copy_path(&source, &path),
+        (None, _) => path,
+    };
     let (volume, root) = volumes::volume_or_new(scene, named.as_deref(), true)?;
     resolve::wait_for_volumes(scene, true)?;
     refuse_system_path(scene, volume, &path)?;

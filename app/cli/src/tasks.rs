@@ -1,7 +1,7 @@
 //! `cmd_tasks`: plans as notes: list, create, run, cancel.
 
 use super::memory::{note_text_at, write_note};
-use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, agents, resolve};
+use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, agents, recall_options, resolve};
 use crate::arguments::TasksArguments;
 use agent::agent_definition::AgentDefinition;
 use agent::agent_registry::PythonAgent;
@@ -12,8 +12,12 @@ use engine::{AgentRun, Command};
 use host::agents::project_memory;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 use store::DocId;
+
+/// Maximum time for the index of notes before plans are listed.
+const INDEX_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) fn cmd_tasks(scene: &mut CommandContext<'_>, args: &TasksArguments) -> Result<u8, CliError> {
     let action = args.action.as_deref().unwrap_or("list");
@@ -67,12 +71,15 @@ fn task_json(task: &TaskBlock) -> Value {
         "id": task.id, "goal": task.goal, "standing": task.standing.as_str(), "inputs": task.inputs,
         "constraints": task.constraints, "priority": task.priority, "tools_required": task.tools_required,
         "mode": task.mode, "agent": task.agent, "needs": task.needs, "risk": task.risk,
-        "checkpoint": task.has_checkpoint(),
+        "checkpoint": task.has_checkpoint(), "deadline": task.deadline,
     })
 }
 
 /// Resolves a word to a plan: its note, its tasks, and the task named after `#`.
-fn find_plan(scene: &mut CommandContext<'_>, word: &str) -> Result<(DocId, Vec<TaskBlock>, Option<String>), CliError> {
+pub(crate) fn find_plan(
+    scene: &mut CommandContext<'_>,
+    word: &str,
+) -> Result<(DocId, Vec<TaskBlock>, Option<String>), CliError> {
     let (name, id) = word.split_once('#').map_or((word, None), |(name, id)| (name, Some(id.to_owned())));
     let note = resolve::resolve_note(scene, name)?;
     let held = export::open_note::hold_note(scene.handle, note)?;
@@ -88,13 +95,34 @@ fn find_plan(scene: &mut CommandContext<'_>, word: &str) -> Result<(DocId, Vec<T
     Ok((note, tasks, id))
 }
 
+/// Returns the plans of a project, path and text: the notes in its folders of plans, and other notes with tasks for
+/// agents.
+fn plans_of(scene: &CommandContext<'_>, volume: DocId, root: &Path) -> Result<Vec<(String, String)>, CliError> {
+    let mut plans = project_memory::read_plans(root);
+    let elsewhere: BTreeSet<String> = scene.handle.read(move |session| {
+        let all = engine::agenda::agenda_tasks(session, "", true);
+        let is_here = |note: DocId| session.locate_file(note).is_some_and(|(of, _)| of == volume);
+        // A task for an agent has an id.
+        let has_id = |entry: &engine::agenda::AgendaEntry| entry.task.text.contains('^') && is_here(entry.note);
+        let paths = all.into_iter().filter(has_id).map(|entry| entry.path);
+        paths.filter(|path| !task_block::is_plan(path)).collect()
+    })?;
+    for path in elsewhere {
+        let text = note_text_at(scene, volume, &path)?;
+        plans.extend(task_block::holds_task_blocks(&text).then_some((path, text)));
+    }
+    Ok(plans)
+}
+
 fn list_plans(scene: &mut CommandContext<'_>, args: &TasksArguments) -> Result<u8, CliError> {
     let named = args.project.clone();
-    let all: Vec<(String, PathBuf)> = scene.handle.read(|session| {
-        session.volumes().filter_map(|volume| Some((volume.name.clone(), volume.root.clone()?))).collect()
+    // Until the notes are indexed, only the plans in their folder are known.
+    scene.handle.wait(Some(INDEX_TIMEOUT), |session| session.is_indexed().then_some(()))?;
+    let all: Vec<(DocId, String, PathBuf)> = scene.handle.read(|session| {
+        session.volumes().filter_map(|volume| Some((volume.id, volume.name.clone(), volume.root.clone()?))).collect()
     })?;
-    for (name, root) in all.iter().filter(|(name, _)| named.as_ref().is_none_or(|named| named == name)) {
-        for (path, text) in project_memory::read_plans(root) {
+    for (volume, name, root) in all.iter().filter(|(_, name, _)| named.as_ref().is_none_or(|named| named == name)) {
+        for (path, text) in plans_of(scene, *volume, root)? {
             let (tasks, problems) = task_block::parse_tasks(&text);
             for problem in problems {
                 writeln!(scene.errors, "tracebook: {problem}: {path}")?;
@@ -209,7 +237,7 @@ fn add_task(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: &str) -
     if let Some(name) = args.agent.clone() {
         agents::ensure_agent_available(scene, volume, &name)?;
     }
-    let path = args.plan.clone().unwrap_or_else(|| format!("{TASKS_FOLDER}/tasks.md"));
+    let path = args.plan.as_deref().map_or_else(|| format!("{TASKS_FOLDER}/tasks.md"), task_block::plan_path);
     let old = note_text_at(scene, volume, &path)?;
     let (mut all, _) = task_block::parse_tasks(&old);
     let priority = super::parse::number_option("priority", args.priority.as_deref())?
@@ -231,10 +259,11 @@ fn add_task(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: &str) -
         constraints: args.constraint.clone(),
         priority: u8::try_from(priority).unwrap_or(u8::MAX),
         tools_required: args.tool.clone(),
-        mode: super::memory::parse_mode(args.mode.as_deref())?,
+        mode: recall_options::parse_mode(args.mode.as_deref())?,
         agent: args.agent.clone(),
         needs: args.needs.clone(),
         risk: args.risk.as_deref().map(parse_risk).transpose()?,
+        deadline: args.deadline.as_deref().map(recall_options::parse_task_deadline).transpose()?,
         checkpoint: args.checkpoint,
     };
     all.push(task.clone());
@@ -243,7 +272,7 @@ fn add_task(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: &str) -
         scene.handle.read(|session| session.agent_tools().into_iter().map(|tool| tool.name).collect())?;
     task_block::execution_order(&all, &tools).map_err(|why| CliError::usage(why.to_string()))?;
     let text = match old.is_empty() {
-        true => task_block::plan_to_markdown("Tasks", std::slice::from_ref(&task)),
+        true => task_block::plan_to_markdown(&task_block::plan_title(&path), std::slice::from_ref(&task)),
         false => format!("{old}{}{}", if old.ends_with('\n') { "" } else { "\n" }, task.to_markdown()),
     };
     write_note(scene, volume, &path, &text)?;
@@ -266,7 +295,7 @@ fn plan_goal(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: String
             agent: Some("planner".to_owned()),
             budget: agents::parse_budget(args.budget.as_deref())?,
             allow: Vec::new(),
-            recall: RecallOptions { mode: ReplayMode::Learner, without: Vec::new() },
+            recall: RecallOptions { mode: ReplayMode::Learner, ..RecallOptions::default() },
             provider: None,
         };
         let problems = scene.handle.read(|session| session.problems().len())?;
@@ -288,7 +317,7 @@ fn plan_goal(scene: &mut CommandContext<'_>, args: &TasksArguments, goal: String
         task.agent = agent_registry::best_matching_agent(&task.goal, known.iter()).map(|(name, _)| name);
     }
     let name = planner::slug(&goal);
-    let path = args.plan.clone().unwrap_or_else(|| format!("{TASKS_FOLDER}/{name}.md"));
+    let path = args.plan.as_deref().map_or_else(|| format!("{TASKS_FOLDER}/{name}.md"), task_block::plan_path);
     if !note_text_at(scene, volume, &path)?.is_empty() {
         return Err(CliError::usage(format!(
             "a plan with that name already exists; choose another with --plan: {path}"

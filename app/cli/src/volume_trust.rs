@@ -1,12 +1,16 @@
-//! `cmd_volumes`: lists volumes, and trusts one, so that agents follow its instruction files.
+//! `cmd_volumes`: lists volumes, adds and sets up one, and trusts one, so that agents follow its instruction files.
 
-use super::{CliError, CommandContext, EXIT_DONE, parse, resolve, volumes};
+use super::{CliError, CommandContext, EXIT_DONE, parse, resolve, volume_settings, volumes};
 use crate::arguments::VolumesArguments;
 use engine::Command;
 use serde_json::json;
 use text::untrusted_text::escape_line;
 
 pub(super) fn cmd_volumes(scene: &mut CommandContext<'_>, args: &VolumesArguments) -> Result<u8, CliError> {
+    let settings = [&args.kind, &args.remote, &args.branch, &args.readonly, &args.folder];
+    if !matches!(args.verb.as_deref(), Some("add" | "set")) && settings.iter().any(|option| option.is_some()) {
+        return Err(CliError::usage("--kind, --remote, --branch, --readonly and --folder go with volumes add or set"));
+    }
     let is_trusted = match args.verb.as_deref() {
         None | Some("list") => {
             let only = match &args.name {
@@ -14,11 +18,15 @@ pub(super) fn cmd_volumes(scene: &mut CommandContext<'_>, args: &VolumesArgument
                 None => None,
             };
             resolve::wait_for_volumes(scene, true)?;
-            return volumes::list_volumes(scene, only);
+            return volumes::list_volumes(scene, only, only.is_none());
         }
+        Some("add") => return volume_settings::add(scene, args),
+        Some("set") => return volume_settings::set(scene, args),
         Some("trust") => true,
         Some("distrust") => false,
-        Some(other) => return Err(CliError::usage(format!("volumes knows list, trust and distrust, not “{other}”"))),
+        Some(other) => {
+            return Err(CliError::usage(format!("volumes knows list, add, set, trust and distrust, not “{other}”")));
+        }
     };
     let name = parse::needed(args.name.as_deref(), "the volume")?;
     let volume = resolve::resolve_volume(scene, Some(name))?;

@@ -1,6 +1,6 @@
 //! `cmd_open`, `cmd_new`, `ls`, `cmd_import`, `cmd_export`: commands for volumes and their files.
 
-use super::{CliError, CommandContext, EXIT_DONE, file_ops, notebooks, resolve, system_files};
+use super::{CliError, CommandContext, EXIT_DONE, file_ops, notebooks, resolve, system_files, volume_settings};
 use crate::arguments::{ExportArguments, ImportArguments, LsArguments, NewArguments, OpenArguments, typed};
 use agent::system_volume::SYSTEM_VOLUME_NAME;
 use clap::ArgMatches;
@@ -24,13 +24,13 @@ type TagCounts = BTreeMap<String, (String, usize)>;
 
 pub(super) struct OpenedVolume {
     pub(super) id: DocId,
-    name: String,
+    pub(super) name: String,
     notes: u64,
     /// Number of files other than notes, and of collections among them.
     attachments: u64,
     collections: u64,
     skipped: Vec<SkippedFile>,
-    trouble: Option<String>,
+    pub(super) trouble: Option<String>,
 }
 
 /// Opens a folder as a volume (or rescans it) and waits until everything is known.
@@ -84,6 +84,29 @@ fn import_paths(args: &ImportArguments, here: &Path) -> Vec<PathBuf> {
     args.path.iter().map(|path| copy::absolute_path(here, path)).collect()
 }
 
+/// Returns the open volume whose folder has all of these notebooks, with its folder and the folder of each notebook
+/// inside it, such as `Data/`. Their notes go there, beside them.
+fn volume_around(
+    scene: &CommandContext<'_>,
+    notebooks: &[PathBuf],
+) -> Result<Option<(DocId, PathBuf, Vec<String>)>, CliError> {
+    let volumes = scene.handle.read(|session| {
+        let open = session.volumes().filter(|volume| session.read_only_reason(volume.id).is_none());
+        open.filter_map(|volume| Some((volume.id, volume.root.clone()?))).collect::<Vec<_>>()
+    })?;
+    let folder_in = |path: &Path, root: &Path| {
+        let folder = path.strip_prefix(root).ok()?.parent()?.to_str()?.to_owned();
+        (!store::is_hidden(&folder)).then(|| if folder.is_empty() { folder } else { folder + "/" })
+    };
+    // Of volumes inside each other, the inner one.
+    let found = volumes.into_iter().filter_map(|(id, root)| {
+        let whole = copy::absolute_path(Path::new("/"), root.to_str()?);
+        let folders = notebooks.iter().map(|path| folder_in(path, &whole)).collect::<Option<Vec<_>>>()?;
+        Some((id, root, folders))
+    });
+    Ok(found.max_by_key(|(_, root, _)| root.components().count()))
+}
+
 pub(super) fn cmd_open(scene: &mut CommandContext<'_>, args: &OpenArguments) -> Result<u8, CliError> {
     let folder = copy::absolute_path(scene.folder, args.folder.as_str());
     let opened = open_volume(scene, folder, None)?;
@@ -120,14 +143,14 @@ pub(super) fn volume_or_new(
     let found = if named {
         resolve::resolve_volume(scene, name)?
     } else {
-        resolve::resolve_volume(scene, Some("Notes")).ok().flatten()
+        resolve::resolve_volume(scene, Some(resolve::FIRST_VOLUME_NAME)).ok().flatten()
     };
     let id = match found {
         Some(id) => id,
         None => {
-            let folder = scene.handle.workspace_folder().join("Notes");
+            let folder = scene.handle.workspace_folder().join(resolve::FIRST_VOLUME_NAME);
             copy::create_folder(&folder).map_err(CliError::workspace)?;
-            open_volume(scene, folder, Some("Notes".to_owned()))?.id
+            open_volume(scene, folder, Some(resolve::FIRST_VOLUME_NAME.to_owned()))?.id
         }
     };
     let root = scene.handle.read(move |session| session.volume(id).and_then(|volume| volume.root.clone()))?;
@@ -143,7 +166,10 @@ pub(super) fn cmd_new(scene: &mut CommandContext<'_>, args: &NewArguments) -> Re
             return Err(CliError::usage("standard input is not UTF-8 text"));
         }
     }
-    let (named, path) = resolve::read_new_path(scene, &args.path, args.volume.as_deref())?;
+    let (named, path) = resolve::read_new_path(scene, &args.path, args.volume.as_deref(), None)?;
+    if path == "./" {
+        return Err(CliError::usage(format!("name the new note, too: {}", args.path)));
+    }
     let (volume, _) = volume_or_new(scene, named.as_deref(), true)?;
     resolve::wait_for_volumes(scene, true)?;
     system_files::refuse_system_path(scene, volume, &path)?;
@@ -167,9 +193,9 @@ pub(super) fn cmd_new(scene: &mut CommandContext<'_>, args: &NewArguments) -> Re
     Ok(EXIT_DONE)
 }
 
-/// Lists volumes with their folders and numbers of files.
-pub(super) fn list_volumes(scene: &mut CommandContext<'_>, only: Option<DocId>) -> Result<u8, CliError> {
-    let rows = scene.handle.read(move |session| {
+/// Lists volumes with their folders, numbers of files and settings; with `missing`, also those that aren't here yet.
+pub(super) fn list_volumes(scene: &mut CommandContext<'_>, only: Option<DocId>, missing: bool) -> Result<u8, CliError> {
+    let mut rows = scene.handle.read(move |session| {
         let mut volumes: Vec<_> =
             session.volumes().filter(|volume| only.is_none_or(|only| only == volume.id)).collect();
         volumes.sort_by_key(|volume| &volume.name);
@@ -178,19 +204,31 @@ pub(super) fn list_volumes(scene: &mut CommandContext<'_>, only: Option<DocId>) 
             serde_json::json!({
                 "id": volume.id, "name": volume.name, "folder": volume.root, "notes": notes,
                 "files": volume.files.len(), "trusted": session.settings().trusted_volumes.contains(&volume.id),
+                "readonly": session.read_only_reason(volume.id).is_some(),
             })
         };
         volumes.into_iter().map(row).collect::<Vec<_>>()
     })?;
+    let settings = resolve::volume_settings(scene);
+    rows.iter_mut().for_each(|row| volume_settings::describe(&settings, row));
+    if missing {
+        rows.extend(volume_settings::missing_rows(&settings, &rows));
+    }
     if scene.json {
         writeln!(scene.out, "{}", serde_json::Value::from(rows))?;
         return Ok(EXIT_DONE);
     }
     for row in rows {
         let text = |key: &str| untrusted_text::escape_line(row[key].as_str().unwrap_or("not on this device"));
+        let (set, hint) = volume_settings::settings_text(&row);
         let id: String = row["id"].as_str().unwrap_or_default().chars().take(8).collect();
         let trusted = if row["trusted"] == true { "  trusted" } else { "" };
-        writeln!(scene.out, "{id}  {}  {} notes  {}{trusted}", text("name"), row["notes"], text("folder"))?;
+        let read_only = if row["readonly"] == true { "  read-only" } else { "" };
+        let (name, folder, notes) = (text("name"), text("folder"), row["notes"].as_u64().unwrap_or_default());
+        writeln!(scene.out, "{id:8}  {name}  {notes} notes  {folder}{set}{trusted}{read_only}")?;
+        if let Some(hint) = hint {
+            writeln!(scene.out, "{hint}")?;
+        }
     }
     Ok(EXIT_DONE)
 }
@@ -269,7 +307,7 @@ pub(super) fn cmd_ls(scene: &mut CommandContext<'_>, args: &LsArguments) -> Resu
     };
     resolve::wait_for_volumes(scene, true)?;
     if args.volumes {
-        return list_volumes(scene, only);
+        return list_volumes(scene, only, false);
     }
     if args.tags {
         return list_tags(scene, only);
@@ -283,6 +321,7 @@ pub(super) fn cmd_ls(scene: &mut CommandContext<'_>, args: &LsArguments) -> Resu
             session.volumes().filter(|volume| only.is_none_or(|only| only == volume.id)).collect();
         volumes.sort_by_key(|volume| &volume.name);
         for volume in volumes {
+            let is_read_only = session.read_only_reason(volume.id).is_some();
             for row in volume.files.values() {
                 let open = session.note(row.id).filter(|note| note.is_settled());
                 let (blocks, cells) = match open {
@@ -294,6 +333,9 @@ pub(super) fn cmd_ls(scene: &mut CommandContext<'_>, args: &LsArguments) -> Resu
                 });
                 if let Some(problem) = volume.links.outline(row.id).and_then(|outline| outline.problem.clone()) {
                     shown["problem"] = problem.into();
+                }
+                if is_read_only {
+                    shown["readonly"] = true.into();
                 }
                 rows.push(shown);
             }
@@ -312,7 +354,8 @@ pub(super) fn cmd_ls(scene: &mut CommandContext<'_>, args: &LsArguments) -> Resu
         let text = |key: &str| row[key].as_str().unwrap_or("").to_owned();
         if text("volume") != volume {
             volume = text("volume");
-            writeln!(scene.out, "{}", untrusted_text::escape_line(&volume))?;
+            let read_only = if row["readonly"] == true { " (read-only)" } else { "" };
+            writeln!(scene.out, "{}{read_only}", untrusted_text::escape_line(&volume))?;
         }
         let cells = match row["cells"].as_u64() {
             Some(0) | None => String::new(),
@@ -335,9 +378,21 @@ pub(super) fn cmd_ls(scene: &mut CommandContext<'_>, args: &LsArguments) -> Resu
 pub(super) fn cmd_import(scene: &mut CommandContext<'_>, args: &ImportArguments) -> Result<u8, CliError> {
     let (notebooks, paths): (Vec<PathBuf>, Vec<PathBuf>) =
         import_paths(args, scene.folder).into_iter().partition(|path| export::notebook_import::is_notebook_path(path));
+    let around = match &args.volume {
+        None if paths.is_empty() && !notebooks.is_empty() => volume_around(scene, &notebooks)?,
+        _ => None,
+    };
     let mut repairs = Vec::new();
-    let notebooks = export::notebook_import::read_notebooks(&notebooks, &mut |repair| repairs.push(repair))?;
-    let (volume, root) = volume_or_new(scene, args.volume.as_deref(), false)?;
+    let mut notebooks = export::notebook_import::read_notebooks(&notebooks, &mut |repair| repairs.push(repair))?;
+    let (volume, root) = match around {
+        Some((volume, root, folders)) => {
+            for ((name, _), folder) in notebooks.iter_mut().zip(folders) {
+                name.insert_str(0, &folder);
+            }
+            (volume, root)
+        }
+        None => volume_or_new(scene, args.volume.as_deref(), false)?,
+    };
     if let Some(why) = scene.handle.read(move |session| session.read_only_reason(volume))? {
         return Err(CliError::usage(why));
     }
@@ -353,9 +408,12 @@ pub(super) fn cmd_import(scene: &mut CommandContext<'_>, args: &ImportArguments)
     {
         return Err(CliError::usage(format!("two imports have the same name; rename one: {twin}")));
     }
-    let made = notebooks.iter().map(|(name, _)| Path::new(name));
-    if let Some(why) = paths.iter().map(PathBuf::as_path).chain(made).find_map(|path| copy::copy_conflict(path, &root))
-    {
+    let made = notebooks.iter().map(|(name, _)| {
+        let name = Path::new(name);
+        (name, name.parent().map_or_else(|| root.clone(), |folder| root.join(folder)))
+    });
+    let copies = paths.iter().map(|path| (path.as_path(), root.clone()));
+    if let Some(why) = copies.chain(made).find_map(|(path, folder)| copy::copy_conflict(path, &folder)) {
         return Err(CliError::usage(why));
     }
     let mut copied = copy::CopyReport::default();

@@ -12,12 +12,8 @@ pub(super) use sending::cmd_ask_on;
 
 use self::claim::Claim;
 use super::agents::{read_run, resolve_run, wait_for_setup};
-use super::sync::wait_until_hubs_have_all;
 use super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, resolve};
 use crate::arguments::WorkerArguments;
-use crate::work_queue::{
-    RunTask, SentDecision, key_digits, queue_at, queued_runs, read_order, shared_hubs, shown_hash, work_error,
-};
 use agent::agent_definition::{DEFAULT_AGENT, is_memory_agent};
 use agent::memory::ReplayMode;
 use agent::policy::ToolPolicy;
@@ -26,6 +22,11 @@ use host::Handle;
 use host::peers::DeviceId;
 use host::peers::work::{OrderedDecision, QueuedRun, SignedText, WorkClient, WorkError, WorkReply, WorkRequest};
 use host::sync::devices::open_device_list;
+use sent_runs::hub_sync::wait_until_hubs_have_all;
+use sent_runs::send_errors::SentRunError;
+use sent_runs::{
+    RunTask, SentDecision, key_digits, queue_at, queued_label, queued_runs, read_order, shared_hubs, shown_hash,
+};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime};
@@ -110,15 +111,15 @@ fn serve_queues(scene: &mut CommandContext<'_>, args: &WorkerArguments) -> Resul
         ));
     }
     resolve::wait_for_volumes(scene, true)?;
-    let hubs = scene.handle.read(shared_hubs)?;
+    let mut hubs = scene.handle.read(shared_hubs)?;
     if hubs.is_empty() {
         return Err(CliError::usage(
             "no volume is shared over a hub here; join one first: `tracebook sync join ADDRESS FOLDER`",
         ));
     }
     let mut clients: Vec<(WorkClient, Vec<DocId>)> = Vec::new();
-    for (address, volumes) in hubs {
-        clients.push((queue_at(&address)?, volumes.into_iter().collect()));
+    for (address, volumes) in &hubs {
+        clients.push((queue_at(address)?, volumes.iter().copied().collect()));
     }
     let names: Vec<&str> = clients.iter().map(|(client, _)| client.hub_name()).collect();
     if scene.json {
@@ -131,6 +132,11 @@ fn serve_queues(scene: &mut CommandContext<'_>, args: &WorkerArguments) -> Resul
     let mut later: BTreeMap<DocId, Instant> = BTreeMap::new();
     loop {
         let mut is_done = false;
+        let now = scene.handle.read(shared_hubs)?;
+        if now != hubs {
+            clients = follow_volumes(scene, &now)?;
+            hubs = now;
+        }
         for (client, volumes) in &clients {
             match queued_runs(client, volumes.clone()) {
                 Ok(runs) => {
@@ -154,6 +160,33 @@ fn serve_queues(scene: &mut CommandContext<'_>, args: &WorkerArguments) -> Resul
     }
 }
 
+/// Returns the ways to the queues of these hubs, whose volumes have changed while the worker runs, and says so.
+fn follow_volumes(
+    scene: &mut CommandContext<'_>,
+    hubs: &[(String, BTreeSet<DocId>)],
+) -> Result<Vec<(WorkClient, Vec<DocId>)>, CliError> {
+    let mut clients = Vec::new();
+    for (address, volumes) in hubs {
+        match queue_at(address) {
+            Ok(client) => clients.push((client, volumes.iter().copied().collect::<Vec<DocId>>())),
+            Err(why) => writeln!(scene.errors, "tracebook: no runs of {}: {why}", escape_line(address))?,
+        }
+    }
+    let all: BTreeSet<DocId> = clients.iter().flat_map(|(_, volumes)| volumes.iter().copied()).collect();
+    let names: Vec<String> = scene.handle.read(move |session| {
+        all.iter().filter_map(|id| session.volume(*id)).map(|volume| volume.name.clone()).collect()
+    })?;
+    if scene.json {
+        writeln!(scene.out, "{}", json!({"type": "volumes", "volumes": names}))?;
+    } else if names.is_empty() {
+        writeln!(scene.out, "No volume is shared over a hub here now.")?;
+    } else {
+        writeln!(scene.out, "Waiting for runs in {}.", escape_line(&names.join(", ")))?;
+    }
+    scene.out.flush()?;
+    Ok(clients)
+}
+
 /// Carries out the first run that can be claimed. Returns whether one came to its end.
 fn carry_out_first(
     scene: &mut CommandContext<'_>,
@@ -172,7 +205,7 @@ fn carry_out_first(
             Ok(read) => read,
             Err(why) => {
                 later.insert(queued.run, Instant::now() + RETRY_AFTER);
-                say(scene, "refused", queued.run, &format!("is not carried out: {}", why.why))?;
+                say(scene, "refused", queued.run, &format!("is not carried out: {why}"))?;
                 continue;
             }
         };
@@ -257,7 +290,7 @@ fn carry_out(
     let run = queued.run;
     // What the owner has written must be here, and what an earlier worker has done.
     let end = Instant::now() + SYNC_TIMEOUT;
-    while !wait_until_hubs_have_all(scene, Some(client.address()), Duration::from_secs(1))? {
+    while !wait_until_hubs_have_all(scene.handle, Some(client.address()), Duration::from_secs(1))? {
         if !claim.holds() {
             return Ok(WorkOutcome::Lost);
         }
@@ -332,7 +365,7 @@ fn deliver(
             return Ok(WorkOutcome::Lost);
         }
         is_kept = is_kept || scene.handle.wait(Some(Duration::from_secs(1)), kept)?.is_some();
-        if is_kept && wait_until_hubs_have_all(scene, Some(client.address()), Duration::from_secs(1))? {
+        if is_kept && wait_until_hubs_have_all(scene.handle, Some(client.address()), Duration::from_secs(1))? {
             break;
         }
         if Instant::now() > end {
@@ -359,7 +392,7 @@ fn begin(
 ) -> Result<(), CliError> {
     let RunTask { session, note, parent, text, agent, budget, provider, allow, recall, policy } = task.clone();
     if agent.as_deref().is_some_and(is_memory_agent) {
-        return Err(CliError::usage("agents of memory work only on the device that has the memory"));
+        return Err(SentRunError::MemoryAgent.into());
     }
     let mut policy = policy;
     policy.rules.extend(ToolPolicy::rules_for_question(&allow, run));
@@ -461,30 +494,16 @@ fn all_queued(scene: &mut CommandContext<'_>) -> Result<Vec<(WorkClient, QueuedR
     let mut all = Vec::new();
     for (address, volumes) in scene.handle.read(shared_hubs)? {
         let client = queue_at(&address)?;
-        let runs = queued_runs(&client, volumes.into_iter().collect()).map_err(|why| work_error(&why))?;
+        let runs = queued_runs(&client, volumes.into_iter().collect()).map_err(SentRunError::from)?;
         all.extend(runs.into_iter().map(|run| (client.clone(), run)));
     }
     Ok(all)
 }
 
-/// Describes what happens with a queued run.
-fn queued_label(queued: &QueuedRun) -> String {
-    match (&queued.ending, &queued.holder) {
-        (Some(ending), _) => match &queued.why {
-            Some(why) => format!("{ending}: {why}"),
-            None => ending.clone(),
-        },
-        (None, _) if queued.cancelled => "is being stopped".to_owned(),
-        (None, Some((_, name))) if queued.is_free => format!("{name} is silent; the next free worker continues"),
-        (None, Some((_, name))) => format!("on {name}"),
-        (None, None) => "waits for a worker".to_owned(),
-    }
-}
-
 fn list_queues(scene: &mut CommandContext<'_>) -> Result<u8, CliError> {
     for (client, queued) in all_queued(scene)? {
         let read = read_order(&client, &queued);
-        let prompt = read.as_ref().map_or_else(|why| why.why.clone(), |(_, task)| task.text.clone());
+        let prompt = read.as_ref().map_or_else(ToString::to_string, |(_, task)| task.text.clone());
         if scene.json {
             let to = read.as_ref().ok().and_then(|(order, _)| order.to);
             let line = json!({"run": queued.run, "hub": client.hub_name(), "owner": queued.owner,
@@ -517,7 +536,7 @@ fn stop_queued(scene: &mut CommandContext<'_>, word: &str) -> Result<u8, CliErro
     };
     match client.ask(&WorkRequest::Cancel(queued.run)) {
         Ok(_) => Ok(EXIT_DONE),
-        Err(why) => Err(work_error(&why)),
+        Err(why) => Err(SentRunError::from(why).into()),
     }
 }
 

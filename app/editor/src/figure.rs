@@ -8,7 +8,7 @@ use crate::render::TextStyleContext;
 use anyhow::anyhow;
 use eframe::egui;
 use egui::emath::GuiRounding;
-use egui::{Color32, Context, Pos2, Shape, TextureHandle, Vec2, vec2};
+use egui::{Color32, ColorImage, Context, Pos2, Shape, TextureHandle, Vec2, vec2};
 pub use interaction::FigureCommand;
 use plot::{PlacedAxes, PlotTheme, PlotView, PreparedFigure};
 use shape_backend::{STEPS_PER_POINT, ShapeBackend};
@@ -171,6 +171,8 @@ pub struct PageFigures {
     looked: HashMap<FigureId, FigureView>,
     frame: u64,
     pass: u64,
+    /// Receives the figure that is copied as an image.
+    copy: Option<Receiver<ColorImage>>,
 }
 
 impl PageFigures {

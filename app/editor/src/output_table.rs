@@ -72,6 +72,8 @@ pub struct DataTable {
     left: f32,
     /// The selected cell: row as displayed, and column.
     chosen: Option<(usize, usize)>,
+    /// Where the rows were last drawn.
+    area: Rect,
     /// Number of times its height changed.
     pub version: u64,
 }
@@ -118,6 +120,7 @@ impl DataTable {
             top: 0.0,
             left: 0.0,
             chosen: None,
+            area: Rect::NOTHING,
             version: 0,
         }
     }
@@ -296,12 +299,9 @@ impl DataTable {
         if response.clicked() {
             response.request_focus();
             let point = response.interact_pointer_pos().unwrap_or(body.min);
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a row in sight")]
-            let row = (self.top + f64::from((point.y - body.top()) / DATA_TABLE_ROW_HEIGHT)).max(0.0) as usize;
-            let x = point.x - body.left() + self.left;
-            let column = spans.iter().position(|(left, wide)| x < left + wide).unwrap_or(spans.len().saturating_sub(1));
-            self.chosen = (row < shown).then_some((row, column));
+            self.chosen = self.cell_at(point, body, shown, spans);
         }
+        self.area = body;
         self.keys(ui, &response, data, shown, body);
         let most = most(shown, body);
         if response.has_focus() && ui.rect_contains_pointer(body) {
@@ -367,6 +367,56 @@ impl DataTable {
             ui.ctx().accesskit_node_builder(grid, |node| node.set_description(&*untrusted_text::escape_line(&said)));
         }
         paint_focus_ring(ui, &response, CONTROL_CORNER);
+    }
+
+    /// Returns the cell at a point: row as displayed, and column.
+    fn cell_at(&self, point: Pos2, body: Rect, shown: usize, spans: &[(f32, f32)]) -> Option<(usize, usize)> {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a row in sight")]
+        let row = (self.top + f64::from((point.y - body.top()) / DATA_TABLE_ROW_HEIGHT)).max(0.0) as usize;
+        let x = point.x - body.left() + self.left;
+        let column = spans.iter().position(|(left, wide)| x < left + wide).unwrap_or(spans.len().saturating_sub(1));
+        (row < shown).then_some((row, column))
+    }
+
+    /// Selects the cell at a point of the screen. Returns whether there's one.
+    pub fn select_at(&mut self, point: Pos2) -> bool {
+        let Some(data) = self.data().filter(|_| self.area.contains(point)).cloned() else { return false };
+        self.chosen = self.cell_at(point, self.area, self.shown(&data), &spans(&data));
+        self.chosen.is_some()
+    }
+
+    /// Returns the row in the data, and the column, of the selected cell.
+    fn chosen_cell(&self) -> Option<(Arc<TableData>, usize, usize)> {
+        let (row, column) = self.chosen?;
+        Some((self.data()?.clone(), self.row(row), column))
+    }
+
+    /// Copies the selected cell.
+    pub fn copy_value(&self, ctx: &Context) {
+        if let Some((data, row, column)) = self.chosen_cell() {
+            ctx.copy_text(data.cell(row, column).to_owned());
+        }
+    }
+
+    /// Copies the row of the selected cell, as tab-separated values.
+    pub fn copy_row(&self, ctx: &Context) {
+        if let Some((data, row, _)) = self.chosen_cell() {
+            let cell = |column| data.cell(row, column).replace(['\t', '\n', '\r'], " ");
+            ctx.copy_text((0..data.columns.len()).map(cell).collect::<Vec<_>>().join("\t"));
+        }
+    }
+
+    /// Returns whether the table has a filter.
+    pub fn has_filter(&self) -> bool {
+        self.data().is_some_and(|data| data.rows > MAX_ROWS_WITHOUT_FILTER)
+    }
+
+    /// Shows only rows with the value of the selected cell.
+    pub fn filter_by_value(&mut self, ctx: &Context) {
+        let Some((data, row, column)) = self.chosen_cell() else { return };
+        let name = data.columns.get(column).map_or("", |column| column.name.as_str());
+        self.filter = value_filter(name, data.cell(row, column));
+        self.look(ctx);
     }
 
     /// Moves the selected cell with arrow, page and Home/End keys; Ctrl+C copies it.
@@ -573,6 +623,17 @@ impl DataTable {
             let strong = response.hovered() || response.dragged();
             ui.painter().rect_filled(rect, 3.0, if strong { colours.muted } else { colours.line });
         }
+    }
+}
+
+/// Returns a filter for rows with this value in a column. Terms of filters hold no spaces.
+fn value_filter(column: &str, value: &str) -> String {
+    let is_word = |text: &str| !text.contains(char::is_whitespace);
+    let names_column = !column.is_empty() && is_word(column) && !column.contains(['<', '>', '=', '!', ':']);
+    match (names_column, is_word(value)) {
+        (true, true) => format!("{column}={value}"),
+        (true, false) => value.split_whitespace().map(|word| format!("{column}:{word}")).collect::<Vec<_>>().join(" "),
+        (false, _) => value.split_whitespace().collect::<Vec<_>>().join(" "),
     }
 }
 

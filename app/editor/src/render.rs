@@ -21,6 +21,7 @@ mod inline_fields;
 mod inline_html;
 mod inline_text;
 mod properties;
+mod task_fields;
 
 pub use embeds::diagram;
 use inline_html::HtmlElement;
@@ -293,6 +294,8 @@ struct RowRenderer<'a> {
     mark: Option<usize>,
     /// For each open item, whether its text is struck through.
     struck: Vec<bool>,
+    /// Whether the text is that of a task, whose fields are drawn as chips.
+    is_task: bool,
     /// Index of the checkbox whose label is the text that follows.
     unnamed: Option<usize>,
     /// Open code block: its text, language and range.
@@ -340,6 +343,7 @@ impl<'a> RowRenderer<'a> {
             own: matches!(kind, RowKind::Item { tail: false, .. }),
             mark: None,
             struck: Vec::new(),
+            is_task: false,
             unnamed: None,
             code: None,
             table: None,
@@ -506,6 +510,7 @@ impl<'a> RowRenderer<'a> {
                 self.flush();
                 self.strike_item(false);
                 self.struck.pop();
+                self.is_task = false;
                 self.x -= LIST_ITEM_INDENT;
                 self.gap = self.gap.min(space::XS);
             }

@@ -21,6 +21,9 @@ const MAX_CACHED_WORDS: usize = 20_000;
 /// Maximum bytes of a text that is checked; longer text is data.
 const MAX_SPELL_CHECK_BYTES: usize = 50_000;
 
+/// The property that turns spell check off for a note, if it's `false`.
+pub const SPELLING_PROPERTY: &str = "spelling";
+
 /// Words of Tracebook and of note-taking that older dictionaries lack.
 const BUILT_IN_WORDS: &[&str] = &["tracebook", "todo", "todos", "wikilink", "wikilinks", "markdown"];
 
@@ -168,6 +171,17 @@ pub fn paint(painter: &Painter, origin: Pos2, galley: &Galley, caret: Option<usi
             wave(painter, rect.translate(origin.to_vec2()), Stroke::new(1.0, colour));
         }
     }
+}
+
+/// Returns whether the front matter of a note turns spell check off for the note. `front` is the note's first block.
+pub fn is_off_in(front: &str) -> bool {
+    if !front.trim_start_matches('\u{feff}').starts_with("---") || !front.contains(SPELLING_PROPERTY) {
+        return false;
+    }
+    let stated = text::properties::read(front).and_then(Result::ok).unwrap_or_default();
+    let stated = stated.iter().find(|property| property.key == SPELLING_PROPERTY);
+    let value = stated.and_then(|property| property.values.first());
+    value.is_some_and(|(value, _)| matches!(value.as_str(), "false" | "off"))
 }
 
 /// Returns a version that changes whenever the set of misspelled words may have changed.

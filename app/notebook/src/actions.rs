@@ -59,6 +59,8 @@ pub enum PageAction {
     Open(DocId),
     /// Show this note, scrolled to a byte offset.
     OpenAt(DocId, usize),
+    /// Show the workspace's folder in the desktop's file manager.
+    ShowWorkspace,
     /// Ask the user for a file's new path.
     Rename(DocId),
     /// Give a new note the typed name.

@@ -78,6 +78,7 @@ impl NotePage {
         }
         ui.painter().galley(origin, galley.clone(), colours.ink);
         if editor.preedit.is_none()
+            && !self.is_spelling_off
             && !target.kind.is_fenced()
             && !matches!(target.kind, RowKind::Indented | RowKind::Html | RowKind::Meta)
         {

@@ -3,8 +3,9 @@
 
 use super::outputs::{self, OutputLayout, OutputViewState};
 use crate::actions::PageAction;
-use editor::figure::PageFigures;
+use editor::figure::{FigureSlot, PageFigures};
 use editor::note_editor::Editor;
+use editor::output_table::DataTable;
 use editor::render::TextStyleContext;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -67,6 +68,12 @@ pub struct CellViews {
     open: HashSet<BlockId>,
     /// The open input request, and the answer typed so far.
     answer: Option<CellAnswer>,
+}
+
+/// Returns the figure at an offset from the bottom of a cell's box.
+fn figure_at(outputs: &OutputLayout, offset: Vec2) -> Option<&FigureSlot> {
+    let rect = |slot: &FigureSlot| Rect::from_min_size(pos2(0.0, slot.y + space::S), slot.size);
+    outputs.figures.iter().find(|slot| rect(slot).contains(offset.to_pos2()))
 }
 
 impl CellViews {
@@ -252,9 +259,24 @@ impl CellViews {
 
     /// Returns whether one of the cell's figures is at this offset from the bottom of its box.
     pub(crate) fn has_figure_at(&self, cell: BlockId, offset: Vec2) -> bool {
-        let Some(outputs) = self.outputs.get(&cell) else { return false };
-        let rect = |y: f32, size: Vec2| Rect::from_min_size(pos2(0.0, y + space::S), size);
-        outputs.figures.iter().any(|slot| rect(slot.y, slot.size).contains(offset.to_pos2()))
+        self.outputs.get(&cell).is_some_and(|outputs| figure_at(outputs, offset).is_some())
+    }
+
+    /// Copies the figure at this offset from the bottom of the cell's box as an image.
+    pub(crate) fn copy_figure_at(&mut self, ctx: &egui::Context, cell: BlockId, offset: Vec2) {
+        if let Some(slot) = self.outputs.get(&cell).and_then(|outputs| figure_at(outputs, offset)) {
+            self.figures.copy_as_image(ctx, slot);
+        }
+    }
+
+    /// Selects the cell of an output table at a point of the screen. Returns the index of the table's output.
+    pub(crate) fn select_table_cell(&mut self, cell: BlockId, point: Pos2) -> Option<usize> {
+        self.views.get_mut(&cell)?.select_table_cell(point)
+    }
+
+    /// Returns the table of a cell's output at an index.
+    pub(crate) fn shown_table(&mut self, cell: BlockId, index: usize) -> Option<&mut DataTable> {
+        self.views.get_mut(&cell)?.shown_table(index)
     }
 
     /// Collapses or expands a cell's output.
@@ -397,7 +419,7 @@ fn turning(ui: &Ui, at: Pos2, colour: Color32, ground: Color32) {
 fn hint(run: Option<&Execution>, stale: Option<&StaleReason>, name: &str) -> String {
     let Some(run) = run else { return format!("{name}   Shift+Enter") };
     let says = match run.status {
-        ExecutionStatus::Queued => "Waits for the cell before it",
+        ExecutionStatus::Queued => "Queued",
         ExecutionStatus::Running => "Is running",
         ExecutionStatus::Ok if run.cached => "Reused a cached result: code and inputs haven't changed",
         ExecutionStatus::Ok => "Done",

@@ -87,6 +87,8 @@ pub enum OutputItem {
     Kernels(String),
     /// A link to the note's packages: the missing one, or `None` if none are installed.
     Packages(Option<String>),
+    /// Offers to restart the kernel after a crash, and to run the cell again.
+    Restart,
 }
 
 /// View state of a cell's outputs.
@@ -104,6 +106,16 @@ pub struct OutputViewState {
 }
 
 impl OutputViewState {
+    /// Selects the cell of a table at a point of the screen. Returns the index of the table's output.
+    pub(crate) fn select_table_cell(&mut self, point: Pos2) -> Option<usize> {
+        self.tables.iter_mut().find_map(|(index, table)| table.select_at(point).then_some(*index))
+    }
+
+    /// Returns the table of the output at an index.
+    pub(crate) fn shown_table(&mut self, index: usize) -> Option<&mut DataTable> {
+        self.tables.get_mut(&index)
+    }
+
     /// Updates the state for the outputs of this run.
     fn sync(&mut self, run: &Execution, ctx: &egui::Context) {
         if self.execution != Some(run.id) {
@@ -306,14 +318,15 @@ fn layout_execution(
             && let OutputBody::Stream { .. } | OutputBody::ExecuteResult { .. } = &output.body
             && whole.mime == "text/plain"
         {
-            lay.note("Only its beginning is kept in the note.");
+            lay.note("The note keeps only the beginning.");
             lay.other(OutputItem::Whole(at, whole.size), size::MIN_CLICK_HEIGHT);
         }
     }
     match run.status {
         ExecutionStatus::Interrupted => lay.note("Stopped before it was done."),
         ExecutionStatus::Died => {
-            lay.note("The kernel ended in the middle of it; text and outputs stay, variables are gone.")
+            lay.note("The kernel crashed. Text and outputs are kept; variables are lost.");
+            lay.other(OutputItem::Restart, size::MIN_CLICK_HEIGHT);
         }
         ExecutionStatus::Queued | ExecutionStatus::Running | ExecutionStatus::Ok | ExecutionStatus::Error => {}
     }
@@ -643,9 +656,20 @@ pub fn show(
                 actions.push(PageAction::ShowPackages { cell: block, missing: missing.clone() });
             }
         }
+        OutputItem::Restart => {
+            let restart = Rect::from_min_size(at, vec2(110.0, size::MIN_CLICK_HEIGHT));
+            let again = restart.translate(vec2(restart.width() + space::L, 0.0));
+            let name = format!("Restart kernel after the crash in cell {cell}");
+            if word_button(ui, restart, id.with("restart"), "Restart kernel", &name).clicked() {
+                actions.push(PageAction::Run(CommandId::KernelRestart));
+            }
+            if word_button(ui, again, id.with("again"), "Run cell again", &format!("Run cell {cell} again")).clicked() {
+                actions.push(PageAction::InCell(block, CommandId::CellRun));
+            }
+        }
         OutputItem::Whole(index, bytes) => {
             let rect = Rect::from_min_size(at, vec2(200.0, size::MIN_CLICK_HEIGHT));
-            let text = format!("Show all of it ({})", ui::text::amount(*bytes));
+            let text = format!("Show all ({})", ui::text::amount(*bytes));
             if word_button(ui, rect, id, &text, &format!("Show all of the output of cell {cell}")).clicked() {
                 views.whole.insert(*index);
                 views.version += 1;

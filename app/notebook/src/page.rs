@@ -24,7 +24,7 @@ use editor::row_layout::RowLayout;
 use editor::row_splitter::{MarkdownRow, RowKind};
 use eframe::egui;
 use egui::{Color32, Pos2, Rect, Ui};
-use engine::Note;
+use engine::{Note, NotePosition};
 use host::source_control::BlameReading;
 pub use pointer::is_pressed;
 use std::collections::HashMap;
@@ -99,10 +99,14 @@ pub struct NotePage {
     /// What rows were last laid out for: column width, width of wide blocks, background, scale, and revision of fonts
     /// and images.
     look: Option<(f32, f32, Color32, f32, u64)>,
+    /// Whether the note's properties turn spell check off for it.
+    pub(crate) is_spelling_off: bool,
     /// Fill ratio of the font atlas, and when it was checked.
     letters: (f32, u64),
     seat: ScrollPosition,
     seats: HashMap<DocId, ScrollPosition>,
+    /// Carets of earlier starts, until their notes are loaded.
+    left_carets: HashMap<DocId, usize>,
     revision: u64,
     /// The scroll offset last drawn, and the one after the user's scrolling.
     shown: f32,
@@ -177,6 +181,44 @@ impl NotePage {
         *editor = Editor::default();
     }
 
+    /// Sets where a note was left at an earlier start. Its caret is restored once its text is known.
+    pub fn remember_position(&mut self, note: DocId, position: NotePosition) {
+        let y = if position.top == 0 { -PAGE_TOP_PADDING } else { -space::L };
+        let seat = ScrollPosition { at: position.top, y, caret: None };
+        self.seats.insert(note, seat);
+        if self.note == Some(note) {
+            self.seat = seat;
+        }
+        if let Some(caret) = position.caret {
+            self.left_carets.insert(note, caret);
+        }
+    }
+
+    /// Returns where each note is that the page has shown, the displayed one last.
+    pub fn positions(&self, editor: &Editor) -> Vec<(DocId, NotePosition)> {
+        let position = |note: DocId, seat: &ScrollPosition, caret: Option<Caret>| {
+            let caret = self.left_carets.get(&note).copied().or(caret.map(|caret| caret.at));
+            (note, NotePosition { top: seat.at, caret })
+        };
+        let left = self.seats.iter().filter(|(note, _)| Some(**note) != self.note);
+        let left = left.map(|(note, seat)| position(*note, seat, seat.caret));
+        let shown = self.note.map(|note| position(note, &self.seat, editor.caret.or(self.seat.caret)));
+        left.chain(shown).collect()
+    }
+
+    /// Places the caret where it was at an earlier start.
+    fn restore_left_caret(&mut self, note: &Note, editor: &mut Editor) {
+        let Some(at) = self.left_carets.remove(&note.id) else { return };
+        if editor.caret.is_some() {
+            return;
+        }
+        // Another program may have changed the note meanwhile.
+        let text = note.text();
+        let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        editor.place_caret(at);
+        editor.reveal = false;
+    }
+
     /// Shows in the margin which commit each part of the note is from; `None` doesn't.
     pub fn show_blame(&mut self, note: &Note, reading: Option<Arc<BlameReading>>) {
         self.blame.follow(note, reading);
@@ -247,6 +289,7 @@ impl NotePage {
             self.order = sheet.cell_ids().collect();
             self.numbers = self.order.iter().copied().zip(1..).collect();
         }
+        self.restore_left_caret(note, editor);
         editor.track_note_changes(note);
         if std::mem::take(&mut self.skips_properties)
             && editor.caret == Some(Caret { at: 0, anchor: 0 })

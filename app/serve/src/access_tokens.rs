@@ -23,6 +23,8 @@ pub enum TokenScope {
     Read,
     /// Change notes and memory.
     Write,
+    /// Propose changes over MCP. Each waits for the user's approval.
+    Suggest,
     /// Run cells.
     Run,
     /// Give tasks to agents.
@@ -35,9 +37,10 @@ pub enum TokenScope {
 
 impl TokenScope {
     /// All scopes.
-    pub const ALL: [TokenScope; 6] = [
+    pub const ALL: [TokenScope; 7] = [
         TokenScope::Read,
         TokenScope::Write,
+        TokenScope::Suggest,
         TokenScope::Run,
         TokenScope::Agent,
         TokenScope::Approve,
@@ -49,6 +52,7 @@ impl TokenScope {
         match self {
             TokenScope::Read => "read",
             TokenScope::Write => "write",
+            TokenScope::Suggest => "suggest",
             TokenScope::Run => "run",
             TokenScope::Agent => "agent",
             TokenScope::Approve => "approve",

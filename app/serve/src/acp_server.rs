@@ -1,7 +1,7 @@
 //! `tracebook acp`: the agents of the workspace for editors, over the Agent Client Protocol.
 
 use crate::acp_prompt::prompt_text;
-use crate::acp_turn::{PromptTurn, plain_error};
+use crate::acp_turn::{PromptTurn, fault_error, plain_error};
 use crate::acp_updates::{answer_chunk, begun_call, ended_call, is_shown_otherwise, user_chunk};
 use crate::command_calls::{CommandCall, CommandOutcome, WorkspaceCommands};
 use crate::tool_calls::new_run_id;
@@ -20,6 +20,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -115,6 +116,24 @@ struct EditorServer {
     active: AtomicUsize,
 }
 
+/// A request that counts as active until this is dropped.
+struct ActiveRequest(Arc<EditorServer>);
+
+impl ActiveRequest {
+    /// Counts a request; `None` if too many are active already.
+    fn begin(server: &Arc<EditorServer>) -> Option<ActiveRequest> {
+        let before = server.active.fetch_add(1, Ordering::Relaxed);
+        let request = ActiveRequest(server.clone());
+        (before < MAX_ACTIVE_REQUESTS).then_some(request)
+    }
+}
+
+impl Drop for ActiveRequest {
+    fn drop(&mut self) {
+        self.0.active.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Serves an editor until it closes the connection. Its runs are then canceled.
 ///
 /// # Errors
@@ -163,26 +182,29 @@ impl EditorServer {
 
     /// Works on a request in a thread of its own.
     fn begin(self: &Arc<Self>, id: RequestId, method: String, params: Value) {
-        let server = self.clone();
-        if self.active.fetch_add(1, Ordering::Relaxed) >= MAX_ACTIVE_REQUESTS {
-            self.active.fetch_sub(1, Ordering::Relaxed);
+        let Some(active) = ActiveRequest::begin(self) else {
             let busy = plain_error(ErrorCode::InternalError, "too many requests at the same time; try again later");
             self.peer.respond(&id, Err::<Value, Error>(busy));
             return;
-        }
+        };
         std::thread::spawn(move || {
-            match ClientRequest::from_method_and_params(&method, &params) {
-                // Its answer comes at the end of the turn.
-                Ok(ClientRequest::PromptRequest(prompt)) => server.prompt(&id, &prompt),
-                Ok(request) => {
-                    server.peer.respond(&id, server.answer(request));
-                }
-                Err(error) => {
-                    server.peer.respond(&id, Err::<Value, Error>(params_error(&error)));
-                }
+            let request = active;
+            let server = &request.0;
+            // Nothing is answered before the last step of this, so an editor never gets two answers.
+            let done = catch_unwind(AssertUnwindSafe(|| server.work_on(&id, &method, &params)));
+            if done.is_err() {
+                server.peer.respond(&id, Err::<Value, Error>(fault_error()));
             }
-            server.active.fetch_sub(1, Ordering::Relaxed);
         });
+    }
+
+    fn work_on(&self, id: &RequestId, method: &str, params: &Value) {
+        match ClientRequest::from_method_and_params(method, params) {
+            // Its answer comes at the end of the turn.
+            Ok(ClientRequest::PromptRequest(prompt)) => self.prompt(id, &prompt),
+            Ok(request) => self.peer.respond(id, self.answer(request)),
+            Err(error) => self.peer.respond(id, Err::<Value, Error>(params_error(&error))),
+        }
     }
 
     fn answer(&self, request: ClientRequest) -> Result<Value, Error> {
@@ -479,4 +501,75 @@ fn initialize_response() -> InitializeResponse {
         .session_capabilities(sessions);
     let about = Implementation::new("tracebook", env!("CARGO_PKG_VERSION")).title("Tracebook".to_owned());
     InitializeResponse::new(ProtocolVersion::V1).agent_capabilities(capabilities).agent_info(about)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Duration;
+
+    /// Panics at every command.
+    struct FaultyCommands;
+
+    impl WorkspaceCommands for FaultyCommands {
+        fn perform(&self, call: &CommandCall, _on_line: &mut dyn FnMut(&str)) -> CommandOutcome {
+            panic!("a fault in {:?}", call.words)
+        }
+    }
+
+    /// What an editor receives.
+    struct EditorInput(Sender<Value>);
+
+    impl Write for EditorInput {
+        fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+            self.0.send(serde_json::from_slice(line)?).map_err(std::io::Error::other)?;
+            Ok(line.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn faulty_server() -> (Arc<EditorServer>, Receiver<Value>) {
+        let (sender, received) = channel();
+        let server = EditorServer {
+            commands: Arc::new(FaultyCommands),
+            peer: Arc::new(PeerConnection::new(Box::new(EditorInput(sender)))),
+            sessions: Mutex::default(),
+            active: AtomicUsize::new(0),
+        };
+        (Arc::new(server), received)
+    }
+
+    #[test]
+    fn a_request_that_panics_is_answered_and_counts_no_longer() {
+        let (server, received) = faulty_server();
+        let volume = SessionVolume { id: "v".to_owned(), root: "/notes".into() };
+        let session =
+            OpenSession { volume, agent: String::new(), memory: "auto".to_owned(), agents: Vec::new(), turn: None };
+        server.sessions().insert("s".to_owned(), session);
+        let prompt = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "Hello"}]});
+        let requests = [("session/list", json!({})), ("session/prompt", prompt)];
+        // More than may be active at the same time.
+        let count = i64::try_from(MAX_ACTIVE_REQUESTS + 2).expect("few");
+        for id in 0..count {
+            for (method, params) in &requests {
+                server.begin(RequestId::Number(id), (*method).to_owned(), params.clone());
+                let answer = received.recv_timeout(Duration::from_secs(30)).expect("an answer");
+                assert_eq!(answer["id"], id, "{answer}");
+                assert_eq!(answer["error"]["code"], -32603, "{answer}");
+                let why = answer["error"]["message"].as_str().unwrap_or_default();
+                assert!(why.contains("a fault of Tracebook's"), "{method}: {answer}");
+            }
+        }
+        // Each is over after its answer.
+        let until = std::time::Instant::now() + Duration::from_secs(30);
+        while server.active.load(Ordering::Relaxed) > 0 {
+            assert!(std::time::Instant::now() < until, "requests are still active");
+            std::thread::yield_now();
+        }
+        assert!(received.try_recv().is_err(), "each is answered once");
+    }
 }

@@ -13,6 +13,7 @@ use acp::v1::{
 use agent::tool_catalog::BuiltInTool;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,6 +29,11 @@ const RUN_FAILED: ErrorCode = ErrorCode::InternalError;
 /// Returns an error of the protocol with a reason in plain words.
 pub(crate) fn plain_error(code: ErrorCode, why: impl Into<String>) -> Error {
     Error::new(code.into(), why)
+}
+
+/// Returns the error for a request that ended in a panic.
+pub(crate) fn fault_error() -> Error {
+    plain_error(ErrorCode::InternalError, "the request failed; this is a fault of Tracebook's")
 }
 
 /// What a turn waits for, and what the editor has got of it.
@@ -146,23 +152,43 @@ impl PromptTurn {
         state.prompt = Some(prompt.clone());
         drop(state);
         let call = CommandCall::json("approvals").flag("allow", true).option("comment", Some(text));
-        let outcome = self.commands.perform(&call.operands([&approval]), &mut |_| {});
-        if outcome.code == 0 {
-            return Ok(());
-        }
+        let call = call.operands([&approval]);
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.commands.perform(&call, &mut |_| {})));
+        let error = match outcome {
+            Ok(outcome) if outcome.code == 0 => return Ok(()),
+            Ok(outcome) => plain_error(RUN_FAILED, outcome.reason()),
+            Err(_) => fault_error(),
+        };
         let mut state = self.state();
         // The run's end may have answered the prompt meanwhile.
         match state.prompt.take() {
             None => Ok(()),
             Some(_) => {
                 state.question = Some(approval);
-                Err(plain_error(RUN_FAILED, outcome.reason()))
+                Err(error)
             }
         }
     }
 
-    /// Performs the run, and answers the prompt at its end.
-    pub(crate) fn follow(self: &Arc<Self>, mut call: CommandCall) {
+    /// Performs the run, and answers the prompt at its end, also if that comes by a panic.
+    pub(crate) fn follow(self: &Arc<Self>, call: CommandCall) {
+        let result = catch_unwind(AssertUnwindSafe(|| self.perform_run(call))).unwrap_or_else(|_| Err(fault_error()));
+        self.is_over.store(true, Ordering::Relaxed);
+        // A turn without a title has ended all the same.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.send_title()));
+        let mut state = self.state();
+        let (prompt, asked) = (state.prompt.take(), std::mem::take(&mut state.asked));
+        drop(state);
+        for id in asked.into_values() {
+            self.peer.give_up(id);
+        }
+        if let Some(prompt) = prompt {
+            self.peer.respond(&prompt, result);
+        }
+    }
+
+    /// Performs the run, and shows its steps. Returns how the turn has ended.
+    fn perform_run(self: &Arc<Self>, mut call: CommandCall) -> Result<PromptResponse, Error> {
         call.watches = self.watches.clone();
         let mut sent = SentSteps::default();
         let outcome = self.commands.perform(&call, &mut |line| {
@@ -173,18 +199,7 @@ impl PromptTurn {
         if let Some(held) = sent.held.take() {
             self.send(thought_chunk(&held));
         }
-        let result = self.end(&sent, outcome.code, || outcome.reason());
-        self.is_over.store(true, Ordering::Relaxed);
-        self.send_title();
-        let mut state = self.state();
-        let (prompt, asked) = (state.prompt.take(), std::mem::take(&mut state.asked));
-        drop(state);
-        for id in asked.into_values() {
-            self.peer.give_up(id);
-        }
-        if let Some(prompt) = prompt {
-            self.peer.respond(&prompt, result);
-        }
+        self.end(&sent, outcome.code, || outcome.reason())
     }
 
     /// Returns how the turn has ended.
@@ -232,6 +247,8 @@ impl PromptTurn {
                 sent.thought.push_str(text("content"));
                 self.send(thought_chunk(text("content")));
             }
+            // What is remembered isn't said by the agent, also if its first call follows at once.
+            "thinking" if text("route") == "memory" => self.send(thought_chunk(&format!("{}\n\n", text("content")))),
             "thinking" if sent.thought.is_empty() && sent.streamed.is_empty() => {
                 sent.held = Some(text("content").to_owned()).filter(|content| !content.trim().is_empty());
             }

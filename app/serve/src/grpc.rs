@@ -5,7 +5,6 @@
 
 mod agent_mailbox;
 mod agent_service;
-mod approval_requests;
 mod attachment_service;
 mod cell_service;
 mod collection_service;

@@ -3,6 +3,7 @@
 use crate::access_tokens::TokenScope;
 use crate::agent_socket::open_agent_socket;
 use crate::api_docs::{DOCS_PATH, DOCS_STYLE_PATH, docs_page, docs_response, docs_style};
+use crate::api_links::add_links;
 use crate::companion::{companion_router, missing_page};
 use crate::http_guard::{AGENT_SOCKET_PATH, DESCRIPTION_PATH, guard, is_for_programs, require_scope};
 use crate::http_state::HttpState;
@@ -62,6 +63,7 @@ fn rest_endpoints() -> OpenApiRouter<Arc<HttpState>> {
         .routes(routes!(rest_collections::list_collections))
         .routes(routes!(rest_collections::read_collection))
         .routes(routes!(rest_memory::list_memories))
+        .routes(routes!(rest_memory::recall_memories))
         .routes(routes!(rest_memory::show_memory))
         .routes(routes!(rest_memory::list_traces))
         .routes(routes!(rest_memory::show_trace))
@@ -104,7 +106,8 @@ fn rest_endpoints() -> OpenApiRouter<Arc<HttpState>> {
         .merge(scoped(TokenScope::Admin, admin))
 }
 
-/// Completes the description with what all operations share: the token, errors, and paths without the router's marks.
+/// Completes the description with what all operations share: the token, errors, and paths without the router's marks;
+/// and with links between operations.
 fn complete_description(mut described: Value) -> Value {
     described["components"]["securitySchemes"] = json!({"token": {"type": "http", "scheme": "bearer"}});
     described["security"] = json!([{"token": []}]);
@@ -141,7 +144,9 @@ fn complete_description(mut described: Value) -> Value {
         }
         (format!("{API_PREFIX}{}", path.replace("{*", "{")), operations)
     });
-    described["paths"] = Value::Object(completed.collect());
+    let mut paths: serde_json::Map<String, Value> = completed.collect();
+    add_links(&mut paths);
+    described["paths"] = Value::Object(paths);
     described
 }
 
@@ -211,6 +216,7 @@ mod tests {
         ] {
             assert!(paths[path][method].is_object(), "{method} {path}");
         }
+        crate::api_links::tests::assert_links(&described);
         let schemas = &described["components"]["schemas"];
         for (schema, field) in [
             ("Task", "description"),

@@ -1,6 +1,7 @@
 //! What the handlers of HTTP requests share, and how they perform commands.
 
 use crate::access_tokens::{AccessToken, TokenScope, TokenStore};
+use crate::approval_requests::ApprovalRequests;
 use crate::audit_log::AuditLog;
 use crate::command_calls::{CommandCall, CommandOutcome, WorkspaceCommands};
 use crate::companion::companion_state::CompanionState;
@@ -66,6 +67,8 @@ pub(crate) struct HttpState {
     pub(crate) tasks: Arc<TaskQueue>,
     pub(crate) mcp: HttpMcpServers,
     pub(crate) answers: KeptAnswers,
+    /// What programs ask and wait for.
+    pub(crate) approvals: ApprovalRequests,
     #[cfg(feature = "grpc")]
     pub(crate) grpc: crate::grpc::grpc_state::GrpcState,
     pub(crate) slots: Arc<Semaphore>,
@@ -89,6 +92,7 @@ impl HttpState {
         let per_second = |count| NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
         let quota = Quota::per_second(per_second(REQUESTS_PER_SECOND)).allow_burst(per_second(REQUEST_BURST));
         let feed = Arc::new(EventFeed::new(commands.clone()));
+        let approvals = ApprovalRequests::new(workspace);
         let refusals = Quota::per_second(per_second(REFUSALS_PER_SECOND)).allow_burst(per_second(REFUSAL_BURST));
         HttpState {
             tokens: TokenStore::new(workspace),
@@ -101,10 +105,11 @@ impl HttpState {
             refusals: RateLimiter::direct(refusals),
             feed: feed.clone(),
             tasks: Arc::new(TaskQueue::new(commands.clone())),
-            mcp: HttpMcpServers::new(commands.clone(), feed),
+            mcp: HttpMcpServers::new(commands.clone(), feed, TokenStore::new(workspace)),
             answers: KeptAnswers::new(workspace),
             #[cfg(feature = "grpc")]
-            grpc: crate::grpc::grpc_state::GrpcState::default(),
+            grpc: crate::grpc::grpc_state::GrpcState::new(approvals.clone()),
+            approvals,
             slots: Arc::new(Semaphore::new(MAX_CONCURRENT_COMMANDS)),
             sockets: Arc::new(Semaphore::new(MAX_AGENT_SOCKETS)),
             unnamed_sockets: Arc::new(Semaphore::new(MAX_UNNAMED_SOCKETS)),

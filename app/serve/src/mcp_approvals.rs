@@ -1,7 +1,10 @@
-//! Approvals of runs, asked through the MCP client (elicitation): a form in the program that the user works with.
+//! Approvals asked through the MCP client (elicitation): a form in the program that the user works with. They are about
+//! calls of runs, and about writes of the client itself.
 
 use crate::command_calls::{CommandCall, WorkspaceCommands};
+use crate::proposed_writes::ProposedWrite;
 use agent::tool_catalog::BuiltInTool;
+use program_approvals::ProgramDecision;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema};
 use rmcp::service::ElicitationMode;
 use rmcp::{Peer, RoleServer};
@@ -53,13 +56,10 @@ impl PendingApproval {
             }
             choices.push(json!({"const": "deny", "title": "Deny"}));
             let decision = json!({"type": "string", "title": "Decision", "oneOf": choices});
-            let comment = json!({"type": "string", "title": "Comment for the agent", "maxLength": MAX_SHOWN_BYTES});
-            let properties = json!({"decision": decision, "comment": comment});
             let message = format!("An agent of Tracebook wants to use {}:\n{shown}", self.tool);
-            (message, json!({"type": "object", "properties": properties, "required": ["decision"]}))
+            (message, decision_schema(&decision, "Comment for the agent"))
         };
-        let requested_schema: ElicitationSchema = serde_json::from_value(schema).ok()?;
-        Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
+        form_with(message, schema)
     }
 
     /// Returns the command that carries out what the user has answered; `None` if the user hasn't decided.
@@ -99,6 +99,54 @@ impl PendingApproval {
     }
 }
 
+/// Returns the schema of a form with a decision and a comment.
+fn decision_schema(decision: &Value, comment_title: &str) -> Value {
+    let comment = json!({"type": "string", "title": comment_title, "maxLength": MAX_SHOWN_BYTES});
+    let properties = json!({"decision": decision, "comment": comment});
+    json!({"type": "object", "properties": properties, "required": ["decision"]})
+}
+
+fn form_with(message: String, schema: Value) -> Option<ElicitRequestParams> {
+    let requested_schema: ElicitationSchema = serde_json::from_value(schema).ok()?;
+    Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
+}
+
+/// Returns the form that asks about a write of the client; `None` if the change is too long for one.
+fn write_form(write: &ProposedWrite) -> Option<ElicitRequestParams> {
+    if write.diff.len() > MAX_SHOWN_BYTES {
+        return None;
+    }
+    let choices = json!([{"const": "approve", "title": "Approve"}, {"const": "deny", "title": "Deny"}]);
+    let decision = json!({"type": "string", "title": "Decision", "oneOf": choices});
+    let message = format!("{}\n\n{}", write.what, write.diff);
+    form_with(message, decision_schema(&decision, "Comment for the program"))
+}
+
+/// Returns what the user has decided about a write; `None` if the user hasn't.
+fn write_decision(answer: &ElicitResult) -> Option<ProgramDecision> {
+    let content = answer.content.clone().unwrap_or_default();
+    let comment = content["comment"].as_str().unwrap_or_default().trim().to_owned();
+    let approved = match (&answer.action, content["decision"].as_str()) {
+        (ElicitationAction::Accept, Some("approve")) => true,
+        (ElicitationAction::Accept, Some("deny")) | (ElicitationAction::Decline, _) => false,
+        // The form was closed; it can still be decided elsewhere.
+        _ => return None,
+    };
+    Some(ProgramDecision { approved, comment })
+}
+
+/// Asks the client's user about a write of the client. Without an answer it waits forever, as for a decision elsewhere.
+pub(crate) async fn ask_about_write(write: &ProposedWrite, peer: &Peer<RoleServer>) -> ProgramDecision {
+    if peer.supported_elicitation_modes().contains(&ElicitationMode::Form)
+        && let Some(form) = write_form(write)
+        && let Ok(answer) = peer.create_elicitation(form).await
+        && let Some(decision) = write_decision(&answer)
+    {
+        return decision;
+    }
+    std::future::pending().await
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,6 +171,18 @@ mod tests {
             assert_eq!(words(answered(ElicitationAction::Accept, wrong.clone())), None, "{wrong}");
         }
         assert_eq!(PendingApproval::from_line(&json!({"type": "thinking"})), None);
+    }
+
+    #[test]
+    fn only_a_clear_yes_writes() {
+        let decided = |answer: ElicitResult| write_decision(&answer).map(|decision| decision.approved);
+        assert_eq!(decided(answered(ElicitationAction::Accept, json!({"decision": "approve"}))), Some(true));
+        assert_eq!(decided(answered(ElicitationAction::Accept, json!({"decision": "deny"}))), Some(false));
+        assert_eq!(decided(answered(ElicitationAction::Decline, json!({"decision": "approve"}))), Some(false));
+        assert_eq!(decided(ElicitResult::new(ElicitationAction::Cancel)), None);
+        for wrong in [json!({}), json!({"decision": "yes"}), json!({"decision": true}), json!(["approve"]), json!(7)] {
+            assert_eq!(decided(answered(ElicitationAction::Accept, wrong.clone())), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! MCP over streamable HTTP at `/mcp`: the same server as on standard input and output, with what the token allows.
 
-use crate::access_tokens::{AccessToken, TokenScope};
+use crate::access_tokens::{AccessToken, TokenScope, TokenStore};
+use crate::approval_requests::ApprovalRequests;
 use crate::command_calls::WorkspaceCommands;
 use crate::event_feed::EventFeed;
 use crate::http_state::{ApiCaller, HttpState, MAX_BODY_BYTES, TextBody};
-use crate::mcp_server::{McpPermissions, NotebookMcpServer};
+use crate::mcp_server::{McpPermissions, NotebookMcpServer, WritePermission};
 use crate::problem::ProblemDetails;
+use crate::token_lease::TokenLease;
 use axum::body::Body;
 use axum::extract::{FromRequest, Request, State};
 use axum::http::{Method, StatusCode};
@@ -15,7 +17,7 @@ use rmcp::transport::StreamableHttpServerConfig;
 use rmcp::transport::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 type TokenMcpService = StreamableHttpService<NotebookMcpServer, LocalSessionManager>;
 
@@ -24,36 +26,69 @@ type TokenMcpService = StreamableHttpService<NotebookMcpServer, LocalSessionMana
 pub fn mcp_http_service<H: ServerHandler>(
     new_server: impl Fn() -> H + Send + Sync + 'static,
 ) -> StreamableHttpService<H, LocalSessionManager> {
-    let config =
-        StreamableHttpServerConfig::default().disable_allowed_hosts().with_max_request_body_bytes(MAX_BODY_BYTES);
-    StreamableHttpService::new(move || Ok(new_server()), Arc::new(LocalSessionManager::default()), config)
+    StreamableHttpService::new(move || Ok(new_server()), Arc::new(LocalSessionManager::default()), http_config())
 }
 
-/// One MCP service for each token, so that no token reaches the sessions of another.
+fn http_config() -> StreamableHttpServerConfig {
+    StreamableHttpServerConfig::default().disable_allowed_hosts().with_max_request_body_bytes(MAX_BODY_BYTES)
+}
+
+/// The services by the id of their token.
+type ServicesByToken = Arc<Mutex<HashMap<String, TokenMcpService>>>;
+
+/// One MCP service for each token, so that no token reaches the sessions of another. It ends with its token.
 pub(crate) struct HttpMcpServers {
     commands: Arc<dyn WorkspaceCommands>,
     feed: Arc<EventFeed>,
-    services: Mutex<HashMap<String, TokenMcpService>>,
+    tokens: TokenStore,
+    services: ServicesByToken,
+}
+
+fn lock(services: &ServicesByToken) -> MutexGuard<'_, HashMap<String, TokenMcpService>> {
+    services.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl HttpMcpServers {
-    pub(crate) fn new(commands: Arc<dyn WorkspaceCommands>, feed: Arc<EventFeed>) -> HttpMcpServers {
-        HttpMcpServers { commands, feed, services: Mutex::default() }
+    pub(crate) fn new(
+        commands: Arc<dyn WorkspaceCommands>,
+        feed: Arc<EventFeed>,
+        tokens: TokenStore,
+    ) -> HttpMcpServers {
+        HttpMcpServers { commands, feed, tokens, services: Arc::default() }
     }
 
-    fn service(&self, token: &AccessToken) -> TokenMcpService {
-        let mut services = self.services.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || {
-            let permissions = McpPermissions {
-                write: token.allows(TokenScope::Write),
-                run: token.allows(TokenScope::Run),
-                agent: token.allows(TokenScope::Agent),
-                approve: token.allows(TokenScope::Approve),
-            };
-            let server = NotebookMcpServer::new(self.commands.clone(), self.feed.clone(), permissions);
-            mcp_http_service(move || server.new_session())
+    fn service(&self, token: &AccessToken, approvals: &ApprovalRequests) -> TokenMcpService {
+        let mut services = lock(&self.services);
+        services.entry(token.id.clone()).or_insert_with(|| self.new_service(token, approvals)).clone()
+    }
+
+    /// Starts the service of a token. When the token no longer holds, its sessions and streams end.
+    fn new_service(&self, token: &AccessToken, approvals: &ApprovalRequests) -> TokenMcpService {
+        let write = match (token.allows(TokenScope::Write), token.allows(TokenScope::Suggest)) {
+            (true, _) => WritePermission::Yes,
+            (false, true) => WritePermission::AfterApproval,
+            (false, false) => WritePermission::No,
         };
-        services.entry(token.id.clone()).or_insert_with(new).clone()
+        let permissions = McpPermissions {
+            write,
+            approve_writes: token.allows(TokenScope::Approve),
+            approval_timeout: None,
+            run: token.allows(TokenScope::Run),
+            agent: token.allows(TokenScope::Agent),
+            approve: token.allows(TokenScope::Approve),
+        };
+        let lease = TokenLease::new(self.tokens.clone(), token.id.clone());
+        let server = NotebookMcpServer::new(self.commands.clone(), self.feed.clone(), permissions)
+            .with_approvals(approvals.clone())
+            .with_lease(lease.clone());
+        let config = http_config();
+        let (end, services, id) = (config.cancellation_token.clone(), self.services.clone(), token.id.clone());
+        tokio::spawn(async move {
+            lease.follow_token().await;
+            lock(&services).remove(&id);
+            end.cancel();
+        });
+        StreamableHttpService::new(move || Ok(server.new_session()), Arc::new(LocalSessionManager::default()), config)
     }
 }
 
@@ -73,7 +108,7 @@ pub(crate) async fn serve_mcp_request(
         Ok(TextBody(body)) => Body::from(body),
         Err(problem) => return problem.into_response(),
     };
-    let service = state.mcp.service(&caller.token);
+    let service = state.mcp.service(&caller.token, &state.approvals);
     let ends_session = parts.method == Method::DELETE;
     let mut response = service.handle(Request::from_parts(parts, body)).await.map(Body::new);
     if ends_session && response.status() == StatusCode::ACCEPTED {

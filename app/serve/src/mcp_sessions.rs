@@ -2,8 +2,10 @@
 
 #![expect(deprecated, reason = "clients of the protocol before 2026-07-28 have log levels and subscriptions")]
 
+use crate::client_roots::ClientRoots;
 use crate::event_feed::{EventFeed, FeedEvent};
 use crate::mcp_resources::ServedResource;
+use crate::token_lease::{self, TokenLease};
 use rmcp::model::{LoggingLevel, LoggingMessageNotificationParam, ResourceUpdatedNotificationParam};
 use rmcp::service::SubscriptionContext;
 use rmcp::{ErrorData, Peer, RoleServer};
@@ -28,6 +30,7 @@ pub(crate) struct McpSession {
     /// Addresses of resources.
     watched: Mutex<BTreeSet<String>>,
     is_watching: AtomicBool,
+    pub(crate) roots: ClientRoots,
 }
 
 /// Returns the addresses that an event is about; `None` if it may be any.
@@ -71,6 +74,7 @@ impl McpSession {
         self: &Arc<Self>,
         feed: &Arc<EventFeed>,
         peer: &Peer<RoleServer>,
+        lease: Option<&Arc<TokenLease>>,
         uri: String,
     ) -> Result<(), ErrorData> {
         if self.watched().len() >= MAX_WATCHED_RESOURCES && !self.watched().contains(&uri) {
@@ -80,9 +84,9 @@ impl McpSession {
         feed.begin().await.map_err(|_| ErrorData::internal_error("changes can't be followed now; try again", None))?;
         self.watched().insert(uri);
         if !self.is_watching.swap(true, Ordering::Relaxed) {
-            let (session, feed, peer) = (self.clone(), feed.clone(), peer.clone());
+            let (session, feed, peer, lease) = (self.clone(), feed.clone(), peer.clone(), lease.cloned());
             let number = feed.last_number();
-            tokio::spawn(async move { session.tell_changes(&feed, &peer, number).await });
+            tokio::spawn(async move { session.tell_changes(&feed, &peer, lease.as_deref(), number).await });
         }
         Ok(())
     }
@@ -92,10 +96,19 @@ impl McpSession {
         self.watched().remove(uri);
     }
 
-    /// Tells a client about changes for as long as it's connected.
-    async fn tell_changes(&self, feed: &EventFeed, peer: &Peer<RoleServer>, mut number: u64) {
+    /// Tells a client about changes for as long as it's connected and may be served.
+    async fn tell_changes(
+        &self,
+        feed: &EventFeed,
+        peer: &Peer<RoleServer>,
+        lease: Option<&TokenLease>,
+        mut number: u64,
+    ) {
         while !peer.is_transport_closed() {
             let next = tokio::time::timeout(CLOSED_CHECK_INTERVAL, feed.next_after(number)).await;
+            if !token_lease::holds(lease) {
+                return;
+            }
             let Ok((event, has_gap)) = next else { continue };
             number = event.number;
             let uris =
@@ -110,11 +123,15 @@ impl McpSession {
 }
 
 /// Tells a client about changes until it ends its request to listen: how resources are watched from the protocol's
-/// version 2026-07-28 on.
-pub(crate) async fn tell_listener(feed: &Arc<EventFeed>, context: &SubscriptionContext) -> Result<(), ErrorData> {
+/// version 2026-07-28 on. It also ends when the client may no longer be served.
+pub(crate) async fn tell_listener(
+    feed: &Arc<EventFeed>,
+    context: &SubscriptionContext,
+    lease: Option<&TokenLease>,
+) -> Result<(), ErrorData> {
     let watched: BTreeSet<String> = context.accepted().resource_subscriptions.iter().flatten().cloned().collect();
     if watched.is_empty() {
-        context.cancelled().await;
+        tokio::select! { () = context.cancelled() => {}, () = token_lease::ended(lease) => {} }
         return Ok(());
     }
     feed.begin().await.map_err(|_| ErrorData::internal_error("changes can't be followed now; try again", None))?;
@@ -122,8 +139,12 @@ pub(crate) async fn tell_listener(feed: &Arc<EventFeed>, context: &SubscriptionC
     loop {
         let (event, has_gap) = tokio::select! {
             () = context.cancelled() => return Ok(()),
+            () = token_lease::ended(lease) => return Ok(()),
             next = feed.next_after(number) => next,
         };
+        if !token_lease::holds(lease) {
+            return Ok(());
+        }
         number = event.number;
         let uris = if has_gap { watched.iter().cloned().collect() } else { touched(&watched, &event) };
         for uri in uris {

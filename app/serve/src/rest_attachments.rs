@@ -3,7 +3,7 @@
 use crate::byte_ranges::{WantedBytes, wanted_bytes};
 use crate::command_calls::{CommandCall, CommandOutcome};
 use crate::http_state::{ApiCaller, HttpState, UrlPath, UrlQuery, receive_body};
-use crate::list_pages::{PagePosition, list_page};
+use crate::list_pages::{PagePosition, keyed_page};
 use crate::problem::ProblemDetails;
 use crate::rest_notes::{NoteAddress, WriteCondition, header_text, names_tag};
 use crate::tool_calls::ToolCallContext;
@@ -81,7 +81,7 @@ pub(crate) async fn list_attachments(
     UrlQuery(query): UrlQuery<AttachmentsQuery>,
 ) -> Result<Json<AttachmentList>, ProblemDetails> {
     let fitting = find_attachments(&caller, &volume, &query.prefix.unwrap_or_default()).await?;
-    let (attachments, page) = list_page(fitting, query.limit, query.cursor)?;
+    let (attachments, page) = keyed_page(fitting, query.limit, query.cursor, |found| found.path.clone())?;
     Ok(Json(AttachmentList { attachments, page }))
 }
 

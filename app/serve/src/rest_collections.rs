@@ -2,9 +2,8 @@
 
 use crate::command_calls::CommandCall;
 use crate::http_state::{ApiCaller, UrlPath, UrlQuery};
-use crate::list_pages::{PagePosition, list_page};
+use crate::list_pages::{PagePosition, PageQuery, keyed_page};
 use crate::problem::ProblemDetails;
-use crate::rest_history::HistoryQuery;
 use crate::rest_notes::NoteAddress;
 use crate::rest_work::ensure_sent;
 use axum::Json;
@@ -33,16 +32,16 @@ pub(crate) async fn collection_paths(caller: &ApiCaller, volume: &str) -> Result
 /// Lists the collections of a volume.
 #[utoipa::path(
     get, path = "/volumes/{volume}/collections", tag = "collections",
-    params(("volume" = String, Path, description = "name of the volume"), HistoryQuery),
+    params(("volume" = String, Path, description = "name of the volume"), PageQuery),
     responses((status = 200, body = CollectionList)),
 )]
 pub(crate) async fn list_collections(
     caller: ApiCaller,
     UrlPath(volume): UrlPath<String>,
-    UrlQuery(query): UrlQuery<HistoryQuery>,
+    UrlQuery(query): UrlQuery<PageQuery>,
 ) -> Result<Json<CollectionList>, ProblemDetails> {
     let paths = collection_paths(&caller, &volume).await?;
-    let (collections, page) = list_page(paths, query.limit, query.cursor)?;
+    let (collections, page) = keyed_page(paths, query.limit, query.cursor, String::clone)?;
     Ok(Json(CollectionList { collections, page }))
 }
 
@@ -100,7 +99,9 @@ pub(crate) async fn read_collection(
 ) -> Result<Json<CollectionRows>, ProblemDetails> {
     let address = NoteAddress::new(&caller, volume, path)?;
     let (rows, problems) = evaluate_view(&caller, address, query.view).await?;
-    let (rows, page) = list_page(rows, query.limit, query.cursor)?;
+    // A note is in several groups if its property has several values.
+    let key = |row: &CollectionRow| format!("{}\n{}", row.path, row.group.clone().unwrap_or_default());
+    let (rows, page) = keyed_page(rows, query.limit, query.cursor, key)?;
     Ok(Json(CollectionRows { rows, problems, page }))
 }
 

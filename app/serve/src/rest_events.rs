@@ -1,11 +1,11 @@
 //! REST: events as they happen, tokens, and the audit log.
 
 use crate::access_tokens::{AccessToken, TokenStore, TokenStoreError};
-use crate::audit_log::AuditEntry;
+use crate::audit_log::{AuditEntry, AuditPlace};
 use crate::clock::unix_millis;
 use crate::event_feed::EventFeed;
 use crate::http_state::{ApiCaller, UrlPath, UrlQuery};
-use crate::list_pages::page_limit;
+use crate::list_pages::{MAX_PAGE_ITEMS, PagePosition, PageQuery, keyed_page_within, page_limit};
 use crate::problem::ProblemDetails;
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode};
@@ -119,10 +119,12 @@ pub(crate) async fn stream_events(
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL)))
 }
 
-/// Access tokens.
+/// A page of access tokens, oldest first.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct TokenList {
     tokens: Vec<AccessToken>,
+    #[serde(flatten)]
+    page: PagePosition,
 }
 
 fn store_problem(error: TokenStoreError) -> ProblemDetails {
@@ -135,11 +137,18 @@ fn store_problem(error: TokenStoreError) -> ProblemDetails {
 }
 
 /// Lists access tokens, without their secrets.
-#[utoipa::path(get, path = "/tokens", tag = "admin", responses((status = 200, body = TokenList)))]
-pub(crate) async fn list_tokens(caller: ApiCaller) -> Result<Json<TokenList>, ProblemDetails> {
+#[utoipa::path(
+    get, path = "/tokens", tag = "admin", params(PageQuery), responses((status = 200, body = TokenList)),
+)]
+pub(crate) async fn list_tokens(
+    caller: ApiCaller,
+    UrlQuery(query): UrlQuery<PageQuery>,
+) -> Result<Json<TokenList>, ProblemDetails> {
     caller.ensure_all_volumes()?;
-    let tokens = caller.state.tokens.list().map_err(store_problem)?;
-    Ok(Json(TokenList { tokens }))
+    let all = caller.state.tokens.list().map_err(store_problem)?;
+    let per_page = (MAX_PAGE_ITEMS, MAX_PAGE_ITEMS);
+    let (tokens, page) = keyed_page_within(all, query.limit, query.cursor, per_page, |token| token.id.clone())?;
+    Ok(Json(TokenList { tokens, page }))
 }
 
 /// Revokes an access token.
@@ -156,7 +165,7 @@ pub(crate) async fn revoke_token(
     caller.state.tokens.revoke(&id).map(|_| StatusCode::NO_CONTENT).map_err(store_problem)
 }
 
-/// How many requests of the audit log are listed.
+/// Which requests of the audit log are listed.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -164,15 +173,21 @@ pub(crate) struct AuditQuery {
     /// How many at most.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u64>,
+    /// Where to begin: `next_cursor` of the last page. Older requests follow.
+    #[param(pattern = "^[0-9]{1,15}-[0-9]{1,15}$")]
+    cursor: Option<String>,
 }
 
-/// Requests in the audit log, newest first.
+/// A page of requests in the audit log, newest first.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct AuditList {
     entries: Vec<AuditEntry>,
+    /// Where the next page begins; missing on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
 }
 
-/// Lists the newest requests of the audit log.
+/// Lists requests of the audit log, newest first.
 #[utoipa::path(get, path = "/audit", tag = "admin", params(AuditQuery), responses((status = 200, body = AuditList)))]
 pub(crate) async fn list_audit(
     caller: ApiCaller,
@@ -180,8 +195,11 @@ pub(crate) async fn list_audit(
 ) -> Result<Json<AuditList>, ProblemDetails> {
     caller.ensure_all_volumes()?;
     let limit = page_limit(query.limit, DEFAULT_ENTRIES, MAX_ENTRIES)?;
-    let entries = caller.state.audit.newest(usize::try_from(limit).unwrap_or(usize::MAX));
+    let wrong = || ProblemDetails::new(StatusCode::BAD_REQUEST, "`cursor` is the `next_cursor` of another page");
+    let before = query.cursor.map(|cursor| AuditPlace::parse(&cursor).ok_or_else(wrong)).transpose()?;
+    let page = caller.state.audit.page(usize::try_from(limit).unwrap_or(usize::MAX), before);
     let unreadable =
         |_| ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, "the audit log in the workspace can't be read");
-    entries.map(|entries| Json(AuditList { entries })).map_err(unreadable)
+    let (entries, last) = page.map_err(unreadable)?;
+    Ok(Json(AuditList { entries, next_cursor: last.map(|place| place.to_string()) }))
 }

@@ -2,7 +2,7 @@
 
 use crate::command_calls::CommandCall;
 use crate::http_state::{ApiCaller, UrlPath, UrlQuery};
-use crate::list_pages::{PagePosition, list_page};
+use crate::list_pages::{PagePosition, PageQuery, keyed_page};
 use crate::problem::ProblemDetails;
 use crate::rest_notes::{NoteAddress, WrittenNote};
 use axum::Json;
@@ -10,20 +10,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::{IntoParams, ToSchema};
-
-/// Which part of a list is wanted.
-#[derive(Clone, Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct HistoryQuery {
-    /// How many at most.
-    #[param(minimum = 1, maximum = 1000)]
-    pub(crate) limit: Option<u64>,
-    /// Where to begin: `next_cursor` of the last page.
-    #[param(minimum = 0)]
-    pub(crate) cursor: Option<u64>,
-}
+use utoipa::ToSchema;
 
 /// A change of a note. The text after it is a version.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -56,17 +43,17 @@ pub(crate) struct VersionList {
     params(
         ("volume" = String, Path, description = "name of the volume"),
         ("path" = String, Path, description = "path of the note inside the volume"),
-        HistoryQuery,
+        PageQuery,
     ),
     responses((status = 200, body = VersionList)),
 )]
 pub(crate) async fn list_versions(
     caller: ApiCaller,
     UrlPath((volume, path)): UrlPath<(String, String)>,
-    UrlQuery(query): UrlQuery<HistoryQuery>,
+    UrlQuery(query): UrlQuery<PageQuery>,
 ) -> Result<Json<VersionList>, ProblemDetails> {
     let versions = find_versions(&caller, NoteAddress::new(&caller, volume, path)?).await?;
-    let (versions, page) = list_page(versions, query.limit, query.cursor)?;
+    let (versions, page) = keyed_page(versions, query.limit, query.cursor, |version| version.hash.clone())?;
     Ok(Json(VersionList { versions, page }))
 }
 
@@ -203,17 +190,17 @@ pub(crate) struct BlockList {
     params(
         ("volume" = String, Path, description = "name of the volume"),
         ("path" = String, Path, description = "path of the note inside the volume"),
-        HistoryQuery,
+        PageQuery,
     ),
     responses((status = 200, body = BlockList)),
 )]
 pub(crate) async fn list_blocks(
     caller: ApiCaller,
     UrlPath((volume, path)): UrlPath<(String, String)>,
-    UrlQuery(query): UrlQuery<HistoryQuery>,
+    UrlQuery(query): UrlQuery<PageQuery>,
 ) -> Result<Json<BlockList>, ProblemDetails> {
     let blocks = find_blocks(&caller, NoteAddress::new(&caller, volume, path)?).await?;
-    let (blocks, page) = list_page(blocks, query.limit, query.cursor)?;
+    let (blocks, page) = keyed_page(blocks, query.limit, query.cursor, |block| block.id.clone())?;
     Ok(Json(BlockList { blocks, page }))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::command_calls::CommandCall;
 use crate::http_state::{ApiCaller, JsonBody, UrlPath, UrlQuery};
-use crate::list_pages::{PagePosition, list_page};
+use crate::list_pages::{PagePosition, keyed_page};
 use crate::problem::ProblemDetails;
 use crate::rest_work::ensure_sent;
 use axum::Json;
@@ -68,8 +68,68 @@ pub(crate) async fn list_memories(
     UrlQuery(query): UrlQuery<MemoryListQuery>,
 ) -> Result<Json<MemoryList>, ProblemDetails> {
     let memories = read_memories(&caller, query.project).await?;
-    let (memories, page) = list_page(memories, query.limit, query.cursor)?;
+    let key = |memory: &Value| memory["experience_id"].as_str().unwrap_or_default().to_owned();
+    let (memories, page) = keyed_page(memories, query.limit, query.cursor, key)?;
     Ok(Json(MemoryList { memories, page }))
+}
+
+/// What is to be done, about which earlier work may say something.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RecallGoalQuery {
+    /// What is to be done, in words.
+    #[param(min_length = 1)]
+    goal: String,
+    /// Only of this volume.
+    #[param(min_length = 1)]
+    project: Option<String>,
+}
+
+/// Something that is remembered, and how relevant it is to a goal.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct RecalledMemory {
+    /// The `experience_id` of a memory, or the path of a trace.
+    name: String,
+    /// `experience` or `trace`.
+    kind: String,
+    /// What it's about, in a few words.
+    what: String,
+    /// Why it's relevant to the goal.
+    why: String,
+    /// How relevant it is, from 0 to 1.
+    score: f64,
+    /// Whether a run with this goal repeats the trace by itself.
+    follows: bool,
+    /// What was learned; missing for a trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    learned: Option<String>,
+}
+
+/// What is remembered about a goal, the most relevant of each volume first.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct RecalledList {
+    memories: Vec<RecalledMemory>,
+}
+
+/// Recalls what is remembered about a goal: lessons of earlier work, and traces. At most 50 of them.
+#[utoipa::path(
+    get, path = "/memory/recall", tag = "memory", params(RecallGoalQuery),
+    responses((status = 200, body = RecalledList)),
+)]
+pub(crate) async fn recall_memories(
+    caller: ApiCaller,
+    UrlQuery(query): UrlQuery<RecallGoalQuery>,
+) -> Result<Json<RecalledList>, ProblemDetails> {
+    ensure_sent(&query.goal, "goal")?;
+    ensure_sent(query.project.as_deref().unwrap_or_default(), "project")?;
+    if query.goal.trim().is_empty() || query.goal.len() > MAX_REMEMBERED_BYTES {
+        return Err(ProblemDetails::unprocessable(format!("`goal` has 1 to {MAX_REMEMBERED_BYTES} bytes")));
+    }
+    let project = caller.project(query.project).await?;
+    let found = caller.perform_tool(move |calls| calls.recalled(project.as_deref(), &query.goal)).await?;
+    let memories = found.into_iter().filter_map(|memory| serde_json::from_value(memory).ok()).collect();
+    Ok(Json(RecalledList { memories }))
 }
 
 /// Returns the memory that has exactly this id.
@@ -220,7 +280,11 @@ pub(crate) async fn list_traces(
     UrlQuery(query): UrlQuery<MemoryListQuery>,
 ) -> Result<Json<TraceList>, ProblemDetails> {
     let traces = read_traces(&caller, query.project).await?;
-    let (traces, page) = list_page(traces, query.limit, query.cursor)?;
+    let key = |trace: &Value| {
+        let [project, path] = ["project", "path"].map(|name| trace[name].as_str().unwrap_or_default());
+        format!("{project}\n{path}")
+    };
+    let (traces, page) = keyed_page(traces, query.limit, query.cursor, key)?;
     Ok(Json(TraceList { traces, page }))
 }
 

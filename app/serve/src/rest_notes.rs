@@ -2,7 +2,10 @@
 
 use crate::command_calls::CommandCall;
 use crate::http_state::{ApiCaller, JsonBody, TextBody, UrlPath, UrlQuery};
-use crate::list_pages::{MAX_PAGE_ITEMS, PagePosition, list_page, list_page_within, page_limit};
+use crate::list_pages::{
+    MAX_PAGE_ITEMS, PagePosition, PageQuery, cursor_after, cursor_position, keyed_page, keyed_page_within, page_cursor,
+    page_limit, page_start,
+};
 use crate::problem::ProblemDetails;
 use crate::tool_calls::ToolCallContext;
 use axum::Json;
@@ -35,16 +38,26 @@ pub(crate) struct VolumeInfo {
     pub(crate) files: u64,
 }
 
-/// Volumes.
+/// A page of volumes.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct VolumeList {
     volumes: Vec<VolumeInfo>,
+    #[serde(flatten)]
+    page: PagePosition,
 }
 
 /// Lists volumes.
-#[utoipa::path(get, path = "/volumes", tag = "notes", responses((status = 200, body = VolumeList)))]
-pub(crate) async fn list_volumes(caller: ApiCaller) -> Result<Json<VolumeList>, ProblemDetails> {
-    Ok(Json(VolumeList { volumes: reachable_volumes(&caller).await? }))
+#[utoipa::path(
+    get, path = "/volumes", tag = "notes", params(PageQuery), responses((status = 200, body = VolumeList)),
+)]
+pub(crate) async fn list_volumes(
+    caller: ApiCaller,
+    UrlQuery(query): UrlQuery<PageQuery>,
+) -> Result<Json<VolumeList>, ProblemDetails> {
+    let all = reachable_volumes(&caller).await?;
+    let per_page = (MAX_PAGE_ITEMS, MAX_PAGE_ITEMS);
+    let (volumes, page) = keyed_page_within(all, query.limit, query.cursor, per_page, |volume| volume.id.clone())?;
+    Ok(Json(VolumeList { volumes, page }))
 }
 
 /// Returns the volumes that the token reaches.
@@ -101,7 +114,7 @@ pub(crate) async fn list_notes(
     UrlQuery(query): UrlQuery<NotesQuery>,
 ) -> Result<Json<NoteList>, ProblemDetails> {
     let notes = find_notes(&caller, volume, query.prefix.unwrap_or_default()).await?;
-    let (notes, position) = list_page(notes, query.limit, query.cursor)?;
+    let (notes, position) = keyed_page(notes, query.limit, query.cursor, |note| note.path.clone())?;
     Ok(Json(NoteList { notes, total: position.total, next_cursor: position.next_cursor }))
 }
 
@@ -357,7 +370,8 @@ fn create_note(calls: &ToolCallContext<'_>, address: &NoteAddress, text: String)
         return Err(exists());
     }
     let call = CommandCall::json("new").option("volume", Some(&address.volume)).option("text", Some("-"));
-    let outcome = calls.perform(call.operands([&address.path]).with_input(text));
+    // The address is exact: a folder may be called as the volume.
+    let outcome = calls.perform(call.operands([&format!("./{}", address.path)]).with_input(text));
     match outcome.code {
         0 => Ok(StatusCode::CREATED),
         2 if address.read(calls)?.is_some() => Err(exists()),
@@ -422,14 +436,24 @@ pub(crate) struct SearchQuery {
     /// How many at most.
     #[param(minimum = 1, maximum = 100)]
     limit: Option<u64>,
+    /// Where to begin: `next_cursor` of the last page.
+    #[param(minimum = 0)]
+    cursor: Option<u64>,
 }
 
-/// What was found, best first.
+/// A page of what was found, best first.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct SearchHits {
     /// Each with its address, volume, title, text, score and the parts of the score.
     #[schema(value_type = Vec<Object>)]
     hits: Vec<Value>,
+    /// Where the next page begins; missing on the last one. At most 1,000 hits are listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<u64>,
+}
+
+fn hit_key(hit: &Value) -> String {
+    format!("{}\n{}", hit["volume"].as_str().unwrap_or_default(), hit["address"].as_str().unwrap_or_default())
 }
 
 /// Searches notes, code and outputs by words and by meaning.
@@ -444,7 +468,17 @@ pub(crate) async fn search_notes(
     if query.query.is_empty() {
         return Err(ProblemDetails::new(StatusCode::BAD_REQUEST, "`query` says what is searched"));
     }
-    Ok(Json(SearchHits { hits: find_hits(&caller, &query.query, limit).await? }))
+    let cursor = page_cursor(query.cursor)?;
+    let before = cursor_position(cursor);
+    // One more says whether there is another page, and as many again find the place if better ones were added.
+    let spare = if before == 0 { 1 } else { limit + 1 };
+    let wanted = before.saturating_add(limit + spare).min(MAX_FILTERED_HITS);
+    let mut hits = find_hits(&caller, &query.query, wanted).await?;
+    let start = page_start(&hits, cursor, &hit_key).min(hits.len());
+    let end = start.saturating_add(usize::try_from(limit).unwrap_or(usize::MAX)).min(hits.len());
+    let next_cursor = (end < hits.len()).then(|| cursor_after(end as u64, &hit_key(&hits[end - 1])));
+    let hits = hits.drain(start..end).collect();
+    Ok(Json(SearchHits { hits, next_cursor }))
 }
 
 /// Searches what the token reaches.
@@ -490,7 +524,12 @@ pub(crate) async fn list_todos(
     UrlQuery(query): UrlQuery<TodosQuery>,
 ) -> Result<Json<TodoList>, ProblemDetails> {
     let all = find_todos(&caller, query.words, query.all.unwrap_or(false)).await?;
-    let (todos, page) = list_page_within(all, query.limit, query.cursor, (MAX_PAGE_ITEMS, MAX_PAGE_ITEMS))?;
+    // A todo keeps its text while others move it.
+    let key = |todo: &Value| {
+        let [volume, path, text] = ["volume", "path", "text"].map(|name| todo[name].as_str().unwrap_or_default());
+        format!("{volume}\n{path}\n{text}")
+    };
+    let (todos, page) = keyed_page_within(all, query.limit, query.cursor, (MAX_PAGE_ITEMS, MAX_PAGE_ITEMS), key)?;
     Ok(Json(TodoList { todos, page }))
 }
 

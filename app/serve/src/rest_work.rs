@@ -2,7 +2,7 @@
 
 use crate::command_calls::CommandCall;
 use crate::http_state::{ApiCaller, JsonBody, UrlPath, UrlQuery};
-use crate::list_pages::{PagePosition, list_page_within};
+use crate::list_pages::{MAX_PAGE_ITEMS, PagePosition, PageQuery, cursor_after, cursor_position, keyed_page_within};
 use crate::pending_approval::PendingApproval;
 use crate::problem::ProblemDetails;
 use crate::rest_notes::NoteAddress;
@@ -21,6 +21,8 @@ pub(crate) const DEFAULT_RUNS: u64 = 20;
 pub(crate) const MAX_RUNS: u64 = 500;
 /// Maximum length of a task's description in bytes.
 pub(crate) const MAX_DESCRIPTION_BYTES: usize = 512 << 10;
+/// Maximum size of a page of outputs, in bytes of JSON. One that is longer is a page of its own.
+const MAX_OUTPUT_PAGE_BYTES: usize = 2_000_000;
 /// Number of characters of a run's id.
 const RUN_ID_CHARS: usize = 32;
 
@@ -282,6 +284,29 @@ pub(crate) struct AgentInfo {
     /// `idle`, `busy` or `disabled`.
     pub(crate) status: String,
     pub(crate) capabilities: Vec<String>,
+    /// Words of goals that the agent handles.
+    #[serde(default)]
+    pub(crate) can_handle: Vec<String>,
+    /// What its active runs are doing, of those that the token reaches.
+    #[serde(default)]
+    pub(crate) progress: Vec<AgentProgress>,
+}
+
+/// What an agent is doing in a run.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct AgentProgress {
+    /// Id of the run.
+    pub(crate) run: String,
+    /// `thinking`, `executing` or `idle`.
+    pub(crate) state: String,
+    /// Calls of a model so far.
+    pub(crate) iteration: u64,
+    /// The most calls of a model.
+    pub(crate) limit: u64,
+    /// Finished items of its list of todos.
+    pub(crate) done: u64,
+    /// All items of its list of todos.
+    pub(crate) of: u64,
 }
 
 /// Lists agents.
@@ -301,7 +326,16 @@ pub(crate) async fn find_agents(caller: &ApiCaller, volume: Option<String>) -> R
     let project = caller.project(volume).await?;
     let call = CommandCall::json("tasks").option("project", project).operands(["agents"]);
     let agents = caller.perform_ok(call).await?.lines();
-    Ok(agents.into_iter().filter_map(|agent| serde_json::from_value(agent).ok()).collect())
+    let mut agents: Vec<AgentInfo> =
+        agents.into_iter().filter_map(|agent| serde_json::from_value(agent).ok()).collect();
+    if caller.token.volume.is_some() && agents.iter().any(|agent| !agent.progress.is_empty()) {
+        // An agent may work in other volumes, too.
+        let runs = reachable_runs(caller).await?;
+        for agent in &mut agents {
+            agent.progress.retain(|progress| runs.iter().any(|run| run["id"] == progress.run.as_str()));
+        }
+    }
+    Ok(agents)
 }
 
 /// Returns the calls that wait for a decision, of the runs that the token reaches.
@@ -325,8 +359,7 @@ pub(crate) async fn pending_approvals(caller: &ApiCaller) -> Result<Vec<PendingA
             expires: approval["expires"].as_i64().unwrap_or(0),
         })
     });
-    #[cfg(feature = "grpc")]
-    let shown = shown.chain(caller.state.grpc.approvals.list(caller.token.volume.as_deref()));
+    let shown = shown.chain(caller.state.approvals.list(caller.token.volume.as_deref()));
     Ok(shown.collect())
 }
 
@@ -380,10 +413,9 @@ pub(crate) async fn decide(
     comment: Option<String>,
 ) -> Result<String, ProblemDetails> {
     ensure_sent(comment.as_deref().unwrap_or_default(), "comment")?;
-    #[cfg(feature = "grpc")]
     {
         let said = comment.as_deref().unwrap_or_default();
-        if caller.state.grpc.approvals.decide(caller.token.volume.as_deref(), id, is_allowed, said) {
+        if caller.state.approvals.decide(caller.token.volume.as_deref(), id, is_allowed, said) {
             return Ok(String::new());
         }
     }
@@ -394,6 +426,10 @@ pub(crate) async fn decide(
     let call = call.option("comment", comment).operands([&id.replacen(':', "/", 1)]);
     caller.perform_ok(call).await?;
     Ok(found.run)
+}
+
+fn value_id(value: &Value) -> String {
+    value["id"].as_str().unwrap_or_default().to_owned()
 }
 
 /// How many runs are listed.
@@ -425,7 +461,7 @@ pub(crate) async fn list_runs(
     UrlQuery(query): UrlQuery<RunsQuery>,
 ) -> Result<Json<RunList>, ProblemDetails> {
     let all = reachable_runs(&caller).await?;
-    let (runs, page) = list_page_within(all, query.limit, query.cursor, (DEFAULT_RUNS, MAX_RUNS))?;
+    let (runs, page) = keyed_page_within(all, query.limit, query.cursor, (DEFAULT_RUNS, MAX_RUNS), value_id)?;
     Ok(Json(RunList { runs, page }))
 }
 
@@ -445,26 +481,32 @@ pub(crate) async fn read_run(caller: &ApiCaller, id: &str) -> Result<Value, Prob
     shown.ok_or_else(|| ProblemDetails::not_found("the run can't be read"))
 }
 
-/// Steps of a run.
+/// A page of the steps of a run, oldest first.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct StepList {
     /// What the agent thought, called, got and answered.
     #[schema(value_type = Vec<Object>)]
     steps: Vec<Value>,
+    #[serde(flatten)]
+    page: PagePosition,
 }
 
 /// Lists the steps of a run.
 #[utoipa::path(
     get, path = "/runs/{runId}/steps", tag = "agents",
-    params(("runId" = String, Path, description = "id of the run")),
+    params(("runId" = String, Path, description = "id of the run"), PageQuery),
     responses((status = 200, body = StepList)),
 )]
 pub(crate) async fn list_steps(
     caller: ApiCaller,
     UrlPath(id): UrlPath<String>,
+    UrlQuery(query): UrlQuery<PageQuery>,
 ) -> Result<Json<StepList>, ProblemDetails> {
     let id = needed_run(&caller, id).await?;
-    Ok(Json(StepList { steps: read_steps(&caller, &id).await? }))
+    let all = read_steps(&caller, &id).await?;
+    let per_page = (MAX_PAGE_ITEMS, MAX_PAGE_ITEMS);
+    let (steps, page) = keyed_page_within(all, query.limit, query.cursor, per_page, value_id)?;
+    Ok(Json(StepList { steps, page }))
 }
 
 /// Reads the steps of a run that the token reaches, oldest first.
@@ -541,16 +583,13 @@ pub(crate) fn cell_arguments(
 }
 
 /// The note whose cells are meant.
-#[derive(Clone, Debug, Deserialize, IntoParams, ToSchema)]
-#[into_params(parameter_in = Query)]
+#[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CellsQuery {
     /// Name of the volume.
-    #[param(min_length = 1)]
     #[schema(min_length = 1)]
     volume: String,
     /// Path of the note inside the volume.
-    #[param(min_length = 1)]
     #[schema(min_length = 1)]
     path: String,
 }
@@ -582,34 +621,86 @@ pub(crate) async fn interrupt_cells(caller: &ApiCaller, address: NoteAddress) ->
         .await?
 }
 
-/// The last outputs of a note's cells.
+/// Which outputs are listed.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OutputsQuery {
+    /// Name of the volume.
+    #[param(min_length = 1)]
+    volume: String,
+    /// Path of the note inside the volume.
+    #[param(min_length = 1)]
+    path: String,
+    /// Of how many cells at most. A page ends early if outputs are long.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u64>,
+    /// Where to begin: `next_cursor` of the last page.
+    #[param(minimum = 0)]
+    cursor: Option<u64>,
+}
+
+/// A page of the last outputs of a note's cells.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct OutputList {
     /// The last execution of each cell, with its number, outputs, and whether it's stale.
     #[schema(value_type = Vec<Object>)]
     cells: Vec<Value>,
+    #[serde(flatten)]
+    page: PagePosition,
 }
 
 /// Lists the last outputs of a note's cells.
 #[utoipa::path(
-    get, path = "/cells/outputs", tag = "cells", params(CellsQuery), responses((status = 200, body = OutputList)),
+    get, path = "/cells/outputs", tag = "cells", params(OutputsQuery), responses((status = 200, body = OutputList)),
 )]
 pub(crate) async fn list_outputs(
     caller: ApiCaller,
-    UrlQuery(query): UrlQuery<CellsQuery>,
+    UrlQuery(query): UrlQuery<OutputsQuery>,
 ) -> Result<Json<OutputList>, ProblemDetails> {
     let address = NoteAddress::new(&caller, query.volume, query.path)?;
-    Ok(Json(OutputList { cells: read_outputs(&caller, address).await? }))
+    let all = read_executions(&caller, address).await?;
+    let per_page = (MAX_PAGE_ITEMS, MAX_PAGE_ITEMS);
+    let key = |execution: &Value| execution["cell"].to_string();
+    let (executions, page) = keyed_page_within(all, query.limit, query.cursor, per_page, key)?;
+    Ok(Json(output_page(executions, page, key)))
+}
+
+/// Shortens long outputs. The page ends before the outputs that would make it too long.
+fn output_page(executions: Vec<Value>, mut page: PagePosition, key: impl Fn(&Value) -> String) -> OutputList {
+    // Where the page begins in the list.
+    let end = page.next_cursor.map_or(page.total, cursor_position);
+    let begin = end.saturating_sub(executions.len() as u64);
+    let (mut cells, mut bytes) = (Vec::new(), 0_usize);
+    let mut last: Option<String> = None;
+    for (position, execution) in (begin..).zip(executions) {
+        let key = key(&execution);
+        let shortened = bounded_outputs(vec![execution]);
+        bytes += shortened.iter().map(|cell| cell.to_string().len()).sum::<usize>();
+        if let Some(last) = last.as_deref().filter(|_| bytes > MAX_OUTPUT_PAGE_BYTES) {
+            page.next_cursor = Some(cursor_after(position, last));
+            break;
+        }
+        cells.extend(shortened);
+        last = Some(key);
+    }
+    OutputList { cells, page }
+}
+
+/// Reads the last execution of each cell of a note, shortened.
+#[cfg(feature = "grpc")]
+pub(crate) async fn read_outputs(caller: &ApiCaller, address: NoteAddress) -> Result<Vec<Value>, ProblemDetails> {
+    read_executions(caller, address).await.map(bounded_outputs)
 }
 
 /// Reads the last execution of each cell of a note.
-pub(crate) async fn read_outputs(caller: &ApiCaller, address: NoteAddress) -> Result<Vec<Value>, ProblemDetails> {
+async fn read_executions(caller: &ApiCaller, address: NoteAddress) -> Result<Vec<Value>, ProblemDetails> {
     caller
         .perform_calls(move |calls| {
             address.needed(calls)?;
             let outcome = calls.perform(CommandCall::json("outputs").operands([&address.word()]));
             match outcome.code {
-                0 if !outcome.is_cut => Ok(bounded_outputs(outcome.lines())),
+                0 if !outcome.is_cut => Ok(outcome.lines()),
                 _ => Err(ProblemDetails::of_outcome(&outcome)),
             }
         })

@@ -6,6 +6,7 @@ use crate::tool_arguments::{ToolArguments, ToolCallError};
 use crate::tool_table::{ServedTool, ToolRow};
 use agent::server_material::without_server_calls;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -46,10 +47,26 @@ pub(crate) enum CallNews {
 type LineAction<'a> = dyn FnMut(&str, &mut dyn FnMut(CallNews)) + 'a;
 
 /// A text of a note, with where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServedNote {
     pub(crate) text: String,
     pub(crate) path: String,
     pub(crate) volume: String,
+    /// The version that the owner of the workspace knows; empty for a passage.
+    pub(crate) version: String,
+}
+
+/// A replacement in a note's text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NoteChange {
+    pub(crate) note: ServedNote,
+    /// How the client names the note.
+    word: String,
+    pub(crate) at: usize,
+    pub(crate) old: String,
+    pub(crate) new: String,
+    /// Where the text of the client begins, in bytes.
+    pub(crate) shown_at: usize,
 }
 
 /// What a tool call needs besides its arguments.
@@ -116,13 +133,13 @@ impl ToolCallContext<'_> {
         let Some(Value::Object(mut found)) = whole else {
             // A passage is printed as it is.
             let path = note.rsplit_once('#').map_or(note, |(path, _)| path).to_owned();
-            return Ok(ServedNote { text: outcome.text(), path, volume: String::new() });
+            return Ok(ServedNote { text: outcome.text(), path, volume: String::new(), version: String::new() });
         };
         let mut take = |name: &str| match found.remove(name) {
             Some(Value::String(text)) => text,
             _ => String::new(),
         };
-        Ok(ServedNote { text: take("text"), path: take("path"), volume: take("volume") })
+        Ok(ServedNote { text: take("text"), path: take("path"), volume: take("volume"), version: take("version") })
     }
 
     /// Rejects a change of a file that other programs run or take as instructions.
@@ -138,9 +155,7 @@ impl ToolCallContext<'_> {
 
     /// Carries out a call of an allowed tool. Returns its structured output.
     pub(crate) fn call(&mut self, row: &ToolRow, arguments: &Map<String, Value>) -> Result<Value, ToolCallError> {
-        if let Some(unknown) = arguments.keys().find(|name| row.input.iter().all(|(known, ..)| known != name)) {
-            return Err(ToolCallError(format!("{} has no argument `{unknown}`", row.name)));
-        }
+        row.ensure_known(arguments)?;
         let args = &ToolArguments(arguments);
         match row.tool {
             ServedTool::SearchNotes => {
@@ -175,6 +190,8 @@ impl ToolCallContext<'_> {
             ServedTool::Recall => {
                 Ok(json!({"memories": self.recalled(args.text("project")?, args.needed_text("goal")?)?}))
             }
+            ServedTool::ListTraces => list_page("traces", self.traces(args.text("project")?)?, args),
+            ServedTool::ReadTrace => self.read_trace(args.needed_text("name")?, args.text("project")?),
             ServedTool::ListRuns => {
                 let limit = args.number("limit", MAX_HITS)?.unwrap_or(10);
                 let runs = self.perform_ok(CommandCall::json("runs"))?.lines();
@@ -187,11 +204,7 @@ impl ToolCallContext<'_> {
             ServedTool::CreateNote => self.create_note(args),
             ServedTool::EditNote => self.edit_note(args),
             ServedTool::AppendToNote => self.append(args.needed_text("note")?, args.needed_text("text")?),
-            ServedTool::Capture => {
-                let call = CommandCall::json("capture").option("volume", args.text("volume")?);
-                let text = sent_text(args.needed_text("text")?)?;
-                Ok(self.perform_ok(call.operands(["-"]).with_input(text))?.value().unwrap_or_default())
-            }
+            ServedTool::Capture => self.capture(args.text("volume")?, sent_text(args.needed_text("text")?)?),
             ServedTool::AddTodo => self.add_todo(args),
             ServedTool::CheckTodo => {
                 let path = args.needed_text("path")?;
@@ -201,15 +214,7 @@ impl ToolCallContext<'_> {
                 let outcome = self.perform_ok(call.option("words", Some(args.needed_text("text")?)))?;
                 Ok(outcome.value().unwrap_or_default())
             }
-            ServedTool::Remember => {
-                let call = CommandCall::json("memory")
-                    .option("project", args.text("project")?)
-                    .option("goal", args.text("goal")?)
-                    .option("outcome", args.text("outcome")?)
-                    .option("source", Some("a program, over MCP"));
-                let outcome = self.perform_ok(call.operands(["add", sent_text(args.needed_text("text")?)?]))?;
-                Ok(json!({"said": outcome.text().trim()}))
-            }
+            ServedTool::Remember => self.remember(memory_call(args)?),
             ServedTool::RunCells => self.run_cells(args),
             ServedTool::AskAgent => self.ask_agent(args),
         }
@@ -242,18 +247,8 @@ impl ToolCallContext<'_> {
     }
 
     fn list_notes(&self, args: &ToolArguments<'_>) -> Result<Value, ToolCallError> {
-        let limit = usize::try_from(args.number("limit", MAX_LISTED)?.unwrap_or(200)).unwrap_or(200);
-        let offset = usize::try_from(args.number("offset", u64::MAX)?.unwrap_or(0)).unwrap_or(usize::MAX);
         let prefix = args.text("prefix")?.unwrap_or_default();
-        let notes: Vec<Value> = self.notes(args.text("volume")?, prefix)?;
-        let total = notes.len();
-        let page: Vec<Value> = notes.into_iter().skip(offset).take(limit).collect();
-        let end = offset.saturating_add(page.len());
-        let mut value = json!({"notes": page, "total": total});
-        if end < total {
-            value["next_offset"] = end.into();
-        }
-        Ok(value)
+        list_page("notes", self.notes(args.text("volume")?, prefix)?, args)
     }
 
     /// Returns the notes of all volumes or one, with paths that begin with `prefix`.
@@ -270,7 +265,8 @@ impl ToolCallContext<'_> {
         Ok(all.as_array().map(Vec::as_slice).unwrap_or_default().iter().filter(is_note).map(short).collect())
     }
 
-    fn create_note(&self, args: &ToolArguments<'_>) -> Result<Value, ToolCallError> {
+    /// Returns the path and the text of a note to create, if a client may write such a file.
+    pub(crate) fn new_note<'a>(&self, args: &'a ToolArguments<'_>) -> Result<(&'a str, &'a str), ToolCallError> {
         let path = args.needed_text("path")?;
         let name = path.rsplit('/').next().unwrap_or(path);
         if name.contains('.') && !name.to_lowercase().ends_with(".md") {
@@ -281,19 +277,38 @@ impl ToolCallContext<'_> {
         }
         self.ensure_unguarded(path)?;
         self.ensure_unguarded(&format!("{path}.md"))?;
-        let text = sent_text(args.text("text")?.unwrap_or_default())?;
+        Ok((path, sent_text(args.text("text")?.unwrap_or_default())?))
+    }
+
+    fn create_note(&self, args: &ToolArguments<'_>) -> Result<Value, ToolCallError> {
+        let (path, text) = self.new_note(args)?;
         let call = CommandCall::json("new").option("volume", args.text("volume")?).option("text", Some("-"));
-        let made = self.perform_ok(call.operands([path]).with_input(text))?.value();
+        let path = self.exact_if_guarded(path)?;
+        let made = self.perform_ok(call.operands([&path]).with_input(text))?.value();
         made.ok_or_else(|| ToolCallError::new("the note was made, but is not listed yet"))
     }
 
-    /// Replaces `old` at byte `at` of a note by `new`; the owner checks that `old` is still there.
-    fn apply_edit(&self, note: &str, at: usize, old: &str, new: &str) -> Result<(), ToolCallError> {
-        let line = json!({"at": at, "old": old, "insert": new}).to_string();
-        self.perform_ok(CommandCall::json("edit").operands([note]).with_input(line)).map(|_| ())
+    /// Returns the path of a new note so that it's taken as it is if what follows one of its parts is protected. Of
+    /// other paths, the name of the volume in front is left out.
+    fn exact_if_guarded<'p>(&self, path: &'p str) -> Result<Cow<'p, str>, ToolCallError> {
+        let mut ends = path.match_indices(['/', ':']).map(|(at, _)| &path[at + 1..]);
+        let check =
+            |end: &str| self.ensure_unguarded(end).and_then(|()| self.ensure_unguarded(&format!("{end}.md"))).err();
+        match ends.find_map(check) {
+            None => Ok(Cow::Borrowed(path)),
+            Some(why) if path.starts_with('/') => Err(why),
+            Some(_) => Ok(Cow::Owned(format!("./{path}"))),
+        }
     }
 
-    fn edit_note(&self, args: &ToolArguments<'_>) -> Result<Value, ToolCallError> {
+    /// Changes a note; its owner checks that the old text is still there.
+    fn apply_change(&self, change: &NoteChange) -> Result<(), ToolCallError> {
+        let line = json!({"at": change.at, "old": change.old, "insert": change.new}).to_string();
+        self.perform_ok(CommandCall::json("edit").operands([&change.word]).with_input(line)).map(|_| ())
+    }
+
+    /// Returns the change that a client wants, if it may change the note and names one place in it.
+    pub(crate) fn planned_edit(&self, args: &ToolArguments<'_>) -> Result<NoteChange, ToolCallError> {
         let word = args.needed_text("note")?;
         let old = args.text("old_text")?.filter(|old| !old.is_empty());
         let old = old.ok_or_else(|| ToolCallError::new("`old_text` is missing"))?;
@@ -312,35 +327,52 @@ impl ToolCallContext<'_> {
                 note.path
             )));
         };
-        self.apply_edit(word, at, old, new)?;
-        let after = self.read_note(word)?;
-        Ok(json!({"path": note.path, "at": at, "version": text_version(&after.text)}))
+        let (word, old, new) = (word.to_owned(), old.to_owned(), new.to_owned());
+        Ok(NoteChange { note, word, at, old, new, shown_at: at })
     }
 
-    fn append(&self, word: &str, text: &str) -> Result<Value, ToolCallError> {
+    fn edit_note(&self, args: &ToolArguments<'_>) -> Result<Value, ToolCallError> {
+        let change = self.planned_edit(args)?;
+        self.apply_change(&change)?;
+        let after = self.read_note(&change.word)?;
+        Ok(json!({"path": change.note.path, "at": change.at, "version": text_version(&after.text)}))
+    }
+
+    /// Returns the change that adds a text at the end of a note, on a line of its own.
+    pub(crate) fn planned_addition(&self, word: &str, text: &str) -> Result<NoteChange, ToolCallError> {
         let text = sent_text(text)?;
         let note = self.read_note(word)?;
         self.ensure_unguarded(&note.path)?;
         let begin = if note.text.is_empty() || note.text.ends_with('\n') { "" } else { "\n" };
         let end = if text.ends_with('\n') { "" } else { "\n" };
-        let at = note.text.len();
-        self.apply_edit(word, at, "", &format!("{begin}{text}{end}"))?;
-        Ok(json!({"path": note.path, "at": at + begin.len()}))
+        let (at, new) = (note.text.len(), format!("{begin}{text}{end}"));
+        Ok(NoteChange { shown_at: at + begin.len(), note, word: word.to_owned(), at, old: String::new(), new })
+    }
+
+    fn append(&self, word: &str, text: &str) -> Result<Value, ToolCallError> {
+        let change = self.planned_addition(word, text)?;
+        self.apply_change(&change)?;
+        Ok(json!({"path": change.note.path, "at": change.shown_at}))
     }
 
     fn add_todo(&self, args: &ToolArguments<'_>) -> Result<Value, ToolCallError> {
-        let text = args.needed_text("text")?.trim();
-        if text.contains(['\n', '\r']) {
-            return Err(ToolCallError::new("`text` must be one line"));
-        }
+        let text = todo_text(args)?;
         match args.text("note")? {
             Some(note) => self.append(note, &format!("- [ ] {text}")),
             // `capture` makes it an item of a list.
-            None => {
-                let call = CommandCall::json("capture").operands(["-"]).with_input(format!("[ ] {text}"));
-                Ok(self.perform_ok(call)?.value().unwrap_or_default())
-            }
+            None => self.capture(args.text("volume")?, &format!("[ ] {text}")),
         }
+    }
+
+    /// Adds a line to today's note.
+    pub(crate) fn capture(&self, volume: Option<&str>, text: &str) -> Result<Value, ToolCallError> {
+        let call = CommandCall::json("capture").option("volume", volume);
+        Ok(self.perform_ok(call.operands(["-"]).with_input(text))?.value().unwrap_or_default())
+    }
+
+    /// Keeps something in memory, as [`memory_call`] describes it.
+    pub(crate) fn remember(&self, call: CommandCall) -> Result<Value, ToolCallError> {
+        Ok(json!({"said": self.perform_ok(call)?.text().trim()}))
     }
 
     fn run_cells(&mut self, args: &ToolArguments<'_>) -> Result<Value, ToolCallError> {
@@ -414,6 +446,40 @@ impl ToolCallContext<'_> {
     }
 }
 
+/// Returns the page of a list that a client wants, with the number of all items and where the rest begins.
+fn list_page(name: &str, all: Vec<Value>, args: &ToolArguments<'_>) -> Result<Value, ToolCallError> {
+    let limit = usize::try_from(args.number("limit", MAX_LISTED)?.unwrap_or(200)).unwrap_or(200);
+    let offset = usize::try_from(args.number("offset", u64::MAX)?.unwrap_or(0)).unwrap_or(usize::MAX);
+    let total = all.len();
+    let page: Vec<Value> = all.into_iter().skip(offset).take(limit).collect();
+    let end = offset.saturating_add(page.len());
+    let mut value = json!({"total": total});
+    value[name] = page.into();
+    if end < total {
+        value["next_offset"] = end.into();
+    }
+    Ok(value)
+}
+
+/// Returns the text of a task to add: one line.
+pub(crate) fn todo_text<'a>(args: &'a ToolArguments<'_>) -> Result<&'a str, ToolCallError> {
+    let text = args.needed_text("text")?.trim();
+    match text.contains(['\n', '\r']) {
+        true => Err(ToolCallError::new("`text` must be one line")),
+        false => Ok(text),
+    }
+}
+
+/// Returns the command that keeps what a client wants to remember.
+pub(crate) fn memory_call(args: &ToolArguments<'_>) -> Result<CommandCall, ToolCallError> {
+    let call = CommandCall::json("memory")
+        .option("project", args.text("project")?)
+        .option("goal", args.text("goal")?)
+        .option("outcome", args.text("outcome")?)
+        .option("source", Some("a program, over MCP"));
+    Ok(call.operands(["add", sent_text(args.needed_text("text")?)?]))
+}
+
 /// Returns what a step of a run does, in a few words, or what it waits for.
 fn step_news(line: &str) -> Option<CallNews> {
     let step: Value = serde_json::from_str(line).ok()?;
@@ -436,7 +502,7 @@ pub(crate) fn new_run_id() -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn sent_text(text: &str) -> Result<&str, ToolCallError> {
+pub(crate) fn sent_text(text: &str) -> Result<&str, ToolCallError> {
     match text.len() {
         0..=MAX_SENT_TEXT_BYTES => Ok(text),
         length => Err(ToolCallError(format!("the text has {length} bytes; at most {MAX_SENT_TEXT_BYTES} are taken"))),

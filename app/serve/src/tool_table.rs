@@ -1,5 +1,6 @@
 //! The tools of the MCP server: names, descriptions, schemas, and what must be allowed for each.
 
+use crate::tool_arguments::ToolCallError;
 use serde_json::{Map, Value, json};
 
 /// What a tool does to the workspace, so what the user must have allowed.
@@ -26,6 +27,8 @@ pub(crate) enum ServedTool {
     NoteOutputs,
     ListTodos,
     Recall,
+    ListTraces,
+    ReadTrace,
     ListRuns,
     ListApprovals,
     CreateNote,
@@ -171,6 +174,47 @@ pub(crate) const TOOL_ROWS: &[ToolRow] = &[
         output: &[("memories", "array", "kind, name, what, why and what was learned, of each")],
     },
     ToolRow {
+        tool: T::ListTraces,
+        name: "list_traces",
+        title: "List traces",
+        description: "List traces: steps of earlier runs that later runs repeat without a model.",
+        effect: Reads,
+        input: &[
+            ("project", "string", false, "only of this volume"),
+            OFFSET,
+            ("limit", "integer", false, "how many at most; 200 when left out"),
+        ],
+        output: &[
+            (
+                "traces",
+                "array",
+                "name, project, path, goal_text, number of steps, and follows (runs repeat it) of each",
+            ),
+            ("total", "integer", "how many there are in all"),
+            NEXT,
+        ],
+    },
+    ToolRow {
+        tool: T::ReadTrace,
+        name: "read_trace",
+        title: "Read a trace",
+        description: "Read a trace that list_traces names: its goal, and its steps as YAML.",
+        effect: Reads,
+        input: &[
+            ("name", "string", true, "its name, as list_traces returned it"),
+            ("project", "string", false, "its volume; needed if several have a trace with this name"),
+        ],
+        output: &[
+            ("text", "string", "the trace with its steps, as YAML"),
+            ("name", "string", "its name"),
+            ("project", "string", "its volume"),
+            ("path", "string", "path of its note"),
+            ("goal_text", "string", "what the run was asked"),
+            ("steps", "integer", "how many steps it has"),
+            ("follows", "boolean", "whether runs repeat it"),
+        ],
+    },
+    ToolRow {
         tool: T::ListRuns,
         name: "list_runs",
         title: "List runs",
@@ -183,7 +227,8 @@ pub(crate) const TOOL_ROWS: &[ToolRow] = &[
         tool: T::ListApprovals,
         name: "list_approvals",
         title: "List approvals",
-        description: "List what agents wait for. Only the user decides, in the window or with `tracebook approvals`.",
+        description: "List what agents and programs wait for. Only the user decides, in the window or with \
+                      `tracebook approvals`.",
         effect: Reads,
         input: &[],
         output: &[("approvals", "array", "name, tool, arguments and reason of each")],
@@ -247,6 +292,7 @@ pub(crate) const TOOL_ROWS: &[ToolRow] = &[
         input: &[
             ("text", "string", true, "the task, in one line"),
             ("note", "string", false, "the note; today's when left out"),
+            ("volume", "string", false, "the volume of today's note; the first one when left out"),
         ],
         output: &[("path", "string", "the note with the task")],
     },
@@ -335,6 +381,36 @@ impl ToolRow {
     /// Returns the tool with this name.
     pub(crate) fn named(name: &str) -> Option<&'static ToolRow> {
         TOOL_ROWS.iter().find(|row| row.name == name)
+    }
+
+    /// Checks that the tool has all these arguments.
+    pub(crate) fn ensure_known(&self, arguments: &Map<String, Value>) -> Result<(), ToolCallError> {
+        let unknown = arguments.keys().find(|name| self.input.iter().all(|(known, ..)| known != name));
+        unknown.map_or(Ok(()), |name| Err(ToolCallError(format!("{} has no argument `{name}`", self.name))))
+    }
+
+    /// Returns the argument that names the one volume in which the tool works.
+    pub(crate) fn volume_argument(&self) -> Option<&'static str> {
+        match self.tool {
+            T::CreateNote | T::Capture | T::AddTodo => Some("volume"),
+            T::Remember | T::AskAgent => Some("project"),
+            T::SearchNotes
+            | T::RelatedNotes
+            | T::ReadNote
+            | T::ListNotes
+            | T::NoteLinks
+            | T::NoteOutputs
+            | T::ListTodos
+            | T::Recall
+            | T::ListTraces
+            | T::ReadTrace
+            | T::ListRuns
+            | T::ListApprovals
+            | T::EditNote
+            | T::AppendToNote
+            | T::CheckTodo
+            | T::RunCells => None,
+        }
     }
 
     /// Returns the JSON schema of the arguments.

@@ -5,9 +5,10 @@ use eframe::egui;
 use egui::{Align, Layout, Ui, vec2};
 use host::source_control::GitRequest;
 use notebook::actions::PageAction;
+use ui::icons;
 use ui::menus::{menu_below, menu_choice, menu_item, menu_separator};
 use ui::theme::{self, ThemeColors, size, space};
-use ui::widgets::{set_accessible_name, text_button};
+use ui::widgets::{icon_button, set_accessible_name, text_button};
 
 /// Maximum number of branches in the menu. `git switch` reaches the rest.
 const MAX_LISTED_BRANCHES: usize = 40;
@@ -41,16 +42,28 @@ pub(crate) fn show(ui: &mut Ui, scene: &PageScene<'_>, new: &mut Option<NewBranc
         });
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
             ui.spacing_mut().item_spacing.x = space::S;
-            for (name, request) in
-                [("Push", GitRequest::Push), ("Pull", GitRequest::Pull), ("Fetch", GitRequest::Fetch)]
-            {
-                if text_button(ui, name, false).clicked() {
-                    match scene.status.has_remote {
-                        true => begin(actions, scene.volume, request),
-                        false => actions.push(PageAction::Say(
-                            "This repository has no remote. `git remote add origin URL` adds one.".to_owned(),
-                        )),
+            let mut exchange = |request: GitRequest| match scene.status.has_remote {
+                true => begin(actions, scene.volume, request),
+                false => actions.push(PageAction::Say(
+                    "This repository has no remote. `git remote add origin URL` adds one.".to_owned(),
+                )),
+            };
+            if text_button(ui, "Push", false).clicked() {
+                exchange(GitRequest::Push);
+            }
+            let choice = icon_button(ui, icons::CARET_DOWN, "Ways to pull", None);
+            menu_below(&choice, "Ways to pull", |ui| {
+                for (name, request) in
+                    [("Pull and merge", GitRequest::PullMerge), ("Pull and rebase", GitRequest::PullRebase)]
+                {
+                    if menu_item(ui, name, None, scene.can_change()) {
+                        exchange(request);
                     }
+                }
+            });
+            for (name, request) in [("Pull", GitRequest::Pull), ("Fetch", GitRequest::Fetch)] {
+                if text_button(ui, name, false).clicked() {
+                    exchange(request);
                 }
             }
         });

@@ -1,6 +1,7 @@
 //! The unfolded diff below a file or a commit.
 
 use super::hunk_buttons::{self, LineChoice};
+use super::split_diff::SplitDiff;
 use super::{PageScene, note_line};
 use agent_ui::agent::diff_view::DiffView;
 use eframe::egui;
@@ -9,6 +10,7 @@ use egui::{Sense, Stroke, StrokeKind, Ui, vec2};
 use host::source_control::{DiffReading, DiffTarget, HunkAction};
 use notebook::actions::PageAction;
 use std::sync::Arc;
+use store::TextHunk;
 use ui::icons;
 use ui::theme::{self, CARD_CORNER, ThemeColors, space};
 use ui::widgets::{paint_clipped_text, set_accessible_name};
@@ -26,7 +28,25 @@ pub(crate) struct DiffList {
 struct ShownFileDiff {
     title: String,
     is_binary: bool,
-    hunks: Vec<(DiffView, f32)>,
+    hunks: Vec<ShownHunk>,
+}
+
+/// A hunk, line by line or with both texts beside each other.
+struct ShownHunk {
+    view: DiffView,
+    split: Option<SplitDiff>,
+    height: f32,
+}
+
+impl ShownHunk {
+    fn new(ui: &Ui, hunk: &TextHunk, width: f32) -> ShownHunk {
+        let (view, split) = (DiffView::of_hunk(hunk), SplitDiff::for_width(hunk, width));
+        let height = match &split {
+            Some(split) => split.height(ui, width),
+            None => view.height(ui, width),
+        };
+        ShownHunk { view, split, height }
+    }
 }
 
 impl DiffList {
@@ -55,15 +75,7 @@ impl DiffList {
             let shown = |file: &host::source_control::FileDiff| ShownFileDiff {
                 title: file.path.clone(),
                 is_binary: file.is_binary,
-                hunks: file
-                    .hunks
-                    .iter()
-                    .map(|hunk| {
-                        let view = DiffView::of_hunk(hunk);
-                        let height = view.height(ui, width);
-                        (view, height)
-                    })
-                    .collect(),
+                hunks: file.hunks.iter().map(|hunk| ShownHunk::new(ui, hunk, width)).collect(),
             };
             if self.made.as_ref().is_none_or(|(made, _)| **made != *reading) {
                 self.choice = None;
@@ -92,7 +104,7 @@ impl DiffList {
                 note_line(ui, icons::INFO, "This file isn't text.");
             }
             let changed = reading.files.get(place).map_or(&[][..], |file| file.changed_lines.as_slice());
-            for (number, (view, height)) in file.hunks.iter().enumerate() {
+            for (number, ShownHunk { view, split, height }) in file.hunks.iter().enumerate() {
                 let (rect, _) = ui.allocate_exact_size(vec2(width, height + 2.0 * space::XS), Sense::hover());
                 ui.add_space(space::S);
                 if ui.is_rect_visible(rect) {
@@ -100,8 +112,15 @@ impl DiffList {
                     let stroke = Stroke::new(1.0, colours.line);
                     ui.painter().rect(rect, CARD_CORNER, colours.sunken, stroke, StrokeKind::Inside);
                     let response = ui.interact(rect, ui.scope_id().with(("hunk", place, number)), Sense::hover());
-                    view.paint(ui, rect.min + vec2(0.0, space::XS), rect.width());
+                    let at = rect.min + vec2(0.0, space::XS);
                     set_accessible_name(&response, Role::Label, &view.text());
+                    match split {
+                        Some(split) => {
+                            split.paint(ui, at, rect.width());
+                            ui.ctx().accesskit_node_builder(response.id, |node| node.set_description("side by side"));
+                        }
+                        None => view.paint(ui, at, rect.width()),
+                    }
                 }
                 let lines = changed.get(number).map_or(&[][..], Vec::as_slice);
                 let choice = (allowed, &mut self.choice);

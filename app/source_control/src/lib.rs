@@ -12,6 +12,7 @@ pub mod forks_page;
 mod github_row;
 mod hunk_buttons;
 pub mod note_conflict;
+mod split_diff;
 mod stash_list;
 
 use branch_list::NewTag;

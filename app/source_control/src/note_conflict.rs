@@ -29,6 +29,13 @@ fn is_in_conflict(status: &RepositoryStatus, path: &str) -> bool {
     status.changes.iter().any(|change| change.path == path && change.unstaged == Some(FileChangeKind::Conflicted))
 }
 
+/// Returns the number of files in conflict in all volumes.
+pub fn conflict_count(session: &Session, source: &SourceControl) -> usize {
+    let is_conflict = |kind: &Option<FileChangeKind>| *kind == Some(FileChangeKind::Conflicted);
+    let statuses = session.volumes().filter_map(|volume| source.status(volume.id));
+    statuses.map(|status| status.changes.iter().filter(|change| is_conflict(&change.unstaged)).count()).sum()
+}
+
 impl NoteConflict {
     /// Draws the choices if the note is in conflict, and how the last one ended.
     pub fn show(

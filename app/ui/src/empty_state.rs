@@ -58,9 +58,52 @@ pub fn show_skeleton(ui: &Ui, column: f32, margin: f32) {
 
 /// Draws a banner with a problem above the note. Returns whether it was dismissed.
 pub fn show_banner(ui: &mut Ui, icon: &str, text: &str, colour: egui::Color32, can_go: bool) -> bool {
+    let rect = draw_banner(ui, icon, text, colour, if can_go { size::MIN_CLICK_HEIGHT + space::S } else { 0.0 });
+    if !can_go {
+        return false;
+    }
+    let corner = Rect::from_min_size(
+        pos2(rect.right() - space::S - size::MIN_CLICK_HEIGHT, rect.top() + space::XS),
+        vec2(size::MIN_CLICK_HEIGHT, size::MIN_CLICK_HEIGHT),
+    );
+    let mut child = ui.new_child(egui::UiBuilder::new().max_rect(corner).id_salt(text));
+    crate::widgets::icon_button(&mut child, crate::icons::X, "Dismiss", None).clicked()
+}
+
+/// Draws a banner with a problem above the note, and buttons for what can be done about it. Returns the index of the
+/// clicked one.
+pub fn show_action_banner(
+    ui: &mut Ui,
+    icon: &str,
+    text: &str,
+    colour: egui::Color32,
+    buttons: &[&str],
+) -> Option<usize> {
+    let font = theme::small().font;
+    let width = |button: &&str| {
+        let label = ui.painter().layout_no_wrap((*button).to_owned(), font.clone(), colour);
+        label.size().x + 2.0 * space::M + space::S
+    };
+    let room: f32 = buttons.iter().map(width).sum();
+    let rect = draw_banner(ui, icon, text, colour, room);
+    let place = Rect::from_min_max(pos2(rect.right() - room - space::S, rect.top()), rect.max - vec2(space::S, 0.0));
+    let layout = egui::Layout::right_to_left(egui::Align::Center);
+    let mut child = ui.new_child(egui::UiBuilder::new().max_rect(place).id_salt(("actions", text)).layout(layout));
+    child.spacing_mut().item_spacing.x = space::S;
+    let mut clicked = None;
+    for (index, button) in buttons.iter().enumerate().rev() {
+        if text_button(&mut child, button, false).clicked() {
+            clicked = Some(index);
+        }
+    }
+    clicked
+}
+
+/// Draws a banner's text and leaves room at its right. Returns its rectangle.
+fn draw_banner(ui: &mut Ui, icon: &str, text: &str, colour: egui::Color32, room: f32) -> Rect {
     let colours = ThemeColors::of(ui);
     let width = ui.available_width();
-    let inner = width - 2.0 * space::L - space::XL - if can_go { size::MIN_CLICK_HEIGHT + space::S } else { 0.0 };
+    let inner = width - 2.0 * space::L - space::XL - room;
     let small = theme::small();
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = inner.max(80.0);
@@ -75,13 +118,5 @@ pub fn show_banner(ui: &mut Ui, icon: &str, text: &str, colour: egui::Color32, c
     let at = pos2(rect.left() + space::L + 8.0, first + 10.0);
     ui.painter().text(at, egui::Align2::CENTER_CENTER, icon, theme::icon_font(size::ICON_SIZE), colour);
     ui.painter().galley(pos2(rect.left() + space::L + space::XL, first), galley, colours.ink);
-    if !can_go {
-        return false;
-    }
-    let corner = Rect::from_min_size(
-        pos2(rect.right() - space::S - size::MIN_CLICK_HEIGHT, rect.top() + space::XS),
-        vec2(size::MIN_CLICK_HEIGHT, size::MIN_CLICK_HEIGHT),
-    );
-    let mut child = ui.new_child(egui::UiBuilder::new().max_rect(corner).id_salt(text));
-    crate::widgets::icon_button(&mut child, crate::icons::X, "Put away", None).clicked()
+    rect
 }

@@ -11,16 +11,17 @@ pub const MENU_WIDTH: f32 = 264.0;
 
 /// Returns the frame of a menu.
 pub fn menu_frame(ui: &Ui) -> Frame {
-    floating_frame(ThemeColors::of(ui), ui.visuals().dark_mode).inner_margin(Margin::same(4))
+    menu_frame_for(ui.visuals().dark_mode)
+}
+
+/// Returns the frame of a menu in these colors.
+pub fn menu_frame_for(dark: bool) -> Frame {
+    floating_frame(ThemeColors::for_dark_mode(dark), dark).inner_margin(Margin::same(4))
 }
 
 /// Shows a button's menu below it; `name` is the menu's accessible name.
 pub fn menu_below(button: &Response, name: &str, content: impl FnOnce(&mut Ui)) {
-    let frame = floating_frame(
-        ThemeColors::for_dark_mode(button.ctx.global_style().visuals.dark_mode),
-        button.ctx.global_style().visuals.dark_mode,
-    );
-    let frame = frame.inner_margin(Margin::same(4));
+    let frame = menu_frame_for(button.ctx.global_style().visuals.dark_mode);
     Popup::menu(button).frame(frame).width(MENU_WIDTH).accessible_name(name).show(|ui| {
         ui.spacing_mut().item_spacing.y = 0.0;
         content(ui);

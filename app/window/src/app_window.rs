@@ -1,12 +1,14 @@
 //! Window state, and the methods through which the program and its tests use it.
 
+use crate::overlays::dialogs::Dialog;
+use crate::overlays::settings::server_options;
 use crate::overlays::window_overlay::WindowOverlay;
 use crate::panels::tree::FileTree;
 use crate::shell::background_jobs::BackgroundJobs;
 use crate::shell::clipboard::ClipboardContent;
 use crate::shell::commands::{self, ShortcutTable};
 use crate::shell::dock_state::DockState;
-use crate::shell::host_link::HostLink;
+use crate::shell::host_link::{HostLink, SafeMode};
 use crate::shell::input_state::InputState;
 use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
@@ -17,7 +19,7 @@ use editor::{figure, spelling};
 use eframe::egui;
 use engine::commands::CommandId;
 use host::Driver;
-use host::desktop::{FileOpener, FolderChooser, PdfPrinter};
+use host::desktop::{DesktopNotifier, FileOpener, FolderChooser, PdfPrinter};
 use host::fs::user_texts::UserTextReader;
 use host::logging::FrameLog;
 use notebook::collection;
@@ -72,6 +74,10 @@ impl AppWindow {
         let server = host::program_server::ProgramServer::new(driver.program(), driver.folder(), move || {
             wake.request_repaint();
         });
+        let wake = ctx.clone();
+        let approvals = program_approvals::ApprovalWatch::start(driver.folder(), move || wake.request_repaint());
+        let wake = ctx.clone();
+        let sent_runs = sent_runs::sent_run_desk::SentRunDesk::new(driver.handle(), move || wake.request_repaint());
         let settings = driver.session().settings();
         let prefs = WindowState::from_settings(settings);
         let texts = UserTextReader::new(driver.folder());
@@ -79,11 +85,15 @@ impl AppWindow {
         let wake = ctx.clone();
         texts.refresh(move || wake.request_repaint());
         let mut notices = NoticeState { unshown_scripts, ..NoticeState::default() };
-        notices.show_crash_notice(&driver);
+        let has_failed = notices.show_crash_notice(&driver);
+        let (overlay, safe_mode) = match has_failed {
+            true => (WindowOverlay::Dialog(Dialog::SafeStart), SafeMode::Asked),
+            false => (WindowOverlay::None, SafeMode::Off),
+        };
         AppWindow {
-            panes: PaneState::from_settings(settings),
+            panes: if has_failed { PaneState::without_notes() } else { PaneState::from_settings(settings) },
             dock: DockState { tree: FileTree::from_settings(settings), ..DockState::default() },
-            overlay: WindowOverlay::None,
+            overlay,
             input: InputState { shortcuts: ShortcutTable::from_settings(settings), ..InputState::default() },
             notices,
             jobs: BackgroundJobs::default(),
@@ -95,6 +105,8 @@ impl AppWindow {
                 driver,
                 folder_chooser: None,
                 file_opener: None,
+                notifier: None,
+                safe_mode,
                 pdf_printer: None,
                 setup_variables: Vec::new(),
                 science: host::science_pack::SciencePack::of_running_program(),
@@ -102,6 +114,8 @@ impl AppWindow {
                 forks,
                 packages,
                 server,
+                approvals,
+                sent_runs,
                 texts,
                 done_steps: Vec::new(),
             },
@@ -203,7 +217,13 @@ impl HostLink {
         }
         self.source.follow(self.driver.session());
         let settings = self.driver.session().settings();
-        self.server.follow(settings.serves_programs, &settings.server_address);
+        self.server.follow(settings.serves_programs, &server_options(settings));
+        if let Some(why) = self.approvals.take_trouble() {
+            notices.toasts.show_message(why);
+        }
+        for why in self.sent_runs.take_troubles() {
+            notices.toasts.show_message(ui::text::sentence(&why));
+        }
         notices.show_news(self.session());
     }
 }
@@ -248,6 +268,26 @@ impl AppWindow {
     /// Sets the function that **Open in default app** and **Show in folder** call.
     pub fn use_file_opener(&mut self, opener: FileOpener) {
         self.host.file_opener = Some(opener);
+    }
+
+    /// Sets the function that shows notifications of the desktop.
+    pub fn use_notifier(&mut self, notifier: DesktopNotifier) {
+        self.host.notifier = Some(notifier);
+    }
+
+    /// Starts in safe mode: no tabs are restored, and no cells, runs or schedules start.
+    pub fn start_safely(&mut self) {
+        self.host.safe_mode = SafeMode::On;
+        self.panes = PaneState::without_notes();
+        self.panes.close_overlay(&mut self.overlay);
+    }
+
+    /// Starts as usual: restores tabs, and starts schedules when they are due. Waits if the user is asked about safe
+    /// mode.
+    pub fn start_normally(&mut self) {
+        if self.host.safe_mode == SafeMode::Off {
+            self.host.start_schedules(&mut self.notices);
+        }
     }
 
     /// Sets the environment variables for the programs that **Set up Python…** starts, for tests.

@@ -25,6 +25,7 @@ pub(crate) mod navigation;
 pub(crate) mod new_notes;
 pub(crate) mod note_actions;
 pub(crate) mod note_packages;
+pub(crate) mod notifications;
 pub(crate) mod obsidian;
 pub(crate) mod panes;
 pub(crate) mod paste;

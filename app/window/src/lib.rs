@@ -24,6 +24,7 @@ impl eframe::App for AppWindow {
     fn logic(&mut self, ctx: &egui::Context, _: &mut eframe::Frame) {
         self.frame_log.begin();
         self.host.pump(&mut self.notices, &mut self.shutdown, ctx);
+        self.notices.notify_desktop(&self.host, ctx);
         self.shutdown.close_step(&mut self.host, &mut self.panes, &mut self.overlay, ctx);
     }
 
@@ -70,6 +71,7 @@ impl eframe::App for AppWindow {
         self.show_overlays(&ctx);
         self.panes.handle_file_drops(&mut self.host, &mut self.input, &mut self.notices, &self.prefs, &ctx);
         self.jobs.report_saved_output(&mut self.notices, &ctx);
+        self.jobs.show_bug_report(&mut self.overlay, &mut self.notices);
         self.notices.report_unshown_scripts();
         self.panes.report_clean_run(&self.host, &mut self.notices);
         self.prefs.save_window_state(&mut self.host, &mut self.panes, &mut self.dock, &mut self.notices, &ctx);
@@ -122,12 +124,18 @@ impl<F: FnOnce()> eframe::App for RunningWindow<F> {
 
 /// Opens the window, and returns when it's closed and everything is saved.
 ///
-/// If `path` names a folder or file, the window opens with it. `first_frame` is called once, after the first frame.
+/// If `path` names a folder or file, the window opens with it. `is_safe`: in safe mode. `first_frame` is called once,
+/// after the first frame.
 ///
 /// # Errors
 /// Returns an error with a message for the user if there's no display, if something that a window needs at run time is
 /// missing, or if something couldn't be saved at the end.
-pub fn run(driver: Driver, path: Option<PathBuf>, first_frame: impl FnOnce() + 'static) -> anyhow::Result<()> {
+pub fn run(
+    driver: Driver,
+    path: Option<PathBuf>,
+    is_safe: bool,
+    first_frame: impl FnOnce() + 'static,
+) -> anyhow::Result<()> {
     let has_display =
         ["DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"].iter().any(|name| std::env::var_os(name).is_some());
     if cfg!(target_os = "linux") && !has_display {
@@ -136,7 +144,9 @@ pub fn run(driver: Driver, path: Option<PathBuf>, first_frame: impl FnOnce() + '
              and `tracebook help` for the rest"
         );
     }
+    host::logging::record_window_start();
     let (width, height) = driver.session().settings().window;
+    let place = driver.session().settings().window_place;
     let viewport = egui::ViewportBuilder::default()
         .with_title("Tracebook")
         .with_app_id("tracebook")
@@ -155,6 +165,13 @@ pub fn run(driver: Driver, path: Option<PathBuf>, first_frame: impl FnOnce() + '
             window.use_pdf_printer(Arc::new(host::desktop::print_pdf));
             window.use_file_opener(Arc::new(host::desktop::open_in_default_app));
             window.use_folder_chooser(Arc::new(host::desktop::choose_folder));
+            window.use_notifier(Arc::new(host::desktop::show_notification));
+            if is_safe {
+                window.start_safely();
+            } else {
+                window.start_normally();
+            }
+            place_window(creation, place);
             if let Some(path) = path {
                 window.open_path(&creation.egui_ctx, path);
             }
@@ -170,6 +187,27 @@ pub fn run(driver: Driver, path: Option<PathBuf>, first_frame: impl FnOnce() + '
     })?;
     let left = left_behind.lock().ok().and_then(|mut left| left.take());
     left.map_or(Ok(()), Err)
+}
+
+/// Moves the window to where it was, unless that's outside of all screens. Wayland places windows itself.
+fn place_window(creation: &eframe::CreationContext<'_>, place: Option<(f32, f32)>) {
+    let (Some(window), Some((left, top))) = (creation.winit_window(), place) else { return };
+    let screens: Vec<egui::Rect> = window
+        .available_monitors()
+        .map(|screen| {
+            let (at, size) = (screen.position(), screen.size());
+            egui::Rect::from_min_size(
+                egui::pos2(at.x as f32, at.y as f32),
+                egui::vec2(size.width as f32, size.height as f32),
+            )
+        })
+        .collect();
+    if shell::window_state::is_on_screen(egui::pos2(left, top), &screens)
+        && let Some(mut corner) = window.available_monitors().next().map(|screen| screen.position())
+    {
+        (corner.x, corner.y) = (left as i32, top as i32);
+        window.set_outer_position(corner);
+    }
 }
 
 /// Returns the program's icon, the same one that packages install.

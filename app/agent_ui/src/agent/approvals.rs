@@ -4,11 +4,13 @@ use super::{key, labels, markdown_view};
 use crate::panel_action::PanelAction;
 use agent::approval_text;
 use agent::tool_catalog::BuiltInTool;
+use agent::tool_spec::ToolRisk;
 use anyhow::anyhow;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Sense, Stroke, Ui, vec2};
-use engine::{AgentRun, Command};
+use engine::{AgentRun, Command, Session};
+use sent_runs::sent_run_desk::SentRunsNews;
 use serde_json::{Map, Value};
 use store::{DecisionMaker, DecisionRecord, DecisionScope, DocId, RunApproval};
 use text::untrusted_text;
@@ -19,7 +21,7 @@ use ui::widgets::{paint_clipped_text, set_accessible_name, stable_part, text_but
 /// Maximum height of a request without scrolling.
 const MAX_REQUEST_HEIGHT: f32 = 160.0;
 /// How often the remaining time of an approval is updated.
-const EXPIRY_REFRESH_INTERVAL: std::time::Duration = std::time::Duration::from_secs(10);
+pub(super) const EXPIRY_REFRESH_INTERVAL: std::time::Duration = std::time::Duration::from_secs(10);
 /// Scopes of a lasting permission, with their labels.
 const LASTING_SCOPES: [(DecisionScope, &str); 3] =
     [(DecisionScope::Run, "This run"), (DecisionScope::Project, "This project"), (DecisionScope::Always, "Always")];
@@ -33,6 +35,8 @@ const PLAIN_TEXT_ARGUMENTS: [&str; 3] = ["command", "code", "content"];
 pub(super) struct ApprovalCards {
     /// The approval whose arguments are being edited: its id, the text, and why the text can't be parsed.
     edit: Option<(String, String, Option<String>)>,
+    /// The risk of the shown approval's tool: the approval's id, and the risk if the tool is known.
+    risk: Option<(String, Option<ToolRisk>)>,
     /// The user's answers to the questions of `ask_user`.
     answers: std::collections::BTreeMap<String, String>,
 }
@@ -71,9 +75,19 @@ pub fn decide_first<'a>(runs: impl Iterator<Item = &'a AgentRun>, allowed: bool)
 impl ApprovalCards {
     /// Draws the card of the first pending approval. `free`: the keys that decide aren't needed by the text being
     /// written.
-    pub(super) fn show(&mut self, ui: &mut Ui, runs: &[&AgentRun], free: bool, actions: &mut Vec<PanelAction>) {
-        let waiting: Vec<(&AgentRun, &RunApproval)> =
-            runs.iter().flat_map(|run| run.pending().map(move |approval| (*run, approval))).collect();
+    pub(super) fn show(
+        &mut self,
+        ui: &mut Ui,
+        session: &Session,
+        runs: &[&AgentRun],
+        free: bool,
+        news: &SentRunsNews,
+        actions: &mut Vec<PanelAction>,
+    ) {
+        let waiting = runs.iter().flat_map(|run| run.pending().map(move |approval| (*run, approval)));
+        // A decision that is on its way to another device isn't asked for twice.
+        let is_open = |of: &(&AgentRun, &RunApproval)| !news.decisions.contains_key(&(of.0.id, of.1.id.clone()));
+        let waiting: Vec<(&AgentRun, &RunApproval)> = waiting.filter(is_open).collect();
         let Some((run, approval)) = waiting.first().copied() else {
             self.edit = None;
             self.answers.clear();
@@ -100,6 +114,7 @@ impl ApprovalCards {
                 ui.ctx().request_repaint_after(EXPIRY_REFRESH_INTERVAL);
                 let why = format!("{} {}", sentence(&reason), labels::expiry_label(left));
                 line(ui, &why, &theme::caption(), colours.muted);
+                self.show_risk(ui, session, approval);
                 if BuiltInTool::AskUser.is_named(&approval.tool) {
                     self.question(ui, run.id, approval, actions);
                 } else {
@@ -118,6 +133,17 @@ impl ApprovalCards {
             }
         }
         ui.add_space(space::S);
+    }
+
+    /// Draws the risk of the approval's tool.
+    fn show_risk(&mut self, ui: &mut Ui, session: &Session, approval: &RunApproval) {
+        if self.risk.as_ref().is_none_or(|(id, _)| *id != approval.id) {
+            let tool = session.agent_tools().into_iter().find(|tool| tool.name == approval.tool);
+            self.risk = Some((approval.id.clone(), tool.map(|tool| tool.risk)));
+        }
+        let Some(risk) = self.risk.as_ref().and_then(|(_, risk)| *risk) else { return };
+        let (label, colour) = risk_text(ui, risk);
+        line(ui, &label, &theme::caption(), colour);
     }
 
     fn question(&mut self, ui: &mut Ui, run: DocId, approval: &RunApproval, actions: &mut Vec<PanelAction>) {
@@ -157,26 +183,7 @@ impl ApprovalCards {
             }
             return;
         }
-        let text = all_of(approval);
-        if text.is_empty() {
-            return;
-        }
-        ui.add_space(space::XS);
-        let width = ui.available_width();
-        let height = markdown_view::height_in_full(ui, width, &text) + 2.0 * space::XS;
-        let area = ui.available_rect_before_wrap();
-        let ground = egui::Rect::from_min_size(area.min, vec2(width, height.min(MAX_REQUEST_HEIGHT)));
-        ui.painter().rect_filled(ground, theme::CONTROL_CORNER, colours.sunken);
-        egui::ScrollArea::vertical().id_salt("arguments").max_height(MAX_REQUEST_HEIGHT).show(ui, |ui| {
-            let (rect, response) = ui.allocate_exact_size(vec2(width, height), Sense::hover());
-            markdown_view::paint_mono_in_full(ui, rect.min + vec2(0.0, space::XS), width, &text);
-            set_accessible_name(&response, Role::Label, &text);
-        });
-        if height > MAX_REQUEST_HEIGHT {
-            let says = format!("{} lines. Scroll to read all of them.", text.lines().count());
-            line(ui, &says, &theme::caption(), colours.muted);
-        }
-        ui.add_space(space::XS);
+        show_request_text(ui, &all_of(approval));
     }
 
     fn buttons(&mut self, ui: &mut Ui, run: DocId, approval: &RunApproval, actions: &mut Vec<PanelAction>) {
@@ -228,6 +235,30 @@ impl ApprovalCards {
     }
 }
 
+/// Draws the whole text of a request, which scrolls if it's long.
+pub(super) fn show_request_text(ui: &mut Ui, text: &str) {
+    if text.is_empty() {
+        return;
+    }
+    let colours = ThemeColors::of(ui);
+    ui.add_space(space::XS);
+    let width = ui.available_width();
+    let height = markdown_view::height_in_full(ui, width, text) + 2.0 * space::XS;
+    let area = ui.available_rect_before_wrap();
+    let ground = egui::Rect::from_min_size(area.min, vec2(width, height.min(MAX_REQUEST_HEIGHT)));
+    ui.painter().rect_filled(ground, theme::CONTROL_CORNER, colours.sunken);
+    egui::ScrollArea::vertical().id_salt("arguments").max_height(MAX_REQUEST_HEIGHT).show(ui, |ui| {
+        let (rect, response) = ui.allocate_exact_size(vec2(width, height), Sense::hover());
+        markdown_view::paint_mono_in_full(ui, rect.min + vec2(0.0, space::XS), width, text);
+        set_accessible_name(&response, Role::Label, text);
+    });
+    if height > MAX_REQUEST_HEIGHT {
+        let says = format!("{} lines. Scroll to read all of them.", text.lines().count());
+        line(ui, &says, &theme::caption(), colours.muted);
+    }
+    ui.add_space(space::XS);
+}
+
 /// Returns everything that would run or be sent: the arguments, and code that isn't among them. Nothing is cut.
 fn all_of(approval: &RunApproval) -> String {
     let mut text = labels::parameters_text(&approval.arguments);
@@ -265,7 +296,7 @@ fn changed(arguments: &Map<String, Value>, text: &str) -> anyhow::Result<Map<Str
 }
 
 /// Capitalizes the first letter and adds a full stop.
-fn sentence(text: &str) -> String {
+pub(super) fn sentence(text: &str) -> String {
     let mut letters = text.trim().chars();
     let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
     let rest = letters.as_str();
@@ -273,7 +304,8 @@ fn sentence(text: &str) -> String {
     format!("{first}{rest}{stop}")
 }
 
-fn title(ui: &mut Ui, text: &str, more: &str) {
+/// Draws the title of a card, with how many there are.
+pub(super) fn title(ui: &mut Ui, text: &str, more: &str) {
     let colours = ThemeColors::of(ui);
     ui.horizontal_top(|ui| {
         let (rect, _) = ui.allocate_exact_size(vec2(20.0, 20.0), Sense::hover());
@@ -302,7 +334,18 @@ fn title(ui: &mut Ui, text: &str, more: &str) {
 }
 
 /// Draws wrapped text.
-fn line(ui: &mut Ui, text: &str, style: &theme::TypeStyle, colour: egui::Color32) {
+/// Returns the risk of a tool as text, and its color.
+pub(super) fn risk_text(ui: &Ui, risk: ToolRisk) -> (String, egui::Color32) {
+    let colours = ThemeColors::of(ui);
+    let colour = match risk {
+        ToolRisk::Critical => colours.bad,
+        ToolRisk::High => colours.warn,
+        ToolRisk::None | ToolRisk::Low | ToolRisk::Medium => colours.muted,
+    };
+    (format!("Risk: {}", if risk == ToolRisk::None { "none" } else { agent::policy::risk_label(risk) }), colour)
+}
+
+pub(super) fn line(ui: &mut Ui, text: &str, style: &theme::TypeStyle, colour: egui::Color32) {
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
     job.append(&untrusted_text::escape_block(text), 0.0, ui::widgets::format(style.font.clone(), style.line, colour));

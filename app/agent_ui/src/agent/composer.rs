@@ -122,7 +122,7 @@ impl MessageComposer {
                     vec2(ui.available_width() - size::MIN_CLICK_HEIGHT - space::S, size::MIN_CLICK_HEIGHT),
                     Sense::hover(),
                 );
-                let words = "In other words: this becomes another branch";
+                let words = "Rephrasing your message starts another branch";
                 set_accessible_name(&response, Role::Label, words);
                 paint_clipped_text(
                     ui,

@@ -47,7 +47,7 @@ pub(super) fn user_foot(
     let seen = ui.rect_contains_pointer(foot.with_min_y(foot.top() - 60.0));
     let mut right = foot.right();
     let mut wish = None;
-    if faint(ui, &mut right, foot, icons::PENCIL, "Ask in other words", seen, id) {
+    if faint(ui, &mut right, foot, icons::PENCIL, "Edit and ask again", seen, id) {
         wish = Some(MessageAction::Again { text: message.content.clone(), parent });
     }
     if faint(ui, &mut right, foot, icons::COPY, "Copy the message", seen, id) {
@@ -143,10 +143,8 @@ fn rating_buttons(
     id: Id,
     actions: &mut Vec<PanelAction>,
 ) {
-    let choices = [
-        (RunRating::Bad, icons::THUMBS_DOWN, "Rate the result bad"),
-        (RunRating::Good, icons::THUMBS_UP, "Rate the result good"),
-    ];
+    let choices =
+        [(RunRating::Bad, icons::THUMBS_DOWN, "Rate as bad"), (RunRating::Good, icons::THUMBS_UP, "Rate as good")];
     for (rating, icon, name) in choices {
         let is_rated = run.rating == Some(rating);
         let name = if is_rated { format!("Remove rating: {}", rating.as_str()) } else { name.to_owned() };

@@ -50,7 +50,7 @@ pub(super) struct ModelPicker {
 }
 
 /// Returns the endpoint that an ordinary question goes to.
-pub(super) fn current_endpoint(config: &AgentConfig, setup: Option<&AgentSetup>) -> Option<ModelEndpoint> {
+pub(crate) fn current_endpoint(config: &AgentConfig, setup: Option<&AgentSetup>) -> Option<ModelEndpoint> {
     let situation = RoutingContext {
         providers: setup.map(|setup| setup.known.clone()).unwrap_or_default(),
         wanted: config.agents.lead.llm_provider.clone(),

@@ -127,7 +127,8 @@ impl RecallPreview {
     pub fn recall(&self) -> RecallOptions {
         let mode = if self.follow { ReplayMode::Follower } else { ReplayMode::Auto };
         let shown = |name: &String| self.found.iter().any(|one| one.name == *name);
-        RecallOptions { mode, without: self.without.iter().filter(|name| shown(name)).cloned().collect() }
+        let without = self.without.iter().filter(|name| shown(name)).cloned().collect();
+        RecallOptions { mode, without, deadline: None }
     }
 
     /// Draws the preview if there are any items.

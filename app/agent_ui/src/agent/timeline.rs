@@ -281,7 +281,7 @@ impl TimelinePage {
                 self.moved = true;
             }
         }
-        if text_button(&mut child, "All of it", false).clicked() {
+        if text_button(&mut child, "Fit to window", false).clicked() {
             let wide = self.columns.len() as f32 * STEP_PITCH.x;
             self.zoom = ((area.width() - 2.0 * space::XL) / wide.max(1.0)).clamp(MIN_TIMELINE_ZOOM, 1.0);
             (self.centre, self.moved) = (Vec2::ZERO, true);

@@ -95,7 +95,7 @@ impl TodoListView {
                 .font(theme::small().font)
                 .margin(egui::Margin::symmetric(8, 4))
                 .desired_width(f32::INFINITY);
-            let response = ui.add(field).accessible_name("Words of the todo");
+            let response = ui.add(field).accessible_name("Text of the todo");
             if std::mem::take(&mut self.focus).is_some() {
                 response.request_focus();
             }
@@ -225,7 +225,7 @@ pub(super) fn show_run_usage(ui: &mut Ui, run: &AgentRun, actions: &mut Vec<Pane
     };
     let why = super::last_error(run).unwrap_or_else(|| labels::ending_label(ending).to_owned());
     let needs = about.iteration >= about.limit;
-    let more = ("Give it 20 iterations more", Some(EXTRA_ITERATIONS), about.budget);
+    let more = ("Allow 20 more iterations", Some(EXTRA_ITERATIONS), about.budget);
     let offers = match ending {
         RunEnding::Budget => {
             let double = about.budget.map(|budget| (budget * 2.0).max(0.01));

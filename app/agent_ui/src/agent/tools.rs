@@ -1,9 +1,11 @@
 //! The page of the user's own tools: pending versions with their code and permissions; approve, disable, remove; import
 //! from a file and export to one.
 
+use super::approvals::risk_text;
 use super::markdown_view;
 use crate::panel_action::PanelAction;
 use agent::tool_file;
+use agent::tool_spec::{ToolRisk, ToolSpec};
 use anyhow::{Context, anyhow};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -20,6 +22,8 @@ use ui::widgets::{set_accessible_name, text_button};
 
 /// Maximum size of a tool file in bytes.
 const MAX_TOOLS_FILE_BYTES: u64 = 16 << 20;
+/// Maximum number of listed versions of a tool, beside the newest.
+const MAX_LISTED_VERSIONS: usize = 8;
 /// Maximum height of a tool's code without scrolling.
 const MAX_TOOL_CODE_HEIGHT: f32 = 320.0;
 
@@ -29,6 +33,9 @@ enum ToolFileResult {
     Written(anyhow::Result<PathBuf>),
 }
 
+/// A tool: its name, its risk, and whether it asks.
+type ListedTool = (String, ToolRisk, bool);
+
 /// The page that lists the user's own tools.
 #[derive(Default)]
 pub struct ToolsPage {
@@ -36,6 +43,11 @@ pub struct ToolsPage {
     file: String,
     waits: Option<Receiver<ToolFileResult>>,
     said: Option<anyhow::Result<String>>,
+    /// The version that's compared with the newest one: the tool's name and the number.
+    compared: Option<(String, u64)>,
+    /// All tools that agents may use, each with its risk and whether it asks, and the state of agents that they were
+    /// listed for.
+    listed: Option<(u64, Vec<ListedTool>)>,
 }
 
 impl ToolsPage {
@@ -70,11 +82,29 @@ impl ToolsPage {
                 // Tools with a pending version come first.
                 for waits in [true, false] {
                     for tool in tools.iter().filter(|tool| tool.has_pending_version() == waits) {
-                        card(ui, tool, actions);
+                        card(ui, tool, &mut self.compared, actions);
                     }
                 }
+                self.list_all(ui, session);
             });
         });
+    }
+
+    /// Lists all tools that agents may use, with their risk.
+    fn list_all(&mut self, ui: &mut Ui, session: &Session) {
+        let state = session.agents().revision();
+        if self.listed.as_ref().is_none_or(|(listed_for, _)| *listed_for != state) {
+            let one = |tool: ToolSpec| (tool.title(), tool.risk, session.tool_requires_approval(&tool));
+            self.listed = Some((state, session.agent_tools().into_iter().map(one).collect()));
+        }
+        let strong = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 15.0), line: 24.0 };
+        ui.add_space(space::S);
+        words(ui, "All tools", &strong, ThemeColors::of(ui).ink, Role::Heading);
+        for (title, risk, asks) in self.listed.iter().flat_map(|(_, tools)| tools) {
+            let (label, colour) = risk_text(ui, *risk);
+            let asks = if *asks { ". Asks first." } else { "." };
+            words(ui, &format!("{title}. {label}{asks}"), &theme::caption(), colour, Role::Label);
+        }
     }
 
     fn files(&mut self, ui: &mut Ui, tools: &[RegisteredTool]) {
@@ -151,8 +181,8 @@ fn read(path: &std::path::Path) -> anyhow::Result<Vec<UserTool>> {
     tool_file::parse_tool_file(&text).map_err(|error| anyhow!("it isn't a tool file: {error}"))
 }
 
-/// Draws a tool's card: its name, permissions, code, and actions.
-fn card(ui: &mut Ui, tool: &RegisteredTool, actions: &mut Vec<PanelAction>) {
+/// Draws a tool's card: its name, permissions, code, versions, and actions.
+fn card(ui: &mut Ui, tool: &RegisteredTool, compared: &mut Option<(String, u64)>, actions: &mut Vec<PanelAction>) {
     let Some(newest) = tool.newest_version() else { return };
     let colours = ThemeColors::of(ui);
     let frame = egui::Frame::NONE
@@ -165,6 +195,7 @@ fn card(ui: &mut Ui, tool: &RegisteredTool, actions: &mut Vec<PanelAction>) {
         let state = match (tool.has_pending_version(), tool.approved) {
             (true, Some(version)) => format!("waiting for approval; agents still use version {version}"),
             (true, None) => "waiting for approval".to_owned(),
+            (false, Some(version)) if version != newest.version => format!("not in use; agents use version {version}"),
             (false, _) => "approved".to_owned(),
         };
         let strong = theme::TypeStyle { font: theme::inter_font(theme::InterCut::SemiBold, 15.0), line: 24.0 };
@@ -180,17 +211,8 @@ fn card(ui: &mut Ui, tool: &RegisteredTool, actions: &mut Vec<PanelAction>) {
         let may = format!("{network} It runs in the sandbox and {files}.{runs}{hidden} Written by {author}.");
         words(ui, &may, &theme::caption(), colours.muted, Role::Label);
         // The user approves exactly the code that is shown.
-        let code = untrusted_text::escape_block(&newest.code);
-        let width = ui.available_width();
-        let height = markdown_view::height_in_full(ui, width, &code) + 2.0 * space::XS;
-        let area = ui.available_rect_before_wrap();
-        let ground = egui::Rect::from_min_size(area.min, vec2(width, height.min(MAX_TOOL_CODE_HEIGHT)));
-        ui.painter().rect_filled(ground, theme::CONTROL_CORNER, colours.sunken);
-        egui::ScrollArea::vertical().id_salt(("code", &newest.name)).max_height(MAX_TOOL_CODE_HEIGHT).show(ui, |ui| {
-            let (rect, response) = ui.allocate_exact_size(vec2(width, height), Sense::hover());
-            markdown_view::paint_mono_in_full(ui, rect.min + vec2(0.0, space::XS), width, &code);
-            set_accessible_name(&response, Role::Label, &code);
-        });
+        show_code(ui, ("code", &newest.name), &newest.code);
+        show_versions(ui, tool, newest, compared, actions);
         ui.horizontal_wrapped(|ui| {
             let name = newest.name.clone();
             let approve = |version| Command::ApproveTool { name: name.clone(), version };
@@ -208,6 +230,70 @@ fn card(ui: &mut Ui, tool: &RegisteredTool, actions: &mut Vec<PanelAction>) {
         });
     });
     set_accessible_name(&shown.response, Role::Group, &format!("Tool: {}", newest.name));
+}
+
+/// Draws code in full, in an area that scrolls.
+fn show_code(ui: &mut Ui, id: (&str, &str), code: &str) {
+    let code = untrusted_text::escape_block(code);
+    let width = ui.available_width();
+    let height = markdown_view::height_in_full(ui, width, &code) + 2.0 * space::XS;
+    let area = ui.available_rect_before_wrap();
+    let ground = egui::Rect::from_min_size(area.min, vec2(width, height.min(MAX_TOOL_CODE_HEIGHT)));
+    ui.painter().rect_filled(ground, theme::CONTROL_CORNER, ThemeColors::of(ui).sunken);
+    egui::ScrollArea::vertical().id_salt(id).max_height(MAX_TOOL_CODE_HEIGHT).show(ui, |ui| {
+        let (rect, response) = ui.allocate_exact_size(vec2(width, height), Sense::hover());
+        markdown_view::paint_mono_in_full(ui, rect.min + vec2(0.0, space::XS), width, &code);
+        set_accessible_name(&response, Role::Label, &code);
+    });
+}
+
+/// Draws the other versions of a tool. A version can be used once it was compared with the newest one.
+fn show_versions(
+    ui: &mut Ui,
+    tool: &RegisteredTool,
+    newest: &UserTool,
+    compared: &mut Option<(String, u64)>,
+    actions: &mut Vec<PanelAction>,
+) {
+    let colours = ThemeColors::of(ui);
+    let name = &newest.name;
+    let others: Vec<&UserTool> =
+        tool.versions.iter().rev().filter(|one| one.version != newest.version).take(MAX_LISTED_VERSIONS).collect();
+    for one in &others {
+        let (made, state) = (tool_file::format_iso_time(one.created), tool_file::version_state(tool, one));
+        let text = format!("{name} version {}: {state}, made {made}", one.version);
+        words(ui, &text, &theme::caption(), colours.muted, Role::Label);
+    }
+    let shown = compared.as_ref().filter(|(tool, _)| tool == name).map(|(_, version)| *version);
+    if let Some(one) = others.iter().find(|one| Some(one.version) == shown) {
+        let same = || format!("Version {} and version {} are the same.", one.version, newest.version);
+        show_code(ui, ("comparison", name), &tool_file::version_diff(one, newest).unwrap_or_else(same));
+    }
+    ui.horizontal_wrapped(|ui| {
+        let use_version =
+            |version| PanelAction::Do(Command::ApproveTool { name: name.clone(), version: Some(version) });
+        for one in &others {
+            let version = one.version;
+            if Some(version) != shown {
+                if text_button(ui, &format!("Compare {name} version {version}"), false).clicked() {
+                    *compared = Some((name.clone(), version));
+                }
+                continue;
+            }
+            let is_used = tool.approved == Some(version);
+            if !is_used && text_button(ui, &format!("Use {name} version {version}"), false).clicked() {
+                actions.push(use_version(version));
+            }
+            if text_button(ui, "Hide the comparison", false).clicked() {
+                *compared = None;
+            }
+        }
+        if let Some(before) = tool_file::version_before(tool)
+            && text_button(ui, &format!("Roll {name} back to version {before}"), false).clicked()
+        {
+            actions.push(use_version(before));
+        }
+    });
 }
 
 /// Draws wrapped text.

@@ -3,15 +3,20 @@
 
 use super::MemoryAction;
 use super::widgets;
+use crate::agent::model_picker::current_endpoint;
+use crate::config_writer::{ConfigWriter, config_value};
 use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Stroke, Ui, pos2, vec2};
-use engine::{BudgetScope, BudgetStatus, ScopeSpending, Session, UnixMillis};
+use engine::{BudgetScope, BudgetStatus, Command, ScopeSpending, Session, UnixMillis};
+use serde_json::Value;
+use std::path::PathBuf;
 use store::DocId;
 use text::task::CalendarDay;
 use ui::empty_state;
 use ui::icons;
+use ui::setting_rows;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
 
@@ -32,6 +37,9 @@ pub struct BudgetPage {
     made: Option<(u64, usize, CalendarDay)>,
     rows: Vec<ScopeSpending>,
     balances: Vec<BudgetStatus>,
+    /// The workspace's folder, whose configuration holds the limits.
+    workspace: PathBuf,
+    writer: ConfigWriter,
 }
 
 /// Returns the current time of the system clock.
@@ -64,7 +72,76 @@ impl LowBudgetWarning {
     }
 }
 
+/// The agent's model and this month's cost, for the status bar.
+#[derive(Default)]
+pub struct ModelCostStatus {
+    /// What the text was made from.
+    made: Option<(u64, bool, CalendarDay)>,
+    text: String,
+    name: String,
+}
+
+impl ModelCostStatus {
+    /// Returns the text and its accessible name. Both are empty if no model is known and nothing was spent.
+    pub fn refresh(&mut self, session: &Session) -> (&str, &str) {
+        let (now, agents) = (now(), session.agents());
+        let key = (agents.revision(), agents.setup().is_some(), day(now.0));
+        if self.made != Some(key) {
+            self.made = Some(key);
+            let spent = session.budget_statuses(now).first().map_or(0.0, |month| month.spent);
+            let setup = agents.setup().filter(|setup| setup.trouble.is_none());
+            let model = setup.and_then(|setup| current_endpoint(&setup.config, Some(setup))).map(|known| known.model);
+            let cost = money(spent);
+            (self.text, self.name) = match model {
+                Some(model) => (format!("{model} · {cost}"), format!("Model: {model}, {cost} spent this month")),
+                None if spent > 0.0 => (cost.clone(), format!("{cost} spent this month")),
+                None => (String::new(), String::new()),
+            };
+        }
+        (&self.text, &self.name)
+    }
+}
+
 impl BudgetPage {
+    /// Creates the page of a workspace, by its folder.
+    pub fn of_workspace(workspace: PathBuf) -> BudgetPage {
+        BudgetPage { workspace, ..BudgetPage::default() }
+    }
+
+    /// Draws the monthly limits, which can be changed.
+    fn show_limits(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
+        if self.writer.receive() {
+            actions.push(PanelAction::Do(Command::ReadSetup));
+        }
+        let Some(setup) = session.agents().setup() else { return };
+        let budget = &setup.config.budget;
+        let limits = [
+            ("month", "Monthly limit", "For all runs, in US dollars. Leave empty for no limit.", budget.month),
+            ("project", "Monthly limit of a project", "For the runs in one folder, in US dollars.", budget.project),
+        ];
+        for (key, name, about, limit) in limits {
+            let shown = limit.map(|limit| limit.to_string()).unwrap_or_default();
+            let mut typed = None;
+            setting_rows::show_row(ui, name, about, |ui| typed = setting_rows::text(ui, name, &shown, "no limit"));
+            let Some(typed) = typed else { continue };
+            let names = ["budget", key];
+            match parse_limit(&typed) {
+                Some(limit) => {
+                    self.writer.set_trouble(None);
+                    self.writer.change(ui.ctx(), &self.workspace, vec![config_value(&names, limit)]);
+                }
+                None => {
+                    let why = format!("“{}” isn't an amount. Type US dollars, such as 5 or 2.50.", typed.trim());
+                    self.writer.set_trouble(Some(why));
+                }
+            }
+        }
+        if let Some(why) = self.writer.trouble() {
+            let response = ui.label(egui::RichText::new(why).font(theme::small().font).color(ThemeColors::of(ui).bad));
+            set_accessible_name(&response, Role::Label, why);
+        }
+    }
+
     fn refresh(&mut self, session: &Session) {
         let now = now();
         let key = (session.agents().revision(), self.group, day(now.0));
@@ -95,18 +172,18 @@ impl BudgetPage {
                 let (line, _) = ui.allocate_exact_size(vec2(ui.available_width(), BALANCE_ROW_HEIGHT), Sense::hover());
                 draw_balance(ui, Rect::from_min_size(pos2(left, line.top()), vec2(width, BALANCE_ROW_HEIGHT)), balance);
             }
-            if self.balances.iter().all(|balance| balance.limit.is_none()) {
-                let hint =
-                    "There is no limit. The configuration sets one, in US dollars: budget: {month: 5, project: 2}";
-                widgets::row(ui, |ui| said(ui, hint));
-            }
+            let column = Rect::from_min_size(pos2(left, ui.cursor().top()), vec2(width, f32::INFINITY));
+            let mut child = ui.new_child(egui::UiBuilder::new().max_rect(column).id_salt("limits"));
+            self.show_limits(&mut child, session, actions);
+            let used = child.min_rect().height();
+            ui.allocate_exact_size(vec2(ui.available_width(), used), Sense::hover());
             ui.add_space(space::L);
             widgets::row(ui, |ui| {
                 self.group = widgets::filter_chips(ui, "Spent by", &SPENDING_GROUPS, self.group).unwrap_or(self.group);
             });
             ui.add_space(space::S);
             if self.rows.is_empty() {
-                widgets::row(ui, |ui| said(ui, "Nothing was spent yet: no agent was asked."));
+                widgets::row(ui, |ui| said(ui, "No spending yet. It's listed here after an agent has answered."));
                 return;
             }
             let top = ui.cursor().top();
@@ -125,6 +202,17 @@ impl BudgetPage {
             }
         });
     }
+}
+
+/// Returns the value of a limit as it was typed; null for no limit, and `None` if it isn't an amount.
+fn parse_limit(typed: &str) -> Option<Value> {
+    let typed = typed.trim().trim_start_matches('$').trim();
+    if typed.is_empty() {
+        return Some(Value::Null);
+    }
+    let dollars = typed.parse::<f64>().ok().filter(|dollars| dollars.is_finite() && *dollars >= 0.0)?;
+    // A whole amount is written without a fraction.
+    Some(typed.parse::<u64>().map_or_else(|_| Value::from(dollars), Value::from))
 }
 
 /// Draws a line of muted text.

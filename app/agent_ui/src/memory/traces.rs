@@ -1,6 +1,7 @@
 //! The page of traces: what runs can repeat without a model, with confidence and savings; open as notes, delete,
 //! export, import.
 
+use super::trace_import::{ImportDecision, ReadLibrary, read_library, write_library};
 use super::widgets::{self, UnfoldedList};
 use super::{MemoryAction, MemoryCache, file};
 use crate::panel_action::PanelAction;
@@ -10,7 +11,7 @@ use agent::memory::trace_feedback::{RatedRun, RunFeedback, RunRating};
 use agent::memory::trace_trust::TraceTrust;
 use agent::memory::trace_versions::{TraceVersion, VersionReason};
 use agent::memory::{MEMORY_FOLDER, ProjectMemory, StoredTrace};
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
@@ -24,8 +25,6 @@ use ui::icons;
 use ui::theme::{self, ThemeColors, size, space};
 use ui::widgets::{icon_button, set_accessible_name, text_button};
 
-/// Maximum size of an imported file in bytes.
-const MAX_TRACE_FILE_BYTES: u64 = 64 << 20;
 /// Maximum number of versions with a button.
 const MAX_VERSION_BUTTONS: usize = 5;
 /// Maximum number of listed steps.
@@ -33,7 +32,7 @@ const MAX_LISTED_TRACE_STEPS: usize = 40;
 
 /// Result of importing a file.
 enum TraceFileResult {
-    Read(anyhow::Result<Vec<RunTrace>>),
+    Read(anyhow::Result<ReadLibrary>),
     Written(anyhow::Result<PathBuf>),
 }
 
@@ -55,6 +54,8 @@ pub struct TracesPage {
     file: String,
     asked: bool,
     waits: Option<Receiver<TraceFileResult>>,
+    /// Traces that were read from a file, until the user decides about them.
+    offered: Option<ReadLibrary>,
     /// Imported traces that wait for the memory volume, and whether it was requested.
     imported: Option<(Vec<RunTrace>, bool)>,
     said: Option<anyhow::Result<String>>,
@@ -142,6 +143,7 @@ impl TracesPage {
         }
         self.files(ui);
         ui.add_space(space::S);
+        self.show_offered(ui, session, actions);
         let colours = ThemeColors::of(ui);
         let (margin, width) = widgets::page_column(ui);
         if self.rows.is_empty() {
@@ -226,7 +228,7 @@ impl TracesPage {
     fn files(&mut self, ui: &mut Ui) {
         let colours = ThemeColors::of(ui);
         let rows = self.rows.clone();
-        let (mut reads, mut writes) = (false, false);
+        let (mut reads, mut writes, mut is_signed) = (false, false, false);
         let count = rows.len();
         let free = self.waits.is_none() && !self.file.trim().is_empty();
         let TracesPage { file, said: told, .. } = self;
@@ -240,6 +242,8 @@ impl TracesPage {
             reads = text_button(ui, "Import", false).clicked() && free;
             let words = if count == 1 { "Export 1 trace".to_owned() } else { format!("Export {count} traces") };
             writes = count > 0 && text_button(ui, &words, false).clicked() && free;
+            is_signed = count > 0 && text_button(ui, "Export signed", false).clicked() && free;
+            writes |= is_signed;
         });
         match told {
             Some(Ok(words)) => widgets::row(ui, |ui| widgets::show_text_line(ui, words, colours.ok, Role::Status)),
@@ -250,19 +254,31 @@ impl TracesPage {
         }
         let path = ui::text::absolute(self.file.trim());
         match (reads, writes, path) {
-            (true, _, Some(path)) => self.begin(ui, move || TraceFileResult::Read(read(&path))),
+            (true, _, Some(path)) => self.begin(ui, move || TraceFileResult::Read(read_library(&path))),
             (_, true, Some(path)) => {
                 let texts: Vec<String> =
                     rows.iter().filter_map(|row| Some(self.filed(*row)?.2.trace.to_library_yaml())).collect();
                 let text = texts.join("\n");
-                self.begin(ui, move || {
-                    TraceFileResult::Written(host::fs::copy::write_new(&path, text.as_bytes()).map(|()| path))
-                });
+                self.begin(ui, move || TraceFileResult::Written(write_library(&path, text, is_signed)));
             }
             (true, _, None) | (_, true, None) => {
                 self.said = Some(Err(anyhow!("Give the whole path, beginning with / or ~.")));
             }
             (false, false, _) => {}
+        }
+    }
+
+    /// Draws the file that was read, until the user imports it or not.
+    fn show_offered(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
+        let Some(library) = self.offered.take() else { return };
+        let project = session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id);
+        if session.agents().setup().is_none() && !session.agents().is_reading() {
+            actions.push(PanelAction::Do(Command::ReadSetup)); // it says which tools there are
+        }
+        match library.show(ui, session, project) {
+            ImportDecision::Import(traces) => self.imported = Some((traces, false)),
+            ImportDecision::Cancel => {}
+            ImportDecision::Undecided(library) => self.offered = Some(library),
         }
     }
 
@@ -274,7 +290,7 @@ impl TracesPage {
             let _ = tell.send(work()); // the page may be closed
             wake.request_repaint();
         });
-        (self.waits, self.said) = (Some(told), None);
+        (self.waits, self.offered, self.said) = (Some(told), None, None);
     }
 
     /// Imports pending traces as soon as the memory volume is open.
@@ -324,7 +340,7 @@ impl TracesPage {
         self.waits = None;
         let volume = session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id);
         match (done, volume) {
-            (TraceFileResult::Read(Ok(traces)), Some(_)) => self.imported = Some((traces, false)),
+            (TraceFileResult::Read(Ok(library)), Some(_)) => self.offered = Some(library),
             (TraceFileResult::Read(Ok(_)), None) => {
                 self.said = Some(Err(anyhow!("Open a folder first: traces lie in one.")))
             }
@@ -334,12 +350,6 @@ impl TracesPage {
             }
         }
     }
-}
-
-fn read(path: &std::path::Path) -> anyhow::Result<Vec<RunTrace>> {
-    let bytes = host::fs::copy::read(path, MAX_TRACE_FILE_BYTES).and_then(|bytes| String::from_utf8(bytes).ok());
-    let text = bytes.with_context(|| format!("it is not there, too long, or no text: {}", path.display()))?;
-    Ok(trace::parse_library(&text)?)
 }
 
 /// Action requested on a trace.

@@ -1,6 +1,6 @@
 //! `cmd_ask`: asks an agent, and prints what it does as it happens.
 
-use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, new_fork, resolve, run_cells};
+use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED, new_fork, recall_options, resolve, run_cells};
 use super::{new_doc_id, print_step, resolve_id_prefix};
 use crate::arguments::AskArguments;
 use agent::approval_text;
@@ -112,7 +112,7 @@ pub(crate) fn prepare_question(scene: &mut CommandContext<'_>, args: &AskArgumen
         None => None,
     };
     let agent = args.agent.as_ref().map(|name| name.trim_start_matches('@').to_owned());
-    let (allow, recall) = (args.approve.clone(), super::super::memory::parse_recall_options(args)?);
+    let (allow, recall) = (args.approve.clone(), recall_options::parse_recall_options(args)?);
     Ok(AskedRun { run, session, volume, note, parent, text, agent, budget, provider, allow, recall })
 }
 

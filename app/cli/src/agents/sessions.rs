@@ -285,8 +285,8 @@ fn import_tree(scene: &mut CommandContext<'_>, mut tree: SessionTreeFile) -> Res
     tree.renew_ids(session, volume, new_doc_id);
     let SessionTreeFile { title, imported, messages, runs, .. } = tree;
     scene.handle.run_command(Command::ImportSession { session, volume, title, messages, imported })?;
-    for SessionRunFile { id: run, about, todos, steps, .. } in runs {
-        scene.handle.run_command(Command::ImportRun { run, about: Box::new(about), todos, steps })?;
+    for SessionRunFile { id: run, about, todos, steps, approvals } in runs {
+        scene.handle.run_command(Command::ImportRun { run, about: Box::new(about), todos, steps, approvals })?;
     }
     export::open_note::wait_until_saved(scene.handle)?;
     writeln!(scene.out, "{session}")?;
@@ -323,9 +323,10 @@ pub(super) fn import_run(scene: &mut CommandContext<'_>, word: &str, file: &str)
         phase: 0,
         imported: state.imported,
         provider: None,
+        deadline: None,
     };
-    let (todos, steps) = (state.todos, state.steps);
-    scene.handle.run_command(Command::ImportRun { run, about: Box::new(about), todos, steps })?;
+    let (todos, steps, approvals) = (state.todos, state.steps, Vec::new());
+    scene.handle.run_command(Command::ImportRun { run, about: Box::new(about), todos, steps, approvals })?;
     export::open_note::wait_until_saved(scene.handle)?;
     writeln!(scene.out, "{run}")?;
     Ok(EXIT_DONE)

@@ -4,7 +4,7 @@ use super::super::{CliError, CommandContext, EXIT_DONE};
 use super::{DOCUMENT_READ_TIMEOUT, sessions};
 use crate::arguments::ToolsArguments;
 use agent::policy;
-use agent::tool_file::{self, permission_names, tool_to_json};
+use agent::tool_file::{self, permission_names, tool_to_json, version_state};
 use agent::tool_spec::ToolSpec;
 use engine::{Command, Session};
 use serde_json::{Value, json};
@@ -70,8 +70,7 @@ pub(crate) fn cmd_tools(scene: &mut CommandContext<'_>, args: &ToolsArguments) -
     } else if let Some(other) = &args.compare {
         return compare_versions(scene, find_version(tool, &name, parse_version(other)?)?, chosen);
     } else if args.rollback {
-        let before = tool.versions.iter().rev().find(|one| Some(one.version) < tool.approved);
-        let Some(before) = before.map(|before| before.version) else {
+        let Some(before) = tool_file::version_before(tool) else {
             return Err(CliError::usage(format!("{name} has no version before the one that agents use")));
         };
         scene.handle.run_command(Command::ApproveTool { name: name.clone(), version: Some(before) })?;
@@ -106,18 +105,6 @@ fn find_version<'a>(tool: &'a RegisteredTool, name: &str, version: u64) -> Resul
     tool.versions.iter().find(|one| one.version == version).ok_or_else(|| {
         CliError::usage(format!("{name} has no version {version}; `tracebook tools {name} --versions` lists them"))
     })
-}
-
-/// Returns the state of a version, as a word.
-fn version_state(tool: &RegisteredTool, version: &UserTool) -> &'static str {
-    if tool.approved == Some(version.version) {
-        "approved"
-    } else if tool.has_pending_version() && Some(version.version) == tool.newest_version().map(|newest| newest.version)
-    {
-        "waiting for approval"
-    } else {
-        "not in use"
-    }
 }
 
 fn export_tools(
@@ -214,20 +201,14 @@ fn list_versions(scene: &mut CommandContext<'_>, tool: &RegisteredTool) -> Resul
 
 /// Prints what differs between two versions, as a unified diff.
 fn compare_versions(scene: &mut CommandContext<'_>, old: &UserTool, new: &UserTool) -> Result<u8, CliError> {
-    let described = |tool: &UserTool| {
-        let parameters = serde_json::to_string_pretty(&tool.parameters).unwrap_or_default();
-        let (names, entry) = (permission_names(tool).join(", "), tool.entry_name());
-        format!("{}\npermissions: {names}\nfunction: {entry}\n{parameters}\n\n{}", tool.description, tool.code)
-    };
-    let title = format!("{} {}..{}", new.name, old.version, new.version);
-    let diff = text::diff::unified_diff(&title, Some(&described(old)), Some(&described(new)));
+    let diff = tool_file::version_diff(old, new);
     if scene.json {
         let (from, to) = (tool_to_json(old), tool_to_json(new));
-        writeln!(scene.out, "{}", json!({"from": from, "to": to, "diff": diff}))?;
-    } else if old.content_hash() == new.content_hash() && old.description == new.description {
-        writeln!(scene.out, "Version {} and version {} are the same.", old.version, new.version)?;
-    } else {
+        writeln!(scene.out, "{}", json!({"from": from, "to": to, "diff": diff.unwrap_or_default()}))?;
+    } else if let Some(diff) = diff {
         writeln!(scene.out, "{}", untrusted_text::escape_block(&diff))?;
+    } else {
+        writeln!(scene.out, "Version {} and version {} are the same.", old.version, new.version)?;
     }
     Ok(EXIT_DONE)
 }

@@ -32,6 +32,8 @@ pub(crate) struct AskArguments {
     #[arg(long)]
     pub(crate) mode: Option<String>,
     #[arg(long)]
+    pub(crate) deadline: Option<String>,
+    #[arg(long)]
     pub(crate) without: Vec<String>,
     #[arg(id = "no-wait", long = "no-wait")]
     pub(crate) no_wait: bool,
@@ -48,6 +50,8 @@ pub(crate) struct ForksArguments {
     pub(crate) names: Vec<String>,
     #[arg(long)]
     pub(crate) only: Vec<String>,
+    #[arg(long)]
+    pub(crate) seen: Option<String>,
     #[arg(id = "ours", long = "ours")]
     pub(crate) is_ours: bool,
     #[arg(id = "theirs", long = "theirs")]
@@ -144,6 +148,8 @@ pub(crate) struct TasksArguments {
     pub(crate) mode: Option<String>,
     #[arg(long)]
     pub(crate) risk: Option<String>,
+    #[arg(long)]
+    pub(crate) deadline: Option<String>,
     #[arg(long)]
     pub(crate) checkpoint: bool,
     #[arg(long)]

@@ -114,8 +114,8 @@ pub(crate) struct McpArguments {
     pub(crate) arguments: Option<String>,
     #[arg(long)]
     pub(crate) timeout: Option<String>,
-    #[arg(id = "allow-write", long = "allow-write")]
-    pub(crate) allow_write: bool,
+    #[arg(id = "allow-write", long = "allow-write", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) allow_write: Option<String>,
     #[arg(id = "allow-run", long = "allow-run")]
     pub(crate) allow_run: bool,
     #[arg(id = "allow-agent", long = "allow-agent")]

@@ -144,6 +144,7 @@ pub(super) fn show_fork(scene: &mut CommandContext<'_>, name: &str) -> Result<u8
         let files: Vec<Value> =
             changes.files.iter().map(|file| file_json(file, &FileMakers::of(&makers, &file.path))).collect();
         value["files"] = Value::from(files);
+        value["version"] = changes.version().into();
         value["skipped"] = changes.skipped.iter().map(|(path, why)| json!({"path": path, "why": why})).collect();
         writeln!(scene.out, "{value}")?;
         return Ok(EXIT_DONE);
@@ -175,6 +176,9 @@ pub(super) fn show_fork(scene: &mut CommandContext<'_>, name: &str) -> Result<u8
     }
     for (path, why) in &changes.skipped {
         writeln!(scene.out, "not adoptable {}: {}", escape_line(path), escape_line(why))?;
+    }
+    if !changes.files.is_empty() {
+        writeln!(scene.out, "To adopt exactly this: tracebook forks adopt {name} --seen {}", changes.version())?;
     }
     Ok(EXIT_DONE)
 }

@@ -3,6 +3,7 @@
 use super::super::agents::read_session;
 use super::super::{CliError, CommandContext, EXIT_DONE, EXIT_FAILED};
 use super::memory_files::now_ms;
+use super::task_context::{print_task_context, recall_for_goal};
 use super::{RememberedProject, find_file, load_projects, write_note};
 use crate::arguments::MemoryArguments;
 use agent::memory::experience::{self, EXPERIENCE_LOG_FILE, Experience, ExperienceEntry, MemoryTier, RunOutcome};
@@ -12,13 +13,11 @@ use agent::memory::{MEMORY_FOLDER, MemoryMaintenance};
 use agent::model_context::estimate_message_tokens;
 use engine::Command;
 use engine::notice::{Notice, NumberedNotice};
-use host::search::SearchMode;
 use serde_json::json;
-use std::collections::BTreeMap;
 use store::DocId;
 use text::task::CalendarDay;
 
-fn today() -> CalendarDay {
+pub(super) fn today() -> CalendarDay {
     CalendarDay(now_ms().div_euclid(86_400_000))
 }
 
@@ -40,6 +39,7 @@ pub(crate) fn cmd_memory(scene: &mut CommandContext<'_>, args: &MemoryArguments)
         }
         "log" => print_task_log(scene, args, &all),
         "bearing" => recall_for_goal(scene, all, &needed("on which goal")?),
+        "context" => print_task_context(scene, all, &needed("of which task: PLAN#TASK")?),
         "analyze" => {
             let filters = MemoryFilters {
                 project_type: args.about.clone().unwrap_or_default(),
@@ -66,8 +66,8 @@ pub(crate) fn cmd_memory(scene: &mut CommandContext<'_>, args: &MemoryArguments)
             Ok(EXIT_DONE)
         }
         other => Err(CliError::usage(format!(
-            "memory can be listed (list, show; log: what was done lately), asked (bearing, analyze), added to (add), \
-             consolidated (consolidate), or made forget (forget), not “{other}”"
+            "memory can be listed (list, show; log: what was done lately), asked (bearing, context, analyze), added to \
+             (add), consolidated (consolidate), or made forget (forget), not “{other}”"
         ))),
     }
 }
@@ -146,6 +146,12 @@ fn print_session_context(scene: &mut CommandContext<'_>, all: &[RememberedProjec
     Ok(EXIT_DONE)
 }
 
+/// Returns the experiences of all projects.
+pub(crate) fn all_experiences(scene: &CommandContext<'_>) -> Result<Vec<ExperienceEntry>, CliError> {
+    let projects = super::load_projects(scene, None)?;
+    Ok(projects.into_iter().flat_map(|project| project.memory.entries).collect())
+}
+
 fn list_experiences(
     scene: &mut CommandContext<'_>,
     args: &MemoryArguments,
@@ -192,46 +198,6 @@ fn list_experiences(
         }
         for problem in &project.memory.problems {
             writeln!(scene.errors, "tracebook: {problem}")?;
-        }
-    }
-    Ok(EXIT_DONE)
-}
-
-/// Prints memory that is relevant to a goal: what a run would be shown before it starts.
-fn recall_for_goal(scene: &mut CommandContext<'_>, all: Vec<RememberedProject>, goal: &str) -> Result<u8, CliError> {
-    super::super::agents::wait_for_setup(scene)?;
-    // Items that aren't indexed yet are matched by words.
-    let _ = scene.handle.search().wait_until_indexed(super::DELETION_TIMEOUT);
-    let schemas = scene.handle.read(|session| session.tool_schemas("assistant"))?;
-    for mut project in all {
-        project.memory.near = host::agents::project_memory::nearest_experiences(
-            scene.handle.search(),
-            &project.memory,
-            goal,
-            SearchMode::Both,
-        );
-        let learned: BTreeMap<String, String> = project
-            .memory
-            .entries
-            .iter()
-            .map(|entry| (entry.experience.experience_id.clone(), entry.experience.learnings_or_issues.clone()))
-            .collect();
-        let (memory, goal, schemas) = (project.memory, goal.to_owned(), schemas.clone());
-        let found = scene.handle.read(move |session| {
-            let trust = |trace: &_| session.trace_trust(trace);
-            memory.relevant_items(&goal, None, "assistant", &schemas, today(), &trust)
-        })?;
-        for one in found {
-            match scene.json {
-                true => {
-                    let mut line = serde_json::to_value(&one).unwrap_or_default();
-                    if let Some(learned) = learned.get(&one.name) {
-                        line["learned"] = json!(learned);
-                    }
-                    writeln!(scene.out, "{line}")?;
-                }
-                false => writeln!(scene.out, "{} {}  {}  ({})", one.kind, one.name, one.what, one.why)?,
-            }
         }
     }
     Ok(EXIT_DONE)

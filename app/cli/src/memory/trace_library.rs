@@ -7,11 +7,12 @@ use super::trace_versions::add_version;
 use super::{find_file, write_note};
 use crate::arguments::TracesArguments;
 use agent::memory::StoredTrace;
-use agent::memory::slots::{self, SlotValues};
 use agent::memory::trace::{self, RunTrace, TRACES_FOLDER};
-use agent::memory::trace_library::{LibrarySignature, split_signature, with_signature};
+use agent::memory::trace_library::{
+    LIBRARY_SIGNATURE_PURPOSE, LibrarySignature, split_signature, trace_differences, with_signature,
+};
 use agent::memory::trace_versions::VersionReason;
-use host::peers::DeviceId;
+use host::peers::signed_file::verified_signer;
 use host::sync::devices::{existing_device_key, load_or_create_device_key, open_device_list};
 use serde_json::json;
 use std::io::Read;
@@ -20,8 +21,6 @@ use text::untrusted_text;
 
 /// Maximum size of an imported trace library in bytes.
 const MAX_TRACE_LIBRARY_BYTES: u64 = 64 << 20;
-/// What a signature of a library is for; no other signature of a device holds for it.
-const LIBRARY_SIGNATURE_PURPOSE: &str = "trace library";
 
 /// Prints traces as a library, signed if the user wants it.
 pub(super) fn export_traces(
@@ -49,23 +48,14 @@ pub(super) fn export_traces(
 ///
 /// # Errors
 /// Returns an error if the signature isn't valid: then the file was changed, and nothing of it is used.
-fn verified_signer(from: &str, signed: &str, signature: Option<&LibrarySignature>) -> Result<Option<String>, CliError> {
+fn signer_text(from: &str, signed: &str, signature: Option<&LibrarySignature>) -> Result<Option<String>, CliError> {
     let Some(LibrarySignature { device, signature }) = signature else { return Ok(None) };
-    let refused = |why: &str| CliError { code: EXIT_FAILED, why: format!("{from}: {why}; nothing was imported") };
-    let id: DeviceId = device.parse().map_err(|_| refused("its signature names no device"))?;
-    if !id.has_signed_file(LIBRARY_SIGNATURE_PURPOSE, signed.as_bytes(), signature) {
-        return Err(refused("it was changed after it was signed"));
-    }
-    let own = existing_device_key().ok().flatten().is_some_and(|(key, _)| key.id() == id);
+    let own = existing_device_key().ok().flatten().map(|(key, _)| key.id());
     let listed = open_device_list().and_then(|devices| Ok(devices.list()?)).unwrap_or_default();
-    let known = listed.get(&id).filter(|device| device.is_authorized());
-    Ok(Some(match known {
-        _ if own => "signed by this device".to_owned(),
-        Some(device) => {
-            format!("signed by {}, which is paired", untrusted_text::escape_line(&device.name).into_owned())
-        }
-        None => format!("signed by the device {}, which isn't paired with this one", id.short_id()),
-    }))
+    let content = (LIBRARY_SIGNATURE_PURPOSE, signed.as_bytes());
+    let signer = verified_signer(content, (device, signature), own, &listed)
+        .map_err(|why| CliError { code: EXIT_FAILED, why: format!("{from}: {why}") })?;
+    Ok(Some(untrusted_text::escape_line(&signer.describe()).into_owned()))
 }
 
 /// Imports a trace library, or only says what is in it. Statistics of imported traces are reset, since they were
@@ -86,28 +76,28 @@ pub(super) fn import_traces(
             .ok_or_else(|| CliError::usage(format!("it is not there, too long, or no text: {}", path.display())))?;
     }
     let (signed, signature) = split_signature(&text).map_err(|why| CliError::usage(format!("{from}: {why}")))?;
-    let signer = verified_signer(from, signed, signature.as_ref())?;
+    let signer = signer_text(from, signed, signature.as_ref())?;
     let found = trace::parse_library(signed).map_err(|why| CliError::usage(format!("{from}: {why}")))?;
     super::super::resolve::wait_for_volumes(scene, true)?;
     let project = agents::resolve_agent_volume(scene, args.project.clone(), None)?;
     agents::wait_for_setup(scene)?; // it says which tools there are
     let is_signed = signer.is_some();
-    let signer_text = signer.unwrap_or_else(|| "not signed".to_owned());
+    let signer = signer.unwrap_or_else(|| "not signed".to_owned());
     if args.preview {
         if !scene.json {
-            writeln!(scene.out, "The file is {signer_text}.")?;
+            writeln!(scene.out, "The file is {signer}.")?;
         }
         for trace in &found {
-            preview_trace(scene, project, trace, &signer_text)?;
+            preview_trace(scene, project, trace, &signer)?;
         }
         return Ok(EXIT_DONE);
     }
     if is_signed {
-        writeln!(scene.errors, "tracebook: {from} is {signer_text}")?;
+        writeln!(scene.errors, "tracebook: {from} is {signer}")?;
     }
     let volume = super::open_memory(scene, project)?;
     for trace in found {
-        for difference in trace_differences(scene, project, &trace)? {
+        for difference in differences_here(scene, project, &trace)? {
             writeln!(scene.errors, "tracebook: {}: {difference}", trace.file_name())?;
         }
         let trace = trace.reset_for_import();
@@ -139,7 +129,7 @@ fn preview_trace(
     trace: &RunTrace,
     signer: &str,
 ) -> Result<(), CliError> {
-    let differences = trace_differences(scene, project, trace)?;
+    let differences = differences_here(scene, project, trace)?;
     let goal = untrusted_text::escape_line(trace.known.goal_text.lines().next().unwrap_or_default()).into_owned();
     let tools: Vec<String> =
         trace.steps.iter().map(|step| untrusted_text::escape_line(&step.tool).into_owned()).collect();
@@ -160,44 +150,11 @@ fn preview_trace(
 }
 
 /// Returns what is different in a project from where a trace was learned: its tools, and the files that it needs.
-fn trace_differences(scene: &CommandContext<'_>, project: DocId, trace: &RunTrace) -> Result<Vec<String>, CliError> {
-    let values: SlotValues =
-        trace.slots.iter().map(|slot| (slot.name.clone(), (slot.kind, slot.value.clone()))).collect();
-    let needed: Vec<String> = trace
-        .steps
-        .iter()
-        .flat_map(|step| &step.needs)
-        .filter_map(|place| slots::fill_template(place, &values, &[]).ok())
-        .collect();
-    let steps: Vec<(String, String)> =
-        trace.steps.iter().map(|step| (step.tool.clone(), step.schema.clone())).collect();
-    let agent = trace.known.agent.clone();
-    let made: Vec<String> = trace.steps.iter().flat_map(|step| step.free.clone()).collect();
+fn differences_here(scene: &CommandContext<'_>, project: DocId, trace: &RunTrace) -> Result<Vec<String>, CliError> {
+    let trace = trace.clone();
     Ok(scene.handle.read(move |session| {
-        let tools = session.tool_schemas(&agent);
-        let mut found = Vec::new();
-        for (tool, schema) in steps {
-            let tool_text = untrusted_text::escape_line(&tool).into_owned();
-            let difference = match tools.get(&tool) {
-                Some(known) if *known == schema => continue,
-                Some(_) => format!("The tool {tool_text} is not the one it was learned with, so runs won't replay it."),
-                None => format!("There is no tool {tool_text} here, so runs won't replay it."),
-            };
-            if !found.contains(&difference) {
-                found.push(difference);
-            }
-        }
         let files = session.volume(project).map(|volume| &volume.files);
-        for path in needed {
-            let is_there = files.is_some_and(|files| files.contains_key(&path)) || made.contains(&path);
-            let difference = format!(
-                "{} is not here; a replay for another goal may need another file.",
-                untrusted_text::escape_line(&path).into_owned()
-            );
-            if !is_there && !found.contains(&difference) {
-                found.push(difference);
-            }
-        }
-        found
+        let has_file = |path: &str| files.is_some_and(|files| files.contains_key(path));
+        trace_differences(&trace, &session.tool_schemas(&trace.known.agent), &has_file)
     })?)
 }

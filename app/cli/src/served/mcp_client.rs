@@ -32,13 +32,30 @@ const BROWSER_VARIABLE: &str = "BROWSER";
 
 impl From<McpError> for CliError {
     fn from(error: McpError) -> Self {
-        CliError::usage(error.to_string())
+        match error {
+            McpError::UnknownServer(_)
+            | McpError::SignInNeeded { .. }
+            | McpError::Refused { .. }
+            | McpError::NotText { .. } => CliError::usage(error),
+            McpError::Start { .. }
+            | McpError::ExitedTwice { .. }
+            | McpError::Exited { .. }
+            | McpError::TimedOut { .. }
+            | McpError::ResultTooLarge(_)
+            | McpError::Closing => CliError { code: EXIT_FAILED, why: error.to_string() },
+        }
     }
 }
 
 impl From<SignInError> for CliError {
     fn from(error: SignInError) -> Self {
-        CliError::usage(error.to_string())
+        match error {
+            SignInError::Server(error) => error.into(),
+            SignInError::NotRemote(_) | SignInError::NotAsked(_) | SignInError::Refused(_) => CliError::usage(error),
+            SignInError::Port(_) | SignInError::TimedOut | SignInError::Vault(_) => {
+                CliError { code: EXIT_FAILED, why: error.to_string() }
+            }
+        }
     }
 }
 
@@ -134,7 +151,7 @@ impl FormUser for TerminalUser {
 }
 
 pub(super) fn waited<T>(pending: &PendingMcpResponse<T>, limit: Duration) -> Result<T, CliError> {
-    let late = || CliError::usage(format!("no answer within {} s", limit.as_secs()));
+    let late = || CliError { code: EXIT_FAILED, why: format!("no answer within {} s", limit.as_secs()) };
     Ok(pending.wait(limit).ok_or_else(late)??)
 }
 

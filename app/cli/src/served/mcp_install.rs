@@ -4,6 +4,7 @@ use crate::arguments::McpArguments;
 use crate::{CliError, EXIT_DONE, program_path, yes_no_question};
 use host::fs::{copy, user_file};
 use serde_json::json;
+use serve::WritePermission;
 use serve::mcp_install::{ConfigFolders, McpClientProgram};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -44,12 +45,14 @@ pub(super) fn install(
     let mut arguments = vec!["--workspace".to_owned()];
     arguments.push(copy::absolute_path(&here, &folder.to_string_lossy()).display().to_string());
     arguments.push("mcp".to_owned());
-    let options = [
-        (args.allow_write, "--allow-write"),
-        (args.allow_run, "--allow-run"),
-        (args.allow_agent, "--allow-agent"),
-        (args.allow_approve, "--allow-approve"),
-    ];
+    // What changes notes asks, unless the user says otherwise.
+    match super::write_permission(args.allow_write.as_deref().unwrap_or("ask"))? {
+        WritePermission::Yes => arguments.push("--allow-write".to_owned()),
+        WritePermission::AfterApproval => arguments.push("--allow-write=ask".to_owned()),
+        WritePermission::No => {}
+    }
+    let options =
+        [(args.allow_run, "--allow-run"), (args.allow_agent, "--allow-agent"), (args.allow_approve, "--allow-approve")];
     arguments.extend(options.into_iter().filter(|(set, _)| *set).map(|(_, option)| option.to_owned()));
     let old = user_file::read_user_file(&path, MAX_CONFIG_BYTES).map_err(CliError::usage)?;
     let text = String::from_utf8(old.clone().unwrap_or_default())

@@ -146,13 +146,14 @@ pub(super) fn print_material(
     }
     let wanted = requested_material(&words, &[server], &[offer]);
     let wanted = wanted.map_err(|why| CliError::usage(untrusted_text::escape_line(&why.to_string()).into_owned()))?;
-    for (wanted, outcome) in pool.gather(wanted, MATERIAL_TIMEOUT).wait() {
-        if !outcome.success {
-            return Err(CliError::usage(untrusted_text::escape_line(&outcome.text).into_owned()));
-        }
+    for (wanted, read) in pool.gather(wanted, MATERIAL_TIMEOUT).results() {
+        let text = read.map_err(|error| {
+            let failed = CliError::from(error);
+            CliError { why: untrusted_text::escape_line(&failed.why).into_owned(), ..failed }
+        })?;
         match json {
-            true => writeln!(out, "{}", json!({"source": wanted.source(), "text": outcome.text}))?,
-            false => writeln!(out, "{}", untrusted_text::escape_block(&outcome.text))?,
+            true => writeln!(out, "{}", json!({"source": wanted.source(), "text": text}))?,
+            false => writeln!(out, "{}", untrusted_text::escape_block(&text))?,
         }
     }
     Ok(EXIT_DONE)

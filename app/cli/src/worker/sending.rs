@@ -1,14 +1,16 @@
 //! `ask --on`: sends runs to workers, and follows them.
 
 use super::super::agents::{AskedRun, prepare_question, print_new_steps, resolve_run};
-use super::super::sync::wait_until_hubs_have_all;
 use super::super::{CliError, CommandContext, EXIT_DONE};
-use super::{exit_code, queued_label};
+use super::exit_code;
 use crate::arguments::AskArguments;
-use crate::work_queue::{RunTask, find_device, queue_of_volume, queued_runs, shared_hubs, signing_error, work_error};
+use agent::policy::ToolPolicy;
 use engine::Session;
-use host::peers::devices::now_millis;
-use host::peers::work::{RunOrder, SignedText, WorkClient, WorkError, WorkRequest};
+use host::peers::work::WorkClient;
+use sent_runs::hub_sync::wait_until_hubs_have_all;
+use sent_runs::{
+    RunTask, SEND_TIMEOUT, SentQuestion, find_device, queue_of_volume, queued_label, queued_runs, send_run, shared_hubs,
+};
 use serde_json::json;
 use std::time::Duration;
 use store::{DocId, RunApproval};
@@ -16,10 +18,6 @@ use text::untrusted_text::escape_line;
 
 /// How often a sent run is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// Time limit until the hub has what the worker needs.
-const SEND_TIMEOUT: Duration = Duration::from_secs(60);
-/// Number of attempts to put a run into the queue.
-const MAX_OFFER_TRIES: u32 = 3;
 /// Number of looks in a row at which the hub may be out of reach before that is said.
 const MAX_SILENT_LOOKS: u32 = 10;
 
@@ -39,15 +37,6 @@ pub(crate) fn cmd_ask_on(scene: &mut CommandContext<'_>, on: &str, args: &AskArg
         "any" => None,
         word => Some(find_device(&client, word)?.0),
     };
-    // The worker gets what is written up to now.
-    if !wait_until_hubs_have_all(scene, Some(client.address()), SEND_TIMEOUT)? {
-        return Err(CliError::workspace(
-            "not everything was sent to the hub in a minute, so the worker would work on an older state; see \
-             `tracebook sync status`",
-        ));
-    }
-    let mut policy = scene.handle.read(|session| session.agents().policy())?;
-    policy.rules.retain(|rule| rule.within.is_none_or(|within| within == volume));
     let task = RunTask {
         session,
         note,
@@ -58,12 +47,9 @@ pub(crate) fn cmd_ask_on(scene: &mut CommandContext<'_>, on: &str, args: &AskArg
         provider: provider.map(String::from),
         allow,
         recall,
-        policy,
+        policy: ToolPolicy::default(),
     };
-    let task = serde_json::to_value(&task).map_err(|why| CliError::workspace(why.to_string()))?;
-    let order = RunOrder { hub: client.hub, run, volume, to, created: now_millis(), task };
-    let order = client.sign(&order).map_err(|why| signing_error(&why))?;
-    offer(&client, order)?;
+    send_run(scene.handle, &client, &SentQuestion { run, volume, to, task })?;
     if args.no_wait {
         match scene.json {
             true => writeln!(scene.out, "{}", json!({"type": "sent", "run": run, "hub": client.hub_name()}))?,
@@ -72,20 +58,6 @@ pub(crate) fn cmd_ask_on(scene: &mut CommandContext<'_>, on: &str, args: &AskArg
         return Ok(EXIT_DONE);
     }
     follow_sent_run(scene, &client, volume, run)
-}
-
-/// Puts an order into the queue. If the answer is lost, the same order is sent again, which changes nothing.
-fn offer(client: &WorkClient, order: SignedText) -> Result<(), CliError> {
-    let request = WorkRequest::Offer(order);
-    let mut tries = 1;
-    loop {
-        match client.ask(&request) {
-            Ok(_) => return Ok(()),
-            Err(why @ WorkError::Refused(_)) => return Err(work_error(&why)),
-            Err(why) if tries >= MAX_OFFER_TRIES => return Err(work_error(&why)),
-            Err(_) => tries += 1,
-        }
-    }
 }
 
 /// Prints what a run does elsewhere, as it arrives, until it ends.
@@ -123,7 +95,7 @@ fn follow_sent_run(
         let ended = queued.as_ref().and_then(|queued| queued.ending.clone());
         if ended.is_some() {
             // The worker has sent everything before it said so.
-            wait_until_hubs_have_all(scene, Some(client.address()), SEND_TIMEOUT)?;
+            wait_until_hubs_have_all(scene.handle, Some(client.address()), SEND_TIMEOUT)?;
         }
         if scene.handle.read(move |session| session.agents().runs().any(|(id, _)| id == run))? {
             resolve_run(scene, &run.to_string())?;

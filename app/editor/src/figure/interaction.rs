@@ -4,8 +4,10 @@ use super::{FigureSlot, PageFigures};
 use crate::render::TextStyleContext;
 use eframe::egui;
 use egui::accesskit::Role;
-use egui::{Key, Modifiers, Order, Pos2, Rect, Response, Sense, Stroke, Ui, Vec2, pos2, vec2};
+use egui::{ColorImage, Key, Modifiers, Order, Pos2, Rect, Response, Sense, Stroke, Ui, Vec2, pos2, vec2};
 use plot::{LegendEntry, PreparedFigure};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 use text::untrusted_text;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, space};
 use ui::widgets::{paint_focus_ring, set_accessible_name, word_button};
@@ -23,6 +25,8 @@ pub enum FigureCommand {
 
 /// Zoom factor of one keyboard step.
 const KEYBOARD_ZOOM_FACTOR: f64 = 1.25;
+/// Resolution of a figure that is copied as an image.
+const COPIED_PIXELS_PER_POINT: f64 = 2.0;
 /// Distance of one keyboard pan step, as a fraction of the frame.
 const KEYBOARD_PAN_FRACTION: f64 = 0.1;
 /// Delay before the loading message of a figure appears, in seconds.
@@ -57,6 +61,10 @@ impl PageFigures {
         };
         if response.clicked() || response.drag_started() {
             response.request_focus();
+        }
+        if let Some(image) = self.copy.as_ref().and_then(|copy| copy.try_recv().ok()) {
+            self.copy = None;
+            ui.ctx().copy_image(image);
         }
         let scale = f64::from(slot.scale);
         let at = |pointer: Pos2| {
@@ -119,6 +127,14 @@ impl PageFigures {
                 looked.view = plot::PlotView::default();
                 ui.ctx().request_repaint();
             }
+        }
+    }
+
+    /// Starts to copy a figure to the clipboard as an image.
+    pub fn copy_as_image(&mut self, ctx: &egui::Context, slot: &FigureSlot) {
+        let drawn = self.looked.get(&slot.name).and_then(|looked| looked.drawn.as_ref());
+        if let Some(drawn) = drawn {
+            self.copy = Some(start_copy(ctx, &drawn.ready));
         }
     }
 
@@ -239,6 +255,19 @@ impl super::FigureView {
             self.view.zoom(ready, place, middle, factor);
         }
     }
+}
+
+/// Starts to draw a figure as an image for the clipboard.
+fn start_copy(ctx: &egui::Context, ready: &Arc<PreparedFigure>) -> Receiver<ColorImage> {
+    let (send, receive) = channel();
+    let (ready, wake) = (ready.clone(), ctx.clone());
+    std::thread::spawn(move || {
+        if let Ok((width, height, pixels)) = plot::render_pixels(&ready, COPIED_PIXELS_PER_POINT) {
+            let _ = send.send(ColorImage::from_rgb([width, height], &pixels)); // the note may be gone
+            wake.request_repaint();
+        }
+    });
+    receive
 }
 
 /// Shows a message in place of a figure.

@@ -38,6 +38,7 @@ impl RowRenderer<'_> {
         let map = SourceMap { runs: vec![SourceRun { chars: 0, source: at..at, exact: false }] };
         self.mark = Some(self.parts.len());
         self.struck.push(false);
+        self.is_task = false;
         self.parts.push(RowPart::Text { at: vec2(x, self.y), galley, map, links: Vec::new() });
         self.x += LIST_ITEM_INDENT;
     }
@@ -60,6 +61,7 @@ impl RowRenderer<'_> {
             None => self.parts.push(part),
         }
         self.unnamed = Some(index);
+        self.is_task = true;
     }
 
     /// Begins or ends strikethrough for the open item if its task is canceled.

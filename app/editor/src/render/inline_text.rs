@@ -1,6 +1,7 @@
 //! Inline text during rendering: its characters, formats, backgrounds and insets.
 
 use super::super::row_layout::{RowPart, SourceMap, SourceRun, text_rects};
+use super::task_fields::{self, TaskField};
 use super::{OpenQuote, RowRenderer};
 use eframe::egui;
 use egui::text::LayoutJob;
@@ -43,6 +44,8 @@ pub(super) enum InsetContent {
     Formula { formula: Arc<SetFormula>, em: f32, base: f32, ink: Color32, words: String },
     /// A tooltip for the characters.
     Remark(String),
+    /// An icon in place of this emoji, which screen readers still read.
+    Mark(&'static str),
 }
 
 impl InlineText {
@@ -54,7 +57,8 @@ impl InlineText {
     /// Returns the text for screen readers, with formulas in words.
     pub(crate) fn words(&self) -> String {
         let mut insets = self.insets.iter().filter_map(|inset| match &inset.what {
-            InsetContent::Formula { words, .. } => Some((&inset.chars, words)),
+            InsetContent::Formula { words, .. } => Some((&inset.chars, words.as_str())),
+            InsetContent::Mark(emoji) => Some((&inset.chars, *emoji)),
             InsetContent::Remark(_) => None,
         });
         let mut next = insets.next();
@@ -78,6 +82,7 @@ impl InlineText {
         for InlineInset { chars, what } in &self.insets {
             for rect in text_rects(galley, chars.clone()).into_iter().map(|rect| rect.translate(at)) {
                 parts.push(match what {
+                    InsetContent::Mark(_) => continue,
                     InsetContent::Remark(text) => RowPart::Remark { rect, text: text.clone() },
                     InsetContent::Formula { formula, em, base, ink, .. } => {
                         let line = rect.center().y + base;
@@ -137,7 +142,53 @@ impl RowRenderer<'_> {
         }
     }
 
+    /// Adds text; the fields of a task become chips.
     pub(super) fn push(&mut self, text: &str, range: Range<usize>, code: bool) {
+        if !code
+            && self.is_task
+            && self.table.is_none()
+            && self.look.link.is_none()
+            && let Some(field) = task_fields::first_field(text)
+            && let Some(offset) = self.source.text.get(range.clone()).and_then(|part| part.find(text))
+        {
+            let from = range.start + offset;
+            if field.start > 0 {
+                self.push_text(&text[..field.start], from..from + field.start, false);
+            }
+            self.push_field(text, from, &field);
+            if field.end < text.len() {
+                self.push(&text[field.end..], from + field.end..from + text.len(), false);
+            }
+            return;
+        }
+        self.push_text(text, range, code);
+    }
+
+    /// Adds a field of a task as a chip: an icon in place of its emoji, and the value. `from`: where `text` begins.
+    fn push_field(&mut self, text: &str, from: usize, field: &TaskField) {
+        let kind = self.kind();
+        let colours = self.pen.colours;
+        let [start, mark_end, end] =
+            [field.start, field.mark_end, field.end].map(|offset| self.source.source(from + offset));
+        let is_struck = self.look.strike > 0;
+        let value = &text[field.mark_end..field.end];
+        let inline = self.inline.get_or_insert_default();
+        let first = inline.chars;
+        inline.map.runs.push(SourceRun { chars: first, source: start..mark_end, exact: false });
+        inline.insets.push(InlineInset { chars: first..first + 1, what: InsetContent::Mark(field.mark) });
+        inline.job.append(field.icon, 0.0, format(theme::icon_font(kind.font.size), kind.line, colours.muted));
+        inline.map.runs.push(SourceRun { chars: first + 1, source: mark_end..end, exact: true });
+        let mut style = format(theme::inter_font(InterCut::Regular, kind.font.size * 0.9), kind.line, colours.muted);
+        if is_struck {
+            style.strikethrough = Stroke::new(1.0, colours.muted);
+        }
+        inline.job.append(value, 0.0, style);
+        inline.chars += 1 + value.chars().count();
+        inline.lit.push((first..inline.chars, colours.sunken));
+        inline.behind_code = false;
+    }
+
+    fn push_text(&mut self, text: &str, range: Range<usize>, code: bool) {
         let kind = self.kind();
         let colours = self.pen.colours;
         let source = &self.source.text;

@@ -2,9 +2,10 @@
 //! with the keyboard.
 
 use super::cell::{self, CellEditOutcome, text_of};
+use super::toolbar::value_condition;
 use super::{CellEditor, CollectionContext, CollectionPage, TableLine};
 use crate::actions::PageAction;
-use collection::{CollectionCell, CollectionChange, CollectionColumn, CollectionTable, SUMMARY_NAMES};
+use collection::{CollectionCell, CollectionChange, CollectionColumn, CollectionRow, CollectionTable, SUMMARY_NAMES};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, CursorIcon, EventFilter, Id, Key, Modifiers, Rect, Sense, Stroke, Ui, pos2, vec2};
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use text::properties::PropertyKind;
 use text::untrusted_text;
 use ui::icons;
+use ui::menus::menu_item;
 use ui::text::shown_name;
 use ui::theme::{self, CONTROL_CORNER, InterCut, ThemeColors, size, space};
 use ui::widgets::{paint_clipped_text, paint_focus_ring, set_accessible_name};
@@ -224,6 +226,7 @@ impl CollectionPage {
                 let stroke = Stroke::new(1.5, colours.accent);
                 ui.painter().rect_stroke(at.shrink(1.0), CONTROL_CORNER, stroke, egui::StrokeKind::Inside);
             }
+            self.value_menu(&response, scene, table, (row, column), cell);
             if response.clicked() || response.double_clicked() {
                 self.chosen = Some((line, place));
                 ui.memory_mut(|memory| memory.request_focus(grid));
@@ -234,6 +237,39 @@ impl CollectionPage {
                 }
             }
         }
+    }
+
+    /// Shows the menu of a value.
+    fn value_menu(
+        &self,
+        response: &egui::Response,
+        scene: &mut CollectionContext<'_>,
+        table: &CollectionTable,
+        (row, column): (&CollectionRow, &CollectionColumn),
+        cell: &CollectionCell,
+    ) {
+        response.context_menu(|ui| {
+            ui.spacing_mut().item_spacing.y = 0.0;
+            if menu_item(ui, "Copy value", None, true) {
+                ui.ctx().copy_text(cell.to_text());
+            }
+            if menu_item(ui, "Copy row", None, true) {
+                let values: Vec<String> =
+                    row.cells.iter().map(|cell| cell.to_text().replace(['\t', '\n'], " ")).collect();
+                ui.ctx().copy_text(values.join("\t"));
+            }
+            // Facts about files and formulas are shown in another form than conditions compare.
+            let condition = column.editable_property().and_then(|_| value_condition(&column.name, cell));
+            if let Some(condition) = condition
+                && menu_item(ui, "Filter by value", None, true)
+            {
+                scene.change(&CollectionChange::AddCondition(Some(self.view), condition));
+            }
+            let own = table.columns.first().is_some_and(|first| first.name == column.name);
+            if own && menu_item(ui, "Open in a new tab", None, true) {
+                scene.actions.push(PageAction::OpenBeside(row.file));
+            }
+        });
     }
 
     #[allow(clippy::too_many_arguments, reason = "one cell of a table")]

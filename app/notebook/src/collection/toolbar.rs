@@ -4,7 +4,7 @@ use super::cell::tool_button;
 use super::query_worker::CollectionAnswer;
 use super::{CollectionContext, CollectionPage};
 use crate::actions::{CollectionEdit, PageAction};
-use collection::{CollectionChange, strip_note_prefix};
+use collection::{CollectionCell, CollectionChange, strip_note_prefix};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Popup, PopupCloseBehavior, Rect, Sense, Stroke, Ui, WidgetInfo, pos2, vec2};
@@ -63,6 +63,17 @@ impl FilterDraft {
         };
         Some(form.replace("{p}", &property).replace("{v}", &value))
     }
+}
+
+/// Returns the condition that a property has this value, or none; `None` if that can't be a condition.
+pub(super) fn value_condition(property: &str, value: &CollectionCell) -> Option<String> {
+    let (sign, value) = match value {
+        CollectionCell::Empty => (4, String::new()),
+        CollectionCell::Check(is_set) => (0, is_set.to_string()),
+        CollectionCell::Text(_) | CollectionCell::Date(_) | CollectionCell::Number(_) => (0, value.to_text()),
+        CollectionCell::Link { .. } | CollectionCell::List(_) => return None,
+    };
+    FilterDraft { property: property.to_owned(), sign, value, ..FilterDraft::default() }.condition()
 }
 
 fn quoted(text: &str) -> String {
@@ -325,8 +336,8 @@ impl CollectionPage {
                 ui.strong(title);
                 let how = match conditions.word.as_str() {
                     "or" => "One of these is so:",
-                    "not" => "None of these is so:",
-                    _ => "All of these are so:",
+                    "not" => "None of these apply:",
+                    _ => "All of these apply:",
                 };
                 if conditions.all.is_empty() {
                     ui.weak("No conditions.");

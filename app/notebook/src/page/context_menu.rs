@@ -7,6 +7,7 @@ use editor::display_map::RowIndex;
 use editor::markdown_keys::{TableEdit, edit_table};
 use editor::motion;
 use editor::note_editor::{EditContext, EditTarget, Editor, NoteEdit, target_of};
+use editor::output_table::DataTable;
 use editor::render::embeds::{TAG, link_in_source};
 use editor::row_layout::{RowLayout, RowPart};
 use editor::row_splitter::RowKind;
@@ -20,7 +21,7 @@ use engine::{Command, Note};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, channel};
-use store::BlockId;
+use store::{BlockId, DocId};
 use ui::icons;
 use ui::menus::{MENU_WIDTH, menu_below, menu_frame, menu_item, menu_separator};
 use ui::theme::{self, ThemeColors, size, space};
@@ -64,7 +65,10 @@ enum MenuSubject {
     Cell {
         cell: BlockId,
         output: bool,
-        figure: bool,
+        /// The offset of the figure from the bottom of the cell's box.
+        figure: Option<Vec2>,
+        /// The index of the output whose table has the selected value.
+        table: Option<usize>,
     },
 }
 
@@ -160,8 +164,10 @@ impl NotePage {
                 (None, None) => 0.0,
             };
             let output = point.y > origin.y + height;
-            let figure = output && self.cells.has_figure_at(cell, point - origin - vec2(0.0, height));
-            return MenuSubject::Cell { cell, output, figure };
+            let offset = point - origin - vec2(0.0, height);
+            let figure = (output && self.cells.has_figure_at(cell, offset)).then_some(offset);
+            let table = if output { self.cells.select_table_cell(cell, point) } else { None };
+            return MenuSubject::Cell { cell, output, figure, table };
         }
         if row.kind.is_fenced() {
             return none;
@@ -180,7 +186,7 @@ impl NotePage {
         } else if let Some((target, picture)) = link_in_source(text, byte - start) {
             return if picture { MenuSubject::Picture(target) } else { MenuSubject::Link(target) };
         }
-        let checked = !matches!(row.kind, RowKind::Indented | RowKind::Html | RowKind::Meta);
+        let checked = !self.is_spelling_off && !matches!(row.kind, RowKind::Indented | RowKind::Html | RowKind::Meta);
         let word = checked.then(|| misspelled_word(ui, text, byte - start, start)).flatten();
         MenuSubject::Text { word, table: (row.kind == RowKind::Table).then_some(spot) }
     }
@@ -203,7 +209,7 @@ impl NotePage {
             match subject {
                 MenuSubject::Text { word, table } => {
                     if let Some(word) = word {
-                        spelling_items(ui, word, actions);
+                        spelling_items(ui, word, world.note.id, actions);
                         menu_separator(ui);
                     }
                     text_items(ui, *byte, keys, world, editor, actions);
@@ -221,8 +227,15 @@ impl NotePage {
                         actions.push(PageAction::SavePicture(target.clone()));
                     }
                 }
-                MenuSubject::Cell { cell, output, figure } => {
-                    if *figure {
+                MenuSubject::Cell { cell, output, figure, table } => {
+                    if let Some(shown) = table.and_then(|index| self.cells.shown_table(*cell, index)) {
+                        value_items(ui, shown);
+                        menu_separator(ui);
+                    }
+                    if let Some(offset) = *figure {
+                        if menu_item(ui, "Copy as image", None, true) {
+                            self.cells.copy_figure_at(ui.ctx(), *cell, offset);
+                        }
                         run_item(ui, "Reset the view", CommandId::FigureReset, keys, actions);
                         menu_separator(ui);
                     }
@@ -242,6 +255,19 @@ impl NotePage {
             editor.focus = editor.caret.is_some();
             ui.ctx().request_repaint();
         }
+    }
+}
+
+/// Draws the items for the selected value of an output table.
+fn value_items(ui: &mut Ui, table: &mut DataTable) {
+    if menu_item(ui, "Copy value", None, true) {
+        table.copy_value(ui.ctx());
+    }
+    if menu_item(ui, "Copy row", None, true) {
+        table.copy_row(ui.ctx());
+    }
+    if table.has_filter() && menu_item(ui, "Filter by value", None, true) {
+        table.filter_by_value(ui.ctx());
     }
 }
 
@@ -305,7 +331,7 @@ fn text_items(
     }
 }
 
-fn spelling_items(ui: &mut Ui, word: &mut MisspelledWord, actions: &mut Vec<PageAction>) {
+fn spelling_items(ui: &mut Ui, word: &mut MisspelledWord, note: DocId, actions: &mut Vec<PageAction>) {
     if word.found.is_none() {
         word.found = word.answer.try_recv().ok();
     }
@@ -324,6 +350,10 @@ fn spelling_items(ui: &mut Ui, word: &mut MisspelledWord, actions: &mut Vec<Page
     }
     if menu_item(ui, "Add to dictionary", None, true) {
         actions.push(PageAction::Learn(word.word.clone()));
+    }
+    if menu_item(ui, "Turn off for this note", None, true) {
+        let (key, value) = (spelling::SPELLING_PROPERTY.to_owned(), Some(false.into()));
+        actions.push(PageAction::Do(Command::SetProperty { note, key, value }));
     }
 }
 

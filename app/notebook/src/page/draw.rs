@@ -85,6 +85,7 @@ impl NotePage {
         let page = ui.max_rect();
         let left = page.left() + world.margin;
         self.seen.clear();
+        self.is_spelling_off = spelling::is_off_in(world.texts.first().map_or("", |block| block.text.as_str()));
         self.blame.begin_frame();
         self.cell_end = None;
         let hold = hold || self.is_handle_pressed(ui);
@@ -384,7 +385,8 @@ impl NotePage {
         remote_cursors::paint_carets(ui, &people, &own, |at| {
             Some(drawn.caret_rect(source, at - own.start)?.translate(origin.to_vec2()))
         });
-        if !row.kind.is_fenced() && !matches!(row.kind, RowKind::Indented | RowKind::Html | RowKind::Meta) {
+        let is_prose = !row.kind.is_fenced() && !matches!(row.kind, RowKind::Indented | RowKind::Html | RowKind::Meta);
+        if is_prose && !self.is_spelling_off {
             self.misspelt(ui.painter(), origin, row.layout_hash());
         }
         if response.has_focus() {

@@ -46,18 +46,32 @@ pub(super) fn capture_form(caller: &CompanionCaller) -> Markup {
         form #capture-form class="capture" method="post" action="/capture" enctype="multipart/form-data" {
             (form_token_field(caller))
             input type="hidden" name="key" value=(key);
-            label for="capture-text" { "Add to today's note" }
-            textarea #capture-text name="text" rows="3" maxlength=(MAX_TEXT_BYTES / 4) {}
-            div class="row" {
-                label class="button file" for="capture-photo" { "Photo…" }
-                input #capture-photo class="visually-hidden" type="file" name="photo"
-                    accept="image/jpeg,image/png,image/webp,image/gif";
-                output #capture-chosen class="muted" for="capture-photo" {}
-                button class="primary" type="submit" { "Add" }
-            }
-            p #capture-status class="muted" role="status" hidden {}
+            (capture_fields("Add"))
         }
+        (kept_captures())
     }
+}
+
+/// Returns what a person fills in to capture, with the name of the button.
+pub(super) fn capture_fields(button: &str) -> Markup {
+    html! {
+        label for="capture-text" { "Add to today's note" }
+        textarea #capture-text name="text" rows="3" maxlength=(MAX_TEXT_BYTES / 4) {}
+        div class="row" {
+            label class="button file" for="capture-photo" { "Photo…" }
+            input #capture-photo class="visually-hidden" type="file" name="photo"
+                accept="image/jpeg,image/png,image/webp,image/gif";
+            output #capture-chosen class="muted" for="capture-photo" {}
+            button class="primary" type="submit" { (button) }
+        }
+        // It's there before its text, so that the text is announced.
+        p #capture-status class="muted" role="status" {}
+    }
+}
+
+/// Returns where the script lists captures on this device that the server didn't take.
+pub(super) fn kept_captures() -> Markup {
+    html! { section #capture-kept aria-label="Captures on this device" hidden {} }
 }
 
 /// Shows the form alone, for a shortcut on the home screen.

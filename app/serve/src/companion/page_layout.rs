@@ -165,7 +165,7 @@ pub(super) fn page(caller: &CompanionCaller, section: PageSection, title: &str, 
                         a class="device" href="/device" { "Device" }
                     }
                 }
-                p id="connection" class="message quiet" role="status" hidden {}
+                p id="connection" class="message quiet" role="status" {}
                 main id="page-content" tabindex="-1" { (content) }
             }
         }

@@ -1,6 +1,7 @@
 //! What holds nothing of the user: the style, the scripts, icons, the manifest, and the page for when there's no
 //! network.
 
+use super::capture_pages::{capture_fields, kept_captures};
 use super::page_layout::bare_page;
 use crate::http_state::HttpState;
 use axum::Router;
@@ -91,14 +92,12 @@ async fn service_worker() -> Response {
 async fn offline() -> Response {
     let content = html! {
         h1 { "The server can't be reached" }
-        p { "What you add here stays on this device. It's sent once, when the server can be reached again." }
+        p { "Texts and photos that you add here stay on this device. They're sent once, when it can be reached again." }
         form #capture-form class="capture" data-offline="true" method="post" action="/capture"
             enctype="multipart/form-data" {
-            label for="capture-text" { "Add to today's note" }
-            textarea #capture-text name="text" rows="4" {}
-            div class="row" { button class="primary" type="submit" { "Keep" } }
-            p #capture-status class="muted" role="status" hidden {}
+            (capture_fields("Keep"))
         }
+        (kept_captures())
         p { a class="button" href="/" { "Try again" } }
     };
     bare_page(StatusCode::OK, "Offline", &content)

@@ -1,6 +1,5 @@
 //! `mixagent.AgentService`: tasks, messages between agents, and approvals.
 
-use super::approval_requests::RequestRefusal;
 use super::generated::agent_service_server::AgentService;
 use super::generated::{
     AgentId, AgentMessage, ApprovalRequest, ApprovalResponse, CancelResponse, Decision, DecisionResponse,
@@ -9,17 +8,19 @@ use super::generated::{
 use super::request_checks::{MAX_NAME_BYTES, TOKEN_CHECK_INTERVAL, checked_name, refused, scoped_caller};
 use super::task_names::{NameTaken, NamedTask};
 use crate::access_tokens::TokenScope;
+use crate::approval_requests::{RequestRefusal, decided};
 use crate::clock::unix_millis;
 use crate::command_calls::{CommandCall, CommandOutcome};
 use crate::http_state::{ApiCaller, HttpState};
-use crate::pending_approval::PendingApproval;
 use crate::rest_work::{self, TaskRequest, TaskState};
 use crate::task_queue::QueueStatus;
 use crate::tool_calls::new_run_id;
 use futures_util::stream::{self, BoxStream};
+use program_approvals::{ProgramApproval, ProgramApprovalError, is_request_id};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tonic::{Request, Response, Status};
 
 /// Maximum length of a message's payload in bytes.
@@ -28,6 +29,8 @@ const MAX_PAYLOAD_BYTES: usize = 1 << 20;
 const MAX_DEPENDENCIES: usize = 100;
 /// Maximum length of a text for whoever decides, in bytes.
 const MAX_SHOWN_BYTES: usize = 64 << 10;
+/// How long a request waits for a decision.
+const DECISION_TIMEOUT: Duration = Duration::from_secs(3_600);
 
 /// The service.
 pub(super) struct AgentGrpcService {
@@ -68,6 +71,17 @@ fn agent_answer(outcome: &CommandOutcome) -> (&'static str, String) {
     match answer.and_then(|answer| answer["content"].as_str()) {
         Some(text) if outcome.code == 0 => ("answer", text.to_owned()),
         _ => ("error", outcome.reason()),
+    }
+}
+
+fn refused_request(refusal: RequestRefusal) -> Status {
+    let why = refusal.to_string();
+    match refusal {
+        RequestRefusal::Held(ProgramApprovalError::Id) => Status::invalid_argument(why),
+        RequestRefusal::Held(ProgramApprovalError::Taken) => Status::already_exists(why),
+        RequestRefusal::Held(ProgramApprovalError::Full) => Status::resource_exhausted(why),
+        RequestRefusal::Held(ProgramApprovalError::Io { .. }) => Status::unavailable(why),
+        RequestRefusal::TimedOut(_) => Status::deadline_exceeded(why),
     }
 }
 
@@ -279,13 +293,8 @@ impl AgentService for AgentGrpcService {
     async fn request_approval(&self, request: Request<ApprovalRequest>) -> Result<Response<ApprovalResponse>, Status> {
         let caller = self.caller(&request, TokenScope::Agent)?;
         let ask = request.into_inner();
-        let is_id = |id: &str| {
-            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-            let begins = id.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
-            id.len() <= MAX_NAME_BYTES && begins && id.bytes().all(is_plain)
-        };
         // Ids of the workspace's own approvals have a colon.
-        if !is_id(&ask.action_id) {
+        if ask.action_id.len() > MAX_NAME_BYTES || !is_request_id(&ask.action_id) {
             return Err(wrong(
                 "`action_id` has letters, digits, dots, dashes and underscores, and begins with one of the first two",
             ));
@@ -293,30 +302,26 @@ impl AgentService for AgentGrpcService {
         checked_name(&ask.action_type, "action_type")?;
         checked_name(&ask.agent, "agent")?;
         let parameters = context_json(ask.parameters).unwrap_or_default();
-        let parameters = Value::Object(parameters);
-        if ask.description.len() + parameters.to_string().len() > MAX_SHOWN_BYTES {
+        if ask.description.len() + json!(parameters).to_string().len() > MAX_SHOWN_BYTES {
             return Err(wrong(format!("`description` and `parameters` have at most {MAX_SHOWN_BYTES} bytes")));
         }
         let action_id = ask.action_id.clone();
-        let about = PendingApproval {
-            action_id: ask.action_id,
-            action_type: ask.action_type,
-            description: ask.description,
+        let about = ProgramApproval {
+            id: ask.action_id,
+            tool: ask.action_type,
+            what: ask.description,
             reason: format!("a program asks, and calls the risk {}", ask.risk_level),
-            run: String::new(),
-            agent: ask.agent,
+            program: ask.agent,
+            volume: caller.token.volume,
+            path: None,
+            diff: String::new(),
             parameters,
-            code: Vec::new(),
             asked: 0,
             expires: 0,
         };
-        let decided = self.state.grpc.approvals.ask(caller.token.volume, about).await;
-        let (approved, comment) = decided.map_err(|refusal| match refusal {
-            RequestRefusal::Taken => Status::already_exists(refusal.to_string()),
-            RequestRefusal::Full => Status::resource_exhausted(refusal.to_string()),
-            RequestRefusal::TimedOut => Status::deadline_exceeded(refusal.to_string()),
-        })?;
-        Ok(Response::new(ApprovalResponse { action_id, approved, comment }))
+        let held = self.state.grpc.approvals.hold(about, DECISION_TIMEOUT).map_err(refused_request)?;
+        let decision = decided(held, DECISION_TIMEOUT).await.map_err(refused_request)?;
+        Ok(Response::new(ApprovalResponse { action_id, approved: decision.approved, comment: decision.comment }))
     }
 
     async fn submit_decision(&self, request: Request<Decision>) -> Result<Response<DecisionResponse>, Status> {

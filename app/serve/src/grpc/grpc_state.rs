@@ -1,8 +1,8 @@
 //! What gRPC requests share.
 
 use super::agent_mailbox::AgentMailbox;
-use super::approval_requests::ApprovalRequests;
 use super::task_names::TaskNames;
+use crate::approval_requests::ApprovalRequests;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
@@ -19,18 +19,16 @@ pub(crate) struct GrpcState {
     watches: Arc<Semaphore>,
 }
 
-impl Default for GrpcState {
-    fn default() -> GrpcState {
+impl GrpcState {
+    pub(crate) fn new(approvals: ApprovalRequests) -> GrpcState {
         GrpcState {
-            approvals: ApprovalRequests::default(),
+            approvals,
             mailbox: AgentMailbox::default(),
             names: TaskNames::default(),
             watches: Arc::new(Semaphore::new(MAX_WATCH_STREAMS)),
         }
     }
-}
 
-impl GrpcState {
     /// Returns the permit to follow a run or events.
     pub(super) fn watch_permit(&self) -> Result<OwnedSemaphorePermit, Status> {
         let why = format!("{MAX_WATCH_STREAMS} runs and events are followed already; end one, and try again");

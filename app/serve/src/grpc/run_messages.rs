@@ -2,8 +2,8 @@
 
 use super::generated::v1::run_step::Kind;
 use super::generated::v1::{
-    Agent, AgentStatus, FinalAnswer, PendingApproval, Run, RunChange, RunChangeKind, RunError, RunResult, RunState,
-    RunStep, RunTodo, RunTodoStatus, Thinking, TodoUpdate, ToolCall, ToolResult,
+    Agent, AgentProgress, AgentStatus, FinalAnswer, PendingApproval, Run, RunChange, RunChangeKind, RunError,
+    RunResult, RunState, RunStep, RunTodo, RunTodoStatus, Thinking, TodoUpdate, ToolCall, ToolResult,
 };
 use super::json_fields::{
     json_text, list_field, number_field, small_number_field, text_field, text_list_field, time_field, timestamp,
@@ -173,8 +173,16 @@ pub(super) fn agent_message(agent: AgentInfo) -> Agent {
         "disabled" => AgentStatus::Disabled,
         _ => AgentStatus::Unspecified,
     };
-    let AgentInfo { id, name, role, status: _, capabilities } = agent;
-    Agent { id, name, role, status: status.into(), capabilities }
+    let AgentInfo { id, name, role, status: _, capabilities, can_handle, progress } = agent;
+    let progress = progress.into_iter().map(|progress| AgentProgress {
+        run_id: progress.run,
+        state: progress.state,
+        iteration: progress.iteration,
+        limit: progress.limit,
+        todos_done: progress.done,
+        todos: progress.of,
+    });
+    Agent { id, name, role, status: status.into(), capabilities, can_handle, progress: progress.collect() }
 }
 
 /// Returns a call that waits for a decision. It's whole: who decides must see all of it.

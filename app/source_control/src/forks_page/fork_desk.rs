@@ -297,28 +297,19 @@ fn sentence(error: &ForkError) -> Arc<str> {
     ui::text::sentence(&error.to_string()).into()
 }
 
-/// Rejects the adoption of what the user hasn't seen. An interrupted change is finished as it began.
-fn ensure_seen(forks: &OpenForks, name: &str, seen: Option<&ForkDetails>) -> Result<(), ForkError> {
-    let fork = forks.store().read(name)?;
-    if fork.interrupted().is_some()
-        || seen.is_some_and(|seen| forks.saved_changes(&fork).is_ok_and(|now| now == seen.changes))
-    {
-        return Ok(());
-    }
-    Err(ForkError::Refused("the fork has changed since it was shown; look at its changes again".to_owned()))
-}
-
 fn make_change(forks: &OpenForks, fork: &str, change: ForkChange, seen: Option<&ForkDetails>) -> ForkReport {
+    // What the page hasn't shown has no version, so it isn't adopted. An interrupted change is finished as it began.
+    let seen = Some(seen.map(|seen| seen.changes.version()).unwrap_or_default());
     let choice = |selection: ChangeSelection, prefer: ConflictPreference| AdoptionChoice {
         selection,
+        seen: seen.clone(),
         prefer,
         caller: GitCaller::Window,
         now: now(),
     };
     let done = match change.clone() {
         ForkChange::Adopt(selection, prefer) => {
-            let adopted = ensure_seen(forks, fork, seen).and_then(|()| forks.adopt(fork, choice(selection, prefer)));
-            adopted.map(|(report, interrupted)| {
+            forks.adopt(fork, choice(selection, prefer)).map(|(report, interrupted)| {
                 let verb = match interrupted {
                     None => "Adopted",
                     Some(AdoptionKind::Adopt) => "Finished the interrupted adoption of",

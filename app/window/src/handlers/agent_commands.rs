@@ -6,6 +6,7 @@ use crate::shell::notice_state::NoticeState;
 use crate::shell::page_view::PageView;
 use crate::shell::pane_state::PaneState;
 use crate::shell::window_state::WindowState;
+use agent::policy::ToolPolicy;
 use agent_ui::agent::{
     AgentCommand, AgentPanelAction, BranchesPage, ChangesPage, TimelinePage, ToolsPage, approvals, called, volume,
     works,
@@ -14,7 +15,10 @@ use agent_ui::panel_action::PanelAction;
 use eframe::egui;
 use egui::Ui;
 use engine::{AgentRun, Command};
+use host::peers::DeviceId;
 use notebook::actions::PageAction;
+use program_approvals::ProgramDecision;
+use sent_runs::{RunTask, SentQuestion};
 use source_control::forks_page::fork_desk::{AnsweredWish, ForkQuestion};
 use store::{DocId, MessageId, StepId};
 
@@ -30,6 +34,11 @@ impl DockState {
         let (driver, agent, here) = (&host.driver, &mut self.agent, &panes.active);
         let session = driver.session();
         let goal = agent.goal(session, here.note);
+        agent.program_requests = host.approvals.waiting();
+        agent.sent_news = host.sent_runs.news();
+        if let Some((volume, run)) = agent.run_elsewhere(session) {
+            host.sent_runs.follow(volume, run);
+        }
         let mut asked = Vec::new();
         agent.before.poll_recall(ui.ctx(), driver, goal, &mut asked);
         let wanted = agent.show(ui, (session, driver.folder()), here.note, &mut asked);
@@ -37,7 +46,8 @@ impl DockState {
         let Some(wanted) = wanted else { return };
         match wanted {
             AgentPanelAction::Send => self.ask_agent(host, panes, notices),
-            AgentPanelAction::Stop(run) => _ = host.send(Command::CancelRun { run }, notices),
+            AgentPanelAction::Stop(run) => self.stop_run(host, panes, notices, run),
+            AgentPanelAction::FindWorkers(volume) => host.sent_runs.request_devices(volume),
             AgentPanelAction::Fork(at) => {
                 let new = DocId::random(rand::random());
                 if let Some(session) = self.agent.session
@@ -53,6 +63,9 @@ impl DockState {
                 }
             }
             AgentPanelAction::Session(session) => self.agent.turn(Some(session)),
+            AgentPanelAction::DecideRequest { id, approved } => {
+                host.approvals.decide(&id, ProgramDecision { approved, comment: String::new() });
+            }
         }
         ui.ctx().request_repaint();
     }
@@ -66,6 +79,9 @@ impl DockState {
             return;
         };
         let agent = called(session, &self.agent.composer.text);
+        if let Some(to) = self.agent.run_place.receiver() {
+            return self.ask_elsewhere(host, panes, notices, (volume, agent, to));
+        }
         if self.agent.composer.in_fork && self.agent.session.is_none() {
             // A space at the beginning of a message has a meaning: no prompt is called.
             let text = self.agent.composer.text.trim_end().to_owned();
@@ -105,6 +121,49 @@ impl DockState {
             self.agent.turn(Some(session));
             self.agent.waits = Some((run, text));
         }
+    }
+
+    /// Sends the composed message to a worker: `to`, or any.
+    fn ask_elsewhere(
+        &mut self,
+        host: &mut HostLink,
+        panes: &PaneState,
+        notices: &mut NoticeState,
+        (volume, agent, to): (DocId, Option<String>, Option<DeviceId>),
+    ) {
+        let again = self.agent.composer.again;
+        let run = DocId::random(rand::random());
+        let session = self.agent.session.unwrap_or_else(|| DocId::random(rand::random()));
+        let text = self.agent.composer.text.trim_end().to_owned();
+        let task = RunTask {
+            session,
+            note: panes.active.note,
+            parent: again.map(|again| again.parent.unwrap_or(MessageId::SESSION_ROOT)),
+            text: text.clone(),
+            agent,
+            budget: None,
+            provider: None,
+            allow: Vec::new(),
+            recall: self.agent.before.recall(),
+            policy: ToolPolicy::default(),
+        };
+        match host.send_away(SentQuestion { run, volume, to, task }) {
+            Ok(()) => {
+                self.agent.composer.take_message();
+                self.agent.before.clear();
+                self.agent.turn(Some(session));
+                self.agent.sent = Some((run, text));
+            }
+            Err(why) => notices.toasts.show_message(why.to_string()),
+        }
+    }
+
+    /// Stops a run of the panel.
+    fn stop_run(&self, host: &mut HostLink, panes: &PaneState, notices: &mut NoticeState, run: DocId) {
+        let session = host.session();
+        let conversation = self.agent.session.and_then(|id| session.agents().session(id));
+        let volume = volume(session, panes.active.note, conversation);
+        host.stop_run(run, volume, notices);
     }
 
     /// Sends the message whose fork is made.
@@ -163,7 +222,7 @@ impl DockState {
                 self.show_agent_panel(prefs, true);
             }
             AgentCommand::Stop => match busy {
-                Some(run) => _ = host.send(Command::CancelRun { run }, notices),
+                Some(run) => self.stop_run(host, panes, notices, run),
                 None => notices.toasts.show_message("The agent isn't running."),
             },
             AgentCommand::Resume => {
@@ -172,12 +231,12 @@ impl DockState {
                 let more = limit.then_some(20);
                 match run {
                     Some(run) => _ = host.send(Command::ResumeRun { run, more, budget: None }, notices),
-                    None => notices.toasts.show_message("Nothing was asked yet."),
+                    None => notices.toasts.show_message("No agent has run yet."),
                 }
             }
             AgentCommand::Decide { allow } => match approvals::decide_first(agents.open_runs(), allow) {
                 Some(PanelAction::Do(command)) => _ = host.send(command, notices),
-                _ => notices.toasts.show_message("Nothing waits for a word."),
+                _ => notices.toasts.show_message("Nothing needs approval."),
             },
             AgentCommand::Timeline | AgentCommand::Changes => match run {
                 Some(run) => {
@@ -187,7 +246,7 @@ impl DockState {
                         _ => PageView::Timeline(Box::new(TimelinePage::new(run))),
                     });
                 }
-                None => notices.toasts.show_message("Nothing was asked yet."),
+                None => notices.toasts.show_message("No agent has run yet."),
             },
             AgentCommand::Tools => panes.view = Some(PageView::Tools(ToolsPage::default())),
             AgentCommand::Branches => {

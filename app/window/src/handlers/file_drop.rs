@@ -11,10 +11,11 @@ use editor::note_editor::NoteEdit;
 use eframe::egui;
 use egui::{Align2, CornerRadius, Id, LayerId, Order, Stroke, StrokeKind};
 use engine::Command;
+use host::desktop::{TypedPath, inspect_path};
 use host::fs::confined_dir::ConfinedPath;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use store::DocId;
+use store::{DocId, FileKind};
 use text::attachment_link::{attachment_link, attachment_place};
 use ui::theme::{self, ThemeColors, size, space};
 
@@ -53,7 +54,7 @@ impl PaneState {
         }
         let hovered = ctx.input(|input| !input.raw.hovered_files.is_empty());
         if hovered {
-            invite(ctx);
+            invite(ctx, self.active.note.is_some());
         }
     }
 
@@ -79,15 +80,23 @@ impl PaneState {
     }
 }
 
+/// Returns whether a file is a note.
+fn is_note_path(path: &Path) -> bool {
+    FileKind::from_path(&path.to_string_lossy()) == FileKind::Note
+}
+
 /// Shows what a drop does while files are dragged over the window.
-fn invite(ctx: &egui::Context) {
+fn invite(ctx: &egui::Context, has_note: bool) {
     let colours = ThemeColors::for_dark_mode(ctx.global_style().visuals.dark_mode);
     let all = ctx.content_rect().shrink(space::S);
     let painter = ctx.layer_painter(LayerId::new(Order::Tooltip, Id::unique("drop")));
     let corner = CornerRadius::same(10);
     painter.rect_filled(all, corner, colours.paper.gamma_multiply(0.85));
     painter.rect_stroke(all, corner, Stroke::new(size::FOCUS_RING_WIDTH, colours.accent), StrokeKind::Inside);
-    let text = "Drop files to store and link them next to this note. Folders become volumes, notebooks become notes.";
+    let text = match has_note {
+        true => "Drop files to store and link them next to this note. Folders become volumes, notebooks become notes.",
+        false => "Drop a note to open it. Folders become volumes, notebooks become notes.",
+    };
     painter.text(all.center(), Align2::CENTER_CENTER, text, theme::body().font, colours.ink);
 }
 
@@ -112,6 +121,21 @@ impl PaneState {
         if !notebooks.is_empty() {
             self.import(host, input, notices, ctx, notebooks);
         }
+        // Without a note to store them beside, notes are opened where they are.
+        let files = if self.attachment_place(host).is_none() {
+            let (notes, files): (Vec<_>, Vec<_>) = files.into_iter().partition(|path| is_note_path(path));
+            for note in notes {
+                // A volume's folder is known by its canonical path.
+                let TypedPath::File(file) = inspect_path(&note) else { continue };
+                let Some(folder) = file.parent() else { continue };
+                if let Err(why) = self.open_folder(host, notices, prefs, folder, Some(&file)) {
+                    notices.toasts.show_message(why.to_string());
+                }
+            }
+            files
+        } else {
+            files
+        };
         if files.is_empty() {
             return;
         }

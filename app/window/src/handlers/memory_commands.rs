@@ -8,7 +8,7 @@ use crate::shell::pane_state::PaneState;
 use crate::shell::window_state::WindowState;
 use agent::memory::MEMORY_FOLDER;
 use agent::memory::trace::{RunTrace, TRACES_FOLDER};
-use agent_ui::memory::{ExperiencesPage, MemoryAction, MemoryCommand, file};
+use agent_ui::memory::{BudgetPage, ExperiencesPage, MemoryAction, MemoryCommand, file};
 use engine::Command;
 use engine::commands::CommandId;
 use store::DocId;
@@ -36,7 +36,8 @@ impl PaneState {
             MemoryCommand::Plans => self.view = Some(PageView::Plans(Box::default())),
             MemoryCommand::Budget => {
                 host.send(Command::ReadSetup, notices);
-                self.view = Some(PageView::Budget(Box::default()));
+                let folder = host.driver.folder().to_owned();
+                self.view = Some(PageView::Budget(Box::new(BudgetPage::of_workspace(folder))));
             }
             MemoryCommand::Undo => match dock.forgotten.pop() {
                 Some(gone) => {
@@ -45,10 +46,10 @@ impl PaneState {
                         if let Some(PageView::Memory(page)) = &mut self.view {
                             page.on_forget_undone();
                         }
-                        notices.toasts.show_message("It is there again.");
+                        notices.toasts.show_message("Restored.");
                     }
                 }
-                None => notices.toasts.show_message("Nothing was forgotten."),
+                None => notices.toasts.show_message("There is nothing to restore."),
             },
         }
     }
@@ -128,6 +129,6 @@ impl HostLink {
         let left =
             if known == 0 { String::new() } else { format!("; {} for goals that are known here", traces(known)) };
         let left = if known == 0 { left } else { format!("{left} left out") };
-        notices.toasts.show_message(format!("{} taken over{left}.", traces(made)));
+        notices.toasts.show_message(format!("{} imported{left}.", traces(made)));
     }
 }

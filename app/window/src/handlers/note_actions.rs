@@ -21,6 +21,17 @@ use store::{DocId, FileKind};
 use ui::text::shown_name;
 use ui::time::write_date;
 
+/// Today's note: where it is or belongs, and its template.
+struct DailyNote {
+    volume: DocId,
+    path: String,
+    /// The name by the date format of the settings.
+    name: String,
+    /// The note, if it exists.
+    there: Option<DocId>,
+    template: Option<DocId>,
+}
+
 impl WindowOverlay {
     /// Lists the themes of the user's own.
     pub(crate) fn choose_theme(&mut self, host: &HostLink, notices: &mut NoticeState) {
@@ -52,6 +63,9 @@ impl PaneState {
     ) {
         match (filing, self.active.note) {
             (NoteCommand::Today, _) => self.today(host, notices),
+            (NoteCommand::Quick, _) => {
+                *overlay = WindowOverlay::Dialog(Dialog::QuickNote { text: String::new(), trouble: None })
+            }
             (NoteCommand::Template, Some(_)) => self.choose_template(host, overlay, notices),
             (NoteCommand::Duplicate, Some(note)) => self.duplicate(host, notices, note),
             (NoteCommand::Star, Some(note)) => host.star(notices, prefs, note),
@@ -112,28 +126,32 @@ impl PaneState {
         self.begin(host, notices, note, FollowUpAction::New { volume, path: free, fill: false });
     }
 
-    /// Opens today's note, and creates it if needed.
-    fn today(&mut self, host: &mut HostLink, notices: &mut NoticeState) {
+    /// Returns where today's note is, or belongs.
+    fn find_today(&self, host: &HostLink) -> anyhow::Result<DailyNote> {
         let session = host.session();
         let own = self.active.note.and_then(|note| session.locate_file(note)).map(|(volume, _)| volume);
         let first = || session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id);
         let Some(volume) = own.or_else(first).and_then(|volume| session.volume(volume)) else {
-            notices.toasts.show_message("Open a folder first. A note is a file in a folder.");
-            return;
+            return Err(anyhow!("Open a folder first. A note is a file in a folder."));
         };
         let settings = session.settings();
-        let name = match write_date(&settings.daily_format, &Zoned::now()) {
-            Ok(name) => name,
+        let name = write_date(&settings.daily_format, &Zoned::now())?;
+        let folder = settings.daily_folder.trim().trim_matches('/');
+        let path = if folder.is_empty() { format!("{name}.md") } else { format!("{folder}/{name}.md") };
+        let there = volume.files.get(&path).map(|row| row.id);
+        let template = volume.files.get(settings.daily_template.trim()).filter(|row| row.kind == FileKind::Note);
+        Ok(DailyNote { volume: volume.id, path, name, there, template: template.map(|row| row.id) })
+    }
+
+    /// Opens today's note, and creates it if needed.
+    fn today(&mut self, host: &mut HostLink, notices: &mut NoticeState) {
+        let DailyNote { volume, path, name, there, template } = match self.find_today(host) {
+            Ok(found) => found,
             Err(why) => {
                 notices.toasts.show_message(why.to_string());
                 return;
             }
         };
-        let folder = settings.daily_folder.trim().trim_matches('/');
-        let path = if folder.is_empty() { format!("{name}.md") } else { format!("{folder}/{name}.md") };
-        let there = volume.files.get(&path).map(|row| row.id);
-        let template = volume.files.get(settings.daily_template.trim()).filter(|row| row.kind == FileKind::Note);
-        let (volume, template) = (volume.id, template.map(|row| row.id));
         match (there, template) {
             (Some(note), _) => self.open(host, notices, note),
             (None, Some(template)) => {
@@ -141,6 +159,26 @@ impl PaneState {
             }
             (None, None) => self.make(host, notices, volume, &path, format!("# {name}\n\n")),
         }
+    }
+
+    /// Adds an item to the end of today's note, and creates the note if needed. What is open stays open.
+    pub(crate) fn add_to_today(
+        &mut self,
+        host: &mut HostLink,
+        notices: &mut NoticeState,
+        text: &str,
+    ) -> anyhow::Result<()> {
+        let DailyNote { volume, path, name, there, template } = self.find_today(host)?;
+        let item = format!("- {text}\n");
+        match (there, template) {
+            (Some(note), _) => self.begin(host, notices, note, FollowUpAction::Capture { place: None, item }),
+            (None, Some(template)) => {
+                let place = Some((volume, path));
+                self.begin(host, notices, template, FollowUpAction::Capture { place, item });
+            }
+            (None, None) => host.make_closed(notices, volume, path, format!("# {name}\n\n{item}")),
+        }
+        Ok(())
     }
 
     /// Lists the templates of the open note's volume.
@@ -188,6 +226,11 @@ impl PaneState {
                 self.pending_note_actions.push(errand);
                 continue;
             };
+            if let (Ok(text), FollowUpAction::Capture { place: None, item }) = (&text, &errand.then)
+                && host.send(with_item(errand.source, text, item), notices)
+            {
+                notices.toasts.show_message("Added to today's note.");
+            }
             host.send(Command::ReleaseNote { note: errand.source }, notices);
             ctx.request_repaint();
             match (text, errand.then) {
@@ -195,6 +238,14 @@ impl PaneState {
                 (Ok(text), FollowUpAction::New { volume, path, fill }) => {
                     let text = if fill { filled(&text, &title_of(&path), &Zoned::now()) } else { text };
                     self.make(host, notices, volume, &path, text);
+                }
+                (Ok(_), FollowUpAction::Capture { place: None, .. }) => {} // done while the note was held
+                (Ok(text), FollowUpAction::Capture { place: Some((volume, path)), item }) => {
+                    let mut text = filled(&text, &title_of(&path), &Zoned::now());
+                    if !text.is_empty() && !text.ends_with('\n') {
+                        text.push('\n');
+                    }
+                    host.make_closed(notices, volume, path, text + &item);
                 }
                 (Ok(text), FollowUpAction::Insert { note }) => {
                     let title = host.place_of(note).map(|(_, path)| title_of(&path)).unwrap_or_default();
@@ -235,6 +286,16 @@ impl HostLink {
         Some((volume, path.to_owned()))
     }
 
+    /// Creates today's note with a text, without showing it.
+    fn make_closed(&mut self, notices: &mut NoticeState, volume: DocId, path: String, text: String) {
+        if self.send(Command::NewNote { volume, path: path.clone(), text }, notices)
+            && let Some(note) = self.file_at(volume, &path)
+        {
+            self.send(Command::CloseNote { note }, notices);
+            notices.toasts.show_message("Added to today's note.");
+        }
+    }
+
     /// Moves all files of a folder. Returns an error that says why they can't be moved.
     pub(crate) fn rename_folder(&mut self, volume: DocId, from: &str, to: &str) -> anyhow::Result<()> {
         let to = format!("{}/", to.trim().trim_matches('/'));
@@ -254,9 +315,15 @@ impl HostLink {
     }
 }
 
+/// Returns the edit that adds an item to the end of a note with this text.
+fn with_item(note: DocId, text: &str, item: &str) -> Command {
+    let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    Command::Edit { note, at: text.len(), delete: 0, insert: format!("{gap}{item}") }
+}
+
 /// Returns a note's text once it's loaded, and `None` before.
 fn read(session: &Session, note: DocId) -> Option<anyhow::Result<String>> {
-    let Some(note) = session.note(note) else { return Some(Err(anyhow!("it was closed meanwhile"))) };
+    let Some(note) = session.note(note) else { return Some(Err(anyhow!("it was closed in the meantime"))) };
     match &note.phase {
         NotePhase::Ready => Some(Ok(note.text())),
         NotePhase::Failed(why) => Some(Err(anyhow!("{why}"))),

@@ -13,7 +13,7 @@ impl HostLink {
         let said = if settings.script_runs {
             "Scripts run half a second after the last key."
         } else {
-            "Scripts run when you ask for it."
+            "Scripts run only when you run them."
         };
         if self.send(Command::Set { settings: Box::new(settings) }, notices) {
             notices.toasts.show_message(said);

@@ -65,7 +65,7 @@ impl PaneState {
             match speller.dictionary_state() {
                 None => Some("The dictionary is still being read; try again in a moment.".to_owned()),
                 Some(Err(why)) => Some(why.to_string()),
-                Some(Ok(_)) if spelling.accepts(&word) => Some(format!("“{word}” is spelt as the dictionary has it.")),
+                Some(Ok(_)) if spelling.accepts(&word) => Some(format!("“{word}” is spelled correctly.")),
                 Some(Ok(_)) => {
                     let (tell, wake) = (spelling.tell.clone(), ctx.clone());
                     speller.suggest(word.clone(), move |found| {

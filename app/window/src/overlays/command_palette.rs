@@ -199,7 +199,7 @@ impl CommandPalette {
             .map(|word| entry(PaletteChoice::Word { range: range.clone(), word: word.clone() }, word.clone(), ""))
             .collect();
         let title = format!("Keep “{wrong}”");
-        entries.push(entry(PaletteChoice::Learn(wrong.to_owned()), title, "take it for right from now on, everywhere"));
+        entries.push(entry(PaletteChoice::Learn(wrong.to_owned()), title, "don't mark it as misspelled anymore"));
         CommandPalette::new("Correct spelling", "Choose a word", entries, false)
     }
 
@@ -538,7 +538,7 @@ mod tests {
             ("open vault", CommandId::FolderOpen),
             ("api key", CommandId::AppSettings),
             ("find in files", CommandId::SearchOpen),
-            ("capture", CommandId::NoteToday),
+            ("capture", CommandId::NoteQuick),
             ("help", CommandId::HelpOpen),
             ("print", CommandId::NotePrint),
             ("model", CommandId::AppSettings),

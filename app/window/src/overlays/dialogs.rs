@@ -40,6 +40,8 @@ pub(crate) enum Dialog {
     OpenRepository(Box<OpenRepositoryForm>),
     /// Asks whether to delete files in the trash permanently; `what` describes them.
     Discard { files: Vec<DocId>, what: String },
+    /// Asks for an item to add to today's note.
+    QuickNote { text: String, trouble: Option<String> },
     /// Asks where to export notes to.
     Export { wanted: ExportForm, trouble: Option<String> },
     /// Asks where to save a cell's output.
@@ -63,6 +65,12 @@ pub(crate) enum Dialog {
     Join { address: String, folder: String, trouble: Option<String> },
     /// Asks whether to close even though something can't be saved.
     Closing { why: String },
+    /// Asks whether to stop running cells and runs, and close.
+    ClosingWhileRunning { why: String },
+    /// Asks whether to start in safe mode, since the last start failed.
+    SafeStart,
+    /// Shows where a bug report is.
+    BugReport { path: PathBuf },
 }
 
 #[derive(Debug)]
@@ -79,6 +87,10 @@ pub(crate) enum DialogDecision {
         volume: DocId,
         from: String,
         path: String,
+    },
+    /// Adds an item to today's note.
+    QuickNote {
+        text: String,
     },
     /// Opens an existing folder.
     OpenFolder {
@@ -146,6 +158,14 @@ pub(crate) enum DialogDecision {
         folder: String,
     },
     CloseAnyway,
+    /// Stops running cells and runs, and closes.
+    StopAndClose,
+    /// Starts in safe mode.
+    StartSafely,
+    /// Opens the folder of a file in the desktop's file manager.
+    ShowInFolder {
+        path: PathBuf,
+    },
     /// Closes the dialog without another question.
     Never,
 }
@@ -164,6 +184,7 @@ impl Dialog {
             Dialog::NewNote { .. } => "new note",
             Dialog::Rename { .. } => "rename",
             Dialog::RenameFolder { .. } => "rename folder",
+            Dialog::QuickNote { .. } => "quick note",
             Dialog::OpenFolder(_) => "open folder",
             Dialog::OpenRepository(_) => "open repository",
             Dialog::Discard { .. } => "discard",
@@ -178,6 +199,9 @@ impl Dialog {
             Dialog::Share { .. } => "share",
             Dialog::Join { .. } => "join",
             Dialog::Closing { .. } => "closing",
+            Dialog::ClosingWhileRunning { .. } => "closing while running",
+            Dialog::SafeStart => "safe start",
+            Dialog::BugReport { .. } => "bug report",
         });
         let area = Modal::default_area(id).anchor(Align2::CENTER_TOP, vec2(0.0, (screen.height() / 5.0).round()));
         let mut decision = None;
@@ -199,6 +223,7 @@ impl Dialog {
                         let decided = rename(ui, path, trouble.as_deref());
                         decided.and_then(|is| if is { moved(*volume, from, path) } else { Some(DialogDecision::Never) })
                     }
+                    Dialog::QuickNote { text, trouble } => quick_note(ui, text, trouble.as_deref()),
                     Dialog::OpenFolder(form) => form.show(ui),
                     Dialog::OpenRepository(form) => form.show(ui),
                     Dialog::Discard { files, what } => discard(ui, files, what),
@@ -215,6 +240,9 @@ impl Dialog {
                     Dialog::Share { volume, name, hub, trouble } => share(ui, *volume, name, hub, trouble.as_deref()),
                     Dialog::Join { address, folder, trouble } => join(ui, address, folder, trouble.as_deref()),
                     Dialog::Closing { why } => closing(ui, why),
+                    Dialog::ClosingWhileRunning { why } => closing_while_running(ui, why),
+                    Dialog::SafeStart => safe_start(ui),
+                    Dialog::BugReport { path } => bug_report(ui, path),
                 };
             });
         if decision.is_none() && response.backdrop_response.clicked() && !self.is_busy() {
@@ -248,6 +276,7 @@ impl Dialog {
             Dialog::NewNote { volumes, chosen, name, .. } => made(volumes, *chosen, name),
             Dialog::Rename { file, path, .. } => renamed(*file, path),
             Dialog::RenameFolder { volume, from, path, .. } => moved(*volume, from, path),
+            Dialog::QuickNote { text, .. } => captured(text),
             Dialog::OpenFolder(_) | Dialog::OpenRepository(_) => Some(DialogDecision::SubmitForm),
             Dialog::Export { wanted, .. } => exported(wanted),
             Dialog::SaveOutput { save, dest, .. } => saved(save, dest),
@@ -260,7 +289,10 @@ impl Dialog {
             | Dialog::PythonSetup(_)
             | Dialog::SciencePack(_)
             | Dialog::Discard { .. }
-            | Dialog::Closing { .. } => None,
+            | Dialog::Closing { .. }
+            | Dialog::ClosingWhileRunning { .. }
+            | Dialog::SafeStart
+            | Dialog::BugReport { .. } => None,
         }
     }
 
@@ -270,6 +302,7 @@ impl Dialog {
             Dialog::NewNote { trouble, .. }
             | Dialog::Rename { trouble, .. }
             | Dialog::RenameFolder { trouble, .. }
+            | Dialog::QuickNote { trouble, .. }
             | Dialog::Export { trouble, .. }
             | Dialog::SaveOutput { trouble, .. }
             | Dialog::Share { trouble, .. }
@@ -283,7 +316,10 @@ impl Dialog {
             | Dialog::SciencePack(_)
             | Dialog::NotePackages(_)
             | Dialog::Discard { .. }
-            | Dialog::Closing { .. } => {}
+            | Dialog::Closing { .. }
+            | Dialog::ClosingWhileRunning { .. }
+            | Dialog::SafeStart
+            | Dialog::BugReport { .. } => {}
         }
     }
 }
@@ -300,6 +336,20 @@ fn renamed(file: DocId, path: &str) -> Option<DialogDecision> {
 fn moved(volume: DocId, from: &str, path: &str) -> Option<DialogDecision> {
     let (from, path) = (from.to_owned(), path.trim().to_owned());
     (!path.is_empty()).then_some(DialogDecision::RenameFolder { volume, from, path })
+}
+
+fn captured(text: &str) -> Option<DialogDecision> {
+    let text = text.trim().to_owned();
+    (!text.is_empty()).then_some(DialogDecision::QuickNote { text })
+}
+
+fn quick_note(ui: &mut Ui, text: &mut String, trouble: Option<&str>) -> Option<DialogDecision> {
+    head(ui, "Quick note");
+    words(ui, "It becomes an item at the end of today's note. Begin with [ ] for a task.");
+    ui.add_space(space::M);
+    field(ui, text, "Text of the item", "Call Ada");
+    show_trouble(ui, trouble);
+    buttons(ui, "Add", "Cancel").and_then(|adds| if adds { captured(text) } else { Some(DialogDecision::Never) })
 }
 
 /// Draws the rename dialog. Returns whether to rename, once the user decides.
@@ -402,10 +452,10 @@ fn new_note(
 }
 
 fn discard(ui: &mut Ui, files: &[DocId], what: &str) -> Option<DialogDecision> {
-    head(ui, &format!("Delete {what} for good?"));
-    words(ui, "Text, history and outputs go with it. This cannot be undone.");
+    head(ui, &format!("Delete {what} permanently?"));
+    words(ui, "Text, history and outputs are deleted, too. You can't undo this.");
     show_trouble(ui, None);
-    match buttons(ui, "Delete for good", "Cancel") {
+    match buttons(ui, "Delete permanently", "Cancel") {
         Some(true) => Some(DialogDecision::Discard { files: files.to_vec() }),
         Some(false) => Some(DialogDecision::Never),
         None => None,
@@ -598,6 +648,40 @@ fn closing(ui: &mut Ui, why: &str) -> Option<DialogDecision> {
     match buttons(ui, "Keep open", "Close anyway") {
         Some(true) => Some(DialogDecision::Never),
         Some(false) => Some(DialogDecision::CloseAnyway),
+        None => None,
+    }
+}
+
+fn closing_while_running(ui: &mut Ui, why: &str) -> Option<DialogDecision> {
+    head(ui, "Stop and close?");
+    words(ui, why);
+    show_trouble(ui, None);
+    match buttons(ui, "Keep open", "Stop and close") {
+        Some(true) => Some(DialogDecision::Never),
+        Some(false) => Some(DialogDecision::StopAndClose),
+        None => None,
+    }
+}
+
+fn safe_start(ui: &mut Ui) -> Option<DialogDecision> {
+    head(ui, "Tracebook crashed right after its last start");
+    words(ui, "Safe mode opens no tabs and starts no cells, runs or schedules. Your notes can be read and edited.");
+    show_trouble(ui, None);
+    match buttons(ui, "Start in safe mode", "Start normally") {
+        Some(true) => Some(DialogDecision::StartSafely),
+        Some(false) => Some(DialogDecision::Never),
+        None => None,
+    }
+}
+
+fn bug_report(ui: &mut Ui, path: &std::path::Path) -> Option<DialogDecision> {
+    head(ui, "Bug report");
+    words(ui, &format!("The report is in {}.", path.display()));
+    words(ui, "It holds no note, prompt or key. Look through it, then attach it to your report.");
+    show_trouble(ui, None);
+    match buttons(ui, "Show in folder", "Close") {
+        Some(true) => Some(DialogDecision::ShowInFolder { path: path.to_owned() }),
+        Some(false) => Some(DialogDecision::Never),
         None => None,
     }
 }

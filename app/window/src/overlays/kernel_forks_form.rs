@@ -251,9 +251,9 @@ impl KernelForksForm {
         let is_free = self.awaited.is_none();
         let mut decision = None;
         if self.asked_discard.as_deref() == Some(name) {
-            words(ui, &format!("Discard {name}? Its line of variables is deleted for good."));
+            words(ui, &format!("Discard {name}? Its variables are deleted permanently."));
             at_right(ui, |ui| {
-                if text_button(ui, "Discard for good", true).clicked() {
+                if text_button(ui, "Discard permanently", true).clicked() {
                     self.asked_discard = None;
                     decision = Some(self.decide(KernelStateMove::Discard { name: name.to_owned() }));
                 }

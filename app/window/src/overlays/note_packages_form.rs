@@ -265,7 +265,7 @@ impl NotePackagesForm {
             _ if is_empty => {}
             None => words(ui, "Looking for Python…"),
             Some(Err(error)) => show_error(ui, error),
-            Some(Ok(plan)) if plan.is_ready() => words(ui, "All of it is installed already: nothing has to run."),
+            Some(Ok(plan)) if plan.is_ready() => words(ui, "Everything is installed already."),
             Some(Ok(plan)) => {
                 let asked = "This runs, and uses the network. Packages come from the Python Package Index, or from \
                              the index that pip or uv is set to use:";

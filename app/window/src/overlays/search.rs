@@ -220,7 +220,7 @@ impl SearchOverlay {
             ("Search everything", hint),
             2.0 * size::MIN_CLICK_HEIGHT + space::S,
             |ui, _| {
-                let name = if known { "Forget this search" } else { "Keep this search" };
+                let name = if known { "Remove saved search" } else { "Save search" };
                 let icon = if known { icons::CHECK } else { icons::FLOPPY };
                 if text.trim().is_empty() {
                     return;

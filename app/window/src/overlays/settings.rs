@@ -1,25 +1,25 @@
 //! The settings: pages by section, and a search across all of them. Shows the current values and returns changes.
 
-mod devices;
-mod embeddings;
 mod other_programs;
-mod providers;
-mod sections;
+mod phone_pairing;
 mod shortcuts;
 
 use crate::shell::commands;
-use devices::DeviceSettings;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Modal, Modifiers, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
-use embeddings::EmbeddingSettings;
 use engine::commands::{CommandId, CommandInfo};
-use engine::keymap::{KeymapPreset, effective_keymap};
-use engine::{ColorTheme, EnterInsertion, FirstStep, RunsState, Settings, TreeOrder};
+use engine::keymap::effective_keymap;
+use engine::{RunsState, Settings};
 use host::program_server::ProgramServer;
 use host::search::SearchService;
 use other_programs::OtherProgramSettings;
-use providers::ProviderSettings;
+pub(crate) use other_programs::server_options;
+pub(crate) use settings_pages::SettingsChange;
+use settings_pages::devices::DeviceSettings;
+use settings_pages::embeddings::EmbeddingSettings;
+use settings_pages::providers::ProviderSettings;
+use settings_pages::sections;
 use ui::icons;
 use ui::setting_rows::SettingsRows;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
@@ -72,118 +72,6 @@ impl SettingsSection {
             SettingsSection::Devices => "Devices",
             SettingsSection::OtherPrograms => "Other programs",
             SettingsSection::Keys => "Keyboard shortcuts",
-        }
-    }
-}
-
-/// A change of the settings, or an action on their pages.
-#[derive(Clone, Debug)]
-pub(crate) enum SettingsChange {
-    Theme(ColorTheme),
-    /// Name of a theme of the user's own; empty for none.
-    CustomTheme(String),
-    Contrast(bool),
-    ReduceMotion(bool),
-    Scale(f32),
-    Text(f32),
-    Left(bool),
-    LeftWidth(f32),
-    Right(bool),
-    RightWidth(f32),
-    /// Restores the window's initial size.
-    WindowSize,
-    RecentOpen(bool),
-    /// Folds all folders of the tree.
-    FoldTree,
-    /// Closes all tabs except the active one.
-    CloseTabs,
-    ForgetRecent,
-    NoStars,
-    Enter(EnterInsertion),
-    DailyFolder(String),
-    DailyFormat(String),
-    DailyTemplate(String),
-    Templates(String),
-    AttachmentFolder(String),
-    /// The kernel for notes that name none.
-    DefaultKernel(Option<String>),
-    Spelling(bool),
-    Words(Vec<String>),
-    Embedder(String),
-    OnnxRuntime(String),
-    Reranker(String),
-    MeaningPaused(bool),
-    Unsearched(Vec<String>),
-    Searches(Vec<(String, String)>),
-    Preset(KeymapPreset),
-    /// Whether the welcome page is shown at the next start.
-    Welcome(bool),
-    /// Whether the first steps are shown below the tree.
-    FirstSteps(bool),
-    /// The sort order of the tree.
-    TreeOrder(TreeOrder),
-    /// Marks a first step as done.
-    FirstStepDone(FirstStep),
-    /// Whether the window runs the server for other programs.
-    ServePrograms(bool),
-    ServerAddress(String),
-    /// Sets a command's keys; `None` restores those of the preset.
-    Keys(CommandId, Option<Vec<String>>),
-    /// Restores all keys of the preset.
-    NoKeys,
-}
-
-impl SettingsChange {
-    pub(crate) fn apply_to(self, settings: &mut Settings) {
-        match self {
-            SettingsChange::Theme(theme) => settings.theme = theme,
-            SettingsChange::CustomTheme(name) => settings.custom_theme = name,
-            SettingsChange::Contrast(contrast) => settings.contrast = contrast,
-            SettingsChange::ReduceMotion(on) => settings.reduce_motion = on,
-            SettingsChange::Scale(scale) => settings.scale = scale,
-            SettingsChange::Text(text) => settings.text_scale = text,
-            SettingsChange::Left(open) => settings.left_open = open,
-            SettingsChange::LeftWidth(width) => settings.left_panel_width = width,
-            SettingsChange::Right(open) => settings.right_open = open,
-            SettingsChange::RightWidth(width) => settings.right_panel_width = width,
-            SettingsChange::WindowSize => settings.window = Settings::default().window,
-            SettingsChange::RecentOpen(open) => settings.recent_open = open,
-            SettingsChange::FoldTree => {
-                settings.unfolded.clear();
-                settings.folded.clear();
-            }
-            SettingsChange::CloseTabs => (settings.panes, settings.pane) = (None, 0),
-            SettingsChange::ForgetRecent => (settings.recent, settings.last_note) = (Vec::new(), None),
-            SettingsChange::NoStars => settings.starred.clear(),
-            SettingsChange::Enter(insertion) => settings.enter = insertion,
-            SettingsChange::DailyFolder(folder) => settings.daily_folder = folder,
-            SettingsChange::DailyFormat(format) => settings.daily_format = format,
-            SettingsChange::DailyTemplate(path) => settings.daily_template = path,
-            SettingsChange::Templates(folder) => settings.templates = folder,
-            SettingsChange::AttachmentFolder(folder) => settings.attachment_folder = folder,
-            SettingsChange::DefaultKernel(kernel) => settings.default_kernel = kernel,
-            SettingsChange::Spelling(checked) => settings.spelling = checked,
-            SettingsChange::Words(words) => settings.spelling_dictionary = words,
-            SettingsChange::Embedder(model) => settings.embedder = model,
-            SettingsChange::OnnxRuntime(path) => settings.onnx_runtime = path,
-            SettingsChange::Reranker(name) => settings.reranker = name,
-            SettingsChange::MeaningPaused(paused) => settings.meaning_paused = paused,
-            SettingsChange::Unsearched(folders) => settings.unsearched = folders,
-            SettingsChange::Searches(searches) => settings.searches = searches,
-            SettingsChange::Preset(preset) => settings.keymap_preset = preset,
-            SettingsChange::Welcome(shown) => settings.show_welcome = shown,
-            SettingsChange::FirstSteps(shown) => settings.show_first_steps = shown,
-            SettingsChange::TreeOrder(order) => settings.tree_order = order,
-            SettingsChange::FirstStepDone(step) => {
-                if !settings.first_steps.contains(&step) {
-                    settings.first_steps.push(step);
-                }
-            }
-            SettingsChange::Keys(id, Some(keys)) => _ = settings.keys.insert(id.to_string(), keys),
-            SettingsChange::Keys(id, None) => _ = settings.keys.remove(id.as_str()),
-            SettingsChange::NoKeys => settings.keys.clear(),
-            SettingsChange::ServePrograms(on) => settings.serves_programs = on,
-            SettingsChange::ServerAddress(address) => settings.server_address = address,
         }
     }
 }
@@ -415,6 +303,7 @@ mod tests {
         let Settings {
             theme: _, custom_theme: _, scale: _, contrast: _, reduce_motion: _, text_scale: _, // Appearance
             left_panel_width: _, left_open: _, right_panel_width: _, right_open: _, window: _, last_note: _, // Window
+            notifications: _, window_place: _, positions: _, // The last two are where windows and notes were left
             recent: _, starred: _, tree_order: _,
             folded: _, unfolded: _, recent_open: _, panes: _, pane: _,
             enter: _, // Editor
@@ -429,7 +318,7 @@ mod tests {
             embedder: _, onnx_runtime: _, reranker: _, meaning_paused: _, unsearched: _, searches: _, // Search
             recent_folders: _, // The dialog that opens one
             show_welcome: _, show_first_steps: _, first_steps: _, // The welcome page
-            serves_programs: _, server_address: _, // Other programs
+            serves_programs: _, server_address: _, serves_devices: _, // Other programs
         } = Settings::default();
     }
 }

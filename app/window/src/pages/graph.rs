@@ -222,7 +222,7 @@ impl GraphPage {
             *self = GraphPage::new(around);
             return;
         }
-        if self.moved && button(&mut child, "Show all of it").clicked() {
+        if self.moved && button(&mut child, "Fit to window").clicked() {
             self.moved = false;
         }
         if self.around.is_some() || session.volumes().nth(1).is_none() {

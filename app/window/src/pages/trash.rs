@@ -116,7 +116,7 @@ fn line(ui: &mut Ui, rect: Rect, row: &TrashRow, actions: &mut Vec<PageAction>) 
     let mut tools =
         ui.new_child(UiBuilder::new().max_rect(rect).id_salt(row.file).layout(Layout::right_to_left(Align::Center)));
     tools.spacing_mut().item_spacing.x = space::S;
-    if icon_button(&mut tools, icons::TRASH, &format!("Delete {} for good", row.name), None).clicked() {
+    if icon_button(&mut tools, icons::TRASH, &format!("Delete {} permanently", row.name), None).clicked() {
         actions.push(PageAction::Tree(TreeAction::Discard(vec![row.file])));
     }
     let restore = text_button(&mut tools, "Restore", false);

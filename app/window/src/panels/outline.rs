@@ -34,6 +34,8 @@ pub(crate) struct OutlinePanel {
     headings: Vec<OutlineHeading>,
     /// Heading texts by their row's hash, so that edits elsewhere need no work here.
     known: HashMap<u64, Rc<str>>,
+    /// Number of characters of the note in this state.
+    characters: Option<((DocId, u64), usize)>,
 }
 
 impl OutlinePanel {
@@ -69,6 +71,19 @@ impl OutlinePanel {
         }
         self.headings = headings;
         self.made = Some(key);
+    }
+
+    /// Returns the number of characters of the note, counted once after each change.
+    fn count_characters(&mut self, world: &EditContext<'_>) -> usize {
+        let key = (world.note.id, world.note.revision());
+        match self.characters {
+            Some((known, count)) if known == key => count,
+            _ => {
+                let count = world.texts.iter().map(|block| block.text.chars().count()).sum();
+                self.characters = Some((key, count));
+                count
+            }
+        }
     }
 
     /// Draws the panel. Returns the byte to jump to.
@@ -114,24 +129,34 @@ impl OutlinePanel {
             }
             ui.add_space(space::L);
             title(ui, "About this note");
-            facts(ui, session, world);
+            let characters = self.count_characters(world);
+            facts(ui, session, world, characters);
             ui.add_space(space::XL);
         });
         chosen
     }
 }
 
-fn facts(ui: &mut Ui, session: &Session, world: &EditContext<'_>) {
+fn facts(ui: &mut Ui, session: &Session, world: &EditContext<'_>, characters: usize) {
     let note = world.note;
     let place = session.locate_file(note.id);
     let volume = place.and_then(|(volume, _)| session.volume(volume));
     fact(ui, "Words", &format_thousands(world.sheet.words()));
+    fact(ui, "Characters", &format_thousands(characters));
     fact(ui, "Size", &amount(note.length() as u64));
     fact(ui, "Path", place.map_or("", |(_, path)| path));
     fact(ui, "Volume", volume.map_or("", |volume| volume.name.as_str()));
     fact(ui, "Cells", &format_thousands(world.sheet.cells()));
     ui.add_space(space::L);
     title(ui, "Details");
+    let outline = volume.and_then(|volume| volume.links.outline(note.id));
+    if let Some(created) = outline.and_then(|outline| outline.properties.get("created")?.as_str()) {
+        fact(ui, "Created", created);
+    }
+    let row = volume.zip(place).and_then(|(volume, (_, path))| volume.files.get(path));
+    if let Some(row) = row.filter(|row| row.mtime > 0) {
+        fact(ui, "Modified", &ui::time::when(row.mtime / 1_000_000_000));
+    }
     fact(ui, "Blocks", &format_thousands(world.texts.len()));
     fact(ui, "Unsaved changes", if note.is_ahead_of_file() { "yes, being written to the file" } else { "none" });
     fact(

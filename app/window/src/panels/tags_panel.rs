@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use store::DocId;
 use text::untrusted_text;
 use ui::icons;
+use ui::menus::menu_item;
 use ui::text::counted;
 use ui::theme::{self, InterCut, ThemeColors, size, space};
 use ui::widgets::{self, paint_clipped_text};
@@ -178,7 +179,15 @@ impl TagsPanel {
         let wide = paint_clipped_text(ui, pos2(x, middle - 10.0), size::ICON_SIZE, hash, &style, colours.muted);
         let x = x + wide;
         paint_clipped_text(ui, pos2(x, middle - 10.0), number.left() - space::S - x, own, &style, colours.ink);
-        if response.clicked() && !folds {
+        let mut searches = response.clicked() && !folds;
+        response.context_menu(|ui| {
+            ui.spacing_mut().item_spacing.y = 0.0;
+            searches |= menu_item(ui, "Search", None, true);
+            if menu_item(ui, "Copy", None, true) {
+                ui.ctx().copy_text(format!("#{}", tag.tag));
+            }
+        });
+        if searches {
             actions.push(PageAction::SearchFor(format!("tag:{}", tag.tag)));
         }
         folds

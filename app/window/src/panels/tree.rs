@@ -411,10 +411,16 @@ impl FileTree {
         menu(session, line, &response, actions);
         let badge = badges.kind_of(session, line);
         let is_system = matches!(&line.thing, TreeItem::System { path, .. } if path.is_empty());
-        let name = if is_system { "System (read-only)" } else { line.name.as_str() };
+        let is_volume = matches!(line.thing, TreeItem::Volume { .. });
+        let locked = is_volume.then(|| session.read_only_reason(line.volume)).flatten();
+        let is_locked = is_system || locked.is_some();
+        let name = format!("{}{}", line.name, if is_locked { " (read-only)" } else { "" });
         response.widget_info(|| {
-            WidgetInfo::selected(Role::TreeItem, true, marked, text::untrusted_text::escape_line(name))
+            WidgetInfo::selected(Role::TreeItem, true, marked, text::untrusted_text::escape_line(&name))
         });
+        if let Some(why) = &locked {
+            response.clone().on_hover_text(text::untrusted_text::escape_line(why).into_owned());
+        }
         if let Some(kind) = badge {
             ui.ctx().accesskit_node_builder(id, |node| node.set_description(kind.word()));
         }
@@ -451,7 +457,7 @@ impl FileTree {
         }
         x += TREE_INDENT + 2.0;
         let mut right = rect.right() - space::S;
-        if is_system {
+        if is_locked {
             right -= space::XL;
             icon(right + 6.0, icons::LOCK, 13.0);
         }
@@ -641,7 +647,7 @@ fn menu(session: &Session, line: &TreeRow, response: &egui::Response, actions: &
             TreeItem::Note(note) => {
                 item(ui, "Open in a new tab", PageAction::OpenBeside(*note));
                 let is = session.settings().starred.contains(note);
-                item(ui, if is { "Take the star away" } else { "Star" }, PageAction::Tree(TreeAction::Star(*note)));
+                item(ui, if is { "Remove star" } else { "Star" }, PageAction::Tree(TreeAction::Star(*note)));
                 ui.separator();
                 let folder =
                     session.locate_file(*note).map_or("", |(_, path)| &path[..path.rfind('/').map_or(0, |at| at + 1)]);

@@ -8,8 +8,11 @@ use egui::accesskit::Role;
 use egui::{Align2, Popup, Rect, Response, Sense, Ui, pos2, vec2};
 use engine::Session;
 use engine::commands::CommandId;
+use host::source_control::SourceControl;
 use notebook::actions::PageAction;
+use source_control::note_conflict::conflict_count;
 use store::DocId;
+use ui::command_menu::show_command_menu;
 use ui::icons;
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{self, set_accessible_name};
@@ -21,7 +24,12 @@ const MAX_LISTED_COLLECTIONS: usize = 20;
 /// What the rail shows in one frame.
 pub(crate) struct RailContext<'a> {
     pub(crate) session: &'a Session,
+    /// Number of requests of other programs that wait.
+    pub(crate) program_requests: usize,
     pub(crate) shortcuts: &'a ShortcutTable,
+    pub(crate) source: &'a SourceControl,
+    /// Number of runs that failed since the user last saw the agent.
+    pub(crate) failed_runs: usize,
     /// The page shown in place of the notes.
     pub(crate) view: Option<&'a PageView>,
     /// The left panel, if it's open.
@@ -73,16 +81,23 @@ pub(crate) fn show_activity_rail(ui: &mut Ui, context: &RailContext<'_>, actions
     let second = [
         item(icons::GRAPH, "Graph", "Open graph", CommandId::ViewGraph, matches!(view, Some(PageView::Graph(_)))),
         RailItem {
-            badge: approvals_badge(context.session),
+            badge: agent_badge(context),
             ..item(icons::ROBOT, "Agent", "Toggle agent", CommandId::AgentOpen, agent_on)
         },
-        item(
-            icons::BRANCH,
-            "Source control",
-            "Open source control",
-            CommandId::ViewSourceControl,
-            matches!(view, Some(PageView::SourceControl(_))),
-        ),
+        RailItem {
+            badge: counted_badge(
+                conflict_count(context.session, context.source),
+                "file in conflict",
+                "files in conflict",
+            ),
+            ..item(
+                icons::BRANCH,
+                "Source control",
+                "Open source control",
+                CommandId::ViewSourceControl,
+                matches!(view, Some(PageView::SourceControl(_))),
+            )
+        },
         item(icons::BRAIN, "Memory", "Open memory", CommandId::ViewMemory, is_memory),
         item(icons::SYNC, "Sync", "Open sync", CommandId::SyncStatus, is_sync),
     ];
@@ -106,19 +121,31 @@ pub(crate) fn show_activity_rail(ui: &mut Ui, context: &RailContext<'_>, actions
         pos2(area.center().x - RAIL_BUTTON_SIZE / 2.0, area.bottom() - RAIL_BUTTON_SIZE - space::S),
         vec2(RAIL_BUTTON_SIZE, RAIL_BUTTON_SIZE),
     );
-    // In a very low window, the buttons above take precedence.
-    if last.top() >= top {
+    // In a very low window, the buttons above take precedence. The menu of all commands includes the settings.
+    let has_settings = last.top() - RAIL_BUTTON_SIZE - space::XS >= top;
+    let more = if has_settings { last.translate(vec2(0.0, -RAIL_BUTTON_SIZE - space::XS)) } else { last };
+    if more.top() >= top {
+        let button = show_button(ui, more, &item(icons::MORE, "More", "More", CommandId::PaletteOpen, false));
+        let key_of = |id| context.shortcuts.key_of(id).map(str::to_owned);
+        actions.extend(show_command_menu(&button, key_of).map(PageAction::Run));
+        button.on_hover_text("More: all commands");
+    }
+    if has_settings {
         let settings = item(icons::GEAR, "Settings", "Settings", CommandId::AppSettings, false);
         show_command(ui, last, &settings, context.shortcuts, actions);
     }
 }
 
-fn approvals_badge(session: &Session) -> Option<(usize, String)> {
-    match agent_ui::agent::pending_decision_count(session.agents()) {
-        0 => None,
-        1 => Some((1, "1 approval waits".to_owned())),
-        count => Some((count, format!("{count} approvals wait"))),
-    }
+/// Returns a badge with a count and what is counted; `None` if there's nothing.
+fn counted_badge(count: usize, one: &str, several: &str) -> Option<(usize, String)> {
+    (count > 0).then(|| (count, format!("{count} {}", if count == 1 { one } else { several })))
+}
+
+/// Returns the badge of the agent: approvals first, then failed runs.
+fn agent_badge(context: &RailContext<'_>) -> Option<(usize, String)> {
+    let waiting = agent_ui::agent::pending_decision_count(context.session.agents()) + context.program_requests;
+    counted_badge(waiting, "approval waits", "approvals wait")
+        .or_else(|| counted_badge(context.failed_runs, "run failed", "runs failed"))
 }
 
 fn show_command(ui: &Ui, rect: Rect, item: &RailItem, shortcuts: &ShortcutTable, actions: &mut Vec<PageAction>) {

@@ -7,6 +7,7 @@ use host::desktop::TypedPath;
 use host::fs::obsidian_settings::ObsidianSettings;
 use host::kernel_states::NoteStates;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use store::DocId;
 
@@ -29,6 +30,8 @@ pub(crate) struct BackgroundJobs {
     pub(crate) named_paths: (Sender<TypedPath>, Receiver<TypedPath>),
     /// Settings of Obsidian vaults, once they are read.
     pub(crate) obsidian: (Sender<VaultSettings>, Receiver<VaultSettings>),
+    /// Bug reports, once they are written.
+    pub(crate) reports: (Sender<anyhow::Result<PathBuf>>, Receiver<anyhow::Result<PathBuf>>),
     /// Messages about saved outputs.
     pub(crate) saved: (Sender<String>, Receiver<String>),
     /// Pictures to copy to the clipboard.
@@ -48,6 +51,7 @@ impl Default for BackgroundJobs {
             replacement: NotesReplacement::default(),
             named_paths: channel(),
             obsidian: channel(),
+            reports: channel(),
             saved: channel(),
             copied: channel(),
             kernels_asked: None,

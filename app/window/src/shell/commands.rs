@@ -107,6 +107,8 @@ pub(crate) enum WindowCommand {
     },
     /// Open the user guide.
     Help,
+    /// Write a bug report.
+    ReportBug,
     Quit,
     PastePlain,
     Find,
@@ -204,6 +206,7 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         CommandId::AppKeys => WindowCommand::Keys,
         CommandId::AppWelcome => WindowCommand::Go(NavigationCommand::Welcome),
         CommandId::HelpOpen => WindowCommand::Help,
+        CommandId::HelpReport => WindowCommand::ReportBug,
         CommandId::AppSettings => WindowCommand::Settings,
         CommandId::ViewContrast => WindowCommand::Contrast,
         CommandId::ViewChooseTheme => WindowCommand::ChooseTheme,
@@ -253,6 +256,7 @@ pub(crate) fn window_command(id: CommandId) -> Option<WindowCommand> {
         CommandId::SyncJoin => WindowCommand::Go(NavigationCommand::Sync(SyncCommand::Join)),
         CommandId::SyncDevices => WindowCommand::Go(NavigationCommand::Sync(SyncCommand::Devices)),
         CommandId::NoteToday => WindowCommand::File(NoteCommand::Today),
+        CommandId::NoteQuick => WindowCommand::File(NoteCommand::Quick),
         CommandId::TemplateInsert => WindowCommand::File(NoteCommand::Template),
         CommandId::NoteDuplicate => WindowCommand::File(NoteCommand::Duplicate),
         CommandId::NoteStar => WindowCommand::File(NoteCommand::Star),
@@ -468,6 +472,8 @@ pub(crate) enum TreeCommand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoteCommand {
     Today,
+    /// Ask for an item to add to today's note.
+    Quick,
     Template,
     Duplicate,
     Star,

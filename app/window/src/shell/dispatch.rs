@@ -11,7 +11,7 @@ use crate::overlays::window_overlay::WindowOverlay;
 use crate::pages::system_file::SystemFilePage;
 use crate::pages::welcome::WelcomePage;
 use crate::shell::dock_state::{LeftPanel, RightPanel};
-use crate::shell::host_link::HostLink;
+use crate::shell::host_link::{HostLink, SafeMode};
 use crate::shell::notice_state::NoticeState;
 use crate::shell::page_view::PageView;
 use crate::shell::pane_state::PaneState;
@@ -73,6 +73,10 @@ impl AppWindow {
                 }
                 PageAction::Replace { query, with, notes } => {
                     self.jobs.replacement.begin(&mut self.notices, query, with, notes)
+                }
+                PageAction::ShowWorkspace => {
+                    let inside = self.host.driver.folder().join("config.yaml");
+                    self.jobs.show_in_folder(&self.host, &mut self.notices, &inside);
                 }
                 PageAction::Rename(file) => self.overlay.ask_rename(&self.host, file),
                 PageAction::File(file, action) => self.panes.run_file_action(
@@ -203,7 +207,7 @@ impl AppWindow {
             WindowCommand::TurnView { back } => self.panes.turn_view(&self.host, &mut self.notices, back),
             WindowCommand::Figure(turn) => {
                 if self.panes.view.is_some() || !self.panes.active.page.cells.figures.apply_figure_command(ctx, turn) {
-                    self.notices.toasts.show_message("No figure is in sight here.");
+                    self.notices.toasts.show_message("No figure is visible. Scroll to one first.");
                 }
             }
             WindowCommand::NewNote => self.panes.new_untitled(&mut self.host, &mut self.overlay, &mut self.notices),
@@ -339,6 +343,7 @@ impl AppWindow {
             WindowCommand::ChooseTheme => self.overlay.choose_theme(&self.host, &mut self.notices),
             WindowCommand::PastePlain => self.input.paste_plain(ctx),
             WindowCommand::Help => self.jobs.open_help(&self.host, ctx),
+            WindowCommand::ReportBug => self.jobs.write_bug_report(&self.host, &mut self.notices, ctx),
             WindowCommand::Quit => ctx.send_viewport_cmd(egui::ViewportCommand::Close),
         }
         ctx.request_repaint();
@@ -469,6 +474,9 @@ impl AppWindow {
             }
             DialogDecision::RenameFolder { volume, from, path } => self.host.rename_folder(volume, &from, &path).err(),
             DialogDecision::Rename { file, path } => self.host.rename(&mut self.notices, file, &path).err(),
+            DialogDecision::QuickNote { text } => {
+                self.panes.add_to_today(&mut self.host, &mut self.notices, &text).err()
+            }
             DialogDecision::OpenFolder { folder } => {
                 self.panes.open_folder(&mut self.host, &mut self.notices, &self.prefs, &folder, None).err()
             }
@@ -540,9 +548,24 @@ impl AppWindow {
                 ctx.send_viewport_cmd(egui::ViewportCommand::Close);
                 None
             }
+            DialogDecision::StopAndClose => {
+                self.shutdown = ShutdownState::Confirmed;
+                ctx.send_viewport_cmd(egui::ViewportCommand::Close);
+                None
+            }
+            DialogDecision::StartSafely => return self.start_safely(),
+            DialogDecision::ShowInFolder { path } => {
+                self.jobs.show_in_folder(&self.host, &mut self.notices, &path);
+                None
+            }
             DialogDecision::Never => {
                 if self.shutdown == ShutdownState::Asked {
                     self.shutdown = ShutdownState::No;
+                }
+                if self.host.safe_mode == SafeMode::Asked {
+                    self.host.safe_mode = SafeMode::Off;
+                    self.panes = PaneState::from_settings(self.host.session().settings());
+                    self.start_normally();
                 }
                 None
             }
@@ -696,7 +719,7 @@ impl PaneState {
     ) {
         let revision = host.session().note(held.note).map(engine::Note::revision);
         if revision != Some(held.revision) {
-            notices.toasts.show_message("The note has changed meanwhile; the block stays where it is.");
+            notices.toasts.show_message("The note has changed in the meantime, so the block wasn't moved.");
             return;
         }
         if !host.send(Command::EditAll { note: to, edits: vec![edit] }, notices) {

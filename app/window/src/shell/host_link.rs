@@ -1,18 +1,50 @@
 //! The link to the host: reads the session and sends commands.
 
 use crate::shell::notice_state::NoticeState;
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use engine::{Command, FirstStep, Note, Session};
 use host::Driver;
-use host::desktop::{FileOpener, FolderChooser, PdfPrinter};
+use host::desktop::{DesktopNotifier, FileOpener, FolderChooser, PdfPrinter};
 use host::fs::user_texts::UserTextReader;
 use host::program_server::ProgramServer;
 use host::science_pack::SciencePack;
 use host::source_control::SourceControl;
 use package_page::package_desk::PackageDesk;
+use program_approvals::ApprovalWatch;
+use sent_runs::SentQuestion;
+use sent_runs::sent_run_desk::SentRunDesk;
 use source_control::forks_page::fork_desk::ForkDesk;
 use std::ffi::OsString;
 use store::DocId;
+
+/// Safe mode: nothing starts that may have made the last start fail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum SafeMode {
+    #[default]
+    Off,
+    /// The user is asked, since the last start failed.
+    Asked,
+    On,
+}
+
+/// Returns whether a command starts a kernel or a run.
+fn starts_work(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Run { .. }
+            | Command::RunWithin { .. }
+            | Command::RunAll { .. }
+            | Command::RunCells { .. }
+            | Command::RunStale { .. }
+            | Command::RunClean { .. }
+            | Command::MoveState { .. }
+            | Command::Ask { .. }
+            | Command::Press { .. }
+            | Command::ResumeRun { .. }
+            | Command::RunSchedule { .. }
+            | Command::RunTasks { .. }
+    )
+}
 
 /// The window's link to its host.
 pub(crate) struct HostLink {
@@ -21,6 +53,10 @@ pub(crate) struct HostLink {
     pub(crate) folder_chooser: Option<FolderChooser>,
     /// Opens files with other programs, if there's a desktop.
     pub(crate) file_opener: Option<FileOpener>,
+    /// Shows notifications of the desktop, if there's one.
+    pub(crate) notifier: Option<DesktopNotifier>,
+    /// Whether cells, runs and schedules may start, and tabs are restored and saved.
+    pub(crate) safe_mode: SafeMode,
     /// Prints a PDF file, if the system can.
     pub(crate) pdf_printer: Option<PdfPrinter>,
     /// Environment variables for the programs of **Set up Python…**, replacing the process's own ones.
@@ -35,6 +71,10 @@ pub(crate) struct HostLink {
     pub(crate) packages: PackageDesk,
     /// The server for other programs.
     pub(crate) server: ProgramServer,
+    /// What other programs ask and wait for.
+    pub(crate) approvals: ApprovalWatch,
+    /// Runs on other devices, and decisions about their calls.
+    pub(crate) sent_runs: SentRunDesk,
     /// The user's snippets and themes.
     pub(crate) texts: UserTextReader,
     /// Completed first steps that aren't in the settings yet.
@@ -45,6 +85,12 @@ impl HostLink {
     /// Returns the session that views read.
     pub(crate) fn session(&self) -> &Session {
         self.driver.session()
+    }
+
+    /// Lets schedules start when they are due.
+    pub(crate) fn start_schedules(&mut self, notices: &mut NoticeState) {
+        let zones = host::clock::load_zones(host::clock::schedule_zone_names(self.session()));
+        self.send(Command::MindSchedules { zones }, notices);
     }
 
     /// Returns a note if it's open in the session.
@@ -59,6 +105,15 @@ impl HostLink {
 
     /// Sends a command. Returns an error with a message for the user if it was refused.
     pub(crate) fn command(&mut self, command: Command) -> anyhow::Result<()> {
+        if self.safe_mode != SafeMode::Off && starts_work(&command) {
+            bail!("Safe mode starts no cells, runs or schedules. Quit and start Tracebook again to leave it.");
+        }
+        if let Command::Decide { run, approval, decision } = &command
+            && sent_runs::is_for_others(self.session(), *run)
+        {
+            self.sent_runs.decide(*run, approval, decision.clone());
+            return Ok(());
+        }
         let step = match &command {
             Command::Run { .. } | Command::RunAll { .. } | Command::RunCells { .. } => Some(FirstStep::RunCell),
             Command::Ask { .. } => Some(FirstStep::AskAgent),
@@ -68,6 +123,29 @@ impl HostLink {
         self.driver.run_command(command).map_err(|reject| anyhow!(ui::text::sentence(&reject.0)))?;
         step.into_iter().for_each(|step| self.complete_step(step));
         Ok(())
+    }
+
+    /// Sends a message to an agent on another device. Returns an error with a message for the user if it isn't sent.
+    pub(crate) fn send_away(&mut self, question: SentQuestion) -> anyhow::Result<()> {
+        if self.safe_mode != SafeMode::Off {
+            bail!("Safe mode starts no cells, runs or schedules. Quit and start Tracebook again to leave it.");
+        }
+        self.sent_runs.send(question);
+        self.complete_step(FirstStep::AskAgent);
+        Ok(())
+    }
+
+    /// Stops a run, on whichever device it is.
+    pub(crate) fn stop_run(&mut self, run: DocId, volume: Option<DocId>, notices: &mut NoticeState) {
+        let session = self.session();
+        let known = session.agents().run(run).map(|known| known.about.volume);
+        let is_away = sent_runs::is_for_others(session, run) || self.sent_runs.is_followed(run);
+        if let Some(volume) = known.or(volume).filter(|_| is_away) {
+            self.sent_runs.stop(volume, run);
+        }
+        if known.is_some() || !is_away {
+            self.send(Command::CancelRun { run }, notices);
+        }
     }
 
     /// Records a completed first step, while first steps are shown.

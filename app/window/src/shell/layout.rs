@@ -8,7 +8,7 @@ use crate::overlays::window_overlay::WindowOverlay;
 use crate::panels::tree;
 use crate::shell::commands::ShortcutTable;
 use crate::shell::dock_state::{DockState, LeftPanel, RightPanel, panel_tabs};
-use crate::shell::host_link::HostLink;
+use crate::shell::host_link::{HostLink, SafeMode};
 use crate::shell::notice_state::NoticeState;
 use crate::shell::pane_state::PaneState;
 use eframe::egui;
@@ -61,11 +61,16 @@ impl AppWindow {
         let foot = Rect::from_min_max(pos2(all.left(), body.bottom()), all.max);
         let edge_bar = Rect::from_min_max(all.min, pos2(body.left(), bottom));
         self.dock.regions.set_places([tree.intersect(body), middle, panel, foot, edge_bar]);
+        let sees_agent = self.prefs.right_open && self.dock.right == RightPanel::Agent;
+        let failed_runs = self.notices.unseen_failures(self.host.session(), sees_agent);
         if rail > 0.0 {
             let mut ui = ui::layout::part(ui, "rail", edge_bar, edge_bar);
             let context = RailContext {
                 session: self.host.session(),
+                program_requests: self.host.approvals.waiting().len(),
                 shortcuts: &self.input.shortcuts,
+                source: &self.host.source,
+                failed_runs,
                 view: self.panes.view.as_ref(),
                 left: (self.prefs.left_open && both).then_some(self.dock.left),
                 right: self.prefs.right_open.then_some(self.dock.right),
@@ -110,8 +115,17 @@ impl AppWindow {
         let (carets, index) = (self.panes.carets(), self.host.driver.search().freshness());
         let carets = if self.panes.view.is_some() { &[][..] } else { &carets };
         let source = &self.host.source;
-        let context =
-            StatusContext { session, source, shortcuts, note, words, mode: mode.as_deref(), carets, index: &index };
+        let context = StatusContext {
+            session,
+            program_requests: self.host.approvals.waiting().len(),
+            source,
+            shortcuts,
+            note,
+            words,
+            mode: mode.as_deref(),
+            carets,
+            index: &index,
+        };
         self.notices.status.show(&mut foot, &context, &mut actions);
         if self.prefs.left_open && both {
             let moved = edge(ui, "left edge", tree.right(), body, 180.0..=400.0, self.prefs.left);
@@ -150,6 +164,7 @@ impl AppWindow {
             waits,
             left_open: self.prefs.left_open,
             right_open: self.prefs.right_open,
+            is_safe: self.host.safe_mode == SafeMode::On,
         };
         layout.tree.ui(&mut stage, ui);
         let closes_find = stage.closes_find;

@@ -8,7 +8,7 @@ use crate::shell::pane::EditorPane;
 use crate::shell::panes::PaneLayout;
 use crate::shell::pending_note_action::PendingNoteAction;
 use editor::remote_cursors::SharedCarets;
-use engine::{Note, Settings};
+use engine::{Command, Note, NotePosition, Settings};
 use notebook::actions::PendingJump;
 use notebook::collection::{CollectionUndo, HeldCollections};
 use source_control::note_conflict::NoteConflict;
@@ -49,7 +49,14 @@ pub(crate) struct PaneState {
     pub(crate) conflict: NoteConflict,
     /// Carets last reported to the session, and the number of shared volumes at that time.
     pub(crate) last_reported_carets: Option<(SharedCarets, usize)>,
+    /// When the positions of notes were last saved, in seconds, and the active note at that time.
+    pub(crate) positions_saved: (f64, Option<DocId>),
 }
+
+/// Interval at which the positions of notes are saved while a note stays open, in seconds.
+const POSITIONS_SAVE_INTERVAL_SECONDS: f64 = 15.0;
+/// Maximum number of notes whose positions are saved.
+const MAX_SAVED_POSITIONS: usize = 50;
 
 impl PaneState {
     /// Restores the panes from settings. Their notes are opened once they are known.
@@ -57,7 +64,7 @@ impl PaneState {
         let (mut active, layout) = PaneLayout::restore_panes(settings.panes.as_ref(), settings.pane);
         let pending_note = if settings.panes.is_some() { active.note } else { settings.last_note };
         active.show_note(None);
-        PaneState {
+        let mut panes = PaneState {
             active,
             layout,
             view: None,
@@ -74,6 +81,47 @@ impl PaneState {
             is_blame_shown: false,
             conflict: NoteConflict::default(),
             last_reported_carets: None,
+            positions_saved: (0.0, None),
+        };
+        for (note, position) in &settings.positions {
+            panes.all_mut().for_each(|pane| pane.page.remember_position(*note, *position));
+        }
+        panes
+    }
+
+    /// Creates a single pane without a note, in which the window opens none by itself.
+    pub(crate) fn without_notes() -> PaneState {
+        PaneState { has_chosen_note: true, ..PaneState::from_settings(&Settings::default()) }
+    }
+
+    /// Returns whether the positions of notes must be saved.
+    pub(crate) fn positions_are_due(&self, now: f64) -> bool {
+        let (saved, note) = self.positions_saved;
+        now - saved >= POSITIONS_SAVE_INTERVAL_SECONDS || note != self.active.note
+    }
+
+    /// Returns the saved positions of notes, updated by what the panes show.
+    pub(crate) fn merged_positions(&self, saved: &[(DocId, NotePosition)]) -> Vec<(DocId, NotePosition)> {
+        let mut merged = saved.to_vec();
+        let others = self.layout.others.values().chain([&self.active]);
+        for (note, position) in others.flat_map(|pane| pane.page.positions(&pane.editor)) {
+            match merged.iter_mut().find(|(known, _)| *known == note) {
+                Some((_, old)) => *old = position,
+                None if position != NotePosition::default() => merged.insert(0, (note, position)),
+                None => {}
+            }
+        }
+        merged.truncate(MAX_SAVED_POSITIONS);
+        merged
+    }
+
+    /// Saves the positions of notes now, since the window closes.
+    pub(crate) fn save_positions(&self, host: &mut HostLink) {
+        let mut settings = host.session().settings().clone();
+        settings.positions = self.merged_positions(&settings.positions);
+        if settings != *host.session().settings() {
+            // Where notes were left is no reason to keep the window open.
+            let _ = host.driver.run_command(Command::Set { settings: Box::new(settings) });
         }
     }
 

@@ -13,4 +13,6 @@ pub(crate) enum FollowUpAction {
     New { volume: DocId, path: String, fill: bool },
     /// Inserts the text into a note, as a template.
     Insert { note: DocId },
+    /// Adds an item to the end of the note. If there's a place, the note is a template for a new note there.
+    Capture { place: Option<(DocId, String)>, item: String },
 }

@@ -5,6 +5,8 @@
 pub(crate) enum ShutdownState {
     /// The window isn't closing.
     No,
+    /// The user agreed to stop cells and runs.
+    Confirmed,
     /// Saving since this time, in seconds.
     Saving(f64),
     /// The user was asked whether to close anyway.

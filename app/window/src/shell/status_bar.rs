@@ -2,6 +2,7 @@
 
 use super::commands::ShortcutTable;
 use crate::pages::sync;
+use agent_ui::memory::ModelCostStatus;
 use editor::remote_cursors;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -36,12 +37,15 @@ pub(crate) struct StatusBar {
     /// The displayed sync status, and the actual one with its start time.
     sync: Option<SyncIndicator>,
     caret: Option<CaretLabel>,
+    model: ModelCostStatus,
 }
 
 /// What the status bar shows in one frame.
 #[derive(Clone, Copy)]
 pub(crate) struct StatusContext<'a> {
     pub(crate) session: &'a Session,
+    /// Number of requests of other programs that wait.
+    pub(crate) program_requests: usize,
     pub(crate) source: &'a SourceControl,
     pub(crate) shortcuts: &'a ShortcutTable,
     /// The open note.
@@ -218,11 +222,11 @@ impl StatusBar {
             let item = StatusItem::new(StatusPart::Sync(standing), text, colours.muted);
             items.push(StatusItem { name, icon: Some(icon), ..item });
         }
-        let waiting = agent_ui::agent::pending_decision_count(session.agents());
+        let waiting = agent_ui::agent::pending_decision_count(session.agents()) + context.program_requests;
         if waiting > 0 {
             let text = if waiting == 1 { "1 approval waits".to_owned() } else { format!("{waiting} approvals wait") };
             let item = StatusItem::new(StatusPart::Approvals, text, colours.warn);
-            items.push(StatusItem { hint: "Show what the agent asks", icon: Some(icons::WARNING), ..item });
+            items.push(StatusItem { hint: "Show what waits for approval", icon: Some(icons::WARNING), ..item });
         }
         let working = session.agents().open_runs().filter(|run| {
             session.is_own_device(run.device.as_ref()) && run.is_awake() && run.pending().next().is_none()
@@ -235,6 +239,11 @@ impl StatusBar {
         if let Some(text) = text {
             let item = StatusItem::new(StatusPart::Agent, text, colours.muted);
             items.push(StatusItem { hint: "Show the agent", icon: Some(icons::HOURGLASS), ..item });
+        }
+        let (text, name) = self.model.refresh(session);
+        if !text.is_empty() {
+            let item = StatusItem::new(StatusPart::Model, text.to_owned(), colours.muted);
+            items.push(StatusItem { name: name.to_owned(), hint: "Show the budget", icon: Some(icons::ROBOT), ..item });
         }
         if let Some((text, is_bad)) = index_status(index) {
             let (colour, icon) =
@@ -347,7 +356,11 @@ enum StatusPart {
     Sync(SyncStatus),
     Approvals,
     Agent,
-    Index { is_bad: bool },
+    /// The agent's model and the month's cost.
+    Model,
+    Index {
+        is_bad: bool,
+    },
     Mode,
     Scan,
 }
@@ -364,9 +377,10 @@ impl StatusPart {
             StatusPart::Sync(_) => 5,
             StatusPart::Scan => 6,
             StatusPart::Branch => 7,
-            StatusPart::Index { is_bad: false } => 8,
-            StatusPart::Caret => 9,
-            StatusPart::Words => 10,
+            StatusPart::Model => 8,
+            StatusPart::Index { is_bad: false } => 9,
+            StatusPart::Caret => 10,
+            StatusPart::Words => 11,
         }
     }
 
@@ -442,6 +456,7 @@ impl StatusItem {
                 StatusPart::Branch => actions.push(PageAction::Run(CommandId::ViewSourceControl)),
                 StatusPart::Sync(_) => actions.push(PageAction::Run(CommandId::SyncStatus)),
                 StatusPart::Approvals | StatusPart::Agent => actions.push(PageAction::ShowAgent),
+                StatusPart::Model => actions.push(PageAction::Run(CommandId::ViewBudget)),
                 StatusPart::Index { .. } => actions.push(PageAction::Run(CommandId::SearchOpen)),
                 StatusPart::Kernel | StatusPart::Caret | StatusPart::Words | StatusPart::Mode | StatusPart::Scan => {}
             }

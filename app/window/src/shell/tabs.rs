@@ -13,9 +13,9 @@ use egui_tiles::{
     Container, LinearDir, ResizeState, SimplificationOptions, TabState, Tabs, Tile, TileId, Tiles, Tree, UiResponse,
 };
 use engine::commands::CommandId;
-use engine::{Command, Note, NotePhase, Session};
+use engine::{Command, KernelPhase, Note, NotePhase, Session};
 use host::source_control::SourceControl;
-use notebook::actions::{PageAction, PaneId, RowDrag};
+use notebook::actions::{FileAction, PageAction, PaneId, RowDrag};
 use notebook::collection::CollectionSource;
 use notebook::{empty_note, script};
 use source_control::note_conflict::NoteConflict;
@@ -23,7 +23,7 @@ use std::collections::{HashMap, HashSet};
 use text::untrusted_text;
 use ui::empty_state;
 use ui::icons;
-use ui::menus::menu_below;
+use ui::menus::{menu_below, menu_item, menu_separator};
 use ui::theme::{self, CONTROL_CORNER, ThemeColors, size, space};
 use ui::widgets::{icon_button, paint_clipped_text, paint_focus_ring, set_accessible_name, text_button};
 
@@ -35,6 +35,8 @@ const PANE_RESIZE_STEP: f32 = 0.05;
 const MIN_PANE_FRACTION: f32 = 0.15;
 /// Minimum width of a tab bar for the kernel menu, in points.
 const MIN_KERNEL_MENU_WIDTH: f32 = 420.0;
+/// What can be done when a note isn't saved.
+const SAVE_ACTIONS: [&str; 2] = ["Try again", "Open folder"];
 /// How long a dragged block must rest over a tab to activate it, in seconds.
 const TAB_DRAG_OPEN_DELAY_SECONDS: f32 = 0.3;
 
@@ -58,6 +60,8 @@ pub(crate) struct TabsContext<'a> {
     pub(crate) waits: bool,
     pub(crate) left_open: bool,
     pub(crate) right_open: bool,
+    /// Whether the window is in safe mode.
+    pub(crate) is_safe: bool,
 }
 
 impl TabsContext<'_> {
@@ -264,17 +268,58 @@ impl TabsContext<'_> {
         menu_below(&button, "Kernel", |ui| kernel_menu_items(ui, note, shortcuts, actions));
     }
 
+    /// Draws an icon button that runs a command.
+    fn command_button(&mut self, ui: &mut Ui, icon: &str, name: &str, command: CommandId) {
+        if icon_button(ui, icon, name, self.shortcuts.key_of(command)).clicked() {
+            self.actions.push(PageAction::Run(command));
+        }
+    }
+
+    /// Draws the button with the menu of ways to export, print and share.
+    fn share_menu(&mut self, ui: &mut Ui) {
+        let button = icon_button(ui, icons::EXPORT, "Share or export", None);
+        let (shortcuts, actions) = (self.shortcuts, &mut *self.actions);
+        menu_below(&button, "Share or export", |ui| {
+            let mut item = |ui: &mut Ui, id: CommandId| {
+                if menu_item(ui, id.title(), shortcuts.key_of(id), true) {
+                    actions.push(PageAction::Run(id));
+                }
+            };
+            let exports = [CommandId::ExportHtml, CommandId::ExportPdf, CommandId::ExportFolder, CommandId::NotePrint];
+            exports.into_iter().for_each(|id| item(ui, id));
+            menu_separator(ui);
+            item(ui, CommandId::SyncShare);
+        });
+    }
+
     /// Draws banners for problems above the note.
     fn bars(&mut self, ui: &mut Ui) {
         let (colours, session) = (ThemeColors::of(ui), self.session);
         if let Some(why) = &session.saving().trouble {
             let text = format!(
-                "Nothing can be saved at the moment: {why}. You can go on writing; it is kept in memory and saved as \
-                 soon as the disk allows it."
+                "Can't save: {why}. You can continue to write. Tracebook keeps the text in memory, and saves it when \
+                 the disk allows."
             );
-            empty_state::show_banner(ui, icons::WARNING_CIRCLE, &text, colours.bad, false);
+            match empty_state::show_action_banner(ui, icons::WARNING_CIRCLE, &text, colours.bad, &SAVE_ACTIONS) {
+                Some(0) => self.actions.push(PageAction::Run(CommandId::NoteSave)),
+                Some(_) => self.actions.push(PageAction::ShowWorkspace),
+                None => {}
+            }
+        }
+        if self.is_safe {
+            let text = "Safe mode: no cells, runs or schedules start. Quit and start Tracebook again to leave it.";
+            empty_state::show_banner(ui, icons::INFO, text, colours.warn, false);
         }
         let note = self.here.note.and_then(|note| session.note(note));
+        if let Some((note, why)) = note.and_then(|note| Some((note.id, note.file.trouble.as_ref()?))) {
+            let (name, _) = self.title(self.here.id);
+            let text = format!("Can't write {name}: {why}. Your text is safe in the workspace.");
+            match empty_state::show_action_banner(ui, icons::WARNING, &text, colours.warn, &SAVE_ACTIONS) {
+                Some(0) => self.actions.push(PageAction::Run(CommandId::NoteSave)),
+                Some(_) => self.actions.push(PageAction::File(note, FileAction::ShowInFolder)),
+                None => {}
+            }
+        }
         let volume = note.and_then(|note| session.volume(note.volume));
         let trouble = volume.and_then(|volume| volume.trouble.clone());
         let left_out = volume.and_then(left_out);
@@ -444,11 +489,20 @@ impl egui_tiles::Behavior<PaneId> for TabsContext<'_> {
         }
         let pane = tabs.active.and_then(|tile| tiles.get_pane(&tile));
         let note = self.here.note.filter(|_| pane == Some(&self.here.id)).and_then(|note| self.session.note(note));
-        let Some(note) = note.filter(|note| note.cells().next().is_some()) else { return };
-        if icon_button(ui, icons::PLAY, "Run all cells", self.shortcuts.key_of(CommandId::NoteRunAll)).clicked() {
-            self.actions.push(PageAction::Run(CommandId::NoteRunAll));
+        let Some(note) = note else { return };
+        let is_wide = rect.width() >= MIN_KERNEL_MENU_WIDTH;
+        if is_wide {
+            self.share_menu(ui);
+            self.command_button(ui, icons::HISTORY, "Note history", CommandId::NoteHistory);
         }
-        if rect.width() >= MIN_KERNEL_MENU_WIDTH {
+        if note.cells().next().is_none() {
+            return;
+        }
+        if matches!(note.kernel, KernelPhase::Busy(_)) {
+            self.command_button(ui, icons::STOP, "Stop running cells", CommandId::CellStop);
+        }
+        self.command_button(ui, icons::PLAY, "Run all cells", CommandId::NoteRunAll);
+        if is_wide {
             self.kernel_menu(ui, note);
         }
     }

@@ -23,6 +23,8 @@ pub(crate) struct WindowState {
     pub(crate) right: f32,
     pub(crate) right_open: bool,
     pub(crate) window: (f32, f32),
+    /// Left and top edge of the window in pixels of the screen.
+    pub(crate) place: Option<(f32, f32)>,
     /// Time since which the values differ from the saved ones.
     pub(crate) since: Option<f64>,
     last_input: f64,
@@ -43,6 +45,7 @@ impl WindowState {
             right: settings.right_panel_width,
             right_open: settings.right_open,
             window: settings.window,
+            place: settings.window_place,
             since: None,
             last_input: 0.0,
         }
@@ -96,6 +99,29 @@ impl WindowState {
         (settings.contrast, settings.reduce_motion, settings.text_scale) = (self.contrast, self.calm, self.text);
         (settings.left_panel_width, settings.left_open) = (self.left, self.left_open);
         (settings.right_panel_width, settings.right_open) = (self.right, self.right_open);
-        settings.window = self.window;
+        (settings.window, settings.window_place) = (self.window, self.place);
+    }
+}
+
+/// Size of the part of a window's top left corner that must be on a screen, in pixels.
+const VISIBLE_CORNER: egui::Vec2 = egui::vec2(120.0, 40.0);
+
+/// Returns whether a window at this place can be seen and moved.
+pub(crate) fn is_on_screen(place: egui::Pos2, screens: &[egui::Rect]) -> bool {
+    let corner = egui::Rect::from_min_size(place, VISIBLE_CORNER);
+    screens.iter().any(|screen| screen.contains_rect(corner))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_returns_to_its_place_only_on_a_screen() {
+        let screen = |left: f32| egui::Rect::from_min_size(egui::pos2(left, 0.0), egui::vec2(1920.0, 1080.0));
+        let both = [screen(0.0), screen(1920.0)];
+        assert!(is_on_screen(egui::pos2(2500.0, 100.0), &both));
+        assert!(!is_on_screen(egui::pos2(2500.0, 100.0), &both[..1]));
+        assert!(!is_on_screen(egui::pos2(100.0, -200.0), &both) && !is_on_screen(egui::pos2(100.0, 100.0), &[]));
     }
 }

@@ -1,12 +1,30 @@
-//! The page for other programs: the switch of the server, where it's reached, and its web page.
+//! The page for other programs: the switch of the server, where it's reached, its web page, and phones.
 
 use super::SettingsChange;
+use super::phone_pairing::PhonePairing;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use eframe::egui;
 use engine::Settings;
-use host::program_server::{ProgramServer, ServerPhase};
+use host::program_server::{ProgramServer, ServedAddresses, ServerPhase};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use ui::setting_rows::{SettingsRows, text, toggle_switch};
 use ui::widgets::text_button;
+
+const DEVICES_SWITCH: &str = "Phones and other devices on this network";
+
+/// Returns the options with which `tracebook serve` runs as the settings say.
+pub(crate) fn server_options(settings: &Settings) -> Vec<String> {
+    let mut address = settings.server_address.clone();
+    if !settings.serves_devices {
+        return vec!["--listen".to_owned(), address];
+    }
+    // Other devices can't reach an address of this device alone.
+    if let Some(own) = address.parse::<SocketAddr>().ok().filter(|own| own.ip().is_loopback()) {
+        let all = if own.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
+        address = SocketAddr::new(all, own.port()).to_string();
+    }
+    vec!["--tls".to_owned(), "--listen".to_owned(), address]
+}
 
 /// State of the page beyond the settings.
 pub(super) struct OtherProgramSettings {
@@ -15,11 +33,12 @@ pub(super) struct OtherProgramSettings {
     link: Option<Receiver<anyhow::Result<String>>>,
     /// Why there's no link.
     trouble: Option<String>,
+    phone: PhonePairing,
 }
 
 impl OtherProgramSettings {
     pub(super) fn new(server: ProgramServer) -> OtherProgramSettings {
-        OtherProgramSettings { server, link: None, trouble: None }
+        OtherProgramSettings { server, link: None, trouble: None, phone: PhonePairing::default() }
     }
 
     /// Draws the page.
@@ -44,7 +63,20 @@ impl OtherProgramSettings {
                 changes.push(SettingsChange::ServerAddress(address.trim().to_owned()));
             }
         });
-        match self.server.phase() {
+        let serves_devices = settings.serves_programs && settings.serves_devices;
+        let about = "With TLS, by a certificate of its own. Programs on this device use https then, too.";
+        lines.show_matching_row(DEVICES_SWITCH, about, |ui| {
+            if toggle_switch(ui, DEVICES_SWITCH, serves_devices) {
+                changes.push(SettingsChange::ServeDevices(!serves_devices));
+            }
+        });
+        let phase = self.server.phase();
+        let has_tls = |places: &ServedAddresses| places.url.as_ref().is_some_and(|url| url.starts_with("https://"));
+        match &phase {
+            ServerPhase::On(places) if serves_devices && has_tls(places) => self.phone.show(lines, &self.server),
+            _ => self.phone.stop(),
+        }
+        match phase {
             ServerPhase::Off => {}
             ServerPhase::Starting => lines.show_matching_row("Server", "It starts.", |_| ()),
             ServerPhase::Failed(why) => {
@@ -81,7 +113,7 @@ impl OtherProgramSettings {
         };
         lines.show_matching_row("Web page", &about, |ui| {
             if !is_pairing && text_button(ui, "Open in browser", false).clicked() {
-                (self.link, self.trouble) = (Some(self.server.pair_browser()), None);
+                (self.link, self.trouble) = (Some(self.server.pair_browser("Browser")), None);
             }
         });
     }

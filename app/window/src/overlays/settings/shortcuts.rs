@@ -16,7 +16,7 @@ use ui::widgets::{icon_button, paint_clipped_text, set_accessible_name, text_but
 
 impl SettingsPage {
     pub(super) fn keys(&mut self, ui: &mut Ui, settings: &Settings, changes: &mut Vec<SettingsChange>) {
-        show_row(ui, "Keys as in", "What you set yourself goes first.", |ui| {
+        show_row(ui, "Keys as in", "Keys that you set yourself take precedence.", |ui| {
             let names: Vec<&str> = KeymapPreset::ALL.iter().map(|preset| preset.name()).collect();
             let chosen = KeymapPreset::ALL.iter().position(|preset| *preset == settings.keymap_preset);
             if let Some(place) = segmented_control(ui, &names, chosen) {

@@ -80,7 +80,7 @@ impl AppWindow {
     fn global(&mut self, ctx: &egui::Context, mut wish: GlobalCommand) {
         wish.pattern = wish.pattern.or_else(|| self.input.last_search_pattern());
         let Some(pattern) = wish.pattern.clone() else {
-            self.notices.toasts.show_message("Nothing was looked for yet.");
+            self.notices.toasts.show_message("No search pattern yet. Search with / first.");
             return;
         };
         let regex = match ex::regex(&pattern, true) {
@@ -162,7 +162,7 @@ impl AppWindow {
     fn substitute(&mut self, ctx: &egui::Context, mut wish: SubstituteCommand) {
         wish.pattern = wish.pattern.or_else(|| self.input.last_search_pattern());
         let Some(pattern) = wish.pattern.clone() else {
-            self.notices.toasts.show_message("Nothing was looked for yet.");
+            self.notices.toasts.show_message("No search pattern yet. Search with / first.");
             return;
         };
         let mut found = None;

@@ -1,8 +1,8 @@
-//! All pages of the settings except the shortcuts: each setting with its control.
+//! Pages of the settings with one control for each setting: appearance, window, editor, notes, spelling.
 
-use super::SettingsChange;
+use crate::SettingsChange;
 use eframe::egui;
-use egui::{Sense, pos2, vec2};
+use egui::{Id, Sense, Ui, pos2, vec2};
 use engine::{ColorTheme, ENVIRONMENT_KERNEL, EnterInsertion, SCIENCE_KERNEL, Settings};
 use jiff::Zoned;
 use ui::icons;
@@ -11,7 +11,8 @@ use ui::theme::{self, ThemeColors};
 use ui::time::write_date;
 use ui::widgets::{icon_button, paint_clipped_text, text_button};
 
-pub(super) fn show_appearance(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
+/// Draws the page of appearance.
+pub fn show_appearance(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
     lines.show_matching_row("Theme", "Follow the system, or always use light or dark.", |ui| {
         let all = [ColorTheme::System, ColorTheme::Light, ColorTheme::Dark];
         let chosen = all.iter().position(|theme| *theme == settings.theme);
@@ -41,7 +42,8 @@ pub(super) fn show_appearance(lines: &mut SettingsRows<'_>, settings: &Settings,
     });
 }
 
-pub(super) fn show_window(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
+/// Draws the page of the window and the tree.
+pub fn show_window(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
     lines.show_matching_row("Left panel", "The tree of volumes, folders and notes.", |ui| {
         if toggle_switch(ui, "Left panel", settings.left_open) {
             changes.push(SettingsChange::Left(!settings.left_open));
@@ -90,8 +92,9 @@ pub(super) fn show_window(lines: &mut SettingsRows<'_>, settings: &Settings, cha
         "History of opened notes",
         &format!("{recent}, used by the switcher and at the next start."),
         |ui| {
-            if text_button(ui, "Clear history", false).clicked() {
-                changes.push(SettingsChange::ForgetRecent);
+            let kept = (settings.recent.clone(), settings.last_note);
+            if let Some((notes, last)) = clear_button(ui, ("Clear history", "Restore history"), &kept) {
+                changes.push(SettingsChange::Recent(notes, last));
             }
         },
     );
@@ -99,14 +102,21 @@ pub(super) fn show_window(lines: &mut SettingsRows<'_>, settings: &Settings, cha
         "Starred notes",
         &format!("{}, listed above the tree.", count(settings.starred.len(), "note")),
         |ui| {
-            if text_button(ui, "Remove all stars", false).clicked() {
-                changes.push(SettingsChange::NoStars);
+            if let Some(notes) = clear_button(ui, ("Remove all stars", "Restore stars"), &settings.starred) {
+                changes.push(SettingsChange::Starred(notes));
             }
         },
     );
+    let about = "From the desktop, while you use another window: a long cell or run ended, or needs approval.";
+    lines.show_matching_row("Notifications", about, |ui| {
+        if toggle_switch(ui, "Notifications", settings.notifications) {
+            changes.push(SettingsChange::Notifications(!settings.notifications));
+        }
+    });
 }
 
-pub(super) fn show_editor(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
+/// Draws the page of the editor.
+pub fn show_editor(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
     lines.show_matching_row(
         "Enter inserts",
         "In running text. With “New line”, press it twice for a paragraph.",
@@ -120,7 +130,8 @@ pub(super) fn show_editor(lines: &mut SettingsRows<'_>, settings: &Settings, cha
     );
 }
 
-pub(super) fn show_notes(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
+/// Draws the page of notes and files.
+pub fn show_notes(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
     lines.show_matching_row(
         "Default kernel",
         "For notes that name none. Science is a download of 98 MB; an environment is a .venv beside the note.",
@@ -172,7 +183,8 @@ pub(super) fn show_notes(lines: &mut SettingsRows<'_>, settings: &Settings, chan
     );
 }
 
-pub(super) fn show_spelling(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
+/// Draws the page of spelling.
+pub fn show_spelling(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
     lines.show_matching_row("Check spelling", "Uses the dictionaries that the system has installed.", |ui| {
         if toggle_switch(ui, "Check spelling", settings.spelling) {
             changes.push(SettingsChange::Spelling(!settings.spelling));
@@ -202,6 +214,27 @@ pub(super) fn show_spelling(lines: &mut SettingsRows<'_>, settings: &Settings, c
             ));
         }
     }
+}
+
+/// Draws a button that clears something, and once it's cleared, one that restores it. Returns what it is afterwards if
+/// the button was clicked.
+pub(crate) fn clear_button<T>(ui: &mut Ui, (clear, restore): (&str, &str), kept: &T) -> Option<T>
+where
+    T: Clone + Default + PartialEq + Send + Sync + 'static,
+{
+    let id = Id::unique("cleared").with(clear);
+    let is_empty = *kept == T::default();
+    let cleared: Option<T> = ui.data(|data| data.get_temp::<T>(id)).filter(|_| is_empty);
+    if is_empty && cleared.is_none() {
+        return None;
+    }
+    if !text_button(ui, if is_empty { restore } else { clear }, false).clicked() {
+        return None;
+    }
+    if !is_empty {
+        ui.data_mut(|data| data.insert_temp(id, kept.clone()));
+    }
+    Some(cleared.unwrap_or_default())
 }
 
 fn count(number: usize, word: &str) -> String {

@@ -1,6 +1,7 @@
 //! The search page: the embedding model, indexing progress, and saved searches.
 
-use super::SettingsChange;
+use crate::SettingsChange;
+use crate::sections::clear_button;
 use eframe::egui;
 use egui::{Sense, pos2, vec2};
 use engine::Settings;
@@ -12,13 +13,13 @@ use ui::icons;
 use ui::setting_rows::{SettingsRows, segmented_control, text, toggle_switch};
 use ui::text::format_thousands;
 use ui::theme::{self, ThemeColors};
-use ui::widgets::{icon_button, paint_clipped_text, text_button};
+use ui::widgets::{icon_button, paint_clipped_text};
 
 /// Maximum number of models named below the field.
 const MAX_LISTED_MODELS: usize = 3;
 
 /// State of the search page beyond the settings.
-pub(super) struct EmbeddingSettings {
+pub struct EmbeddingSettings {
     search: SearchService,
     /// Status of the library for this setting, checked on a separate thread.
     runtime: Option<(String, String)>,
@@ -31,7 +32,8 @@ pub(super) struct EmbeddingSettings {
 }
 
 impl EmbeddingSettings {
-    pub(crate) fn new(search: SearchService) -> EmbeddingSettings {
+    /// Creates the state for a search service.
+    pub fn new(search: SearchService) -> EmbeddingSettings {
         let models = known_models()
             .into_iter()
             .map(|known| known.name)
@@ -42,12 +44,8 @@ impl EmbeddingSettings {
         EmbeddingSettings { search, runtime: None, looks: None, models, rerankers, wrong: None }
     }
 
-    pub(super) fn show(
-        &mut self,
-        lines: &mut SettingsRows<'_>,
-        settings: &Settings,
-        changes: &mut Vec<SettingsChange>,
-    ) {
+    /// Draws the page.
+    pub fn show(&mut self, lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
         let fresh = self.search.freshness();
         let state = state(&fresh);
         if fresh.pending_model.is_some() || fresh.meanings.0 > 0 {
@@ -110,9 +108,9 @@ impl EmbeddingSettings {
                 changes.push(SettingsChange::Reranker(name.cloned().unwrap_or_default()));
             }
         });
-        let about = "Notes below them are never searched; a comma parts them.";
-        lines.show_matching_row("Folders that are left out", about, |ui| {
-            if let Some(folders) = text(ui, "Folders that are left out", &settings.unsearched.join(", "), "none") {
+        let about = "Search skips notes in these folders. Separate folders with commas.";
+        lines.show_matching_row("Excluded folders", about, |ui| {
+            if let Some(folders) = text(ui, "Excluded folders", &settings.unsearched.join(", "), "none") {
                 let folders = folders.split(',').map(|folder| folder.trim().trim_matches('/').to_owned());
                 changes.push(SettingsChange::Unsearched(folders.filter(|folder| !folder.is_empty()).collect()));
             }
@@ -188,12 +186,12 @@ fn state(fresh: &IndexFreshness) -> String {
 /// Draws the saved searches, each with a button that removes it.
 fn kept(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<SettingsChange>) {
     let count = match settings.searches.len() {
-        0 => "None yet: Ctrl+D in the search keeps what is asked there.".to_owned(),
-        count => format!("{count}, offered by the empty search."),
+        0 => "None yet. Ctrl+D in the search saves one.".to_owned(),
+        count => format!("{count}, offered before you type in the search."),
     };
-    lines.show_matching_row("Kept searches", &count, |ui| {
-        if !settings.searches.is_empty() && text_button(ui, "Forget them", false).clicked() {
-            changes.push(SettingsChange::Searches(Vec::new()));
+    lines.show_matching_row("Saved searches", &count, |ui| {
+        if let Some(searches) = clear_button(ui, ("Remove all searches", "Restore searches"), &settings.searches) {
+            changes.push(SettingsChange::Searches(searches));
         }
     });
     if !lines.wanted.is_empty() {
@@ -207,7 +205,7 @@ fn kept(lines: &mut SettingsRows<'_>, settings: &Settings, changes: &mut Vec<Set
         paint_clipped_text(ui, at, rect.width() - 60.0, &said, &theme::small(), ThemeColors::of(ui).ink);
         let corner = egui::Rect::from_min_max(pos2(rect.right() - theme::size::MIN_CLICK_HEIGHT, rect.top()), rect.max);
         let mut child = ui.new_child(egui::UiBuilder::new().max_rect(corner).id_salt(("search", name)));
-        if icon_button(&mut child, icons::X, &format!("Forget the search {name}"), None).clicked() {
+        if icon_button(&mut child, icons::X, &format!("Remove the search {name}"), None).clicked() {
             changes.push(SettingsChange::Searches(
                 settings.searches.iter().filter(|(other, _)| other != name).cloned().collect(),
             ));

@@ -1,20 +1,21 @@
-//! The agents page: language models and their status, the configuration's path, and permanent approvals. Keys are never
-//! shown.
+//! The agents page: language models and their status, the configuration's path, MCP servers, and what runs without
+//! approval. Keys are never shown.
 
+use crate::mcp_servers::McpServerSettings;
 use agent::config::{AgentConfig, MemoryConfig};
 use agent::memory::place::MemoryPlace;
 use agent::model_call::ModelEndpoint;
 use agent::policy::Permission;
+use agent::tool_spec::ToolRisk;
 use agent_ui::agent::connection::{ConnectionEvent, ModelConnection};
+use agent_ui::config_writer::{ConfigWriter, config_value};
 use anyhow::{Context as _, anyhow, bail};
 use eframe::egui;
 use egui::{Sense, pos2, vec2};
 use engine::{Command, RunsState};
 use host::agents::llm::{self, ProviderClient, ProviderTimeouts};
-use host::maintenance::config_edit::{ConfigChange, change_config};
 use host::maintenance::configuration;
 use host::maintenance::secrets::UserSecrets;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -34,33 +35,37 @@ enum ProviderTest {
 }
 
 /// State of the agents page beyond the session.
-pub(super) struct ProviderSettings {
+pub struct ProviderSettings {
     folder: PathBuf,
     tests: BTreeMap<String, ProviderTest>,
     /// Whether the configuration was requested since the page was opened.
     asked: bool,
-    /// Receives the result of a running configuration change.
-    change: Option<Receiver<anyhow::Result<()>>>,
-    /// Why the last change failed.
-    trouble: Option<String>,
+    writer: ConfigWriter,
+    servers: McpServerSettings,
     connection: ModelConnection,
 }
 
 impl ProviderSettings {
-    pub(crate) fn new(folder: PathBuf) -> ProviderSettings {
+    /// Creates the state for a workspace, by its folder.
+    pub fn new(folder: PathBuf) -> ProviderSettings {
         let connection = ModelConnection::of_workspace(&folder);
-        ProviderSettings { folder, tests: BTreeMap::new(), asked: false, change: None, trouble: None, connection }
+        let servers = McpServerSettings::of_workspace(&folder);
+        let (tests, writer) = (BTreeMap::new(), ConfigWriter::default());
+        ProviderSettings { folder, tests, asked: false, writer, servers, connection }
     }
 
-    pub(super) fn show(&mut self, lines: &mut SettingsRows<'_>, agents: &RunsState, wishes: &mut Vec<Command>) {
+    /// Draws the page.
+    pub fn show(&mut self, lines: &mut SettingsRows<'_>, agents: &RunsState, wishes: &mut Vec<Command>) {
         if !std::mem::replace(&mut self.asked, true) {
             wishes.push(Command::ReadSetup);
         }
-        self.receive_change(wishes);
+        if self.writer.receive() {
+            wishes.push(Command::ReadSetup);
+        }
         self.connect(lines, wishes);
         let path = self.folder.join(CONFIG_FILE_NAME);
         lines.show_matching_row("Configuration", &path.display().to_string(), |ui| {
-            if text_button(ui, "Read it again", false).clicked() {
+            if text_button(ui, "Reload", false).clicked() {
                 wishes.push(Command::ReadSetup);
                 self.tests.clear();
             }
@@ -98,6 +103,8 @@ impl ProviderSettings {
         };
         lines.show_matching_row("Tools run in a sandbox", &confined, |_| ());
         self.memory(lines, &config.memory);
+        self.servers.show(lines, setup, wishes);
+        self.approvals(lines, config.approval.auto_approve_level);
         rules(lines, agents, wishes);
     }
 
@@ -122,8 +129,8 @@ impl ProviderSettings {
     /// Draws the settings for where agents store what they learn.
     fn memory(&mut self, lines: &mut SettingsRows<'_>, memory: &MemoryConfig) {
         const PLACES: [&str; 3] = ["Off", "Private to this device", "In this folder"];
-        let about = match (&self.trouble, memory.learn, memory.place) {
-            (Some(why), ..) => why.as_str(),
+        let about = match (self.writer.trouble(), memory.learn, memory.place) {
+            (Some(why), ..) => why,
             (None, false, _) => "Agents keep nothing of what they do.",
             (None, true, Some(MemoryPlace::Folder)) => {
                 "Agents keep what they learn as notes in the folder memory, searched and synced like others."
@@ -132,7 +139,7 @@ impl ProviderSettings {
                 "Agents keep what they learn in the workspace, outside of your folders."
             }
             (None, true, None) => {
-                "Agents keep what they learn in the workspace. Folders that hold memory already go on with it."
+                "Agents keep what they learn in the workspace. Folders that already hold memory continue to use it."
             }
         };
         let chosen = match (memory.learn, memory.place) {
@@ -143,35 +150,38 @@ impl ProviderSettings {
         let mut clicked = None;
         lines.show_matching_row("Memory", about, |ui| clicked = segmented_control(ui, &PLACES, Some(chosen)));
         let Some(place) = clicked else { return };
-        let key = |name: &str, value: Value| (vec!["memory".to_owned(), name.to_owned()], Some(value));
-        let mut changes = vec![key("learn", (place > 0).into())];
+        let mut changes = vec![config_value(&["memory", "learn"], (place > 0).into())];
         if place > 0 {
-            changes.push(key("place", ["private", "folder"][place - 1].into()));
+            changes.push(config_value(&["memory", "place"], ["private", "folder"][place - 1].into()));
         }
-        self.change_config(lines.ui.ctx(), changes);
+        self.writer.change(lines.ui.ctx(), &self.folder, changes);
     }
 
-    /// Changes `config.yaml` on a separate thread.
-    fn change_config(&mut self, ctx: &egui::Context, changes: Vec<ConfigChange>) {
-        let (tell, told) = channel();
-        let (wake, folder) = (ctx.clone(), self.folder.clone());
-        std::thread::spawn(move || {
-            // If the settings were closed, the result is no longer needed.
-            let _ = tell.send(change_config(&folder, &changes).map(drop));
-            wake.request_repaint();
-        });
-        self.change = Some(told);
-    }
-
-    fn receive_change(&mut self, wishes: &mut Vec<Command>) {
-        let Some(change) = &self.change else { return };
-        let made = match change.try_recv() {
-            Ok(made) => made,
-            Err(TryRecvError::Empty) => return,
-            Err(TryRecvError::Disconnected) => Err(anyhow!("The configuration couldn't be changed.")),
+    /// Draws the setting for which tool calls run without approval.
+    fn approvals(&mut self, lines: &mut SettingsRows<'_>, level: ToolRisk) {
+        const LEVELS: [(&str, &str, &str); 3] = [
+            ("none", "Nothing", "Every tool call of an agent asks first."),
+            ("low", "Reading", "Tool calls that only read run without asking. All others ask first."),
+            (
+                "medium",
+                "Reading and undoable changes",
+                "Tool calls that read, or make changes that you can undo, run without asking. All others ask first.",
+            ),
+        ];
+        let chosen = match level {
+            ToolRisk::None => 0,
+            ToolRisk::Low => 1,
+            ToolRisk::Medium | ToolRisk::High | ToolRisk::Critical => 2,
         };
-        (self.change, self.trouble) = (None, made.err().map(|why| ui::text::sentence(&why.to_string())));
-        wishes.push(Command::ReadSetup);
+        let mut clicked = None;
+        let names = LEVELS.map(|(_, name, _)| name);
+        lines.show_matching_row("Run without approval", LEVELS[chosen].2, |ui| {
+            clicked = segmented_control(ui, &names, Some(chosen));
+        });
+        if let Some((word, ..)) = clicked.map(|place| LEVELS[place]) {
+            let change = config_value(&["approval", "auto_approve_level"], word.into());
+            self.writer.change(lines.ui.ctx(), &self.folder, vec![change]);
+        }
     }
 
     /// Returns a provider's test result, or that it's running.
@@ -181,7 +191,7 @@ impl ProviderSettings {
             let said = match answer.try_recv() {
                 Ok(said) => said,
                 Err(TryRecvError::Empty) => return Some("Asking it…".to_owned()),
-                Err(TryRecvError::Disconnected) => Err(anyhow!("It does not answer.")),
+                Err(TryRecvError::Disconnected) => Err(anyhow!("No answer. Try again.")),
             };
             *test = ProviderTest::Said(said);
         }
@@ -202,7 +212,7 @@ fn keyed(endpoint: &ModelEndpoint, barred: Option<&str>) -> String {
     match (&endpoint.key, barred) {
         (_, Some(why)) => format!("Not ready: {why}."),
         (None, None) => "It needs no key.".to_owned(),
-        (Some(_), None) => "Its key is there.".to_owned(),
+        (Some(_), None) => "Its key is set.".to_owned(),
     }
 }
 
@@ -241,7 +251,8 @@ fn rules(lines: &mut SettingsRows<'_>, agents: &RunsState, wishes: &mut Vec<Comm
     let lasting: Vec<_> = agents.rules().iter().enumerate().collect();
     let about = match lasting.len() {
         0 => "No rules yet. “Allow for…” in an approval adds them.".to_owned(),
-        count => format!("{count}, made by your answers."),
+        1 => "1 rule, from your approvals.".to_owned(),
+        count => format!("{count} rules, from your approvals."),
     };
     lines.show_matching_row("What you have allowed", &about, |_| ());
     if !lines.wanted.is_empty() {
@@ -264,7 +275,7 @@ fn rules(lines: &mut SettingsRows<'_>, agents: &RunsState, wishes: &mut Vec<Comm
         paint_clipped_text(ui, at, rect.width() - 60.0, &said, &theme::small(), ThemeColors::of(ui).ink);
         let corner = egui::Rect::from_min_max(pos2(rect.right() - size::MIN_CLICK_HEIGHT, rect.top()), rect.max);
         let mut child = ui.new_child(egui::UiBuilder::new().max_rect(corner).id_salt(("rule", number)));
-        if icon_button(&mut child, icons::X, &format!("Take back: {rule}"), None).clicked() {
+        if icon_button(&mut child, icons::X, &format!("Revoke: {rule}"), None).clicked() {
             wishes.push(Command::ForgetRule { number });
         }
     }

@@ -57,7 +57,7 @@ impl Drop for PairingOffer {
 
 /// State of the devices page beyond the session.
 #[derive(Default)]
-pub(super) struct DeviceSettings {
+pub struct DeviceSettings {
     known: Option<anyhow::Result<KnownDevices>>,
     reading: Option<Receiver<anyhow::Result<KnownDevices>>>,
     offered: Option<PairingOffer>,
@@ -66,7 +66,7 @@ pub(super) struct DeviceSettings {
     /// The result of the last operation.
     said: Option<anyhow::Result<String>>,
     /// The address or code typed to join.
-    pub(crate) at: String,
+    at: String,
     /// The device that is about to be revoked.
     doomed: Option<DeviceId>,
 }
@@ -90,7 +90,8 @@ fn read() -> anyhow::Result<KnownDevices> {
 }
 
 impl DeviceSettings {
-    pub(super) fn show(&mut self, lines: &mut SettingsRows<'_>) {
+    /// Draws the page.
+    pub fn show(&mut self, lines: &mut SettingsRows<'_>) {
         let ctx = lines.ui.ctx().clone();
         self.hear(&ctx);
         let known = match &self.known {
@@ -123,7 +124,7 @@ impl DeviceSettings {
             self.other(lines, *id, device);
         }
         if known.others.is_empty() {
-            lines.show_matching_row("Other devices", "None is paired yet.", |_| ());
+            lines.show_matching_row("Other devices", "No device is paired yet.", |_| ());
         }
     }
 
@@ -138,7 +139,7 @@ impl DeviceSettings {
         let ended = |told: &Receiver<anyhow::Result<String>>| match told.try_recv() {
             Ok(said) => Some(said),
             Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(Err(anyhow!("It ended without a word."))),
+            Err(TryRecvError::Disconnected) => Some(Err(anyhow!("It stopped before it finished. Try again."))),
         };
         let busy = self.busy.as_ref().and_then(ended);
         let offered = self.offered.as_ref().and_then(|offered| ended(&offered.done));
@@ -183,7 +184,7 @@ impl DeviceSettings {
         let mut cancel = false;
         lines.show_matching_row(&title, &about, |ui| cancel = text_button(ui, "Cancel", false).clicked());
         if let Some(square) = offered.now.as_ref().and_then(|shown| shown.square.as_ref()) {
-            draw(lines.ui, square);
+            draw_qr_code(lines.ui, square, "QR code with the code and this device's key");
         }
         if cancel {
             self.offered = None;
@@ -315,12 +316,12 @@ fn join(at: &str) -> anyhow::Result<String> {
     Ok(format!("Paired with {} ({}).{may}", met.name, met.device.short_id()))
 }
 
-/// Draws the QR code, dark on light in every theme since cameras need that.
-fn draw(ui: &mut Ui, square: &qr::QrMatrix) {
+/// Draws a QR code, dark on light in every theme since cameras need that. `name` is for screen readers.
+pub fn draw_qr_code(ui: &mut Ui, square: &qr::QrMatrix, name: &str) {
     let side = square.modules_per_side as f32 * QR_MODULE_SIZE + 4.0 * QR_MODULE_SIZE * 2.0;
     ui.add_space(space::M);
     let (rect, response) = ui.allocate_exact_size(vec2(side, side), Sense::hover());
-    set_accessible_name(&response, Role::Image, "QR code with the code and this device's key");
+    set_accessible_name(&response, Role::Image, name);
     let colours = ThemeColors::for_dark_mode(false);
     ui.painter().rect_filled(rect, theme::CONTROL_CORNER, colours.raised);
     let first = rect.min + vec2(4.0 * QR_MODULE_SIZE, 4.0 * QR_MODULE_SIZE);
